@@ -1,0 +1,67 @@
+import Denque from 'denque';
+import type { Part } from './resp/encoder.js';
+
+/** Something the host wrote, with `write`'s own arguments. */
+export interface HostWrite {
+  readonly data: string | Uint8Array;
+  readonly encoding: BufferEncoding | undefined;
+  readonly callback: ((error?: Error | null) => void) | undefined;
+}
+
+/** Bytes of commands that wait, all or none. */
+export interface Held {
+  commands: number;
+  /** Hot commands' bytes, or one write of the host's. */
+  readonly content: Part[] | HostWrite;
+  readonly transaction: 'open' | 'closed' | undefined;
+}
+
+/**
+ * The bytes of commands beyond `maxInFlight`, in order. Their entries are in the host's queue already, so that whatever
+ * the host does to queued commands, it does to these too.
+ */
+export class Backlog {
+  readonly #held = new Denque<Held>();
+  readonly #maxHotRun: number;
+  /** Commands whose bytes wait. */
+  commands = 0;
+
+  constructor(maxInFlight: number, maxBatchSize: number) {
+    // Small enough to be let go one by one as replies come in, large enough to be worth a write.
+    this.#maxHotRun = Math.max(1, Math.min(maxBatchSize, maxInFlight >> 3));
+  }
+
+  holdHot(encoded: string | Part[]): void {
+    this.commands += 1;
+    const last = this.#held.peekBack();
+    if (last !== undefined && Array.isArray(last.content) && last.commands < this.#maxHotRun) {
+      last.commands += 1;
+      appendParts(last.content, encoded);
+      return;
+    }
+    this.#held.push({ commands: 1, content: appendParts([], encoded), transaction: undefined });
+  }
+
+  holdHost(write: HostWrite, commands: number, transaction: Held['transaction']): void {
+    this.commands += commands;
+    this.#held.push({ commands, content: write, transaction });
+  }
+
+  /** The next to go if `room` commands fit, or whatever comes next if `any`. */
+  take(room: number, any: boolean): Held | undefined {
+    const first = this.#held.peekFront();
+    if (first === undefined || !(any || first.commands <= room)) return undefined;
+    this.commands -= first.commands;
+    return this.#held.shift();
+  }
+}
+
+/** Appends to parts, joining text with text. */
+export function appendParts(parts: Part[], encoded: string | Part[]): Part[] {
+  for (const part of typeof encoded === 'string' ? [encoded] : encoded) {
+    const last = parts.length - 1;
+    if (typeof part === 'string' && typeof parts[last] === 'string') parts[last] += part;
+    else parts.push(part);
+  }
+  return parts;
+}

@@ -1,0 +1,182 @@
+import type { Duplex } from 'node:stream';
+import { appendParts, type HostWrite } from './backlog.js';
+import type { ResolvedOptions } from './options.js';
+import type { Part } from './resp/encoder.js';
+import { delay, type ScheduleFunction } from './scheduler.js';
+import type { FlushReason, Stats } from './stats.js';
+
+type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
+
+/** Batches with something to write: flushed when the process exits, as a plain client would have written by then. */
+const unflushed = new Set<Batch>();
+let watchingExit = false;
+
+function watchExit(): void {
+  if (watchingExit) return;
+  watchingExit = true;
+  process.on('exit', () => {
+    for (const batch of unflushed) batch.flush('exit');
+  });
+}
+
+/**
+ * Layer 1, the cork: what is written on one connection between two flushes leaves in one write.
+ *
+ *     idle ──first command──▶ open ──schedule, size, bytes, end──▶ idle
+ *
+ *     stream:  [host write][hot text][host write]   corked, in program order
+ *     #parts:                                    [hot text, Buffer, hot text]   not handed over yet
+ *
+ * Hot commands gather in `#parts` and go to the stream as one piece: when the host writes, so that they stay in front
+ * of it, or at the flush.
+ */
+export class Batch {
+  /** Commands in the open batch; 0 when idle. */
+  commands = 0;
+  #bytes = 0;
+  #text = '';
+  #parts: Part[] = [];
+  #corked = false;
+  #scheduled = false;
+  #clearDelay: (() => void) | undefined;
+
+  constructor(
+    readonly stream: Duplex,
+    /** The stream's own `write`, past our hook. */
+    readonly write: Write,
+    readonly options: ResolvedOptions,
+    readonly schedule: ScheduleFunction,
+    readonly stats: Stats,
+    readonly observer: {
+      /** Commands on the wire that await their reply, the open batch excluded. */
+      awaiting(): number;
+      /** A batch has left. */
+      flushed(): void;
+    },
+  ) {
+    watchExit();
+  }
+
+  /** Adds one hot command's bytes. */
+  addHot(encoded: string | Part[]): void {
+    if (typeof encoded === 'string') {
+      this.#text += encoded;
+      this.#bytes += encoded.length;
+    } else {
+      this.#moveText();
+      appendParts(this.#parts, encoded);
+      for (const part of encoded) this.#bytes += part.length;
+    }
+    this.#added(1);
+  }
+
+  /** Adds hot commands' bytes that waited in the backlog. */
+  addHeld(parts: Part[], commands: number): void {
+    this.#moveText();
+    appendParts(this.#parts, parts);
+    for (const part of parts) this.#bytes += part.length;
+    this.#added(commands);
+  }
+
+  /** Adds a write of the host's; returns what its `write` returned. */
+  addHost({ data, encoding, callback }: HostWrite, commands: number): boolean {
+    const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.length;
+    // Node reserves three bytes a character for a writev of strings and fails with ENOBUFS beyond about 700 MB: what
+    // is larger than a batch goes alone, as a plain client would send it.
+    if (bytes > this.options.maxBatchBytes) this.flush('large');
+    this.#cork();
+    this.#handOver();
+    const result = this.write.call(this.stream, data, encoding, callback);
+    this.#bytes += bytes;
+    this.#added(commands);
+    return result;
+  }
+
+  /** Writes what has gathered, if anything has. */
+  flush(reason: FlushReason): void {
+    if (this.commands === 0) return;
+    this.stats.flushed(reason, this.commands, this.#bytes);
+    this.#clearDelay?.();
+    this.#clearDelay = undefined;
+    unflushed.delete(this);
+    this.commands = 0;
+    this.#bytes = 0;
+    try {
+      this.#handOver();
+    } finally {
+      if (this.#corked) {
+        this.#corked = false;
+        this.stream.uncork();
+      }
+    }
+    this.observer.flushed();
+  }
+
+  /** The connection is gone: what was not written has gone with it. The host re-sends or rejects its commands. */
+  discard(): void {
+    this.commands = 0;
+    this.#bytes = 0;
+    this.#text = '';
+    this.#parts = [];
+    this.#corked = false;
+    this.#clearDelay?.();
+    this.#clearDelay = undefined;
+    unflushed.delete(this);
+  }
+
+  #added(commands: number): void {
+    if (this.commands === 0) unflushed.add(this);
+    this.commands += commands;
+    if (this.commands >= this.options.maxBatchSize) this.flush('size');
+    else if (this.#bytes >= this.options.maxBatchBytes) this.flush('bytes');
+    else if (!this.#scheduled) {
+      this.#scheduled = true;
+      this.schedule(this.#onSchedule);
+    }
+  }
+
+  readonly #onSchedule = (): void => {
+    this.#scheduled = false;
+    const { maxFlushDelay } = this.options;
+    // More replies outstanding than commands to send: waiting costs little, since the connection is busy anyway, and
+    // the batch grows. A lone command, or one behind few, is never held back.
+    if (maxFlushDelay > 0 && this.commands > 0 && this.observer.awaiting() > this.commands) {
+      this.#clearDelay ??= delay(maxFlushDelay, () => this.flush('delay'));
+      return;
+    }
+    this.flush('schedule');
+  };
+
+  /** Replies came in: a batch that was held back goes as soon as it no longer pays to wait. */
+  reconsiderDelay(): void {
+    if (this.#clearDelay !== undefined && this.observer.awaiting() <= this.commands) this.flush('schedule');
+  }
+
+  #moveText(): void {
+    if (this.#text === '') return;
+    this.#parts.push(this.#text);
+    this.#text = '';
+  }
+
+  #cork(): void {
+    if (this.#corked) return;
+    this.#corked = true;
+    this.stream.cork();
+  }
+
+  /** Ordering: hot commands' bytes reach the stream here, before whatever the host writes next. */
+  #handOver(): void {
+    if (this.#parts.length === 0) {
+      if (this.#text === '') return;
+      const text = this.#text;
+      this.#text = '';
+      this.write.call(this.stream, text, 'latin1');
+      return;
+    }
+    this.#moveText();
+    const parts = this.#parts;
+    this.#parts = [];
+    if (parts.length > 1) this.#cork();
+    for (const part of parts) this.write.call(this.stream, part, typeof part === 'string' ? 'latin1' : undefined);
+  }
+}

@@ -1,0 +1,268 @@
+import type { Duplex } from 'node:stream';
+import { Backlog, type HostWrite } from './backlog.js';
+import { Batch } from './batch.js';
+import { Deadlines } from './deadlines.js';
+import {
+  commandTimeoutOf,
+  findDataListener,
+  type HostClient,
+  type HostCommandClass,
+  HostWriteCounter,
+  replyModeOf,
+  selectedDatabase,
+} from './host.js';
+import { type CommandVariant, Entry, type EntryContext } from './in-flight.js';
+import type { ResolvedOptions } from './options.js';
+import { ReplyReader } from './reply-reader.js';
+import type { Part } from './resp/encoder.js';
+import { scanRequests } from './resp/request-scanner.js';
+import type { ScheduleFunction } from './scheduler.js';
+import { SharedReads } from './shared-reads.js';
+import type { Stats } from './stats.js';
+
+/** No MULTI, EXEC or DISCARD that stands alone is longer on the wire. */
+const LONGEST_TRANSACTION_COMMAND = 20;
+
+type StreamMethod = 'write' | 'end' | 'destroy';
+type StreamFunction = (...args: never[]) => unknown;
+const HOOKED: readonly StreamMethod[] = ['write', 'end', 'destroy'];
+
+let settleValue: (value: unknown) => void;
+let settleError: (error: unknown) => void;
+/** One executor for all promises: it saves a closure per command. */
+function keepSettlers(resolve: (value: unknown) => void, reject: (error: unknown) => void): void {
+  settleValue = resolve;
+  settleError = reject;
+}
+
+/**
+ * One connection's life: hooks its stream, owns its batch, its reader and what waits for room, and ends with it.
+ * Everything is tied to the stream it was made for; the client's next stream gets a connection of its own.
+ */
+export class Connection {
+  /** Whether hot commands can go out here; looked at before every one. */
+  open = true;
+  readonly batch: Batch;
+  readonly backlog: Backlog;
+  readonly reader: ReplyReader | undefined;
+  readonly #deadlines: Deadlines | undefined;
+  readonly #context: EntryContext | undefined;
+  readonly #shared: SharedReads | undefined;
+  readonly #writes = new HostWriteCounter();
+  readonly #hooks: Record<StreamMethod, StreamFunction>;
+  readonly #originals: Record<StreamMethod, StreamFunction>;
+  readonly #wereOwn: ReadonlySet<StreamMethod>;
+  #transactionOpen = false;
+
+  constructor(
+    readonly client: HostClient,
+    readonly stream: Duplex,
+    readonly options: ResolvedOptions,
+    schedule: ScheduleFunction,
+    readonly stats: Stats,
+    /** Absent: layer 1 alone. */
+    commandClass: HostCommandClass | undefined,
+    /** Whether nothing has been received on the stream yet. */
+    fresh: boolean,
+  ) {
+    const { write, end, destroy } = stream;
+    this.#originals = { write, end, destroy };
+    this.#wereOwn = new Set(HOOKED.filter((method) => Object.hasOwn(stream, method)));
+    this.#hooks = {
+      write: (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
+        this.#hostWrite(data, encoding, callback),
+      end: (...args: Parameters<typeof end>) => {
+        this.#letGo(true);
+        return end.apply(stream, args);
+      },
+      destroy: (...args: Parameters<typeof destroy>) => {
+        this.#letGo(false);
+        return destroy.apply(stream, args);
+      },
+    };
+    this.batch = new Batch(stream, write as Batch['write'], options, schedule, stats, {
+      awaiting: () => client.commandQueue.length - this.backlog.commands - this.batch.commands,
+      flushed: () => {
+        this.#shared?.close();
+        this.#deadlines?.closeBatch();
+      },
+    });
+    this.backlog = new Backlog(options.maxInFlight, options.maxBatchSize);
+    const listener = commandClass === undefined ? undefined : findDataListener(stream);
+    if (commandClass !== undefined && listener !== undefined) {
+      this.#context = { commandClass, mode: replyModeOf(client) };
+      const reader = new ReplyReader(client, stream, listener, this.#context, stats, {
+        chunkRead: this.#afterChunk,
+        gaveUp: () => this.#deadlines?.release(),
+      });
+      if (fresh) reader.startFromFirstByte();
+      this.reader = reader;
+      this.#deadlines = new Deadlines(
+        () => client.commandQueue,
+        () => reader.settled,
+      );
+      if (options.shareReads) this.#shared = new SharedReads();
+    } else {
+      stream.on('data', this.#afterChunk);
+    }
+    for (const method of HOOKED) {
+      Object.defineProperty(stream, method, { value: this.#hooks[method], writable: true, configurable: true });
+    }
+    stream.once('close', this.#onClose);
+  }
+
+  /** Whether the hot path may be taken now, as far as this connection is concerned. */
+  get hot(): boolean {
+    return this.open && this.reader !== undefined && this.reader.ready;
+  }
+
+  /**
+   * Ordering: the bytes and the entry are appended in one synchronous step (invariant 1).
+   *
+   * @param encoded - the command as RESP.
+   * @param sent - its arguments as encoded, `keyPrefix` applied; the array is kept.
+   */
+  sendHot(variant: CommandVariant, encoded: string | Part[], sent: readonly unknown[]): Promise<unknown> {
+    const { client } = this;
+    const reader = this.reader as ReplyReader;
+    const promise = new Promise<unknown>(keepSettlers);
+    const select = selectedDatabase(client);
+    const entry = new Entry(variant, this.#context as EntryContext, sent, select, promise, settleValue, settleError);
+    if (this.#shared !== undefined && this.#follows(this.#shared, variant, encoded, entry)) return promise;
+    this.stats.commands += 1;
+    this.stats.hotCommands += 1;
+    const timeout = commandTimeoutOf(client);
+    if (timeout !== undefined) this.#deadlines?.add(reader.sent, timeout);
+    reader.sent += 1;
+    const queue = client.commandQueue;
+    const waits = this.#mustWait(queue.length, 1);
+    queue.push(entry);
+    if (waits) this.backlog.holdHot(encoded);
+    else this.batch.addHot(encoded);
+    return promise;
+  }
+
+  flush(): void {
+    this.batch.flush('manual');
+  }
+
+  /** Leaves the stream as it was found; what is in flight settles through the host. */
+  detach(): void {
+    this.#letGo(true);
+    this.#deadlines?.release();
+    this.reader?.remove();
+    this.stream.removeListener('data', this.#afterChunk);
+    this.stream.removeListener('close', this.#onClose);
+    for (const method of HOOKED) {
+      if (Object.getOwnPropertyDescriptor(this.stream, method)?.value === this.#hooks[method]) {
+        if (this.#wereOwn.has(method)) Object.defineProperty(this.stream, method, { value: this.#originals[method] });
+        else Reflect.deleteProperty(this.stream, method);
+      }
+    }
+  }
+
+  #follows(shared: SharedReads, variant: CommandVariant, encoded: string | Part[], entry: Entry): boolean {
+    if (!variant.command.shareable || typeof encoded !== 'string') {
+      shared.close();
+      return false;
+    }
+    const leader = shared.leaderOf(variant, encoded);
+    if (leader === undefined) {
+      shared.lead(variant, encoded, entry);
+      return false;
+    }
+    leader.followers ??= [];
+    leader.followers.push(entry);
+    this.stats.sharedReads += 1;
+    return true;
+  }
+
+  /** Every write of the host's comes past here: single commands, explicit pipelines, hand-shakes. */
+  #hostWrite(
+    data: HostWrite['data'],
+    encoding: BufferEncoding | HostWrite['callback'],
+    callback: HostWrite['callback'],
+  ): boolean {
+    if (!this.open || this.stream.destroyed || data.length === 0) {
+      return this.batch.write.call(this.stream, data, encoding as BufferEncoding, callback);
+    }
+    const write: HostWrite =
+      typeof encoding === 'function' ? { data, encoding: undefined, callback: encoding } : { data, encoding, callback };
+    const { backlog, client } = this;
+    const commands = this.#writes.count(client, data);
+    const transaction =
+      data.length <= LONGEST_TRANSACTION_COMMAND || this.#shared !== undefined
+        ? scanRequests(data).transaction
+        : undefined;
+    this.stats.commands += commands;
+    if (this.#shared !== undefined) {
+      this.#shared.close();
+      if (transaction !== undefined) this.#shared.inTransaction = transaction === 'open';
+    }
+    // All but the last of a pipeline's entries are in the queue by now.
+    if (this.#mustWait(client.commandQueue.length - (commands - 1), commands)) {
+      backlog.holdHost(write, commands, transaction);
+      return false;
+    }
+    if (transaction !== undefined) this.#transactionOpen = transaction === 'open';
+    return this.batch.addHost(write, commands);
+  }
+
+  /**
+   * Whether the bytes of `commands` more commands must wait, with `queued` entries in front of them.
+   * Ordering: nothing overtakes what waits. A transaction that has begun goes on, and what is larger than the bound
+   * goes alone.
+   */
+  #mustWait(queued: number, commands: number): boolean {
+    if (this.backlog.commands > 0) return true;
+    if (queued + commands <= this.options.maxInFlight) return false;
+    return queued > 0 && !this.#transactionOpen;
+  }
+
+  readonly #afterChunk = (): void => {
+    this.#deadlines?.sweep();
+    if (!this.open) return;
+    if (this.backlog.commands > 0) this.#release();
+    this.batch.reconsiderDelay();
+  };
+
+  /** Sends what has room now. */
+  #release(): void {
+    const { backlog, client, options } = this;
+    for (;;) {
+      const onWire = client.commandQueue.length - backlog.commands;
+      const held = backlog.take(options.maxInFlight - onWire, onWire <= 0 || this.#transactionOpen);
+      if (held === undefined) break;
+      this.#send(held);
+    }
+    this.batch.flush('room');
+  }
+
+  #send(held: NonNullable<ReturnType<Backlog['take']>>): void {
+    if (held.transaction !== undefined) this.#transactionOpen = held.transaction === 'open';
+    if (Array.isArray(held.content)) this.batch.addHeld(held.content, held.commands);
+    else this.batch.addHost(held.content, held.commands);
+  }
+
+  /**
+   * The stream is about to end: pending bytes go first (invariant 2), as a plain client has written them by now.
+   * Host: `disconnect()` ends the stream, and destroys it after `disconnectTimeout`.
+   *
+   * @param backlogToo - what waits for room as well; a stream that is destroyed would not send so much any more.
+   */
+  #letGo(backlogToo: boolean): void {
+    if (!this.open) return;
+    this.open = false;
+    if (this.stream.destroyed) return;
+    for (let held = backlogToo ? this.backlog.take(0, true) : undefined; held; held = this.backlog.take(0, true)) {
+      this.#send(held);
+    }
+    this.batch.flush('end');
+  }
+
+  readonly #onClose = (): void => {
+    this.open = false;
+    this.batch.discard();
+    this.#deadlines?.release();
+  };
+}

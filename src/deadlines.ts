@@ -1,0 +1,114 @@
+import type { HostQueue } from './host.js';
+import { Entry, type SettleObserver } from './in-flight.js';
+
+/**
+ * `commandTimeout` for hot commands: one timer for those of a batch that have the same time-out, instead of one each.
+ *
+ * Hot commands are numbered per connection in the order they were sent, which is the order they settle in, so a
+ * deadline is a range of numbers, and no entry has to know of it.
+ */
+export class Deadlines {
+  readonly #pending: Deadline[] = [];
+  #current: Deadline | undefined;
+
+  constructor(
+    readonly queue: () => HostQueue,
+    /** The number of the first hot command that has not settled. */
+    readonly firstUnsettled: () => number,
+  ) {}
+
+  /** A hot command with this number is sent now and must be answered within `ms` milliseconds. */
+  add(number: number, ms: number): void {
+    if (this.#current?.ms !== ms) {
+      this.#current = new Deadline(number, ms, (deadline) => this.#expire(deadline));
+      this.#pending.push(this.#current);
+    }
+    this.#current.end = number + 1;
+  }
+
+  /** Commands from now on were issued later and get a timer of their own. */
+  closeBatch(): void {
+    this.#current = undefined;
+  }
+
+  /** Clears the timers of which every command has settled. */
+  sweep(): void {
+    const settled = this.firstUnsettled();
+    while (this.#pending.length > 0 && (this.#pending[0] as Deadline).end <= settled) this.#pending.shift()?.clear();
+    if (this.#current !== undefined && this.#current.end <= settled) this.#current = undefined;
+  }
+
+  /**
+   * The connection is gone, or our reader is: what is still in the queue may be sent again by the host, and settles
+   * out of our sight. Its time-out goes on, as a plain command's does.
+   */
+  release(): void {
+    for (const deadline of this.#pending.splice(0)) deadline.handOver(this.#entriesOf(deadline));
+    this.#current = undefined;
+  }
+
+  #expire(deadline: Deadline): void {
+    if (this.#current === deadline) this.#current = undefined;
+    const index = this.#pending.indexOf(deadline);
+    if (index >= 0) this.#pending.splice(index, 1);
+    for (const entry of this.#entriesOf(deadline)) timeOut(entry);
+  }
+
+  #entriesOf(deadline: Deadline): Entry[] {
+    const queue = this.queue();
+    const entries: Entry[] = [];
+    let number = this.firstUnsettled();
+    for (let index = 0; index < queue.length && number < deadline.end; index += 1) {
+      const item = queue.peekAt(index);
+      if (!(item instanceof Entry)) continue;
+      if (number >= deadline.start) entries.push(item);
+      number += 1;
+    }
+    return entries;
+  }
+}
+
+class Deadline implements SettleObserver {
+  end: number;
+  readonly #timer: NodeJS.Timeout;
+  #handedOver: readonly Entry[] | undefined;
+  #unsettled = 0;
+
+  constructor(
+    readonly start: number,
+    readonly ms: number,
+    onExpire: (deadline: Deadline) => void,
+  ) {
+    this.end = start;
+    // The global of this moment, as ioredis does in `Command#setTimeout`: tests that turn a fake clock to see a
+    // command time out see it here too.
+    this.#timer = setTimeout(() => {
+      if (this.#handedOver === undefined) onExpire(this);
+      else for (const entry of this.#handedOver) timeOut(entry);
+    }, ms);
+  }
+
+  handOver(entries: readonly Entry[]): void {
+    if (entries.length === 0) {
+      this.clear();
+      return;
+    }
+    this.#handedOver = entries;
+    this.#unsettled = entries.length;
+    for (const entry of entries) entry.observer = this;
+  }
+
+  settled(): void {
+    this.#unsettled -= 1;
+    if (this.#unsettled === 0) this.clear();
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** Host: the error of `Command#setTimeout`. The entry stays in the queue, where its late reply finds it and is dropped. */
+function timeOut(entry: Entry): void {
+  entry.fail(new Error('Command timed out'));
+}

@@ -1,0 +1,48 @@
+/**
+ * Errors thrown by `coalesce()` itself. Command failures are never wrapped: they stay the host's own `ReplyError`,
+ * `AbortError` or `Error`.
+ */
+
+/** Stable codes of the errors and warnings this package raises. */
+export const CODES = {
+  /** An option is unknown, of the wrong type or out of range. */
+  OPTION: 'COALESCE_ERR_OPTION',
+  /** What was handed to `coalesce()` is not a client it can work with. */
+  CLIENT: 'COALESCE_ERR_CLIENT',
+  /** The client's internals are not as expected, so it gets the cork (layer 1) alone. */
+  CORK_ONLY: 'COALESCE_WARN_CORK_ONLY',
+  /** The client has `enableAutoPipelining` on, whose commands coalescing leaves to the client. */
+  AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
+} as const;
+
+/** An Error with a stable `code`. */
+export type CodedError<T extends Error = Error> = T & { readonly code: string };
+
+/** Returns `error` with `code` set as an own enumerable property, as Node's own errors have it. */
+export function withCode<T extends Error>(error: T, code: string): CodedError<T> {
+  return Object.assign(error, { code });
+}
+
+/** `-1 (number)`, `"abc" (string)`, `null`: a value as the messages of this package quote it, cut at 60 characters. */
+export function describe(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === 'function') return 'a function';
+  if (typeof value === 'object') return Array.isArray(value) ? 'an array' : `an object (${constructorName(value)})`;
+  const text = typeof value === 'string' ? JSON.stringify(value) : String(value);
+  return `${text.length > 60 ? `${text.slice(0, 60)}…` : text} (${typeof value})`;
+}
+
+function constructorName(value: object): string {
+  const { constructor } = value;
+  return typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'no constructor';
+}
+
+const warned = new Set<string>();
+
+/** Emits a process warning with a stable code, once per process and text. */
+export function warnOnce(code: string, message: string): void {
+  const key = `${code}:${message}`;
+  if (warned.has(key)) return;
+  warned.add(key);
+  process.emitWarning(message, { type: 'CoalesceWarning', code });
+}

@@ -1,0 +1,134 @@
+import type { Connection } from './connection.js';
+import {
+  type AnyFunction,
+  type FallThroughReason,
+  type HostClient,
+  type HostCommandClass,
+  isGenuineMethod,
+  keyPrefixOf,
+  obstacle,
+} from './host.js';
+import { HOT_COMMANDS, type HotCommand, type KeyRule } from './hot-commands.js';
+import type { CommandVariant } from './in-flight.js';
+import { commandHead, encodeArguments } from './resp/encoder.js';
+
+/** What a client's hot methods need of its attachment. */
+export interface HotClient {
+  readonly client: HostClient;
+  readonly connection: Connection | undefined;
+  readonly commandClass: HostCommandClass | undefined;
+  fellThrough(reason: FallThroughReason): void;
+}
+
+type HotMethod = (this: unknown, ...args: unknown[]) => unknown;
+
+/** Heads are kept for commands of up to this many arguments. */
+const KEPT_HEADS = 32;
+
+/**
+ * Layer 2: methods for the prototype layer that stands between a client and its class. Each encodes its command
+ * itself when everything is plain, and else calls the method that the client would have without us.
+ *
+ * Own properties of the client — `defineCommand('get')`, `addBuiltinCommand('get')`, a test's stub — hide the layer by
+ * the language's own rules.
+ *
+ * @param parent - the client's prototype.
+ * @param find - finds the attachment of the object that a method is called on, if it has one.
+ */
+export function hotMethods(
+  parent: object,
+  find: (receiver: unknown) => HotClient | undefined,
+): Record<string, HotMethod> {
+  const methods: Record<string, HotMethod> = {};
+  for (const command of HOT_COMMANDS) {
+    for (const encoding of ['utf8', null] as const) {
+      const name = encoding === null ? `${command.name}Buffer` : command.name;
+      if (typeof (parent as Record<string, unknown>)[name] === 'function') {
+        methods[name] = hotMethod(name, { command, encoding }, parent as Record<string, AnyFunction>, find);
+      }
+    }
+  }
+  return methods;
+}
+
+function hotMethod(
+  methodName: string,
+  variant: CommandVariant,
+  parent: Record<string, AnyFunction>,
+  find: (receiver: unknown) => HotClient | undefined,
+): HotMethod {
+  const { name } = variant.command;
+  const heads: string[] = [];
+  let genuine: AnyFunction | undefined;
+
+  return function hot(...args) {
+    const hotClient = find(this);
+    const method = parent[methodName] as AnyFunction;
+    if (hotClient === undefined) return method.apply(this, args);
+    const promise = tryHot(hotClient, method, args);
+    if (promise instanceof Promise) return promise;
+    hotClient.fellThrough(promise);
+    return method.apply(this, args);
+  };
+
+  function tryHot(
+    { client, connection, commandClass }: HotClient,
+    method: AnyFunction,
+    args: unknown[],
+  ): Promise<unknown> | FallThroughReason {
+    if (connection === undefined || commandClass === undefined || !connection.hot) return 'connection';
+    const reason = obstacle(client, connection.stream);
+    if (reason !== undefined) return reason;
+    if (method !== genuine) {
+      if (!isGenuineMethod(method)) return 'patched';
+      genuine = method;
+    }
+    let sent: unknown[] = args;
+    // Host: `new Command` flattens one level of arrays, then hands all arguments to the command's transformer.
+    if (args.some(Array.isArray)) sent = args.flat();
+    const transform = commandClass._transformer.argument[name];
+    if (transform !== undefined) {
+      try {
+        sent = transform(sent);
+      } catch {
+        return 'transformer';
+      }
+    }
+    const keyPrefix = keyPrefixOf(client);
+    if (keyPrefix !== undefined) {
+      const prefixed = withKeyPrefix(variant.command, keyPrefix, sent);
+      if (prefixed === undefined) return 'arguments';
+      sent = prefixed;
+    }
+    const count = sent.length;
+    const head = count < KEPT_HEADS ? (heads[count] ??= commandHead(name, count)) : commandHead(name, count);
+    const encoded = encodeArguments(head, sent);
+    if (encoded === undefined) return 'arguments';
+    return connection.sendHot(variant, encoded, sent);
+  }
+}
+
+/** The first key and the step to the next, by rule; `count` keys at the most. */
+const KEY_POSITIONS: Readonly<Record<KeyRule, { count: number; step: number } | undefined>> = {
+  first: { count: 1, step: 1 },
+  two: { count: 2, step: 1 },
+  all: { count: Number.POSITIVE_INFINITY, step: 1 },
+  pairs: { count: Number.POSITIVE_INFINITY, step: 2 },
+  none: { count: 0, step: 1 },
+  own: undefined,
+};
+
+/** The arguments with `keyPrefix` before each key, in a new array; undefined where it takes the host to say. */
+function withKeyPrefix(command: HotCommand, prefix: string | Buffer, args: readonly unknown[]): unknown[] | undefined {
+  const positions = KEY_POSITIONS[command.keys];
+  if (positions === undefined || typeof prefix !== 'string') return undefined;
+  if (Number.isFinite(positions.count) && args.length < positions.count) return undefined;
+  const prefixed = args.slice();
+  const last = Math.min(args.length, positions.count * positions.step);
+  for (let index = 0; index < last; index += positions.step) {
+    const key = args[index];
+    if (typeof key !== 'string' && typeof key !== 'number') return undefined;
+    prefixed[index] = prefix + key;
+  }
+  return prefixed;
+}

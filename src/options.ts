@@ -1,0 +1,126 @@
+import { CODES, describe, withCode } from './errors.js';
+import type { Schedule } from './scheduler.js';
+
+/** What `coalesce()` and the drop-in class take; every key is optional. */
+export interface CoalesceOptions {
+  /**
+   * When a batch is flushed, counted from its first command: at the end of this turn of the event loop
+   * (`'immediate'`), at the end of the running callback (`'tick'`), or when a function of yours calls the `flush` it
+   * is given. A later flush makes larger batches and longer latencies.
+   * @default 'immediate'
+   */
+  schedule?: Schedule;
+  /**
+   * Milliseconds that a batch may be held back for more commands, and only while more commands await their reply than
+   * wait to be sent: a lone command never waits. It trades latency for fewer, larger writes. `0` switches it off.
+   * Minimum 0.
+   * @default 0
+   */
+  maxFlushDelay?: number;
+  /**
+   * Commands in one batch; the one that reaches it flushes at once. Smaller values let the server start earlier on a
+   * large burst, larger ones save system calls. Minimum 1.
+   * @default 1000
+   */
+  maxBatchSize?: number;
+  /**
+   * Bytes in one batch; the command that reaches it flushes at once. Minimum 1.
+   * @default 262144
+   */
+  maxBatchBytes?: number;
+  /**
+   * Unanswered commands on the wire per connection. The bytes of later ones wait in the client, in order, until
+   * replies make room, so that a burst of a million commands does not fill the server's reply buffers. A transaction
+   * or explicit pipeline is never split; one larger than this goes alone. Minimum 1.
+   * @default 10000
+   */
+  maxInFlight?: number;
+  /**
+   * Whether simple commands are encoded and decoded by this package (layer 2). `false` leaves the cork (layer 1) alone.
+   * @default true
+   */
+  hotPath?: boolean;
+  /**
+   * Whether identical reads in one batch, with no other kind of command between them, are sent once; each caller still
+   * gets a value of its own.
+   * @default false
+   */
+  shareReads?: boolean;
+}
+
+/** Every option with its value; frozen. */
+export type ResolvedOptions = Readonly<Required<CoalesceOptions>>;
+
+export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
+  schedule: 'immediate',
+  maxFlushDelay: 0,
+  maxBatchSize: 1_000,
+  maxBatchBytes: 256 * 1024,
+  maxInFlight: 10_000,
+  hotPath: true,
+  shareReads: false,
+});
+
+/**
+ * Fills in defaults and checks every key.
+ *
+ * @throws {TypeError} of code `COALESCE_ERR_OPTION` for an unknown key or a wrong type.
+ * @throws {RangeError} of code `COALESCE_ERR_OPTION` for a number out of range.
+ */
+export function resolveOptions(options: CoalesceOptions | undefined): ResolvedOptions {
+  if (options === undefined) return DEFAULT_OPTIONS;
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw withCode(new TypeError(`options must be an object, got ${describe(options)}`), CODES.OPTION);
+  }
+  for (const key of Object.keys(options)) {
+    if (!Object.hasOwn(DEFAULT_OPTIONS, key)) {
+      const known = Object.keys(DEFAULT_OPTIONS).join(', ');
+      throw withCode(new TypeError(`options.${key} is not an option; the options are ${known}`), CODES.OPTION);
+    }
+  }
+  return Object.freeze({
+    schedule: validSchedule(options.schedule),
+    maxFlushDelay: validDelay(options.maxFlushDelay),
+    maxBatchSize: validCount('maxBatchSize', options.maxBatchSize),
+    maxBatchBytes: validCount('maxBatchBytes', options.maxBatchBytes),
+    maxInFlight: validCount('maxInFlight', options.maxInFlight),
+    hotPath: validBoolean('hotPath', options.hotPath),
+    shareReads: validBoolean('shareReads', options.shareReads),
+  });
+}
+
+function validSchedule(value: Schedule | undefined): Schedule {
+  if (value === undefined) return DEFAULT_OPTIONS.schedule;
+  if (value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
+  throw typeError('schedule', "'immediate', 'tick' or a function that takes the flush", value);
+}
+
+function validDelay(value: number | undefined): number {
+  if (value === undefined) return DEFAULT_OPTIONS.maxFlushDelay;
+  const expected = 'a number of milliseconds from 0 to 2147483647';
+  if (typeof value !== 'number') throw typeError('maxFlushDelay', expected, value);
+  if (!(value >= 0 && value <= 0x7fffffff)) throw rangeError('maxFlushDelay', expected, value);
+  return value;
+}
+
+function validCount(name: 'maxBatchSize' | 'maxBatchBytes' | 'maxInFlight', value: number | undefined): number {
+  if (value === undefined) return DEFAULT_OPTIONS[name];
+  const expected = 'a positive integer';
+  if (typeof value !== 'number') throw typeError(name, expected, value);
+  if (!Number.isSafeInteger(value) || value < 1) throw rangeError(name, expected, value);
+  return value;
+}
+
+function validBoolean(name: 'hotPath' | 'shareReads', value: boolean | undefined): boolean {
+  if (value === undefined) return DEFAULT_OPTIONS[name];
+  if (typeof value === 'boolean') return value;
+  throw typeError(name, 'a boolean', value);
+}
+
+function typeError(name: string, expected: string, got: unknown): TypeError {
+  return withCode(new TypeError(`options.${name} must be ${expected}, got ${describe(got)}`), CODES.OPTION);
+}
+
+function rangeError(name: string, expected: string, got: unknown): RangeError {
+  return withCode(new RangeError(`options.${name} must be ${expected}, got ${describe(got)}`), CODES.OPTION);
+}

@@ -1,0 +1,54 @@
+import { type RedisOptions as HostOptions, Redis as IORedis } from 'ioredis';
+import { type Coalesced, Coalescer } from './coalescer.js';
+import type { HostClient } from './host.js';
+import { type CoalesceOptions, type ResolvedOptions, resolveOptions } from './options.js';
+
+/** ioredis's options, and how to coalesce. */
+export interface RedisOptions extends HostOptions {
+  /** See {@link CoalesceOptions}; the defaults suit a web service. */
+  coalesce?: CoalesceOptions;
+}
+
+type Arguments = [arg1?: unknown, arg2?: unknown, arg3?: unknown];
+
+/**
+ * ioredis's `Redis`, coalesced from the start: the same constructor, plus the option `coalesce`.
+ *
+ * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce` or a wrong type.
+ * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
+ */
+export class Redis extends IORedis implements Coalesced {
+  declare readonly coalescer: Coalescer;
+
+  /** The same as `new Redis(…)`, for those who come from node-redis. */
+  static override createClient(...args: ConstructorParameters<typeof Redis>): Redis {
+    return new Redis(...args);
+  }
+
+  constructor(port: number, host: string, options: RedisOptions);
+  constructor(path: string, options: RedisOptions);
+  constructor(port: number, options: RedisOptions);
+  constructor(port: number, host: string);
+  constructor(options: RedisOptions);
+  constructor(port: number);
+  constructor(path: string);
+  constructor();
+  constructor(...args: Arguments) {
+    const { hostArguments, options } = splitOptions(args);
+    super(...(hostArguments as []));
+    Coalescer.attach(this as unknown as HostClient, options);
+  }
+}
+
+/** Takes the key `coalesce` out of the options object, which the host would keep and copy. */
+function splitOptions(args: Arguments): { hostArguments: unknown[]; options: ResolvedOptions } {
+  let options: CoalesceOptions | undefined;
+  const hostArguments = args.map((arg) => {
+    if (typeof arg !== 'object' || arg === null || !('coalesce' in arg)) return arg;
+    const { coalesce: own, ...rest } = arg as RedisOptions;
+    options = own;
+    return rest;
+  });
+  // Checked before the host's constructor runs, which connects.
+  return { hostArguments, options: resolveOptions(options) };
+}

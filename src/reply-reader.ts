@@ -1,0 +1,219 @@
+import type { Duplex } from 'node:stream';
+import { type AnyFunction, type HostClient, inSubscriberMode } from './host.js';
+import { Entry, type EntryContext, transformDecodedReply } from './in-flight.js';
+import { LEFT, ReplyDecoder } from './resp/decoder.js';
+import { ReplyScanner } from './resp/reply-scanner.js';
+import type { Stats } from './stats.js';
+
+/**
+ * - `joining`: attached to a connection in use; the host may hold half a reply, so it gets everything.
+ * - `reading`: replies to light entries are decoded here.
+ * - `forwarding`: something malformed was seen; the host gets everything and makes its own error of it.
+ * - `dead`: the host has dropped its listener; what is left of the chunk is nobody's.
+ * - `removed`: detached; the host's listener is back in our place.
+ */
+type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
+
+const { nextTick } = process;
+
+/**
+ * Stands in front of the host's decoder on one connection. A chunk is cut into replies; a reply is decoded here when
+ * the head of the host's queue is a light entry and the reply is whole and plain, else its bytes go untouched to the
+ * listener that the host registered.
+ *
+ * Nothing is kept here: what is cut off by the end of a chunk goes to the host from its first byte, and the scanner
+ * finds its last byte, so that a split reply has one owner (invariant 4). The host's decoder resolves the light entry
+ * then, as it would any command.
+ */
+export class ReplyReader {
+  /** Light entries put into the queue on this connection, and those that have left it. */
+  sent = 0;
+  settled = 0;
+
+  #state: State;
+  #reading = false;
+  readonly #decoder: ReplyDecoder;
+  readonly #scanner = new ReplyScanner();
+
+  constructor(
+    readonly client: HostClient,
+    readonly stream: Duplex,
+    readonly hostListener: AnyFunction,
+    readonly context: EntryContext,
+    readonly stats: Stats,
+    readonly observer: {
+      /** A chunk has been read to its end. */
+      chunkRead(): void;
+      /** From now on the host decodes everything, and entries leave the queue uncounted. */
+      gaveUp(): void;
+    },
+  ) {
+    this.#decoder = new ReplyDecoder(context.mode);
+    this.#state = client.commandQueue.length === 0 && !client.condition?.subscriber ? 'reading' : 'joining';
+    stream.removeListener('data', hostListener);
+    stream.prependListener('data', this.#onData);
+    stream.on('removeListener', this.#onRemoveListener);
+  }
+
+  /** Whether hot commands may be encoded: their replies will come past here, or reach the host in order. */
+  get ready(): boolean {
+    return this.#state === 'reading';
+  }
+
+  /** Replies come from the first byte on: nothing has been received on this connection yet. */
+  startFromFirstByte(): void {
+    if (this.#state === 'joining') this.#state = 'reading';
+  }
+
+  /** Puts the host's listener back in our place. It decodes what is in flight, light entries included. */
+  remove(): void {
+    if (this.#state === 'removed' || this.#state === 'dead') return;
+    this.#state = 'removed';
+    this.stream.removeListener('removeListener', this.#onRemoveListener);
+    this.stream.removeListener('data', this.#onData);
+    this.stream.prependListener('data', this.hostListener);
+  }
+
+  /** Host: `flushQueue` removes all `data` listeners; user code does so now and then. */
+  readonly #onRemoveListener = (event: string | symbol, listener: unknown): void => {
+    if (event === 'data' && listener === this.#onData) this.#state = 'dead';
+  };
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.#reading || !(chunk instanceof Buffer)) {
+      // Re-entered by user code that emits data on the stream itself, or a stream with an encoding: not ours to judge.
+      this.#giveUp();
+      this.#forward(chunk);
+      return;
+    }
+    this.#reading = true;
+    try {
+      this.#read(chunk);
+    } finally {
+      this.#reading = false;
+    }
+    this.observer.chunkRead();
+  };
+
+  #read(chunk: Buffer): void {
+    let position = 0;
+    if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, 0);
+    while (position < chunk.length) {
+      if (this.#state !== 'reading') {
+        this.#finish(chunk, position);
+        return;
+      }
+      position = this.sent === this.settled ? this.#forwardRest(chunk, position) : this.#readReply(chunk, position);
+    }
+  }
+
+  /** What happens to the rest of a chunk when we do not read it ourselves. */
+  #finish(chunk: Buffer, position: number): void {
+    if (this.#state !== 'dead') this.#forward(position === 0 ? chunk : chunk.subarray(position));
+    if (this.#state === 'joining') this.#tryToJoin(chunk);
+  }
+
+  /** Ends where the chunk or the reply at `position` ends; returns that position. */
+  #readReply(chunk: Buffer, position: number): number {
+    const queue = this.client.commandQueue;
+    const head = queue.peekFront();
+    // Host: under RESP2 messages of a subscription look like replies, and its decoder tells them by this condition.
+    if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
+    const utf8 = head.variant.encoding === 'utf8';
+    const value = this.#decoder.decode(chunk, position, utf8);
+    if (value === LEFT) return this.#forwardReply(chunk, position);
+    const { end } = this.#decoder;
+    queue.shift();
+    this.settled += 1;
+    this.stats.hotReplies += 1;
+    this.#settle(head, value);
+    if (head.followers !== undefined) this.#settleFollowers(head.followers, chunk, position, utf8);
+    return end;
+  }
+
+  #settle(entry: Entry, value: unknown): void {
+    // Users can set a reply transformer at any time, so it is looked up at each reply, as the host does.
+    if (this.context.commandClass._transformer.reply[entry.variant.command.name] === undefined) {
+      entry.fulfil(value);
+      return;
+    }
+    let transformed: unknown;
+    try {
+      transformed = transformDecodedReply(entry, value);
+    } catch (error) {
+      entry.fail(error);
+      return;
+    }
+    entry.fulfil(transformed);
+  }
+
+  /** Every caller gets a value of his own, Buffers included. */
+  #settleFollowers(followers: readonly Entry[], chunk: Buffer, start: number, utf8: boolean): void {
+    const bytes = utf8 ? undefined : chunk.subarray(start, this.#decoder.end);
+    for (const follower of followers) {
+      const value = bytes
+        ? this.#decoder.decode(Buffer.from(bytes), 0, false)
+        : this.#decoder.decode(chunk, start, utf8);
+      this.#settle(follower, value);
+    }
+  }
+
+  /** Hands the host one reply, or as much of it as the chunk holds; returns the position behind that. */
+  #forwardReply(chunk: Buffer, position: number): number {
+    const result = this.#scanner.scan(chunk, position);
+    if (result === 'malformed') {
+      this.#giveUp();
+      return position;
+    }
+    const end = result === 'whole' ? this.#scanner.end : chunk.length;
+    const queue = this.client.commandQueue;
+    const head = queue.peekFront();
+    this.#forward(position === 0 && end === chunk.length ? chunk : chunk.subarray(position, end));
+    if (head instanceof Entry && queue.peekFront() !== head) this.settled += 1;
+    if (result === 'whole') this.stats.hostReplies += 1;
+    return end;
+  }
+
+  /** No light entry is in flight: the host gets the rest of the chunk in one piece, we only keep track of its end. */
+  #forwardRest(chunk: Buffer, start: number): number {
+    let position = start;
+    while (position < chunk.length) {
+      const result = this.#scanner.scan(chunk, position);
+      if (result === 'malformed') {
+        this.#giveUp();
+        return start;
+      }
+      if (result === 'more') break;
+      this.stats.hostReplies += 1;
+      position = this.#scanner.end;
+    }
+    this.#forward(start === 0 ? chunk : chunk.subarray(start));
+    return chunk.length;
+  }
+
+  /**
+   * Attached in mid-life: with an empty queue at a line's end, and nothing subscribed, the host's decoder can hold no
+   * half reply, so the next byte begins one.
+   */
+  #tryToJoin(chunk: Buffer): void {
+    const { commandQueue, condition } = this.client;
+    if (commandQueue.length === 0 && !condition?.subscriber && chunk[chunk.length - 1] === 10) this.#state = 'reading';
+  }
+
+  #giveUp(): void {
+    if (this.#state !== 'reading') return;
+    this.#state = 'forwarding';
+    this.observer.gaveUp();
+  }
+
+  /** Invariant 7: whatever user code throws out of the host's listener surfaces later and unwinds nothing here. */
+  #forward(bytes: Buffer): void {
+    try {
+      this.hostListener.call(this.stream, bytes);
+    } catch (error) {
+      nextTick(() => {
+        throw error;
+      });
+    }
+  }
+}

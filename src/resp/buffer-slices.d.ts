@@ -1,0 +1,5 @@
+/** Node's Buffer has these on its prototype; its types do not say so. They skip `toString`'s look at the encoding. */
+interface Buffer {
+  latin1Slice(start?: number, end?: number): string;
+  utf8Slice(start?: number, end?: number): string;
+}

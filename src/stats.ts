@@ -1,0 +1,79 @@
+/** Why a batch was flushed. */
+export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'large' | 'end' | 'exit' | 'manual';
+
+/** A snapshot of a client's counters since `coalesce()`; plain data, a copy. */
+export interface CoalescerStats {
+  /** Commands sent, those of explicit pipelines and transactions included. */
+  readonly commands: number;
+  /** Of these, the ones that took the hot path. */
+  readonly hotCommands: number;
+  /** Flushes that wrote something. */
+  readonly batches: number;
+  /** Bytes of commands handed to the socket. */
+  readonly bytesWritten: number;
+  /** Reads answered by the reply to an identical one (`shareReads`); they are not among `commands`. */
+  readonly sharedReads: number;
+  /** Commands that await their reply, sent or not. */
+  readonly inFlight: number;
+  /** Of these, the ones whose bytes wait for room under `maxInFlight`. */
+  readonly queued: number;
+  /** Batches by size: the key is the upper bound of commands (`'1'`, `'2'`, `'4'`, …), the value counts batches. */
+  readonly batchSizes: Readonly<Record<string, number>>;
+  /** Batches by what flushed them. */
+  readonly flushReasons: Readonly<Record<FlushReason, number>>;
+  /** Replies by who decoded them: this package (`hot`) or the host (`host`). */
+  readonly replies: { readonly hot: number; readonly host: number };
+}
+
+const SIZE_BUCKETS = 32;
+
+/** The counters behind `coalescer.stats()`; one per client, fed by each of its connections in turn. */
+export class Stats {
+  commands = 0;
+  hotCommands = 0;
+  batches = 0;
+  bytesWritten = 0;
+  sharedReads = 0;
+  hotReplies = 0;
+  hostReplies = 0;
+  readonly #sizes = new Array<number>(SIZE_BUCKETS).fill(0);
+  readonly #reasons: Record<FlushReason, number> = {
+    schedule: 0,
+    size: 0,
+    bytes: 0,
+    delay: 0,
+    room: 0,
+    large: 0,
+    end: 0,
+    exit: 0,
+    manual: 0,
+  };
+
+  flushed(reason: FlushReason, commands: number, bytes: number): void {
+    this.batches += 1;
+    this.bytesWritten += bytes;
+    this.#reasons[reason] += 1;
+    // The exponent of the smallest power of two that is not below the size.
+    const bucket = commands > 1 ? 32 - Math.clz32(commands - 1) : 0;
+    this.#sizes[bucket] = (this.#sizes[bucket] ?? 0) + 1;
+  }
+
+  snapshot(inFlight: number, queued: number): CoalescerStats {
+    const batchSizes: Record<string, number> = {};
+    this.#sizes.forEach((count, bucket) => {
+      if (count > 0) batchSizes[String(2 ** bucket)] = count;
+    });
+    return {
+      commands: this.commands,
+      hotCommands: this.hotCommands,
+      batches: this.batches,
+      bytesWritten: this.bytesWritten,
+      sharedReads: this.sharedReads,
+      inFlight,
+      queued,
+      batchSizes,
+      flushReasons: { ...this.#reasons },
+      replies: { hot: this.hotReplies, host: this.hostReplies },
+    };
+  }
+}
