@@ -31,7 +31,8 @@ export class Backlog {
     this.#maxHotRun = Math.max(1, Math.min(maxBatchSize, maxInFlight >> 3));
   }
 
-  holdHot(encoded: string | Part[]): void {
+  /** @param encoded - exact: text that waits is not checked again. */
+  holdHot(encoded: Part[]): void {
     this.commands += 1;
     const last = this.#held.peekBack();
     if (last !== undefined && Array.isArray(last.content) && last.commands < this.#maxHotRun) {
@@ -57,8 +58,8 @@ export class Backlog {
 }
 
 /** Appends to parts, joining text with text. */
-export function appendParts(parts: Part[], encoded: string | Part[]): Part[] {
-  for (const part of typeof encoded === 'string' ? [encoded] : encoded) {
+export function appendParts(parts: Part[], encoded: readonly Part[]): Part[] {
+  for (const part of encoded) {
     const last = parts.length - 1;
     if (typeof part === 'string' && typeof parts[last] === 'string') parts[last] += part;
     else parts.push(part);

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { appendParts, type HostWrite } from './backlog.js';
 import type { ResolvedOptions } from './options.js';
-import type { Part } from './resp/encoder.js';
+import { isAscii, type Part } from './resp/encoder.js';
 import { delay, type ScheduleFunction } from './scheduler.js';
 import type { FlushReason, Stats } from './stats.js';
 
@@ -24,17 +24,20 @@ function watchExit(): void {
  *
  *     idle ──first command──▶ open ──schedule, size, bytes, end──▶ idle
  *
- *     stream:  [host write][hot text][host write]   corked, in program order
- *     #parts:                                    [hot text, Buffer, hot text]   not handed over yet
+ *     stream   [host write][hot text][host write]       corked, in program order
+ *     #parts                                     [text, Buffer, text]   exact bytes, not handed over yet
+ *     #text                                                           [text]   taken for ASCII, not checked yet
  *
- * Hot commands gather in `#parts` and go to the stream as one piece: when the host writes, so that they stay in front
- * of it, or at the flush.
+ * Hot commands gather in `#text` and `#parts` and go to the stream in one piece: when the host writes, so that they
+ * stay in front of it, or at the flush.
  */
 export class Batch {
   /** Commands in the open batch; 0 when idle. */
   commands = 0;
   #bytes = 0;
   #text = '';
+  /** Commands in `#text`. */
+  #textCommands = 0;
   #parts: Part[] = [];
   #corked = false;
   #scheduled = false;
@@ -52,6 +55,8 @@ export class Batch {
       awaiting(): number;
       /** A batch has left. */
       flushed(): void;
+      /** The last `count` hot commands that were added, encoded exactly; fewer if the host has dropped some. */
+      encodeLast(count: number): Part[];
     },
   ) {
     watchExit();
@@ -59,20 +64,19 @@ export class Batch {
 
   /** Adds one hot command's bytes. */
   addHot(encoded: string | Part[]): void {
-    if (typeof encoded === 'string') {
-      this.#text += encoded;
-      this.#bytes += encoded.length;
-    } else {
-      this.#moveText();
-      appendParts(this.#parts, encoded);
-      for (const part of encoded) this.#bytes += part.length;
+    if (typeof encoded !== 'string') {
+      // The entry of this command is in the queue already, and must not be taken for one of the text's.
+      this.addExact(encoded, 1);
+      return;
     }
+    this.#text += encoded;
+    this.#textCommands += 1;
+    this.#bytes += encoded.length;
     this.#added(1);
   }
 
-  /** Adds hot commands' bytes that waited in the backlog. */
-  addHeld(parts: Part[], commands: number): void {
-    this.#moveText();
+  /** Adds hot commands' exact bytes. `checkText` was called before their entries could be mistaken for the text's. */
+  addExact(parts: Part[], commands: number): void {
     appendParts(this.#parts, parts);
     for (const part of parts) this.#bytes += part.length;
     this.#added(commands);
@@ -117,6 +121,7 @@ export class Batch {
     this.commands = 0;
     this.#bytes = 0;
     this.#text = '';
+    this.#textCommands = 0;
     this.#parts = [];
     this.#corked = false;
     this.#clearDelay?.();
@@ -152,10 +157,17 @@ export class Batch {
     if (this.#clearDelay !== undefined && this.observer.awaiting() <= this.commands) this.flush('schedule');
   }
 
-  #moveText(): void {
-    if (this.#text === '') return;
-    this.#parts.push(this.#text);
+  /**
+   * Moves what was taken for ASCII to the exact parts. Text that is not ASCII states its lengths in characters where
+   * bytes are meant, so its commands are encoded again, from their entries.
+   */
+  checkText(): void {
+    if (this.#textCommands === 0) return;
+    const text = this.#text;
+    const commands = this.#textCommands;
     this.#text = '';
+    this.#textCommands = 0;
+    appendParts(this.#parts, isAscii(text) ? [text] : this.observer.encodeLast(commands));
   }
 
   #cork(): void {
@@ -166,14 +178,8 @@ export class Batch {
 
   /** Ordering: hot commands' bytes reach the stream here, before whatever the host writes next. */
   #handOver(): void {
-    if (this.#parts.length === 0) {
-      if (this.#text === '') return;
-      const text = this.#text;
-      this.#text = '';
-      this.write.call(this.stream, text, 'latin1');
-      return;
-    }
-    this.#moveText();
+    this.checkText();
+    if (this.#parts.length === 0) return;
     const parts = this.#parts;
     this.#parts = [];
     if (parts.length > 1) this.#cork();

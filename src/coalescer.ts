@@ -1,6 +1,13 @@
 import { Connection } from './connection.js';
 import { CODES, warnOnce } from './errors.js';
-import { type HostClient, type HostCommandClass, isDebugging, probeInternals } from './host.js';
+import {
+  type HostClient,
+  type HostCommandClass,
+  isAutoPipelining,
+  isDebugging,
+  makeOptionsFast,
+  probeInternals,
+} from './host.js';
 import { type HotClient, hotMethods } from './hot-path.js';
 import type { ResolvedOptions } from './options.js';
 import { type ScheduleFunction, scheduleFunction } from './scheduler.js';
@@ -49,6 +56,13 @@ export class Coalescer implements HotClient {
     Object.setPrototypeOf(client, layerFor(Object.getPrototypeOf(client)));
     client.on('connect', coalescer.#onConnect);
     if (client.status !== 'connecting') coalescer.#connected(false);
+    if (isAutoPipelining(client)) {
+      warnOnce(
+        CODES.AUTO_PIPELINING,
+        'ioredis-coalesce: enableAutoPipelining is on, so commands queue in the client and are not coalesced; ' +
+          'coalescing makes the option needless, leave it off',
+      );
+    }
   }
 
   private constructor(client: HostClient, options: ResolvedOptions) {
@@ -117,6 +131,7 @@ export class Coalescer implements HotClient {
 /** The host's `Command` class, if its internals are as the hot path expects them. */
 function hotCommandClass(client: HostClient): HostCommandClass | undefined {
   if (isDebugging()) return undefined;
+  makeOptionsFast(client);
   const probed = probeInternals(client);
   if ('commandClass' in probed) return probed.commandClass;
   warnCorkOnly(`${probed.missing} is missing`);
@@ -164,7 +179,7 @@ function createLayer(parent: object): object {
     },
   });
   const find = (receiver: unknown): HotClient | undefined => {
-    const coalescer = (receiver as Marked)[MARK];
+    const coalescer = (receiver as Marked | undefined)?.[MARK];
     return coalescer !== undefined && coalescer.client === receiver ? coalescer : undefined;
   };
   return Object.assign(layer, hotMethods(parent, find));

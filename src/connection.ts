@@ -86,16 +86,16 @@ export class Connection {
         this.#shared?.close();
         this.#deadlines?.closeBatch();
       },
+      encodeLast: (count) => this.#encodeLast(count),
     });
     this.backlog = new Backlog(options.maxInFlight, options.maxBatchSize);
     const listener = commandClass === undefined ? undefined : findDataListener(stream);
     if (commandClass !== undefined && listener !== undefined) {
       this.#context = { commandClass, mode: replyModeOf(client) };
-      const reader = new ReplyReader(client, stream, listener, this.#context, stats, {
+      const reader = new ReplyReader(client, stream, listener, this.#context, stats, fresh, {
         chunkRead: this.#afterChunk,
         gaveUp: () => this.#deadlines?.release(),
       });
-      if (fresh) reader.startFromFirstByte();
       this.reader = reader;
       this.#deadlines = new Deadlines(
         () => client.commandQueue,
@@ -113,7 +113,7 @@ export class Connection {
 
   /** Whether the hot path may be taken now, as far as this connection is concerned. */
   get hot(): boolean {
-    return this.open && this.reader !== undefined && this.reader.ready;
+    return this.open && this.reader?.ready === true;
   }
 
   /**
@@ -136,8 +136,9 @@ export class Connection {
     reader.sent += 1;
     const queue = client.commandQueue;
     const waits = this.#mustWait(queue.length, 1);
+    if (typeof encoded !== 'string') this.batch.checkText();
     queue.push(entry);
-    if (waits) this.backlog.holdHot(encoded);
+    if (waits) this.backlog.holdHot(entry.encode());
     else this.batch.addHot(encoded);
     return promise;
   }
@@ -226,9 +227,22 @@ export class Connection {
     this.batch.reconsiderDelay();
   };
 
+  /** The queue ends with the entries of what waits, before them come the batch's. */
+  #encodeLast(count: number): Part[] {
+    const queue = this.client.commandQueue;
+    const entries: Entry[] = [];
+    for (let index = queue.length - this.backlog.commands - 1; index >= 0 && entries.length < count; index -= 1) {
+      const item = queue.peekAt(index);
+      // In between are commands of the explicit pipeline that is about to be written.
+      if (item instanceof Entry) entries.push(item);
+    }
+    return entries.reverse().flatMap((entry) => entry.encode());
+  }
+
   /** Sends what has room now. */
   #release(): void {
     const { backlog, client, options } = this;
+    this.batch.checkText();
     for (;;) {
       const onWire = client.commandQueue.length - backlog.commands;
       const held = backlog.take(options.maxInFlight - onWire, onWire <= 0 || this.#transactionOpen);
@@ -240,7 +254,7 @@ export class Connection {
 
   #send(held: NonNullable<ReturnType<Backlog['take']>>): void {
     if (held.transaction !== undefined) this.#transactionOpen = held.transaction === 'open';
-    if (Array.isArray(held.content)) this.batch.addHeld(held.content, held.commands);
+    if (Array.isArray(held.content)) this.batch.addExact(held.content, held.commands);
     else this.batch.addHost(held.content, held.commands);
   }
 
@@ -254,6 +268,7 @@ export class Connection {
     if (!this.open) return;
     this.open = false;
     if (this.stream.destroyed) return;
+    this.batch.checkText();
     for (let held = backlogToo ? this.backlog.take(0, true) : undefined; held; held = this.backlog.take(0, true)) {
       this.#send(held);
     }

@@ -33,8 +33,8 @@ export function describe(value: unknown): string {
 }
 
 function constructorName(value: object): string {
-  const { constructor } = value;
-  return typeof constructor === 'function' && constructor.name !== '' ? constructor.name : 'no constructor';
+  const made = value.constructor as unknown;
+  return typeof made === 'function' && made.name !== '' ? made.name : 'no constructor';
 }
 
 const warned = new Set<string>();

@@ -10,7 +10,7 @@ import {
 } from './host.js';
 import { HOT_COMMANDS, type HotCommand, type KeyRule } from './hot-commands.js';
 import type { CommandVariant } from './in-flight.js';
-import { commandHead, encodeArguments } from './resp/encoder.js';
+import { commandHead, encodeAssumingAscii, type Part } from './resp/encoder.js';
 
 /** What a client's hot methods need of its attachment. */
 export interface HotClient {
@@ -83,28 +83,52 @@ function hotMethod(
       if (!isGenuineMethod(method)) return 'patched';
       genuine = method;
     }
-    let sent: unknown[] = args;
-    // Host: `new Command` flattens one level of arrays, then hands all arguments to the command's transformer.
-    if (args.some(Array.isArray)) sent = args.flat();
+    let sent = args;
+    let encoded: string | Part[] | undefined;
+    const keyPrefix = keyPrefixOf(client);
+    if (keyPrefix === undefined && commandClass._transformer.argument[name] === undefined) {
+      encoded = encode(args);
+    }
+    if (encoded === undefined) {
+      const prepared = prepare(commandClass, keyPrefix, args);
+      if (typeof prepared === 'string') return prepared;
+      sent = prepared;
+      encoded = encode(sent);
+      if (encoded === undefined) return 'arguments';
+    }
+    return connection.sendHot(variant, encoded, sent);
+  }
+
+  function encode(args: readonly unknown[]): string | Part[] | undefined {
+    const count = args.length;
+    if (count >= KEPT_HEADS) return encodeAssumingAscii(commandHead(name, count), args);
+    let head = heads[count];
+    if (head === undefined) {
+      head = commandHead(name, count);
+      heads[count] = head;
+    }
+    return encodeAssumingAscii(head, args);
+  }
+
+  /**
+   * What the host does to arguments before it encodes them: one level of arrays is flattened, then the command's
+   * transformer and `keyPrefix` are applied (`built/Command.js`, constructor).
+   */
+  function prepare(
+    commandClass: HostCommandClass,
+    keyPrefix: string | Buffer | undefined,
+    args: readonly unknown[],
+  ): unknown[] | FallThroughReason {
+    let prepared = args.flat();
     const transform = commandClass._transformer.argument[name];
     if (transform !== undefined) {
       try {
-        sent = transform(sent);
+        prepared = transform(prepared);
       } catch {
         return 'transformer';
       }
     }
-    const keyPrefix = keyPrefixOf(client);
-    if (keyPrefix !== undefined) {
-      const prefixed = withKeyPrefix(variant.command, keyPrefix, sent);
-      if (prefixed === undefined) return 'arguments';
-      sent = prefixed;
-    }
-    const count = sent.length;
-    const head = count < KEPT_HEADS ? (heads[count] ??= commandHead(name, count)) : commandHead(name, count);
-    const encoded = encodeArguments(head, sent);
-    if (encoded === undefined) return 'arguments';
-    return connection.sendHot(variant, encoded, sent);
+    return keyPrefix === undefined ? prepared : (withKeyPrefix(variant.command, keyPrefix, prepared) ?? 'arguments');
   }
 }
 

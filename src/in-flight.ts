@@ -1,6 +1,6 @@
 import type { HostCommand, HostCommandClass, QueueItem, ReplyContext, ReplyMode } from './host.js';
 import type { HotCommand } from './hot-commands.js';
-import { encodeCommand } from './resp/encoder.js';
+import { commandHead, encodeExactly, type Part } from './resp/encoder.js';
 
 /** A hot command in one of its two variants: `get` or `getBuffer`. */
 export interface CommandVariant {
@@ -63,6 +63,13 @@ export class Entry implements QueueItem, HostCommand {
     }
   }
 
+  /** The command as RESP, for those who cannot take it from a batch. */
+  encode(): Part[] {
+    const parts = encodeExactly(commandHead(this.name, this.sent.length), this.sent);
+    if (parts === undefined) throw new TypeError(`${this.name}: an argument has become one that cannot be encoded`);
+    return parts;
+  }
+
   // ---- What the host calls or reads ----
 
   get name(): string {
@@ -95,10 +102,8 @@ export class Entry implements QueueItem, HostCommand {
   }
 
   /** Host: `sendCommand` writes this when it sends a command again. */
-  toWritable(): string | Buffer {
-    const encoded = encodeCommand(this.name, this.sent);
-    if (encoded === undefined) throw new Error(`${this.name}: arguments cannot be encoded again`);
-    return Buffer.concat((typeof encoded === 'string' ? [encoded] : encoded).map(toBuffer));
+  toWritable(): Buffer {
+    return Buffer.concat(this.encode().map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)));
   }
 
   /** Host: `sendCommand` starts `commandTimeout` here; the deadline of the entry's batch is running already. */
@@ -136,10 +141,6 @@ export function transformDecodedReply(entry: Entry, value: unknown): unknown {
 function replyContext(entry: Entry, replyEncoding: 'utf8' | null): ReplyContext {
   const { protocol, replyMapping } = entry.context.mode;
   return { name: entry.name, replyEncoding, protocol, replyMapping };
-}
-
-function toBuffer(part: string | Buffer): Buffer {
-  return typeof part === 'string' ? Buffer.from(part, 'latin1') : part;
 }
 
 /** A reply of the host's decoder with Buffers of its own. */

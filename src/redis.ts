@@ -40,6 +40,18 @@ export class Redis extends IORedis implements Coalesced {
   }
 }
 
+/**
+ * Host: its `duplicate()` makes a client of its own class. Whoever changed the import line expects one of this class.
+ * Defined here, since the host's signature differs among the supported versions; the type stays the host's.
+ */
+Object.defineProperty(Redis.prototype, 'duplicate', {
+  value(this: Redis, override?: Partial<RedisOptions>) {
+    return new Redis({ ...this.options, coalesce: this.coalescer?.options, ...override });
+  },
+  writable: true,
+  configurable: true,
+});
+
 /** Takes the key `coalesce` out of the options object, which the host would keep and copy. */
 function splitOptions(args: Arguments): { hostArguments: unknown[]; options: ResolvedOptions } {
   let options: CoalesceOptions | undefined;

@@ -6,13 +6,16 @@ import { ReplyScanner } from './resp/reply-scanner.js';
 import type { Stats } from './stats.js';
 
 /**
- * - `joining`: attached to a connection in use; the host may hold half a reply, so it gets everything.
+ * - `joining`: attached to a connection in use; the host may hold half a reply, so it gets everything until a reply is
+ *   seen to end.
  * - `reading`: replies to light entries are decoded here.
  * - `forwarding`: something malformed was seen; the host gets everything and makes its own error of it.
  * - `dead`: the host has dropped its listener; what is left of the chunk is nobody's.
  * - `removed`: detached; the host's listener is back in our place.
  */
 type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
+
+const LF = 10;
 
 const { nextTick } = process;
 
@@ -41,6 +44,8 @@ export class ReplyReader {
     readonly hostListener: AnyFunction,
     readonly context: EntryContext,
     readonly stats: Stats,
+    /** Whether nothing has been received on the stream yet. */
+    fresh: boolean,
     readonly observer: {
       /** A chunk has been read to its end. */
       chunkRead(): void;
@@ -49,7 +54,7 @@ export class ReplyReader {
     },
   ) {
     this.#decoder = new ReplyDecoder(context.mode);
-    this.#state = client.commandQueue.length === 0 && !client.condition?.subscriber ? 'reading' : 'joining';
+    this.#state = fresh ? 'reading' : 'joining';
     stream.removeListener('data', hostListener);
     stream.prependListener('data', this.#onData);
     stream.on('removeListener', this.#onRemoveListener);
@@ -58,11 +63,6 @@ export class ReplyReader {
   /** Whether hot commands may be encoded: their replies will come past here, or reach the host in order. */
   get ready(): boolean {
     return this.#state === 'reading';
-  }
-
-  /** Replies come from the first byte on: nothing has been received on this connection yet. */
-  startFromFirstByte(): void {
-    if (this.#state === 'joining') this.#state = 'reading';
   }
 
   /** Puts the host's listener back in our place. It decodes what is in flight, light entries included. */
@@ -96,8 +96,8 @@ export class ReplyReader {
   };
 
   #read(chunk: Buffer): void {
-    let position = 0;
-    if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, 0);
+    let position = this.#state === 'joining' ? this.#join(chunk) : 0;
+    if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
     while (position < chunk.length) {
       if (this.#state !== 'reading') {
         this.#finish(chunk, position);
@@ -110,7 +110,6 @@ export class ReplyReader {
   /** What happens to the rest of a chunk when we do not read it ourselves. */
   #finish(chunk: Buffer, position: number): void {
     if (this.#state !== 'dead') this.#forward(position === 0 ? chunk : chunk.subarray(position));
-    if (this.#state === 'joining') this.#tryToJoin(chunk);
   }
 
   /** Ends where the chunk or the reply at `position` ends; returns that position. */
@@ -192,12 +191,23 @@ export class ReplyReader {
   }
 
   /**
-   * Attached in mid-life: with an empty queue at a line's end, and nothing subscribed, the host's decoder can hold no
-   * half reply, so the next byte begins one.
+   * Attached in mid-life: the host may hold half a reply, and nobody says so. But when it takes the head off its queue,
+   * a reply has just ended. So it is fed line by line until it does; what follows is the first byte of a reply.
+   *
+   * @returns how much of the chunk the host was given.
    */
-  #tryToJoin(chunk: Buffer): void {
-    const { commandQueue, condition } = this.client;
-    if (commandQueue.length === 0 && !condition?.subscriber && chunk[chunk.length - 1] === 10) this.#state = 'reading';
+  #join(chunk: Buffer): number {
+    const queue = this.client.commandQueue;
+    const head = queue.peekFront();
+    let position = 0;
+    while (position < chunk.length && this.#state === 'joining') {
+      const lineEnd = chunk.indexOf(LF, position);
+      const next = lineEnd < 0 ? chunk.length : lineEnd + 1;
+      this.#forward(chunk.subarray(position, next));
+      position = next;
+      if (this.#state === 'joining' && head !== undefined && queue.peekFront() !== head) this.#state = 'reading';
+    }
+    return position;
   }
 
   #giveUp(): void {

@@ -20,7 +20,10 @@ export class SharedReads {
   lead(variant: CommandVariant, encoded: string, entry: Entry): void {
     if (this.inTransaction) return;
     let entries = this.#leaders.get(variant);
-    if (entries === undefined) this.#leaders.set(variant, (entries = new Map()));
+    if (entries === undefined) {
+      entries = new Map();
+      this.#leaders.set(variant, entries);
+    }
     entries.set(encoded, entry);
     this.#open = true;
   }

@@ -12,9 +12,6 @@ export type Part = string | Buffer;
 /** Above this many bytes an argument is written as a Buffer of its own, measured in `bench/micro/encoder.ts`. */
 const LARGE = 4096;
 
-/** Up to this length a loop over the characters is faster than the call into the engine. */
-const SHORT = 64;
-
 const LENGTHS = 1024;
 const bulkHeaders = Array.from({ length: LENGTHS }, (_, length) => `\r\n$${length}\r\n`);
 
@@ -29,48 +26,49 @@ export function commandHead(name: string, argumentCount: number): string {
 }
 
 /**
- * One command as RESP.
+ * One command as RESP, for the hot path.
  *
- * @param name - the command's name in ASCII, written as it is.
- * @param args - strings (UTF-8 on the wire, a lone surrogate as U+FFFD), finite numbers, Buffers.
- * @returns the text, or parts if an argument is large, or undefined if an argument is of another type.
+ * Asking each string whether it is ASCII costs more than all the rest here, and asking a batch once costs next to
+ * nothing, so text is returned on the assumption that every string argument is; who sends it checks with `isAscii`
+ * and encodes anew with `encodeExactly` if it was not.
+ *
+ * @param head - see `commandHead`.
+ * @param args - strings, finite numbers, Buffers.
+ * @returns text, to be checked; or exact parts, if an argument is large or a Buffer; or undefined if an argument is of
+ *   another type.
  */
-export function encodeCommand(name: string, args: readonly unknown[]): string | Part[] | undefined {
-  return encodeArguments(commandHead(name, args.length), args);
-}
-
-/** The same with the head prepared, for callers who keep it. */
-export function encodeArguments(head: string, args: readonly unknown[]): string | Part[] | undefined {
+export function encodeAssumingAscii(head: string, args: readonly unknown[]): string | Part[] | undefined {
   let text = head;
   for (let index = 0; index < args.length; index += 1) {
     const argument = args[index];
     if (typeof argument === 'string') {
       const { length } = argument;
-      if (length > LARGE) return encodeParts(head, args);
-      if (isAscii(argument)) {
-        text += nextBulkHeader(length) + argument;
-        continue;
-      }
-      const bytes = latin1OfUtf8(argument);
-      text += nextBulkHeader(bytes.length) + bytes;
-    } else if (typeof argument === 'number') {
-      if (!Number.isFinite(argument)) return undefined;
+      if (length > LARGE) return encodeExactly(head, args);
+      text += nextBulkHeader(length) + argument;
+    } else if (typeof argument === 'number' && Number.isFinite(argument)) {
       const digits = String(argument);
       text += nextBulkHeader(digits.length) + digits;
-    } else if (argument instanceof Buffer) {
-      if (argument.length > LARGE) return encodeParts(head, args);
-      text += nextBulkHeader(argument.length) + argument.latin1Slice();
     } else {
-      return undefined;
+      return encodeExactly(head, args);
     }
   }
   return `${text}\r\n`;
 }
 
-function encodeParts(head: string, args: readonly unknown[]): Part[] | undefined {
+/**
+ * One command as RESP, whatever is in its strings.
+ *
+ * @param args - strings (UTF-8 on the wire, a lone surrogate as U+FFFD), finite numbers, Buffers.
+ * @returns its parts, or undefined if an argument is of another type.
+ */
+export function encodeExactly(head: string, args: readonly unknown[]): Part[] | undefined {
   const parts: Part[] = [];
   let text = head;
   for (const argument of args) {
+    if (typeof argument === 'string' && argument.length <= LARGE && isAscii(argument)) {
+      text += nextBulkHeader(argument.length) + argument;
+      continue;
+    }
     const bytes = bytesOf(argument);
     if (bytes === undefined) return undefined;
     text += nextBulkHeader(bytes.length);
@@ -92,15 +90,6 @@ function bytesOf(argument: unknown): Buffer | undefined {
 }
 
 /** Whether each character is one byte in UTF-8. */
-function isAscii(text: string): boolean {
-  const { length } = text;
-  if (length > SHORT) return Buffer.byteLength(text) === length;
-  for (let index = 0; index < length; index += 1) {
-    if (text.charCodeAt(index) > 0x7f) return false;
-  }
-  return true;
-}
-
-function latin1OfUtf8(text: string): string {
-  return Buffer.from(text).latin1Slice();
+export function isAscii(text: string): boolean {
+  return Buffer.byteLength(text) === text.length;
 }
