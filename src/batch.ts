@@ -7,6 +7,9 @@ import type { FlushReason, Stats } from './stats.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
+/** After text that was not ASCII, so many batches are encoded exactly from the start: such text seldom comes alone. */
+const EXACT_BATCHES = 32;
+
 /** Batches with something to write: flushed when the process exits, as a plain client would have written by then. */
 const unflushed = new Set<Batch>();
 let watchingExit = false;
@@ -39,6 +42,7 @@ export class Batch {
   /** Commands in `#text`. */
   #textCommands = 0;
   #parts: Part[] = [];
+  #exactBatches = 0;
   #corked = false;
   #scheduled = false;
   #clearDelay: (() => void) | undefined;
@@ -60,6 +64,11 @@ export class Batch {
     },
   ) {
     watchExit();
+  }
+
+  /** Whether assuming ASCII is likely to be work done twice. */
+  get encodesExactly(): boolean {
+    return this.#exactBatches > 0;
   }
 
   /** Adds one hot command's bytes. */
@@ -100,6 +109,7 @@ export class Batch {
   flush(reason: FlushReason): void {
     if (this.commands === 0) return;
     this.stats.flushed(reason, this.commands, this.#bytes);
+    if (this.#exactBatches > 0) this.#exactBatches -= 1;
     this.#clearDelay?.();
     this.#clearDelay = undefined;
     unflushed.delete(this);
@@ -167,7 +177,12 @@ export class Batch {
     const commands = this.#textCommands;
     this.#text = '';
     this.#textCommands = 0;
-    appendParts(this.#parts, isAscii(text) ? [text] : this.observer.encodeLast(commands));
+    if (isAscii(text)) {
+      appendParts(this.#parts, [text]);
+      return;
+    }
+    this.#exactBatches = EXACT_BATCHES;
+    appendParts(this.#parts, this.observer.encodeLast(commands));
   }
 
   #cork(): void {

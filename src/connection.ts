@@ -163,13 +163,14 @@ export class Connection {
   }
 
   #follows(shared: SharedReads, variant: CommandVariant, encoded: string | Part[], entry: Entry): boolean {
-    if (!variant.command.shareable || typeof encoded !== 'string') {
+    const text = typeof encoded === 'string' || encoded.length > 1 ? encoded : encoded[0];
+    if (!variant.command.shareable || typeof text !== 'string') {
       shared.close();
       return false;
     }
-    const leader = shared.leaderOf(variant, encoded);
+    const leader = shared.leaderOf(variant, text);
     if (leader === undefined) {
-      shared.lead(variant, encoded, entry);
+      shared.lead(variant, text, entry);
       return false;
     }
     leader.followers ??= [];

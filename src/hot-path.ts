@@ -10,7 +10,7 @@ import {
 } from './host.js';
 import { HOT_COMMANDS, type HotCommand, type KeyRule } from './hot-commands.js';
 import type { CommandVariant } from './in-flight.js';
-import { commandHead, encodeAssumingAscii, type Part } from './resp/encoder.js';
+import { commandHead, encodeAssumingAscii, encodeExactly, type Part } from './resp/encoder.js';
 
 /** What a client's hot methods need of its attachment. */
 export interface HotClient {
@@ -84,30 +84,33 @@ function hotMethod(
       genuine = method;
     }
     let sent = args;
+    const exact = connection.batch.encodesExactly;
     let encoded: string | Part[] | undefined;
     const keyPrefix = keyPrefixOf(client);
     if (keyPrefix === undefined && commandClass._transformer.argument[name] === undefined) {
-      encoded = encode(args);
+      encoded = encode(args, exact);
     }
     if (encoded === undefined) {
       const prepared = prepare(commandClass, keyPrefix, args);
       if (typeof prepared === 'string') return prepared;
       sent = prepared;
-      encoded = encode(sent);
+      encoded = encode(sent, exact);
       if (encoded === undefined) return 'arguments';
     }
     return connection.sendHot(variant, encoded, sent);
   }
 
-  function encode(args: readonly unknown[]): string | Part[] | undefined {
-    const count = args.length;
-    if (count >= KEPT_HEADS) return encodeAssumingAscii(commandHead(name, count), args);
-    let head = heads[count];
-    if (head === undefined) {
-      head = commandHead(name, count);
-      heads[count] = head;
-    }
-    return encodeAssumingAscii(head, args);
+  function encode(args: readonly unknown[], exact: boolean): string | Part[] | undefined {
+    const head = headFor(args.length);
+    return exact ? encodeExactly(head, args) : encodeAssumingAscii(head, args);
+  }
+
+  function headFor(count: number): string {
+    const kept = heads[count];
+    if (kept !== undefined) return kept;
+    const head = commandHead(name, count);
+    if (count < KEPT_HEADS) heads[count] = head;
+    return head;
   }
 
   /**
