@@ -1,4 +1,5 @@
-import { type Coalesced, Coalescer } from './coalescer.js';
+import { Attachment } from './attachment.js';
+import type { Coalesced } from './coalescer.js';
 import { CODES, describe, withCode } from './errors.js';
 import { type HostClient, isHostClient, isHostCluster } from './host.js';
 import { type CoalesceOptions, resolveOptions } from './options.js';
@@ -7,7 +8,7 @@ export type { Coalesced, Coalescer } from './coalescer.js';
 export { CODES, type CodedError } from './errors.js';
 export type { CoalesceOptions, ResolvedOptions } from './options.js';
 export type { Schedule, ScheduleFunction } from './scheduler.js';
-export type { CoalescerStats, FlushReason } from './stats.js';
+export type { CoalescerStats, FallThroughReason, FlushReason } from './stats.js';
 
 /**
  * Makes a client coalesce: commands that are issued one at a time leave as one batch, and each caller's promise is
@@ -37,6 +38,6 @@ export function coalesce<T extends object>(client: T, options?: CoalesceOptions)
       CODES.CLIENT,
     );
   }
-  Coalescer.attach(client as unknown as HostClient, resolved);
+  Attachment.attach(client as unknown as HostClient, resolved);
   return client as T & Coalesced;
 }

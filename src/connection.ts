@@ -91,8 +91,8 @@ export class Connection {
     this.backlog = new Backlog(options.maxInFlight, options.maxBatchSize);
     const listener = commandClass === undefined ? undefined : findDataListener(stream);
     if (commandClass !== undefined && listener !== undefined) {
-      this.#context = { commandClass, mode: replyModeOf(client) };
-      const reader = new ReplyReader(client, stream, listener, this.#context, stats, fresh, {
+      this.#context = { client, commandClass };
+      const reader = new ReplyReader(client, stream, listener, this.#context, replyModeOf(client), stats, fresh, {
         chunkRead: this.#afterChunk,
         gaveUp: () => this.#deadlines?.release(),
       });

@@ -8,6 +8,7 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import type { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { scanRequests } from './resp/request-scanner.js';
+import type { FallThroughReason } from './stats.js';
 
 /** Any function; what it takes is checked where it is called. */
 export type AnyFunction = (this: unknown, ...args: unknown[]) => unknown;
@@ -88,20 +89,9 @@ export interface ReplyContext {
 export interface ReplyMode {
   /** Whether the host's decoder knows the types of RESP3 (ioredis 6, whatever protocol was agreed on). */
   readonly resp3Types: boolean;
-  readonly protocol: 2 | 3;
   readonly replyMapping: 'legacy' | 'resp3';
   readonly stringNumbers: boolean;
 }
-
-/** Why a command was left to the host. */
-export type FallThroughReason =
-  | 'connection'
-  | 'subscriber'
-  | 'options'
-  | 'patched'
-  | 'traced'
-  | 'arguments'
-  | 'transformer';
 
 /** Whether `value` has what every ioredis-like client has; by what it has, since class names differ among versions. */
 export function isHostClient(value: unknown): value is HostClient {
@@ -200,15 +190,22 @@ export function findDataListener(stream: Duplex): AnyFunction | undefined {
   return matching.length === 1 ? matching[0] : undefined;
 }
 
-/** Read once per connection, as the host's own decoder does (`connectHandler`). */
+/** Read once per connection, when the host has made its decoder (`connectHandler`). */
 export function replyModeOf(client: HostClient): ReplyMode {
   const { condition, options } = client;
   return {
     resp3Types: condition?.protocol !== undefined,
-    protocol: condition?.protocol ?? 2,
     replyMapping: condition?.replyMapping ?? 'legacy',
     stringNumbers: Boolean(options.stringNumbers),
   };
+}
+
+/**
+ * What reply transformers are told of the connection. Host: a server that refuses RESP3 changes the condition during
+ * the hand-shake, when the decoder is made already.
+ */
+export function replyProtocol({ condition }: HostClient): Pick<ReplyContext, 'protocol' | 'replyMapping'> {
+  return { protocol: condition?.protocol ?? 2, replyMapping: condition?.replyMapping ?? 'legacy' };
 }
 
 /**

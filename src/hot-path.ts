@@ -1,7 +1,6 @@
 import type { Connection } from './connection.js';
 import {
   type AnyFunction,
-  type FallThroughReason,
   type HostClient,
   type HostCommandClass,
   isGenuineMethod,
@@ -11,13 +10,14 @@ import {
 import { HOT_COMMANDS, type HotCommand, type KeyRule } from './hot-commands.js';
 import type { CommandVariant } from './in-flight.js';
 import { commandHead, encodeAssumingAscii, encodeExactly, type Part } from './resp/encoder.js';
+import type { FallThroughReason, Stats } from './stats.js';
 
 /** What a client's hot methods need of its attachment. */
 export interface HotClient {
   readonly client: HostClient;
   readonly connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
-  fellThrough(reason: FallThroughReason): void;
+  readonly counters: Stats;
 }
 
 type HotMethod = (this: unknown, ...args: unknown[]) => unknown;
@@ -66,8 +66,8 @@ function hotMethod(
     const method = parent[methodName] as AnyFunction;
     if (hotClient === undefined) return method.apply(this, args);
     const promise = tryHot(hotClient, method, args);
-    if (promise instanceof Promise) return promise;
-    hotClient.fellThrough(promise);
+    if (typeof promise !== 'string') return promise;
+    hotClient.counters.fellThrough(promise);
     return method.apply(this, args);
   };
 

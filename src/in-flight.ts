@@ -1,4 +1,4 @@
-import type { HostCommand, HostCommandClass, QueueItem, ReplyContext, ReplyMode } from './host.js';
+import { type HostClient, type HostCommand, type HostCommandClass, type QueueItem, replyProtocol } from './host.js';
 import type { HotCommand } from './hot-commands.js';
 import { commandHead, encodeExactly, type Part } from './resp/encoder.js';
 
@@ -10,8 +10,8 @@ export interface CommandVariant {
 
 /** What the entries of one connection have in common. */
 export interface EntryContext {
+  readonly client: HostClient;
   readonly commandClass: HostCommandClass;
-  readonly mode: ReplyMode;
 }
 
 /** Someone who waits for `count` promises, to clear a timer when the last has settled. */
@@ -129,18 +129,21 @@ export class Entry implements QueueItem, HostCommand {
  */
 
 /** The host's own conversion of a raw reply: Buffers to strings, then the command's reply transformer. */
-export function transformHostReply(entry: Entry, reply: unknown): unknown {
-  return entry.context.commandClass.prototype.transformReply.call(replyContext(entry, entry.variant.encoding), reply);
+function transformHostReply(entry: Entry, reply: unknown): unknown {
+  return transform(entry, entry.variant.encoding, reply);
 }
 
 /** The command's reply transformer alone, on a value whose strings are converted already. */
 export function transformDecodedReply(entry: Entry, value: unknown): unknown {
-  return entry.context.commandClass.prototype.transformReply.call(replyContext(entry, null), value);
+  return transform(entry, null, value);
 }
 
-function replyContext(entry: Entry, replyEncoding: 'utf8' | null): ReplyContext {
-  const { protocol, replyMapping } = entry.context.mode;
-  return { name: entry.name, replyEncoding, protocol, replyMapping };
+function transform(entry: Entry, replyEncoding: 'utf8' | null, reply: unknown): unknown {
+  const { client, commandClass } = entry.context;
+  return commandClass.prototype.transformReply.call(
+    { name: entry.name, replyEncoding, ...replyProtocol(client) },
+    reply,
+  );
 }
 
 /** A reply of the host's decoder with Buffers of its own. */

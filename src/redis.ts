@@ -1,5 +1,6 @@
 import { type RedisOptions as HostOptions, Redis as IORedis } from 'ioredis';
-import { type Coalesced, Coalescer } from './coalescer.js';
+import { Attachment } from './attachment.js';
+import type { Coalesced, Coalescer } from './coalescer.js';
 import type { HostClient } from './host.js';
 import { type CoalesceOptions, type ResolvedOptions, resolveOptions } from './options.js';
 
@@ -36,7 +37,7 @@ export class Redis extends IORedis implements Coalesced {
   constructor(...args: Arguments) {
     const { hostArguments, options } = splitOptions(args);
     super(...(hostArguments as []));
-    Coalescer.attach(this as unknown as HostClient, options);
+    Attachment.attach(this as unknown as HostClient, options);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { type AnyFunction, type HostClient, inSubscriberMode } from './host.js';
+import { type AnyFunction, type HostClient, inSubscriberMode, type ReplyMode } from './host.js';
 import { Entry, type EntryContext, transformDecodedReply } from './in-flight.js';
 import { LEFT, ReplyDecoder } from './resp/decoder.js';
 import { ReplyScanner } from './resp/reply-scanner.js';
@@ -43,6 +43,7 @@ export class ReplyReader {
     readonly stream: Duplex,
     readonly hostListener: AnyFunction,
     readonly context: EntryContext,
+    mode: ReplyMode,
     readonly stats: Stats,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
@@ -53,7 +54,7 @@ export class ReplyReader {
       gaveUp(): void;
     },
   ) {
-    this.#decoder = new ReplyDecoder(context.mode);
+    this.#decoder = new ReplyDecoder(mode);
     this.#state = fresh ? 'reading' : 'joining';
     stream.removeListener('data', hostListener);
     stream.prependListener('data', this.#onData);

@@ -1,6 +1,41 @@
 /** Why a batch was flushed. */
 export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'large' | 'end' | 'exit' | 'manual';
 
+/**
+ * Why a command that could take the hot path was left to the host:
+ *
+ * - `connection`: not ready, ending, just attached in mid-life, or layer 1 alone;
+ * - `subscriber`: RESP2 subscriber mode;
+ * - `options`: `socketTimeout`, `showFriendlyErrorStack` or `enableAutoPipelining` is set;
+ * - `patched`: the method or `sendCommand` is not the host's own, as with tracing by OpenTelemetry;
+ * - `traced`: someone subscribes to the channel `ioredis:command`;
+ * - `arguments`: one is not a string, finite number or Buffer, or `keyPrefix` needs the host's knowledge;
+ * - `transformer`: an argument transformer threw.
+ */
+export type FallThroughReason = keyof typeof NO_FALL_THROUGHS;
+
+const NO_FALL_THROUGHS = {
+  connection: 0,
+  subscriber: 0,
+  options: 0,
+  patched: 0,
+  traced: 0,
+  arguments: 0,
+  transformer: 0,
+};
+
+const NO_FLUSHES: Record<FlushReason, number> = {
+  schedule: 0,
+  size: 0,
+  bytes: 0,
+  delay: 0,
+  room: 0,
+  large: 0,
+  end: 0,
+  exit: 0,
+  manual: 0,
+};
+
 /** A snapshot of a client's counters since `coalesce()`; plain data, a copy. */
 export interface CoalescerStats {
   /** Commands sent, those of explicit pipelines and transactions included. */
@@ -21,6 +56,8 @@ export interface CoalescerStats {
   readonly batchSizes: Readonly<Record<string, number>>;
   /** Batches by what flushed them. */
   readonly flushReasons: Readonly<Record<FlushReason, number>>;
+  /** Commands of the hot path's list that were left to the host, by reason. */
+  readonly fallThroughs: Readonly<Record<FallThroughReason, number>>;
   /** Replies by who decoded them: this package (`hot`) or the host (`host`). */
   readonly replies: { readonly hot: number; readonly host: number };
 }
@@ -37,22 +74,17 @@ export class Stats {
   hotReplies = 0;
   hostReplies = 0;
   readonly #sizes = new Array<number>(SIZE_BUCKETS).fill(0);
-  readonly #reasons: Record<FlushReason, number> = {
-    schedule: 0,
-    size: 0,
-    bytes: 0,
-    delay: 0,
-    room: 0,
-    large: 0,
-    end: 0,
-    exit: 0,
-    manual: 0,
-  };
+  readonly #flushes = { ...NO_FLUSHES };
+  readonly #fallThroughs = { ...NO_FALL_THROUGHS };
+
+  fellThrough(reason: FallThroughReason): void {
+    this.#fallThroughs[reason] += 1;
+  }
 
   flushed(reason: FlushReason, commands: number, bytes: number): void {
     this.batches += 1;
     this.bytesWritten += bytes;
-    this.#reasons[reason] += 1;
+    this.#flushes[reason] += 1;
     // The exponent of the smallest power of two that is not below the size.
     const bucket = commands > 1 ? 32 - Math.clz32(commands - 1) : 0;
     this.#sizes[bucket] = (this.#sizes[bucket] ?? 0) + 1;
@@ -72,7 +104,8 @@ export class Stats {
       inFlight,
       queued,
       batchSizes,
-      flushReasons: { ...this.#reasons },
+      flushReasons: { ...this.#flushes },
+      fallThroughs: { ...this.#fallThroughs },
       replies: { hot: this.hotReplies, host: this.hostReplies },
     };
   }
