@@ -9,7 +9,7 @@ import {
 } from './host.js';
 import { HOT_COMMANDS, type HotCommand, type KeyRule } from './hot-commands.js';
 import type { CommandVariant } from './in-flight.js';
-import { commandHead, encodeAssumingAscii, encodeExactly, type Part } from './resp/encoder.js';
+import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from './resp/encoder.js';
 import type { FallThroughReason, Stats } from './stats.js';
 
 /** What a client's hot methods need of its attachment. */
@@ -154,7 +154,7 @@ function withKeyPrefix(command: HotCommand, prefix: string | Buffer, args: reado
   const last = Math.min(args.length, positions.count * positions.step);
   for (let index = 0; index < last; index += positions.step) {
     const key = args[index];
-    if (typeof key !== 'string' && typeof key !== 'number') return undefined;
+    if (typeof key !== 'string' && !(typeof key === 'number' && isPlainNumber(key))) return undefined;
     prefixed[index] = prefix + key;
   }
   return prefixed;

@@ -33,7 +33,7 @@ export function commandHead(name: string, argumentCount: number): string {
  * and encodes anew with `encodeExactly` if it was not.
  *
  * @param head - see `commandHead`.
- * @param args - strings, finite numbers, Buffers.
+ * @param args - strings, plain numbers, Buffers.
  * @returns text, to be checked; or exact parts, if an argument is large or a Buffer; or undefined if an argument is of
  *   another type.
  */
@@ -45,7 +45,7 @@ export function encodeAssumingAscii(head: string, args: readonly unknown[]): str
       const { length } = argument;
       if (length > LARGE) return encodeExactly(head, args);
       text += nextBulkHeader(length) + argument;
-    } else if (typeof argument === 'number' && Number.isFinite(argument)) {
+    } else if (typeof argument === 'number' && isPlainNumber(argument)) {
       const digits = String(argument);
       text += nextBulkHeader(digits.length) + digits;
     } else {
@@ -58,7 +58,7 @@ export function encodeAssumingAscii(head: string, args: readonly unknown[]): str
 /**
  * One command as RESP, whatever is in its strings.
  *
- * @param args - strings (UTF-8 on the wire, a lone surrogate as U+FFFD), finite numbers, Buffers.
+ * @param args - strings (UTF-8 on the wire, a lone surrogate as U+FFFD), plain numbers, Buffers.
  * @returns its parts, or undefined if an argument is of another type.
  */
 export function encodeExactly(head: string, args: readonly unknown[]): Part[] | undefined {
@@ -86,7 +86,15 @@ export function encodeExactly(head: string, args: readonly unknown[]): Part[] | 
 /** A copy: the caller may change his Buffer before the flush, and the host would have copied it by now. */
 function bytesOf(argument: unknown): Buffer | undefined {
   if (typeof argument === 'string' || argument instanceof Buffer) return Buffer.from(argument as string);
-  return typeof argument === 'number' && Number.isFinite(argument) ? Buffer.from(String(argument)) : undefined;
+  return typeof argument === 'number' && isPlainNumber(argument) ? Buffer.from(String(argument)) : undefined;
+}
+
+/**
+ * Whether every host writes the number as `String` does. Host: ioredis 6 writes integers beyond 2^53 in all their
+ * digits, earlier ones and iovalkey as `1e+21` (`built/utils/index.js`, `toArg`).
+ */
+export function isPlainNumber(value: number): boolean {
+  return Number.isSafeInteger(value) || (Number.isFinite(value) && !Number.isInteger(value));
 }
 
 /** Whether each character is one byte in UTF-8. */

@@ -1,0 +1,86 @@
+// Completes what tsup wrote to dist/. tsup writes CommonJS alone; the ES modules written here re-export it, so that a
+// program which loads the package both ways has one copy of it.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+const dist = new URL('../dist/', import.meta.url);
+const read = (file) => readFileSync(new URL(file, dist), 'utf8');
+const write = (file, text) => writeFileSync(new URL(file, dist), text);
+
+const GUARD = `try {
+  require('ioredis');
+} catch (error) {
+  if (error?.code === 'MODULE_NOT_FOUND' && /^Cannot find (module|package) 'ioredis'/.test(error.message)) {
+    const missing = new Error(
+      'ioredis-coalesce: the drop-in class needs the package "ioredis" (version 5 or 6), which is not installed: ' +
+        'run "npm install ioredis", or import { coalesce } from "ioredis-coalesce/coalesce" to wrap a client you already have',
+      { cause: error },
+    );
+    throw Object.assign(missing, { code: error.code });
+  }
+  throw error;
+}
+`;
+
+// ioredis's own module is the class with the named exports on it: const Redis = require('ioredis').
+const CLASS_IS_MODULE = `
+module.exports = Object.defineProperties(exports.default, Object.getOwnPropertyDescriptors(exports));
+`;
+
+await writeEsModule('coalesce');
+await writeEsModule('index');
+patchIndex();
+await check('coalesce');
+await check('index');
+
+async function writeEsModule(entry) {
+  const exported = require(`../dist/${entry}.cjs`);
+  const names = namesOf(exported);
+  const specifiers = [...names];
+  const types = [`export * from './${entry}.cjs';`];
+  if (exported.default) {
+    const alias = names.find((name) => exported[name] === exported.default);
+    if (!alias) {
+      throw new Error(
+        `the default export of src/${entry}.ts must be one of its named exports too: ${names.join(', ')}`,
+      );
+    }
+    specifiers.push(`${alias} as default`);
+    types.push(`export { ${alias} as default } from './${entry}.cjs';`);
+  }
+  write(`${entry}.js`, `export {\n${specifiers.map((name) => `  ${name},\n`).join('')}} from './${entry}.cjs';\n`);
+  write(`${entry}.d.ts`, `${types.join('\n')}\n`);
+}
+
+function patchIndex() {
+  const [first, ...rest] = read('index.cjs').split('\n');
+  if (!/^["']use strict["'];$/.test(first)) {
+    throw new Error(`the first line of dist/index.cjs must be "use strict", got: ${first}`);
+  }
+  const sourceMapUrl = rest.findIndex((line) => line.startsWith('//# sourceMappingURL='));
+  rest.splice(sourceMapUrl === -1 ? rest.length : sourceMapUrl, 0, ...CLASS_IS_MODULE.trimEnd().split('\n'));
+  write('index.cjs', [first, ...GUARD.trimEnd().split('\n'), ...rest].join('\n'));
+
+  const map = JSON.parse(read('index.cjs.map'));
+  const inserted = ';'.repeat(GUARD.trimEnd().split('\n').length);
+  map.mappings = map.mappings.replace(/^[^;]*;?/, (firstLine) => firstLine + inserted);
+  write('index.cjs.map', JSON.stringify(map));
+}
+
+/** Loads what was written as a program would: Node finds a CommonJS module's names by scanning its text. */
+async function check(entry) {
+  const file = new URL(`${entry}.cjs`, dist);
+  delete require.cache[require.resolve(file.pathname)];
+  const common = require(file.pathname);
+  const esm = await import(new URL(`${entry}.js`, dist).href);
+  for (const name of Object.keys(common)) {
+    if (esm[name] !== common[name]) {
+      throw new Error(`dist/${entry}.js must export the "${name}" of dist/${entry}.cjs, got ${String(esm[name])}`);
+    }
+  }
+}
+
+function namesOf(exported) {
+  return Object.keys(exported).filter((name) => name !== 'default');
+}
