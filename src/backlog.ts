@@ -34,13 +34,16 @@ export class Backlog {
   /** @param encoded - exact: text that waits is not checked again. */
   holdHot(encoded: Part[]): void {
     this.commands += 1;
-    const last = this.#held.peekBack();
-    if (last !== undefined && Array.isArray(last.content) && last.commands < this.#maxHotRun) {
-      last.commands += 1;
-      appendParts(last.content, encoded);
-      return;
+    let last = this.#held.peekBack();
+    if (last === undefined || !Array.isArray(last.content) || last.commands >= this.#maxHotRun) {
+      last = { commands: 0, content: [], transaction: undefined };
+      this.#held.push(last);
     }
-    this.#held.push({ commands: 1, content: appendParts([], encoded), transaction: undefined });
+    last.commands += 1;
+    const parts = last.content as Part[];
+    appendParts(parts, encoded);
+    // Joined text is a tree of its pieces until it is written; a million commands must not wait as trees.
+    if (last.commands === this.#maxHotRun) parts.splice(0, parts.length, ...parts.map(toBytes));
   }
 
   holdHost(write: HostWrite, commands: number, transaction: Held['transaction']): void {
@@ -55,6 +58,10 @@ export class Backlog {
     this.commands -= first.commands;
     return this.#held.shift();
   }
+}
+
+function toBytes(part: Part): Buffer {
+  return typeof part === 'string' ? Buffer.from(part, 'latin1') : part;
 }
 
 /** Appends to parts, joining text with text. */

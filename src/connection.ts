@@ -120,14 +120,15 @@ export class Connection {
    * Ordering: the bytes and the entry are appended in one synchronous step (invariant 1).
    *
    * @param encoded - the command as RESP.
-   * @param sent - its arguments as encoded, `keyPrefix` applied; the array is kept.
+   * @param sent - its arguments as encoded, `keyPrefix` applied.
    */
   sendHot(variant: CommandVariant, encoded: string | Part[], sent: readonly unknown[]): Promise<unknown> {
     const { client } = this;
     const reader = this.reader as ReplyReader;
     const promise = new Promise<unknown>(keepSettlers);
     const select = selectedDatabase(client);
-    const entry = new Entry(variant, this.#context as EntryContext, sent, select, promise, settleValue, settleError);
+    const kept = sent.length === 1 ? sent[0] : sent;
+    const entry = new Entry(variant, this.#context as EntryContext, kept, select, promise, settleValue, settleError);
     if (this.#shared !== undefined && this.#follows(this.#shared, variant, encoded, entry)) return promise;
     this.stats.commands += 1;
     this.stats.hotCommands += 1;

@@ -1,0 +1,50 @@
+export const DEFAULT_PREFIX = 'shop:';
+export const DEFAULT_PRODUCTS = 1000;
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+
+export interface Config {
+  redisUrl: string;
+  host: string;
+  port: number;
+  coalesce: boolean;
+  logLevel: string;
+  /** What the keys of the products begin with: what the seed wrote and the routes read. */
+  prefix: string;
+  products: number;
+}
+
+/** Reads the environment; throws an error that names the variable, what was expected and what came. */
+export function readConfig(env: NodeJS.ProcessEnv): Config {
+  return {
+    redisUrl: redisUrl(env.REDIS_URL || 'redis://127.0.0.1:6379'),
+    host: env.HOST || '127.0.0.1',
+    port: wholeNumber('PORT', env.PORT || '3000', 0, 65_535),
+    coalesce: oneOf('COALESCE', env.COALESCE || 'on', ['on', 'off']) === 'on',
+    logLevel: oneOf('LOG_LEVEL', env.LOG_LEVEL || 'info', LOG_LEVELS),
+    prefix: env.SEED_PREFIX || DEFAULT_PREFIX,
+    products: wholeNumber('SEED_PRODUCTS', env.SEED_PRODUCTS || String(DEFAULT_PRODUCTS), 1, 1_000_000),
+  };
+}
+
+function redisUrl(text: string): string {
+  if (!URL.canParse(text) || !/^rediss?:$/.test(new URL(text).protocol)) {
+    throw new Error(`REDIS_URL must be a redis:// or rediss:// URL, got "${text}"`);
+  }
+  return text;
+}
+
+function wholeNumber(name: string, text: string, min: number, max: number): number {
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < min || number > max) {
+    throw new Error(`${name} must be a whole number from ${min} to ${max}, got "${text}"`);
+  }
+  return number;
+}
+
+function oneOf(name: string, text: string, allowed: readonly string[]): string {
+  if (!allowed.includes(text)) {
+    throw new Error(`${name} must be one of ${allowed.join(', ')}, got "${text}"`);
+  }
+  return text;
+}
