@@ -10,6 +10,7 @@ import {
   HostWriteCounter,
   replyModeOf,
   selectedDatabase,
+  settlesLate,
 } from './host.js';
 import { type CommandVariant, Entry, type EntryContext } from './in-flight.js';
 import type { ResolvedOptions } from './options.js';
@@ -34,6 +35,8 @@ function keepSettlers(resolve: (value: unknown) => void, reject: (error: unknown
   settleValue = resolve;
   settleError = reject;
 }
+
+function noop(): void {}
 
 /**
  * One connection's life: hooks its stream, owns its batch, its reader and what waits for room, and ends with it.
@@ -91,7 +94,7 @@ export class Connection {
     this.backlog = new Backlog(options.maxInFlight, options.maxBatchSize);
     const listener = commandClass === undefined ? undefined : findDataListener(stream);
     if (commandClass !== undefined && listener !== undefined) {
-      this.#context = { client, commandClass };
+      this.#context = { client, commandClass, settlesLate: settlesLate(commandClass) };
       const reader = new ReplyReader(client, stream, listener, this.#context, replyModeOf(client), stats, fresh, {
         chunkRead: this.#afterChunk,
         gaveUp: () => this.#deadlines?.release(),
@@ -125,10 +128,13 @@ export class Connection {
   sendHot(variant: CommandVariant, encoded: string | Part[], sent: readonly unknown[]): Promise<unknown> {
     const { client } = this;
     const reader = this.reader as ReplyReader;
-    const promise = new Promise<unknown>(keepSettlers);
+    const context = this.#context as EntryContext;
+    let promise = new Promise<unknown>(keepSettlers);
+    // Ordering: callers settle in the order of their replies, whichever path each of them took.
+    if (context.settlesLate) promise = promise.finally(noop);
     const select = selectedDatabase(client);
     const kept = sent.length === 1 ? sent[0] : sent;
-    const entry = new Entry(variant, this.#context as EntryContext, kept, select, promise, settleValue, settleError);
+    const entry = new Entry(variant, context, kept, select, promise, settleValue, settleError);
     if (this.#shared !== undefined && this.#follows(this.#shared, variant, encoded, entry)) return promise;
     this.stats.commands += 1;
     this.stats.hotCommands += 1;

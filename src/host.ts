@@ -126,6 +126,15 @@ export function probeInternals(client: HostClient): { commandClass: HostCommandC
 }
 
 /**
+ * Whether the host's promises settle some microtasks after they are resolved. Host: iovalkey and earlier versions
+ * of ioredis 5 end `Command#initPromise` in `.finally()`.
+ */
+export function settlesLate(commandClass: HostCommandClass): boolean {
+  const initPromise = (commandClass.prototype as { initPromise?: unknown }).initPromise;
+  return typeof initPromise === 'function' && Function.prototype.toString.call(initPromise).includes('.finally(');
+}
+
+/**
  * Host: on ioredis 6 `client.constructor` is EventEmitter and no static leads from a client to its `Command` class, so
  * a genuine command method is run on an object that only keeps the command it makes. Nothing is sent.
  */

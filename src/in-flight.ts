@@ -12,6 +12,8 @@ export interface CommandVariant {
 export interface EntryContext {
   readonly client: HostClient;
   readonly commandClass: HostCommandClass;
+  /** See `settlesLate` in `host.ts`. */
+  readonly settlesLate: boolean;
 }
 
 /** Someone who waits for `count` promises, to clear a timer when the last has settled. */

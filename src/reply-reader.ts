@@ -35,6 +35,10 @@ export class ReplyReader {
 
   #state: State;
   #reading = false;
+  /** The host's listener is running, and with it maybe user code. */
+  #forwarding = false;
+  /** A reply has ended for the host, but for the line feed that is still to come. */
+  #lineFeedToCome = false;
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
 
@@ -57,12 +61,15 @@ export class ReplyReader {
     this.#decoder = new ReplyDecoder(mode);
     this.#state = fresh ? 'reading' : 'joining';
     stream.removeListener('data', hostListener);
-    stream.prependListener('data', this.#onData);
-    stream.on('removeListener', this.#onRemoveListener);
+    // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
+    // there are none, `on`: Node emits data within the read for listeners added so, and on nextTick for prepended ones.
+    if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
+    else stream.prependListener('data', this.#onData);
   }
 
   /** Whether hot commands may be encoded: their replies will come past here, or reach the host in order. */
   get ready(): boolean {
+    if (this.#forwarding) this.#lookForDeath();
     return this.#state === 'reading';
   }
 
@@ -70,15 +77,18 @@ export class ReplyReader {
   remove(): void {
     if (this.#state === 'removed' || this.#state === 'dead') return;
     this.#state = 'removed';
-    this.stream.removeListener('removeListener', this.#onRemoveListener);
     this.stream.removeListener('data', this.#onData);
     this.stream.prependListener('data', this.hostListener);
   }
 
-  /** Host: `flushQueue` removes all `data` listeners; user code does so now and then. */
-  readonly #onRemoveListener = (event: string | symbol, listener: unknown): void => {
-    if (event === 'data' && listener === this.#onData) this.#state = 'dead';
-  };
+  /**
+   * Invariant 9. Host: `flushQueue` removes all `data` listeners, and user code does so now and then. Node does not emit
+   * `removeListener` for the only listener of a stream's event, so we look whenever other code has run, and while it
+   * runs.
+   */
+  #lookForDeath(): void {
+    if (this.#state !== 'removed' && this.stream.listenerCount('data', this.#onData) === 0) this.#state = 'dead';
+  }
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#reading || !(chunk instanceof Buffer)) {
@@ -97,7 +107,7 @@ export class ReplyReader {
   };
 
   #read(chunk: Buffer): void {
-    let position = this.#state === 'joining' ? this.#join(chunk) : 0;
+    let position = this.#state === 'joining' ? this.#join(chunk) : this.#passLineFeed(chunk);
     if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
     while (position < chunk.length) {
       if (this.#state !== 'reading') {
@@ -206,9 +216,21 @@ export class ReplyReader {
       const next = lineEnd < 0 ? chunk.length : lineEnd + 1;
       this.#forward(chunk.subarray(position, next));
       position = next;
-      if (this.#state === 'joining' && head !== undefined && queue.peekFront() !== head) this.#state = 'reading';
+      if (this.#state === 'joining' && head !== undefined && queue.peekFront() !== head) {
+        this.#state = 'reading';
+        // Host: ioredis 6 answers a command at the carriage return and skips the rest of the line's end unseen.
+        this.#lineFeedToCome = lineEnd < 0;
+      }
     }
     return position;
+  }
+
+  #passLineFeed(chunk: Buffer): number {
+    if (!this.#lineFeedToCome) return 0;
+    this.#lineFeedToCome = false;
+    if (chunk[0] !== LF) return 0;
+    this.#forward(chunk.subarray(0, 1));
+    return 1;
   }
 
   #giveUp(): void {
@@ -219,12 +241,16 @@ export class ReplyReader {
 
   /** Invariant 7: whatever user code throws out of the host's listener surfaces later and unwinds nothing here. */
   #forward(bytes: Buffer): void {
+    this.#forwarding = true;
     try {
       this.hostListener.call(this.stream, bytes);
     } catch (error) {
       nextTick(() => {
         throw error;
       });
+    } finally {
+      this.#forwarding = false;
+      this.#lookForDeath();
     }
   }
 }
