@@ -1,0 +1,166 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { difference } from '../helpers/fidelity/canonical.js';
+import { Admin } from '../helpers/fidelity/fixture.js';
+import { commandCount, type Program, programs } from '../helpers/fidelity/program.js';
+import { defineScripts, runProgram, SCRIPTS } from '../helpers/fidelity/program-runner.js';
+import { UnhandledRejections } from '../helpers/fidelity/unhandled.js';
+import {
+  type Client,
+  connect,
+  describeVariant,
+  invoke,
+  MATRIX,
+  type Variant,
+  workOf,
+} from '../helpers/fidelity/variants.js';
+import { type RedisServer, startServer } from '../helpers/redis.js';
+
+/** In all; `SOAK_COMMANDS` asks for more. */
+const COMMANDS = positive('SOAK_COMMANDS', 50_000);
+/** `FIDELITY_SEED` repeats a run. */
+const SEED = positive('FIDELITY_SEED', Date.now() % 2 ** 31);
+const ROUND = 10;
+
+const PLAIN: readonly [number, number] = [1, 2];
+const COALESCED: readonly [number, number] = [3, 4];
+
+const BASE: Variant = { host: 'ioredis6', protocol: 3, replyMapping: 'legacy', stringNumbers: false, keyPrefix: '' };
+const VARIANTS: readonly Variant[] = [
+  ...MATRIX,
+  ...[
+    { shareReads: true },
+    { maxBatchSize: 1 },
+    { maxBatchSize: 3, maxInFlight: 3 },
+    { maxInFlight: 1 },
+    { maxInFlight: 3, shareReads: true },
+    { maxBatchBytes: 64 },
+    { schedule: 'tick' as const },
+    { hotPath: false },
+    { maxFlushDelay: 1 },
+  ].map((coalesce) => ({ ...BASE, coalesce })),
+  { ...BASE, protocol: 2, keyPrefix: 'p:', coalesce: { shareReads: true } },
+  { ...BASE, host: 'ioredis5', coalesce: { shareReads: true, maxInFlight: 3 } },
+  { ...BASE, replyMapping: 'resp3', dropIn: true, coalesce: { shareReads: true } },
+];
+
+const SHARE = Math.ceil(COMMANDS / VARIANTS.length);
+
+let server: RedisServer;
+let admin: Admin;
+let total = 0;
+const unhandled = new UnhandledRejections();
+
+beforeAll(async () => {
+  console.log(`random programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
+  unhandled.start();
+  // Blocking commands that find nothing are answered at the server's next beat.
+  server = await startServer({ args: ['--hz', '500'] });
+  admin = new Admin(server);
+});
+
+afterAll(async () => {
+  console.log(`random programs: ${total} commands on each client, ${VARIANTS.length} variants, seed ${SEED}`);
+  await admin?.close();
+  await server?.stop();
+  unhandled.stop();
+});
+
+/** A plain and a coalesced client; new ones after a mismatch, which may have left them in disorder. */
+class Pair {
+  plain!: Client;
+  coalesced!: Client;
+
+  constructor(readonly variant: Variant) {}
+
+  async open(): Promise<void> {
+    this.plain = defineScripts(await connect(this.variant, { ...server, db: PLAIN[0] }, 'plain'));
+    this.coalesced = defineScripts(await connect(this.variant, { ...server, db: COALESCED[0] }, 'coalesced'));
+  }
+
+  close(): void {
+    this.plain?.disconnect();
+    this.coalesced?.disconnect();
+  }
+
+  async mismatches(program: Program): Promise<string[]> {
+    const plain = await this.run(this.plain, program, PLAIN);
+    const coalesced = await this.run(this.coalesced, program, COALESCED);
+    const found = coalesced.outcomes.mismatches(plain.outcomes);
+    const rejections = difference(plain.rejections.join('\n'), coalesced.rejections.join('\n'));
+    if (rejections !== undefined) {
+      found.push(`unhandled rejections\n  ${rejections}`);
+    }
+    for (let index = 0; index < Math.max(plain.data.length, coalesced.data.length); index += 1) {
+      const differs = difference(plain.data[index], coalesced.data[index]);
+      if (differs !== undefined) {
+        found.push(`final data\n  ${differs}`);
+      }
+    }
+    if (plain.outcomes.open) {
+      found.push('the plain client itself left a call open');
+    }
+    if (found.length > 0) {
+      this.close();
+      await this.open();
+    }
+    return found;
+  }
+
+  private async run(client: Client, program: Program, dbs: readonly [number, number]) {
+    await admin.reset(
+      dbs,
+      this.variant.keyPrefix,
+      program.scriptsLoaded ? Object.values(SCRIPTS).map(({ lua }) => lua) : [],
+    );
+    await invoke(client, 'unwatch', []);
+    await invoke(client, 'select', [dbs[0]]);
+    await unhandled.take();
+    const outcomes = await runProgram(client, program, dbs);
+    return { outcomes, rejections: await unhandled.take(), data: await admin.dump(dbs) };
+  }
+}
+
+describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
+  const pair = new Pair(variant);
+  beforeAll(() => pair.open());
+  afterAll(() => pair.close());
+
+  it(
+    'runs random programs as a plain client does',
+    async () => {
+      let count = 0;
+      for (let round = 0; count < SHARE; round += 1) {
+        await fc.assert(
+          fc.asyncProperty(programs, async (program) => {
+            count += commandCount(program);
+            const found = await pair.mismatches(program);
+            expect(found.slice(0, 5).join('\n')).toBe('');
+          }),
+          { numRuns: ROUND, seed: SEED + round, interruptAfterTimeLimit: 60_000 },
+        );
+      }
+      total += count;
+      // Of what is generated, about 45 in 100 commands are single, plain and on the allow-list.
+      const { hotShare, sharedReads } = workOf(pair.coalesced);
+      const { hotPath = true, shareReads = false } = variant.coalesce ?? {};
+      expect({ hot: hotShare > (hotPath ? 0.25 : 0), shared: sharedReads > 0 }).toEqual({
+        hot: hotPath,
+        shared: hotPath && shareReads,
+      });
+    },
+    90_000 + SHARE * 10,
+  );
+});
+
+function positive(name: string, fallback: number): number {
+  const text = process.env[name];
+  if (text === undefined || text === '') {
+    return fallback;
+  }
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1) {
+    throw new RangeError(`${name} must be a positive whole number, got "${text}"`);
+  }
+  return value;
+}

@@ -1,0 +1,115 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { canonical, difference } from './canonical.js';
+
+const OPEN = 'still open';
+
+export type Normalise = (value: unknown) => unknown;
+
+/** Some are long, and only a mismatch needs one. */
+type Label = string | (() => string);
+
+interface Slot {
+  readonly label: Label;
+  outcome: string;
+}
+
+/** Ruins a value that was noted: whoever shares it, or its memory, will be seen to. */
+function spoil(value: unknown): void {
+  if (Buffer.isBuffer(value)) {
+    value.fill('!');
+  } else if (Array.isArray(value)) {
+    value.forEach(spoil);
+    value.length = 0;
+  } else if (value instanceof Error) {
+    value.message = 'spoiled';
+  } else if (typeof value === 'object' && value !== null) {
+    for (const name of Object.keys(value)) {
+      spoil(Reflect.get(value, name));
+      Reflect.deleteProperty(value, name);
+    }
+  }
+}
+
+/** What became of each call of a program, as text, in the order in which the calls were made. */
+export class Outcomes {
+  readonly #slots: Slot[] = [];
+  readonly #pending: Promise<void>[] = [];
+
+  /** Makes a call and notes what it returns, throws, resolves or rejects with. Never rejects. */
+  track(label: Label, issue: () => unknown, normalise?: Normalise): Promise<void> {
+    const slot = this.slot(label);
+    let returned: unknown;
+    try {
+      returned = issue();
+    } catch (error) {
+      slot.outcome = `threw ${canonical(error)}`;
+      return Promise.resolve();
+    }
+    if (!(returned instanceof Promise)) {
+      slot.outcome = `returned ${canonical(returned)}`;
+      return Promise.resolve();
+    }
+    const settled = returned.then(
+      (value: unknown) => {
+        slot.outcome = `resolved ${canonical(normalise ? normalise(value) : value)}`;
+        spoil(value);
+      },
+      (error: unknown) => {
+        slot.outcome = `rejected ${canonical(error)}`;
+        spoil(error);
+      },
+    );
+    this.#pending.push(settled);
+    return settled;
+  }
+
+  /** A node-style callback whose arguments, and how often it is called, are noted like an outcome. */
+  callback(label: Label): (...args: unknown[]) => void {
+    const slot = this.slot(label);
+    let done: () => void = () => {};
+    this.#pending.push(
+      new Promise((resolve) => {
+        done = resolve;
+      }),
+    );
+    return (...args) => {
+      slot.outcome =
+        slot.outcome === OPEN ? `called ${canonical(args)}` : `${slot.outcome} and again ${canonical(args)}`;
+      done();
+    };
+  }
+
+  /** Resolves when every call has settled, or after `deadline` ms with those that have not left as "still open". */
+  async settled(deadline = 5_000): Promise<void> {
+    const cancel = new AbortController();
+    const late = sleep(deadline, undefined, { signal: cancel.signal }).catch(() => {});
+    await Promise.race([Promise.all(this.#pending), late]);
+    cancel.abort();
+  }
+
+  /** One line for each call whose outcome is not the one that a plain client gave. */
+  mismatches(plain: Outcomes): string[] {
+    const length = Math.max(this.#slots.length, plain.#slots.length);
+    const found: string[] = [];
+    for (let index = 0; index < length; index += 1) {
+      const mine = this.#slots[index];
+      const theirs = plain.#slots[index];
+      const differs = difference(theirs?.outcome, mine?.outcome);
+      if (differs !== undefined) {
+        const label = mine?.label ?? theirs?.label;
+        found.push(`#${index} ${typeof label === 'function' ? label() : label}\n  ${differs}`);
+      }
+    }
+    return found;
+  }
+
+  get open(): boolean {
+    return this.#slots.some((slot) => slot.outcome === OPEN);
+  }
+
+  private slot(label: Label): Slot {
+    const slot = { label, outcome: OPEN };
+    this.#slots.push(slot);
+    return slot;
+  }
+}

@@ -1,0 +1,159 @@
+import type { Call } from './command-table.js';
+import { Outcomes } from './outcomes.js';
+import type { Gap, Program, Step } from './program.js';
+import { type Client, invoke } from './variants.js';
+
+export const SCRIPTS: Readonly<Record<string, { lua: string; numberOfKeys?: number }>> = {
+  bump: { numberOfKeys: 1, lua: "return redis.call('INCRBY', KEYS[1], ARGV[1] or 1)" },
+  pair: { numberOfKeys: 2, lua: 'return {KEYS[2], KEYS[1], ARGV[1], #ARGV, {false, 1}}' },
+  store: { numberOfKeys: 1, lua: "redis.call('SET', KEYS[1], ARGV[1]); return redis.call('GET', KEYS[1])" },
+  loose: { lua: 'return {KEYS, ARGV}' },
+  broken: { numberOfKeys: 1, lua: "return redis.call('LPUSH', KEYS[1])" },
+};
+
+export function defineScripts(client: Client): Client {
+  for (const [name, definition] of Object.entries(SCRIPTS)) {
+    client.defineCommand(name, definition);
+  }
+  return client;
+}
+
+/** Runs a program from the first database given; `other` in a `select` is the second. */
+export async function runProgram(
+  client: Client,
+  program: Program,
+  dbs: readonly [home: number, other: number],
+): Promise<Outcomes> {
+  const outcomes = new Outcomes();
+  for (const step of program.steps) {
+    const settled = issue(client, step, dbs, outcomes);
+    // A script that the server does not know is sent a second time, after what followed it.
+    const gap = step.kind === 'script' && !program.scriptsLoaded ? 'await' : step.gap;
+    if (!(await wait(gap, settled))) {
+      break;
+    }
+  }
+  await outcomes.settled(3_000);
+  return outcomes;
+}
+
+function issue(client: Client, step: Step, dbs: readonly [number, number], outcomes: Outcomes): Promise<unknown> {
+  switch (step.kind) {
+    case 'select': {
+      const db = step.db === 'home' ? dbs[0] : step.db === 'other' ? dbs[1] : step.db;
+      return outcomes.track(`select ${String(step.db)}`, () => invoke(client, 'select', [db]));
+    }
+    case 'script':
+      return issueCall(client, step.call, 'method', outcomes);
+    case 'command': {
+      const runs = Array.from({ length: step.times }, () => issueCall(client, step.call, step.how, outcomes));
+      return Promise.all(runs);
+    }
+    case 'batch':
+      return issueBatch(client, step, outcomes);
+  }
+}
+
+function issueCall(
+  client: Client,
+  [name, ...given]: Call,
+  how: 'method' | 'callback' | 'call',
+  outcomes: Outcomes,
+): Promise<unknown> {
+  const args = given.map((arg) => (Buffer.isBuffer(arg) ? Buffer.from(arg) : arg));
+  const settled = outcomes.track(name, () => {
+    if (how === 'callback') {
+      const called = outcomes.callback(`callback of ${name}`);
+      return callOrNote(called, () => invoke(client, name, [...args, called]));
+    }
+    return how === 'call' ? invoke(client, 'call', [name.replace(/Buffer$/, ''), ...args]) : invoke(client, name, args);
+  });
+  reuse(args);
+  return settled;
+}
+
+/** A caller may put something else into its Buffers once the call has returned. */
+function reuse(args: readonly unknown[]): void {
+  for (const arg of args) {
+    if (Buffer.isBuffer(arg)) {
+      arg.fill('?');
+    }
+  }
+}
+
+/** A call that throws never calls back. */
+function callOrNote(callback: (...args: unknown[]) => void, call: () => unknown): unknown {
+  try {
+    return call();
+  } catch (error) {
+    callback('threw');
+    throw error;
+  }
+}
+
+function issueBatch(client: Client, step: Step & { kind: 'batch' }, outcomes: Outcomes): Promise<unknown> {
+  switch (step.form) {
+    case 'pipeline':
+    case 'multi':
+      return outcomes.track(`${step.form} of ${names(step.calls)}`, () => {
+        const chain = invoke(client, step.form, []) as Client;
+        for (const [name, ...args] of step.calls) {
+          invoke(chain, name, args);
+        }
+        return invoke(chain, 'exec', []);
+      });
+    case 'pipeline array':
+    case 'multi array':
+      return outcomes.track(`${step.form} of ${names(step.calls)}`, () => {
+        const method = step.form === 'multi array' ? 'multi' : 'pipeline';
+        return invoke(invoke(client, method, [step.calls]) as Client, 'exec', []);
+      });
+    case 'multi unpiped':
+      outcomes.track('multi', () => invoke(client, 'multi', [{ pipeline: false }]));
+      break;
+    case 'multi called':
+      outcomes.track('call MULTI', () => invoke(client, 'call', ['MULTI']));
+      break;
+  }
+  for (const [name, ...args] of step.calls) {
+    outcomes.track(`${name} in ${step.form}`, () => invoke(client, name, args));
+  }
+  const end = step.discard ? 'discard' : 'exec';
+  return outcomes.track(end, () =>
+    step.form === 'multi called' ? invoke(client, 'call', [end]) : invoke(client, end, []),
+  );
+}
+
+function names(calls: readonly Call[]): string {
+  return calls.map(([name]) => name).join(', ');
+}
+
+/** False if what was to be awaited stays open. */
+async function wait(gap: Gap, settled: Promise<unknown>): Promise<boolean> {
+  switch (gap) {
+    case 'nothing':
+      break;
+    case 'await':
+      return within(settled, 3_000);
+    case 'microtask':
+      await Promise.resolve();
+      break;
+    case 'nextTick':
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+      break;
+    case 'immediate':
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      break;
+  }
+  return true;
+}
+
+async function within(settled: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, ms, false);
+  });
+  const done = await Promise.race([settled.then(() => true), late]);
+  clearTimeout(timer);
+  return done;
+}

@@ -1,0 +1,188 @@
+import fc from 'fast-check';
+import type { Call } from './command-table.js';
+import { TEMPLATES } from './program-templates.js';
+import {
+  FIELDS,
+  FLAT_HOSTILE,
+  HOSTILE,
+  INTEGERS,
+  KEYS,
+  PAIRS,
+  SCORES,
+  THROWING,
+  TIMES,
+  VALUES,
+} from './program-values.js';
+
+/** What happens between one step and the next. */
+export type Gap = 'nothing' | 'await' | 'microtask' | 'nextTick' | 'immediate';
+
+export type BatchForm = 'pipeline' | 'pipeline array' | 'multi' | 'multi array' | 'multi unpiped' | 'multi called';
+
+export type Step = { readonly gap: Gap } & (
+  | {
+      readonly kind: 'command';
+      readonly how: 'method' | 'callback' | 'call';
+      readonly call: Call;
+      readonly times: number;
+    }
+  | { readonly kind: 'script'; readonly call: Call }
+  | { readonly kind: 'batch'; readonly form: BatchForm; readonly discard: boolean; readonly calls: readonly Call[] }
+  | { readonly kind: 'select'; readonly db: unknown }
+);
+
+export interface Program {
+  /** Whether the server knows the defined scripts already. */
+  readonly scriptsLoaded: boolean;
+  readonly steps: readonly Step[];
+}
+
+/** How many commands a program issues. */
+export function commandCount(program: Program): number {
+  const counts = program.steps.map((step) =>
+    step.kind === 'batch' ? step.calls.length + 2 : step.kind === 'command' ? step.times : 1,
+  );
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+const POOLS: Record<string, readonly unknown[]> = {
+  k: KEYS,
+  v: VALUES,
+  f: FIELDS,
+  i: INTEGERS,
+  s: SCORES,
+  t: TIMES,
+  m: PAIRS,
+};
+
+const placeholder = (token: string, hostile: readonly unknown[]): fc.Arbitrary<unknown> => {
+  const pool = POOLS[token];
+  if (pool === undefined) {
+    return fc.constant(token);
+  }
+  // A wild value as a time could be a short one, and the outcome a matter of luck.
+  if (token === 't') {
+    return fc.constantFrom(...pool);
+  }
+  const wild = { weight: 1, arbitrary: fc.constantFrom(...hostile) };
+  const usual = { weight: 24, arbitrary: fc.constantFrom(...pool) };
+  return token === 'v'
+    ? fc.oneof(
+        usual,
+        wild,
+        { weight: 4, arbitrary: fc.string({ unit: 'binary', maxLength: 12 }) },
+        { weight: 3, arbitrary: bytes },
+      )
+    : fc.oneof(usual, wild);
+};
+
+const bytes = fc.uint8Array({ maxLength: 12 }).map((array) => Buffer.from(array));
+
+const callOf = (template: string, hostile: readonly unknown[]): fc.Arbitrary<Call> => {
+  const [name = '', ...tokens] = template.split(' ');
+  const args = fc.tuple(...tokens.map((token) => placeholder(token, hostile)));
+  const timed = name.startsWith('b') && tokens.at(-1) === '0.001';
+  const arity = timed ? fc.constant('right') : fc.constantFrom(...Array(30).fill('right'), 'fewer', 'more', 'array');
+  const suffix = name === 'exec' ? fc.constant('') : fc.constantFrom('', '', '', 'Buffer');
+  return fc.tuple(args, arity, suffix, fc.constantFrom(...VALUES)).map(([list, kind, ending, extra]): Call => {
+    const full = `${name}${ending}`;
+    switch (kind) {
+      case 'fewer':
+        return [full, ...list.slice(0, -1)];
+      case 'more':
+        return [full, ...list, extra];
+      case 'array':
+        return [full, list];
+      default:
+        return [full, ...list];
+    }
+  });
+};
+
+/** Reads that a program is likely to make more than once: what `shareReads` is about. */
+const popular: readonly Call[] = [
+  ['get', 'str'],
+  ['get', 'num'],
+  ['getBuffer', 'str'],
+  ['hgetall', 'hash'],
+  ['hgetallBuffer', 'hash'],
+  ['mgetBuffer', 'str', 'missing'],
+  ['lrangeBuffer', 'list', 0, -1],
+  ['incr', 'list'],
+  ['hget', 'list', 'f'],
+];
+
+const anyCall = (hostile: readonly unknown[]): fc.Arbitrary<Call> =>
+  fc.oneof(
+    { weight: 6, arbitrary: fc.oneof(...TEMPLATES.map((template) => callOf(template, hostile))) },
+    { weight: 1, arbitrary: fc.constantFrom(...popular) },
+  );
+
+const gap = fc.constantFrom<Gap>(
+  ...Array<Gap>(12).fill('nothing'),
+  'await',
+  'await',
+  'microtask',
+  'nextTick',
+  'immediate',
+);
+
+/** The same read twice in a row is what `shareReads` is about. */
+const times = fc.constantFrom(...Array<number>(10).fill(1), 2, 3);
+
+// ioredis itself loses count of its replies when an argument throws inside a pipeline that is being written.
+const batched = fc
+  .tuple(anyCall(FLAT_HOSTILE.filter((value) => value !== THROWING)), times)
+  .map(([call, count]) => Array<Call>(count).fill(call));
+
+const command = fc.record<Step & { kind: 'command' }>({
+  kind: fc.constant('command'),
+  gap,
+  how: fc.constantFrom('method', 'method', 'method', 'method', 'method', 'method', 'callback', 'call'),
+  call: anyCall(HOSTILE),
+  times,
+});
+
+const batch = fc.record<Step & { kind: 'batch' }>({
+  kind: fc.constant('batch'),
+  gap,
+  form: fc.constantFrom<BatchForm>(
+    'pipeline',
+    'pipeline array',
+    'multi',
+    'multi array',
+    'multi unpiped',
+    'multi called',
+  ),
+  discard: fc.constantFrom(false, false, false, true),
+  calls: fc.array(batched, { maxLength: 6 }).map((runs) => runs.flat()),
+});
+
+const script = fc.record<Step & { kind: 'script' }>({
+  kind: fc.constant('script'),
+  gap,
+  call: fc.oneof(
+    ...['bump k i', 'bump k', 'pair k k v v', 'store k v', 'loose 1 k v', 'loose 0', 'broken k'].map((template) =>
+      callOf(template, FLAT_HOSTILE),
+    ),
+  ),
+});
+
+const select = fc.record<Step & { kind: 'select' }>({
+  kind: fc.constant('select'),
+  gap,
+  db: fc.constantFrom<unknown>('home', 'other', 'home', 'other', 'home', 99, -1, 'x', null),
+});
+
+export const programs: fc.Arbitrary<Program> = fc.record({
+  scriptsLoaded: fc.boolean(),
+  steps: fc.array(
+    fc.oneof(
+      { weight: 40, arbitrary: command },
+      { weight: 2, arbitrary: batch },
+      { weight: 2, arbitrary: script },
+      { weight: 1, arbitrary: select },
+    ),
+    { minLength: 1, maxLength: 80, size: 'max' },
+  ),
+});

@@ -1,0 +1,107 @@
+import { once } from 'node:events';
+import { Redis as Redis6 } from 'ioredis';
+import { type Coalesced, type CoalesceOptions, coalesce, Redis as DropIn } from 'ioredis-coalesce';
+import { Redis as Redis5 } from 'ioredis5';
+import { Redis as Valkey } from 'iovalkey';
+
+/** A client as the suites use it: any method by name. */
+export interface Client extends NodeJS.EventEmitter {
+  status: string;
+  disconnect(): void;
+  defineCommand(name: string, definition: { lua: string; numberOfKeys?: number }): void;
+  [method: string]: unknown;
+}
+
+export type Host = 'ioredis6' | 'ioredis5' | 'iovalkey';
+
+export interface Variant {
+  readonly host: Host;
+  readonly protocol?: 2 | 3;
+  readonly replyMapping?: 'legacy' | 'resp3';
+  readonly stringNumbers: boolean;
+  readonly keyPrefix: string;
+  /** What the coalesced side is given. */
+  readonly coalesce?: CoalesceOptions;
+  /** The coalesced side is the drop-in class instead of `coalesce(client)`. */
+  readonly dropIn?: boolean;
+}
+
+type Constructor = new (options: object) => Client;
+
+const HOSTS: Record<Host, Constructor> = {
+  ioredis6: Redis6 as unknown as Constructor,
+  ioredis5: Redis5 as unknown as Constructor,
+  iovalkey: Valkey as unknown as Constructor,
+};
+
+/** Every host × protocol × reply mapping × `stringNumbers` × `keyPrefix`. */
+export const MATRIX: readonly Variant[] = (
+  [
+    { host: 'ioredis6', protocol: 2, replyMapping: 'legacy' },
+    { host: 'ioredis6', protocol: 3, replyMapping: 'legacy' },
+    { host: 'ioredis6', protocol: 3, replyMapping: 'resp3' },
+    { host: 'ioredis5' },
+    { host: 'iovalkey' },
+  ] as const
+).flatMap((base) =>
+  [false, true].flatMap((stringNumbers) => ['', 'p:'].map((keyPrefix) => ({ ...base, stringNumbers, keyPrefix }))),
+);
+
+export function describeVariant(variant: Variant): string {
+  const parts = [
+    variant.dropIn ? `${variant.host} drop-in class` : variant.host,
+    variant.protocol && `RESP${variant.protocol}`,
+    variant.replyMapping,
+    variant.stringNumbers && 'stringNumbers',
+    variant.keyPrefix && `keyPrefix ${variant.keyPrefix}`,
+    variant.coalesce && JSON.stringify(variant.coalesce),
+  ];
+  return parts.filter(Boolean).join(', ');
+}
+
+export interface Place {
+  readonly host: string;
+  readonly port: number;
+  readonly db: number;
+}
+
+export async function connect(variant: Variant, place: Place, kind: 'plain' | 'coalesced'): Promise<Client> {
+  const options = {
+    host: place.host,
+    port: place.port,
+    db: place.db,
+    stringNumbers: variant.stringNumbers,
+    keyPrefix: variant.keyPrefix,
+    ...(variant.protocol && { protocol: variant.protocol }),
+    ...(variant.replyMapping && { replyMapping: variant.replyMapping }),
+  };
+  const client = create(variant, options, kind);
+  await once(client, 'ready');
+  return client;
+}
+
+function create(variant: Variant, options: object, kind: 'plain' | 'coalesced'): Client {
+  if (kind === 'plain') {
+    return new HOSTS[variant.host](options);
+  }
+  if (variant.dropIn) {
+    return new (DropIn as unknown as Constructor)({ ...options, coalesce: variant.coalesce });
+  }
+  return coalesce(new HOSTS[variant.host](options), variant.coalesce);
+}
+
+/** `client[name](...args)`. */
+export function invoke(client: Client, name: string, args: readonly unknown[]): unknown {
+  const method = client[name];
+  if (typeof method !== 'function') {
+    throw new Error(`the client has no method ${name}`);
+  }
+  return method.apply(client, args);
+}
+
+/** What a coalesced client did by itself: a comparison in which it did nothing would prove nothing. */
+export function workOf(client: Client): { hotShare: number; sharedReads: number } {
+  const { coalescer } = client as unknown as Coalesced;
+  const { commands, hotCommands, sharedReads } = coalescer.stats();
+  return { hotShare: hotCommands / commands, sharedReads };
+}

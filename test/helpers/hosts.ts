@@ -1,0 +1,97 @@
+import { once } from 'node:events';
+import { Redis as Redis6, type RedisOptions } from 'ioredis';
+import { type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
+import { Redis as Redis5 } from 'ioredis5';
+import { Redis as Valkey } from 'iovalkey';
+import { onTestFinished } from 'vitest';
+
+/** Every host's client, under the type of the newest; tests keep to what all have. */
+export type Client = Redis6;
+export type CoalescedClient = Client & Coalesced;
+type ClientClass = new (url: string, options: RedisOptions) => Client;
+
+/** A package whose clients can be coalesced. */
+export interface Host {
+  readonly name: 'ioredis 6' | 'ioredis 5' | 'iovalkey';
+  readonly Redis: ClientClass;
+  /** A plain client that is disconnected when the running test ends. */
+  create(url: string, options?: RedisOptions): Client;
+  /** The same, coalesced. */
+  createCoalesced(url: string, options?: RedisOptions, coalesceOptions?: CoalesceOptions): CoalescedClient;
+}
+
+export const ioredis6 = host('ioredis 6', Redis6 as ClientClass);
+export const ioredis5 = host('ioredis 5', Redis5 as unknown as ClientClass);
+export const iovalkey = host('iovalkey', Valkey as unknown as ClientClass);
+
+export const HOSTS: readonly Host[] = [ioredis6, ioredis5, iovalkey];
+
+function host(name: Host['name'], Redis: ClientClass): Host {
+  const create: Host['create'] = (url, options = {}) => endWithTest(new Redis(url, options));
+  return {
+    name,
+    Redis,
+    create,
+    createCoalesced: (url, options, coalesceOptions) => coalesce(create(url, options), coalesceOptions),
+  };
+}
+
+/** Disconnects a client when the running test ends; its errors are the test's to look at, if it wants to. */
+export function endWithTest<T extends Client>(client: T): T {
+  client.on('error', () => {});
+  onTestFinished(() => client.disconnect());
+  return client;
+}
+
+export async function ready<T extends Client>(client: T): Promise<T> {
+  if (client.status !== 'ready') await once(client, 'ready');
+  return client;
+}
+
+/** What a promise came to, in a form that compares equal for equal outcomes of different clients. */
+export type Outcome = { readonly value: unknown } | { readonly error: string; readonly command: unknown } | 'open';
+
+export async function outcomes(promises: readonly Promise<unknown>[]): Promise<Outcome[]> {
+  return (await Promise.allSettled(promises)).map(outcomeOf);
+}
+
+/** The same for promises of which some may never settle: what they have come to after `ms`. */
+export async function outcomesAfter(ms: number, promises: readonly Promise<unknown>[]): Promise<Outcome[]> {
+  const found: Outcome[] = promises.map(() => 'open');
+  promises.forEach((promise, index) => {
+    promise.then(
+      (value) => {
+        found[index] = outcomeOf({ status: 'fulfilled', value });
+      },
+      (reason: unknown) => {
+        found[index] = outcomeOf({ status: 'rejected', reason });
+      },
+    );
+  });
+  await sleep(ms);
+  return found;
+}
+
+function outcomeOf(result: PromiseSettledResult<unknown>): Outcome {
+  if (result.status === 'fulfilled') return { value: result.value };
+  const error = result.reason as Error & { command?: unknown };
+  return { error: `${error.constructor.name}/${error.name}: ${error.message}`, command: error.command };
+}
+
+/** Timers as they were before any test replaced them. */
+const { setTimeout } = globalThis;
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
+
+/** Waits until `condition` holds. */
+export async function until(condition: () => boolean, what: string, ms = 5_000): Promise<void> {
+  const deadline = performance.now() + ms;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`expected within ${ms} ms: ${what}`);
+    await sleep(2);
+  }
+}

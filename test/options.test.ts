@@ -1,0 +1,228 @@
+import { Redis as IORedis } from 'ioredis';
+import Redis, { CODES, type CoalesceOptions, coalesce } from 'ioredis-coalesce';
+import { afterEach, describe, expect, it } from 'vitest';
+import { DEFAULT_OPTIONS, resolveOptions } from '../src/options.js';
+
+const KNOWN = 'schedule, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads';
+const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
+const POSITIVE = 'a positive integer';
+const SCHEDULE = "'immediate', 'tick' or a function that takes the flush";
+
+function thrownBy(action: () => unknown): Error & { code?: string } {
+  try {
+    action();
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error('nothing was thrown');
+}
+
+const clients: IORedis[] = [];
+
+function plainClient(): IORedis {
+  const client = new IORedis({ lazyConnect: true });
+  clients.push(client);
+  return client;
+}
+
+afterEach(() => {
+  for (const client of clients.splice(0)) client.disconnect();
+});
+
+describe('options', () => {
+  it('has the documented defaults', () => {
+    expect(resolveOptions(undefined)).toEqual({
+      schedule: 'immediate',
+      maxFlushDelay: 0,
+      maxBatchSize: 1000,
+      maxBatchBytes: 262_144,
+      maxInFlight: 10_000,
+      hotPath: true,
+      shareReads: false,
+    });
+    expect(resolveOptions({})).toEqual(DEFAULT_OPTIONS);
+  });
+
+  it('takes undefined for a default', () => {
+    const keys = Object.keys(DEFAULT_OPTIONS);
+    const options = Object.fromEntries(keys.map((key) => [key, undefined])) as CoalesceOptions;
+    expect(resolveOptions(options)).toEqual(DEFAULT_OPTIONS);
+  });
+
+  it.each<CoalesceOptions>([
+    { schedule: 'immediate' },
+    { schedule: 'tick' },
+    { schedule: (flush) => flush() },
+    { maxFlushDelay: 0 },
+    { maxFlushDelay: 0.5 },
+    { maxFlushDelay: 2 ** 31 - 1 },
+    { maxBatchSize: 1 },
+    { maxBatchSize: Number.MAX_SAFE_INTEGER },
+    { maxBatchBytes: 1 },
+    { maxInFlight: 1 },
+    { hotPath: false },
+    { hotPath: true },
+    { shareReads: true },
+  ])('keeps %j', (options) => {
+    expect(resolveOptions(options)).toEqual({ ...DEFAULT_OPTIONS, ...options });
+  });
+
+  const counts = (['maxBatchSize', 'maxBatchBytes', 'maxInFlight'] as const).flatMap(
+    (name) =>
+      [
+        [name, 0, RangeError, POSITIVE, '0 (number)'],
+        [name, -0, RangeError, POSITIVE, '0 (number)'],
+        [name, -1, RangeError, POSITIVE, '-1 (number)'],
+        [name, 1.5, RangeError, POSITIVE, '1.5 (number)'],
+        [name, Number.NaN, RangeError, POSITIVE, 'NaN (number)'],
+        [name, Number.POSITIVE_INFINITY, RangeError, POSITIVE, 'Infinity (number)'],
+        [name, 2 ** 53, RangeError, POSITIVE, '9007199254740992 (number)'],
+        [name, '10', TypeError, POSITIVE, '"10" (string)'],
+        [name, 10n, TypeError, POSITIVE, '10 (bigint)'],
+        [name, null, TypeError, POSITIVE, 'null'],
+        [name, true, TypeError, POSITIVE, 'true (boolean)'],
+      ] as const,
+  );
+  const booleans = (['hotPath', 'shareReads'] as const).flatMap(
+    (name) =>
+      [
+        [name, 1, TypeError, 'a boolean', '1 (number)'],
+        [name, 0, TypeError, 'a boolean', '0 (number)'],
+        [name, 'true', TypeError, 'a boolean', '"true" (string)'],
+        [name, null, TypeError, 'a boolean', 'null'],
+        [name, {}, TypeError, 'a boolean', 'an object (Object)'],
+      ] as const,
+  );
+
+  it.each([
+    ...counts,
+    ...booleans,
+    ['maxFlushDelay', -1, RangeError, MILLISECONDS, '-1 (number)'],
+    ['maxFlushDelay', Number.NaN, RangeError, MILLISECONDS, 'NaN (number)'],
+    ['maxFlushDelay', 2 ** 31, RangeError, MILLISECONDS, '2147483648 (number)'],
+    ['maxFlushDelay', Number.POSITIVE_INFINITY, RangeError, MILLISECONDS, 'Infinity (number)'],
+    ['maxFlushDelay', '5', TypeError, MILLISECONDS, '"5" (string)'],
+    ['maxFlushDelay', null, TypeError, MILLISECONDS, 'null'],
+    ['schedule', 'immediately', TypeError, SCHEDULE, '"immediately" (string)'],
+    ['schedule', 5, TypeError, SCHEDULE, '5 (number)'],
+    ['schedule', null, TypeError, SCHEDULE, 'null'],
+    ['schedule', Symbol('s'), TypeError, SCHEDULE, 'Symbol(s) (symbol)'],
+    ['schedule', new Map(), TypeError, SCHEDULE, 'an object (Map)'],
+    ['schedule', Object.create(null), TypeError, SCHEDULE, 'an object (no constructor)'],
+    ['schedule', ['tick'], TypeError, SCHEDULE, 'an array'],
+    ['schedule', 'x'.repeat(100), TypeError, SCHEDULE, `"${'x'.repeat(59)}… (string)`],
+  ] as const)('refuses %s: %s', (name, value, errorClass, expected, got) => {
+    const options = { [name]: value } as CoalesceOptions;
+    const error = thrownBy(() => resolveOptions(options));
+    expect(error.constructor).toBe(errorClass);
+    expect(error.message).toBe(`options.${name} must be ${expected}, got ${got}`);
+    expect(error.code).toBe('COALESCE_ERR_OPTION');
+    expect(Object.keys(error)).toEqual(['code']);
+  });
+
+  it.each(['maxBatch', 'MaxBatchSize', 'enableAutoPipelining', '__proto', 'toString', ''])(
+    'refuses the key %j',
+    (key) => {
+      const error = thrownBy(() => resolveOptions({ [key]: 1 } as CoalesceOptions));
+      expect(error.constructor).toBe(TypeError);
+      expect(error.message).toBe(`options.${key} is not an option; the options are ${KNOWN}`);
+      expect(error.code).toBe(CODES.OPTION);
+    },
+  );
+
+  it.each([
+    [null, 'null'],
+    [5, '5 (number)'],
+    ['tick', '"tick" (string)'],
+    [['tick'], 'an array'],
+    [() => {}, 'a function'],
+  ])('refuses options that are %j', (options, got) => {
+    const error = thrownBy(() => resolveOptions(options as unknown as CoalesceOptions));
+    expect(error.constructor).toBe(TypeError);
+    expect(error.message).toBe(`options must be an object, got ${got}`);
+    expect(error.code).toBe(CODES.OPTION);
+  });
+
+  it('resolves to a frozen copy', () => {
+    const options: CoalesceOptions = { maxBatchSize: 5 };
+    const client = coalesce(plainClient(), options);
+    options.maxBatchSize = 6;
+    expect(client.coalescer.options.maxBatchSize).toBe(5);
+    expect(Object.isFrozen(client.coalescer.options)).toBe(true);
+    expect(Object.isFrozen(coalesce(plainClient()).coalescer.options)).toBe(true);
+  });
+});
+
+describe('coalesce()', () => {
+  class Thing {}
+
+  it.each([
+    [undefined, 'undefined'],
+    [null, 'null'],
+    [5, '5 (number)'],
+    ['redis://127.0.0.1', '"redis://127.0.0.1" (string)'],
+    [{}, 'an object (Object)'],
+    [new Thing(), 'an object (Thing)'],
+    [{ host: '127.0.0.1', port: 6379 }, 'an object (Object)'],
+    [IORedis, 'a function'],
+    [{ sendCommand() {}, on() {}, status: 'ready', options: null }, 'an object (Object)'],
+    [{ sendCommand() {}, on() {}, options: {} }, 'an object (Object)'],
+    [[], 'an array'],
+  ])('refuses %s', (client, got) => {
+    const error = thrownBy(() => coalesce(client as object));
+    expect(error.constructor).toBe(TypeError);
+    expect(error.message).toBe(`coalesce() expects an ioredis or iovalkey client, such as new Redis(), got ${got}`);
+    expect(error.code).toBe('COALESCE_ERR_CLIENT');
+  });
+
+  it('refuses a Cluster by its name', () => {
+    const cluster = new IORedis.Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true });
+    const error = thrownBy(() => coalesce(cluster));
+    cluster.disconnect();
+    expect(error.constructor).toBe(TypeError);
+    expect(error.message).toBe('coalesce() expects a client of a single server, such as new Redis(), got a Cluster');
+    expect(error.code).toBe(CODES.CLIENT);
+  });
+
+  it('refuses a wrong option before it touches the client', () => {
+    const client = plainClient();
+    const keys = Reflect.ownKeys(client);
+    const prototype = Object.getPrototypeOf(client);
+    expect(thrownBy(() => coalesce(client, { maxInFlight: 0 })).code).toBe(CODES.OPTION);
+    expect(Reflect.ownKeys(client)).toEqual(keys);
+    expect(Object.getPrototypeOf(client)).toBe(prototype);
+  });
+
+  it('returns the same object, and once is enough', () => {
+    const client = plainClient();
+    const coalesced = coalesce(client, { maxBatchSize: 7 });
+    expect(coalesced).toBe(client);
+    const { coalescer } = coalesced;
+    const prototype = Object.getPrototypeOf(client);
+    const listeners = client.listenerCount('connect');
+    expect(coalesce(client, { maxBatchSize: 8 }).coalescer).toBe(coalescer);
+    expect(coalescer.options.maxBatchSize).toBe(7);
+    expect(Object.getPrototypeOf(client)).toBe(prototype);
+    expect(client.listenerCount('connect')).toBe(listeners);
+  });
+
+  it('checks the options even of a client that is coalesced already', () => {
+    const client = coalesce(plainClient());
+    expect(thrownBy(() => coalesce(client, { maxBatchSize: 0 })).code).toBe(CODES.OPTION);
+  });
+});
+
+describe('new Redis()', () => {
+  it('takes the options under `coalesce`, and does not hand them to the host', () => {
+    const client = new Redis({ lazyConnect: true, coalesce: { maxBatchSize: 9 } });
+    clients.push(client);
+    expect(client.coalescer.options).toEqual({ ...DEFAULT_OPTIONS, maxBatchSize: 9 });
+    expect(client.options).not.toHaveProperty('coalesce');
+  });
+
+  it('refuses a wrong one before it connects', () => {
+    const error = thrownBy(() => new Redis({ coalesce: { shareReads: 'yes' as unknown as boolean } }));
+    expect(error.message).toBe('options.shareReads must be a boolean, got "yes" (string)');
+    expect(error.code).toBe(CODES.OPTION);
+  });
+});

@@ -1,0 +1,102 @@
+/** Checked by `tsc`, never run: what compiles and, by `@ts-expect-error`, what must not. */
+import { Redis as IORedis } from 'ioredis';
+import Redis, {
+  type Coalesced,
+  type CoalesceOptions,
+  type Coalescer,
+  type CoalescerStats,
+  coalesce,
+  type FlushReason,
+  type Redis as NamedRedis,
+  type RedisOptions,
+  ReplyError,
+  type ResolvedOptions,
+} from 'ioredis-coalesce';
+import { coalesce as coalesceOnly } from 'ioredis-coalesce/coalesce';
+import { Redis as IORedis5 } from 'ioredis5';
+import { Redis as Valkey } from 'iovalkey';
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function same<A, B>(..._equal: Equal<A, B> extends true ? [] : ['types differ', A, B]): void {}
+
+const plain = new IORedis({ lazyConnect: true });
+
+// The client keeps its type and gains one property.
+const coalesced = coalesce(plain);
+same<typeof coalesced, typeof plain & Coalesced>();
+same<typeof coalesced.coalescer, Coalescer>();
+same<Awaited<ReturnType<typeof coalesced.get>>, string | null>();
+same<Awaited<ReturnType<typeof coalesced.getBuffer>>, Buffer | null>();
+
+// A subclass stays one; so do clients of other versions and of Valkey.
+class Mine extends IORedis {
+  mine(): number {
+    return 1;
+  }
+}
+same<ReturnType<typeof mine.mine>, number>();
+const mine = coalesce(new Mine());
+coalesce(new IORedis5()).coalescer.flush();
+coalesceOnly(new Valkey()).coalescer.detach();
+coalesceOnly(plain, { schedule: 'tick' });
+
+// Options, each by its type.
+const everything: CoalesceOptions = {
+  schedule: (flush) => flush(),
+  maxFlushDelay: 0.5,
+  maxBatchSize: 1,
+  maxBatchBytes: 1,
+  maxInFlight: 1,
+  hotPath: false,
+  shareReads: true,
+};
+coalesce(plain, everything);
+coalesce(plain, {});
+coalesce(plain, undefined);
+// @ts-expect-error: not a schedule
+coalesce(plain, { schedule: 'later' });
+// @ts-expect-error: a number
+coalesce(plain, { maxBatchSize: '10' });
+// @ts-expect-error: a boolean
+coalesce(plain, { shareReads: 1 });
+// @ts-expect-error: not an option
+coalesce(plain, { maxBatch: 10 });
+// @ts-expect-error: not a client
+coalesce('redis://127.0.0.1');
+// @ts-expect-error: needs a client
+coalesce();
+
+// Resolved options are complete and read-only.
+same<ResolvedOptions, Readonly<Required<CoalesceOptions>>>();
+same<typeof coalesced.coalescer.options, ResolvedOptions>();
+// @ts-expect-error: read-only
+coalesced.coalescer.options.maxBatchSize = 2;
+// @ts-expect-error: read-only
+coalesced.coalescer = mine.coalescer;
+
+// Stats are plain, read-only data.
+const stats: CoalescerStats = coalesced.coalescer.stats();
+same<typeof stats.flushReasons, Readonly<Record<FlushReason, number>>>();
+same<typeof stats.batchSizes, Readonly<Record<string, number>>>();
+same<typeof stats.replies.hot, number>();
+// @ts-expect-error: read-only
+stats.commands = 0;
+// @ts-expect-error: no such counter
+stats.misses;
+
+// The drop-in class has ioredis's constructors and is one of its clients.
+same<typeof NamedRedis, typeof Redis>();
+const dropIn: IORedis & Coalesced = new Redis(6379, '127.0.0.1', { db: 1, coalesce: everything });
+new Redis();
+new Redis(6379);
+new Redis('redis://127.0.0.1');
+new Redis('redis://127.0.0.1', { coalesce: { maxInFlight: 5 } });
+new Redis({ coalesce: {} } satisfies RedisOptions);
+same<Awaited<ReturnType<Redis['get']>>, string | null>();
+same<ReturnType<typeof Redis.createClient>, Redis>();
+// @ts-expect-error: not an option
+new Redis({ coalesce: { batchSize: 1 } });
+// @ts-expect-error: not an option of the host
+new Redis({ portt: 1 });
+
+export { dropIn, ReplyError };
