@@ -200,7 +200,7 @@ describe('encoding within a batch', () => {
           expect(await bytesOf(true, batches, options)).toBe(await bytesOf(false, batches));
         },
       ),
-      { numRuns: 150 },
+      { numRuns: 60 },
     );
   });
 });

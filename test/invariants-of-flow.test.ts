@@ -1,4 +1,4 @@
-/** The invariants 7 to 11 of the design, each under its name; the others are in `invariants.test.ts`. */
+/** The invariants 7 to 10 of the design, each under its name. */
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -301,67 +301,5 @@ describe('10. What waits, waits in the host’s queue', () => {
       expect(names.filter((name) => name === 'multi')).toHaveLength(names.filter((name) => name === 'exec').length);
     }
     expect(withMulti.flat()).toHaveLength(2 + 3 + 2 + 6 + 1);
-  });
-});
-
-describe('11. No sharing of reads from MULTI to EXEC or DISCARD, nor of reads whose answer is random', () => {
-  const k = `${prefix}shared`;
-
-  async function names(use: (client: Client) => Promise<unknown>[], options: CoalesceOptions = {}): Promise<string> {
-    const client = await create({ shareReads: true, ...options });
-    const spy = spyOnSocket(client);
-    await outcomes(use(client));
-    return commandNames(spy.text()).join(' ');
-  }
-
-  it.each([{}, { maxInFlight: 2 }])('in a transaction sent command by command: %o', async (options) => {
-    const used = await names(
-      (client) => [
-        client.get(k),
-        client.get(k),
-        client.multi({ pipeline: false }),
-        client.get(k),
-        client.get(k),
-        client.exec(),
-        client.get(k),
-        client.get(k),
-        client.multi({ pipeline: false }),
-        client.get(k),
-        client.get(k),
-        client.discard(),
-        client.get(k),
-        client.get(k),
-      ],
-      options,
-    );
-    expect(used).toBe('get multi get get exec get multi get get discard get');
-  });
-
-  it('in one that stays open over batches', async () => {
-    const client = await create({ shareReads: true });
-    await client.multi({ pipeline: false });
-    expect(await Promise.all([client.get(k), client.get(k)])).toEqual(['QUEUED', 'QUEUED']);
-    expect(await client.exec()).toEqual([
-      [null, null],
-      [null, null],
-    ]);
-    expect(client.coalescer.stats().sharedReads).toBe(0);
-  });
-
-  it('random reads, cursors and the clock are sent each time', async () => {
-    expect(
-      await names((client) => [
-        client.srandmember(k),
-        client.srandmember(k),
-        client.randomkey(),
-        client.randomkey(),
-        client.time(),
-        client.time(),
-        client.hrandfield(k),
-        client.hrandfield(k),
-        client.scan(0),
-        client.scan(0),
-      ]),
-    ).toBe('srandmember srandmember randomkey randomkey time time hrandfield hrandfield scan scan');
   });
 });

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { type Coalesced, coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
@@ -234,6 +234,13 @@ describe('reply reader', () => {
           socket.feed(`${bulk('first')}${malformed}${bulk('stale')}${bulk('stale')}`);
           await turn();
           await disconnectFake({ client, socket });
+          // Nothing more is encoded on a stream whose reader is dead.
+          if (options !== undefined) {
+            expect((client as typeof client & Coalesced).coalescer.stats()).toMatchObject({
+              hotCommands: 3,
+              fallThroughs: { connection: 1 },
+            });
+          }
           return { seen: witness.seen, statusInListener };
         }),
       );
@@ -338,8 +345,8 @@ describe('reply reader', () => {
     client.disconnect();
   });
 
-  it('counts what the host settled: later time-outs find their commands', async () => {
-    const { client, socket } = await coalescedFake({}, { commandTimeout: 20 });
+  it('counts what the host settled: later time-outs find their commands, and no others', async () => {
+    const { client, socket } = await coalescedFake({}, { commandTimeout: 60 });
     const witness = new Witness(client);
     issue(client, witness, [
       { command: GET, reply: '' },
@@ -347,7 +354,10 @@ describe('reply reader', () => {
     ]);
     await turn();
     socket.feed('-ERR one\r\n-ERR two\r\n');
+    await sleep(30);
+    const from = performance.now();
     await expect(client.get('unanswered')).rejects.toThrow('Command timed out');
+    expect(performance.now() - from).toBeGreaterThan(50);
     socket.feed(bulk('late'));
     const next = client.get('next');
     await turn();
