@@ -3,7 +3,6 @@ import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
-  type Client,
   type CoalescedClient,
   HOSTS,
   ioredis6,
