@@ -142,7 +142,7 @@ export const ROWS: readonly Row[] = [
     kind: 'client',
     id: 'sizes',
     title: 'Burst size 1 to 10,000',
-    contestants: ['coalesced'],
+    contestants: ['coalesced', 'reference'],
     cases: BURST_SIZES.map((size) => ({ id: `${size}`, workload: burst(size) })),
     bars: [{ metric: 'cpu', of: 'coalesced', versus: 'best-case', op: '<=', bar: 1.3, stretch: 1.1 }],
   },
