@@ -1,6 +1,7 @@
 /**
  * Commands as words. `k` is a key, `v` a value, `f` a field, `i` an integer, `s` a score, `t` a time, `m` pairs in any
- * form; every other word stands for itself. None asks for the time or for chance.
+ * form; every other word stands for itself. None asks for the time or for chance, nor leaves the time in the data as
+ * `xreadgroup` does.
  */
 const HOT = `
 get k|get k|get k|get k|set k v|set k v|set k v|set k v EX 5000000|set k v NX|set k v XX GET|getset k v|getdel k
@@ -28,7 +29,7 @@ eval return\tredis.call('GET',KEYS[1]) 1 k|eval return{err='MINE'} 0|evalsha v 0
 
 const COLD = `
 object ENCODING k|object REFCOUNT k|command COUNT|config GET maxmemory|client GETNAME|client SETNAME v|wait 0 0
-watch k|unwatch|exec|discard|xread COUNT 2 STREAMS stream 0|xread STREAMS k 0|xreadgroup GROUP g c STREAMS stream 0
+watch k|unwatch|exec|discard|xread COUNT 2 STREAMS stream 0|xread STREAMS k 0
 xgroup CREATE k g 0|script EXISTS v|acl WHOAMI|blpop k k 0.001|brpop k 0.001|bzpopmin k 0.001|blmove k k LEFT LEFT 0.001
 zrangestore k k 0 -1|lcs k k|substr k 0 1|dbsize|flushdb|config SET nope v|select x|xinfo STREAM k|memory HELP|lmpop 1 k LEFT
 hset k f v EX`;
