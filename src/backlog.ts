@@ -64,12 +64,12 @@ function toBytes(part: Part): Buffer {
   return typeof part === 'string' ? Buffer.from(part, 'latin1') : part;
 }
 
-/** Appends to parts, joining text with text. */
+/** Appends a request to others, its first text joined to their last; large parts stay apart. */
 export function appendParts(parts: Part[], encoded: readonly Part[]): Part[] {
-  for (const part of encoded) {
-    const last = parts.length - 1;
-    if (typeof part === 'string' && typeof parts[last] === 'string') parts[last] += part;
-    else parts.push(part);
-  }
+  const [first] = encoded;
+  const last = parts.length - 1;
+  const joins = typeof first === 'string' && typeof parts[last] === 'string';
+  if (joins) parts[last] += first;
+  for (let index = joins ? 1 : 0; index < encoded.length; index += 1) parts.push(encoded[index] as Part);
   return parts;
 }

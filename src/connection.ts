@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { Backlog, type HostWrite } from './backlog.js';
+import { appendParts, Backlog, type HostWrite } from './backlog.js';
 import { Batch } from './batch.js';
 import { Deadlines } from './deadlines.js';
 import {
@@ -55,6 +55,8 @@ export class Connection {
   readonly #hooks: Record<StreamMethod, StreamFunction>;
   readonly #originals: Record<StreamMethod, StreamFunction>;
   readonly #wereOwn: ReadonlySet<StreamMethod>;
+  /** Whether a batch may stay open for longer than a turn of the event loop. */
+  readonly #batchesLast: boolean;
   #transactionOpen = false;
 
   constructor(
@@ -68,6 +70,7 @@ export class Connection {
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
   ) {
+    this.#batchesLast = options.maxFlushDelay > 0 || typeof options.schedule === 'function';
     const { write, end, destroy } = stream;
     this.#originals = { write, end, destroy };
     this.#wereOwn = new Set(HOOKED.filter((method) => Object.hasOwn(stream, method)));
@@ -87,7 +90,7 @@ export class Connection {
       awaiting: () => client.commandQueue.length - this.backlog.commands - this.batch.commands,
       flushed: () => {
         this.#shared?.close();
-        this.#deadlines?.closeBatch();
+        this.#deadlines?.close(this.reader?.sent ?? 0);
       },
       encodeLast: (count) => this.#encodeLast(count),
     });
@@ -138,11 +141,13 @@ export class Connection {
     if (this.#shared !== undefined && this.#follows(this.#shared, variant, encoded, entry)) return promise;
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
-    const timeout = commandTimeoutOf(client);
-    if (timeout !== undefined) this.#deadlines?.add(reader.sent, timeout);
-    reader.sent += 1;
     const queue = client.commandQueue;
     const waits = this.#mustWait(queue.length, 1);
+    const deadlines = this.#deadlines as Deadlines;
+    if (waits || this.#batchesLast) deadlines.closeIfOld(reader.sent);
+    const timeout = commandTimeoutOf(client);
+    if (timeout !== deadlines.ms) deadlines.begin(reader.sent, timeout);
+    reader.sent += 1;
     if (typeof encoded !== 'string') this.batch.checkText();
     queue.push(entry);
     if (waits) this.backlog.holdHot(entry.encode());
@@ -244,7 +249,7 @@ export class Connection {
       // In between are commands of the explicit pipeline that is about to be written.
       if (item instanceof Entry) entries.push(item);
     }
-    return entries.reverse().flatMap((entry) => entry.encode());
+    return entries.reduceRight<Part[]>((parts, entry) => appendParts(parts, entry.encode()), []);
   }
 
   /** Sends what has room now. */

@@ -1,6 +1,9 @@
 import type { HostQueue } from './host.js';
 import { Entry, type SettleObserver } from './in-flight.js';
 
+/** The clock of module load: fake timers of people's tests replace the global one. */
+const now = performance.now.bind(performance);
+
 /**
  * `commandTimeout` for hot commands: one timer for those of a batch that have the same time-out, instead of one each.
  *
@@ -8,6 +11,8 @@ import { Entry, type SettleObserver } from './in-flight.js';
  * deadline is a range of numbers, and no entry has to know of it.
  */
 export class Deadlines {
+  /** The time-out in milliseconds that the next hot command gets without further ado; undefined for none. */
+  ms: number | undefined;
   readonly #pending: Deadline[] = [];
   #current: Deadline | undefined;
 
@@ -17,25 +22,32 @@ export class Deadlines {
     readonly firstUnsettled: () => number,
   ) {}
 
-  /** A hot command with this number is sent now and must be answered within `ms` milliseconds. */
-  add(number: number, ms: number): void {
-    if (this.#current?.ms !== ms) {
-      this.#current = new Deadline(number, ms, (deadline) => this.#expire(deadline));
-      this.#pending.push(this.#current);
-    }
-    this.#current.end = number + 1;
+  /** Hot commands from this number on must be answered within `ms` milliseconds from now, or whenever. */
+  begin(number: number, ms: number | undefined): void {
+    this.close(number);
+    if (ms === undefined) return;
+    this.ms = ms;
+    this.#current = new Deadline(number, ms, (deadline) => this.#expire(deadline));
+    this.#pending.push(this.#current);
   }
 
-  /** Commands from now on were issued later and get a timer of their own. */
-  closeBatch(): void {
+  /** Hot commands from this number on were issued later and get a timer of their own. */
+  close(number: number): void {
+    this.ms = undefined;
+    if (this.#current === undefined) return;
+    this.#current.end = number;
     this.#current = undefined;
+  }
+
+  /** The same, but only if the clock has moved on since: for batches that stay open longer than a turn of the loop. */
+  closeIfOld(number: number): void {
+    if (this.#current !== undefined && now() - this.#current.startedAt >= 1) this.close(number);
   }
 
   /** Clears the timers of which every command has settled. */
   sweep(): void {
     const settled = this.firstUnsettled();
     while (this.#pending.length > 0 && (this.#pending[0] as Deadline).end <= settled) this.#pending.shift()?.clear();
-    if (this.#current !== undefined && this.#current.end <= settled) this.#current = undefined;
   }
 
   /**
@@ -45,10 +57,14 @@ export class Deadlines {
   release(): void {
     for (const deadline of this.#pending.splice(0)) deadline.handOver(this.#entriesOf(deadline));
     this.#current = undefined;
+    this.ms = undefined;
   }
 
   #expire(deadline: Deadline): void {
-    if (this.#current === deadline) this.#current = undefined;
+    if (this.#current === deadline) {
+      this.#current = undefined;
+      this.ms = undefined;
+    }
     const index = this.#pending.indexOf(deadline);
     if (index >= 0) this.#pending.splice(index, 1);
     for (const entry of this.#entriesOf(deadline)) timeOut(entry);
@@ -69,7 +85,9 @@ export class Deadlines {
 }
 
 class Deadline implements SettleObserver {
-  end: number;
+  /** The number behind its last command; not known while it is open. */
+  end = Number.POSITIVE_INFINITY;
+  readonly startedAt = now();
   readonly #timer: NodeJS.Timeout;
   #handedOver: readonly Entry[] | undefined;
   #unsettled = 0;
@@ -79,7 +97,6 @@ class Deadline implements SettleObserver {
     readonly ms: number,
     onExpire: (deadline: Deadline) => void,
   ) {
-    this.end = start;
     // The global of this moment, as ioredis does in `Command#setTimeout`: tests that turn a fake clock to see a
     // command time out see it here too.
     this.#timer = setTimeout(() => {

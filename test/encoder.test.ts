@@ -104,10 +104,12 @@ describe('encoder', () => {
   });
 
   it('keeps what is large out of the text', () => {
-    const parts = encodeExactly(commandHead('set', 2), ['key', 'x'.repeat(5000)]) as Part[];
-    expect(parts.map((part) => (typeof part === 'string' ? part : part.length))).toEqual([
-      '*3\r\n$3\r\nset\r\n$3\r\nkey\r\n$5000\r\n',
-      5000,
+    const large = 'x'.repeat(5000);
+    const head = '*3\r\n$3\r\nset\r\n$3\r\nkey\r\n$5000\r\n';
+    expect(encodeExactly(commandHead('set', 2), ['key', large])).toEqual([head, large, '\r\n']);
+    expect(encodeExactly(commandHead('set', 2), ['key', Buffer.from(large)])).toEqual([
+      head,
+      Buffer.from(large),
       '\r\n',
     ]);
   });

@@ -1,15 +1,18 @@
 /**
  * Arguments to RESP, as Latin-1 text: one character a byte. Joining strings and writing them once costs less than
  * filling a Buffer argument by argument, and text of one byte a character goes to the socket without being measured
- * again. Arguments too long for copying twice stay Buffers of their own between pieces of text.
+ * again. Arguments too long for copying twice stay apart, between pieces of text.
  *
  * RESP: a request is an array of bulk strings (https://redis.io/docs/latest/develop/reference/protocol-spec).
  */
 
-/** Text in which each character is a byte, or a Buffer; a request is these, one after the other. */
+/**
+ * Text in which each character is a byte, or a Buffer; a request is these, one after the other. A large argument is a
+ * part of its own, so that it is copied once, into the write; every request ends with a short one.
+ */
 export type Part = string | Buffer;
 
-/** Above this many bytes an argument is written as a Buffer of its own, measured in `bench/micro/encoder.ts`. */
+/** Above this many bytes an argument is a part of its own. */
 const LARGE = 4096;
 
 const LENGTHS = 1024;
@@ -65,8 +68,14 @@ export function encodeExactly(head: string, args: readonly unknown[]): Part[] | 
   const parts: Part[] = [];
   let text = head;
   for (const argument of args) {
-    if (typeof argument === 'string' && argument.length <= LARGE && isAscii(argument)) {
-      text += nextBulkHeader(argument.length) + argument;
+    if (typeof argument === 'string' && isAscii(argument)) {
+      text += nextBulkHeader(argument.length);
+      if (argument.length <= LARGE) {
+        text += argument;
+        continue;
+      }
+      parts.push(text, argument);
+      text = '';
       continue;
     }
     const bytes = bytesOf(argument);
