@@ -1,6 +1,9 @@
 import type { HostQueue } from './host.js';
 import { Entry, type SettleObserver } from './in-flight.js';
 
+/** Taken at module load, see `scheduler.ts`. */
+const { setImmediate } = globalThis;
+
 /** The clock of module load: fake timers of people's tests replace the global one. */
 const now = performance.now.bind(performance);
 
@@ -15,6 +18,8 @@ export class Deadlines {
   ms: number | undefined;
   readonly #pending: Deadline[] = [];
   #current: Deadline | undefined;
+  /** All its commands have settled, but its timer runs until the end of this turn: the next batch is likely to take it. */
+  #spare: Deadline | undefined;
 
   constructor(
     readonly queue: () => HostQueue,
@@ -27,8 +32,15 @@ export class Deadlines {
     this.close(number);
     if (ms === undefined) return;
     this.ms = ms;
-    this.#current = new Deadline(number, ms, (deadline) => this.#expire(deadline));
+    this.#current = this.#takeSpare(number, ms) ?? new Deadline(number, ms, (deadline) => this.#expire(deadline));
     this.#pending.push(this.#current);
+  }
+
+  #takeSpare(number: number, ms: number): Deadline | undefined {
+    const spare = this.#spare;
+    if (spare?.ms !== ms || !spare.restart(number)) return undefined;
+    this.#spare = undefined;
+    return spare;
   }
 
   /** Hot commands from this number on were issued later and get a timer of their own. */
@@ -47,8 +59,22 @@ export class Deadlines {
   /** Clears the timers of which every command has settled. */
   sweep(): void {
     const settled = this.firstUnsettled();
-    while (this.#pending.length > 0 && (this.#pending[0] as Deadline).end <= settled) this.#pending.shift()?.clear();
+    while (this.#pending.length > 0 && (this.#pending[0] as Deadline).end <= settled) {
+      const deadline = this.#pending.shift() as Deadline;
+      if (this.#spare === undefined) {
+        // To stop a timer and start another costs more than all else here, to set it back costs next to nothing.
+        this.#spare = deadline;
+        setImmediate(this.#clearSpare);
+      } else {
+        deadline.clear();
+      }
+    }
   }
+
+  readonly #clearSpare = (): void => {
+    this.#spare?.clear();
+    this.#spare = undefined;
+  };
 
   /**
    * The connection is gone, or our reader is: what is still in the queue may be sent again by the host, and settles
@@ -61,6 +87,7 @@ export class Deadlines {
   }
 
   #expire(deadline: Deadline): void {
+    if (deadline === this.#spare) return;
     if (this.#current === deadline) {
       this.#current = undefined;
       this.ms = undefined;
@@ -87,13 +114,14 @@ export class Deadlines {
 class Deadline implements SettleObserver {
   /** The number behind its last command; not known while it is open. */
   end = Number.POSITIVE_INFINITY;
-  readonly startedAt = now();
+  startedAt = now();
   readonly #timer: NodeJS.Timeout;
+  readonly #clock = setTimeout;
   #handedOver: readonly Entry[] | undefined;
   #unsettled = 0;
 
   constructor(
-    readonly start: number,
+    public start: number,
     readonly ms: number,
     onExpire: (deadline: Deadline) => void,
   ) {
@@ -103,6 +131,16 @@ class Deadline implements SettleObserver {
       if (this.#handedOver === undefined) onExpire(this);
       else for (const entry of this.#handedOver) timeOut(entry);
     }, ms);
+  }
+
+  /** For other commands, from now; false if the global clock is another one by now. */
+  restart(start: number): boolean {
+    if (this.#clock !== setTimeout) return false;
+    this.start = start;
+    this.end = Number.POSITIVE_INFINITY;
+    this.startedAt = now();
+    this.#timer.refresh();
+    return true;
   }
 
   handOver(entries: readonly Entry[]): void {

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import type { RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -102,10 +103,32 @@ describe('the timers of commandTimeout', () => {
     for (let batch = 1; batch <= 3; batch += 1) {
       await Promise.all(Array.from({ length: 100 }, (_, index) => client.echo(String(index))));
       expect(count()).toBe(batch);
+      await turn();
     }
   });
 
-  it('are gone when all has settled', async () => {
+  it('are taken over by a batch that follows at once', async () => {
+    const client = await ready6();
+    const set = vi.spyOn(globalThis, 'setTimeout');
+    for (let batch = 1; batch <= 3; batch += 1) await client.echo(String(batch));
+    expect(set.mock.calls.filter(([, ms]) => ms === MS)).toHaveLength(1);
+  });
+
+  it('start anew with the batch that takes them over', async () => {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(ioredis6.createCoalesced(proxy.url, { commandTimeout: 200 }));
+    for (let round = 0; round < 3; round += 1) {
+      // Each of these takes over the timer of the one before.
+      for (const until = performance.now() + 100; performance.now() < until; ) await client.echo('answered');
+      const sent = performance.now();
+      proxy.stall();
+      await expect(client.echo('stalled')).rejects.toThrow('Command timed out');
+      expect(performance.now() - sent).toBeGreaterThan(195);
+      proxy.resume();
+    }
+  });
+
+  it('are gone a turn after all has settled', async () => {
     const client = await ready6();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const before = vi.getTimerCount();
@@ -115,6 +138,7 @@ describe('the timers of commandTimeout', () => {
     expect(vi.getTimerCount()).toBeGreaterThan(before);
     await Promise.all([...replies, client.incr('\0not a number').catch(() => {})]);
     await client.del('\0not a number');
+    await turn();
     expect(vi.getTimerCount()).toBe(before);
   });
 
