@@ -97,8 +97,8 @@ class Pair {
         found.push(`final data\n  ${differs}`);
       }
     }
-    if (plain.outcomes.open) {
-      found.push('the plain client itself left a call open');
+    if (plain.outcomes.open.length > 0) {
+      found.push(`the plain client itself left open ${plain.outcomes.open.join(', ')}`);
     }
     if (found.length > 0) {
       this.close();

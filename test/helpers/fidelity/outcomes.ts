@@ -13,6 +13,10 @@ interface Slot {
   outcome: string;
 }
 
+function textOf(label: Label): string {
+  return typeof label === 'function' ? label() : label;
+}
+
 /** Ruins a value that was noted: whoever shares it, or its memory, will be seen to. */
 function spoil(value: unknown): void {
   if (Buffer.isBuffer(value)) {
@@ -96,15 +100,16 @@ export class Outcomes {
       const theirs = plain.#slots[index];
       const differs = difference(theirs?.outcome, mine?.outcome);
       if (differs !== undefined) {
-        const label = mine?.label ?? theirs?.label;
-        found.push(`#${index} ${typeof label === 'function' ? label() : label}\n  ${differs}`);
+        const { label } = (mine ?? theirs) as Slot;
+        found.push(`#${index} ${textOf(label)}\n  ${differs}`);
       }
     }
     return found;
   }
 
-  get open(): boolean {
-    return this.#slots.some((slot) => slot.outcome === OPEN);
+  /** The calls that have not settled. */
+  get open(): string[] {
+    return this.#slots.flatMap(({ label, outcome }, index) => (outcome === OPEN ? [`#${index} ${textOf(label)}`] : []));
   }
 
   private slot(label: Label): Slot {
