@@ -1,3 +1,4 @@
+import { canonical } from './canonical.js';
 import type { Normalise } from './outcomes.js';
 import { HASHES, LISTS, SETS, SORTED_SETS } from './table/collections.js';
 import type { Entry } from './table/entry.js';
@@ -20,9 +21,10 @@ export const ENTRIES: readonly Entry[] = [
 
 const sizeOnly: Normalise = (value) =>
   typeof value === 'string' ? value.replace(/\d{4,}/, '~') : typeof value === 'number' && value > 0 ? '~' : value;
-const bytes = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString('hex') : String(value));
-const sorted: Normalise = (value) =>
-  Array.isArray(value) ? value.toSorted((a, b) => (bytes(a) < bytes(b) ? -1 : 1)) : value;
+const byCanonical = (a: unknown, b: unknown): number =>
+  Buffer.compare(Buffer.from(canonical(a)), Buffer.from(canonical(b)));
+
+export const sorted: Normalise = (value) => (Array.isArray(value) ? value.toSorted(byCanonical) : value);
 
 /** For replies that depend on the clock or on the server's hash seed: what of them is compared. */
 export const NORMALISE: Readonly<Record<string, Normalise>> = {

@@ -68,7 +68,7 @@ export class Outcomes {
   }
 
   /** A node-style callback whose arguments, and how often it is called, are noted like an outcome. */
-  callback(label: Label): (...args: unknown[]) => void {
+  callback(label: Label, normalise: Normalise = (value) => value): (...args: unknown[]) => void {
     const slot = this.slot(label);
     let done: () => void = () => {};
     this.#pending.push(
@@ -77,8 +77,8 @@ export class Outcomes {
       }),
     );
     return (...args) => {
-      slot.outcome =
-        slot.outcome === OPEN ? `called ${canonical(args)}` : `${slot.outcome} and again ${canonical(args)}`;
+      const called = `called ${canonical(args.map(normalise))}`;
+      slot.outcome = slot.outcome === OPEN ? called : `${slot.outcome} and again ${called}`;
       done();
     };
   }

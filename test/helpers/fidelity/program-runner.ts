@@ -1,5 +1,5 @@
-import type { Call } from './command-table.js';
-import { Outcomes } from './outcomes.js';
+import { type Call, sorted } from './command-table.js';
+import { type Normalise, Outcomes } from './outcomes.js';
 import type { Gap, Program, Step } from './program.js';
 import { type Client, invoke } from './variants.js';
 
@@ -10,6 +10,15 @@ export const SCRIPTS: Readonly<Record<string, { lua: string; numberOfKeys?: numb
   loose: { lua: 'return {KEYS, ARGV}' },
   broken: { numberOfKeys: 1, lua: "return redis.call('LPUSH', KEYS[1])" },
 };
+
+// The order of a set's members is its hash table's, which each read may change a little: shared reads are fewer.
+const UNORDERED = /^(smembers|sinter|sunion|sdiff)(Buffer)?$/;
+
+const sortedDeep: Normalise = (value) => (Array.isArray(value) ? sorted(value.map(sortedDeep)) : value);
+
+function normaliseOf(calls: readonly Call[]): Normalise | undefined {
+  return calls.some(([name]) => UNORDERED.test(name)) ? sortedDeep : undefined;
+}
 
 export function defineScripts(client: Client): Client {
   for (const [name, definition] of Object.entries(SCRIPTS)) {
@@ -56,18 +65,26 @@ function issue(client: Client, step: Step, dbs: readonly [number, number], outco
 
 function issueCall(
   client: Client,
-  [name, ...given]: Call,
+  call: Call,
   how: 'method' | 'callback' | 'call',
   outcomes: Outcomes,
 ): Promise<unknown> {
+  const [name, ...given] = call;
+  const normalise = normaliseOf([call]);
   const args = given.map((arg) => (Buffer.isBuffer(arg) ? Buffer.from(arg) : arg));
-  const settled = outcomes.track(name, () => {
-    if (how === 'callback') {
-      const called = outcomes.callback(`callback of ${name}`);
-      return callOrNote(called, () => invoke(client, name, [...args, called]));
-    }
-    return how === 'call' ? invoke(client, 'call', [name.replace(/Buffer$/, ''), ...args]) : invoke(client, name, args);
-  });
+  const settled = outcomes.track(
+    name,
+    () => {
+      if (how === 'callback') {
+        const called = outcomes.callback(`callback of ${name}`, normalise);
+        return callOrNote(called, () => invoke(client, name, [...args, called]));
+      }
+      return how === 'call'
+        ? invoke(client, 'call', [name.replace(/Buffer$/, ''), ...args])
+        : invoke(client, name, args);
+    },
+    normalise,
+  );
   reuse(args);
   return settled;
 }
@@ -92,22 +109,31 @@ function callOrNote(callback: (...args: unknown[]) => void, call: () => unknown)
 }
 
 function issueBatch(client: Client, step: Step & { kind: 'batch' }, outcomes: Outcomes): Promise<unknown> {
+  const normalise = normaliseOf(step.calls);
   switch (step.form) {
     case 'pipeline':
     case 'multi':
-      return outcomes.track(`${step.form} of ${names(step.calls)}`, () => {
-        const chain = invoke(client, step.form, []) as Client;
-        for (const [name, ...args] of step.calls) {
-          invoke(chain, name, args);
-        }
-        return invoke(chain, 'exec', []);
-      });
+      return outcomes.track(
+        `${step.form} of ${names(step.calls)}`,
+        () => {
+          const chain = invoke(client, step.form, []) as Client;
+          for (const [name, ...args] of step.calls) {
+            invoke(chain, name, args);
+          }
+          return invoke(chain, 'exec', []);
+        },
+        normalise,
+      );
     case 'pipeline array':
     case 'multi array':
-      return outcomes.track(`${step.form} of ${names(step.calls)}`, () => {
-        const method = step.form === 'multi array' ? 'multi' : 'pipeline';
-        return invoke(invoke(client, method, [step.calls]) as Client, 'exec', []);
-      });
+      return outcomes.track(
+        `${step.form} of ${names(step.calls)}`,
+        () => {
+          const method = step.form === 'multi array' ? 'multi' : 'pipeline';
+          return invoke(invoke(client, method, [step.calls]) as Client, 'exec', []);
+        },
+        normalise,
+      );
     case 'multi unpiped':
       outcomes.track('multi', () => invoke(client, 'multi', [{ pipeline: false }]));
       break;
@@ -119,8 +145,10 @@ function issueBatch(client: Client, step: Step & { kind: 'batch' }, outcomes: Ou
     outcomes.track(`${name} in ${step.form}`, () => invoke(client, name, args));
   }
   const end = step.discard ? 'discard' : 'exec';
-  return outcomes.track(end, () =>
-    step.form === 'multi called' ? invoke(client, 'call', [end]) : invoke(client, end, []),
+  return outcomes.track(
+    end,
+    () => (step.form === 'multi called' ? invoke(client, 'call', [end]) : invoke(client, end, [])),
+    normalise,
   );
 }
 

@@ -1,14 +1,14 @@
 /**
  * Commands as words. `k` is a key, `v` a value, `f` a field, `i` an integer, `s` a score, `t` a time, `m` pairs in any
  * form; every other word stands for itself. None asks for the time or for chance, nor leaves the time in the data as
- * `xreadgroup` does.
+ * `xreadgroup` does, nor (`dump`) shows the order of a set.
  */
 const HOT = `
 get k|get k|get k|get k|set k v|set k v|set k v|set k v EX 5000000|set k v NX|set k v XX GET|getset k v|getdel k
 getex k|getex k EX 5000000|getex k PERSIST|setex k t v|setnx k v|setrange k i v|getrange k i i|append k v|strlen k
 mget k k k|mget k|mset k v k v|mset m|msetnx k v k v|msetnx m|incr k|decr k|incrby k i|decrby k i|incrbyfloat k s
 del k|del k k|unlink k|exists k k|expire k t|expire k t NX|expireat k t|persist k|type k|setrange str 100000 v|touch k k
-rename k k|renamenx k k|copy k k|copy k k REPLACE|dump k
+rename k k|renamenx k k|copy k k|copy k k REPLACE
 hget hash f|hget k f|hset hash f v|hset k f v f v|hset k m|hsetnx k f v|hmset k m|hmset k f v|hmget k f f f|hgetall k
 hgetall hash|hdel k f f|hexists k f|hlen k|hkeys k|hvals k|hincrby k f i|hincrbyfloat k f s|hstrlen k f
 lpush k v v|rpush list v|rpush k v|lpushx k v|rpushx k v|lpop k|lpop k i|rpop k|rpop list i|llen k|lrange k 0 -1
