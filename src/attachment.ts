@@ -1,4 +1,3 @@
-import type { Coalescer } from './coalescer.js';
 import { Connection } from './connection.js';
 import { CODES, warnOnce } from './errors.js';
 import {
@@ -7,62 +6,55 @@ import {
   isAutoPipelining,
   isDebugging,
   makeOptionsFast,
+  obstacle,
   probeInternals,
 } from './host.js';
-import { type HotClient, hotMethods } from './hot-path.js';
+import { type Attached, addLayer, isAttached, removeLayer } from './layer.js';
 import type { ResolvedOptions } from './options.js';
 import { type ScheduleFunction, scheduleFunction } from './scheduler.js';
-import { type CoalescerStats, Stats } from './stats.js';
+import { type CoalescerStats, type FallThroughReason, Stats } from './stats.js';
 
-/** On a coalesced client, whichever copy of this package did it. */
-const MARK = Symbol.for('ioredis-coalesce.coalescer');
-
-interface Marked {
-  [MARK]?: Attachment;
-}
-
-/** The prototype layers, one for each class of clients. */
-const layers = new WeakMap<object, object>();
-
-/**
- * What `coalesce()` attaches to a client: its options, counters and current connection, and the way back.
- *
- * It reaches the client through a layer between the object and its class: `client → layer → Redis.prototype`. The
- * layer holds the hot methods and `duplicate`, so that a client has one own property more, and its class none.
- */
-export class Attachment implements Coalescer, HotClient {
-  readonly options: ResolvedOptions;
-  readonly client: HostClient;
-  readonly commandClass: HostCommandClass | undefined;
+/** What `coalesce()` attaches to a client: its options, counters and current connection, and the way back. */
+export class Attachment implements Attached {
   connection: Connection | undefined;
-  readonly counters = new Stats();
+  readonly commandClass: HostCommandClass | undefined;
+  readonly routing = undefined;
   readonly #schedule: ScheduleFunction;
 
   static attach(client: HostClient, options: ResolvedOptions): void {
-    if ((client as Marked)[MARK] !== undefined) return;
-    const attachment = new Attachment(client, options);
-    Object.defineProperty(client, MARK, { value: attachment, configurable: true });
-    Object.setPrototypeOf(client, layerFor(Object.getPrototypeOf(client)));
-    client.on('connect', attachment.#onConnect);
-    if (client.status !== 'connecting') attachment.#connected(false);
-    if (isAutoPipelining(client)) {
-      warnOnce(
-        CODES.AUTO_PIPELINING,
-        'ioredis-coalesce: enableAutoPipelining is on, so commands queue in the client and are not coalesced; ' +
-          'coalescing makes the option needless, leave it off',
-      );
-    }
+    if (isAttached(client)) return;
+    new Attachment(client, options, new Stats());
+    if (isAutoPipelining(client)) warnAutoPipelining();
   }
 
-  private constructor(client: HostClient, options: ResolvedOptions) {
-    this.client = client;
-    this.options = options;
+  /** Attaches to a client that is not coalesced yet. */
+  constructor(
+    readonly client: HostClient,
+    readonly options: ResolvedOptions,
+    /** A Cluster's nodes count together. */
+    readonly counters: Stats,
+    /** Whether `duplicate()` makes a coalesced client. A Cluster duplicates its nodes to ask for the slots, once each. */
+    readonly attachesCopies = true,
+  ) {
     this.#schedule = scheduleFunction(options.schedule);
     this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
+    addLayer(client, this);
+    client.on('connect', this.#onConnect);
+    if (client.status !== 'connecting') this.#connected(false);
+  }
+
+  /** Commands that await their reply, sent or not. */
+  get inFlight(): number {
+    return this.client.commandQueue.length;
+  }
+
+  /** Of these, the ones that wait for room. */
+  get queued(): number {
+    return this.connection?.backlog.commands ?? 0;
   }
 
   stats(): CoalescerStats {
-    return this.counters.snapshot(this.client.commandQueue.length, this.connection?.backlog.commands ?? 0);
+    return this.counters.snapshot(this.inFlight, this.queued);
   }
 
   flush(): void {
@@ -70,16 +62,26 @@ export class Attachment implements Coalescer, HotClient {
   }
 
   detach(): void {
-    const { client } = this;
-    if ((client as Marked)[MARK] !== this) return;
-    client.removeListener('connect', this.#onConnect);
+    if (!removeLayer(this.client, this)) return;
+    this.client.removeListener('connect', this.#onConnect);
     this.connection?.detach();
     this.connection = undefined;
-    Reflect.deleteProperty(client, MARK);
-    const layer = Object.getPrototypeOf(client) as object;
-    const parent = Object.getPrototypeOf(layer) as object;
-    // Someone may have put another prototype in front; the layer finds no mark then and passes everything on.
-    if (layers.get(parent) === layer) Object.setPrototypeOf(client, parent);
+  }
+
+  attachCopy(copy: object, args: readonly unknown[]): void {
+    // A monitor answers nothing but its own lines; `monitor()` makes it through `duplicate()`.
+    if (!this.attachesCopies || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
+    Attachment.attach(copy as HostClient, this.options);
+  }
+
+  obstacle(): FallThroughReason | undefined {
+    const { connection } = this;
+    if (!connection?.hot) return 'connection';
+    return obstacle(this.client, connection.stream);
+  }
+
+  connectionFor(): Connection | FallThroughReason {
+    return this.connection ?? 'connection';
   }
 
   readonly #onConnect = (): void => this.#connected(true);
@@ -118,7 +120,7 @@ function hotCommandClass(client: HostClient): HostCommandClass | undefined {
   return undefined;
 }
 
-function warnCorkOnly(why: string): void {
+export function warnCorkOnly(why: string): void {
   warnOnce(
     CODES.CORK_ONLY,
     `ioredis-coalesce: the client's internals are not as expected (${why}), so its commands are corked but not ` +
@@ -126,41 +128,10 @@ function warnCorkOnly(why: string): void {
   );
 }
 
-function layerFor(parent: object): object {
-  let layer = layers.get(parent);
-  if (layer === undefined) {
-    layer = createLayer(parent);
-    layers.set(parent, layer);
-  }
-  return layer;
-}
-
-function createLayer(parent: object): object {
-  const layer = Object.create(parent) as object;
-  Object.defineProperties(layer, {
-    coalescer: {
-      get(this: Marked) {
-        return this[MARK];
-      },
-      configurable: true,
-    },
-    duplicate: {
-      value(this: HostClient & Marked, ...args: unknown[]) {
-        const copy = (parent as { duplicate(...args: unknown[]): HostClient }).duplicate.apply(this, args);
-        const attachment = this[MARK];
-        // A monitor answers nothing but its own lines; `monitor()` makes it through here.
-        if (attachment !== undefined && !(args[0] as { monitor?: unknown } | undefined)?.monitor) {
-          Attachment.attach(copy, attachment.options);
-        }
-        return copy;
-      },
-      writable: true,
-      configurable: true,
-    },
-  });
-  const find = (receiver: unknown): HotClient | undefined => {
-    const attachment = (receiver as Marked | undefined)?.[MARK];
-    return attachment !== undefined && attachment.client === receiver ? attachment : undefined;
-  };
-  return Object.assign(layer, hotMethods(parent, find));
+export function warnAutoPipelining(): void {
+  warnOnce(
+    CODES.AUTO_PIPELINING,
+    'ioredis-coalesce: enableAutoPipelining is on, so commands queue in the client and are not coalesced; ' +
+      'coalescing makes the option needless, leave it off',
+  );
 }

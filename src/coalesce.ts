@@ -1,7 +1,9 @@
 import { Attachment } from './attachment.js';
+import { ClusterAttachment } from './cluster-attachment.js';
 import type { Coalesced } from './coalescer.js';
 import { CODES, describe, withCode } from './errors.js';
-import { type HostClient, isHostClient, isHostCluster } from './host.js';
+import { type HostClient, isHostClient } from './host.js';
+import { isHostCluster } from './host-cluster.js';
 import { type CoalesceOptions, resolveOptions } from './options.js';
 
 export type { Coalesced, Coalescer } from './coalescer.js';
@@ -14,7 +16,7 @@ export type { CoalescerStats, FallThroughReason, FlushReason } from './stats.js'
  * Makes a client coalesce: commands that are issued one at a time leave as one batch, and each caller's promise is
  * settled from the batched replies. The client is changed in place and stays what it was in every other way.
  *
- * @param client - an ioredis 5 or 6 or iovalkey `Redis`, connected or not, of whatever copy of the package. A client
+ * @param client - an ioredis 5 or 6 or iovalkey `Redis` or `Cluster`, connected or not, of whatever copy of the package. A client
  *   that is coalesced already is returned as it is, its options unchanged.
  * @param options - see {@link CoalesceOptions}.
  * @returns the same object, with `coalescer` on it.
@@ -27,17 +29,12 @@ export function coalesce<T extends object>(client: T, options?: CoalesceOptions)
   if (!isHostClient(client as unknown)) {
     throw withCode(
       new TypeError(
-        `coalesce() expects an ioredis or iovalkey client, such as new Redis(), got ${describe(client as unknown)}`,
+        `coalesce() expects an ioredis or iovalkey client, such as new Redis() or new Cluster(), got ${describe(client as unknown)}`,
       ),
       CODES.CLIENT,
     );
   }
-  if (isHostCluster(client)) {
-    throw withCode(
-      new TypeError('coalesce() expects a client of a single server, such as new Redis(), got a Cluster'),
-      CODES.CLIENT,
-    );
-  }
-  Attachment.attach(client as unknown as HostClient, resolved);
+  if (isHostCluster(client)) ClusterAttachment.attach(client, resolved);
+  else Attachment.attach(client as unknown as HostClient, resolved);
   return client as T & Coalesced;
 }

@@ -12,6 +12,7 @@ import {
   selectedDatabase,
   settlesLate,
 } from './host.js';
+import type { ClusterRouting } from './host-cluster.js';
 import { type CommandVariant, Entry, type EntryContext } from './in-flight.js';
 import type { ResolvedOptions } from './options.js';
 import { ReplyReader } from './reply-reader.js';
@@ -50,6 +51,7 @@ export class Connection {
   readonly reader: ReplyReader | undefined;
   readonly #deadlines: Deadlines | undefined;
   readonly #context: EntryContext | undefined;
+  #clusterContext: EntryContext | undefined;
   readonly #shared: SharedReads | undefined;
   readonly #writes = new HostWriteCounter();
   readonly #hooks: Record<StreamMethod, StreamFunction>;
@@ -127,11 +129,17 @@ export class Connection {
    *
    * @param encoded - the command as RESP.
    * @param sent - its arguments as encoded, `keyPrefix` applied.
+   * @param routing - of the Cluster that sends it here, if one does.
    */
-  sendHot(variant: CommandVariant, encoded: string | Part[], sent: readonly unknown[]): Promise<unknown> {
+  sendHot(
+    variant: CommandVariant,
+    encoded: string | Part[],
+    sent: readonly unknown[],
+    routing: ClusterRouting | undefined,
+  ): Promise<unknown> {
     const { client } = this;
     const reader = this.reader as ReplyReader;
-    const context = this.#context as EntryContext;
+    const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
     let promise = new Promise<unknown>(keepSettlers);
     // Ordering: callers settle in the order of their replies, whichever path each of them took.
     if (context.settlesLate) promise = promise.finally(noop);
@@ -153,6 +161,22 @@ export class Connection {
     if (waits) this.backlog.holdHot(entry.encode());
     else this.batch.addHot(encoded);
     return promise;
+  }
+
+  /**
+   * Commands of a Cluster know the way back to it. Ordering: the host rejects entries in the order they were sent in,
+   * one at a time when the reader has forwarded an error, the whole queue when the connection is lost.
+   */
+  #contextIn(routing: ClusterRouting): EntryContext {
+    this.#clusterContext ??= {
+      ...(this.#context as EntryContext),
+      redirect: (entry, error) => {
+        this.#deadlines?.follow(entry);
+        entry.reject = (final) => entry.fail(final);
+        routing.reject(this.client, entry, error);
+      },
+    };
+    return this.#clusterContext;
   }
 
   flush(): void {

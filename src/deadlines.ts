@@ -20,6 +20,9 @@ export class Deadlines {
   #current: Deadline | undefined;
   /** All its commands have settled, but its timer runs until the end of this turn: the next batch is likely to take it. */
   #spare: Deadline | undefined;
+  /** How many entries have left since the number of the first unsettled one was `#goneFrom`. */
+  #gone = 0;
+  #goneFrom = -1;
 
   constructor(
     readonly queue: () => HostQueue,
@@ -84,6 +87,21 @@ export class Deadlines {
     for (const deadline of this.#pending.splice(0)) deadline.handOver(this.#entriesOf(deadline));
     this.#current = undefined;
     this.ms = undefined;
+  }
+
+  /**
+   * An entry leaves this connection for another one: what is left of its time-out goes with it.
+   * Ordering: entries leave in the order of their numbers, between two settled ones or when the queue is flushed.
+   */
+  follow(entry: Entry): void {
+    const first = this.firstUnsettled();
+    this.#gone = first === this.#goneFrom ? this.#gone + 1 : 0;
+    this.#goneFrom = first;
+    const number = first + this.#gone;
+    const deadline = this.#pending.find(({ start, end }) => start <= number && number < end);
+    if (deadline === undefined) return;
+    const left = Math.max(0, deadline.startedAt + deadline.ms - now());
+    new Deadline(number, left, () => {}).handOver([entry]);
   }
 
   #expire(deadline: Deadline): void {

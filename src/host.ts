@@ -1,5 +1,6 @@
 /**
- * The host: an ioredis or iovalkey client. This is the only file that names its private fields.
+ * The host: an ioredis or iovalkey client. This file and, for Clusters, `host-cluster.ts` are the only ones that
+ * name its private fields.
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Redis.js`, `built/Command.js`,
  * `built/utils/Commander.js`, `built/redis/event_handler.js`, `built/DataHandler.js`.
@@ -48,13 +49,18 @@ interface HostCondition {
   readonly replyMapping?: 'legacy' | 'resp3';
 }
 
-interface HostOptions {
+export interface HostOptions {
   readonly keyPrefix?: string | Buffer;
   readonly commandTimeout?: unknown;
   readonly socketTimeout?: unknown;
   readonly showFriendlyErrorStack?: unknown;
   readonly enableAutoPipelining?: unknown;
   readonly stringNumbers?: unknown;
+}
+
+/** A client or a Cluster. */
+export interface HasOptions {
+  readonly options: HostOptions;
 }
 
 /** A client, as far as this package knows it. */
@@ -106,17 +112,17 @@ export function isHostClient(value: unknown): value is HostClient {
   );
 }
 
-/** A Cluster has `nodes()` and no stream of its own. */
-export function isHostCluster(value: object): boolean {
-  return 'isCluster' in value && value.isCluster === true;
-}
-
 /** What the hot path needs of a client's internals, or what it misses there. */
 export function probeInternals(client: HostClient): { commandClass: HostCommandClass } | { missing: string } {
   const queue = client.commandQueue as Partial<HostQueue> | undefined;
   for (const method of ['push', 'shift', 'peekFront', 'peekAt'] as const) {
     if (typeof queue?.[method] !== 'function') return { missing: `commandQueue.${method}()` };
   }
+  return probeCommandClass(client);
+}
+
+/** The `Command` class behind a client or Cluster, or what it misses. */
+export function probeCommandClass(client: object): { commandClass: HostCommandClass } | { missing: string } {
   const commandClass = captureCommandClass(client);
   if (typeof commandClass?.prototype?.transformReply !== 'function') return { missing: 'Command#transformReply()' };
   const transformer = commandClass._transformer as Partial<HostCommandClass['_transformer']> | undefined;
@@ -138,7 +144,7 @@ export function settlesLate(commandClass: HostCommandClass): boolean {
  * Host: on ioredis 6 `client.constructor` is EventEmitter and no static leads from a client to its `Command` class, so
  * a genuine command method is run on an object that only keeps the command it makes. Nothing is sent.
  */
-function captureCommandClass(client: HostClient): HostCommandClass | undefined {
+function captureCommandClass(client: object): HostCommandClass | undefined {
   const echo = inheritedMethod(client, 'echo');
   if (echo === undefined || !isGenuineMethod(echo)) return undefined;
   let captured: object | undefined;
@@ -175,7 +181,7 @@ export const isGenuineSendCommand = sourceTest((source) =>
   ['commandQueue.push', 'offlineQueue.push', 'setTimeout'].every((text) => source.includes(text)),
 );
 
-function sourceTest(test: (source: string) => boolean): (fn: AnyFunction) => boolean {
+export function sourceTest(test: (source: string) => boolean): (fn: AnyFunction) => boolean {
   const seen = new WeakMap<AnyFunction, boolean>();
   return (fn) => {
     const known = seen.get(fn);
@@ -266,7 +272,7 @@ export function obstacle(client: HostClient, stream: Duplex): FallThroughReason 
   return undefined;
 }
 
-export function isAutoPipelining(client: HostClient): boolean {
+export function isAutoPipelining(client: HasOptions): boolean {
   return Boolean(client.options.enableAutoPipelining);
 }
 
@@ -275,7 +281,7 @@ export function isAutoPipelining(client: HostClient): boolean {
  * eighth of what a hot command costs. An object that serves as a prototype is kept in fast form; nothing else about it
  * changes. See "Options in fast form" in docs/performance.md.
  */
-export function makeOptionsFast(client: HostClient): void {
+export function makeOptionsFast(client: HasOptions): void {
   const inheriting = Object.create(client.options) as HostOptions;
   // V8 turns a prototype fast when a look-up through it is cached, which takes a few.
   for (let round = 0; round < 100; round += 1) void inheriting.keyPrefix;
@@ -287,7 +293,7 @@ export function selectedDatabase(client: HostClient): number {
 }
 
 /** `keyPrefix` as it is now; undefined for none. */
-export function keyPrefixOf(client: HostClient): string | Buffer | undefined {
+export function keyPrefixOf(client: HasOptions): string | Buffer | undefined {
   const { keyPrefix } = client.options;
   return keyPrefix === '' ? undefined : keyPrefix;
 }

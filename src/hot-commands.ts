@@ -16,6 +16,8 @@ export interface HotCommand {
   /** Lower case, as the host writes it on the wire. */
   readonly name: string;
   readonly keys: KeyRule;
+  /** Flagged `readonly` by Redis: what `scaleReads` of a Cluster may send to a replica. */
+  readonly readOnly: boolean;
   /** A read whose answer depends on the data alone: identical ones may share a reply. */
   readonly shareable: boolean;
 }
@@ -34,35 +36,49 @@ const READS: Record<KeyRule, string> = {
   two: 'lcs',
   all: 'mget exists sinter sunion sdiff pfcount',
   pairs: '',
-  none: 'echo',
+  none: '',
   own: 'zunion zinter zdiff sintercard zintercard',
 };
 
-/** Writes, and reads that are random, stateful or cursors. */
+/** Reads that are random, depend on more than the data, or are cursors. */
+const IMPURE_READS: Record<KeyRule, string> = {
+  first: 'hrandfield hscan srandmember sscan zrandmember zscan xpending',
+  two: '',
+  all: 'touch',
+  pairs: '',
+  none: 'randomkey dbsize keys scan',
+  own: '',
+};
+
+/** Commands that Redis does not flag `readonly`: writes, and what is about the server or the connection. */
 const OTHERS: Record<KeyRule, string> = {
   first: `
     set setex psetex setnx setrange append getset getdel getex incr incrby incrbyfloat decr decrby setbit bitfield
     expire pexpire expireat pexpireat persist restore
-    hset hsetnx hmset hdel hincrby hincrbyfloat hrandfield hscan
+    hset hsetnx hmset hdel hincrby hincrbyfloat
     lpush rpush lpushx rpushx lpop rpop lset linsert lrem ltrim
-    sadd srem spop srandmember sscan
-    zadd zrem zincrby zpopmin zpopmax zrandmember zremrangebyrank zremrangebyscore zremrangebylex zscan
-    xadd xdel xtrim xack xclaim xpending xautoclaim
+    sadd srem spop
+    zadd zrem zincrby zpopmin zpopmax zremrangebyrank zremrangebyscore zremrangebylex
+    xadd xdel xtrim xack xclaim xautoclaim
     pfadd geoadd spublish`,
   two: 'rename renamenx copy smove rpoplpush lmove zrangestore',
-  all: 'del unlink touch sinterstore sunionstore sdiffstore pfmerge',
+  all: 'del unlink sinterstore sunionstore sdiffstore pfmerge',
   pairs: 'mset msetnx',
-  none: 'ping publish randomkey dbsize time keys scan',
+  none: 'echo ping publish time',
   own: 'eval evalsha object sort bitop zunionstore zinterstore zdiffstore geosearchstore lmpop zmpop',
 };
 
-export const HOT_COMMANDS: readonly HotCommand[] = [...commands(READS, true), ...commands(OTHERS, false)];
+export const HOT_COMMANDS: readonly HotCommand[] = [
+  ...commands(READS, { readOnly: true, shareable: true }),
+  ...commands(IMPURE_READS, { readOnly: true, shareable: false }),
+  ...commands(OTHERS, { readOnly: false, shareable: false }),
+];
 
-function commands(table: Record<KeyRule, string>, shareable: boolean): HotCommand[] {
+function commands(table: Record<KeyRule, string>, flags: Pick<HotCommand, 'readOnly' | 'shareable'>): HotCommand[] {
   return Object.entries(table).flatMap(([keys, names]) =>
     names
       .split(/\s+/)
       .filter((name) => name !== '')
-      .map((name) => ({ name, keys: keys as KeyRule, shareable })),
+      .map((name) => ({ name, keys: keys as KeyRule, ...flags })),
   );
 }

@@ -1,23 +1,22 @@
 import type { Connection } from './connection.js';
-import {
-  type AnyFunction,
-  type HostClient,
-  type HostCommandClass,
-  isGenuineMethod,
-  keyPrefixOf,
-  obstacle,
-} from './host.js';
+import { type AnyFunction, type HasOptions, type HostCommandClass, isGenuineMethod, keyPrefixOf } from './host.js';
+import type { ClusterRouting } from './host-cluster.js';
 import { HOT_COMMANDS, type HotCommand, type KeyRule } from './hot-commands.js';
 import type { CommandVariant } from './in-flight.js';
 import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from './resp/encoder.js';
 import type { FallThroughReason, Stats } from './stats.js';
 
-/** What a client's hot methods need of its attachment. */
+/** What the hot methods of a client or Cluster need of its attachment. */
 export interface HotClient {
-  readonly client: HostClient;
-  readonly connection: Connection | undefined;
+  readonly client: HasOptions;
   readonly commandClass: HostCommandClass | undefined;
   readonly counters: Stats;
+  /** Set for a Cluster: what becomes of a command that its node fails. */
+  readonly routing: ClusterRouting | undefined;
+  /** Why no command can take the hot path now. */
+  obstacle(): FallThroughReason | undefined;
+  /** The connection of a command with this first key, or why it cannot take the hot path. */
+  connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason;
 }
 
 type HotMethod = (this: unknown, ...args: unknown[]) => unknown;
@@ -71,33 +70,34 @@ function hotMethod(
     return method.apply(this, args);
   };
 
-  function tryHot(
-    { client, connection, commandClass }: HotClient,
-    method: AnyFunction,
-    args: unknown[],
-  ): Promise<unknown> | FallThroughReason {
-    if (connection === undefined || commandClass === undefined || !connection.hot) return 'connection';
-    const reason = obstacle(client, connection.stream);
+  function tryHot(hotClient: HotClient, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
+    const { client, commandClass } = hotClient;
+    if (commandClass === undefined) return 'connection';
+    const reason = hotClient.obstacle();
     if (reason !== undefined) return reason;
     if (method !== genuine) {
       if (!isGenuineMethod(method)) return 'patched';
       genuine = method;
     }
     let sent = args;
-    const exact = connection.batch.encodesExactly;
-    let encoded: string | Part[] | undefined;
     const keyPrefix = keyPrefixOf(client);
-    if (keyPrefix === undefined && commandClass._transformer.argument[name] === undefined) {
-      encoded = encode(args, exact);
-    }
-    if (encoded === undefined) {
+    const asTheyAre = keyPrefix === undefined && commandClass._transformer.argument[name] === undefined;
+    if (!asTheyAre || Array.isArray(args[0])) {
       const prepared = prepare(commandClass, keyPrefix, args);
       if (typeof prepared === 'string') return prepared;
       sent = prepared;
-      encoded = encode(sent, exact);
-      if (encoded === undefined) return 'arguments';
     }
-    return connection.sendHot(variant, encoded, sent);
+    const connection = hotClient.connectionFor(variant.command, sent[0]);
+    if (typeof connection === 'string') return connection;
+    const exact = connection.batch.encodesExactly;
+    let encoded = encode(sent, exact);
+    if (encoded === undefined && sent === args) {
+      // Arrays are looked for only now: `args.some(Array.isArray)` before each encoding costs more than this.
+      sent = args.flat();
+      encoded = encode(sent, exact);
+    }
+    if (encoded === undefined) return 'arguments';
+    return connection.sendHot(variant, encoded, sent, hotClient.routing);
   }
 
   function encode(args: readonly unknown[], exact: boolean): string | Part[] | undefined {

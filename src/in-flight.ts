@@ -1,3 +1,4 @@
+import calculateSlot from 'cluster-key-slot';
 import { type HostClient, type HostCommand, type HostCommandClass, type QueueItem, replyProtocol } from './host.js';
 import type { HotCommand } from './hot-commands.js';
 import { commandHead, encodeExactly, type Part } from './resp/encoder.js';
@@ -14,6 +15,8 @@ export interface EntryContext {
   readonly commandClass: HostCommandClass;
   /** See `settlesLate` in `host.ts`. */
   readonly settlesLate: boolean;
+  /** Set for commands that a Cluster has sent: what becomes of one that fails. */
+  readonly redirect?: (entry: Entry, error: Error) => void;
 }
 
 /** Someone who waits for `count` promises, to clear a timer when the last has settled. */
@@ -100,7 +103,10 @@ export class Entry implements QueueItem, HostCommand {
   }
 
   get reject(): (error: Error) => void {
-    return (error) => this.fail(error);
+    return (error) => {
+      if (this.context.redirect === undefined) this.fail(error);
+      else this.context.redirect(this, error);
+    };
   }
 
   set reject(replacement: (error: Error) => void) {
@@ -117,6 +123,11 @@ export class Entry implements QueueItem, HostCommand {
 
   /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
   setReplyContext(): void {}
+
+  /** Host: a Cluster asks for it when it sends a command; that of the first key, hot commands have theirs in front. */
+  getSlot(): number {
+    return calculateSlot(this.args[0] as string | Buffer);
+  }
 
   #arguments(): readonly unknown[] {
     return Array.isArray(this.sent) ? this.sent : [this.sent];

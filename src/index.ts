@@ -8,9 +8,13 @@ export {
   type Callback,
   type ChainableCommander,
   type ClientContext,
+  type ClusterNode,
   Command,
   type CommonRedisOptions,
+  type DNSLookupFunction,
+  type DNSResolveSrvFunction,
   type NatMap,
+  type NodeRole,
   Pipeline,
   print,
   type RedisCommander,
@@ -25,5 +29,6 @@ export {
   SentinelIterator,
   type StandaloneConnectionOptions,
 } from 'ioredis';
+export { Cluster, type ClusterOptions } from './cluster.js';
 export * from './coalesce.js';
 export { Redis, Redis as default, type RedisOptions } from './redis.js';

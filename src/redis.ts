@@ -1,5 +1,6 @@
 import { type RedisOptions as HostOptions, Redis as IORedis } from 'ioredis';
 import { Attachment } from './attachment.js';
+import { Cluster } from './cluster.js';
 import type { Coalesced, Coalescer } from './coalescer.js';
 import type { HostClient } from './host.js';
 import { type CoalesceOptions, type ResolvedOptions, resolveOptions } from './options.js';
@@ -52,6 +53,9 @@ Object.defineProperty(Redis.prototype, 'duplicate', {
   writable: true,
   configurable: true,
 });
+
+/** As in `new Redis.Cluster(…)`. Its type stays the host's too: the class has fewer type parameters. */
+Object.defineProperty(Redis, 'Cluster', { value: Cluster, writable: true, configurable: true });
 
 /** Takes the key `coalesce` out of the options object, which the host would keep and copy. */
 function splitOptions(args: Arguments): { hostArguments: unknown[]; options: ResolvedOptions } {

@@ -10,7 +10,9 @@ export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'la
  * - `patched`: the method or `sendCommand` is not the host's own, as with tracing by OpenTelemetry;
  * - `traced`: someone subscribes to the channel `ioredis:command`;
  * - `arguments`: one is not a string, finite number or Buffer, or `keyPrefix` needs the host's knowledge;
- * - `transformer`: an argument transformer threw.
+ * - `transformer`: an argument transformer threw;
+ * - `routing`: of a Cluster, a command whose first argument is no key, whose slot is not known yet, or which a function
+ *   as `scaleReads` sends.
  */
 export type FallThroughReason = keyof typeof NO_FALL_THROUGHS;
 
@@ -22,6 +24,7 @@ const NO_FALL_THROUGHS = {
   traced: 0,
   arguments: 0,
   transformer: 0,
+  routing: 0,
 };
 
 const NO_FLUSHES: Record<FlushReason, number> = {

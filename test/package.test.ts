@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -192,7 +192,8 @@ async function createProject(name: string, tarball: string, dependencies: readon
   const target = join(folder, 'node_modules/ioredis-coalesce');
   await mkdir(target, { recursive: true });
   await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', target]);
-  for (const dependency of ['denque', ...dependencies]) {
+  const own = JSON.parse(await readFile(join(target, 'package.json'), 'utf8')) as { dependencies: object };
+  for (const dependency of [...Object.keys(own.dependencies), ...dependencies]) {
     const link = join(folder, 'node_modules', dependency);
     await mkdir(dirname(link), { recursive: true });
     await symlink(join(ROOT, 'node_modules', dependency), link, 'dir');

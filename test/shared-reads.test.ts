@@ -7,7 +7,10 @@ import { coalescedFake } from './helpers/fake-connection.js';
 import { redisUrl, uniquePrefix } from './helpers/redis.js';
 
 describe('SharedReads', () => {
-  const get: CommandVariant = { command: { name: 'get', keys: 'first', shareable: true }, encoding: 'utf8' };
+  const get: CommandVariant = {
+    command: { name: 'get', keys: 'first', readOnly: true, shareable: true },
+    encoding: 'utf8',
+  };
   const getBuffer: CommandVariant = { ...get, encoding: null };
   const entry = {} as Entry;
 

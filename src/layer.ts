@@ -1,0 +1,78 @@
+import type { Coalescer } from './coalescer.js';
+import { type HotClient, hotMethods } from './hot-path.js';
+
+/** On a coalesced client or Cluster, whichever copy of this package did it. */
+const MARK = Symbol.for('ioredis-coalesce.coalescer');
+
+/** What stands behind the mark. */
+export interface Attached extends Coalescer, HotClient {
+  /** Coalesces what the host's `duplicate(...args)` made. */
+  attachCopy(copy: object, args: readonly unknown[]): void;
+}
+
+interface Marked {
+  [MARK]?: Attached;
+}
+
+/** The prototype layers, one for each class of clients. */
+const layers = new WeakMap<object, object>();
+
+/** Whether `client` is coalesced already, by this copy of the package or another one. */
+export function isAttached(client: object): boolean {
+  return (client as Marked)[MARK] !== undefined;
+}
+
+/**
+ * Puts the layer between a client and its class, `client → layer → Redis.prototype`. The layer holds the hot methods,
+ * `duplicate` and `coalescer`, so that a client has one own property more, and its class none.
+ */
+export function addLayer(client: object, attached: Attached): void {
+  Object.defineProperty(client, MARK, { value: attached, configurable: true });
+  Object.setPrototypeOf(client, layerFor(Object.getPrototypeOf(client)));
+}
+
+/** @returns whether `attached` was what the client is marked with, and is not any more. */
+export function removeLayer(client: object, attached: Attached): boolean {
+  if ((client as Marked)[MARK] !== attached) return false;
+  Reflect.deleteProperty(client, MARK);
+  const layer = Object.getPrototypeOf(client) as object;
+  const parent = Object.getPrototypeOf(layer) as object;
+  // Someone may have put another prototype in front; the layer finds no mark then and passes everything on.
+  if (layers.get(parent) === layer) Object.setPrototypeOf(client, parent);
+  return true;
+}
+
+function layerFor(parent: object): object {
+  let layer = layers.get(parent);
+  if (layer === undefined) {
+    layer = createLayer(parent);
+    layers.set(parent, layer);
+  }
+  return layer;
+}
+
+function createLayer(parent: object): object {
+  const layer = Object.create(parent) as object;
+  Object.defineProperties(layer, {
+    coalescer: {
+      get(this: Marked) {
+        return this[MARK];
+      },
+      configurable: true,
+    },
+    duplicate: {
+      value(this: Marked, ...args: unknown[]) {
+        const copy = (parent as { duplicate(...args: unknown[]): object }).duplicate.apply(this, args);
+        this[MARK]?.attachCopy(copy, args);
+        return copy;
+      },
+      writable: true,
+      configurable: true,
+    },
+  });
+  const find = (receiver: unknown): HotClient | undefined => {
+    const attached = (receiver as Marked | undefined)?.[MARK];
+    return attached !== undefined && attached.client === receiver ? attached : undefined;
+  };
+  return Object.assign(layer, hotMethods(parent, find));
+}
