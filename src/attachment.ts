@@ -1,5 +1,5 @@
 import { Connection } from './connection.js';
-import { CODES, warnOnce } from './errors.js';
+import { warnAutoPipelining, warnCorkOnly } from './errors.js';
 import {
   type HostClient,
   type HostCommandClass,
@@ -20,6 +20,8 @@ export class Attachment implements Attached {
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
   readonly #schedule: ScheduleFunction;
+  /** What the hot path needs, or why there is none. */
+  readonly #hot: HostCommandClass | string;
 
   static attach(client: HostClient, options: ResolvedOptions): void {
     if (isAttached(client)) return;
@@ -37,7 +39,8 @@ export class Attachment implements Attached {
     readonly attachesCopies = true,
   ) {
     this.#schedule = scheduleFunction(options.schedule);
-    this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
+    this.#hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
+    this.commandClass = typeof this.#hot === 'string' ? undefined : this.#hot;
     addLayer(client, this);
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
@@ -84,6 +87,11 @@ export class Attachment implements Attached {
     return this.connection ?? 'connection';
   }
 
+  waitingBehind(name: string): number {
+    const { commandQueue } = this.client;
+    return commandQueue.peekFront()?.command.name === name ? commandQueue.length - 1 : 0;
+  }
+
   readonly #onConnect = (): void => this.#connected(true);
 
   /**
@@ -101,37 +109,19 @@ export class Attachment implements Attached {
       this.options,
       this.#schedule,
       this.counters,
-      this.commandClass,
+      this.#hot,
       fresh,
     );
-    if (this.commandClass !== undefined && this.connection.reader === undefined) {
-      warnCorkOnly("the stream's data listener cannot be told from others");
-    }
   }
 }
 
-/** The host's `Command` class, if its internals are as the hot path expects them. */
-function hotCommandClass(client: HostClient): HostCommandClass | undefined {
-  if (isDebugging()) return undefined;
+/** The host's `Command` class if its internals are as the hot path expects them, or why there is no hot path. */
+function hotCommandClass(client: HostClient): HostCommandClass | string {
+  if (isDebugging()) return 'DEBUG prints the commands of the client';
   makeOptionsFast(client);
   const probed = probeInternals(client);
   if ('commandClass' in probed) return probed.commandClass;
-  warnCorkOnly(`${probed.missing} is missing`);
-  return undefined;
-}
-
-export function warnCorkOnly(why: string): void {
-  warnOnce(
-    CODES.CORK_ONLY,
-    `ioredis-coalesce: the client's internals are not as expected (${why}), so its commands are corked but not ` +
-      'encoded by the hot path',
-  );
-}
-
-export function warnAutoPipelining(): void {
-  warnOnce(
-    CODES.AUTO_PIPELINING,
-    'ioredis-coalesce: enableAutoPipelining is on, so commands queue in the client and are not coalesced; ' +
-      'coalescing makes the option needless, leave it off',
-  );
+  const why = `${probed.missing} is missing`;
+  warnCorkOnly(why);
+  return why;
 }

@@ -1,11 +1,17 @@
 import type { Duplex } from 'node:stream';
 import { appendParts, type HostWrite } from './backlog.js';
+import { BoundWatch } from './bound-watch.js';
+import { traceBatch, watchesBatches } from './channels.js';
+import { debugFlush } from './debug.js';
 import type { ResolvedOptions } from './options.js';
 import { isAscii, type Part } from './resp/encoder.js';
 import { delay, type ScheduleFunction } from './scheduler.js';
 import type { FlushReason, Stats } from './stats.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
+
+/** The clock of module load: fake timers of people's tests replace the global one. */
+const now = performance.now.bind(performance);
 
 /** After text that was not ASCII, so many batches are encoded exactly from the start: such text seldom comes alone. */
 const EXACT_BATCHES = 32;
@@ -37,6 +43,10 @@ function watchExit(): void {
 export class Batch {
   /** Commands in the open batch; 0 when idle. */
   commands = 0;
+  /** Of these, the hot ones. */
+  #hotCommands = 0;
+  #openedAt = 0;
+  readonly #bounds: BoundWatch;
   #bytes = 0;
   #text = '';
   /** Commands in `#text`. */
@@ -55,6 +65,8 @@ export class Batch {
     readonly schedule: ScheduleFunction,
     readonly stats: Stats,
     readonly observer: {
+      /** The server's, for those who watch. */
+      address(): string;
       /** Commands on the wire that await their reply, the open batch excluded. */
       awaiting(): number;
       /** A batch has left. */
@@ -63,6 +75,7 @@ export class Batch {
       encodeLast(count: number): Part[];
     },
   ) {
+    this.#bounds = new BoundWatch(options);
     watchExit();
   }
 
@@ -80,6 +93,7 @@ export class Batch {
     }
     this.#text += encoded;
     this.#textCommands += 1;
+    this.#hotCommands += 1;
     this.#bytes += encoded.length;
     this.#added(1);
   }
@@ -88,6 +102,7 @@ export class Batch {
   addExact(parts: Part[], commands: number): void {
     appendParts(this.#parts, parts);
     for (const part of parts) this.#bytes += part.length;
+    this.#hotCommands += commands;
     this.#added(commands);
   }
 
@@ -107,14 +122,29 @@ export class Batch {
 
   /** Writes what has gathered, if anything has. */
   flush(reason: FlushReason): void {
-    if (this.commands === 0) return;
-    this.stats.flushed(reason, this.commands, this.#bytes);
+    const { commands } = this;
+    if (commands === 0) return;
+    const hotCommands = this.#hotCommands;
+    const bytes = this.#bytes;
+    const waited = now() - this.#openedAt;
+    this.stats.flushed(reason, commands, bytes, waited);
+    this.#bounds.flushed(reason);
     if (this.#exactBatches > 0) this.#exactBatches -= 1;
-    this.#clearDelay?.();
-    this.#clearDelay = undefined;
-    unflushed.delete(this);
-    this.commands = 0;
-    this.#bytes = 0;
+    this.#reset();
+    if (debugFlush.enabled)
+      debugFlush('%s: %d commands, %d bytes, %s', this.observer.address(), commands, bytes, reason);
+    if (watchesBatches()) {
+      const address = this.observer.address();
+      const hostCommands = commands - hotCommands;
+      const event = { size: commands, hotCommands, hostCommands, bytes, reason, waited, address };
+      traceBatch(event, () => this.#write());
+    } else {
+      this.#write();
+    }
+    this.observer.flushed();
+  }
+
+  #write(): void {
     try {
       this.#handOver();
     } finally {
@@ -123,24 +153,31 @@ export class Batch {
         this.stream.uncork();
       }
     }
-    this.observer.flushed();
   }
 
   /** The connection is gone: what was not written has gone with it. The host re-sends or rejects its commands. */
   discard(): void {
-    this.commands = 0;
-    this.#bytes = 0;
+    this.#reset();
     this.#text = '';
     this.#textCommands = 0;
     this.#parts = [];
     this.#corked = false;
+  }
+
+  #reset(): void {
+    this.commands = 0;
+    this.#hotCommands = 0;
+    this.#bytes = 0;
     this.#clearDelay?.();
     this.#clearDelay = undefined;
     unflushed.delete(this);
   }
 
   #added(commands: number): void {
-    if (this.commands === 0) unflushed.add(this);
+    if (this.commands === 0) {
+      unflushed.add(this);
+      this.#openedAt = now();
+    }
     this.commands += commands;
     if (this.commands >= this.options.maxBatchSize) this.flush('size');
     else if (this.#bytes >= this.options.maxBatchBytes) this.flush('bytes');

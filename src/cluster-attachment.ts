@@ -1,6 +1,7 @@
 import calculateSlot from 'cluster-key-slot';
-import { Attachment, warnAutoPipelining, warnCorkOnly } from './attachment.js';
+import { Attachment } from './attachment.js';
 import type { Connection } from './connection.js';
+import { warnAutoPipelining, warnCorkOnly } from './errors.js';
 import {
   type HostClient,
   type HostCommandClass,
@@ -76,6 +77,10 @@ export class ClusterAttachment implements Attached {
     const attachment = node && this.#nodes.get(node);
     if (attachment === undefined) return 'routing';
     return attachment.obstacle() ?? attachment.connectionFor();
+  }
+
+  waitingBehind(name: string): number {
+    return this.#attachments().reduce((sum, attachment) => sum + attachment.waitingBehind(name), 0);
   }
 
   /** Host: emitted when a node is added to the pool, before it connects. */

@@ -6,6 +6,7 @@ import { type HostClient, isHostClient } from './host.js';
 import { isHostCluster } from './host-cluster.js';
 import { type CoalesceOptions, resolveOptions } from './options.js';
 
+export { type BatchEvent, CHANNELS, type ConnectionEvent } from './channels.js';
 export type { Coalesced, Coalescer } from './coalescer.js';
 export { CODES, type CodedError } from './errors.js';
 export type { CoalesceOptions, ResolvedOptions } from './options.js';

@@ -1,8 +1,11 @@
 import type { Duplex } from 'node:stream';
 import { appendParts, Backlog, type HostWrite } from './backlog.js';
 import { Batch } from './batch.js';
+import { type ConnectionEvent, reportConnection, watchesConnections } from './channels.js';
 import { Deadlines } from './deadlines.js';
+import { warnCorkOnly } from './errors.js';
 import {
+  addressOf,
   commandTimeoutOf,
   findDataListener,
   type HostClient,
@@ -21,13 +24,12 @@ import { scanRequests } from './resp/request-scanner.js';
 import type { ScheduleFunction } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
 import type { Stats } from './stats.js';
+import { StreamHooks } from './stream-hooks.js';
+
+const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
 /** No MULTI, EXEC or DISCARD that stands alone is longer on the wire. */
 const LONGEST_TRANSACTION_COMMAND = 20;
-
-type StreamMethod = 'write' | 'end' | 'destroy';
-type StreamFunction = (...args: never[]) => unknown;
-const HOOKED: readonly StreamMethod[] = ['write', 'end', 'destroy'];
 
 let settleValue: (value: unknown) => void;
 let settleError: (error: unknown) => void;
@@ -54,12 +56,11 @@ export class Connection {
   #clusterContext: EntryContext | undefined;
   readonly #shared: SharedReads | undefined;
   readonly #writes = new HostWriteCounter();
-  readonly #hooks: Record<StreamMethod, StreamFunction>;
-  readonly #originals: Record<StreamMethod, StreamFunction>;
-  readonly #wereOwn: ReadonlySet<StreamMethod>;
+  readonly #hooks: StreamHooks;
   /** Whether a batch may stay open for longer than a turn of the event loop. */
   readonly #batchesLast: boolean;
   #transactionOpen = false;
+  #address: string | undefined;
 
   constructor(
     readonly client: HostClient,
@@ -67,16 +68,14 @@ export class Connection {
     readonly options: ResolvedOptions,
     schedule: ScheduleFunction,
     readonly stats: Stats,
-    /** Absent: layer 1 alone. */
-    commandClass: HostCommandClass | undefined,
+    /** What the hot path needs, or why there is layer 1 alone. */
+    hot: HostCommandClass | string,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
   ) {
     this.#batchesLast = options.maxFlushDelay > 0 || typeof options.schedule === 'function';
     const { write, end, destroy } = stream;
-    this.#originals = { write, end, destroy };
-    this.#wereOwn = new Set(HOOKED.filter((method) => Object.hasOwn(stream, method)));
-    this.#hooks = {
+    this.#hooks = new StreamHooks(stream, {
       write: (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
         this.#hostWrite(data, encoding, callback),
       end: (...args: Parameters<typeof end>) => {
@@ -87,8 +86,9 @@ export class Connection {
         this.#letGo(false);
         return destroy.apply(stream, args);
       },
-    };
+    });
     this.batch = new Batch(stream, write as Batch['write'], options, schedule, stats, {
+      address: () => this.#whereTo(),
       awaiting: () => client.commandQueue.length - this.backlog.commands - this.batch.commands,
       flushed: () => {
         this.#shared?.close();
@@ -97,12 +97,19 @@ export class Connection {
       encodeLast: (count) => this.#encodeLast(count),
     });
     this.backlog = new Backlog(options.maxInFlight, options.maxBatchSize);
-    const listener = commandClass === undefined ? undefined : findDataListener(stream);
-    if (commandClass !== undefined && listener !== undefined) {
-      this.#context = { client, commandClass, settlesLate: settlesLate(commandClass) };
+    const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
+    if (typeof hot !== 'string' && listener !== undefined) {
+      this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
       const reader = new ReplyReader(client, stream, listener, this.#context, replyModeOf(client), stats, fresh, {
         chunkRead: this.#afterChunk,
-        gaveUp: () => this.#deadlines?.release(),
+        gaveUp: () => {
+          this.#deadlines?.release();
+          this.#report({
+            change: 'fell-back',
+            layer: 1,
+            why: 'a reply is not RESP or not whole, the client decodes it',
+          });
+        },
       });
       this.reader = reader;
       this.#deadlines = new Deadlines(
@@ -110,11 +117,12 @@ export class Connection {
         () => reader.settled,
       );
       if (options.shareReads) this.#shared = new SharedReads();
+      this.#report({ change: 'attached', layer: 2 });
     } else {
       stream.on('data', this.#afterChunk);
-    }
-    for (const method of HOOKED) {
-      Object.defineProperty(stream, method, { value: this.#hooks[method], writable: true, configurable: true });
+      const why = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;
+      if (typeof hot !== 'string') warnCorkOnly(why);
+      this.#report({ change: 'attached', layer: 1, why });
     }
     stream.once('close', this.#onClose);
   }
@@ -183,19 +191,25 @@ export class Connection {
     this.batch.flush('manual');
   }
 
+  #report(event: Omit<ConnectionEvent, 'address'>): void {
+    if (watchesConnections()) reportConnection({ ...event, address: this.#whereTo() });
+  }
+
+  /** Asked for only when somebody watches: a socket keeps its peer's name once it was asked. */
+  #whereTo(): string {
+    this.#address ??= addressOf(this.client, this.stream);
+    return this.#address;
+  }
+
   /** Leaves the stream as it was found; what is in flight settles through the host. */
   detach(): void {
+    if (!this.stream.destroyed) this.#report({ change: 'detached', layer: 0, why: 'detach()' });
     this.#letGo(true);
     this.#deadlines?.release();
     this.reader?.remove();
     this.stream.removeListener('data', this.#afterChunk);
     this.stream.removeListener('close', this.#onClose);
-    for (const method of HOOKED) {
-      if (Object.getOwnPropertyDescriptor(this.stream, method)?.value === this.#hooks[method]) {
-        if (this.#wereOwn.has(method)) Object.defineProperty(this.stream, method, { value: this.#originals[method] });
-        else Reflect.deleteProperty(this.stream, method);
-      }
-    }
+    this.#hooks.remove();
   }
 
   #follows(shared: SharedReads, variant: CommandVariant, encoded: string | Part[], entry: Entry): boolean {
@@ -313,6 +327,7 @@ export class Connection {
   }
 
   readonly #onClose = (): void => {
+    this.#report({ change: 'detached', layer: 0, why: 'the connection is closed' });
     this.open = false;
     this.batch.discard();
     this.#deadlines?.release();

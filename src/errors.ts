@@ -13,6 +13,10 @@ export const CODES = {
   CORK_ONLY: 'COALESCE_WARN_CORK_ONLY',
   /** The client has `enableAutoPipelining` on, whose commands coalescing leaves to the client. */
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
+  /** Commands wait behind a blocking one on a connection that they share with it. */
+  BLOCKING: 'COALESCE_WARN_BLOCKING',
+  /** Nearly every batch hits `maxBatchSize` or `maxBatchBytes`. */
+  BATCH_BOUND: 'COALESCE_WARN_BATCH_BOUND',
 } as const;
 
 /** An Error with a stable `code`. */
@@ -45,4 +49,20 @@ export function warnOnce(code: string, message: string): void {
   if (warned.has(key)) return;
   warned.add(key);
   process.emitWarning(message, { type: 'CoalesceWarning', code });
+}
+
+export function warnCorkOnly(why: string): void {
+  warnOnce(
+    CODES.CORK_ONLY,
+    `ioredis-coalesce: the client's internals are not as expected (${why}), so its commands are corked but not ` +
+      'encoded by the hot path',
+  );
+}
+
+export function warnAutoPipelining(): void {
+  warnOnce(
+    CODES.AUTO_PIPELINING,
+    'ioredis-coalesce: enableAutoPipelining is on, so commands queue in the client and are not coalesced; ' +
+      'coalescing makes the option needless, leave it off',
+  );
 }

@@ -50,6 +50,9 @@ interface HostCondition {
 }
 
 export interface HostOptions {
+  readonly host?: string;
+  readonly port?: number;
+  readonly path?: string | null;
   readonly keyPrefix?: string | Buffer;
   readonly commandTimeout?: unknown;
   readonly socketTimeout?: unknown;
@@ -285,6 +288,13 @@ export function makeOptionsFast(client: HasOptions): void {
   const inheriting = Object.create(client.options) as HostOptions;
   // V8 turns a prototype fast when a look-up through it is cached, which takes a few.
   for (let round = 0; round < 100; round += 1) void inheriting.keyPrefix;
+}
+
+/** `host:port` of the server at the other end of a stream, or its socket's path, as far as either is known. */
+export function addressOf({ options }: HostClient, stream: Duplex): string {
+  const { remoteAddress, remotePort } = stream as { remoteAddress?: string; remotePort?: number };
+  if (remoteAddress !== undefined) return `${remoteAddress}:${remotePort}`;
+  return options.path ?? `${options.host}:${options.port}`;
 }
 
 /** The database that a command sent now runs in. */

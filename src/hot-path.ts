@@ -1,4 +1,5 @@
 import type { Connection } from './connection.js';
+import { debugFallThrough } from './debug.js';
 import { type AnyFunction, type HasOptions, type HostCommandClass, isGenuineMethod, keyPrefixOf } from './host.js';
 import type { ClusterRouting } from './host-cluster.js';
 import { HOT_COMMANDS, type HotCommand, type KeyRule } from './hot-commands.js';
@@ -67,6 +68,7 @@ function hotMethod(
     const promise = tryHot(hotClient, method, args);
     if (typeof promise !== 'string') return promise;
     hotClient.counters.fellThrough(promise);
+    if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, promise);
     return method.apply(this, args);
   };
 

@@ -1,11 +1,13 @@
+import { BLOCKING_COMMANDS, type Queued, watchBlocking } from './blocking-watch.js';
 import type { Coalescer } from './coalescer.js';
+import type { AnyFunction } from './host.js';
 import { type HotClient, hotMethods } from './hot-path.js';
 
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
 const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
 /** What stands behind the mark. */
-export interface Attached extends Coalescer, HotClient {
+export interface Attached extends Coalescer, HotClient, Queued {
   /** Coalesces what the host's `duplicate(...args)` made. */
   attachCopy(copy: object, args: readonly unknown[]): void;
 }
@@ -74,5 +76,21 @@ function createLayer(parent: object): object {
     const attached = (receiver as Marked | undefined)?.[MARK];
     return attached !== undefined && attached.client === receiver ? attached : undefined;
   };
-  return Object.assign(layer, hotMethods(parent, find));
+  return Object.assign(layer, hotMethods(parent, find), blockingMethods(parent as Record<string, unknown>));
+}
+
+/** Blocking commands go to the host as they are; what waits behind them is looked at later. */
+function blockingMethods(parent: Record<string, unknown>): Record<string, AnyFunction> {
+  const methods: Record<string, AnyFunction> = {};
+  for (const name of BLOCKING_COMMANDS) {
+    for (const methodName of [name, `${name}Buffer`]) {
+      if (typeof parent[methodName] !== 'function') continue;
+      methods[methodName] = function blocking(...args) {
+        const attached = (this as Marked | undefined)?.[MARK];
+        if (attached !== undefined) watchBlocking(attached, name, args);
+        return (parent[methodName] as AnyFunction).apply(this, args);
+      };
+    }
+  }
+  return methods;
 }

@@ -57,6 +57,13 @@ export interface CoalescerStats {
   readonly queued: number;
   /** Batches by size: the key is the upper bound of commands (`'1'`, `'2'`, `'4'`, …), the value counts batches. */
   readonly batchSizes: Readonly<Record<string, number>>;
+  /**
+   * Batches by how long their first command waited for the flush: the key is the upper bound in microseconds (`'1'`,
+   * `'2'`, `'4'`, …).
+   */
+  readonly flushWaits: Readonly<Record<string, number>>;
+  /** The sum of these waits, in milliseconds. */
+  readonly flushWaitTotal: number;
   /** Batches by what flushed them. */
   readonly flushReasons: Readonly<Record<FlushReason, number>>;
   /** Commands of the hot path's list that were left to the host, by reason. */
@@ -65,7 +72,8 @@ export interface CoalescerStats {
   readonly replies: { readonly hot: number; readonly host: number };
 }
 
-const SIZE_BUCKETS = 32;
+/** Upper bounds of 2^0 to 2^31. */
+const BUCKETS = 32;
 
 /** The counters behind `coalescer.stats()`; one per client, fed by each of its connections in turn. */
 export class Stats {
@@ -76,7 +84,9 @@ export class Stats {
   sharedReads = 0;
   hotReplies = 0;
   hostReplies = 0;
-  readonly #sizes = new Array<number>(SIZE_BUCKETS).fill(0);
+  #flushWaitTotal = 0;
+  readonly #sizes = new Array<number>(BUCKETS).fill(0);
+  readonly #waits = new Array<number>(BUCKETS).fill(0);
   readonly #flushes = { ...NO_FLUSHES };
   readonly #fallThroughs = { ...NO_FALL_THROUGHS };
 
@@ -84,20 +94,17 @@ export class Stats {
     this.#fallThroughs[reason] += 1;
   }
 
-  flushed(reason: FlushReason, commands: number, bytes: number): void {
+  /** @param waited - milliseconds from the batch's first command. */
+  flushed(reason: FlushReason, commands: number, bytes: number, waited: number): void {
     this.batches += 1;
     this.bytesWritten += bytes;
     this.#flushes[reason] += 1;
-    // The exponent of the smallest power of two that is not below the size.
-    const bucket = commands > 1 ? 32 - Math.clz32(commands - 1) : 0;
-    this.#sizes[bucket] = (this.#sizes[bucket] ?? 0) + 1;
+    this.#flushWaitTotal += waited;
+    count(this.#sizes, commands);
+    count(this.#waits, Math.ceil(waited * 1000));
   }
 
   snapshot(inFlight: number, queued: number): CoalescerStats {
-    const batchSizes: Record<string, number> = {};
-    this.#sizes.forEach((count, bucket) => {
-      if (count > 0) batchSizes[String(2 ** bucket)] = count;
-    });
     return {
       commands: this.commands,
       hotCommands: this.hotCommands,
@@ -106,10 +113,26 @@ export class Stats {
       sharedReads: this.sharedReads,
       inFlight,
       queued,
-      batchSizes,
+      batchSizes: histogram(this.#sizes),
+      flushWaits: histogram(this.#waits),
+      flushWaitTotal: this.#flushWaitTotal,
       flushReasons: { ...this.#flushes },
       fallThroughs: { ...this.#fallThroughs },
       replies: { hot: this.hotReplies, host: this.hostReplies },
     };
   }
+}
+
+/** Counts an integer under the exponent of the smallest power of two that is not below it. */
+function count(buckets: number[], value: number): void {
+  const bucket = value > 1 ? Math.min(32 - Math.clz32(value - 1), BUCKETS - 1) : 0;
+  buckets[bucket] = (buckets[bucket] ?? 0) + 1;
+}
+
+function histogram(buckets: readonly number[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  buckets.forEach((batches, bucket) => {
+    if (batches > 0) counts[String(2 ** bucket)] = batches;
+  });
+  return counts;
 }
