@@ -1,12 +1,15 @@
-import { type RedisOptions as HostOptions, Redis as IORedis } from 'ioredis';
+import * as ioredis from 'ioredis';
 import { Attachment } from './attachment.js';
 import { Cluster } from './cluster.js';
 import type { Coalesced, Coalescer } from './coalescer.js';
 import type { HostClient } from './host.js';
 import { type CoalesceOptions, type ResolvedOptions, resolveOptions } from './options.js';
 
+/** Host: before 5.1 the class is not among the named exports, it is the module itself. */
+const IORedis = ioredis.Redis ?? (ioredis.default as unknown as typeof ioredis.Redis);
+
 /** ioredis's options, and how to coalesce. */
-export interface RedisOptions extends HostOptions {
+export interface RedisOptions extends ioredis.RedisOptions {
   /** See {@link CoalesceOptions}; the defaults suit a web service. */
   coalesce?: CoalesceOptions;
 }

@@ -17,8 +17,8 @@ describe('stats', () => {
     [1_000_000, '1048576'],
   ])('counts a batch of %i under %s', (commands, bucket) => {
     const stats = new Stats();
-    stats.flushed('schedule', commands, 10);
-    stats.flushed('size', commands, 5);
+    stats.flushed('schedule', commands, 10, 0);
+    stats.flushed('size', commands, 5, 0);
     const { batches, batchSizes, bytesWritten, flushReasons } = stats.snapshot(0, 0);
     expect({ batches, batchSizes, bytesWritten }).toEqual({
       batches: 2,
@@ -30,8 +30,16 @@ describe('stats', () => {
 
   it('counts a million-command batch without losing it', () => {
     const stats = new Stats();
-    stats.flushed('large', 2 ** 31, 1);
+    stats.flushed('large', 2 ** 31, 1, 0);
     expect(stats.snapshot(0, 0).batchSizes).toEqual({ [String(2 ** 31)]: 1 });
+  });
+
+  it('counts how long batches waited, in microseconds', () => {
+    const stats = new Stats();
+    for (const milliseconds of [0, 0.0004, 0.002, 0.0025, 1.5]) stats.flushed('schedule', 1, 1, milliseconds);
+    const { flushWaits, flushWaitTotal } = stats.snapshot(0, 0);
+    expect(flushWaits).toEqual({ 1: 2, 2: 1, 4: 1, 2048: 1 });
+    expect(flushWaitTotal).toBeCloseTo(1.5049);
   });
 
   it('gives copies that do not change', () => {
@@ -39,7 +47,7 @@ describe('stats', () => {
     const before = stats.snapshot(1, 2);
     stats.commands += 1;
     stats.fellThrough('traced');
-    stats.flushed('exit', 1, 1);
+    stats.flushed('exit', 1, 1, 0);
     expect(before).toMatchObject({ commands: 0, batches: 0, inFlight: 1, queued: 2, batchSizes: {} });
     expect(before.flushReasons.exit).toBe(0);
     expect(before.fallThroughs.traced).toBe(0);

@@ -3,7 +3,7 @@ import { Duplex } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { AbstractConnector, Redis as IORedis, type RedisOptions } from 'ioredis';
 import { type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
-import { Redis as IORedis5 } from 'ioredis5';
+import IORedis5 from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
 import type { HostName } from './host-decoder.js';
 

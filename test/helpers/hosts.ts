@@ -1,19 +1,21 @@
 import { once } from 'node:events';
 import { Redis as Redis6, type RedisOptions } from 'ioredis';
 import { type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
-import { Redis as Redis5 } from 'ioredis5';
+import Redis5 from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
 import { onTestFinished } from 'vitest';
 
 /** Every host's client, under the type of the newest; tests keep to what all have. */
 export type Client = Redis6;
 export type CoalescedClient = Client & Coalesced;
-type ClientClass = new (url: string, options: RedisOptions) => Client;
+type ClientClass = { new (url: string, options: RedisOptions): Client; readonly prototype: Client };
 
 /** A package whose clients can be coalesced. */
 export interface Host {
   readonly name: 'ioredis 6' | 'ioredis 5' | 'iovalkey';
   readonly Redis: ClientClass;
+  /** What earlier versions do not have; `npm run test:matrix` runs them too. */
+  readonly features: { readonly socketTimeout: boolean; readonly tracing: boolean };
   /** A plain client that is disconnected when the running test ends. */
   create(url: string, options?: RedisOptions): Client;
   /** The same, coalesced. */
@@ -31,6 +33,10 @@ function host(name: Host['name'], Redis: ClientClass): Host {
   return {
     name,
     Redis,
+    features: {
+      socketTimeout: 'setSocketTimeout' in Redis.prototype,
+      tracing: /trac/i.test(String(Redis.prototype.sendCommand)),
+    },
     create,
     createCoalesced: (url, options, coalesceOptions) => coalesce(create(url, options), coalesceOptions),
   };

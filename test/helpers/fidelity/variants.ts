@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Redis as Redis6 } from 'ioredis';
 import { type Coalesced, type CoalesceOptions, coalesce, Redis as DropIn } from 'ioredis-coalesce';
-import { Redis as Redis5 } from 'ioredis5';
+import Redis5 from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
 
 /** A client as the suites use it: any method by name. */

@@ -1,0 +1,45 @@
+import { type Run, type RunOptions, run, type Scenario } from './scenario.js';
+
+export interface Row {
+  readonly scenario: string;
+  readonly client: string;
+  readonly run: Run;
+}
+
+/** Runs a scenario with a plain and a coalesced client at the same time, and says what is not as it must be. */
+export async function runBoth(
+  scenario: Scenario,
+  options: Omit<RunOptions, 'kind'>,
+): Promise<{ readonly rows: readonly Row[]; readonly faults: readonly string[] }> {
+  const [plain, coalesced] = await Promise.all([
+    run(scenario, { ...options, kind: 'plain' }),
+    run(scenario, { ...options, kind: 'coalesced' }),
+  ]);
+  const rows: Row[] = [
+    { scenario: scenario.name, client: `${options.host.name}, plain`, run: plain },
+    { scenario: scenario.name, client: `${options.host.name}, coalesced`, run: coalesced },
+  ];
+  const faults = rows.flatMap(({ client, run }) => faultsOf(scenario, run).map((fault) => `${client}: ${fault}`));
+  if (plain.open > 0 !== coalesced.open > 0) {
+    faults.push(`open at the end: ${plain.open} of the plain client, ${coalesced.open} of the coalesced one`);
+  }
+  if (coalesced.hotCommands === 0) faults.push('expected the hot path to carry commands, got none');
+  return { rows, faults };
+}
+
+function faultsOf(scenario: Scenario, run: Run): string[] {
+  const faults = run.mismatches.slice(0, 3).map((mismatch) => `wrong reply: ${mismatch}`);
+  if (run.mismatches.length > 3) faults.push(`${run.mismatches.length} wrong replies in all`);
+  if (run.settledTwice > 0) faults.push(`${run.settledTwice} commands settled twice`);
+  if (run.open > 0 && !scenario.leavesOpen) faults.push(`${run.open} commands still open`);
+  if (run.replies === 0) faults.push('expected replies, got none');
+  if (scenario.reconnects !== run.reconnects > 0) {
+    faults.push(`expected ${scenario.reconnects ? 'reconnects' : 'no reconnect'}, got ${run.reconnects}`);
+  }
+  const possible = [...scenario.errors, ...(scenario.possibleErrors?.kinds ?? [])];
+  const unexpected = [...run.errors.keys()].filter((kind) => !possible.includes(kind));
+  const missing = scenario.errors.filter((kind) => !run.errors.has(kind));
+  if (unexpected.length > 0) faults.push(`errors that were not expected: ${unexpected.join(', ')}`);
+  if (missing.length > 0) faults.push(`expected errors that did not come: ${missing.join(', ')}`);
+  return faults;
+}
