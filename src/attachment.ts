@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { Connection } from './connection.js';
 import { warnAutoPipelining, warnCorkOnly } from './errors.js';
 import {
@@ -62,6 +63,15 @@ export class Attachment implements Attached {
 
   flush(): void {
     this.connection?.flush();
+  }
+
+  toJSON(): object {
+    return { options: this.options, stats: this.stats() };
+  }
+
+  /** The client behind this handle has options with a password, and arguments in flight. */
+  [inspect.custom](): object {
+    return this.toJSON();
   }
 
   detach(): void {

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
 import { Attachment } from './attachment.js';
 import type { Connection } from './connection.js';
@@ -54,6 +55,15 @@ export class ClusterAttachment implements Attached {
 
   flush(): void {
     for (const attachment of this.#attachments()) attachment.flush();
+  }
+
+  toJSON(): object {
+    return { options: this.options, stats: this.stats() };
+  }
+
+  /** The client behind this handle has options with a password, and arguments in flight. */
+  [inspect.custom](): object {
+    return this.toJSON();
   }
 
   detach(): void {

@@ -1,7 +1,7 @@
 import { Attachment } from './attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
 import type { Coalesced } from './coalescer.js';
-import { CODES, describe, withCode } from './errors.js';
+import { CODES, describeType, withCode } from './errors.js';
 import { type HostClient, isHostClient } from './host.js';
 import { isHostCluster } from './host-cluster.js';
 import { type CoalesceOptions, resolveOptions } from './options.js';
@@ -30,7 +30,7 @@ export function coalesce<T extends object>(client: T, options?: CoalesceOptions)
   if (!isHostClient(client as unknown)) {
     throw withCode(
       new TypeError(
-        `coalesce() expects an ioredis or iovalkey client, such as new Redis() or new Cluster(), got ${describe(client as unknown)}`,
+        `coalesce() expects an ioredis or iovalkey client, such as new Redis() or new Cluster(), got ${describeType(client as unknown)}`,
       ),
       CODES.CLIENT,
     );

@@ -229,13 +229,21 @@ export class Connection {
     return true;
   }
 
+  /**
+   * Host: a hand-shake is written as a plain client writes it, command by command; in one packet, the replies to AUTH
+   * and INFO come in one, and iovalkey says `ready` before it has heard of the wrong password.
+   */
+  get #handShaking(): boolean {
+    return this.client.status === 'connect' && this.batch.commands === 0 && this.backlog.commands === 0;
+  }
+
   /** Every write of the host's comes past here: single commands, explicit pipelines, hand-shakes. */
   #hostWrite(
     data: HostWrite['data'],
     encoding: BufferEncoding | HostWrite['callback'],
     callback: HostWrite['callback'],
   ): boolean {
-    if (!this.open || this.stream.destroyed || data.length === 0) {
+    if (!this.open || this.stream.destroyed || data.length === 0 || this.#handShaking) {
       return this.batch.write.call(this.stream, data, encoding as BufferEncoding, callback);
     }
     const write: HostWrite =

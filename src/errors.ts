@@ -9,6 +9,8 @@ export const CODES = {
   OPTION: 'COALESCE_ERR_OPTION',
   /** What was handed to `coalesce()` is not a client it can work with. */
   CLIENT: 'COALESCE_ERR_CLIENT',
+  /** A server announced a reply larger than any, see `REPLY_LIMITS`; emitted as the client's `error`. */
+  REPLY: 'COALESCE_ERR_REPLY',
   /** The client's internals are not as expected, so it gets the cork (layer 1) alone. */
   CORK_ONLY: 'COALESCE_WARN_CORK_ONLY',
   /** The client has `enableAutoPipelining` on, whose commands coalescing leaves to the client. */
@@ -25,6 +27,11 @@ export type CodedError<T extends Error = Error> = T & { readonly code: string };
 /** Returns `error` with `code` set as an own enumerable property, as Node's own errors have it. */
 export function withCode<T extends Error>(error: T, code: string): CodedError<T> {
   return Object.assign(error, { code });
+}
+
+/** `a string`, `an array`: what a value is, for those that may hold a password. */
+export function describeType(value: unknown): string {
+  return typeof value === 'string' ? 'a string' : describe(value);
 }
 
 /** `-1 (number)`, `"abc" (string)`, `null`: a value as the messages of this package quote it, cut at 60 characters. */

@@ -1,4 +1,4 @@
-import { CODES, describe, withCode } from './errors.js';
+import { CODES, describe, describeType, withCode } from './errors.js';
 import type { Schedule } from './scheduler.js';
 
 /** What `coalesce()` and the drop-in class take; every key is optional. */
@@ -70,7 +70,7 @@ export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
 export function resolveOptions(options: CoalesceOptions | undefined): ResolvedOptions {
   if (options === undefined) return DEFAULT_OPTIONS;
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw withCode(new TypeError(`options must be an object, got ${describe(options)}`), CODES.OPTION);
+    throw withCode(new TypeError(`options must be an object, got ${describeType(options)}`), CODES.OPTION);
   }
   for (const key of Object.keys(options)) {
     if (!Object.hasOwn(DEFAULT_OPTIONS, key)) {

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { CODES, withCode } from './errors.js';
 import { type AnyFunction, type HostClient, inSubscriberMode, type ReplyMode } from './host.js';
 import { Entry, type EntryContext, transformDecodedReply } from './in-flight.js';
 import { LEFT, ReplyDecoder } from './resp/decoder.js';
@@ -175,6 +176,10 @@ export class ReplyReader {
       this.#giveUp();
       return position;
     }
+    if (result === 'oversized') {
+      this.#cutOff();
+      return position;
+    }
     const end = result === 'whole' ? this.#scanner.end : chunk.length;
     const queue = this.client.commandQueue;
     const head = queue.peekFront();
@@ -191,6 +196,10 @@ export class ReplyReader {
       const result = this.#scanner.scan(chunk, position);
       if (result === 'malformed') {
         this.#giveUp();
+        return start;
+      }
+      if (result === 'oversized') {
+        this.#cutOff();
         return start;
       }
       if (result === 'more') break;
@@ -231,6 +240,14 @@ export class ReplyReader {
     if (chunk[0] !== LF) return 0;
     this.#forward(chunk.subarray(0, 1));
     return 1;
+  }
+
+  /** The host has not seen the header that says too much, and never will. Its `error` handler does the rest. */
+  #cutOff(): void {
+    this.#state = 'dead';
+    this.stream.destroy(
+      withCode(new Error(`the server announced ${this.#scanner.excess}, the connection is closed`), CODES.REPLY),
+    );
   }
 
   #giveUp(): void {

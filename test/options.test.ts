@@ -133,7 +133,7 @@ describe('options', () => {
   it.each([
     [null, 'null'],
     [5, '5 (number)'],
-    ['tick', '"tick" (string)'],
+    ['tick', 'a string'],
     [['tick'], 'an array'],
     [() => {}, 'a function'],
   ])('refuses options that are %j', (options, got) => {
@@ -160,7 +160,7 @@ describe('coalesce()', () => {
     [undefined, 'undefined'],
     [null, 'null'],
     [5, '5 (number)'],
-    ['redis://127.0.0.1', '"redis://127.0.0.1" (string)'],
+    ['redis://127.0.0.1', 'a string'],
     [{}, 'an object (Object)'],
     [new Thing(), 'an object (Thing)'],
     [{ host: '127.0.0.1', port: 6379 }, 'an object (Object)'],

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ReplyScanner } from '../src/resp/reply-scanner.js';
+import { REPLY_LIMITS, ReplyScanner } from '../src/resp/reply-scanner.js';
 import { anyReply3, MALFORMED, REPLY_CASES } from './helpers/reply-cases.js';
 import { aggregate, bulk, cutAt, everyCut } from './helpers/resp.js';
 
 interface Scan {
   /** Where replies ended, counted from the first byte. */
   readonly ends: number[];
-  readonly after: 'between replies' | 'in a reply' | 'malformed';
+  readonly after: 'between replies' | 'in a reply' | 'malformed' | 'oversized';
 }
 
 /** Scans as the reader does: reply by reply, chunk by chunk. */
@@ -19,7 +19,7 @@ function scanAll(chunks: readonly Buffer[]): Scan {
     let position = 0;
     while (position < chunk.length) {
       const result = scanner.scan(chunk, position);
-      if (result === 'malformed') return { ends, after: 'malformed' };
+      if (result === 'malformed' || result === 'oversized') return { ends, after: result };
       if (result === 'more') break;
       expect(scanner.end).toBeGreaterThan(position - 1);
       position = scanner.end;
@@ -28,6 +28,10 @@ function scanAll(chunks: readonly Buffer[]): Scan {
     base += chunk.length;
   }
   return { ends, after: scanner.midReply ? 'in a reply' : 'between replies' };
+}
+
+function inHalves(bytes: Buffer): Buffer[] {
+  return cutAt(bytes, [bytes.length >> 1]);
 }
 
 const PUSH = aggregate('>', ['$7\r\nmessage\r\n', '$1\r\nc\r\n', '$2\r\nhi\r\n']);
@@ -60,22 +64,52 @@ describe('reply scanner', () => {
     }
   });
 
-  it('waits for a huge count or length without reserving anything for it', () => {
-    const before = process.memoryUsage().heapUsed;
-    for (const bytes of [
-      '*1000000000\r\n',
-      '%1000000000\r\n',
-      '$500000000000\r\nx',
-      '*1000000000\r\n*1000000000\r\n:1\r\n',
-    ]) {
-      expect(scanAll([Buffer.from(bytes)])).toEqual({ ends: [], after: 'in a reply' });
-    }
-    expect(process.memoryUsage().heapUsed - before).toBeLessThan(10e6);
-  });
+  describe('limits', () => {
+    const { bulkBytes, lineBytes, elements, depth } = REPLY_LIMITS;
+    const within: readonly [string, string][] = [
+      ['the longest bulk string', `$${bulkBytes}\r\nx`],
+      ['the largest array', `*${elements}\r\n:1\r\n`],
+      ['the largest map', `%${elements / 2}\r\n:1\r\n`],
+      ['the longest line', `+${'x'.repeat(lineBytes)}`],
+      ['the deepest array', '*1\r\n'.repeat(depth)],
+      ['the deepest array, nested in last elements', '*2\r\n:1\r\n'.repeat(depth)],
+    ];
+    const beyond: readonly [string, string, string][] = [
+      ['a longer bulk string', `$${bulkBytes + 1}\r\n`, 'a bulk string of'],
+      ['4 GB', '$4294967296\r\n', 'a bulk string of 4294967296 bytes'],
+      ['a longer verbatim string', `=${bulkBytes + 1}\r\n`, 'a bulk string of'],
+      ['a larger array', `*${elements + 1}\r\n`, 'an aggregate of'],
+      ['a larger map', `%${elements / 2 + 1}\r\n`, 'an aggregate of'],
+      ['arrays that are too large together', '*20000000\r\n*20000000\r\n', 'an aggregate of'],
+      ['a longer line', `+${'x'.repeat(lineBytes + 1)}`, 'a line of more than'],
+      ['a longer error', `-${'x'.repeat(lineBytes + 1)}`, 'a line of more than'],
+      ['a deeper array', '*1\r\n'.repeat(depth + 1), 'aggregates within each other'],
+      ['a deeper array, nested in last elements', '*2\r\n:1\r\n'.repeat(depth + 1), 'aggregates within each other'],
+    ];
 
-  it('has no limit of depth', () => {
-    const bytes = Buffer.from(`${'*1\r\n'.repeat(50_000)}:1\r\n`);
-    expect(scanAll([bytes])).toEqual({ ends: [bytes.length], after: 'between replies' });
+    it.each(within)('%s is waited for, and nothing reserved for it', (_title, text) => {
+      const before = process.memoryUsage().heapUsed;
+      const bytes = Buffer.from(text);
+      expect(scanAll(inHalves(bytes))).toEqual({ ends: [], after: 'in a reply' });
+      expect(process.memoryUsage().heapUsed - before).toBeLessThan(10e6);
+    });
+
+    it.each(beyond)('%s is oversized', (_title, text, excess) => {
+      const bytes = Buffer.from(text);
+      expect(scanAll([bytes]).after).toBe('oversized');
+      expect(scanAll(inHalves(bytes)).after).toBe('oversized');
+      const scanner = new ReplyScanner();
+      scanner.scan(bytes, 0);
+      expect(scanner.excess).toContain(excess);
+    });
+
+    it('depth ends with each reply, and with each aggregate', () => {
+      const deep = Buffer.from(`${'*1\r\n'.repeat(depth)}:1\r\n`);
+      const wide = Buffer.from(`*${depth * 3}\r\n${'*1\r\n*1\r\n:1\r\n'.repeat(depth * 3)}`);
+      const bytes = Buffer.concat([deep, deep, wide, deep]);
+      const ends = [deep.length, 2 * deep.length, 2 * deep.length + wide.length, bytes.length];
+      expect(scanAll([bytes])).toEqual({ ends, after: 'between replies' });
+    });
   });
 
   it('ignores empty chunks', () => {

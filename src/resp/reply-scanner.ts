@@ -34,16 +34,36 @@ const KIND_OF_BYTE: readonly (LineKind | undefined)[] = Array.from(
   (_, byte) => LINE_KINDS[String.fromCharCode(byte)],
 );
 
-/** No reply, bulk string or aggregate is as large; a longer length is not believed. */
+/** Beyond any limit below; digits are not read on for ever. */
 const MAX_LENGTH = 2 ** 40;
 
-export type ScanResult = 'whole' | 'more' | 'malformed';
+/**
+ * What a reply may announce. Hosts have no limits: they set memory aside for what a header says, and recurse as deep as
+ * replies nest.
+ */
+export const REPLY_LIMITS = {
+  /** Bytes of one bulk string: Redis's own default, `proto-max-bulk-len`, and about the longest string Node can hold. */
+  bulkBytes: 512 * 1024 * 1024,
+  /** Bytes of a line that is no length: simple strings and errors. */
+  lineBytes: 1024 * 1024,
+  /** Elements that were announced in one reply and have not come yet. */
+  elements: 2 ** 25,
+  /** Aggregates within each other. */
+  depth: 512,
+} as const;
+
+export type ScanResult = 'whole' | 'more' | 'malformed' | 'oversized';
 
 export class ReplyScanner {
   /** Where the reply ended in the chunk scanned last, if it was `'whole'`. */
   end = 0;
+  /** What was too large about a reply that is `'oversized'`. */
+  excess = '';
 
+  /** Elements that are still to come, in all aggregates that are open. */
   #outstanding = 0;
+  /** The elements that each open aggregate waits for, the innermost last; in front of them the reply itself. */
+  readonly #remaining: number[] = [0];
   #skip = 0;
   #line: LineKind | undefined;
   /** The length read so far of a line that states one; -1 once a minus was seen. */
@@ -60,14 +80,17 @@ export class ReplyScanner {
   /** Scans one reply from `position`, or goes on with the one that an earlier chunk began. */
   scan(chunk: Uint8Array, position: number): ScanResult {
     let cursor = position;
-    if (this.#outstanding === 0) this.#outstanding = 1;
+    if (this.#outstanding === 0) {
+      this.#outstanding = 1;
+      this.#remaining[0] = 1;
+    }
     while (this.#outstanding > 0) {
       if (this.#skip > 0) {
         const skipped = Math.min(this.#skip, chunk.length - cursor);
         cursor += skipped;
         this.#skip -= skipped;
         if (this.#skip > 0) return 'more';
-        this.#outstanding -= 1;
+        this.#elementEnds();
         continue;
       }
       if (cursor >= chunk.length) return 'more';
@@ -80,7 +103,7 @@ export class ReplyScanner {
         this.#afterCr = false;
       }
       cursor = this.#readLine(chunk, cursor);
-      if (cursor < 0) return 'malformed';
+      if (cursor < 0) return this.excess === '' ? 'malformed' : 'oversized';
       if (this.#line !== undefined) return 'more';
     }
     this.end = cursor;
@@ -93,8 +116,14 @@ export class ReplyScanner {
     const kind = this.#line;
     if (kind === 'text' && !this.#afterCr) {
       const lineEnd = chunk.indexOf(CR, cursor);
-      if (lineEnd < 0) return chunk.length;
-      cursor = lineEnd;
+      const next = lineEnd < 0 ? chunk.length : lineEnd;
+      this.#lineLength += next - cursor;
+      if (this.#lineLength > REPLY_LIMITS.lineBytes) {
+        this.#exceed(`a line of more than ${REPLY_LIMITS.lineBytes} bytes`);
+        return -1;
+      }
+      if (lineEnd < 0) return next;
+      cursor = next;
     }
     while (cursor < chunk.length) {
       const byte = chunk[cursor] as number;
@@ -124,10 +153,45 @@ export class ReplyScanner {
     if (digit < 0 || digit > 9) return false;
     if (this.#length < 0) return digit === 1 && this.#lineLength === 2; // -1, RESP2's null
     this.#length = this.#length * 10 + digit;
-    return this.#length <= MAX_LENGTH;
+    return this.#length <= MAX_LENGTH || this.#exceed(`a length of more than ${MAX_LENGTH}`);
   }
 
-  /** Takes note of what the finished line says; false if it says nothing sensible. */
+  /** @returns false, for who asks whether to go on. */
+  #exceed(excess: string): false {
+    this.excess = excess;
+    return false;
+  }
+
+  #elementEnds(): void {
+    this.#outstanding -= 1;
+    const remaining = this.#remaining;
+    let last = remaining.length - 1;
+    remaining[last] = (remaining[last] as number) - 1;
+    // The aggregate that has got its last element is an element of the one around it.
+    while (last > 0 && remaining[last] === 0) {
+      remaining.pop();
+      last -= 1;
+      remaining[last] = (remaining[last] as number) - 1;
+    }
+  }
+
+  #aggregateBegins(elements: number): boolean {
+    if (elements === 0) {
+      this.#elementEnds();
+      return true;
+    }
+    this.#outstanding += elements - 1;
+    this.#remaining.push(elements);
+    if (this.#outstanding > REPLY_LIMITS.elements) {
+      return this.#exceed(`an aggregate of ${elements} elements, with more than ${REPLY_LIMITS.elements} to come`);
+    }
+    if (this.#remaining.length > REPLY_LIMITS.depth + 1) {
+      return this.#exceed(`more than ${REPLY_LIMITS.depth} aggregates within each other`);
+    }
+    return true;
+  }
+
+  /** Takes note of what the finished line says; false if it says nothing sensible, or too much. */
   #endOfLine(): boolean {
     const kind = this.#line;
     const length = this.#length;
@@ -136,19 +200,19 @@ export class ReplyScanner {
     switch (kind) {
       case 'bulk':
         if (this.#lineLength === 0 || (length < 0 && this.#lineLength !== 2)) return false;
-        if (length < 0) this.#outstanding -= 1;
+        if (length > REPLY_LIMITS.bulkBytes) return this.#exceed(`a bulk string of ${length} bytes`);
+        if (length < 0) this.#elementEnds();
         else this.#skip = length + 2;
         return true;
       case 'elements':
       case 'pairs':
         if (this.#lineLength === 0 || (length < 0 && (this.#lineLength !== 2 || kind === 'pairs'))) return false;
-        this.#outstanding += Math.max(length, 0) * (kind === 'pairs' ? 2 : 1) - 1;
-        return true;
+        return this.#aggregateBegins(Math.max(length, 0) * (kind === 'pairs' ? 2 : 1));
       case 'letter':
-        this.#outstanding -= 1;
+        this.#elementEnds();
         return this.#lineLength === 1;
       default:
-        this.#outstanding -= 1;
+        this.#elementEnds();
         return true;
     }
   }

@@ -16,6 +16,8 @@ export interface Faults {
   resetAfterRequestBytes?: (random: Random) => number;
   /** Puts bytes that begin no reply between two replies, after so many of them. */
   garbageAfterReplies?: (random: Random) => number;
+  /** One of these. @default bytes that every decoder refuses */
+  garbage?: readonly Buffer[];
 }
 
 const GARBAGE = ['garbage\r\n', '\0\0\0\0', '{"ok":true}\r\n', 'HTTP/1.1 400 Bad Request\r\n\r\n'].map((text) =>
@@ -156,15 +158,17 @@ class Link {
     if (this.#replies === Number.POSITIVE_INFINITY) return chunk;
     for (let position = 0; position < chunk.length; ) {
       const found = this.#scanner.scan(chunk, position);
-      if (found === 'malformed') throw new Error(`expected RESP from the server, got ${chunk.subarray(position, position + 80)}`);
+      if (found === 'malformed')
+        throw new Error(`expected RESP from the server, got ${chunk.subarray(position, position + 80)}`);
       if (found === 'more') return chunk;
       position = this.#scanner.end;
       this.#replies -= 1;
       if (this.#replies > 0) continue;
       this.#replies = Number.POSITIVE_INFINITY;
       this.#proxy.strikes += 1;
-      const { random } = this.#proxy;
-      return Buffer.concat([chunk.subarray(0, position), random.of(GARBAGE), chunk.subarray(position)]);
+      const { random, faults } = this.#proxy;
+      const garbage = random.of(faults.garbage ?? GARBAGE);
+      return Buffer.concat([chunk.subarray(0, position), garbage, chunk.subarray(position)]);
     }
     return chunk;
   }

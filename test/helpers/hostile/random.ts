@@ -28,7 +28,7 @@ export function seeded(seed: number): Random {
   };
 }
 
-/** `HOSTILE_SEED` repeats a run. */
+/** `HOSTILE_SEED` repeats a run's choices; the moments at which they take effect are the machine's. */
 export const SEED = seedFrom(process.env.HOSTILE_SEED);
 
 function seedFrom(text: string | undefined): number {

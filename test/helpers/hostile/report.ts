@@ -4,7 +4,7 @@ import type { Row } from './run-both.js';
 export function printTable(title: string, rows: readonly Row[]): void {
   const table = new Table({
     head: ['scenario', 'client', 'commands', 'replies', 'errors by kind', 'reconnects', 'open', 'twice', 'wrong'],
-    style: { head: [], border: [] },
+    style: { head: [], border: [], compact: true },
   });
   for (const { scenario, client, run } of rows) {
     const errors = [...run.errors].sort(([a], [b]) => a.localeCompare(b)).map(([kind, count]) => `${kind}: ${count}`);

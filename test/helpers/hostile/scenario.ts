@@ -1,7 +1,6 @@
 import type { RedisOptions } from 'ioredis';
 import { type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
-import type { Client, Host } from '../hosts.js';
-import { sleep } from '../hosts.js';
+import { type Client, type Host, sleep, until } from '../hosts.js';
 import { startServer, uniquePrefix } from '../redis.js';
 import { HostileProxy } from './proxy.js';
 import { type Random, seeded } from './random.js';
@@ -31,6 +30,8 @@ export interface Scenario {
 export interface Stage {
   readonly proxy: HostileProxy;
   readonly random: Random;
+  /** Waits until so many more replies have come: on a busy machine that takes longer than a time would allow for. */
+  replies(count: number): Promise<void>;
   /** A second client, on no proxy, for commands to the server. */
   readonly admin: Client;
   /** The port of the server that the clients are meant to reach. */
@@ -60,13 +61,20 @@ export interface Run extends Tally {
   readonly hotCommands: number;
 }
 
+/** A new replica need not wait for others. */
+const SERVER_ARGS = ['--repl-diskless-sync-delay', '0'];
+
 /** How long the last replies may take once nothing is wrong any more. */
 const LAST_REPLIES_MS = 20_000;
+/** How long a strike waits for replies, which may have stopped for good. */
+const REPLIES_MS = 2_000;
+/** Fewer show nothing. */
+const LEAST_REPLIES = 300;
 
 export async function run(scenario: Scenario, options: RunOptions): Promise<Run> {
   const { host, kind, ms, seed, workers = 100 } = options;
   const random = seeded(seed);
-  let server = await startServer();
+  let server = await startServer({ args: SERVER_ARGS });
   const admins = new Map<number, Client>();
   const adminOf = (port: number): Client => {
     const known = admins.get(port);
@@ -77,18 +85,24 @@ export async function run(scenario: Scenario, options: RunOptions): Promise<Run>
     return admin;
   };
   let second: Awaited<ReturnType<typeof startServer>> | undefined;
+  const tally = newTally();
   const proxy = await HostileProxy.start(server.port, random);
   const stage: Stage = {
     proxy,
     random,
+    async replies(count) {
+      const enough = tally.replies + count;
+      const deadline = performance.now() + REPLIES_MS;
+      while (tally.replies < enough && performance.now() < deadline) await sleep(2);
+    },
     admin: adminOf(server.port),
     port: server.port,
     async restart() {
       await server.kill();
-      server = await startServer({ port: server.port });
+      server = await startServer({ port: server.port, args: SERVER_ARGS });
     },
     async second() {
-      second ??= await startServer();
+      second ??= await startServer({ args: SERVER_ARGS });
       return second.port;
     },
     adminOf,
@@ -106,14 +120,15 @@ export async function run(scenario: Scenario, options: RunOptions): Promise<Run>
   });
   client.on('error', () => {});
 
-  const tally = newTally();
   try {
+    // Not by `once()`, which takes an error for the end: on a busy machine a short `commandTimeout` hits hand-shakes too.
+    await until(() => client.status === 'ready', 'a ready client', LAST_REPLIES_MS);
     let stopped = false;
     let strikes = 0;
     const patience = scenario.leavesOpen?.patience;
     const losesData = scenario.losesData ?? false;
     const prefix = uniquePrefix('hostile');
-    const common = { client, random, tally, prefix, losesData, patience };
+    const common = { client, random, tally, prefix, losesData, patience, reconnects: () => reconnects };
     const working = Promise.all(
       Array.from({ length: workers }, (_, index) => new Worker(index, common).run(() => stopped)),
     );
@@ -129,7 +144,9 @@ export async function run(scenario: Scenario, options: RunOptions): Promise<Run>
     await Promise.race([working, sleepUnref(LAST_REPLIES_MS)]);
     const { hotCommands } =
       kind === 'coalesced' ? (client as Client & Coalesced).coalescer.stats() : { hotCommands: 0 };
-    return { ...tally, reconnects, strikes: strikes + proxy.strikes, hotCommands };
+    // What is open is rejected below, as the client's end has it.
+    const errors = new Map(tally.errors);
+    return { ...tally, errors, reconnects, strikes: strikes + proxy.strikes, hotCommands };
   } finally {
     client.disconnect();
     for (const admin of admins.values()) admin.disconnect();
@@ -141,7 +158,10 @@ export async function run(scenario: Scenario, options: RunOptions): Promise<Run>
 
 /** Whether callers met what they must meet; not waited for without end. */
 async function met(scenario: Scenario, tally: Tally, reconnects: number, deadline: number): Promise<boolean> {
-  const missing = scenario.errors.some((kind) => !tally.errors.has(kind)) || (scenario.reconnects && reconnects === 0);
+  const missing =
+    tally.replies < LEAST_REPLIES ||
+    scenario.errors.some((kind) => !tally.errors.has(kind)) ||
+    (scenario.reconnects && reconnects === 0);
   if (!missing || performance.now() > deadline + LAST_REPLIES_MS) return true;
   await sleep(10);
   return false;

@@ -1,5 +1,6 @@
 import { sleep } from '../hosts.js';
 import type { Scenario, Stage } from './scenario.js';
+import { FATAL_DECODE_ERROR } from './tally.js';
 
 const GONE = 'MaxRetriesPerRequestError';
 
@@ -28,7 +29,7 @@ const NETWORK: readonly Scenario[] = [
     errors: [],
     reconnects: true,
     async strike(stage) {
-      await spoilConnections(stage, { resetAfterReplyBytes: (random) => random.between(300, 60_000) });
+      await spoilConnections(stage, { resetAfterReplyBytes: (random) => random.between(300, 300_000) });
     },
   },
   {
@@ -36,7 +37,7 @@ const NETWORK: readonly Scenario[] = [
     errors: [],
     reconnects: true,
     async strike(stage) {
-      await spoilConnections(stage, { resetAfterRequestBytes: (random) => random.between(300, 60_000) });
+      await spoilConnections(stage, { resetAfterRequestBytes: (random) => random.between(300, 300_000) });
     },
   },
   {
@@ -45,7 +46,7 @@ const NETWORK: readonly Scenario[] = [
     errors: [GONE],
     reconnects: true,
     async strike(stage) {
-      await spoilConnections(stage, { resetAfterReplyBytes: (random) => random.between(300, 60_000) });
+      await spoilConnections(stage, { resetAfterReplyBytes: (random) => random.between(300, 300_000) });
     },
   },
   {
@@ -54,17 +55,19 @@ const NETWORK: readonly Scenario[] = [
     errors: [],
     reconnects: true,
     leavesOpen: { patience: 100 },
-    async strike({ proxy }) {
-      await sleep(60);
+    async strike({ proxy, replies, random }) {
+      await replies(random.between(1, 400));
       proxy.resetAll();
+      // Workers go on without what was lost.
+      await sleep(120);
     },
   },
   {
     name: 'half-open, then reset',
     errors: [],
     reconnects: true,
-    async strike({ proxy, random }) {
-      await sleep(random.between(20, 60));
+    async strike({ proxy, random, replies }) {
+      await replies(random.between(1, 400));
       proxy.halfOpen();
       await sleep(60);
       proxy.resetAll();
@@ -76,8 +79,8 @@ const NETWORK: readonly Scenario[] = [
     client: { commandTimeout: 100 },
     errors: ['Error Command timed out'],
     reconnects: true,
-    async strike({ proxy, random }) {
-      await sleep(random.between(20, 60));
+    async strike({ proxy, random, replies }) {
+      await replies(random.between(1, 400));
       proxy.halfOpen();
       await sleep(200);
       proxy.resetAll();
@@ -86,7 +89,7 @@ const NETWORK: readonly Scenario[] = [
   },
   {
     name: 'garbage between replies',
-    errors: ['ParserError'],
+    errors: [FATAL_DECODE_ERROR],
     reconnects: true,
     async strike(stage) {
       await spoilConnections(stage, { garbageAfterReplies: (random) => random.between(20, 400) });
@@ -105,8 +108,8 @@ const SERVER: readonly Scenario[] = [
     },
     reconnects: true,
     losesData: true,
-    async strike({ restart }) {
-      await sleep(150);
+    async strike({ restart, random, replies }) {
+      await replies(random.between(1, 1000));
       await restart();
     },
   },
@@ -120,30 +123,29 @@ const SERVER: readonly Scenario[] = [
       why: 'a transaction whose MULTI came before the loading',
     },
     reconnects: true,
-    async strike({ admin }) {
-      await sleep(30);
+    async strike({ admin, random, replies }) {
+      await replies(random.between(1, 400));
       await admin.call('DEBUG', 'POPULATE', '300', 'filling', '100');
-      await admin.config('SET', 'key-load-delay', '500', 'loading-process-events-interval-bytes', '1024');
-      const reload = admin.call('DEBUG', 'RELOAD');
-      await reload;
-      await admin.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await admin.call('CONFIG', 'SET', 'key-load-delay', '500', 'loading-process-events-interval-bytes', '1024');
+      await admin.call('DEBUG', 'RELOAD');
+      await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     },
   },
   {
     name: 'CLIENT KILL',
     errors: [],
     reconnects: true,
-    async strike({ admin, random }) {
-      await sleep(random.between(5, 60));
-      await admin.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    async strike({ admin, random, replies }) {
+      await replies(random.between(1, 400));
+      await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
     },
   },
   {
     name: 'CLIENT PAUSE',
     errors: [],
     reconnects: false,
-    async strike({ admin, random }) {
-      await sleep(20);
+    async strike({ admin, random, replies }) {
+      await replies(random.between(1, 400));
       await admin.call('CLIENT', 'PAUSE', '80', random.of(['ALL', 'WRITE']));
       await sleep(100);
     },
@@ -153,9 +155,9 @@ const SERVER: readonly Scenario[] = [
     errors: ['ReplyError OOM', 'ReplyError EXECABORT'],
     reconnects: false,
     async strike({ admin }) {
-      await admin.config('SET', 'maxmemory', '1');
+      await admin.call('CONFIG', 'SET', 'maxmemory', '1');
       await sleep(50);
-      await admin.config('SET', 'maxmemory', '0');
+      await admin.call('CONFIG', 'SET', 'maxmemory', '0');
       await sleep(50);
     },
   },
@@ -174,7 +176,7 @@ const SERVER: readonly Scenario[] = [
       const other = await stage.second();
       const to = from === stage.port ? other : stage.port;
       await stage.adminOf(to).call('REPLICAOF', 'NO', 'ONE');
-      await sleep(50);
+      await stage.replies(200);
       // Open connections stay with the old master, which takes no more writes.
       stage.proxy.target = to;
       await stage.adminOf(from).call('REPLICAOF', '127.0.0.1', String(to));

@@ -7,24 +7,40 @@ export interface Attack {
   readonly start: string;
   readonly filling: string;
   readonly bytes: number;
-  /** Host: what redis-parser goes on with after it has run out of stack depends on how the attack shares packets. */
-  readonly undefinedAfter?: boolean;
+  /** Whether a coalesced client ends the connection when it sees what is announced; a plain one has no limits. */
+  readonly cutOff: boolean;
 }
 
 const MB = 2 ** 20;
 
 export const ATTACKS: Readonly<Record<string, Attack>> = {
-  'a string of 4 GiB that goes on and on': { start: '$4294967296\r\n', filling: 'x', bytes: 32 * MB },
-  'a string longer than any memory': { start: '$99999999999999999999\r\n', filling: 'x', bytes: 8 * MB },
-  'an array of 2^32 - 1 elements': { start: '*4294967295\r\n', filling: ':1\r\n', bytes: MB },
-  'an array of 2^32 elements, more than JavaScript has': { start: '*4294967296\r\n', filling: ':1\r\n', bytes: MB / 4 },
-  'arrays of a million elements in one another': { start: '*1000000\r\n'.repeat(4), filling: ':1\r\n', bytes: MB / 4 },
-  'arrays nested beyond the stack': { start: '', filling: '*1\r\n', bytes: MB / 4, undefinedAfter: true },
-  'a line without an end': { start: '+', filling: 'x', bytes: MB },
-  'an error without an end': { start: '-ERR ', filling: 'x', bytes: MB },
-  'a number without an end': { start: ':', filling: '1', bytes: MB },
-  'a length without an end': { start: '$', filling: '1', bytes: MB },
-  'replies that nobody asked for': { start: '', filling: '+OK\r\n', bytes: MB / 16 },
+  'a string of 4 GiB that goes on and on': { start: '$4294967296\r\n', filling: 'x', bytes: 32 * MB, cutOff: true },
+  'a string longer than any memory': { start: '$99999999999999999999\r\n', filling: 'x', bytes: 8 * MB, cutOff: true },
+  'an array of 2^32 - 1 elements': { start: '*4294967295\r\n', filling: ':1\r\n', bytes: MB, cutOff: true },
+  'an array of more elements than JavaScript has': {
+    start: '*4294967296\r\n',
+    filling: ':1\r\n',
+    bytes: MB,
+    cutOff: true,
+  },
+  'arrays of 20 million elements in one another': {
+    start: '*1\r\n*20000000\r\n*20000000\r\n',
+    filling: ':1\r\n',
+    bytes: MB / 4,
+    cutOff: true,
+  },
+  'arrays of a million elements in one another': {
+    start: '*1000000\r\n'.repeat(4),
+    filling: ':1\r\n',
+    bytes: MB / 4,
+    cutOff: false,
+  },
+  'arrays nested beyond the stack': { start: '', filling: '*1\r\n', bytes: MB / 4, cutOff: true },
+  'a line without an end': { start: '+', filling: 'x', bytes: 4 * MB, cutOff: true },
+  'an error without an end': { start: '-ERR ', filling: 'x', bytes: 4 * MB, cutOff: true },
+  'a number without an end': { start: ':', filling: '1', bytes: 4 * MB, cutOff: true },
+  'a length without an end': { start: '$', filling: '1', bytes: MB, cutOff: true },
+  'replies that nobody asked for': { start: '', filling: '+OK\r\n', bytes: MB / 16, cutOff: false },
 };
 
 /** A server on loopback that attacks whoever sends it a command, then ends the connection. */
@@ -41,7 +57,7 @@ export async function startAttacker({ start, filling, bytes }: Attack): Promise<
         if (reply !== undefined) socket.write(reply);
         else if (!attacking) {
           attacking = true;
-          void send(socket);
+          send(socket).catch(() => {});
         }
       }
     });
@@ -49,15 +65,11 @@ export async function startAttacker({ start, filling, bytes }: Attack): Promise<
   const block = Buffer.from(filling.repeat(Math.ceil((64 * 1024) / filling.length)));
 
   async function send(socket: Socket): Promise<void> {
+    const closed = new Promise((resolve) => socket.once('close', resolve));
     socket.write(start);
     for (let sent = 0; sent < bytes && !socket.destroyed; sent += block.length) {
       const piece = block.subarray(0, bytes - sent);
-      if (!socket.write(piece)) {
-        await new Promise<void>((resolve) => {
-          socket.once('drain', resolve);
-          socket.once('close', resolve);
-        });
-      }
+      if (!socket.write(piece)) await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), closed]);
     }
     socket.end();
   }

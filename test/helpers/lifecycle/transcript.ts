@@ -7,13 +7,14 @@ export interface Transcript {
   /** What each promise came to, in the order in which they were made. */
   readonly replies: readonly string[];
   /**
-   * The names of the promises in the order in which they settled, without those of pipelines and transactions: their
-   * `exec()` takes a few steps more, and whether a later command is faster depends on how replies share packets.
+   * The names of the promises in the order in which they settled, without those of pipelines, transactions and
+   * defined commands: they take a few steps more, and whether a later command is faster depends on how replies share
+   * packets.
    */
   readonly settled: readonly string[];
 }
 
-const MANY_STEPS = /pipeline|multi|exec/;
+const MANY_STEPS = /pipeline|multi|exec|defined/;
 const EVENTS = ['connect', 'ready', 'close', 'reconnecting', 'end', 'wait'] as const;
 
 /** How long what is expected to stay open is watched, and how long what is expected to settle is waited for. */
@@ -75,9 +76,9 @@ export class Recorder {
     if (open > 0) await new Promise((resolve) => setTimeout(resolve, OPEN_FOR));
   }
 
-  transcript(): Transcript {
+  transcript(leftOut: readonly string[] = []): Transcript {
     return {
-      story: [...this.#story],
+      story: this.#story.filter((line) => !leftOut.includes(line)),
       replies: this.#replies.map(({ name, outcome }) => `${name} → ${outcome}`),
       settled: [...this.#settled],
     };

@@ -1,0 +1,53 @@
+#!/usr/bin/env node
+/** `npx ioredis-coalesce`: what would coalescing gain on a Redis of one's own? */
+import { readFileSync } from 'node:fs';
+import { BENCH_HELP, parseBenchArguments, UsageError } from './cli/arguments.js';
+import { runBench } from './cli/bench.js';
+import { Failure, Interrupted } from './cli/failure.js';
+import { interruptSignal } from './cli/interrupt.js';
+
+const HELP = `Usage: ioredis-coalesce <command> [options]
+
+Commands:
+  bench        what would I gain on my Redis? plain, auto-pipelining and coalesced side by side
+
+Options:
+  --help       this text; after a command, its options
+  --version    the version of ioredis-coalesce
+`;
+
+async function main(args: readonly string[]): Promise<void> {
+  const [command, ...rest] = args;
+  if (command === undefined || command === '--help' || command === '-h') {
+    process.stdout.write(HELP);
+  } else if (command === '--version' || command === '-v') {
+    process.stdout.write(`${version()}\n`);
+  } else if (command === 'bench') {
+    const settings = parseBenchArguments(rest, process.env);
+    if (settings === 'help') process.stdout.write(BENCH_HELP);
+    else await runBench(settings, version(), interruptSignal());
+  } else {
+    throw new UsageError(`expected the command "bench", got "${command}"`, 'ioredis-coalesce --help');
+  }
+}
+
+function version(): string {
+  const file = new URL('../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}
+
+main(process.argv.slice(2)).then(
+  () => process.exit(0),
+  (error: unknown) => {
+    process.exitCode = 1;
+    if (error instanceof Interrupted) process.exitCode = 130;
+    else if (error instanceof UsageError) process.exitCode = 2;
+    const known = error instanceof Failure || error instanceof Interrupted || error instanceof UsageError;
+    process.stderr.write(`ioredis-coalesce: ${known ? error.message : describeBug(error)}\n`, () => process.exit());
+  },
+);
+
+/** Not the user's doing: the stack helps whoever has to find it. */
+function describeBug(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,106 @@
+import { parseArgs } from 'node:util';
+import { type Target, targetOf } from './target.js';
+
+export interface BenchSettings {
+  readonly target: Target;
+  /** Callers that each await one GET after the other. */
+  readonly concurrency: number;
+  readonly valueBytes: number;
+  readonly keys: number;
+  /** Measured per arm, over all rounds. */
+  readonly seconds: number;
+  readonly json: boolean;
+}
+
+/** A command line that cannot be understood; its message is one line. */
+export class UsageError extends Error {
+  constructor(problem: string, help = 'ioredis-coalesce bench --help') {
+    super(`${problem} (see ${help})`);
+  }
+}
+
+export const BENCH_HELP = `Usage: ioredis-coalesce bench [options]
+
+What would I gain on my Redis? Measures GETs with a plain client, with ioredis's auto-pipelining and with a coalesced
+client, in turns. It reads and writes keys under one random prefix, with an expiry, and removes them at the end and on
+Ctrl-C.
+
+Options:
+  --url <url>          redis://user:password@host:port/db or rediss://…  (default: $REDIS_URL, or redis://127.0.0.1:6379)
+  --cluster            the URL is a node of a Cluster
+  --concurrency <n>    callers that each await one command after the other  (default: 100)
+  --value-size <n>     bytes of a value  (default: 100)
+  --keys <n>           keys that are read  (default: 1000)
+  --seconds <n>        time measured for each of the three clients  (default: 5)
+  --json               print the result as JSON
+  --help               this text
+
+A password is better given in REDIS_URL than on the command line, where other users of the machine can see it.
+`;
+
+const MAX_DATA_BYTES = 256 * 1024 * 1024;
+
+/** @throws {UsageError} */
+export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv): BenchSettings | 'help' {
+  const values = parse(args);
+  if (values.help) return 'help';
+  const settings: BenchSettings = {
+    target: target(values.url ?? (env.REDIS_URL || 'redis://127.0.0.1:6379'), values.cluster),
+    concurrency: integer('--concurrency', values.concurrency, 100_000),
+    valueBytes: integer('--value-size', values['value-size'], 64 * 1024 * 1024),
+    keys: integer('--keys', values.keys, 10_000_000),
+    seconds: number('--seconds', values.seconds, 0.1, 3600),
+    json: values.json,
+  };
+  if (settings.keys * settings.valueBytes > MAX_DATA_BYTES) {
+    throw new UsageError(
+      `--keys × --value-size must be at most ${MAX_DATA_BYTES} bytes, since all of it is written to Redis, ` +
+        `got ${settings.keys * settings.valueBytes}`,
+    );
+  }
+  return settings;
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        url: { type: 'string' },
+        cluster: { type: 'boolean', default: false },
+        concurrency: { type: 'string', default: '100' },
+        'value-size': { type: 'string', default: '100' },
+        keys: { type: 'string', default: '1000' },
+        seconds: { type: 'string', default: '5' },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    }).values;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!code?.startsWith('ERR_PARSE_ARGS')) throw error;
+    // The first sentence names what is wrong. A stray argument may be a URL, with a password.
+    const stray = code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL';
+    throw new UsageError(stray ? 'expected options only; a URL follows --url' : (message.split(/\.\s/)[0] ?? message));
+  }
+}
+
+function target(url: string, cluster: boolean): Target {
+  try {
+    return targetOf(url, cluster);
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function integer(flag: string, text: string, max: number): number {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= 1 && value <= max) return value;
+  throw new UsageError(`${flag} must be a whole number from 1 to ${max}, got "${text}"`);
+}
+
+function number(flag: string, text: string, min: number, max: number): number {
+  const value = /^\d*\.?\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= min && value <= max) return value;
+  throw new UsageError(`${flag} must be a number from ${min} to ${max}, got "${text}"`);
+}

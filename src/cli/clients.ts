@@ -1,0 +1,109 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { coalesce } from '../coalesce.js';
+import { Failure } from './failure.js';
+import { clusterNodeOptions, type Target } from './target.js';
+
+export const ARMS = ['plain', 'auto', 'coalesced'] as const;
+export type Arm = (typeof ARMS)[number];
+
+/** What is used of a client, be it one of ioredis 5, ioredis 6 or iovalkey, or a Cluster. */
+export interface Client {
+  readonly status: string;
+  connect(): Promise<void>;
+  get(key: string): Promise<string | null>;
+  set(key: string, value: string, px: 'PX', milliseconds: number): Promise<unknown>;
+  unlink(key: string): Promise<number>;
+  info(section: string): Promise<string>;
+  disconnect(): void;
+  on(event: 'error' | 'node error', listener: (error: Error) => void): unknown;
+}
+
+export interface Host {
+  readonly name: string;
+  readonly version: string;
+  readonly Redis: new (url: string, options: object) => Client;
+  readonly Cluster: new (nodes: readonly string[], options: object) => Client;
+}
+
+const CONNECT_TIMEOUT = 3_000;
+const ANSWER_TIMEOUT = 5_000;
+
+/** The client library of the project in whose folder the command runs, else the one beside this package. */
+export function loadHost(): Host {
+  for (const from of [join(process.cwd(), 'package.json'), import.meta.url]) {
+    const load = createRequire(from);
+    for (const name of ['ioredis', 'iovalkey']) {
+      try {
+        const { version } = load(`${name}/package.json`) as { version: string };
+        return { ...(load(name) as Pick<Host, 'Redis' | 'Cluster'>), name, version };
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
+      }
+    }
+  }
+  throw new Failure(
+    'needs the package "ioredis", which is not installed: run it in the folder of a project that has it, ' +
+      'or as "npx -p ioredis -p ioredis-coalesce ioredis-coalesce bench"',
+  );
+}
+
+/** Connects, and never reconnects: a connection that breaks makes the figures worthless. */
+export async function open(host: Host, target: Target, arm: Arm): Promise<Client> {
+  const client = create(host, target, arm === 'auto');
+  // Before it connects, since a connection that coalesces from its first byte is what a service has.
+  if (arm === 'coalesced') coalesce(client);
+  let reason: Error | undefined;
+  const remember = (error: Error): void => {
+    // A Cluster first says only that no connection came about, and then why.
+    if (error.message !== 'Connection is closed.') reason ??= lastNodeError(error);
+  };
+  client.on('error', remember);
+  client.on('node error', remember);
+  const late = new AbortController();
+  try {
+    await Promise.race([firstAnswer(client), noAnswer(late.signal)]);
+    return client;
+  } catch (error) {
+    client.disconnect();
+    throw new Failure(`cannot use the Redis at ${target.name}: ${briefly(reason ?? lastNodeError(error as Error))}`);
+  } finally {
+    late.abort();
+  }
+}
+
+async function firstAnswer(client: Client): Promise<void> {
+  await client.connect();
+  await client.get('ioredis-coalesce:bench:');
+}
+
+/** The client's own time-out is about the connection, not about a server that accepts it and is silent. */
+async function noAnswer(cancel: AbortSignal): Promise<void> {
+  await sleep(ANSWER_TIMEOUT, undefined, { signal: cancel }).catch(() => {});
+  if (!cancel.aborted) throw new Error(`no answer within ${ANSWER_TIMEOUT / 1000} s`);
+}
+
+/** The first line of an error, with a hint where there is one. */
+export function briefly(error: Error): string {
+  const { message } = error;
+  // Errors of several addresses have an empty message.
+  const text = message || ((error as NodeJS.ErrnoException).code ?? error.name);
+  const hint = message.startsWith('MOVED ') ? '; it is a node of a Cluster: add --cluster' : '';
+  return `${text.split('\n')[0]}${hint}`;
+}
+
+function create(host: Host, target: Target, enableAutoPipelining: boolean): Client {
+  const common = { lazyConnect: true, enableAutoPipelining };
+  const connection = { connectTimeout: CONNECT_TIMEOUT, retryStrategy: () => null, maxRetriesPerRequest: 0 };
+  if (!target.cluster) return new host.Redis(target.url, { ...common, ...connection });
+  return new host.Cluster([target.url], {
+    ...common,
+    clusterRetryStrategy: () => null,
+    redisOptions: { connectTimeout: CONNECT_TIMEOUT, ...clusterNodeOptions(target) },
+  });
+}
+
+function lastNodeError(error: Error & { lastNodeError?: Error }): Error {
+  return error.lastNodeError ?? error;
+}

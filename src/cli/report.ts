@@ -1,0 +1,110 @@
+import Table from 'cli-table3';
+import type { BenchSettings } from './arguments.js';
+import { ARMS, type Arm } from './clients.js';
+import type { Sample } from './round.js';
+
+export interface Environment {
+  readonly package: string;
+  readonly node: string;
+  readonly client: string;
+  readonly server: string;
+}
+
+interface ArmResult extends Sample {
+  /** As a multiple of the plain client's in the same round; medians. */
+  readonly throughputTimesPlain: number;
+  readonly cpuTimesPlain: number;
+}
+
+export interface Report {
+  readonly settings: {
+    readonly target: string;
+    readonly cluster: boolean;
+    readonly concurrency: number;
+    readonly valueSize: number;
+    readonly keys: number;
+    readonly seconds: number;
+    readonly rounds: number;
+  };
+  readonly environment: Environment;
+  readonly results: Readonly<Record<Arm, ArmResult>>;
+}
+
+/** One sample of each arm per round. */
+export type Rounds = readonly Readonly<Record<Arm, Sample>>[];
+
+export function reportOf(settings: BenchSettings, environment: Environment, rounds: Rounds): Report {
+  const { target, concurrency, valueBytes, keys, seconds } = settings;
+  const over = (value: (round: Rounds[number]) => number): number => median(rounds.map(value));
+  const resultOf = (arm: Arm): ArmResult => ({
+    perSecond: over((round) => round[arm].perSecond),
+    p50Ms: over((round) => round[arm].p50Ms),
+    p99Ms: over((round) => round[arm].p99Ms),
+    cpuUsPerCommand: over((round) => round[arm].cpuUsPerCommand),
+    throughputTimesPlain: over((round) => round[arm].perSecond / round.plain.perSecond),
+    cpuTimesPlain: over((round) => round[arm].cpuUsPerCommand / round.plain.cpuUsPerCommand),
+  });
+  return {
+    settings: {
+      target: target.name,
+      cluster: target.cluster,
+      concurrency,
+      valueSize: valueBytes,
+      keys,
+      seconds,
+      rounds: rounds.length,
+    },
+    environment,
+    results: { plain: resultOf('plain'), auto: resultOf('auto'), coalesced: resultOf('coalesced') },
+  };
+}
+
+const NAMES: Readonly<Record<Arm, string>> = {
+  plain: 'plain',
+  auto: 'auto-pipelining',
+  coalesced: 'coalesced',
+};
+
+export function renderReport({ settings, environment, results }: Report): string {
+  const table = new Table({
+    head: ['', 'commands/s', '× plain', 'p50', 'p99', 'CPU/command', '× plain'],
+    colAligns: ['left', 'right', 'right', 'right', 'right', 'right', 'right'],
+    style: { head: [], border: [] },
+  });
+  for (const arm of ARMS) {
+    const result = results[arm];
+    table.push([
+      NAMES[arm],
+      Math.round(result.perSecond).toLocaleString('en-US'),
+      times(result.throughputTimesPlain),
+      `${significant(result.p50Ms)} ms`,
+      `${significant(result.p99Ms)} ms`,
+      `${significant(result.cpuUsPerCommand)} µs`,
+      times(result.cpuTimesPlain),
+    ]);
+  }
+  const { target, cluster, concurrency, valueSize, keys, seconds, rounds } = settings;
+  const { package: version, node, client, server } = environment;
+  const { throughputTimesPlain, cpuTimesPlain } = results.coalesced;
+  return [
+    `${target}${cluster ? ' (Cluster)' : ''}: ${server}; Node ${node}, ${client}, ioredis-coalesce ${version}`,
+    `${concurrency} callers that each await one GET after the other; ${keys} keys of ${valueSize} B; ` +
+      `${seconds} s each in ${rounds} rounds, medians`,
+    table.toString(),
+    `Coalesced: ${times(throughputTimesPlain)} the commands per second of plain, at ${times(cpuTimesPlain)} the client's CPU per command.`,
+  ].join('\n');
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+function times(ratio: number): string {
+  return `${significant(ratio)}×`;
+}
+
+function significant(value: number): string {
+  return String(Number(value.toPrecision(3)));
+}

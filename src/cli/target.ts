@@ -1,0 +1,26 @@
+/** The Redis that is measured. */
+export interface Target {
+  readonly url: string;
+  readonly cluster: boolean;
+  /** `host:port`, for messages: never the user or the password. */
+  readonly name: string;
+}
+
+/** @throws {Error} whose message does not repeat the URL, since it may hold a password. */
+export function targetOf(url: string, cluster: boolean): Target {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !/^rediss?:$/.test(parsed.protocol) || parsed.hostname === '') {
+    throw new Error('the URL of Redis must look like redis://host:port or rediss://host:port');
+  }
+  return { url, cluster, name: `${parsed.hostname}:${parsed.port || '6379'}` };
+}
+
+/** What ioredis needs to know of each node of a Cluster beside its address. */
+export function clusterNodeOptions({ url }: Target): { username?: string; password?: string; tls?: object } {
+  const { username, password, protocol } = new URL(url);
+  return {
+    ...(username && { username: decodeURIComponent(username) }),
+    ...(password && { password: decodeURIComponent(password) }),
+    ...(protocol === 'rediss:' && { tls: {} }),
+  };
+}

@@ -1,0 +1,110 @@
+/**
+ * `ioredis-coalesce/fastify`: @fastify/redis with coalesced clients. Registering, decorating, start-up errors and
+ * closing are left to @fastify/redis; this file makes the client that it is handed.
+ */
+import type { FastifyInstance, FastifyPluginCallback } from 'fastify';
+import fp from 'fastify-plugin';
+import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import { coalesce } from './coalesce.js';
+import type { Coalesced } from './coalescer.js';
+import { createClient } from './fastify/create-client.js';
+import { type GivenOptions, loadFastifyRedis } from './fastify/host-plugin.js';
+import { type CoalesceOptions, resolveOptions } from './options.js';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    redis: FastifyRedis;
+  }
+}
+
+/** The clients that were registered with a `namespace`. */
+export interface FastifyRedisNamespacedInstance {
+  [namespace: string]: Redis & Coalesced;
+}
+
+/** What `fastify.redis` is: the client, or the clients by their namespaces. */
+export type FastifyRedis = FastifyRedisNamespacedInstance & Redis & Coalesced;
+
+/** A client of another copy of ioredis, or of iovalkey. */
+export interface OtherClient {
+  readonly status: string;
+  readonly isCluster: boolean;
+  ping(): Promise<string>;
+  quit(): Promise<string>;
+  duplicate(...args: never[]): unknown;
+}
+
+interface CommonOptions {
+  /** The name of the client on `fastify.redis`, for more than one of them. */
+  namespace?: string;
+  /** How to coalesce; the defaults suit a web service. */
+  coalesce?: CoalesceOptions;
+}
+
+/** ioredis's options; the client is closed with the application. */
+export interface ServerOptions extends CommonOptions, RedisOptions {
+  /** `redis://user:password@host:port/db`; the other options are added to it. */
+  url?: string;
+  client?: never;
+  nodes?: never;
+}
+
+/** ioredis's options of a Cluster; it is closed with the application. */
+export interface ClusterNodesOptions extends CommonOptions, ClusterOptions {
+  /** Nodes of the Cluster to start from, as the first argument of `new Cluster()`. */
+  nodes: ClusterNode[];
+  client?: never;
+  url?: never;
+}
+
+/** A client of your own, coalesced in place. */
+export interface ClientOptions extends CommonOptions {
+  client: Redis | Cluster | OtherClient;
+  /**
+   * Whether the client is closed with the application.
+   * @default false
+   */
+  closeClient?: boolean;
+}
+
+/** The options of @fastify/redis, `coalesce`, and `nodes` for a Cluster. */
+export type FastifyRedisPluginOptions = ServerOptions | ClusterNodesOptions | ClientOptions;
+
+const plugin: FastifyPluginCallback<FastifyRedisPluginOptions> = (fastify, options, next) => {
+  const { coalesce: coalesceOptions, ...given } = options as GivenOptions & CommonOptions;
+  try {
+    const register = loadFastifyRedis();
+    const delegated = isTaken(fastify, given.namespace) ? given : withCoalescedClient(given, coalesceOptions);
+    register(fastify, delegated, next);
+  } catch (error) {
+    next(error as Error);
+  }
+};
+
+/**
+ * @fastify/redis with coalesced clients: the same options and behaviour, plus `coalesce`, plus `nodes` for a Cluster.
+ *
+ * The name is that of @fastify/redis, so that plugins which declare it as their dependency find it.
+ */
+export const fastifyCoalesce: FastifyPluginCallback<FastifyRedisPluginOptions> = fp(plugin, {
+  fastify: '5.x',
+  name: '@fastify/redis',
+});
+
+/** The same, by the name that @fastify/redis gives it. */
+export { fastifyCoalesce as default, fastifyCoalesce as fastifyRedis };
+
+/** Whether @fastify/redis is about to refuse the registration: then no client must be made, nor changed. */
+function isTaken(fastify: FastifyInstance, namespace: string | undefined): boolean {
+  const registered = fastify.redis as FastifyRedis | undefined;
+  return Boolean(namespace ? registered?.[namespace] : registered);
+}
+
+function withCoalescedClient(given: GivenOptions, options: CoalesceOptions | undefined): GivenOptions {
+  // Checked before a client is made, which connects.
+  resolveOptions(options);
+  const { client, namespace, closeClient, ...hostOptions } = given;
+  if (client) return { namespace, client: coalesce(client, options), closeClient: closeClient ?? false };
+  // @fastify/redis closes every client that it made, whatever `closeClient` says.
+  return { namespace, client: coalesce(createClient(hostOptions), options), closeClient: true };
+}

@@ -1,0 +1,82 @@
+import type { Coalesced, Coalescer } from '../coalescer.js';
+import { CODES, describe, describeType, withCode } from '../errors.js';
+import type { CoalescerStats } from '../stats.js';
+import { OWN_LABELS } from './metrics.js';
+
+export type Labels = Readonly<Record<string, string | number>>;
+
+/** What the metrics of one client are read from. */
+export interface Reading {
+  readonly stats: CoalescerStats;
+  readonly maxInFlight: number;
+  /** Whether the client is coalesced now. */
+  readonly attached: boolean;
+}
+
+/** One client on a registry. */
+export class CollectedClient {
+  /** In alphabetical order. */
+  readonly labelNames: readonly string[];
+  /** The last one: `client.coalescer` is gone after `detach()`. */
+  #coalescer: Coalescer;
+
+  constructor(
+    readonly client: Coalesced,
+    readonly labels: Labels,
+  ) {
+    const coalescer = coalescerOf(client);
+    if (coalescer === undefined) {
+      throw withCode(
+        new TypeError(
+          `collectMetrics() expects a coalesced client, such as coalesce(new Redis()), got ${describeType(client)}`,
+        ),
+        CODES.CLIENT,
+      );
+    }
+    checkLabels(labels);
+    this.labelNames = Object.keys(labels).sort();
+    this.#coalescer = coalescer;
+  }
+
+  read(): Reading {
+    const coalescer = coalescerOf(this.client);
+    // After detach() and another coalesce() it is a new one, whose counters begin at zero again.
+    if (coalescer !== undefined) this.#coalescer = coalescer;
+    return {
+      stats: this.#coalescer.stats(),
+      maxInFlight: this.#coalescer.options.maxInFlight,
+      attached: coalescer !== undefined,
+    };
+  }
+
+  /** `{client="cache"}` */
+  describeLabels(): string {
+    const pairs = this.labelNames.map((name) => `${name}=${JSON.stringify(String(this.labels[name]))}`);
+    return `{${pairs.join(', ')}}`;
+  }
+}
+
+function coalescerOf(client: Coalesced): Coalescer | undefined {
+  const coalescer = (client as Partial<Coalesced> | null | undefined)?.coalescer;
+  return typeof coalescer?.stats === 'function' ? coalescer : undefined;
+}
+
+function checkLabels(labels: Labels): void {
+  if (typeof labels !== 'object' || labels === null || Array.isArray(labels)) {
+    throw withCode(new TypeError(`options.labels must be an object, got ${describe(labels)}`), CODES.OPTION);
+  }
+  for (const [name, value] of Object.entries(labels)) {
+    if (OWN_LABELS.includes(name)) {
+      throw withCode(
+        new TypeError(`options.labels.${name} is a label of these metrics themselves; give it another name`),
+        CODES.OPTION,
+      );
+    }
+    if (typeof value !== 'string' && typeof value !== 'number') {
+      throw withCode(
+        new TypeError(`options.labels.${name} must be a string or a number, got ${describe(value)}`),
+        CODES.OPTION,
+      );
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import type { Reading } from './collected-client.js';
+
+/** Counts by the value of one label, or a number alone. */
+type Values = number | Readonly<Record<string, number>>;
+
+interface MetricOf<Type extends string> {
+  readonly type: Type;
+  readonly name: string;
+  readonly help: string;
+}
+
+/** A counter or gauge. */
+export interface ScalarMetric extends MetricOf<'counter' | 'gauge'> {
+  /** Beside the client's own labels. */
+  readonly label?: string;
+  read(reading: Reading): Values;
+}
+
+/** A histogram that is counted elsewhere, in buckets whose bounds are powers of two. */
+export interface HistogramMetric extends MetricOf<'histogram'> {
+  /** How many of the counted unit make one of the exposed one. */
+  readonly scale: number;
+  /** The exponents of the lowest and the highest bound that is exposed. */
+  readonly exponents: readonly [number, number];
+  /** Counts by upper bound, not cumulated, and the sum of all values in the exposed unit. */
+  read(reading: Reading): { readonly counts: Readonly<Record<string, number>>; readonly sum: number };
+}
+
+export type MetricDefinition = ScalarMetric | HistogramMetric;
+
+const MICROSECONDS_A_SECOND = 1_000_000;
+const MILLISECONDS_A_SECOND = 1_000;
+
+export const METRICS: readonly MetricDefinition[] = [
+  {
+    type: 'counter',
+    name: 'redis_coalesce_commands_total',
+    help: 'Commands sent, by path: hot (encoded by ioredis-coalesce) or host (encoded by the client itself).',
+    label: 'path',
+    read: ({ stats }) => ({ hot: stats.hotCommands, host: stats.commands - stats.hotCommands }),
+  },
+  {
+    type: 'counter',
+    name: 'redis_coalesce_fall_throughs_total',
+    help: 'Commands that could take the hot path and were left to the client, by reason.',
+    label: 'reason',
+    read: ({ stats }) => stats.fallThroughs,
+  },
+  {
+    type: 'counter',
+    name: 'redis_coalesce_replies_total',
+    help: 'Replies received, by who decoded them: hot (ioredis-coalesce) or host (the client itself).',
+    label: 'path',
+    read: ({ stats }) => ({ ...stats.replies }),
+  },
+  {
+    type: 'counter',
+    name: 'redis_coalesce_batches_total',
+    help: 'Batches written, by what flushed them.',
+    label: 'reason',
+    read: ({ stats }) => stats.flushReasons,
+  },
+  {
+    type: 'counter',
+    name: 'redis_coalesce_written_bytes_total',
+    help: 'Bytes of commands handed to the socket.',
+    read: ({ stats }) => stats.bytesWritten,
+  },
+  {
+    type: 'counter',
+    name: 'redis_coalesce_shared_reads_total',
+    help: 'Reads answered by the reply to an identical one (option shareReads); they are not among the commands sent.',
+    read: ({ stats }) => stats.sharedReads,
+  },
+  {
+    type: 'gauge',
+    name: 'redis_coalesce_in_flight_commands',
+    help: 'Commands that await their reply, sent or not.',
+    read: ({ stats }) => stats.inFlight,
+  },
+  {
+    type: 'gauge',
+    name: 'redis_coalesce_queued_commands',
+    help: 'Of the commands in flight, the ones that wait for room under maxInFlight.',
+    read: ({ stats }) => stats.queued,
+  },
+  {
+    type: 'gauge',
+    name: 'redis_coalesce_max_in_flight_commands',
+    help: 'The option maxInFlight, which bounds each connection.',
+    read: ({ maxInFlight }) => maxInFlight,
+  },
+  {
+    type: 'gauge',
+    name: 'redis_coalesce_attached',
+    help: 'Whether the client is coalesced: 1, or 0 after detach().',
+    read: ({ attached }) => Number(attached),
+  },
+  {
+    type: 'histogram',
+    name: 'redis_coalesce_batch_size_commands',
+    help: 'Commands in a batch.',
+    scale: 1,
+    exponents: [0, 14],
+    // What is queued is in no batch yet; of the rest, at most the open batch is not.
+    read: ({ stats }) => ({ counts: stats.batchSizes, sum: stats.commands - stats.queued }),
+  },
+  {
+    type: 'histogram',
+    name: 'redis_coalesce_flush_wait_seconds',
+    help: 'How long the first command of a batch waited for the flush.',
+    scale: MICROSECONDS_A_SECOND,
+    exponents: [4, 20],
+    read: ({ stats }) => ({ counts: stats.flushWaits, sum: stats.flushWaitTotal / MILLISECONDS_A_SECOND }),
+  },
+];
+
+/** Label names that clients cannot have. */
+export const OWN_LABELS: readonly string[] = ['path', 'reason', 'le'];

@@ -1,0 +1,44 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { SEED } from '../helpers/hostile/random.js';
+import { printTable } from '../helpers/hostile/report.js';
+import { type Row, runBoth } from '../helpers/hostile/run-both.js';
+import { run, type Stage } from '../helpers/hostile/scenario.js';
+import { SCENARIOS } from '../helpers/hostile/scenarios.js';
+import { ioredis6 } from '../helpers/hosts.js';
+
+/** Of each; `npm run test:soak` gives each minutes, on every host. */
+const MS = 400;
+
+it('the callers would notice: a reply too many, which no client can tell, gives them the replies of others', {
+  timeout: 90_000,
+}, async () => {
+  const oneTooMany = {
+    name: 'one reply too many',
+    errors: [],
+    reconnects: false,
+    async strike({ proxy, replies }: Stage) {
+      if (proxy.strikes === 0 && !proxy.faults.garbage) {
+        proxy.faults = { garbageAfterReplies: () => 300, garbage: [Buffer.from('+OK\r\n')] };
+        proxy.resetAll();
+      }
+      await replies(200);
+    },
+  };
+  const { mismatches } = await run(oneTooMany, { host: ioredis6, kind: 'plain', ms: MS, seed: SEED });
+  expect(mismatches.length).toBeGreaterThan(0);
+});
+
+describe('100 callers on one connection of which something is wrong', () => {
+  const rows: Row[] = [];
+  afterAll(() => printTable('hostile network', rows));
+
+  it.for(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
+    '%s: as with a plain client',
+    { timeout: 90_000 },
+    async ([, scenario]) => {
+      const found = await runBoth(scenario, { host: ioredis6, ms: MS, seed: SEED });
+      rows.push(...found.rows);
+      expect(found.faults, `HOSTILE_SEED=${SEED} makes the same choices, if not at the same moments`).toEqual([]);
+    },
+  );
+});

@@ -1,0 +1,57 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { HOSTS } from '../helpers/hosts.js';
+import { ATTACKS, type Attack, startAttacker } from '../helpers/lifecycle/attacks.js';
+import type { Fate, Orders } from '../helpers/lifecycle/victim.js';
+
+const run = promisify(execFile);
+const VICTIM = fileURLToPath(new URL('../helpers/lifecycle/victim.ts', import.meta.url));
+
+/** Heap of the attacked process; buffers come on top. */
+const HEAP_MB = 128;
+/** By how much peaks of the same client differ from run to run: they are sampled, and packets are cut anyhow. */
+const NOISE_MB = 8;
+/** What may be held before a client is cut off: redis-parser copies a line anew with each packet, up to our limit. */
+const CUT_OFF_MB = 24;
+
+type Fates = Readonly<Record<string, Fate>>;
+
+async function attackAll(host: Orders['host'], kind: Orders['kind'], attacks: readonly string[]): Promise<Fates> {
+  const urls: Record<string, string> = {};
+  for (const name of attacks) urls[name] = await startAttacker(ATTACKS[name] as Attack);
+  const orders: Orders = { host, kind, urls };
+  const flags = [`--max-old-space-size=${HEAP_MB}`, '--expose-gc', '--import', 'tsx'];
+  const { stdout } = await run(process.execPath, [...flags, VICTIM, JSON.stringify(orders)]);
+  return JSON.parse(stdout) as Fates;
+}
+
+/**
+ * Plain clients have no limits of their own on what a server sends: they set memory aside for what it announces, and keep
+ * what comes. A coalesced one ends the connection, and where it does not, it must come to the same end on no more memory.
+ */
+describe.each(HOSTS)('$name and a malicious server', (host) => {
+  it('is cut off from it, or comes to the same end as a plain client', { timeout: 120_000 }, async () => {
+    const within = Object.keys(ATTACKS).filter((name) => !ATTACKS[name]?.cutOff);
+    const [plain, coalesced] = await Promise.all([
+      attackAll(host.name, 'plain', within),
+      attackAll(host.name, 'coalesced', Object.keys(ATTACKS)),
+    ]);
+    for (const [attack, { cutOff }] of Object.entries(ATTACKS)) {
+      const { peak, ...actual } = coalesced[attack] as Fate;
+      if (cutOff) {
+        expect(peak, `${attack}: MiB at the most`).toBeLessThanOrEqual(CUT_OFF_MB);
+        expect(Object.keys(actual.errors), attack).toContainEqual(
+          expect.stringMatching(/^Error: the server announced /),
+        );
+        expect(actual.uncaught, attack).toEqual([]);
+        for (const reply of actual.replies) expect(reply, attack).toContain('Error: Connection is closed.');
+      } else {
+        const { peak: plainPeak, ...expected } = plain[attack] as Fate;
+        expect(peak, `${attack}: MiB at the most`).toBeLessThanOrEqual(plainPeak + NOISE_MB);
+        expect(actual, attack).toEqual(expected);
+      }
+    }
+  });
+});
