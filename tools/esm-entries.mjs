@@ -23,16 +23,18 @@ const GUARD = `try {
 }
 `;
 
-// ioredis's own module is the class with the named exports on it: const Redis = require('ioredis').
-const CLASS_IS_MODULE = `
+// Both ioredis's and @fastify/redis's own module is its default export with the named exports on it:
+// const Redis = require('ioredis'), fastify.register(require('@fastify/redis')).
+const DEFAULT_IS_MODULE = `
 module.exports = Object.defineProperties(exports.default, Object.getOwnPropertyDescriptors(exports));
 `;
 
-await writeEsModule('coalesce');
-await writeEsModule('index');
+const ENTRIES = ['coalesce', 'index', 'fastify'];
+
+for (const entry of ENTRIES) await writeEsModule(entry);
 patchIndex();
-await check('coalesce');
-await check('index');
+patchFastify();
+for (const entry of ENTRIES) await check(entry);
 
 async function writeEsModule(entry) {
   const exported = require(`../dist/${entry}.cjs`);
@@ -54,18 +56,28 @@ async function writeEsModule(entry) {
 }
 
 function patchIndex() {
-  const [first, ...rest] = read('index.cjs').split('\n');
+  const [first, ...rest] = withDefaultAsModule('index.cjs').split('\n');
   if (!/^["']use strict["'];$/.test(first)) {
     throw new Error(`the first line of dist/index.cjs must be "use strict", got: ${first}`);
   }
-  const sourceMapUrl = rest.findIndex((line) => line.startsWith('//# sourceMappingURL='));
-  rest.splice(sourceMapUrl === -1 ? rest.length : sourceMapUrl, 0, ...CLASS_IS_MODULE.trimEnd().split('\n'));
   write('index.cjs', [first, ...GUARD.trimEnd().split('\n'), ...rest].join('\n'));
 
   const map = JSON.parse(read('index.cjs.map'));
   const inserted = ';'.repeat(GUARD.trimEnd().split('\n').length);
   map.mappings = map.mappings.replace(/^[^;]*;?/, (firstLine) => firstLine + inserted);
   write('index.cjs.map', JSON.stringify(map));
+}
+
+function patchFastify() {
+  write('fastify.cjs', withDefaultAsModule('fastify.cjs'));
+}
+
+/** Added at the end, where it moves no line of the source map. */
+function withDefaultAsModule(file) {
+  const lines = read(file).split('\n');
+  const sourceMapUrl = lines.findIndex((line) => line.startsWith('//# sourceMappingURL='));
+  lines.splice(sourceMapUrl === -1 ? lines.length : sourceMapUrl, 0, ...DEFAULT_IS_MODULE.trimEnd().split('\n'));
+  return lines.join('\n');
 }
 
 /** Loads what was written as a program would: Node finds a CommonJS module's names by scanning its text. */

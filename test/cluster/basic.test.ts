@@ -1,0 +1,266 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
+import { CLUSTER_HOSTS, type ClusterHost, createCluster, KINDS, type Kind, warm } from '../helpers/cluster/clients.js';
+import { keysOverAllSlots, PROGRAM } from '../helpers/cluster/program.js';
+import { commandCounts, empty, resetCommandCounts, runProgram } from '../helpers/cluster/run-program.js';
+import { outcomes, until } from '../helpers/hosts.js';
+import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+
+let nodes: RedisCluster;
+
+beforeAll(async () => {
+  nodes = await startCluster({ masters: 3, replicas: 3 });
+});
+afterAll(() => nodes?.stop());
+
+/** Runs the same on an empty cluster with a plain and with a coalesced client, and expects the same of both. */
+async function compare<T>(scenario: (kind: Kind) => Promise<T>): Promise<T> {
+  await empty(nodes);
+  const plain = await scenario('plain');
+  await empty(nodes);
+  expect(await scenario('coalesced')).toEqual(plain);
+  return plain;
+}
+
+describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
+  it('gives the same values and errors as a plain one for a program over all slots', async () => {
+    const plain = await runProgram(nodes, await warm(host.create(nodes)));
+    const coalesced = await warm(host.createCoalesced(nodes));
+    const found = await runProgram(nodes, coalesced);
+    for (const step of Object.keys(PROGRAM)) {
+      expect({ [step]: found[step] }).toEqual({ [step]: plain[step] });
+    }
+    expect(coalesced.coalescer.stats().hotCommands).toBeGreaterThan(1000);
+    expect(coalesced.coalescer.stats().inFlight).toBe(0);
+  });
+
+  it('sends 200 reads over all slots, issued in one turn, as one write to each master', async () => {
+    const cluster = await warm(host.createCoalesced(nodes));
+    const keys = keysOverAllSlots(200);
+    await Promise.all(keys.map((key) => cluster.set(key, `of ${key}`)));
+    const masters = cluster.nodes('master');
+    expect(masters).toHaveLength(3);
+    const spies = masters.map((node) => spyOnSocket(node));
+    const before = cluster.coalescer.stats();
+    const replies = await Promise.all(keys.map((key) => cluster.get(key)));
+    const after = cluster.coalescer.stats();
+    expect(replies).toEqual(keys.map((key) => `of ${key}`));
+    expect(spies.map(({ writes }) => writes.length)).toEqual([1, 1, 1]);
+    expect(spies.flatMap((spy) => commandNames(spy.text()))).toEqual(keys.map(() => 'get'));
+    expect(after.batches - before.batches).toBe(3);
+    expect(after.hotCommands - before.hotCommands).toBe(200);
+  });
+
+  it('sends what is not on the hot path in the same write, in program order', async () => {
+    const cluster = await warm(host.createCoalesced(nodes));
+    const spies = cluster.nodes('master').map((node) => spyOnSocket(node));
+    const replies = await Promise.all([
+      cluster.set('{o}', '1'),
+      cluster.call('incr', '{o}'),
+      cluster.get('{o}'),
+      cluster.pipeline().incr('{o}').get('{o}').exec(),
+      cluster.eval("return redis.call('incr', KEYS[1])", 1, '{o}'),
+      cluster.get('{o}'),
+    ]);
+    const incremented = [
+      [null, 3],
+      [null, '3'],
+    ];
+    expect(replies).toEqual(['OK', 2, '2', incremented, 4, '4']);
+    expect(spies.map(({ writes }) => writes.length).sort()).toEqual([0, 0, 1]);
+    expect(spies.flatMap((spy) => commandNames(spy.text()))).toEqual(
+      ['set', 'INCR', 'get', 'incr', 'get', 'eval', 'get'].map((name) => name.toLowerCase()),
+    );
+  });
+
+  it.each([
+    ['of the Cluster', { keyPrefix: 'prefix:' }],
+    ['with a hash tag', { keyPrefix: '{all}:' }],
+    ['of the nodes', { redisOptions: { keyPrefix: 'prefix:' } }],
+  ])('knows keyPrefix, %s', async (_, options) => {
+    await compare(async (kind) => {
+      const cluster = await warm(createCluster(host, kind, nodes, options));
+      const keys = keysOverAllSlots(20);
+      const replies = await outcomes([
+        ...keys.map((key) => cluster.set(key, key)),
+        ...keys.map((key) => cluster.get(key)),
+        cluster.mget('{t}1', '{t}2'),
+        cluster.eval('return KEYS[1]', 1, 'script'),
+        cluster.pipeline().set('{t}1', 'x').get('{t}1').exec(),
+      ]);
+      const stored = await Promise.all((await nodes.masters()).map(({ client }) => client.keys('*')));
+      return { replies, stored: stored.flat().sort() };
+    });
+  });
+
+  it.each([
+    ['master', 'master', { master: 120, replica: 0 }],
+    ['slave', 'slave', { master: 0, replica: 120 }],
+    ['all', 'all', undefined],
+    ['a function', 'function', { master: 0, replica: 120 }],
+  ])('reads where a plain one reads with scaleReads: %s', async (_, scale, expected) => {
+    await compare(async (kind) => {
+      const asked: string[] = [];
+      const scaleReads =
+        scale === 'function'
+          ? (candidates: unknown[], command: { name: string }) => {
+              asked.push(command.name);
+              return candidates[1];
+            }
+          : scale;
+      const cluster = await warm(createCluster(host, kind, nodes, { scaleReads: scaleReads as 'all' }));
+      const keys = keysOverAllSlots(60);
+      await Promise.all(keys.map((key) => cluster.set(key, `of ${key}`)));
+      await nodes.replicated();
+      await resetCommandCounts(nodes);
+      const replies = await outcomes([
+        ...keys.map((key) => cluster.get(key)),
+        ...keys.map((key) => cluster.call('get', key)),
+      ]);
+      const masters = await nodes.masters();
+      const count = async (of: typeof masters): Promise<number> =>
+        (await commandCounts({ nodes: of } as RedisCluster, 'get')).calls ?? 0;
+      const master = await count(masters);
+      const replica = await count(nodes.nodes.filter((node) => !masters.includes(node)));
+      expect(master + replica).toBe(120);
+      if (expected) expect({ master, replica }).toEqual(expected);
+      // Chance: 120 coins never fall on the same side.
+      else expect(Math.min(master, replica)).toBeGreaterThan(0);
+      return { replies, asked };
+    });
+  });
+
+  it('writes to the master when reads go to a replica', async () => {
+    const cluster = await warm(host.createCoalesced(nodes, { scaleReads: 'slave' }));
+    await resetCommandCounts(nodes);
+    await Promise.all(keysOverAllSlots(60).map((key) => cluster.set(key, 'x')));
+    expect(await commandCounts(nodes, 'set')).toMatchObject({ rejected_calls: 0 });
+  });
+
+  it('follows natMap', async () => {
+    const natMap = Object.fromEntries(
+      nodes.nodes.map(({ host: ip, port }) => [`${ip}:${port}`, { host: 'localhost', port }]),
+    );
+    await compare(async (kind) => {
+      const cluster = await warm(createCluster(host, kind, nodes, { natMap, redisOptions: { family: 4 } }));
+      expect(cluster.nodes('all').every(({ options }) => options.host === 'localhost')).toBe(true);
+      const keys = keysOverAllSlots(30);
+      return outcomes([...keys.map((key) => cluster.set(key, key)), ...keys.map((key) => cluster.get(key))]);
+    });
+  });
+
+  it.each([
+    ['issued before it knows its nodes', {}],
+    ['that connects lazily', { lazyConnect: true }],
+    ['that has no offline queue', { enableOfflineQueue: false }],
+  ])('answers commands as a plain one: %s', async (_, options) => {
+    await compare(async (kind) => {
+      const cluster = createCluster(host, kind, nodes, options);
+      const keys = keysOverAllSlots(20);
+      const early = await outcomes([
+        ...keys.map((key) => cluster.set(key, key)),
+        ...keys.map((key) => cluster.get(key)),
+        cluster.multi().incr('early').exec(),
+      ]);
+      // Without a queue, "early" commands fail; the same ones succeed later.
+      await warm(cluster);
+      return { early, late: await outcomes(keys.map((key) => cluster.get(key))), status: cluster.status };
+    });
+  });
+
+  it('sends what was issued before quit(), and ends as a plain one', async () => {
+    await compare(async (kind) => {
+      const cluster = await warm(createCluster(host, kind, nodes));
+      const keys = keysOverAllSlots(30);
+      const replies = await outcomes([
+        ...keys.map((key) => cluster.set(key, 'before quit')),
+        cluster.quit(),
+        ...keys.map((key) => cluster.get(key)),
+      ]);
+      const stored = await Promise.all((await nodes.masters()).map(({ client }) => client.dbsize()));
+      await until(() => cluster.status === 'end', 'the Cluster ends');
+      return { replies, stored };
+    });
+  });
+
+  it('sends what was issued before disconnect() in the same turn, as a plain one', async () => {
+    await compare(async (kind) => {
+      const cluster = await warm(createCluster(host, kind, nodes));
+      const keys = keysOverAllSlots(30);
+      const replies = outcomes(keys.map((key) => cluster.set(key, 'before disconnect')));
+      cluster.disconnect();
+      const stored = async (): Promise<number> =>
+        (await Promise.all((await nodes.masters()).map(({ client }) => client.dbsize()))).reduce((a, b) => a + b, 0);
+      const found = await replies;
+      await expect.poll(stored, { timeout: 5_000 }).toBe(keys.length);
+      return found;
+    });
+  });
+
+  it('coalesces a duplicate() too', async () => {
+    const cluster = await warm(host.createCoalesced(nodes, {}, { maxBatchSize: 77 }));
+    const copy = cluster.duplicate() as typeof cluster;
+    copy.on('error', () => {});
+    try {
+      await warm(copy);
+      expect(copy.coalescer.options.maxBatchSize).toBe(77);
+      await copy.set('copy', '1');
+      expect(await cluster.get('copy')).toBe('1');
+      expect(copy.coalescer.stats().hotCommands).toBeGreaterThan(0);
+    } finally {
+      copy.disconnect();
+    }
+  });
+
+  it('is plain again after detach(), commands in flight included', async () => {
+    const cluster = await warm(host.createCoalesced(nodes));
+    const keys = keysOverAllSlots(60);
+    const before = keys.map((key) => cluster.set(key, `of ${key}`));
+    cluster.coalescer.detach();
+    const after = keys.map((key) => cluster.get(key));
+    expect(await Promise.all(before)).toEqual(keys.map(() => 'OK'));
+    expect(await Promise.all(after)).toEqual(keys.map((key) => `of ${key}`));
+    expect(cluster.coalescer).toBeUndefined();
+    const spies = cluster.nodes('master').map((node) => spyOnSocket(node));
+    await Promise.all(keys.map((key) => cluster.get(key)));
+    const writes = spies.reduce((sum, spy) => sum + spy.writes.length, 0);
+    // A plain client of ioredis writes each command by itself.
+    expect(writes).toBe(keys.length);
+  });
+});
+
+describe.each(CLUSTER_HOSTS)('Pub/sub on a Cluster of $name', (host: ClusterHost) => {
+  it.each(KINDS)('delivers messages to a %s subscriber that reads on', async (kind) => {
+    const subscriber = await warm(createCluster(host, kind, nodes));
+    const publisher = await warm(host.createCoalesced(nodes));
+    const messages: string[] = [];
+    subscriber.on('message', (channel, message) => messages.push(`${channel} ${message}`));
+    expect(await subscriber.subscribe('news', 'weather')).toBe(2);
+    const numbers = Array.from({ length: 25 }, (_, index) => String(index));
+    await Promise.all(
+      numbers.flatMap((number) => [
+        publisher.publish('news', number),
+        publisher.publish('weather', number),
+        subscriber.set(number, 'a Cluster subscribes on a connection of its own'),
+      ]),
+    );
+    await until(() => messages.length === 50, 'all messages');
+    // Each is published at any of the nodes, so the order is left to chance.
+    expect(messages.sort()).toEqual(numbers.flatMap((number) => [`news ${number}`, `weather ${number}`]).sort());
+    expect(await subscriber.unsubscribe()).toBe(0);
+  });
+
+  it.runIf(host.shardedSubscribers).each(KINDS)('delivers sharded messages to a %s subscriber', async (kind) => {
+    const subscriber = await warm(createCluster(host, kind, nodes, { shardedSubscribers: true }));
+    const publisher = await warm(host.createCoalesced(nodes));
+    const messages: string[] = [];
+    subscriber.on('smessage', (channel, message) => messages.push(`${channel} ${message}`));
+    const channels = keysOverAllSlots(12);
+    for (const channel of channels) await subscriber.ssubscribe(channel);
+    await Promise.all(channels.map((channel) => publisher.spublish(channel, 'first')));
+    await Promise.all(channels.map((channel) => publisher.spublish(channel, 'second')));
+    await until(() => messages.length === 24, 'all messages');
+    expect(messages.sort()).toEqual(channels.flatMap((channel) => [`${channel} first`, `${channel} second`]).sort());
+    expect(await subscriber.get('still answers')).toBeNull();
+  });
+});
