@@ -35,6 +35,12 @@ export class Child {
     }
   }
 
+  /** Rejects, with what the process said, once it has ended. */
+  async ended(): Promise<void> {
+    await this.#exited;
+    this.assertRunning();
+  }
+
   /** Sends a message and resolves with the next one that comes back. */
   async ask(message: object): Promise<unknown> {
     this.assertRunning();

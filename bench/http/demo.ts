@@ -1,7 +1,10 @@
 import { writeFile } from 'node:fs/promises';
-import { constants, cpus } from 'node:os';
+import { constants, cpus, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startRedis } from '../../tools/redis-server.js';
+import { renderChart } from './chart.js';
+import { showLivePage } from './live-page.js';
 import { type Measured, measure, stepsOf } from './measure.js';
 import { startProgress } from './progress.js';
 import { summarize } from './summary.js';
@@ -9,15 +12,18 @@ import { renderTable, renderVerdict } from './table.js';
 import { CONNECTIONS, type Plan } from './types.js';
 
 const HELP = `Runs the Fastify example once with a plain ioredis client and once with a coalesced one, the same handlers,
-puts both under load, and prints one table.
+puts both under load, prints one table, and draws a chart.
 
   npm run demo                     about 75 seconds
   npm run demo -- --quick          about 15 seconds; rougher figures
+  npm run demo -- --page           no table: opens the live page, to see it happen; Ctrl-C ends it
+  npm run demo -- --url URL        on your own Redis, as with REDIS_URL
+  npm run demo -- --chart FILE     where the chart goes (SVG)
   npm run demo -- --json FILE      every figure as JSON as well
   npm run demo -- --help
 
-It starts a Redis of its own on a free loopback port (REDIS_SERVER names the binary), or uses the one at REDIS_URL,
-under a key prefix of its own that it removes.`;
+Without a URL it starts a Redis of its own on a free loopback port (REDIS_SERVER names the binary). On yours, it writes
+4000 small hashes under one prefix of its own, loads the server for as long as it runs, and removes the keys.`;
 
 const FULL: Plan = {
   connections: CONNECTIONS,
@@ -29,8 +35,8 @@ const FULL: Plan = {
 const QUICK: Plan = {
   connections: CONNECTIONS,
   rounds: 2,
-  seconds: 0.45,
-  warmUpSeconds: 0.3,
+  seconds: 0.4,
+  warmUpSeconds: 0.25,
   countedRequests: 600,
 };
 
@@ -48,38 +54,67 @@ class InterruptedError extends Error {
 interface Flags {
   quick: boolean;
   help: boolean;
+  page: boolean;
+  chart?: string;
   json?: string;
+  url?: string;
 }
 
 async function main(flags: Flags): Promise<void> {
-  const plan = flags.quick ? QUICK : FULL;
   const interrupt = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => interrupt.abort(new InterruptedError(signal)));
   }
   try {
-    await show(await run(plan, interrupt.signal), plan, flags.json);
+    await withRedis(flags.url, (redisUrl) =>
+      flags.page ? openPage(redisUrl, interrupt.signal) : measureAndShow(flags, redisUrl, interrupt.signal),
+    );
   } catch (error) {
     // What fails after an interruption fails because of it.
     throw interrupt.signal.aborted ? interrupt.signal.reason : error;
   }
 }
 
-async function run(plan: Plan, signal: AbortSignal): Promise<Measured> {
-  const given = process.env.REDIS_URL || undefined;
-  const own = given === undefined ? await startRedis() : undefined;
-  const redisUrl = given ?? own?.url ?? '';
-  console.log(own ? `Started ${own.binary} ${own.version} on port ${own.port}.` : 'Using the Redis at REDIS_URL.');
-  const progress = startProgress(stepsOf(plan));
+/** On the Redis that the user names, else on one of our own. */
+async function withRedis(given: string | undefined, use: (redisUrl: string) => Promise<void>): Promise<void> {
+  if (given !== undefined) {
+    console.log(
+      `Using the Redis at ${new URL(given).host}. The keys begin with "coalesce-demo:", a random part follows; they are\n` +
+        'removed at the end. Meanwhile the server is under load: not one that others depend on.',
+    );
+    return use(given);
+  }
+  const own = await startRedis();
+  console.log(`Started ${own.binary} ${own.version} on port ${own.port}.`);
   try {
-    return await measure({ redisUrl, plan, signal, progress: (label) => progress.step(label) });
+    await use(own.url);
   } finally {
-    progress.stop();
-    await own?.stop();
+    await own.stop();
   }
 }
 
-async function show({ rows, server }: Measured, plan: Plan, file: string | undefined): Promise<void> {
+async function openPage(redisUrl: string, signal: AbortSignal): Promise<void> {
+  await showLivePage({
+    redisUrl,
+    signal,
+    ready: (url) => console.log(`\nThe live page: ${url}\nCtrl-C ends it.`),
+  });
+  console.log('\nEnded; processes and keys are cleaned up.');
+}
+
+async function measureAndShow(flags: Flags, redisUrl: string, signal: AbortSignal): Promise<void> {
+  const plan = flags.quick ? QUICK : FULL;
+  const progress = startProgress(stepsOf(plan));
+  let measured: Measured;
+  try {
+    measured = await measure({ redisUrl, plan, signal, progress: (label) => progress.step(label) });
+  } finally {
+    progress.stop();
+  }
+  await show(measured, plan, flags, redisUrl);
+}
+
+async function show({ rows, server }: Measured, plan: Plan, { json, chart }: Flags, redisUrl: string): Promise<void> {
   const summary = summarize(rows);
   const processors = cpus();
   const settings = {
@@ -88,22 +123,36 @@ async function show({ rows, server }: Measured, plan: Plan, file: string | undef
     server,
     processor: processors[0]?.model ?? 'unknown',
     cores: processors.length,
-    network: 'loopback',
+    network: networkOf(redisUrl),
     date: new Date().toISOString(),
   };
   console.log(`\n${renderTable(summary, process.stdout.isTTY)}\n`);
+  const how =
+    `${plan.connections} connections, medians of ${plan.rounds} runs of ${plan.seconds} s each, interleaved; ` +
+    `Node ${settings.node}, ${server}, ${settings.cores} × ${settings.processor}, ${settings.network}`;
   console.log(
-    `* per request. ${plan.connections} connections, medians of ${plan.rounds} runs of ${plan.seconds} s each, interleaved; ` +
-      `Node ${settings.node}, ${server}, ${settings.cores} × ${settings.processor}, loopback.\n` +
-      'Redis and the load share this machine with the service: on two cores the service has one, the load (autocannon)\n' +
-      'and Redis the other. Read the ratios (coalesced divided by plain), not the absolute figures.\n',
+    `* per request. ${how}.\n` +
+      'The load (autocannon), and Redis if it is here, share this machine with the service: on two cores the service has\n' +
+      'one, the others the other. Read the ratios (coalesced divided by plain), not the absolute figures.\n',
   );
-  if (file !== undefined) {
-    await writeFile(file, `${JSON.stringify({ settings, summary, rows }, null, 2)}\n`);
-    console.log(`Every figure: ${file}\n`);
+  const picture = resolve(chart ?? join(tmpdir(), 'ioredis-coalesce-demo.svg'));
+  await writeFile(picture, renderChart(summary, how));
+  console.log(`The chart: ${picture}`);
+  if (json !== undefined) {
+    await writeFile(json, `${JSON.stringify({ settings, summary, rows }, null, 2)}\n`);
+    console.log(`Every figure: ${resolve(json)}`);
   }
+  console.log();
   console.log(renderVerdict(rows, summary));
-  console.log('Next: README.md, to put it under your own service; "npm run bench" for every figure it promises.');
+  console.log(
+    'Next: "npm run demo -- --page" to see it live; README.md, to put it under your own service;\n' +
+      '"npm run bench" for every figure it promises.',
+  );
+}
+
+function networkOf(redisUrl: string): string {
+  const { hostname } = new URL(redisUrl);
+  return /^(localhost|127\..*|\[::1\])$/.test(hostname) ? 'loopback' : 'Redis on another machine';
 }
 
 function readFlags(): Flags {
@@ -112,10 +161,17 @@ function readFlags(): Flags {
       options: {
         quick: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
+        page: { type: 'boolean', default: false },
+        chart: { type: 'string' },
         json: { type: 'string' },
+        url: { type: 'string' },
       },
     });
-    return values as Flags;
+    const url = values.url ?? (process.env.REDIS_URL || undefined);
+    if (url !== undefined && !(URL.canParse(url) && /^rediss?:$/.test(new URL(url).protocol))) {
+      throw new Error(`--url must be a redis:// or rediss:// URL, got "${url}"`);
+    }
+    return { ...values, ...(url === undefined ? {} : { url }) } as Flags;
   } catch (error) {
     throw new UsageError(`${error instanceof Error ? error.message : error}\n\n${HELP}`);
   }

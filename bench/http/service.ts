@@ -48,6 +48,7 @@ export class Service {
         REDIS_URL: options.redisUrl,
         SEED_PREFIX: options.prefix,
         SEED_PRODUCTS: String(options.products),
+        LIVE_PAGE: 'off',
         ...(options.countWrites ? { COUNT_WRITES_TO_PORT: new URL(options.redisUrl).port || '6379' } : {}),
       },
     });
@@ -66,23 +67,35 @@ export class Service {
     return this.#child.stop();
   }
 
-  async #ready(): Promise<void> {
-    const deadline = Date.now() + START_TIMEOUT_MS;
-    while (Date.now() < deadline) {
-      this.#child.assertRunning();
-      const response = await fetch(`${this.origin}/health`).catch(() => undefined);
-      if (response?.ok) {
-        return;
-      }
-      await sleep(25);
-    }
-    throw new Error(`${this.origin}/health did not answer with 200 within ${START_TIMEOUT_MS} ms`);
+  #ready(): Promise<void> {
+    return waitForHealth(this.#child, this.origin);
   }
 }
 
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, HOST);
-  await once(probe, 'listening');
+export async function waitForHealth(child: Child, origin: string): Promise<void> {
+  const deadline = Date.now() + START_TIMEOUT_MS;
+  while (Date.now() < deadline) {
+    child.assertRunning();
+    const response = await fetch(`${origin}/health`).catch(() => undefined);
+    if (response?.ok) {
+      return;
+    }
+    await sleep(25);
+  }
+  throw new Error(`${origin}/health did not answer with 200 within ${START_TIMEOUT_MS} ms`);
+}
+
+/** That of the caller's choice if it is free, else any. */
+export async function freePort(wanted = 0): Promise<number> {
+  const probe = createServer().listen(wanted, HOST);
+  try {
+    await once(probe, 'listening');
+  } catch (error) {
+    if (wanted !== 0) {
+      return freePort();
+    }
+    throw error;
+  }
   const address = probe.address();
   if (address === null || typeof address === 'string') {
     throw new Error(`expected a TCP address from the port probe, got ${String(address)}`);

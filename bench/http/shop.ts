@@ -1,74 +1,61 @@
 import { randomBytes } from 'node:crypto';
-import { Redis } from 'ioredis';
-import { seed, seedKeys } from '../../examples/fastify-app/src/seed.js';
+import type { Redis } from 'ioredis';
+import { connectRedis } from '../../examples/fastify-app/src/redis.js';
+import { removeSeed, seed } from '../../examples/fastify-app/src/seed.js';
+import { readServerCpuUs, readServerVersion } from '../../examples/fastify-app/src/server-info.js';
 
 export const PRODUCTS = 500;
 
 // Should the demo be killed so hard that it cannot clean up, the keys do not stay in somebody's server.
 const EXPIRE_AFTER_S = 3600;
-const UNLINK_STEP = 1000;
 
 /** The products in Redis, under a prefix of this run's own, and what Redis says about its work. */
 export class Shop {
   readonly prefix = `coalesce-demo:${randomBytes(4).toString('hex')}:`;
   readonly #redis: Redis;
-  #keys: string[] = [];
+  #filled = false;
 
   static async open(redisUrl: string): Promise<Shop> {
-    const redis = new Redis(redisUrl, { lazyConnect: true, retryStrategy: () => null });
-    let failure: Error | undefined;
-    redis.on('error', (error) => {
-      failure ??= error;
-    });
-    try {
-      await redis.connect();
-    } catch (error) {
-      const reason = failure ?? error;
-      const { host } = new URL(redisUrl);
-      throw new Error(`Redis at ${host} is not reachable: ${reason instanceof Error ? reason.message : reason}`);
-    }
-    return new Shop(redis);
+    return new Shop(await connectRedis({ redisUrl, coalesce: false }));
   }
 
   private constructor(redis: Redis) {
     this.#redis = redis;
+    // What it means is told by the command that fails.
+    redis.on('error', () => {});
   }
 
   async fill(): Promise<void> {
-    const products = { prefix: this.prefix, products: PRODUCTS };
     // Known before the first is written: an interrupted run removes them too.
-    this.#keys = seedKeys(products);
-    await seed(this.#redis, { ...products, expireAfter: EXPIRE_AFTER_S });
+    this.#filled = true;
+    await seed(this.#redis, { prefix: this.prefix, products: PRODUCTS, expireAfter: EXPIRE_AFTER_S });
   }
 
   /** User and system time of the server so far, in microseconds. */
-  async cpuUs(): Promise<number> {
-    const info = await this.#redis.info('cpu');
-    return (numberIn(info, 'used_cpu_user') + numberIn(info, 'used_cpu_sys')) * 1e6;
+  cpuUs(): Promise<number> {
+    return readServerCpuUs(this.#redis);
   }
 
-  async version(): Promise<string> {
-    const info = await this.#redis.info('server');
-    const valkey = /^valkey_version:(\S+)/m.exec(info)?.[1];
-    return valkey ? `Valkey ${valkey}` : `Redis ${/^redis_version:(\S+)/m.exec(info)?.[1] ?? '(unknown version)'}`;
+  version(): Promise<string> {
+    return readServerVersion(this.#redis);
+  }
+
+  /** Removes what else was written under the prefix: sessions, carts, counters of a service that people used. */
+  async removeOthers(): Promise<void> {
+    for await (const keys of this.#redis.scanStream({ match: `${this.prefix}*`, count: 1000 })) {
+      if (keys.length > 0) {
+        await this.#redis.unlink(keys);
+      }
+    }
   }
 
   async close(): Promise<void> {
     try {
-      for (let first = 0; first < this.#keys.length; first += UNLINK_STEP) {
-        await this.#redis.unlink(this.#keys.slice(first, first + UNLINK_STEP));
+      if (this.#filled) {
+        await removeSeed(this.#redis, { prefix: this.prefix, products: PRODUCTS });
       }
     } finally {
       this.#redis.disconnect();
     }
   }
-}
-
-function numberIn(info: string, name: string): number {
-  const text = new RegExp(`^${name}:(.+)$`, 'm').exec(info)?.[1];
-  const value = Number(text);
-  if (text === undefined || !Number.isFinite(value)) {
-    throw new Error(`expected a number for ${name} in INFO cpu, got ${text}`);
-  }
-  return value;
 }

@@ -1,3 +1,7 @@
+import type { LoadResult } from '../../examples/fastify-app/src/live/load.js';
+
+export type { LoadRequest, LoadResult } from '../../examples/fastify-app/src/live/load.js';
+
 export const ROUTES = [
   { id: 'sequential', title: '8 sequential awaits' },
   { id: 'parallel', title: '8 in Promise.all' },
@@ -46,14 +50,5 @@ export interface ServiceUsage {
   writes: number;
 }
 
-/** What the load process is asked for, and answers. */
-export interface LoadRequest {
-  origin: string;
-  paths: string[];
-  connections: number;
-  limit: { seconds: number } | { requests: number };
-}
-
-export type LoadAnswer = { requests: number; seconds: number; p50Ms: number; p99Ms: number } | { error: string };
-
-export type LoadResult = Exclude<LoadAnswer, { error: string }>;
+/** What the load process answers. */
+export type LoadAnswer = LoadResult | { error: string };

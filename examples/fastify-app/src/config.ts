@@ -4,26 +4,36 @@ export const DEFAULT_PRODUCTS = 1000;
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
 export interface Config {
-  redisUrl: string;
+  /** Without it a server of our own is started, where that is possible. */
+  redisUrl: string | undefined;
   host: string;
   port: number;
   coalesce: boolean;
   logLevel: string;
-  /** What the keys of the products begin with: what the seed wrote and the routes read. */
+  /** What every key of the shop begins with. */
   prefix: string;
   products: number;
+  /** Requests per client and minute. */
+  rateLimit: number;
+  /** In seconds. */
+  sessionLife: number;
+  /** Whether `/` serves the live page. */
+  livePage: boolean;
 }
 
 /** Reads the environment; throws an error that names the variable, what was expected and what came. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
   return {
-    redisUrl: redisUrl(env.REDIS_URL || 'redis://127.0.0.1:6379'),
+    redisUrl: env.REDIS_URL ? redisUrl(env.REDIS_URL) : undefined,
     host: env.HOST || '127.0.0.1',
     port: wholeNumber('PORT', env.PORT || '3000', 0, 65_535),
-    coalesce: oneOf('COALESCE', env.COALESCE || 'on', ['on', 'off']) === 'on',
+    coalesce: onOrOff('COALESCE', env.COALESCE || 'on'),
     logLevel: oneOf('LOG_LEVEL', env.LOG_LEVEL || 'info', LOG_LEVELS),
     prefix: env.SEED_PREFIX || DEFAULT_PREFIX,
     products: wholeNumber('SEED_PRODUCTS', env.SEED_PRODUCTS || String(DEFAULT_PRODUCTS), 1, 1_000_000),
+    rateLimit: wholeNumber('RATE_LIMIT', env.RATE_LIMIT || '600', 1, 1_000_000),
+    sessionLife: wholeNumber('SESSION_LIFE', env.SESSION_LIFE || '1800', 1, 31_536_000),
+    livePage: onOrOff('LIVE_PAGE', env.LIVE_PAGE || 'on'),
   };
 }
 
@@ -40,6 +50,10 @@ function wholeNumber(name: string, text: string, min: number, max: number): numb
     throw new Error(`${name} must be a whole number from ${min} to ${max}, got "${text}"`);
   }
   return number;
+}
+
+function onOrOff(name: string, text: string): boolean {
+  return oneOf(name, text, ['on', 'off']) === 'on';
 }
 
 function oneOf(name: string, text: string, allowed: readonly string[]): string {

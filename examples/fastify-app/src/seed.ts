@@ -1,9 +1,7 @@
-import { realpathSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import type { Redis } from 'ioredis';
-import { readConfig } from './config.js';
 import { DETAILS, HASHES, keyOf, sampleProducts } from './product.js';
-import { connectRedis } from './redis.js';
+
+const STEP = 1000;
 
 export interface SeedOptions {
   prefix: string;
@@ -31,20 +29,18 @@ export async function seed(redis: Redis, { prefix, products, expireAfter }: Seed
   await Promise.all(writes);
 }
 
-async function main(): Promise<void> {
-  const config = readConfig(process.env);
-  const redis = await connectRedis(config);
-  try {
-    await seed(redis, config);
-    console.log(`${config.products} products written as ${seedKeys(config).length} hashes under "${config.prefix}"`);
-  } finally {
-    await redis.quit();
+/** Only if the last product is missing, so that a service may ask for it at every start. */
+export async function seedIfMissing(redis: Redis, options: SeedOptions): Promise<boolean> {
+  const missing = (await redis.exists(keyOf(options.prefix, 'promo', String(options.products)))) === 0;
+  if (missing) {
+    await seed(redis, options);
   }
+  return missing;
 }
 
-if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  main().catch((error: unknown) => {
-    console.error(error instanceof Error ? error.message : error);
-    process.exitCode = 1;
-  });
+export async function removeSeed(redis: Redis, options: Pick<SeedOptions, 'prefix' | 'products'>): Promise<void> {
+  const keys = seedKeys(options);
+  for (let first = 0; first < keys.length; first += STEP) {
+    await redis.unlink(keys.slice(first, first + STEP));
+  }
 }

@@ -1,0 +1,66 @@
+import { fileURLToPath } from 'node:url';
+import { Child } from './child.js';
+import { Cleanup } from './cleanup.js';
+import { freePort, waitForHealth } from './service.js';
+import { PRODUCTS, Shop } from './shop.js';
+
+const EXAMPLE = new URL('../../examples/fastify-app/', import.meta.url);
+const WANTED_PORT = 3000;
+// However the demo ends, the example ends with it; and its channel does not keep it alive.
+const END_WITH_US = 'data:text/javascript,process.on("disconnect",()=>process.exit());process.channel?.unref()';
+
+export interface LivePageOrder {
+  redisUrl: string;
+  /** Ends it. */
+  signal: AbortSignal;
+  /** Called once, when the page can be opened. */
+  ready(url: string): void;
+}
+
+/** Runs the example with its live page until it is told to end. No process and no key is left. */
+export async function showLivePage({ redisUrl, signal, ready }: LivePageOrder): Promise<void> {
+  const cleanup = new Cleanup();
+  try {
+    signal.throwIfAborted();
+    const shop = await Shop.open(redisUrl);
+    await cleanup.add(() => shop.close());
+    await shop.fill();
+    await cleanup.add(() => shop.removeOthers());
+    const origin = `http://127.0.0.1:${await freePort(WANTED_PORT)}`;
+    const child = startExample(origin, redisUrl, shop.prefix);
+    await cleanup.add(() => child.stop());
+    await waitForHealth(child, origin);
+    ready(`${origin}/`);
+    await Promise.race([child.ended(), aborted(signal)]);
+  } finally {
+    await cleanup.run();
+  }
+}
+
+function startExample(origin: string, redisUrl: string, prefix: string): Child {
+  return new Child('the example', fileURLToPath(new URL('start.mjs', EXAMPLE)), {
+    execArgv: ['--import', END_WITH_US],
+    env: {
+      ...process.env,
+      NODE_ENV: 'production',
+      NODE_OPTIONS: '',
+      // Its own, so that `ioredis-coalesce` is the built package and not, by the repository's, its sources.
+      TSX_TSCONFIG_PATH: process.env.TSX_TSCONFIG_PATH || fileURLToPath(new URL('tsconfig.json', EXAMPLE)),
+      HOST: '127.0.0.1',
+      PORT: new URL(origin).port,
+      LOG_LEVEL: 'warn',
+      REDIS_URL: redisUrl,
+      SEED_PREFIX: prefix,
+      SEED_PRODUCTS: String(PRODUCTS),
+    },
+  });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve();
+    }
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

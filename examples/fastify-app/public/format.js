@@ -1,0 +1,32 @@
+export const VARIANTS = ['plain', 'coalesced'];
+
+/** Three significant digits or so, whatever the size. */
+export function digits(value) {
+  if (!Number.isFinite(value)) return '–';
+  if (value >= 100) return Math.round(value).toLocaleString('en-US');
+  if (value >= 10) return value.toFixed(1);
+  if (value >= 1) return value.toFixed(2);
+  return value === 0 ? '0' : String(Number(value.toPrecision(2)));
+}
+
+/** For an axis: no zeros at the end. */
+export function tick(value) {
+  if (value === null) return '';
+  if (value >= 10_000) return `${tick(value / 1000)}k`;
+  return Number(value.toPrecision(3)).toLocaleString('en-US');
+}
+
+export function median(values) {
+  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
+  return sorted.length === 0 ? Number.NaN : sorted[sorted.length >> 1];
+}
+
+/** Makes an element: attributes, then children; text stays text. */
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== undefined) made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+}

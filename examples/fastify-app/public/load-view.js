@@ -1,0 +1,185 @@
+import { digits, element, median, VARIANTS } from './format.js';
+import { LoadCharts } from './load-charts.js';
+
+/** What a run comes to: shown as tiles (the first five) and in the table. */
+const FIGURES = [
+  { field: 'requestsPerSecond', name: 'Requests per second', unit: '', better: 'more', worse: 'fewer' },
+  { field: 'p99Ms', name: 'Latency, 99th percentile', unit: ' ms', better: 'shorter', worse: 'longer', low: true },
+  { field: 'writesPerCommand', name: 'Writes per command', unit: '', better: 'fewer', worse: 'more', low: true },
+  {
+    field: 'redisCpuUsPerCommand',
+    name: 'Redis CPU per command',
+    unit: ' µs',
+    better: 'less',
+    worse: 'more',
+    low: true,
+  },
+  {
+    field: 'serviceCpuUsPerRequest',
+    name: 'Service CPU per request',
+    unit: ' µs',
+    better: 'less',
+    worse: 'more',
+    low: true,
+  },
+  { field: 'p50Ms', name: 'Latency, median', unit: ' ms', low: true },
+  { field: 'requests', name: 'Requests in all', unit: '' },
+];
+const TILES = FIGURES.filter(({ better }) => better !== undefined);
+
+/** The first view: sliders, the run and its progress, tiles, charts and table. */
+export class LoadView {
+  #request;
+  #charts = new LoadCharts(document.querySelector('#charts'));
+  #form = document.querySelector('#controls');
+  #start = document.querySelector('#start');
+  #stop = document.querySelector('#stop');
+  #progress = document.querySelector('#progress');
+  #label = document.querySelector('#progress-label');
+  #running = false;
+  #ready = false;
+  #points = [];
+  #counts = {};
+
+  /** `request(method, path, body)` answers with JSON, or shows what went wrong and answers with nothing. */
+  constructor(request) {
+    this.#request = request;
+    for (const input of this.#form.querySelectorAll('input')) {
+      const shown = document.querySelector(`#${input.id}-value`);
+      const show = () => {
+        shown.textContent = input.value;
+      };
+      input.addEventListener('input', show);
+      // A reload may bring back another value than the page's own.
+      show();
+    }
+    this.#form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      this.#run();
+    });
+    this.#stop.addEventListener('click', () => this.#request('DELETE', 'live/run'));
+    this.#showFigures({});
+  }
+
+  /** Whether a run can be asked for at all. */
+  set ready(ready) {
+    this.#ready = ready;
+    this.#showButtons();
+  }
+
+  setting({ latencyEdgesMs }) {
+    this.#charts.edges = latencyEdgesMs;
+  }
+
+  /** The run's state, as the service tells it; the last one is told again to whoever connects. */
+  runChanged(run) {
+    if (run.state === 'running' && !this.#running) this.#clear(run.settings);
+    this.#running = run.state === 'running';
+    this.#progress.value = run.fraction ?? (run.state === 'done' ? 1 : 0);
+    const { connections, commands } = run.settings;
+    const what = `${connections} connections, ${commands} ${commands === 1 ? 'command' : 'commands'} per request`;
+    if (run.state === 'running') this.#say(`${capital(run.label)} …`);
+    if (run.state === 'failed') this.#say(`The run failed: ${run.reason}.`);
+    if (run.state === 'done') {
+      this.#clear(run.settings);
+      this.#points = run.points;
+      this.#charts.draw(run.points, run.figures);
+      this.#showFigures(run.figures);
+      this.#say(`Done: ${what}.`);
+    }
+    this.#showButtons();
+  }
+
+  sampled({ variant, latencies, commandsBySize, ...point }) {
+    this.#points.push({ variant, ...point });
+    this.#counts[variant] = { latencies, commandsBySize };
+    this.#charts.draw(this.#points, this.#counts);
+    this.#showFigures(this.#soFar());
+  }
+
+  async #run() {
+    const numbers = [...new FormData(this.#form)].map(([name, text]) => [name, Number(text)]);
+    this.#start.disabled = true;
+    await this.#request('POST', 'live/run', Object.fromEntries(numbers));
+    this.#showButtons();
+  }
+
+  #clear({ seconds }) {
+    this.#points = [];
+    this.#counts = {};
+    this.#charts.clear(seconds);
+    this.#showFigures({});
+  }
+
+  /** Medians of the points so far, until the run's own figures are there. */
+  #soFar() {
+    const fields = ['requestsPerSecond', 'p99Ms', 'writesPerCommand', 'redisCpuUsPerCommand'];
+    const figures = {};
+    for (const variant of VARIANTS) {
+      const own = this.#points.filter((point) => point.variant === variant);
+      if (own.length > 0) {
+        figures[variant] = Object.fromEntries(fields.map((field) => [field, median(own.map((point) => point[field]))]));
+      }
+    }
+    return figures;
+  }
+
+  // A screen reader speaks this: only what changed, never each step of the bar.
+  #say(text) {
+    if (this.#label.textContent !== text) this.#label.textContent = text;
+  }
+
+  #showButtons() {
+    // A focused button that vanishes would lose the keyboard's place.
+    const focused = document.activeElement;
+    this.#stop.hidden = !this.#running;
+    this.#start.disabled = this.#running || !this.#ready;
+    if (focused === this.#stop && this.#stop.hidden) this.#start.focus();
+  }
+
+  #showFigures(figures) {
+    document.querySelector('#tiles').replaceChildren(...TILES.map((figure) => tileOf(figure, figures)));
+    const rows = FIGURES.map((figure) => rowOf(figure, figures));
+    const none = element('tr', {}, element('td', { colspan: 4 }, 'No run yet.'));
+    document.querySelector('#figures').replaceChildren(...(figures.plain || figures.coalesced ? rows : [none]));
+  }
+}
+
+function tileOf({ field, name, unit, better, worse, low }, figures) {
+  const values = VARIANTS.map((variant) => figures[variant]?.[field] ?? Number.NaN);
+  const [plain, coalesced] = values;
+  const gain = low ? plain / coalesced : coalesced / plain;
+  const ratio = element('p', { class: 'ratio' });
+  if (Number.isFinite(gain)) {
+    ratio.append(`${digits(gain >= 1 ? gain : 1 / gain)}×`, element('small', {}, gain >= 1 ? better : worse));
+  } else {
+    ratio.append('–');
+  }
+  const most = Math.max(...values.filter(Number.isFinite));
+  const list = element('dl');
+  VARIANTS.forEach((variant, which) => {
+    const bar = element('span', { class: `bar ${variant}` });
+    bar.style.width = Number.isFinite(values[which]) ? `${(100 * values[which]) / most}%` : '0';
+    const term = element('dt', {}, bar, element('span', { class: 'hidden' }, variant));
+    const value = Number.isFinite(values[which]) ? `${digits(values[which])}${unit}` : '–';
+    list.append(term, element('dd', { class: variant }, value));
+  });
+  return element('li', { class: 'tile card', 'data-field': field }, element('p', { class: 'name' }, name), ratio, list);
+}
+
+function rowOf({ field, name, unit }, figures) {
+  const [plain, coalesced] = VARIANTS.map((variant) => figures[variant]?.[field] ?? Number.NaN);
+  const ratio = coalesced / plain;
+  const cells = [`${digits(plain)}${unit}`, `${digits(coalesced)}${unit}`, `${digits(ratio)}×`];
+  const values = [plain, coalesced, ratio];
+  return element(
+    'tr',
+    {},
+    element('th', { scope: 'row' }, name),
+    ...cells.map((text, index) => element('td', {}, Number.isFinite(values[index]) ? text : '–')),
+  );
+}
+
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

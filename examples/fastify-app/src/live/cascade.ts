@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto';
+import { type Subject, VARIANTS, type Variant } from './subject.js';
+
+const CALLERS = 200;
+const WARM_UP_ROUNDS = 30;
+const ROUNDS = 15;
+const KEY_LIFE_SECONDS = 60;
+const VALUE = 'x'.repeat(100);
+
+export interface Burst {
+  /** When each caller's command was issued, first caller to last; in milliseconds since the burst began. */
+  askedMs: number[];
+  /** When it had its answer. */
+  answeredMs: number[];
+  writes: number;
+}
+
+export interface Cascade {
+  callers: number;
+  rounds: number;
+  bursts: Record<Variant, Burst>;
+}
+
+/** 200 GETs in one turn of the event loop, on each client in turn, again and again; of each the median burst. */
+export async function measureCascade(subjects: Record<Variant, Subject>, prefix: string): Promise<Cascade> {
+  const own = `${prefix}cascade:${randomBytes(4).toString('hex')}:`;
+  const keys = Array.from({ length: CALLERS }, (_, index) => `${own}${index}`);
+  const { redis } = subjects.plain;
+  try {
+    await Promise.all(keys.map((key) => redis.set(key, VALUE, 'EX', KEY_LIFE_SECONDS)));
+    const bursts: Record<Variant, Burst[]> = { plain: [], coalesced: [] };
+    for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round += 1) {
+      for (const variant of VARIANTS) {
+        const burst = await send(subjects[variant], keys);
+        if (round >= 0) {
+          bursts[variant].push(burst);
+        }
+      }
+    }
+    return {
+      callers: CALLERS,
+      rounds: ROUNDS,
+      bursts: { plain: medianOf(bursts.plain), coalesced: medianOf(bursts.coalesced) },
+    };
+  } finally {
+    await redis.unlink(keys).catch(() => {});
+  }
+}
+
+async function send(subject: Subject, keys: readonly string[]): Promise<Burst> {
+  const before = subject.usage().writes;
+  const askedMs: number[] = [];
+  const start = performance.now();
+  const answeredMs = await Promise.all(
+    keys.map(async (key) => {
+      const answer = subject.get(key);
+      askedMs.push(performance.now() - start);
+      await answer;
+      return performance.now() - start;
+    }),
+  );
+  return { askedMs, answeredMs, writes: subject.usage().writes - before };
+}
+
+function medianOf(bursts: Burst[]): Burst {
+  const lastMs = ({ answeredMs }: Burst): number => Math.max(...answeredMs);
+  return bursts.toSorted((a, b) => lastMs(a) - lastMs(b))[bursts.length >> 1]!;
+}

@@ -1,0 +1,157 @@
+import { availableParallelism } from 'node:os';
+import type { Redis } from 'ioredis';
+import { RequestError } from '../errors.js';
+import { addressOf, closeRedis, connectRedis } from '../redis.js';
+import { readServerVersion } from '../server-info.js';
+import { type Cascade, measureCascade } from './cascade.js';
+import { Feed } from './feed.js';
+import { latencyEdgesMs } from './load.js';
+import { LoadRun, type RunSettings } from './load-run.js';
+import { Subject, type Variant } from './subject.js';
+
+/** The two clients, what is measured on them, one thing at a time, and the pages that watch. */
+export class Laboratory {
+  readonly feed = new Feed();
+  readonly subjects: Record<Variant, Subject>;
+  readonly #observer: Redis;
+  readonly #address: string;
+  readonly #prefix: string;
+  #version: string;
+  #busyWith: string | undefined;
+  #run: LoadRun | undefined;
+
+  static async open(redisUrl: string, prefix: string): Promise<Laboratory> {
+    const [plain, coalesced, observer] = await Promise.all([
+      Subject.open('plain', redisUrl),
+      Subject.open('coalesced', redisUrl),
+      connectRedis({ redisUrl, coalesce: false }),
+    ]);
+    const version = await readServerVersion(observer);
+    return new Laboratory({ plain, coalesced }, observer, addressOf(redisUrl), prefix, version);
+  }
+
+  private constructor(
+    subjects: Record<Variant, Subject>,
+    observer: Redis,
+    address: string,
+    prefix: string,
+    version: string,
+  ) {
+    this.subjects = subjects;
+    this.#observer = observer;
+    this.#address = address;
+    this.#prefix = prefix;
+    this.#version = version;
+    this.feed.set('setting', {
+      latencyEdgesMs: latencyEdgesMs(),
+      node: process.version,
+      cores: availableParallelism(),
+    });
+    this.#watch();
+  }
+
+  /** Answers at once; what comes of it is told to the feed. Throws if something else is under way. */
+  startRun(settings: RunSettings, origin: string): void {
+    this.#begin('a load run');
+    const run = new LoadRun({
+      origin,
+      settings,
+      subjects: this.subjects,
+      observer: this.#observer,
+      events: {
+        progress: (progress) => this.feed.set('run', { state: 'running', settings, ...progress }),
+        sample: (sample) => this.feed.tell('sample', sample),
+      },
+    });
+    this.#run = run;
+    this.feed.set('run', { state: 'running', settings, fraction: 0, label: 'starting' });
+    run
+      .run()
+      .then(
+        (result) => this.feed.set('run', { state: 'done', ...result }),
+        (error: Error) => this.feed.set('run', { state: 'failed', settings, reason: error.message }),
+      )
+      .finally(() => {
+        this.#run = undefined;
+        this.#busyWith = undefined;
+      });
+  }
+
+  stopRun(): void {
+    this.#run?.stop('the run was stopped');
+  }
+
+  async cascade(): Promise<Cascade> {
+    this.#begin('a latency cascade');
+    try {
+      return await measureCascade(this.subjects, this.#prefix);
+    } catch (error) {
+      throw this.#isUp() ? error : new RequestError(503, this.#downText());
+    } finally {
+      this.#busyWith = undefined;
+    }
+  }
+
+  /** Ends what is under way, and lets the pages go. */
+  stop(): void {
+    this.stopRun();
+    this.feed.close();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#clients()].map((redis) => closeRedis(redis)));
+  }
+
+  #begin(what: string): void {
+    if (this.#busyWith !== undefined) {
+      throw new RequestError(409, `${this.#busyWith} is under way: one at a time`);
+    }
+    if (!this.#isUp()) {
+      throw new RequestError(503, this.#downText());
+    }
+    this.#busyWith = what;
+  }
+
+  /** Tells the pages whether Redis is there, whenever that changes. */
+  #watch(): void {
+    let told: boolean | undefined;
+    const tell = (): void => {
+      const up = this.#isUp();
+      if (up !== told) {
+        told = up;
+        this.feed.set('redis', { up, address: this.#address, version: this.#version });
+        if (!up) {
+          this.#run?.stop(this.#downText());
+        }
+      }
+    };
+    for (const redis of this.#clients()) {
+      redis.on('ready', tell);
+      redis.on('close', tell);
+      // What it means is told on `close`; without a listener ioredis would print each attempt.
+      redis.on('error', () => {});
+    }
+    this.#observer.on('ready', () => {
+      // It may be another server that came back.
+      readServerVersion(this.#observer).then(
+        (version) => {
+          this.#version = version;
+        },
+        () => {},
+      );
+    });
+    tell();
+  }
+
+  #isUp(): boolean {
+    return this.#clients().every((redis) => redis.status === 'ready');
+  }
+
+  #clients(): Redis[] {
+    return [this.subjects.plain.redis, this.subjects.coalesced.redis, this.#observer];
+  }
+
+  #downText(): string {
+    return `Redis at ${this.#address} is not reachable`;
+  }
+}

@@ -1,0 +1,83 @@
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import serveStatic from '@fastify/static';
+import type { FastifyInstance } from 'fastify';
+import { DETAILS, HASHES, keyOf } from '../product.js';
+import { Laboratory } from './laboratory.js';
+import type { RunSettings } from './load-run.js';
+import { assertLocal, originOf } from './loopback.js';
+import * as schemas from './page-schemas.js';
+import type { Variant } from './subject.js';
+
+export interface LivePageOptions {
+  redisUrl: string;
+  keyPrefix: string;
+  products: number;
+}
+
+interface LoadRoute {
+  Params: { variant: Variant; id: number };
+  Querystring: { commands: number };
+}
+
+const CONTENT_SECURITY_POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'";
+
+/** The page at `/`: a plain and a coalesced client side by side, measured in this very service. */
+export async function livePage(
+  app: FastifyInstance,
+  { redisUrl, keyPrefix, products }: LivePageOptions,
+): Promise<void> {
+  const laboratory = await Laboratory.open(redisUrl, keyPrefix);
+  // Open event streams would keep the server from closing.
+  app.addHook('preClose', async () => laboratory.stop());
+  app.addHook('onClose', async () => laboratory.close());
+
+  await app.register(serveStatic, {
+    root: fileURLToPath(new URL('../../public/', import.meta.url)),
+    index: 'index.html',
+    cacheControl: false,
+    setHeaders: (reply) => {
+      reply.setHeader('content-security-policy', CONTENT_SECURITY_POLICY);
+      reply.setHeader('x-content-type-options', 'nosniff');
+    },
+  });
+  await app.register(serveStatic, {
+    root: dirname(fileURLToPath(import.meta.resolve('uplot'))),
+    prefix: '/uplot/',
+    decorateReply: false,
+    logLevel: 'warn',
+  });
+
+  app.get('/live/events', { logLevel: 'warn' }, (_request, reply) => {
+    reply.hijack();
+    laboratory.feed.add(reply.raw);
+  });
+
+  // What the load asks for: as many HGETs as it says, all at once, of whichever client it names.
+  app.get<LoadRoute>('/live/load/:variant/:id', schemas.LOAD, async ({ params, query }) => {
+    const subject = laboratory.subjects[params.variant];
+    const values = await Promise.all(
+      Array.from({ length: query.commands }, (_, index) => {
+        const detail = DETAILS[index % DETAILS.length]!;
+        const product = 1 + ((params.id + Math.floor(index / DETAILS.length)) % products);
+        return subject.hget(keyOf(keyPrefix, detail, String(product)), HASHES[detail].field);
+      }),
+    );
+    return { values };
+  });
+
+  app.post<{ Body: RunSettings }>('/live/run', schemas.RUN, async (request, reply) => {
+    assertLocal(request);
+    laboratory.startRun(request.body, originOf(app));
+    return reply.code(202).send({ started: true });
+  });
+  app.delete('/live/run', async (request, reply) => {
+    assertLocal(request);
+    laboratory.stopRun();
+    return reply.code(204).send();
+  });
+  app.post('/live/cascade', async (request) => {
+    assertLocal(request);
+    return laboratory.cascade();
+  });
+}

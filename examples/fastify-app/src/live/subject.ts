@@ -1,0 +1,104 @@
+import type { Socket } from 'node:net';
+import type { Redis } from 'ioredis';
+import { closeRedis, connectRedis } from '../redis.js';
+
+export const VARIANTS = ['plain', 'coalesced'] as const;
+
+export type Variant = (typeof VARIANTS)[number];
+
+/** What a client did so far. */
+export interface Usage {
+  commands: number;
+  /** To the operating system. */
+  writes: number;
+  /** Commands by the size of the write they left in: the key is the upper bound, a power of two. */
+  commandsBySize: Record<number, number>;
+}
+
+type Write = (this: Socket, ...args: unknown[]) => unknown;
+type Writer = Record<'_write' | '_writev', Write>;
+
+/** One of the two clients under comparison, and the meter on its socket: the same for both. */
+export class Subject {
+  readonly variant: Variant;
+  readonly #redis: Redis;
+  readonly #usage: Usage = { commands: 0, writes: 0, commandsBySize: {} };
+  #written = 0;
+
+  static async open(variant: Variant, redisUrl: string): Promise<Subject> {
+    let subject: Subject | undefined;
+    await connectRedis({
+      redisUrl,
+      coalesce: variant === 'coalesced',
+      prepare: (redis) => {
+        subject = new Subject(variant, redis);
+      },
+    });
+    return subject!;
+  }
+
+  private constructor(variant: Variant, redis: Redis) {
+    this.variant = variant;
+    this.#redis = redis;
+    // Each connection has a socket of its own.
+    redis.on('connect', () => this.#meter(redis.stream as unknown as Writer));
+  }
+
+  get redis(): Redis {
+    return this.#redis;
+  }
+
+  hget(key: string, field: string): Promise<string | null> {
+    this.#usage.commands += 1;
+    return this.#redis.hget(key, field);
+  }
+
+  get(key: string): Promise<string | null> {
+    this.#usage.commands += 1;
+    return this.#redis.get(key);
+  }
+
+  usage(): Usage {
+    return { ...this.#usage, commandsBySize: { ...this.#usage.commandsBySize } };
+  }
+
+  close(): Promise<void> {
+    return closeRedis(this.#redis);
+  }
+
+  /** Below any cork: `_write` and `_writev` are what Node hands to the operating system. */
+  #meter(socket: Writer): void {
+    for (const name of ['_write', '_writev'] as const) {
+      const original = socket[name];
+      const count = (): void => this.#count();
+      socket[name] = function (...args) {
+        count();
+        return original.apply(this, args);
+      };
+    }
+  }
+
+  #count(): void {
+    const usage = this.#usage;
+    const size = usage.commands - this.#written;
+    if (size === 0) {
+      // Not one of ours: the handshake, or the rest of a write that did not fit.
+      return;
+    }
+    this.#written = usage.commands;
+    usage.writes += 1;
+    const bound = 2 ** Math.ceil(Math.log2(size));
+    usage.commandsBySize[bound] = (usage.commandsBySize[bound] ?? 0) + size;
+  }
+}
+
+export function usageSince(before: Usage, after: Usage): Usage {
+  const commandsBySize: Record<number, number> = {};
+  for (const [bound, commands] of Object.entries(after.commandsBySize)) {
+    const added = commands - (before.commandsBySize[Number(bound)] ?? 0);
+    if (added > 0) {
+      commandsBySize[Number(bound)] = added;
+    }
+  }
+  return { commands: after.commands - before.commands, writes: after.writes - before.writes, commandsBySize };
+}

@@ -1,0 +1,34 @@
+import type { Redis } from 'ioredis';
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+export interface Metrics {
+  registry: Registry;
+  requestSeconds: Histogram<'method' | 'route' | 'status'>;
+}
+
+/** A registry per application, so that two in one process do not meet. */
+export function createMetrics(redis: Redis): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  collectRedisMetrics(registry, redis);
+  const requestSeconds = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'How long requests took, by route and status',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
+    registers: [registry],
+  });
+  return { registry, requestSeconds };
+}
+
+/** Everything that `/metrics` says about Redis. */
+function collectRedisMetrics(registry: Registry, redis: Redis): void {
+  new Gauge({
+    name: 'redis_up',
+    help: 'Whether the connection to Redis is ready',
+    registers: [registry],
+    collect() {
+      this.set(redis.status === 'ready' ? 1 : 0);
+    },
+  });
+}

@@ -1,0 +1,294 @@
+import { Redis } from 'ioredis';
+import { coalesce } from 'ioredis-coalesce';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { buildApp } from '../../examples/fastify-app/src/app.js';
+import { removeSeed, seed } from '../../examples/fastify-app/src/seed.js';
+import { redisUrl, startServer, uniquePrefix } from '../helpers/redis.js';
+import { ExampleService } from './service.js';
+
+const PRODUCTS = 5;
+const TIMEOUT = 60_000;
+const CLIENTS = {
+  plain: () => new Redis(redisUrl()),
+  coalesced: () => coalesce(new Redis(redisUrl())),
+};
+
+type App = ReturnType<typeof buildApp>;
+
+/** One application per test, under keys of its own. */
+function openApp(redis: Redis, prefix: string, rateLimit?: number): App {
+  return buildApp({ redis, prefix, products: PRODUCTS, ...(rateLimit === undefined ? {} : { rateLimit }) });
+}
+
+async function signIn(app: App): Promise<Record<string, string>> {
+  const response = await app.inject({ method: 'POST', url: '/sessions', payload: { customer: 'Ada' } });
+  expect(response.statusCode).toBe(201);
+  const [cookie] = response.cookies as { name: string; value: string }[];
+  return { [cookie!.name]: cookie!.value };
+}
+
+describe.each(Object.entries(CLIENTS))('the shop on a %s client', (_name, connect) => {
+  let redis: Redis;
+  let prefix: string;
+  let app: App;
+
+  beforeEach(async () => {
+    redis = connect();
+    prefix = uniquePrefix('shop');
+    await seed(redis, { prefix, products: PRODUCTS });
+    app = openApp(redis, prefix);
+  });
+
+  afterEach(async () => {
+    await app.close();
+    await removeSeed(redis, { prefix, products: PRODUCTS });
+    await redis.quit();
+  });
+
+  it('puts a product page together from its eight hashes', async () => {
+    const response = await app.inject('/products/2');
+    expect(response.statusCode).toBe(200);
+    expect(response.json()).toEqual({
+      id: '2',
+      name: 'Stool no. 2',
+      price: '12.02 EUR',
+      stock: '14',
+      seller: 'Field Supply',
+      rating: '3.2',
+      shipping: '3 to 5 working days',
+      category: 'outdoor/camping',
+      promo: '10% off until Sunday',
+    });
+  });
+
+  it.each(['sequential', 'parallel', 'pipeline', 'no-redis'])('reads the same page at /%s', async (route) => {
+    const expected = await app.inject('/products/3');
+    const response = await app.inject(`/${route}/3`);
+    expect(response.json()).toEqual(expected.json());
+  });
+
+  it('answers 404 for a product that is not there, and 400 for what is no product number', async () => {
+    const missing = await app.inject('/products/99');
+    expect(missing.statusCode).toBe(404);
+    expect(missing.json()).toEqual({ statusCode: 404, error: 'Not Found', message: 'there is no product "99"' });
+    expect((await app.inject('/products/kettle')).statusCode).toBe(400);
+  });
+
+  it('knows a session by its cookie until it is ended, and lets it expire', async () => {
+    expect((await app.inject('/sessions/current')).statusCode).toBe(401);
+    const cookies = await signIn(app);
+    expect((await app.inject({ url: '/sessions/current', cookies })).json()).toEqual({ customer: 'Ada' });
+    const life = await redis.ttl(`${prefix}session:${cookies.session}`);
+    expect(life).toBeGreaterThan(0);
+    expect(life).toBeLessThanOrEqual(1800);
+
+    const ended = await app.inject({ method: 'DELETE', url: '/sessions/current', cookies });
+    expect(ended.statusCode).toBe(204);
+    expect((await app.inject({ url: '/sessions/current', cookies })).statusCode).toBe(401);
+  });
+
+  it('keeps a cart, and counts what is checked out as sold', async () => {
+    const cookies = await signIn(app);
+    const put = (id: number, quantity: number) =>
+      app.inject({ method: 'PUT', url: `/cart/${id}`, cookies, payload: { quantity } });
+    expect((await put(1, 2)).statusCode).toBe(204);
+    expect((await put(3, 7)).statusCode).toBe(204);
+    expect((await put(4, 1)).statusCode).toBe(204);
+    expect((await put(99, 1)).statusCode).toBe(404);
+    expect((await put(1, 100)).statusCode).toBe(400);
+    expect((await app.inject({ method: 'DELETE', url: '/cart/4', cookies })).statusCode).toBe(204);
+
+    expect((await app.inject({ url: '/cart', cookies })).json()).toEqual({
+      lines: [
+        { productId: '1', name: 'Lantern no. 1', price: '11.01 EUR', quantity: 2 },
+        { productId: '3', name: 'Notebook no. 3', price: '13.03 EUR', quantity: 7 },
+      ],
+    });
+    const ordered = await app.inject({ method: 'POST', url: '/cart/checkout', cookies });
+    expect(ordered.json()).toEqual({ ordered: 9 });
+    expect((await app.inject({ url: '/cart', cookies })).json()).toEqual({ lines: [] });
+    expect((await app.inject('/leaderboard?top=1')).json()).toEqual({
+      bestSellers: [{ rank: 1, productId: '3', name: 'Notebook no. 3', sold: 7 }],
+    });
+  });
+
+  it('refuses more requests a minute than it allows, and says so', async () => {
+    const limited = openApp(redis, `${prefix}limited:`, 2);
+    try {
+      const answers = [];
+      for (let request = 0; request < 3; request += 1) {
+        answers.push(await limited.inject('/leaderboard'));
+      }
+      expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 429]);
+      expect(answers[2]!.json<{ message: string }>().message).toBe(
+        'expected at most 2 requests a minute, try again in 1 minute',
+      );
+    } finally {
+      await limited.close();
+    }
+  });
+
+  it('tells its health, and what it did at /metrics', async () => {
+    expect((await app.inject('/health')).json()).toEqual({ status: 'ok', redis: 'ready' });
+    await app.inject('/products/1');
+    const metrics = await app.inject('/metrics');
+    expect(metrics.headers['content-type']).toContain('text/plain');
+    expect(metrics.body).toContain('\nredis_up 1\n');
+    expect(metrics.body).toContain(
+      'http_request_duration_seconds_count{method="GET",route="/products/:id",status="200"} 1',
+    );
+  });
+});
+
+describe('while Redis is away', () => {
+  it('answers 503, and serves again when it is back', { timeout: TIMEOUT }, async () => {
+    const first = await startServer();
+    const redis = coalesce(new Redis(first.url, { maxRetriesPerRequest: 1, retryStrategy: () => 50 }));
+    redis.on('error', () => {});
+    const app = openApp(redis, 'shop:');
+    let second: Awaited<ReturnType<typeof startServer>> | undefined;
+    try {
+      await seed(redis, { prefix: 'shop:', products: PRODUCTS });
+      expect((await app.inject('/products/1')).statusCode).toBe(200);
+
+      await first.stop();
+      await expect.poll(() => redis.status, { timeout: TIMEOUT }).not.toBe('ready');
+      expect((await app.inject('/health')).statusCode).toBe(503);
+      const answer = await app.inject('/products/1');
+      expect(answer.json()).toEqual({
+        statusCode: 503,
+        error: 'Service Unavailable',
+        message: 'the shop cannot answer this right now',
+      });
+      expect((await app.inject('/metrics')).body).toContain('\nredis_up 0\n');
+
+      second = await startServer({ port: first.port });
+      await expect.poll(() => redis.status, { timeout: TIMEOUT }).toBe('ready');
+      expect((await app.inject('/health')).statusCode).toBe(200);
+    } finally {
+      await app.close();
+      redis.disconnect();
+      await first.stop();
+      await second?.stop();
+    }
+  });
+});
+
+describe('the live page’s own routes', () => {
+  let redis: Redis;
+  let app: App;
+  let origin: string;
+  const prefix = uniquePrefix('live');
+
+  beforeAll(async () => {
+    redis = new Redis(redisUrl());
+    await seed(redis, { prefix, products: PRODUCTS });
+    app = buildApp({ redis, prefix, products: PRODUCTS, redisUrl: redisUrl(), livePage: true });
+    origin = await app.listen({ host: '127.0.0.1', port: 0 });
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await removeSeed(redis, { prefix, products: PRODUCTS });
+    await redis.quit();
+  });
+
+  const post = (path: string, body: object): Promise<Response> =>
+    fetch(`${origin}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+
+  it('reads as many fields as asked for, the same on both clients', async () => {
+    const [plain, coalesced] = await Promise.all(
+      ['plain', 'coalesced'].map(async (variant) => {
+        const response = await fetch(`${origin}/live/load/${variant}/2?commands=10`);
+        return (await response.json()) as { values: string[] };
+      }),
+    );
+    expect(plain!.values).toHaveLength(10);
+    expect(plain!.values[0]).toBe('Notebook no. 3');
+    expect(coalesced).toEqual(plain);
+  });
+
+  it('measures a cascade: 200 callers, a write each or one for all', async () => {
+    const response = await fetch(`${origin}/live/cascade`, { method: 'POST' });
+    const { bursts } = (await response.json()) as {
+      bursts: Record<'plain' | 'coalesced', { askedMs: number[]; answeredMs: number[]; writes: number }>;
+    };
+    for (const { askedMs, answeredMs } of Object.values(bursts)) {
+      expect(askedMs).toHaveLength(200);
+      expect(answeredMs).toHaveLength(200);
+      expect(answeredMs.every((answered, caller) => answered > askedMs[caller]!)).toBe(true);
+    }
+    expect(bursts.plain.writes).toBe(200);
+    expect(bursts.coalesced.writes).toBe(1);
+    expect(await redis.keys(`${prefix}cascade:*`)).toEqual([]);
+  });
+
+  it('refuses a run beyond its bounds', async () => {
+    const tooLong = await post('/live/run', { connections: 10, commands: 8, seconds: 11 });
+    expect(tooLong.status).toBe(400);
+    expect(await tooLong.json()).toMatchObject({ message: 'body/seconds must be <= 10' });
+  });
+});
+
+describe('npm start', () => {
+  let service: ExampleService | undefined;
+
+  afterEach(() => service?.destroy());
+
+  it('works by itself: starts a Redis, serves, and closes in order on SIGTERM', { timeout: TIMEOUT }, async () => {
+    service = new ExampleService({ command: ['npm', 'start'] });
+    const origin = await service.listening();
+    expect(service.output).toContain('REDIS_URL is not set: started');
+    expect(await (await fetch(`${origin}/health`)).json()).toEqual({ status: 'ok', redis: 'ready' });
+    expect(await (await fetch(`${origin}/products/1000`)).json()).toMatchObject({ id: '1000', name: 'Flask no. 1000' });
+    // An open page would keep a server from closing that does not end its event streams.
+    const page = await fetch(`${origin}/live/events`);
+    const events = page.text();
+
+    await service.stop();
+    expect(service.output).toContain('"msg":"SIGTERM: closing"');
+    expect(service.output).toContain('"msg":"closed"');
+    expect(await events).toContain('event: redis');
+  });
+
+  it('ends with one clear line when the Redis at REDIS_URL is not there', { timeout: TIMEOUT }, async () => {
+    const server = await startServer();
+    await server.stop();
+    service = new ExampleService({ env: { REDIS_URL: server.url } });
+    expect(await service.exited).toBe(1);
+    expect(service.output.trim()).toBe(
+      `Redis at 127.0.0.1:${server.port} is not reachable (connect ECONNREFUSED 127.0.0.1:${server.port})`,
+    );
+  });
+
+  it('ends with one clear line when a variable is not what it must be', { timeout: TIMEOUT }, async () => {
+    service = new ExampleService({ env: { COALESCE: 'maybe' } });
+    expect(await service.exited).toBe(1);
+    expect(service.output.trim()).toBe('COALESCE must be one of on, off, got "maybe"');
+  });
+
+  it('allows one load run at a time, bounded, and the load can be stopped', { timeout: TIMEOUT }, async () => {
+    service = new ExampleService({ env: { REDIS_URL: redisUrl(), SEED_PREFIX: uniquePrefix('run') } });
+    const origin = await service.listening();
+    const run = (method: string): Promise<Response> =>
+      fetch(`${origin}/live/run`, {
+        method,
+        ...(method === 'POST' ? { headers: { 'content-type': 'application/json' }, body: SETTINGS } : {}),
+      });
+    expect((await run('POST')).status).toBe(202);
+    const second = await run('POST');
+    expect(second.status).toBe(409);
+    expect(await second.json()).toMatchObject({ message: 'a load run is under way: one at a time' });
+    expect((await fetch(`${origin}/live/cascade`, { method: 'POST' })).status).toBe(409);
+
+    expect((await run('DELETE')).status).toBe(204);
+    await expect.poll(async () => (await run('POST')).status, { timeout: TIMEOUT, interval: 100 }).toBe(202);
+    expect(await service.stop()).toBe(0);
+  });
+});
+
+const SETTINGS = JSON.stringify({ connections: 5, commands: 2, seconds: 10 });

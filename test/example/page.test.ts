@@ -1,0 +1,224 @@
+import { mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type RedisServer, startServer } from '../helpers/redis.js';
+import { findChromium, openBrowser } from './browser.js';
+import { ExampleService } from './service.js';
+
+const SCREENSHOT = fileURLToPath(new URL('../../docs/images/live-page.png', import.meta.url));
+const WAIT = 60_000;
+const CHARTS = ['requests', 'p99', 'latency', 'sizes', 'writes', 'redis-cpu'];
+const chromium = findChromium();
+
+if (chromium === undefined) {
+  console.error(
+    '\n*** The live page is NOT tested: there is no Chromium. Install it, or name one with CHROMIUM. ***\n',
+  );
+}
+
+describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout: 2 * WAIT }, () => {
+  let server: RedisServer;
+  let service: ExampleService;
+  let origin: string;
+  let browser: Browser;
+  let page: Page;
+  let complaints: string[];
+
+  beforeAll(async () => {
+    server = await startServer();
+    service = new ExampleService({ env: { REDIS_URL: server.url, SEED_PRODUCTS: '50' } });
+    origin = await service.listening();
+    browser = await openBrowser(chromium!);
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await service?.destroy();
+    await server?.stop();
+  });
+
+  beforeEach(async () => {
+    page = await openPage('light');
+  });
+
+  // Whatever a test did, the page never complains: no error, no warning, nothing that was not found.
+  afterEach(async () => {
+    await page.context().close();
+    expect(complaints).toEqual([]);
+  });
+
+  async function openPage(colorScheme: 'light' | 'dark', path = '/'): Promise<Page> {
+    const context = await browser.newContext({ colorScheme, viewport: { width: 1280, height: 900 } });
+    const opened = await context.newPage();
+    complaints = [];
+    opened.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
+    });
+    opened.on('pageerror', (error) => complaints.push(String(error)));
+    opened.on('response', (response) => {
+      if (!response.url().startsWith(origin)) complaints.push(`asked ${response.url()}`);
+      if (response.status() >= 400) complaints.push(`${response.status()} for ${response.url()}`);
+    });
+    await opened.goto(`${origin}${path}`);
+    await waitForText(opened.locator('#redis'), /at 127\.0\.0\.1/);
+    return opened;
+  }
+
+  async function waitForText(locator: Locator, text: RegExp): Promise<void> {
+    await expect.poll(() => locator.textContent(), { timeout: WAIT }).toMatch(text);
+  }
+
+  async function waitForUp(up: boolean): Promise<void> {
+    await expect.poll(() => page.locator('#redis').getAttribute('data-up'), { timeout: WAIT }).toBe(String(up));
+  }
+
+  /** The shortest run there is. */
+  async function runLoad(): Promise<void> {
+    await page.locator('#seconds').fill('1');
+    await page.locator('#start').click();
+    await waitForText(page.locator('#progress-label'), /^Done/);
+  }
+
+  function chart(id: string): Locator {
+    return page.locator(`#chart-${id}`);
+  }
+
+  function focused(): Promise<unknown> {
+    return page.evaluate('document.activeElement.id');
+  }
+
+  /** Whether anything is drawn in the colour, a custom property's, or nearly: one client's area may lie over the other's line. */
+  function isDrawn(id: string, colour: string): Promise<unknown> {
+    return page.evaluate(`(() => {
+      const wanted = getComputedStyle(document.documentElement).getPropertyValue('--${colour}').trim();
+      const [red, green, blue] = [1, 3, 5].map((at) => parseInt(wanted.slice(at, at + 2), 16));
+      const canvas = document.querySelector('#chart-${id} canvas');
+      // A copy: reading from a canvas that is drawn on has Chromium complain.
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+      copy.drawImage(canvas, 0, 0);
+      const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+      for (let at = 0; at < data.length; at += 4) {
+        const distance = Math.hypot(data[at] - red, data[at + 1] - green, data[at + 2] - blue);
+        if (data[at + 3] === 255 && distance < 60) return true;
+      }
+      return false;
+    })()`);
+  }
+
+  it('loads, says which Redis it talks to, and what to do', async () => {
+    expect(await page.title()).toContain('ioredis-coalesce');
+    expect(await page.locator('#redis').textContent()).toBe(`Redis ${server.version} at 127.0.0.1:${server.port}`);
+    expect(await page.locator('#progress-label').textContent()).toContain('Run the load');
+    for (const id of CHARTS) {
+      expect(await chart(id).getAttribute('data-empty')).toBe('true');
+      expect(await chart(id).getAttribute('aria-label')).toContain('nothing measured yet');
+      expect(await isDrawn(id, 'coalesced')).toBe(false);
+    }
+    expect(await page.locator('#start').isEnabled()).toBe(true);
+  });
+
+  it('fills every chart, the tiles and the table from a run', async () => {
+    await runLoad();
+    for (const id of CHARTS) {
+      expect(await chart(id).getAttribute('data-empty')).toBe('false');
+      expect(await chart(id).getAttribute('aria-label')).toMatch(/plain .*\d.*coalesced .*\d/);
+      expect(await isDrawn(id, 'coalesced')).toBe(true);
+      expect(await isDrawn(id, 'plain')).toBe(true);
+    }
+    expect(await chart('sizes').getAttribute('aria-label')).toContain('plain mostly 1 in a write');
+    const writes = page.locator('[data-field=writesPerCommand] dd');
+    expect(await writes.nth(0).textContent()).toBe('1.00');
+    expect(Number(await writes.nth(1).textContent())).toBeLessThan(0.5);
+    expect(await page.locator('#figures tr').count()).toBe(7);
+    expect(await page.locator('#progress').getAttribute('value')).toBe('1');
+    expect(await page.locator('#start').isEnabled()).toBe(true);
+  });
+
+  it('shows the last run to whoever comes later, in the dark as well', async () => {
+    await runLoad();
+    await page.context().close();
+    page = await openPage('dark');
+    await waitForText(page.locator('#progress-label'), /^Done/);
+    for (const id of CHARTS) {
+      expect(await isDrawn(id, 'coalesced')).toBe(true);
+    }
+    await page.emulateMedia({ colorScheme: 'light' });
+    await expect.poll(() => isDrawn('requests', 'coalesced'), { timeout: WAIT }).toBe(true);
+  });
+
+  it('draws the latency cascade: 200 callers, a write each above, one for all below', async () => {
+    await page.locator('#tab-cascade').click();
+    expect(await page.locator('#view-load').isVisible()).toBe(false);
+    await page.locator('#send').click();
+    await waitForText(page.locator('#cascade-status'), /1 write instead of 200 writes/);
+    await expect
+      .poll(() => chart('cascade-plain').getAttribute('aria-label'), { timeout: WAIT })
+      .toMatch(/first caller .* ms, last caller .* ms, 200 writes/);
+    for (const variant of ['plain', 'coalesced']) {
+      await expect.poll(() => isDrawn(`cascade-${variant}`, variant), { timeout: WAIT }).toBe(true);
+    }
+    expect(await page.locator('#replay').isEnabled()).toBe(true);
+  });
+
+  it('needs no mouse', async () => {
+    await page.locator('#tab-load').focus();
+    await page.keyboard.press('ArrowRight');
+    expect(await focused()).toBe('tab-cascade');
+    expect(await page.locator('#view-cascade').isVisible()).toBe(true);
+    await page.keyboard.press('ArrowRight');
+    expect(await focused()).toBe('tab-load');
+
+    const order = [];
+    for (let stop = 0; stop < 5; stop += 1) {
+      await page.keyboard.press('Tab');
+      order.push(await focused());
+      if (order.at(-1) === 'connections') {
+        await page.keyboard.press('ArrowRight');
+        expect(await page.locator('#connections-value').textContent()).toBe('31');
+      }
+      if (order.at(-1) === 'seconds') await page.keyboard.press('Home');
+      if (order.at(-1) === 'start') break;
+    }
+    expect(order).toEqual(['connections', 'commands', 'seconds', 'start']);
+    await page.keyboard.press('Enter');
+    await waitForText(page.locator('#progress-label'), /^Done: 31 connections/);
+  });
+
+  it('can stop a run', async () => {
+    await page.locator('#seconds').fill('10');
+    await page.locator('#start').click();
+    await page.locator('#stop').click();
+    await waitForText(page.locator('#progress-label'), /The run failed: the run was stopped/);
+    expect(await page.locator('#start').isEnabled()).toBe(true);
+  });
+
+  it('shows that Redis is down, in the middle of a run too, and that it is back', async () => {
+    await page.locator('#seconds').fill('10');
+    await page.locator('#start').click();
+    await waitForText(page.locator('#progress-label'), /load on both clients/i);
+    await server.stop();
+    await waitForUp(false);
+    const address = `Redis at 127.0.0.1:${server.port}`;
+    expect(await page.locator('#redis').textContent()).toBe(`${address} is down`);
+    expect(await page.locator('#trouble').textContent()).toContain(`${address} is down`);
+    expect(await page.locator('#trouble').isVisible()).toBe(true);
+    await waitForText(page.locator('#progress-label'), /^The run failed: Redis at .* is not reachable/);
+    expect(await page.locator('#start').isEnabled()).toBe(false);
+    expect(await page.locator('#send').isEnabled()).toBe(false);
+
+    server = await startServer({ port: server.port });
+    await waitForUp(true);
+    expect(await page.locator('#trouble').isVisible()).toBe(false);
+    await runLoad();
+    expect(await chart('requests').getAttribute('data-empty')).toBe('false');
+  });
+
+  it.runIf(process.env.UPDATE_SCREENSHOT === '1')('has its picture taken for the README', async () => {
+    await page.locator('#start').click();
+    await waitForText(page.locator('#progress-label'), /^Done/);
+    mkdirSync(fileURLToPath(new URL('.', `file://${SCREENSHOT}`)), { recursive: true });
+    await page.mouse.move(0, 0);
+    await page.screenshot({ path: SCREENSHOT, fullPage: true });
+  });
+});
