@@ -1,6 +1,11 @@
 import { defineConfig } from 'tsup';
 
-const modules = { index: 'src/index.ts', coalesce: 'src/coalesce.ts', fastify: 'src/fastify.ts' };
+const modules = {
+  index: 'src/index.ts',
+  coalesce: 'src/coalesce.ts',
+  fastify: 'src/fastify.ts',
+  prometheus: 'src/prometheus.ts',
+};
 
 export default defineConfig({
   entry: { ...modules, cli: 'src/cli.ts' },

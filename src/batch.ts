@@ -124,6 +124,7 @@ export class Batch {
   flush(reason: FlushReason): void {
     const { commands } = this;
     if (commands === 0) return;
+    this.checkText();
     const hotCommands = this.#hotCommands;
     const bytes = this.#bytes;
     const waited = now() - this.#openedAt;
@@ -219,7 +220,9 @@ export class Batch {
       return;
     }
     this.#exactBatches = EXACT_BATCHES;
-    appendParts(this.#parts, this.observer.encodeLast(commands));
+    const parts = this.observer.encodeLast(commands);
+    this.#bytes += parts.reduce((bytes, part) => bytes + part.length, -text.length);
+    appendParts(this.#parts, parts);
   }
 
   #cork(): void {

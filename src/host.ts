@@ -8,6 +8,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
+import debug from 'debug';
 import { scanRequests } from './resp/request-scanner.js';
 import type { FallThroughReason } from './stats.js';
 
@@ -230,7 +231,7 @@ export function replyProtocol({ condition }: HostClient): Pick<ReplyContext, 'pr
  * Host: `DEBUG=ioredis:*` prints a line for every command that passes `sendCommand`; with it on, all of them must.
  */
 export function isDebugging(): boolean {
-  return /(?:^|[\s,])(?:\*|io(?:redis|valkey):(?:\*|redis))/.test(process.env.DEBUG ?? '');
+  return debug.enabled('ioredis:redis') || debug.enabled('iovalkey:redis');
 }
 
 /** Host: `isResp2SubscriberMode`; RESP2 alone mixes messages with replies, and refuses other commands. */

@@ -166,11 +166,22 @@ test(
 test.each([
   ['missing.mjs', "import 'ioredis-coalesce';"],
   ['missing.cjs', "require('ioredis-coalesce');"],
-])('the drop-in class without ioredis is an error that says what to do (%s)', async (file, source) => {
+])('the drop-in classes without ioredis are an error that says what to do (%s)', async (file, source) => {
   await write(withoutIoredis, file, source);
   await expect(runIn(withoutIoredis, file)).rejects.toThrow(
-    'ioredis-coalesce: the drop-in class needs the package "ioredis" (version 5 or 6), which is not installed: ' +
+    'ioredis-coalesce: the drop-in classes need the package "ioredis" (version 5 or 6), which is not installed: ' +
       'run "npm install ioredis", or import { coalesce } from "ioredis-coalesce/coalesce"',
+  );
+});
+
+test.each([
+  ['metrics.mjs', "import 'ioredis-coalesce/prometheus';"],
+  ['metrics.cjs', "require('ioredis-coalesce/prometheus');"],
+])('the metrics without prom-client are an error that says what to do (%s)', async (file, source) => {
+  await write(withoutIoredis, file, source);
+  await expect(runIn(withoutIoredis, file)).rejects.toThrow(
+    'ioredis-coalesce: ioredis-coalesce/prometheus needs the package "prom-client", which is not installed: ' +
+      'run "npm install prom-client"',
   );
 });
 

@@ -78,6 +78,8 @@ describe('reply scanner', () => {
       ['a longer bulk string', `$${bulkBytes + 1}\r\n`, 'a bulk string of'],
       ['4 GB', '$4294967296\r\n', 'a bulk string of 4294967296 bytes'],
       ['a longer verbatim string', `=${bulkBytes + 1}\r\n`, 'a bulk string of'],
+      ['a length of too many digits', `$${'9'.repeat(20)}`, 'a length of more than'],
+      ['a count of too many digits', `*${'9'.repeat(20)}`, 'a length of more than'],
       ['a larger array', `*${elements + 1}\r\n`, 'an aggregate of'],
       ['a larger map', `%${elements / 2 + 1}\r\n`, 'an aggregate of'],
       ['arrays that are too large together', '*20000000\r\n*20000000\r\n', 'an aggregate of'],

@@ -8,20 +8,24 @@ const dist = new URL('../dist/', import.meta.url);
 const read = (file) => readFileSync(new URL(file, dist), 'utf8');
 const write = (file, text) => writeFileSync(new URL(file, dist), text);
 
-const GUARD = `try {
-  require('ioredis');
+/** Says what to do where a peer is missing, in place of Node's own words. */
+const guard = (peer, advice) => `try {
+  require('${peer}');
 } catch (error) {
-  if (error?.code === 'MODULE_NOT_FOUND' && /^Cannot find (module|package) 'ioredis'/.test(error.message)) {
-    const missing = new Error(
-      'ioredis-coalesce: the drop-in class needs the package "ioredis" (version 5 or 6), which is not installed: ' +
-        'run "npm install ioredis", or import { coalesce } from "ioredis-coalesce/coalesce" to wrap a client you already have',
-      { cause: error },
-    );
-    throw Object.assign(missing, { code: error.code });
+  if (error?.code === 'MODULE_NOT_FOUND' && /^Cannot find (module|package) '${peer}'/.test(error.message)) {
+    throw Object.assign(new Error('ioredis-coalesce: ${advice}', { cause: error }), { code: error.code });
   }
   throw error;
-}
-`;
+}`;
+const IOREDIS_GUARD = guard(
+  'ioredis',
+  'the drop-in classes need the package "ioredis" (version 5 or 6), which is not installed: ' +
+    'run "npm install ioredis", or import { coalesce } from "ioredis-coalesce/coalesce" to wrap a client you already have',
+);
+const PROM_CLIENT_GUARD = guard(
+  'prom-client',
+  'ioredis-coalesce/prometheus needs the package "prom-client", which is not installed: run "npm install prom-client"',
+);
 
 // Both ioredis's and @fastify/redis's own module is its default export with the named exports on it:
 // const Redis = require('ioredis'), fastify.register(require('@fastify/redis')).
@@ -29,10 +33,11 @@ const DEFAULT_IS_MODULE = `
 module.exports = Object.defineProperties(exports.default, Object.getOwnPropertyDescriptors(exports));
 `;
 
-const ENTRIES = ['coalesce', 'index', 'fastify'];
+const ENTRIES = ['coalesce', 'index', 'fastify', 'prometheus'];
 
 for (const entry of ENTRIES) await writeEsModule(entry);
-patchIndex();
+addGuard('index.cjs', withDefaultAsModule('index.cjs'), IOREDIS_GUARD);
+addGuard('prometheus.cjs', read('prometheus.cjs'), PROM_CLIENT_GUARD);
 patchFastify();
 for (const entry of ENTRIES) await check(entry);
 
@@ -55,17 +60,17 @@ async function writeEsModule(entry) {
   write(`${entry}.d.ts`, `${types.join('\n')}\n`);
 }
 
-function patchIndex() {
-  const [first, ...rest] = withDefaultAsModule('index.cjs').split('\n');
-  if (!/^["']use strict["'];$/.test(first)) {
-    throw new Error(`the first line of dist/index.cjs must be "use strict", got: ${first}`);
+function addGuard(file, text, code) {
+  const [first, ...rest] = text.split('\n');
+  if (!/^["']use strict["'];/.test(first)) {
+    throw new Error(`the first line of dist/${file} must begin with "use strict", got: ${first}`);
   }
-  write('index.cjs', [first, ...GUARD.trimEnd().split('\n'), ...rest].join('\n'));
+  const lines = code.split('\n');
+  write(file, ['"use strict";', ...lines, first.replace(/^["']use strict["'];/, ''), ...rest].join('\n'));
 
-  const map = JSON.parse(read('index.cjs.map'));
-  const inserted = ';'.repeat(GUARD.trimEnd().split('\n').length);
-  map.mappings = map.mappings.replace(/^[^;]*;?/, (firstLine) => firstLine + inserted);
-  write('index.cjs.map', JSON.stringify(map));
+  const map = JSON.parse(read(`${file}.map`));
+  map.mappings = `${';'.repeat(lines.length + 1)}${map.mappings}`;
+  write(`${file}.map`, JSON.stringify(map));
 }
 
 function patchFastify() {

@@ -1,4 +1,6 @@
 import type { Redis } from 'ioredis';
+import type { Coalesced } from 'ioredis-coalesce';
+import { collectMetrics } from 'ioredis-coalesce/prometheus';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 export interface Metrics {
@@ -31,4 +33,10 @@ function collectRedisMetrics(registry: Registry, redis: Redis): void {
       this.set(redis.status === 'ready' ? 1 : 0);
     },
   });
+  if (isCoalesced(redis)) collectMetrics(redis, { register: registry });
+}
+
+/** The live page compares with a plain client. */
+function isCoalesced(redis: Redis): redis is Redis & Coalesced {
+  return 'coalescer' in redis;
 }

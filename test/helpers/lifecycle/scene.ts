@@ -30,7 +30,7 @@ export interface Scenario {
   open?: number;
   /** Nothing in it can take the hot path. */
   cold?: boolean;
-  /** Lines of the story that a plain client tells in some runs and not in others. */
+  /** How lines of the story begin that a plain client tells in some runs and not in others. */
   races?: readonly string[];
   /** What the coalesced client is coalesced with. */
   coalesce?: CoalesceOptions;

@@ -78,7 +78,7 @@ export class Recorder {
 
   transcript(leftOut: readonly string[] = []): Transcript {
     return {
-      story: this.#story.filter((line) => !leftOut.includes(line)),
+      story: this.#story.filter((line) => !leftOut.some((start) => line.startsWith(start))),
       replies: this.#replies.map(({ name, outcome }) => `${name} → ${outcome}`),
       settled: [...this.#settled],
     };

@@ -1,0 +1,296 @@
+import { tracingChannel } from 'node:diagnostics_channel';
+import { type BatchEvent, CHANNELS, type ConnectionEvent, coalesce } from 'ioredis-coalesce/coalesce';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  type Client,
+  type CoalescedClient,
+  HOSTS,
+  type Host,
+  ioredis6,
+  outcomes,
+  ready,
+  until,
+} from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { handshake, startScriptedServer } from '../helpers/scripted-server.js';
+import { spyOnSocket } from '../helpers/sockets.js';
+
+const SECRET = uniquePrefix('secret');
+const { host: ADDRESS } = new URL(redisUrl());
+
+let unsubscribe: (() => void)[] = [];
+
+function listen<T extends object>(name: string): { started: T[]; ended: T[] } {
+  const channel = tracingChannel<string, T>(name);
+  const heard = { started: [] as T[], ended: [] as T[] };
+  const onStart = (event: unknown) => void heard.started.push(event as T);
+  const onEnd = (event: unknown) => void heard.ended.push(event as T);
+  channel.start.subscribe(onStart);
+  channel.end.subscribe(onEnd);
+  unsubscribe.push(() => {
+    channel.start.unsubscribe(onStart);
+    channel.end.unsubscribe(onEnd);
+  });
+  return heard;
+}
+
+let clients: Client[] = [];
+
+/** Connections that end later would be events of the next test. */
+afterEach(async () => {
+  for (const leave of unsubscribe) leave();
+  unsubscribe = [];
+  for (const client of clients) client.disconnect();
+  await until(() => clients.every(({ status }) => status === 'end'), 'the clients to end');
+  clients = [];
+});
+
+async function warmed(
+  host: Host,
+  ...options: [Parameters<Host['create']>[1]?, Parameters<Host['createCoalesced']>[2]?]
+) {
+  const client = await ready(host.createCoalesced(redisUrl(), ...options));
+  clients.push(client);
+  await client.echo('warm');
+  return client;
+}
+
+describe('the names', () => {
+  it('are stable: people subscribe by them', () => {
+    expect(CHANNELS).toEqual({ BATCH: 'ioredis-coalesce:batch', CONNECTION: 'ioredis-coalesce:connection' });
+  });
+});
+
+describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
+  it('tells of each batch what is in it, and `end` comes when the bytes were handed to the socket', async () => {
+    const client = await warmed(host);
+    const socket = spyOnSocket(client);
+    const { started, ended } = listen<BatchEvent>(CHANNELS.BATCH);
+    const writesAtStart: number[] = [];
+    const onStart = () => void writesAtStart.push(socket.writes.length);
+    tracingChannel(CHANNELS.BATCH).start.subscribe(onStart);
+    unsubscribe.push(() => void tracingChannel(CHANNELS.BATCH).start.unsubscribe(onStart));
+
+    await Promise.all([
+      client.echo('a'),
+      client.call('ECHO', 'b'),
+      client.echo('c'),
+      client.pipeline().time().echo('d').exec(),
+    ]);
+    expect(started).toEqual([
+      {
+        size: 5,
+        hotCommands: 2,
+        hostCommands: 3,
+        bytes: Buffer.concat(socket.writes).length,
+        reason: 'schedule',
+        waited: expect.any(Number),
+        address: ADDRESS,
+      },
+    ]);
+    expect(writesAtStart).toEqual([0]);
+    expect(ended).toEqual(started);
+    expect(started[0]?.waited).toBeGreaterThan(0);
+
+    await client.echo('alone');
+    expect(ended).toHaveLength(2);
+    expect(ended[1]).toMatchObject({ size: 1, hotCommands: 1, hostCommands: 0, reason: 'schedule' });
+  });
+
+  it('agrees with the counters of stats()', async () => {
+    const client = await warmed(host, {}, { maxBatchSize: 7 });
+    const { ended } = listen<BatchEvent>(CHANNELS.BATCH);
+    const before = client.coalescer.stats();
+    await Promise.all(Array.from({ length: 30 }, (_, index) => (index % 3 ? client.echo('a') : client.call('time'))));
+    client.coalescer.flush();
+    const lone = client.echo('sent by hand');
+    client.coalescer.flush();
+    await lone;
+    const after = client.coalescer.stats();
+    const sum = (key: 'size' | 'hotCommands' | 'bytes') => ended.reduce((total, event) => total + event[key], 0);
+    expect(sum('size')).toBe(after.commands - before.commands);
+    expect(sum('hotCommands')).toBe(after.hotCommands - before.hotCommands);
+    expect(sum('bytes')).toBe(after.bytesWritten - before.bytesWritten);
+    expect(ended).toHaveLength(after.batches - before.batches);
+    expect(ended.map(({ reason }) => reason)).toEqual(['size', 'size', 'size', 'size', 'schedule', 'manual']);
+    expect(ended.map(({ size }) => size)).toEqual([7, 7, 7, 7, 2, 1]);
+  });
+});
+
+describe('ioredis-coalesce:connection', () => {
+  type Change = Pick<ConnectionEvent, 'change' | 'layer'> & { why?: string };
+  const changes = (events: readonly ConnectionEvent[]): Change[] =>
+    events.map(({ change, layer, why, address }) => {
+      expect(address).toMatch(/^127\.0\.0\.1:\d+$/);
+      return { change, layer, ...(why === undefined ? {} : { why }) };
+    });
+
+  it('attached, and detached by detach(); start and end for each', async () => {
+    const { started, ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
+    const client = await warmed(ioredis6);
+    expect(started).toEqual([{ change: 'attached', layer: 2, address: ADDRESS }]);
+    client.coalescer.detach();
+    expect(ended).toEqual([
+      { change: 'attached', layer: 2, address: ADDRESS },
+      { change: 'detached', layer: 0, why: 'detach()', address: ADDRESS },
+    ]);
+    coalesce(client);
+    expect(changes(ended.slice(2))).toEqual([{ change: 'attached', layer: 2 }]);
+  });
+
+  it('detached when a connection is lost, attached with the next one', async () => {
+    const proxy = await startProxy(redisUrl());
+    const { ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
+    const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 5 }));
+    clients.push(client);
+    proxy.reset();
+    await until(() => ended.length === 3, 'the connection to be lost and another one made');
+    await client.quit();
+    await until(() => ended.length === 4, 'the connection to be closed');
+    const closed = { change: 'detached', layer: 0, why: 'the connection is closed' };
+    expect(changes(ended)).toEqual([
+      { change: 'attached', layer: 2 },
+      closed,
+      { change: 'attached', layer: 2 },
+      closed,
+    ]);
+  });
+
+  it('layer 1 alone, and why', async () => {
+    const { ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
+    clients.push(await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath: false })));
+    const odd = class extends ioredis6.Redis {
+      override echo(): never {
+        throw new Error('not the host’s own');
+      }
+    };
+    const client = coalesce(new odd(redisUrl(), {}) as Client);
+    clients.push(await ready(client));
+    expect(changes(ended)).toEqual([
+      { change: 'attached', layer: 1, why: 'the option hotPath is false' },
+      { change: 'attached', layer: 1, why: 'Command#transformReply() is missing' },
+    ]);
+  });
+
+  it('fell back to layer 1, when a reply cannot be told from the next one', async () => {
+    const server = await startScriptedServer(
+      (command) => handshake(command) ?? (command[0] === 'incr' ? '?\r\n' : '+OK\r\n'),
+    );
+    const { ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
+    const client = await ready(ioredis6.createCoalesced(server.url, { retryStrategy: () => null }));
+    clients.push(client);
+    await client.echo('decoded');
+    await outcomes([client.incr('a')]);
+    expect(changes(ended).slice(0, 2)).toEqual([
+      { change: 'attached', layer: 2 },
+      { change: 'fell-back', layer: 1, why: 'a reply is not RESP or not whole, the client decodes it' },
+    ]);
+  });
+});
+
+describe('what is in the events', () => {
+  const use = (client: Client) =>
+    outcomes([
+      client.set(SECRET, SECRET),
+      client.hset(`${SECRET}h`, { [SECRET]: SECRET }),
+      client.call('GET', SECRET),
+      client.incr(SECRET),
+      client.eval(`return '${SECRET}'`, 1, SECRET, SECRET),
+      client.multi().get(SECRET).exec(),
+      client.auth(SECRET),
+      client.del(SECRET, `${SECRET}h`),
+    ]);
+
+  it('no argument of any command, no name of one, no option', async () => {
+    const batches = listen<BatchEvent>(CHANNELS.BATCH);
+    const connections = listen<ConnectionEvent>(CHANNELS.CONNECTION);
+    const client = await warmed(ioredis6, { connectionName: SECRET });
+    await use(client);
+    client.coalescer.detach();
+    const text = JSON.stringify([batches, connections]);
+    expect(batches.ended.length).toBeGreaterThan(1);
+    expect(connections.ended).toHaveLength(2);
+    expect(text).not.toContain(SECRET);
+    expect(text).not.toMatch(/"(?:set|hset|get|incr|eval|multi|auth|del)"/i);
+    const keys = [...batches.ended, ...connections.ended].flatMap((event) => Object.keys(event));
+    // Node's `traceSync` adds the result of what is traced, which is nothing.
+    expect(new Set(keys)).toEqual(
+      new Set([
+        'result',
+        'size',
+        'hotCommands',
+        'hostCommands',
+        'bytes',
+        'reason',
+        'waited',
+        'address',
+        'change',
+        'layer',
+        'why',
+      ]),
+    );
+  });
+});
+
+describe('without subscribers', () => {
+  let asked: number;
+  let client: CoalescedClient;
+
+  /** The address is part of every event and nothing else: whoever builds one asks the socket for its peer. */
+  beforeEach(async () => {
+    asked = 0;
+    client = await warmed(ioredis6);
+    Object.defineProperty((client as unknown as { stream: object }).stream, 'remoteAddress', {
+      get: () => {
+        asked += 1;
+        return '127.0.0.1';
+      },
+    });
+  });
+
+  it('nothing is built', async () => {
+    await Promise.all([client.echo('a'), client.call('ECHO', 'b')]);
+    client.coalescer.detach();
+    expect(asked).toBe(0);
+  });
+
+  it('nor for those who left; one who listens to `end` alone is told', async () => {
+    const channel = tracingChannel(CHANNELS.BATCH);
+    const seen: unknown[] = [];
+    const onEnd = (event: unknown) => void seen.push(event);
+    channel.end.subscribe(onEnd);
+    await client.echo('a');
+    expect(seen).toMatchObject([{ size: 1, hotCommands: 1 }]);
+    expect(asked).toBe(1);
+    channel.end.unsubscribe(onEnd);
+    await client.echo('b');
+    expect(seen).toHaveLength(1);
+    expect(asked).toBe(1);
+  });
+});
+
+describe('a subscriber that throws', () => {
+  it('harms neither the batch nor its commands', async () => {
+    const client = await warmed(ioredis6);
+    const errors: unknown[] = [];
+    const listeners = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.on('uncaughtException', (error) => errors.push(error));
+    const channel = tracingChannel(CHANNELS.BATCH);
+    const onStart = () => {
+      throw new RangeError('by the subscriber');
+    };
+    channel.start.subscribe(onStart);
+    try {
+      expect(await Promise.all([client.echo('a'), client.echo('b')])).toEqual(['a', 'b']);
+      await until(() => errors.length > 0, 'the error to be reported');
+    } finally {
+      channel.start.unsubscribe(onStart);
+      process.removeAllListeners('uncaughtException');
+      for (const listener of listeners) process.on('uncaughtException', listener);
+    }
+    expect(errors).toMatchObject([{ message: 'by the subscriber' }]);
+    expect(await client.echo('c')).toBe('c');
+  });
+});

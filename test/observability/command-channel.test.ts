@@ -1,0 +1,125 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
+import { afterEach, expect, it } from 'vitest';
+import { type Client, ioredis6, outcomes, ready } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+const prefix = uniquePrefix('command-channel');
+const channel = tracingChannel<string, CommandContext>('ioredis:command');
+const REQUESTS = 200;
+
+/** What ioredis 6 publishes, and Node adds. */
+interface CommandContext {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly result?: unknown;
+  readonly error?: Error;
+}
+
+type Subscribers = TracingChannelSubscribers<CommandContext>;
+
+let unsubscribe = () => {};
+
+afterEach(() => unsubscribe());
+
+function subscribe(subscribers: Partial<Subscribers>): void {
+  const all: Subscribers = { start() {}, end() {}, asyncStart() {}, asyncEnd() {}, error() {}, ...subscribers };
+  channel.subscribe(all);
+  unsubscribe = () => void channel.unsubscribe(all);
+}
+
+interface Recorded {
+  readonly event: string;
+  readonly context: object;
+  readonly error: string | undefined;
+}
+
+/** Every event in a form that compares equal for equal ones, in the order of publishing. */
+function recordEvents(): Recorded[] {
+  const events: Recorded[] = [];
+  const record = (event: string) => (context: CommandContext) => {
+    const { error, ...rest } = context;
+    events.push({ event, context: structuredClone(rest), error: error && `${error.name}: ${error.message}` });
+  };
+  subscribe({
+    start: record('start'),
+    end: record('end'),
+    asyncStart: record('asyncStart'),
+    asyncEnd: record('asyncEnd'),
+    error: record('error'),
+  });
+  return events;
+}
+
+async function everyKind(client: Client): Promise<unknown> {
+  const k = `${prefix}key`;
+  const results = [
+    await outcomes([client.set(k, 'text'), client.get(k), client.getBuffer(k), client.incr(k)]),
+    await outcomes([client.hset(`${k}:hash`, { field: 'value' }), client.hgetall(`${k}:hash`), client.mget([k, 'x'])]),
+    await outcomes([client.call('GET', k), client.eval('return ARGV[1]', 0, 'argument')]),
+    await outcomes([client.pipeline().get(k).incr(k).exec(), client.multi().get(k).exec()]),
+    await outcomes([client.del(k, `${k}:hash`)]),
+  ];
+  return results;
+}
+
+it('the events of every command equal those of a plain client', async () => {
+  const plain = await ready(ioredis6.create(redisUrl()));
+  const client = await ready(ioredis6.createCoalesced(redisUrl()));
+  await client.echo('hot');
+  const events = recordEvents();
+  const results = await everyKind(plain);
+  const expected = events.splice(0);
+  expect(await everyKind(client)).toEqual(results);
+  expect(events).toEqual(expected);
+  expect(expected.filter(({ event }) => event === 'start').length).toBeGreaterThan(12);
+  expect(client.coalescer.stats().fallThroughs.traced).toBeGreaterThan(7);
+  expect(client.coalescer.stats().hotCommands).toBe(1);
+});
+
+it(`${REQUESTS} concurrent requests: each event in the context of its own caller`, async () => {
+  const client = await ready(ioredis6.createCoalesced(redisUrl()));
+  const request = new AsyncLocalStorage<number>();
+  const seen: string[] = [];
+  const see = (event: string) => (context: CommandContext) =>
+    void seen.push(`${request.getStore()}: ${event} ${context.command} ${context.args[0]}`);
+  subscribe({ start: see('start'), asyncEnd: see('asyncEnd') });
+  const all = Array.from({ length: REQUESTS }, (_, index) => index);
+  await Promise.all(
+    all.map((index) =>
+      request.run(index, async () => {
+        await client.pttl(`${prefix}${index}`);
+        await Promise.all([client.get(`${prefix}${index}`), client.exists(`${prefix}${index}`)]);
+      }),
+    ),
+  );
+  const expected = all.flatMap((index) =>
+    ['pttl', 'get', 'exists'].flatMap((name) => [
+      `${index}: start ${name} ${prefix}${index}`,
+      `${index}: asyncEnd ${name} ${prefix}${index}`,
+    ]),
+  );
+  expect(seen.toSorted()).toEqual(expected.toSorted());
+});
+
+it.each(['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const)(
+  'one who listens to %s alone sees what they would of a plain client, and hot commands are back after them',
+  async (event) => {
+    const plain = await ready(ioredis6.create(redisUrl()));
+    const client = await ready(ioredis6.createCoalesced(redisUrl()));
+    await client.echo('hot');
+    const seen: unknown[] = [];
+    const see = (context: unknown) => void seen.push((context as CommandContext).command);
+    channel[event].subscribe(see);
+    unsubscribe = () => void channel[event].unsubscribe(see);
+    await everyKind(plain);
+    const expected = seen.splice(0);
+    await everyKind(client);
+    expect(seen).toEqual(expected);
+    expect(expected.length).toBeGreaterThan(0);
+    unsubscribe();
+    await client.echo('hot');
+    expect(seen).toHaveLength(expected.length);
+    expect(client.coalescer.stats().hotCommands).toBe(2);
+  },
+);

@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+const run = promisify(execFile);
+const program = fileURLToPath(new URL('./programs/debugged-service.ts', import.meta.url));
+const secret = uniquePrefix('secret');
+const { host } = new URL(redisUrl());
+
+/** What a service prints with this value of DEBUG: a line each, without the time in front. */
+async function printedWith(DEBUG: string): Promise<string[]> {
+  const { stdout, stderr } = await run(process.execPath, ['--import', 'tsx', program], {
+    env: { ...process.env, DEBUG, DEBUG_COLORS: '0', TEST_URL: redisUrl(), TEST_SECRET: secret },
+  });
+  expect(stdout).toBe('true\n');
+  return stderr
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => line.replace(/^\S+ /, ''));
+}
+
+describe.concurrent('DEBUG', () => {
+  it('ioredis-coalesce:* shows what is attached, flushed and left to the client, and no argument', async () => {
+    const lines = await printedWith('ioredis-coalesce:*');
+    const attach = lines.filter((line) => line.startsWith('ioredis-coalesce:attach '));
+    const flush = lines.filter((line) => line.startsWith('ioredis-coalesce:flush '));
+    const fallThrough = lines.filter((line) => line.startsWith('ioredis-coalesce:fall-through '));
+    expect(attach).toEqual([
+      `ioredis-coalesce:attach ${host}: attached, layer 2`,
+      `ioredis-coalesce:attach ${host}: detached, layer 0 (detach())`,
+    ]);
+    expect(flush.some((line) => line.startsWith(`ioredis-coalesce:flush ${host}: 3 commands, `))).toBe(true);
+    for (const line of flush) {
+      expect(line).toMatch(/^ioredis-coalesce:flush 127\.0\.0\.1:\d+: \d+ commands, \d+ bytes, [a-z]+$/);
+    }
+    expect(fallThrough).toEqual([
+      'ioredis-coalesce:fall-through set: arguments',
+      'ioredis-coalesce:fall-through getBuffer: arguments',
+    ]);
+    expect(lines).toHaveLength(attach.length + flush.length + fallThrough.length);
+    expect(lines.join('\n')).not.toContain(secret);
+  });
+
+  it('ioredis-coalesce:attach shows that alone', async () => {
+    expect(await printedWith('ioredis-coalesce:attach')).toHaveLength(2);
+  });
+
+  it('nothing is printed unless asked for', async () => {
+    expect(await printedWith('')).toEqual([]);
+  });
+
+  it('ioredis:* shows every command, so all take the path on which it prints', async () => {
+    const lines = (await printedWith('ioredis:*')).filter((line) => line.includes('write command'));
+    for (const command of ['set', 'get', 'STRLEN', 'del']) {
+      expect(lines.filter((line) => line.includes(`-> ${command}(`)).length).toBeGreaterThan(0);
+    }
+    expect(lines.every((line) => line.startsWith('ioredis:redis '))).toBe(true);
+  });
+});

@@ -1,0 +1,145 @@
+import { readFileSync } from 'node:fs';
+import { CHANNELS, CODES } from 'ioredis-coalesce/coalesce';
+import { collectMetrics } from 'ioredis-coalesce/prometheus';
+import { Registry } from 'prom-client';
+import { describe, expect, it } from 'vitest';
+import { DEFAULT_OPTIONS } from '../../src/options.js';
+import { Stats } from '../../src/stats.js';
+import { ioredis6, ready } from '../helpers/hosts.js';
+import { redisUrl } from '../helpers/redis.js';
+import { type Exposition, parseExposition } from './helpers/exposition.js';
+
+const read = (file: string) => readFileSync(new URL(`../../docs/${file}`, import.meta.url), 'utf8');
+const production = read('production.md');
+
+async function exposed(): Promise<Exposition> {
+  const register = new Registry();
+  collectMetrics(await ready(ioredis6.createCoalesced(redisUrl())), { register, labels: { client: 'a' } });
+  return parseExposition(await register.metrics());
+}
+
+/** The first cells of the rows of the table under a heading or line, without their quotes. */
+function firstCells(after: string): string[] {
+  const rest = production.slice(production.indexOf(after) + after.length);
+  if (!production.includes(after)) throw new Error(`expected docs/production.md to contain: ${after}`);
+  const [, table = ''] = /\n(\| .*\n\| -.*\n(?:\|.*\n)+)/.exec(rest) ?? [];
+  const rows = table.trim().split('\n').slice(2);
+  return rows.map((row) => row.split('|')[1]?.trim().replaceAll('`', '') ?? '');
+}
+
+describe('docs/production.md', () => {
+  const stats = new Stats().snapshot(0, 0);
+
+  it('has every field of stats(), and none that is not there', () => {
+    expect(firstCells('## Statistics, field by field').toSorted()).toEqual(Object.keys(stats).toSorted());
+  });
+
+  it.each(['flushReasons', 'fallThroughs'] as const)('has every reason of %s', (field) => {
+    expect(firstCells(`### \`${field}\``).toSorted()).toEqual(Object.keys(stats[field]).toSorted());
+  });
+
+  it('has every code of a warning or error', () => {
+    expect(firstCells('## Warnings and errors').toSorted()).toEqual(Object.values(CODES).toSorted());
+  });
+
+  it('has every channel with its constant', () => {
+    expect(firstCells('## Channels')).toEqual(Object.values(CHANNELS));
+    for (const constant of Object.keys(CHANNELS)) expect(production).toContain(`CHANNELS.${constant}`);
+  });
+
+  it('has every metric with its type', async () => {
+    const { types } = await exposed();
+    expect(firstCells('## Prometheus')).toEqual([...types.keys()]);
+    for (const [name, type] of types) expect(production).toContain(`| \`${name}\` | ${type} |`);
+  });
+
+  it('names metrics that exist in its queries', async () => {
+    const { samples, types } = await exposed();
+    const names = new Set([...samples.map(({ name }) => name), ...types.keys()]);
+    for (const [name] of production.matchAll(/redis_coalesce_[a-z_]+/g)) expect(names).toContain(name);
+  });
+
+  it('says something about every option', () => {
+    for (const option of Object.keys(DEFAULT_OPTIONS)) expect(production).toContain(`\`${option}`);
+  });
+
+  it('has no link to a heading that is not there', () => {
+    const anchors = [...production.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^a-z0-9 -]/g, '')
+        .replaceAll(' ', '-'),
+    );
+    for (const [, anchor] of production.matchAll(/\]\(#([^)]+)\)/g)) expect(anchors).toContain(anchor);
+  });
+});
+
+interface Panel {
+  readonly id: number;
+  readonly title: string;
+  readonly description: string;
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+  readonly targets: readonly { readonly expr: string; readonly legendFormat: string }[];
+}
+
+describe('docs/grafana-dashboard.json', () => {
+  const dashboard = JSON.parse(read('grafana-dashboard.json')) as {
+    readonly schemaVersion: number;
+    readonly title: string;
+    readonly panels: readonly Panel[];
+    readonly templating: { readonly list: readonly { readonly name: string; readonly query: unknown }[] };
+  };
+  const { panels, templating } = dashboard;
+  const queries = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+
+  it('is a dashboard: panels with ids of their own, side by side, each explained', () => {
+    expect(dashboard.schemaVersion).toBeGreaterThan(30);
+    expect(dashboard.title).toBe('ioredis-coalesce');
+    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+    for (const { title, description, targets } of panels) {
+      expect(title).not.toBe('');
+      expect(description).toMatch(/\.$/);
+      expect(targets.length).toBeGreaterThan(0);
+    }
+    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
+    );
+    expect(new Set(cells).size).toBe(cells.length);
+    for (const { gridPos } of panels) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
+  });
+
+  it('asks for metrics and labels that exist, and for every metric', async () => {
+    const { samples, types } = await exposed();
+    const names = new Set(samples.map(({ name }) => name));
+    const labels = new Set(['instance', ...samples.flatMap((sample) => Object.keys(sample.labels))]);
+    const asked = queries.flatMap((query) => query.match(/redis_coalesce_[a-z_]+/g) ?? []);
+    expect(asked.filter((name) => !names.has(name))).toEqual([]);
+    const missing = [...types.keys()].filter((name) => !asked.some((used) => used.startsWith(name)));
+    expect(missing).toEqual([]);
+    for (const query of queries) {
+      const used = [...query.matchAll(/(\w+)=~?"/g), ...query.matchAll(/by \(([^)]*)\)/g)];
+      for (const label of used.flatMap(([, found = '']) => found.split(', '))) expect(labels).toContain(label);
+    }
+    const legends = panels.flatMap(({ targets }) => targets.map(({ legendFormat }) => legendFormat)).join();
+    for (const [, label] of legends.matchAll(/\{\{(\w+)\}\}/g)) expect(labels).toContain(label);
+  });
+
+  it('asks for values of labels that exist: path and reason', async () => {
+    const { samples } = await exposed();
+    const pairs = new Set(samples.flatMap(({ labels }) => Object.entries(labels).map((pair) => pair.join('='))));
+    for (const [, label, value] of queries.join('\n').matchAll(/(path|reason)="(\w+)"/g)) {
+      expect(pairs).toContain(`${label}=${value}`);
+    }
+  });
+
+  it('closes every bracket, and uses no variable that it does not define', () => {
+    const variables = new Set(['__rate_interval', ...templating.list.map(({ name }) => name)]);
+    for (const query of queries) {
+      for (const pair of ['()', '{}', '[]'] as const) {
+        expect(query.split(pair[0] as string).length).toBe(query.split(pair[1] as string).length);
+      }
+      for (const [, name] of query.matchAll(/\$(\w+)/g)) expect(variables).toContain(name);
+    }
+    for (const [, name] of JSON.stringify(panels).matchAll(/\$\{(\w+)\}/g)) expect(variables).toContain(name);
+  });
+});

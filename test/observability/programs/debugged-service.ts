@@ -1,0 +1,15 @@
+// Run by debug.test.ts with DEBUG set: `debug` reads it when it is loaded.
+import { Redis } from 'ioredis-coalesce';
+
+const secret = process.env.TEST_SECRET as string;
+const redis = new Redis(process.env.TEST_URL as string);
+await new Promise<void>((resolve) => {
+  redis.once('ready', resolve);
+});
+await Promise.all([redis.set(secret, secret), redis.get(secret), redis.call('STRLEN', secret)]);
+await redis.set(secret, new Date() as unknown as string);
+await redis.getBuffer(secret, () => {});
+await redis.del(secret);
+redis.coalescer.detach();
+console.log(JSON.stringify(redis.coalescer === undefined));
+redis.disconnect();

@@ -1,0 +1,304 @@
+import { coalesce } from 'ioredis-coalesce/coalesce';
+import { type CollectOptions, collectMetrics } from 'ioredis-coalesce/prometheus';
+import {
+  Counter,
+  register as globalRegister,
+  type OpenMetricsContentType,
+  Registry,
+  type RegistryContentType,
+} from 'prom-client';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Stats } from '../../src/stats.js';
+import { type CoalescedClient, HOSTS, ioredis6, ready } from '../helpers/hosts.js';
+import { redisUrl } from '../helpers/redis.js';
+import { type Exposition, parseExposition } from './helpers/exposition.js';
+
+afterEach(() => globalRegister.clear());
+
+async function scrape(register: Registry<RegistryContentType>): Promise<Exposition> {
+  return parseExposition(await register.metrics());
+}
+
+function client(): Promise<CoalescedClient> {
+  return ready(ioredis6.createCoalesced(redisUrl()));
+}
+
+/** A coalesced client as `collectMetrics()` sees it, with counters that the test feeds. */
+function counting(stats = new Stats()): { stats: Stats; client: CoalescedClient } {
+  const coalescer = { options: { maxInFlight: 7 }, stats: () => stats.snapshot(5, 2) };
+  return { stats, client: { coalescer } as unknown as CoalescedClient };
+}
+
+describe('what is exposed', () => {
+  it.each(HOSTS)('$name: the counters of a client at work', async (host) => {
+    const register = new Registry();
+    const worker = await ready(host.createCoalesced(redisUrl(), {}, { maxInFlight: 5_000 }));
+    await worker.ping();
+    collectMetrics(worker, { register });
+    await Promise.all(Array.from({ length: 100 }, () => worker.echo('hot')));
+    await Promise.all([worker.call('ECHO', 'host'), worker.echo(1n as unknown as string)]);
+
+    const stats = worker.coalescer.stats();
+    const { values } = await scrape(register);
+    expect(values('redis_coalesce_commands_total', { path: 'hot' })).toEqual([stats.hotCommands]);
+    expect(values('redis_coalesce_commands_total', { path: 'host' })).toEqual([stats.commands - stats.hotCommands]);
+    expect(values('redis_coalesce_fall_throughs_total', { reason: 'arguments' })).toEqual([1]);
+    expect(values('redis_coalesce_replies_total', { path: 'hot' })).toEqual([stats.replies.hot]);
+    expect(values('redis_coalesce_replies_total', { path: 'host' })).toEqual([stats.replies.host]);
+    expect(values('redis_coalesce_batches_total', { reason: 'schedule' })).toEqual([stats.flushReasons.schedule]);
+    expect(values('redis_coalesce_written_bytes_total')).toEqual([stats.bytesWritten]);
+    expect(values('redis_coalesce_shared_reads_total')).toEqual([0]);
+    expect(values('redis_coalesce_in_flight_commands')).toEqual([0]);
+    expect(values('redis_coalesce_queued_commands')).toEqual([0]);
+    expect(values('redis_coalesce_max_in_flight_commands')).toEqual([5_000]);
+    expect(values('redis_coalesce_attached')).toEqual([1]);
+    expect(values('redis_coalesce_batch_size_commands_count')).toEqual([stats.batches]);
+    expect(values('redis_coalesce_batch_size_commands_sum')).toEqual([stats.commands]);
+    expect(values('redis_coalesce_flush_wait_seconds_sum')).toEqual([stats.flushWaitTotal / 1000]);
+    expect(stats.hotCommands).toBeGreaterThanOrEqual(100);
+  });
+
+  it('reasons are all there from the start, so that rates of them can be drawn', async () => {
+    const register = new Registry();
+    const { stats, client: idle } = counting();
+    collectMetrics(idle, { register });
+    const { samples } = await scrape(register);
+    const reasons = (name: string) =>
+      samples.filter((sample) => sample.name === name).map(({ labels }) => labels.reason ?? '');
+    const { fallThroughs, flushReasons } = stats.snapshot(0, 0);
+    expect(reasons('redis_coalesce_fall_throughs_total')).toEqual(Object.keys(fallThroughs));
+    expect(reasons('redis_coalesce_batches_total')).toEqual(Object.keys(flushReasons));
+  });
+
+  it('keeps to the conventions for names, units, types and help', async () => {
+    const register = new Registry();
+    collectMetrics(counting().client, { register });
+    const { types, helps } = await scrape(register);
+    expect(types.size).toBeGreaterThan(10);
+    for (const [name, type] of types) {
+      expect(name).toMatch(/^redis_coalesce_[a-z_]+$/);
+      expect(name.endsWith('_total')).toBe(type === 'counter');
+      expect(name).not.toMatch(/milliseconds|_ms\b|kilo/);
+      expect(helps.get(name)).toMatch(/^[A-Z].+\.$/);
+    }
+  });
+
+  it('histograms are cumulative, end in +Inf and agree with count and sum', async () => {
+    const register = new Registry();
+    const { stats, client: busy } = counting();
+    stats.commands = 20_243;
+    for (const [commands, waited] of [
+      [1, 0.001],
+      [3, 0.02],
+      [4, 0.9],
+      [33, 40],
+      [200, 2_000],
+      [20_000, 3],
+    ] as const) {
+      stats.flushed('schedule', commands, 10, waited);
+    }
+    collectMetrics(busy, { register });
+    const { samples, values } = await scrape(register);
+    const buckets = (name: string) =>
+      samples
+        .filter((sample) => sample.name === `${name}_bucket`)
+        .map(({ labels, value }) => [Number(labels.le?.replace('+Inf', 'Infinity')), value] as const);
+
+    const sizes = new Map(buckets('redis_coalesce_batch_size_commands'));
+    expect([1, 2, 4, 32, 64, 128, 256, 16_384].map((le) => sizes.get(le))).toEqual([1, 1, 3, 3, 4, 4, 5, 5]);
+    expect(sizes.get(Number.POSITIVE_INFINITY)).toBe(6);
+    // 20,243 commands, 2 of which are queued still.
+    expect(values('redis_coalesce_batch_size_commands_sum')).toEqual([20_241]);
+
+    const waits = new Map(buckets('redis_coalesce_flush_wait_seconds'));
+    expect([0.000016, 0.000032, 0.001024, 0.004096, 0.065536, 1.048576].map((le) => waits.get(le))).toEqual([
+      1, 2, 3, 4, 5, 5,
+    ]);
+    expect(waits.get(Number.POSITIVE_INFINITY)).toBe(6);
+    expect(values('redis_coalesce_flush_wait_seconds_sum')[0]).toBeCloseTo(2.043921, 9);
+
+    for (const name of ['redis_coalesce_batch_size_commands', 'redis_coalesce_flush_wait_seconds']) {
+      const found = buckets(name);
+      expect(found.map(([le]) => le)).toEqual(found.map(([le]) => le).toSorted((a, b) => a - b));
+      expect(found.map(([, count]) => count)).toEqual(found.map(([, count]) => count).toSorted((a, b) => a - b));
+      expect(values(`${name}_count`)).toEqual([found.at(-1)?.[1]]);
+    }
+  });
+
+  it('reads the counters once a scrape, whatever the number of metrics, and never in between', async () => {
+    const register = new Registry();
+    const one = await client();
+    const stats = vi.spyOn(one.coalescer, 'stats');
+    collectMetrics(one, { register });
+    await Promise.all([one.echo('a'), one.echo('b')]);
+    expect(stats).not.toHaveBeenCalled();
+    await register.metrics();
+    expect(stats).toHaveBeenCalledTimes(1);
+    await register.metrics();
+    expect(stats).toHaveBeenCalledTimes(2);
+    await register.getMetricsAsJSON();
+    expect(stats).toHaveBeenCalledTimes(3);
+  });
+
+  it('in OpenMetrics as well', async () => {
+    const register = new Registry<OpenMetricsContentType>();
+    register.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+    const remove = collectMetrics(counting().client, { register });
+    for (const _ of ['first', 'second']) {
+      const text = await register.metrics();
+      expect(text).toContain('# TYPE redis_coalesce_commands counter');
+      expect(text).toContain('redis_coalesce_commands_total{path="hot"} 0');
+      expect(text.endsWith('# EOF\n')).toBe(true);
+    }
+    remove();
+    expect(await register.metrics()).not.toContain('redis_coalesce');
+  });
+});
+
+describe('several clients on one registry', () => {
+  it('are told apart by label, whatever the order of the labels', async () => {
+    const register = new Registry();
+    const [sessions, cache] = await Promise.all([client(), client()]);
+    collectMetrics(sessions, { register, labels: { client: 'sessions', shard: 1 } });
+    collectMetrics(cache, { register, labels: { shard: 1, client: 'cache "b"' } });
+    const before = await scrape(register);
+    await Promise.all([cache.echo('1'), cache.echo('2')]);
+    const after = await scrape(register);
+    const counts = ({ values }: Exposition) =>
+      ['sessions', 'cache \\"b\\"'].map((name) =>
+        values('redis_coalesce_commands_total', { client: name, shard: '1' }).reduce((sum, value) => sum + value, 0),
+      );
+    const [sessionsBefore = 0, cacheBefore = 0] = counts(before);
+    expect(counts(after)).toEqual([sessionsBefore, cacheBefore + 2]);
+    expect(after.values('redis_coalesce_batch_size_commands_count')).toHaveLength(2);
+  });
+
+  it('come and go one by one; the metrics go with the last', async () => {
+    const register = new Registry();
+    const other = new Counter({ name: 'other_total', help: 'Someone else’s.', registers: [register] });
+    const removeA = collectMetrics(counting().client, { register, labels: { client: 'a' } });
+    const removeB = collectMetrics(counting().client, { register, labels: { client: 'b' } });
+    const clients = async () => {
+      const { samples } = await scrape(register);
+      return [...new Set(samples.flatMap(({ labels }) => labels.client ?? []))];
+    };
+    expect(await clients()).toEqual(['a', 'b']);
+    removeA();
+    removeA();
+    expect(await clients()).toEqual(['b']);
+    removeB();
+    expect(register.getMetricsAsArray()).toEqual([other]);
+    // With other names of labels, now that nobody is left who had them.
+    collectMetrics(counting().client, { register, labels: { role: 'a' } });
+    expect((await scrape(register)).values('redis_coalesce_attached', { role: 'a' })).toEqual([1]);
+  });
+
+  it('and on registries of their own, or prom-client’s global one by default', async () => {
+    const register = new Registry();
+    const both = counting().client;
+    collectMetrics(both, { register });
+    collectMetrics(both);
+    expect((await scrape(globalRegister)).values('redis_coalesce_attached')).toEqual([1]);
+    globalRegister.clear();
+    collectMetrics(both);
+    expect((await scrape(globalRegister)).values('redis_coalesce_attached')).toEqual([1]);
+    expect((await scrape(register)).values('redis_coalesce_attached')).toEqual([1]);
+  });
+});
+
+describe('a client that is no longer coalesced, or has ended', () => {
+  it('keeps its last counters after detach(), and begins anew with another coalesce()', async () => {
+    const register = new Registry();
+    const one = await client();
+    collectMetrics(one, { register });
+    await Promise.all([one.echo('1'), one.echo('2'), one.echo('3')]);
+    const sum = async () =>
+      (await scrape(register)).values('redis_coalesce_commands_total').reduce((total, value) => total + value, 0);
+    const counted = await sum();
+    one.coalescer.detach();
+    await one.echo('by the plain client');
+    expect(await sum()).toBe(counted);
+    expect((await scrape(register)).values('redis_coalesce_attached')).toEqual([0]);
+    coalesce(one);
+    await one.echo('4');
+    expect(await sum()).toBe(1);
+    expect((await scrape(register)).values('redis_coalesce_attached')).toEqual([1]);
+  });
+
+  it('can be scraped after quit()', async () => {
+    const register = new Registry();
+    const one = await client();
+    collectMetrics(one, { register });
+    await one.echo('1');
+    const { commands } = one.coalescer.stats();
+    await one.quit();
+    const { values } = await scrape(register);
+    const sent = values('redis_coalesce_commands_total').reduce((total, value) => total + value, 0);
+    expect(sent).toBe(commands + 1);
+    expect(values('redis_coalesce_in_flight_commands')).toEqual([0]);
+  });
+});
+
+describe('what it refuses', () => {
+  const collect = (given: unknown, options?: unknown) => () =>
+    collectMetrics(given as CoalescedClient, options as CollectOptions);
+
+  it.each([
+    [null, 'null'],
+    ['redis://:password@localhost', 'a string'],
+    [{}, 'an object (Object)'],
+  ])('a client that is %j', (given, shown) => {
+    expect(collect(given)).toThrow(
+      expect.objectContaining({
+        name: 'TypeError',
+        code: 'COALESCE_ERR_CLIENT',
+        message: `collectMetrics() expects a coalesced client, such as coalesce(new Redis()), got ${shown}`,
+      }),
+    );
+  });
+
+  it('a plain client, and one that is detached already', () => {
+    const plain = ioredis6.create(redisUrl(), { lazyConnect: true });
+    expect(collect(plain)).toThrow(/expects a coalesced client.*got an object/);
+    coalesce(plain).coalescer.detach();
+    expect(collect(plain)).toThrow(/expects a coalesced client.*got an object/);
+  });
+
+  it.each([
+    [{ register: {} }, 'options.register must be a Registry of prom-client, got an object (Object)'],
+    [{ register: null }, 'options.register must be a Registry of prom-client, got null'],
+    [{ labels: 'cache' }, 'options.labels must be an object, got "cache" (string)'],
+    [{ labels: { client: undefined } }, 'options.labels.client must be a string or a number, got undefined'],
+    [{ labels: { reason: 'a' } }, 'options.labels.reason is a label of these metrics themselves; give it another name'],
+  ])('options %j', (options, message) => {
+    expect(collect(counting().client, options)).toThrow(
+      expect.objectContaining({ name: 'TypeError', code: 'COALESCE_ERR_OPTION', message }),
+    );
+    expect(globalRegister.getMetricsAsArray()).toEqual([]);
+  });
+
+  it('labels that do not fit the ones of other clients, and leaves those alone', async () => {
+    const register = new Registry();
+    const first = counting().client;
+    collectMetrics(first, { register, labels: { client: 'a' } });
+    const second = counting().client;
+    for (const [given, labels, message] of [
+      [second, {}, /must have the names of the other clients on this registry, client, got none$/],
+      [second, { role: 'b', client: 'b' }, /client, got client, role$/],
+      [second, { client: 'a' }, /must tell the clients on a registry apart, got \{client="a"\} for a second one$/],
+      [first, { client: 'b' }, /a client once for each registry, got one that is there as \{client="a"\}$/],
+    ] as const) {
+      expect(collect(given, { register, labels })).toThrow(message);
+    }
+    expect((await scrape(register)).values('redis_coalesce_attached')).toEqual([1]);
+  });
+
+  it('names that another library has taken on the registry', () => {
+    const register = new Registry();
+    const theirs = new Counter({ name: 'redis_coalesce_attached', help: 'Taken.', registers: [register] });
+    expect(collect(counting().client, { register })).toThrow(
+      /options\.register has a metric named redis_coalesce_attached already/,
+    );
+    expect(register.getMetricsAsArray()).toEqual([theirs]);
+  });
+});

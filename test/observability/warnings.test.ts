@@ -1,0 +1,133 @@
+import { CODES, coalesce } from 'ioredis-coalesce/coalesce';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+const prefix = uniquePrefix('warnings');
+
+type Warning = Error & { readonly code?: string };
+let warnings: Warning[] = [];
+const onWarning = (warning: Warning) => void warnings.push(warning);
+
+beforeAll(() => void process.on('warning', onWarning));
+afterAll(() => void process.off('warning', onWarning));
+afterEach(() => {
+  warnings = [];
+});
+
+/** They are emitted in a later turn of the event loop. */
+async function warned(): Promise<(string | undefined)[]> {
+  await sleep(5);
+  for (const { name, message } of warnings) {
+    expect(name).toBe('CoalesceWarning');
+    expect(message).toMatch(/^ioredis-coalesce: /);
+    expect(message).not.toContain(prefix);
+  }
+  return warnings.map(({ code }) => code);
+}
+
+async function createReady(...options: [object?, object?]): Promise<CoalescedClient> {
+  return ready(ioredis6.createCoalesced(redisUrl(), ...options));
+}
+
+it('none for a service that does what services do', async () => {
+  const client = await createReady({ keyPrefix: prefix, commandTimeout: 10_000 }, { shareReads: true });
+  const subscriber = client.duplicate();
+  await subscriber.subscribe('channel');
+  await Promise.all(Array.from({ length: 200 }, (_, index) => client.set(`${index}`, index)));
+  await Promise.all(Array.from({ length: 200 }, (_, index) => client.get(`${index}`)));
+  await client.pipeline().get('1').get('2').exec();
+  await client.multi().get('1').exec();
+  await Promise.all([client.call('GET', '1'), client.publish('channel', 'message'), client.eval('return 1', 0)]);
+  await client.unlink(...Array.from({ length: 200 }, (_, index) => `${index}`));
+  client.coalescer.detach();
+  await client.get('1');
+  await subscriber.quit();
+  expect(await warned()).toEqual([]);
+});
+
+it('internals that are not as expected: once, however many clients', async () => {
+  const odd = class extends ioredis6.Redis {
+    override echo(): never {
+      throw new Error('not the host’s own');
+    }
+  };
+  const clients = [1, 2].map(() => coalesce(new odd(redisUrl(), { lazyConnect: true }) as Client));
+  expect(await warned()).toEqual([CODES.CORK_ONLY]);
+  expect(warnings[0]?.message).toContain('Command#transformReply() is missing');
+  // What it says holds: corked, and not encoded by the hot path.
+  const [client] = clients as [CoalescedClient];
+  await client.connect();
+  const { batches } = client.coalescer.stats();
+  await Promise.all([client.ping(), client.ping(), client.ping()]);
+  expect(client.coalescer.stats()).toMatchObject({ batches: batches + 1, hotCommands: 0 });
+  client.disconnect();
+});
+
+it('hotPath: false is no reason to warn', async () => {
+  await (await createReady({}, { hotPath: false })).echo('a');
+  expect(await warned()).toEqual([]);
+});
+
+it('enableAutoPipelining: once, and it says to leave the option off', async () => {
+  for (const _ of ['one client', 'another']) {
+    expect(await (await createReady({ enableAutoPipelining: true })).echo('a')).toBe('a');
+  }
+  expect(await warned()).toEqual([CODES.AUTO_PIPELINING]);
+  expect(warnings[0]?.message).toContain('leave it off');
+});
+
+it('a blocking command that others wait behind: once for each command, by its name', async () => {
+  const shared = await createReady();
+  const streams = await createReady();
+  const none = `${prefix}none`;
+  const replies = [
+    shared.blpop(none, 2),
+    shared.get(none),
+    streams.xread('BLOCK', 2_000, 'STREAMS', none, '$'),
+    streams.call('ECHO', 'a'),
+  ];
+  await until(() => warnings.length === 2, 'a warning of each', 10_000);
+  expect(await warned()).toEqual([CODES.BLOCKING, CODES.BLOCKING]);
+  const messages = warnings.map(({ message }) => message).toSorted();
+  expect(messages[0]).toContain('"blpop"');
+  expect(messages[1]).toContain('"xread"');
+  for (const message of messages) expect(message).toContain('client.duplicate()');
+  expect(await Promise.all(replies)).toEqual([null, null, null, 'a']);
+
+  warnings = [];
+  const again = [shared.blpop(none, 2), shared.get(none)];
+  // Nobody waits behind these: alone on their connection, answered in time, or not blocking at all.
+  const lone = await createReady();
+  const quick = await createReady();
+  await quick.rpush(`${prefix}list`, 'a');
+  const fine = [lone.brpop(none, 2), quick.blmove(`${prefix}list`, none, 'LEFT', 'LEFT', 2)];
+  const plainReads = [quick.xread('STREAMS', none, '0'), quick.del(none)];
+  await Promise.all([...again, ...fine, ...plainReads]);
+  expect(await warned()).toEqual([]);
+});
+
+it.each([
+  ['maxBatchSize', { maxBatchSize: 2 }],
+  ['maxBatchBytes', { maxBatchBytes: 30 }],
+])('a bound that nearly every batch hits, %s: once, with its name and value', async (bound, options) => {
+  const client = await createReady({}, options);
+  const round = () => Promise.all(Array.from({ length: 4_000 }, () => client.echo('a')));
+  for (let batches = 0; batches < 20_500; batches = client.coalescer.stats().batches) await round();
+  expect(await warned()).toEqual([CODES.BATCH_BOUND]);
+  expect(warnings[0]?.message).toContain(`${bound} (${Object.values(options)[0]})`);
+});
+
+it('a bound that is hit now and then is no reason to warn', async () => {
+  const client = await createReady({}, { maxBatchSize: 3 });
+  // One batch of two is by the bound.
+  for (let round = 0; round < 6_000; round += 1) {
+    const replies = [1, 2, 3, 4].map(() => client.echo('a'));
+    client.coalescer.flush();
+    if (round % 100 === 0) await Promise.all(replies);
+  }
+  const { flushReasons, batches } = client.coalescer.stats();
+  expect(batches).toBeGreaterThan(10_000);
+  expect(flushReasons.size).toBe(6_000);
+  expect(await warned()).toEqual([]);
+});
