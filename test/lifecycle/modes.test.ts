@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type Client, type CoalescedClient, HOSTS, ioredis6, until } from '../helpers/hosts.js';
-import { describeScenarios, type Scenarios, type Scene } from '../helpers/lifecycle/scene.js';
+import { describeScenarios, type Scenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
 
 function subscriber(protocol: { protocol?: 2 | 3 }): Scenarios {

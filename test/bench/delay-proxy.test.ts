@@ -1,0 +1,38 @@
+import { Redis } from 'ioredis';
+import { expect, it, onTestFinished } from 'vitest';
+import { DelayProxy } from '../../bench/delay-proxy.js';
+import { redisUrl } from '../helpers/redis.js';
+
+async function behindProxy(roundTripMs: number): Promise<Redis> {
+  const proxy = await DelayProxy.open(redisUrl(), roundTripMs);
+  const redis = new Redis(proxy.url);
+  onTestFinished(async () => {
+    redis.disconnect();
+    await proxy.close();
+  });
+  await redis.ping();
+  return redis;
+}
+
+it.each([0.2, 5, 40])('keeps every reply back for a round trip of %s ms', async (roundTripMs) => {
+  const redis = await behindProxy(roundTripMs);
+  for (let time = 0; time < 5; time += 1) {
+    const start = performance.now();
+    await redis.ping();
+    expect(performance.now() - start).toBeGreaterThanOrEqual(roundTripMs);
+  }
+});
+
+it('delays each piece by itself: what is sent together arrives together', async () => {
+  const redis = await behindProxy(40);
+  const start = performance.now();
+  await Promise.all(Array.from({ length: 20 }, () => redis.ping()));
+  // Far from 20 round trips, on however slow a machine.
+  expect(performance.now() - start).toBeLessThan(20 * 40);
+});
+
+it('passes everything on, in order', async () => {
+  const redis = await behindProxy(2);
+  const texts = Array.from({ length: 200 }, (_, index) => `${index} `.repeat(2000));
+  expect(await Promise.all(texts.map((text) => redis.echo(text)))).toEqual(texts);
+});
