@@ -1,10 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { BenchServer } from './server.js';
-import type { Answer, ArmId, Idle, Probe, Request, Sample, Workload } from './workload.js';
+import type { Answer, ArmId, ClientOptions, Figures, Idle, Probe, Request, Sample, Workload } from './workload.js';
 
 /** What a round is asked of: an arm's process, or the server's own benchmark tool. */
 export interface Contender {
@@ -19,18 +20,19 @@ type AnswerOf<T extends Answer['type']> = Extract<Answer, { type: T }>;
 
 const ANSWER_TIMEOUT_MS = 120_000;
 
+const OWN_FOLDER = fileURLToPath(new URL('../node_modules/.cache/ioredis-coalesce-bench/', import.meta.url));
+
 /**
  * Bundles the arms into plain JavaScript, with every package left outside, and returns the file. Plain `node` then runs
  * it as it runs a user's service: `ioredis-coalesce` resolves to the built package (tsx would follow tsconfig's `paths`
  * to the sources), and no loader's helpers are in the measured code. In `node_modules/.cache`, packages are found.
  */
-export async function buildArms(): Promise<string> {
+export async function buildArms(folder = OWN_FOLDER): Promise<string> {
   if (!existsSync(new URL('../dist/index.js', import.meta.url))) {
     throw new Error('dist/index.js is missing: run "npm run build" first');
   }
-  const folder = fileURLToPath(new URL('../node_modules/.cache/ioredis-coalesce-bench/', import.meta.url));
   await mkdir(folder, { recursive: true });
-  const outfile = `${folder}arm-${process.pid}.mjs`;
+  const outfile = join(folder, `arm-${process.pid}.mjs`);
   await build({
     entryPoints: [fileURLToPath(new URL('./arms/main.ts', import.meta.url))],
     outfile,
@@ -52,11 +54,21 @@ export class ArmProcess implements Contender {
   readonly #server: BenchServer;
   #settle: { resolve(answer: Answer): void; reject(error: Error): void } | undefined;
 
-  static async open(arm: ArmId, file: string, server: BenchServer): Promise<ArmProcess> {
+  /**
+   * @param options - beside those that the server asks for
+   * @param url - where not the server's own: a proxy in front of it
+   */
+  static async open(
+    arm: ArmId,
+    file: string,
+    server: BenchServer,
+    options: ClientOptions = {},
+    url = server.url,
+  ): Promise<ArmProcess> {
     const opened = new ArmProcess(arm, file, server);
     try {
       const { packagePath } = await opened.#ask(
-        { type: 'open', arm, url: server.url, prefix: server.prefix },
+        { type: 'open', arm, url, prefix: server.prefix, options: { ...server.clientOptions, ...options } },
         'opened',
       );
       if (packagePath !== undefined && !packagePath.includes('/dist/')) {
@@ -94,6 +106,14 @@ export class ArmProcess implements Contender {
 
   async probe(workload: Workload, seconds: number): Promise<Probe> {
     return (await this.#ask({ type: 'probe', workload, seconds }, 'probed')).probe;
+  }
+
+  async task(name: string, options: Readonly<Record<string, unknown>>): Promise<Figures> {
+    return (await this.#ask({ type: 'task', name, options }, 'done')).figures;
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? -1;
   }
 
   async close(): Promise<void> {

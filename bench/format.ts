@@ -1,9 +1,19 @@
 import { spreadOf } from './judge.js';
+import type { Panel } from './panel.js';
 import type { CaseResult, RowResult, Spread, Verdict } from './results.js';
 import { METRICS } from './rows.js';
 import type { Latency } from './workload.js';
 
-const FIGURES_HEAD = ['case', 'arm', 'per second', 'CPU µs', 'server CPU µs', 'writes', 'p50 / p95 / p99', 'bytes'];
+const FIGURES_HEAD = [
+  'case',
+  'arm',
+  'per second',
+  'CPU µs',
+  'server CPU µs',
+  'writes',
+  'p50 / p95 / p99 / p99.9',
+  'bytes',
+];
 
 export const VERDICT_HEAD = ['work', 'measure', 'measured', 'bar', 'holds', 'stretch', 'holds'];
 
@@ -46,6 +56,22 @@ function figureCells(result: CaseResult): string[][] {
   });
 }
 
+/** A row for each place on the axis, a column for each series; turned round where that makes the table narrower. */
+export function panelCells(panel: Panel): { head: string[]; rows: string[][] } {
+  const { x, series } = panel;
+  const cell = (value: Spread | null | undefined) => ranged(value ?? undefined);
+  if (series.length > x.values.length) {
+    return {
+      head: ['', ...x.values.map((place) => `${x.title}: ${place}`)],
+      rows: series.map(({ name, values }) => [name, ...values.map(cell)]),
+    };
+  }
+  return {
+    head: [x.title, ...series.map(({ name }) => name)],
+    rows: x.values.map((place, index) => [place, ...series.map(({ values }) => cell(values[index]))]),
+  };
+}
+
 export function number(value: number | undefined): string {
   if (value === undefined) return '';
   if (value >= 1000) return Math.round(value).toLocaleString('en-US');
@@ -84,8 +110,8 @@ function ranged(spread: Spread | undefined): string {
   return min === max ? number(median) : `${number(median)} (${number(min)}–${number(max)})`;
 }
 
-function latencyText({ p50, p95, p99 }: Latency): string {
-  return [p50, p95, p99].map((us) => (us === undefined ? '–' : duration(us))).join(' / ');
+function latencyText({ p50, p95, p99, p999 }: Latency): string {
+  return [p50, p95, p99, p999].map((us) => (us === undefined ? '–' : duration(us))).join(' / ');
 }
 
 function duration(us: number): string {

@@ -7,6 +7,7 @@ const READ: Record<Metric, (sample: Sample) => number | undefined> = {
   cpu: (sample) => sample.cpuUs,
   serverCpu: (sample) => sample.serverCpuUs,
   p50: (sample) => sample.latencyUs?.p50,
+  p99: (sample) => sample.latencyUs?.p99,
   memory: (sample) => sample.bytes,
 };
 

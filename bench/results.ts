@@ -1,5 +1,6 @@
 /** The shape of `bench/results/latest.json`: raw samples and what they were judged as. */
 
+import type { ExperimentResult } from './experiments/experiment.js';
 import type { Bar, Contestant } from './rows.js';
 import type { Settings } from './settings.js';
 import type { Probe, Sample } from './workload.js';
@@ -41,6 +42,8 @@ export interface RowResult {
 export interface BenchReport {
   readonly settings: Settings;
   readonly rows: readonly RowResult[];
+  /** Absent in results of before there were any. */
+  readonly experiments?: readonly ExperimentResult[];
   /** What was left out, and what may have disturbed the run. */
   readonly notes: readonly string[];
 }

@@ -2,6 +2,9 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { dirname } from 'node:path';
 import { buildArms } from './arm-process.js';
+import { compareWith } from './compare.js';
+import { runExperiment } from './experiments/experiment.js';
+import { Lab } from './experiments/lab.js';
 import { runHttpRows } from './http-rows.js';
 import { judge } from './judge.js';
 import { type BenchOptions, HELP, parseOptions } from './options.js';
@@ -19,6 +22,10 @@ async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
   if (options === undefined) {
     console.log(HELP);
+    return;
+  }
+  if (options.compare !== undefined) {
+    console.log(await compareWith(options.compare, options));
     return;
   }
   const report = await bench(options);
@@ -42,19 +49,24 @@ async function bench(options: BenchOptions): Promise<BenchReport> {
   }
 }
 
-async function benchWith(armFile: string, { rows, pace, smoke }: BenchOptions): Promise<BenchReport> {
+async function benchWith(armFile: string, options: BenchOptions): Promise<BenchReport> {
+  const { rows, experiments, pace, smoke } = options;
   const server = await BenchServer.open((line) => process.stderr.write(`${line}\n`));
   const clientRows = rows.filter((row) => row.kind === 'client');
   const httpRows = rows.filter((row): row is HttpRow => row.kind === 'http');
-  const progress = new Progress(clientRows.reduce((sum, row) => sum + Runner.steps(row, pace), httpRows.length));
-  const runner = new Runner(server, armFile, pace, progress);
+  const stepsOfRows = clientRows.reduce((sum, row) => sum + Runner.steps(row, pace), httpRows.length);
+  const progress = new Progress(experiments.reduce((sum, { steps }) => sum + steps, stepsOfRows));
+  const runner = new Runner(server, armFile, pace, progress, smoke);
   if (smoke) runner.notes.add('A smoke run: everything ran and values are right; the figures mean nothing.');
+  const lab = new Lab({ server, armFile, smoke, rounds: pace.rounds, progress, notes: runner.notes });
   const stopping = new AbortController();
   let http: Promise<RowResult[]> | undefined;
   const cleanUp = async () => {
     progress.stop();
     stopping.abort();
-    runner.abort();
+    await runner.abort();
+    runner.kill();
+    await lab.close();
     await http?.catch(() => {});
     await rm(armFile, { force: true });
     await server.close();
@@ -63,7 +75,11 @@ async function benchWith(armFile: string, { rows, pace, smoke }: BenchOptions): 
   try {
     const settings = readSettings({ url: server.url, server: server.version, ...pace });
     const results: RowResult[] = [];
-    for (const row of clientRows) results.push(judge(row, await runner.run(row)));
+    for (const row of clientRows) {
+      const cases = await runner.run(row);
+      if (cases !== undefined) results.push(judge(row, cases));
+    }
+    await runner.close();
     if (httpRows.length > 0) {
       http = runHttpRows(httpRows, {
         redisUrl: server.url,
@@ -75,7 +91,13 @@ async function benchWith(armFile: string, { rows, pace, smoke }: BenchOptions): 
       });
       results.push(...(await http));
     }
-    return { settings, rows: results, notes: [...runner.notes] };
+    const found = [];
+    for (const experiment of experiments) {
+      lab.begin(experiment.title, experiment.steps);
+      found.push(await runExperiment(experiment, lab));
+      await lab.close();
+    }
+    return { settings, rows: results, experiments: found, notes: [...runner.notes] };
   } finally {
     uninstall();
     await cleanUp();

@@ -1,10 +1,14 @@
 import { ArmProcess, type Contender } from './arm-process.js';
 import type { Progress } from './progress.js';
 import type { CaseResult, ContestantResult } from './results.js';
-import { type Case, type ClientRow, type Contestant, SERVER_LIMIT } from './rows.js';
-import type { BenchServer } from './server.js';
+import { type Case, type ClientRow, type Contestant, SERVER_LIMIT, type ServerKind } from './rows.js';
+import { BenchServer } from './server.js';
 import { ServerLimit } from './server-limit.js';
+import { startTlsServer } from './tls-server.js';
 import type { Idle, Probe, Sample } from './workload.js';
+
+/** The pace of rows that are brief, as parts of the others'. */
+const BRIEF = { rounds: 3, seconds: 0.5 };
 
 export interface Pace {
   readonly rounds: number;
@@ -38,8 +42,17 @@ export class Runner {
   readonly #pace: Pace;
   readonly #progress: Progress;
   readonly #open = new Set<Contender>();
+  /** Processes that serve row after row; undefined where each row has its own. */
+  readonly #kept: Map<string, Contender> | undefined;
+  /** The running row's, where it is not the run's own. */
+  #ownServer: BenchServer | undefined;
 
-  constructor(server: BenchServer, armFile: string, pace: Pace, progress: Progress) {
+  /**
+   * @param reuse - whether a process may serve more than one row: it starts sooner, but is warm and has counted writes,
+   * so its figures mean nothing
+   */
+  constructor(server: BenchServer, armFile: string, pace: Pace, progress: Progress, reuse: boolean) {
+    this.#kept = reuse ? new Map() : undefined;
     this.#server = server;
     this.#armFile = armFile;
     this.#pace = pace;
@@ -47,56 +60,91 @@ export class Runner {
   }
 
   static steps(row: ClientRow, pace: Pace): number {
-    return row.contestants.length * row.cases.length * (pace.rounds + 1);
+    return row.contestants.length * row.cases.length * (paceOf(row, pace).rounds + 1);
   }
 
-  async run(row: ClientRow): Promise<CaseResult[]> {
-    for (const { workload } of row.cases) await this.#server.seed(workload);
+  /** @returns undefined where there is no server of the kind that the row needs; a note says so */
+  async run(row: ClientRow): Promise<CaseResult[] | undefined> {
+    const pace = paceOf(row, this.#pace);
     try {
-      const cells = await this.#cells(row);
-      for (let round = 0; round < this.#pace.rounds; round += 1) await this.#round(row, cells, round);
+      const server = row.server === undefined ? this.#server : await this.#start(row.server);
+      if (server === undefined) {
+        this.notes.add(`${row.title}: the server at hand cannot do it; not measured.`);
+        return undefined;
+      }
+      for (const { workload } of row.cases) await server.seed(workload);
+      const cells = await this.#cells(row, server);
+      for (let round = 0; round < pace.rounds; round += 1) await this.#round(row, cells, round, pace);
       // Last, because counting writes patches the arm's process.
       for (const cell of cells) {
         this.#progress.show(row.title, `${cell.case.id}, ${cell.contestant}, writes and latencies`);
-        cell.probe = await cell.contender.probe(cell.case.workload, this.#pace.probeSeconds);
+        cell.probe = await cell.contender.probe(cell.case.workload, pace.probeSeconds);
         this.#progress.show(row.title, `${cell.case.id}, ${cell.contestant}`, 1);
       }
       for (const contender of this.#open) await contender.close();
       this.#open.clear();
       return row.cases.map(({ id }) => ({ id, contestants: resultsOf(cells.filter((cell) => cell.case.id === id)) }));
     } finally {
-      this.abort();
+      await this.abort();
     }
   }
 
   /** Ends the processes of the running row. */
-  abort(): void {
+  async abort(): Promise<void> {
     for (const contender of this.#open) contender.kill();
     this.#open.clear();
+    const server = this.#ownServer;
+    this.#ownServer = undefined;
+    await server?.close();
   }
 
-  async #cells(row: ClientRow): Promise<Cell[]> {
-    const contenders = new Map<ClientRow['contestants'][number], Contender>();
-    for (const contestant of row.contestants) {
-      const contender = await this.#contender(contestant);
-      if (contender === undefined) continue;
-      this.#open.add(contender);
-      contenders.set(contestant, contender);
-    }
+  /** Ends the processes that served more than one row. */
+  async close(): Promise<void> {
+    for (const contender of this.#kept?.values() ?? []) await contender.close();
+    this.#kept?.clear();
+  }
+
+  /** The same at once, for when the run ends early. */
+  kill(): void {
+    for (const contender of this.#kept?.values() ?? []) contender.kill();
+    this.#kept?.clear();
+  }
+
+  async #start(kind: ServerKind): Promise<BenchServer | undefined> {
+    this.#ownServer = await (kind === 'tls' ? startTlsServer() : BenchServer.startCluster(kind === 'cluster' ? 3 : 1));
+    return this.#ownServer;
+  }
+
+  async #cells(row: ClientRow, server: BenchServer): Promise<Cell[]> {
+    const opened = new Map<ClientRow['contestants'][number], Contender | undefined>();
+    // All at once: starting a process takes longer than a short round.
+    await Promise.all(
+      row.contestants.map(async (contestant) => {
+        const kept = row.server === undefined ? this.#kept : undefined;
+        const contender = kept?.get(contestant) ?? (await this.#contender(contestant, server));
+        if (contender !== undefined && kept !== undefined) kept.set(contestant, contender);
+        else if (contender !== undefined) this.#open.add(contender);
+        opened.set(contestant, contender);
+      }),
+    );
+    const contenders = row.contestants.flatMap((contestant) => {
+      const contender = opened.get(contestant);
+      return contender === undefined ? [] : [[contestant, contender] as const];
+    });
     return row.cases.flatMap((one) =>
-      [...contenders].map(([contestant, contender]) => ({ case: one, contestant, contender, samples: [], probe: {} })),
+      contenders.map(([contestant, contender]) => ({ case: one, contestant, contender, samples: [], probe: {} })),
     );
   }
 
-  async #contender(contestant: ClientRow['contestants'][number]): Promise<Contender | undefined> {
-    if (contestant !== SERVER_LIMIT) return ArmProcess.open(contestant, this.#armFile, this.#server);
-    if (await ServerLimit.available()) return new ServerLimit(this.#server);
+  async #contender(contestant: ClientRow['contestants'][number], server: BenchServer): Promise<Contender | undefined> {
+    if (contestant !== SERVER_LIMIT) return ArmProcess.open(contestant, this.#armFile, server);
+    if (await ServerLimit.available()) return new ServerLimit(server);
     this.notes.add('redis-benchmark is not on PATH: the server limit was not measured.');
     return undefined;
   }
 
-  async #round(row: ClientRow, cells: readonly Cell[], round: number): Promise<void> {
-    const { rewarmSeconds, rounds, seconds, warmUpSeconds } = this.#pace;
+  async #round(row: ClientRow, cells: readonly Cell[], round: number, pace: Pace): Promise<void> {
+    const { rewarmSeconds, rounds, seconds, warmUpSeconds } = pace;
     const first = round % cells.length;
     for (const cell of [...cells.slice(first), ...cells.slice(0, first)]) {
       const { contender, contestant } = cell;
@@ -111,11 +159,22 @@ export class Runner {
 
   #judgeIdle(contestant: Contestant, idle: Idle): void {
     const share = idle.cpuSeconds / idle.seconds;
-    if (idle.seconds < IDLE_SECONDS_JUDGED || share <= IDLE_SHARE) return;
+    if (this.#kept !== undefined || idle.seconds < IDLE_SECONDS_JUDGED || share <= IDLE_SHARE) return;
     this.notes.add(`Arm ${contestant} used ${Math.round(share * 100)} % of a core while others were measured.`);
   }
 }
 
 function resultsOf(cells: readonly Cell[]): ContestantResult[] {
   return cells.map(({ contestant, samples, probe }) => ({ contestant, samples, probe }));
+}
+
+function paceOf(row: ClientRow, pace: Pace): Pace {
+  if (row.brief === undefined) return pace;
+  return {
+    rounds: Math.min(pace.rounds, BRIEF.rounds),
+    seconds: pace.seconds * BRIEF.seconds,
+    warmUpSeconds: pace.warmUpSeconds * BRIEF.seconds,
+    rewarmSeconds: pace.rewarmSeconds * BRIEF.seconds,
+    probeSeconds: pace.probeSeconds * BRIEF.seconds,
+  };
 }

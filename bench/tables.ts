@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import { figures, VERDICT_HEAD, verdictCells } from './format.js';
+import { figures, panelCells, VERDICT_HEAD, verdictCells } from './format.js';
 import type { BenchReport } from './results.js';
 import { describeMachine, describeRun } from './settings.js';
 
@@ -11,15 +11,29 @@ export function printReport(report: BenchReport): void {
       `\n${row.title} (figures per ${row.id.startsWith('fastify') ? 'request' : 'command'})\n${table(head, rows)}`,
     );
   }
+  for (const experiment of report.experiments ?? []) {
+    console.log(`\n${experiment.title.toUpperCase()}`);
+    for (const panel of [...experiment.publishedPanels, ...experiment.panels]) {
+      const { head, rows } = panelCells(panel);
+      console.log(`\n${panel.title}, ${panel.y.title}\n${table(head, rows)}`);
+    }
+    for (const finding of experiment.findings) console.log(`- ${finding}`);
+  }
   const verdicts = report.rows.flatMap(verdictCells);
   if (verdicts.length > 0) console.log(`\n${table(VERDICT_HEAD, verdicts)}`);
   console.log(`\n${describeMachine(report.settings)}\n${describeRun(report.settings)}`);
   for (const note of report.notes) console.log(`Note: ${note}`);
-  console.log(summary(report));
+  if (verdicts.length > 0) console.log(summary(report));
 }
 
 export function barsMissed(report: BenchReport): number {
   return report.rows.flatMap((row) => row.verdicts).filter(({ holds }) => holds === false).length;
+}
+
+export function table(head: readonly string[], rows: readonly string[][]): string {
+  const instance = new Table({ head: [...head], style: { head: [], border: [], compact: true } });
+  instance.push(...rows);
+  return instance.toString();
 }
 
 function summary(report: BenchReport): string {
@@ -28,10 +42,4 @@ function summary(report: BenchReport): string {
   const stretches = judged.filter(({ stretchHolds }) => stretchHolds !== undefined);
   const reached = stretches.filter(({ stretchHolds }) => stretchHolds).length;
   return `${bars - barsMissed(report)} of ${bars} bars hold, ${reached} of ${stretches.length} stretch goals.`;
-}
-
-function table(head: string[], rows: string[][]): string {
-  const instance = new Table({ head, style: { head: [], border: [], compact: true } });
-  instance.push(...rows);
-  return instance.toString();
 }

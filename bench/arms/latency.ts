@@ -12,8 +12,13 @@ export class LatencyRecorder {
     this.#histogram.recordValue(Math.round((performance.now() - start) * 1e6));
   }
 
+  /** In microseconds. */
+  mean(): number {
+    return this.#histogram.mean / 1000;
+  }
+
   summary(): Latency {
     const at = (percentile: number) => this.#histogram.getValueAtPercentile(percentile) / 1000;
-    return { p50: at(50), p95: at(95), p99: at(99) };
+    return { p50: at(50), p95: at(95), p99: at(99), p999: at(99.9) };
   }
 }

@@ -1,7 +1,8 @@
 /** One arm, in its own process: does what the parent asks, one request at a time, and is idle in between. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Answer, Idle, Probe, Request, Sample, Workload } from '../workload.js';
+import { runTask } from '../tasks/index.js';
+import type { Answer, ClientOptions, Figures, Idle, Probe, Request, Sample, Workload } from '../workload.js';
 import { gateOf } from '../workload.js';
 import { type OpenArm, openArm } from './clients.js';
 import { Exercise, type TimedWorkload } from './exercise.js';
@@ -9,8 +10,11 @@ import { LatencyRecorder } from './latency.js';
 import { collectGarbage, measureMemory } from './memory.js';
 import { WriteCounter } from './write-counter.js';
 
+type OpenRequest = Extract<Request, { type: 'open' }>;
+
 class Arm {
   readonly #arm: OpenArm;
+  readonly #request: OpenRequest;
   readonly #url: string;
   readonly #prefix: string;
   readonly #exercises = new Map<string, Exercise>();
@@ -18,14 +22,15 @@ class Arm {
   #restingSince = performance.now();
   #cpuAtRest = process.cpuUsage();
 
-  static async open(request: Extract<Request, { type: 'open' }>): Promise<Arm> {
-    return new Arm(await openArm(request.arm, request.url), request.url, request.prefix);
+  static async open(request: OpenRequest): Promise<Arm> {
+    return new Arm(await openArm(request.arm, request.url, request.options), request);
   }
 
-  private constructor(arm: OpenArm, url: string, prefix: string) {
+  private constructor(arm: OpenArm, request: OpenRequest) {
     this.#arm = arm;
-    this.#url = url;
-    this.#prefix = prefix;
+    this.#request = request;
+    this.#url = request.url;
+    this.#prefix = request.prefix;
   }
 
   get packagePath(): string | undefined {
@@ -59,6 +64,17 @@ class Arm {
     const before = this.#counter.writes;
     const { commands } = await exercise.run(seconds);
     return { writesPerCommand: (this.#counter.writes - before) / commands, latencyUs: latency.summary() };
+  }
+
+  task(name: string, options: Readonly<Record<string, unknown>>): Promise<Figures> {
+    const { arm, url, options: own } = this.#request;
+    return runTask(name, {
+      client: this.#arm.client,
+      open: (more: ClientOptions = {}) => openArm(arm, url, { ...own, ...more }),
+      url,
+      prefix: this.#prefix,
+      options,
+    });
   }
 
   /** What a round leaves behind must not run in another arm's round: node-redis's timers go with their signals. */
@@ -119,6 +135,11 @@ async function answer(request: Request): Promise<Answer> {
     }
     case 'probe':
       return { type: 'probed', probe: await arm.probe(request.workload, request.seconds) };
+    case 'task': {
+      const figures = await arm.task(request.name, request.options);
+      await arm.rest();
+      return { type: 'done', figures };
+    }
     case 'close':
       arm.close();
       return { type: 'closed' };
@@ -131,6 +152,11 @@ process.on('message', (request: Request) => {
       return { type: 'failed', message: error instanceof Error ? (error.stack ?? error.message) : String(error) };
     })
     .then((reply) => process.send?.(reply));
+});
+// Experiments set bounds that are too low on purpose, and need not be told.
+process.removeAllListeners('warning');
+process.on('warning', (warning: Error & { code?: string }) => {
+  if (warning.code !== 'COALESCE_WARN_BATCH_BOUND') console.error(warning);
 });
 process.on('disconnect', () => process.exit());
 // Ctrl-C reaches every process of the terminal; the parent decides, and has keys to remove first.

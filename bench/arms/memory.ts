@@ -22,7 +22,7 @@ export async function measureMemory(
   if (client.blpop === undefined) throw new Error('the workload "memory" needs a client with blpop()');
   const keys = keysOf(prefix, workload.data, 'get');
   const values = valuesOf(workload.data);
-  const replies = new Array<Promise<string | null> | undefined>(workload.commands).fill(undefined);
+  const replies = new Array<Promise<unknown> | undefined>(workload.commands).fill(undefined);
   const gate = client.blpop(gateOf(prefix), GATE_SECONDS);
   await sleep(SETTLE_MS);
 

@@ -1,0 +1,62 @@
+import { Socket } from 'node:net';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { BenchClient, OpenArm } from '../arms/clients.js';
+import { WriteCounter } from '../arms/write-counter.js';
+import { spread } from '../judge.js';
+import { type Figures, keysOf } from '../workload.js';
+import { numberOption, textOption } from './context.js';
+import type { TaskContext } from './index.js';
+
+let connections: OpenArm[] | undefined;
+
+/**
+ * `callers` GETs at once, over `connections`, `repetitions` times: when each caller gets its reply. With `counted`, what
+ * passes between the process and the system instead, which costs too much to be timed.
+ */
+export async function cascade(context: TaskContext): Promise<Figures> {
+  const callers = numberOption(context, 'callers');
+  const repetitions = numberOption(context, 'repetitions');
+  connections ??= await Promise.all(
+    Array.from({ length: numberOption(context, 'connections') - 1 }, () => context.open()),
+  );
+  const clients = [context.client, ...connections.map(({ client }) => client)];
+  const keys = keysOf(context.prefix, { keys: 1000, valueBytes: 100 }, 'get').slice(0, callers);
+  if (textOption(context, 'way') === 'counted') return count(clients, keys, repetitions);
+
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  const times = keys.map((): number[] => []);
+  delay.enable();
+  for (let repetition = 0; repetition < repetitions; repetition += 1) {
+    for (const [caller, ms] of (await once(clients, keys)).entries()) times[caller]!.push(ms);
+    // Each burst by itself: the next one starts with an idle server.
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  delay.disable();
+  const medians = times.map((ofCaller) => spread(ofCaller)?.median ?? Number.NaN);
+  return {
+    medians,
+    first: medians[0] ?? Number.NaN,
+    last: medians.at(-1) ?? Number.NaN,
+    loopDelayMs: delay.percentile(99) / 1e6,
+  };
+}
+
+async function once(clients: readonly BenchClient[], keys: readonly string[]): Promise<number[]> {
+  const start = performance.now();
+  return Promise.all(
+    keys.map((key, caller) => clients[caller % clients.length]!.get(key).then(() => performance.now() - start)),
+  );
+}
+
+async function count(clients: readonly BenchClient[], keys: readonly string[], repetitions: number): Promise<Figures> {
+  const writes = new WriteCounter();
+  let reads = 0;
+  const push = Socket.prototype.push;
+  Socket.prototype.push = function (chunk, encoding) {
+    if (chunk !== null) reads += 1;
+    return push.call(this, chunk, encoding);
+  };
+  for (let repetition = 0; repetition < repetitions; repetition += 1) await once(clients, keys);
+  Socket.prototype.push = push;
+  return { writes: writes.writes / repetitions, reads: reads / repetitions };
+}

@@ -1,0 +1,27 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Figures } from '../workload.js';
+import { keysOf } from '../workload.js';
+import { numberOption, Stopwatch } from './context.js';
+import type { TaskContext } from './index.js';
+
+/** Bursts of `size` GETs, at least one, for about `seconds`, with `pauseMs` between them; of values of `bytes`. */
+export async function floods(context: TaskContext): Promise<Figures> {
+  const size = numberOption(context, 'size');
+  const keys = keysOf(
+    context.prefix,
+    { keys: numberOption(context, 'keys'), valueBytes: numberOption(context, 'bytes') },
+    'get',
+  );
+  const until = performance.now() + numberOption(context, 'seconds') * 1000;
+  const watch = new Stopwatch();
+  let commands = 0;
+  do {
+    const replies = await Promise.all(
+      Array.from({ length: size }, (_, index) => context.client.get(keys[index % keys.length]!)),
+    );
+    if (replies.includes(null)) throw new Error('expected a value for every key of the burst, got null');
+    commands += size;
+    await sleep(numberOption(context, 'pauseMs'));
+  } while (performance.now() < until);
+  return watch.figures(commands);
+}
