@@ -5,16 +5,18 @@ import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { benchmarksDocument, readmeSummary } from './benchmarks-document.js';
 import { chartsOf } from './charts.js';
+import { readmeGains } from './readme-gains.js';
 import type { BenchReport } from './results.js';
 import { scaleDocument } from './scale-document.js';
 
-const BEGIN = '<!-- bench:begin -->';
-const END = '<!-- bench:end -->';
+const begin = (name: string) => `<!-- ${name}:begin -->`;
+const end = (name: string) => `<!-- ${name}:end -->`;
 const CHARTS = 'bench/results';
 
 const HELP = `Usage: npm run bench:report -- [--from FILE] [--into FOLDER]
 
-Writes what a benchmark run found: the table between ${BEGIN} and ${END} in README.md, all figures to
+Writes what a benchmark run found: what stands between ${begin('gains')} and
+${end('gains')}, ${begin('bench')} and ${end('bench')} in README.md, all figures to
 docs/benchmarks.md, those of scale to docs/scale.md, and the charts to ${CHARTS}/*.svg. FILE is
 bench/results/latest.json if it is not given, FOLDER is this repository.`;
 
@@ -45,7 +47,7 @@ async function main(): Promise<void> {
 export function documentsOf(report: BenchReport, readme: string): Map<string, string> {
   const charts = chartsOf(report);
   const files = new Map([
-    ['README.md', between(readme, readmeSummary(report))],
+    ['README.md', between(between(readme, 'gains', readmeGains(report, charts)), 'bench', readmeSummary(report))],
     ['docs/benchmarks.md', benchmarksDocument(report)],
   ]);
   const scale = scaleDocument(report, charts);
@@ -67,11 +69,11 @@ async function removeCharts(folder: string): Promise<void> {
   await Promise.all(files.filter((file) => file.endsWith('.svg')).map((file) => rm(join(folder, file))));
 }
 
-function between(text: string, content: string): string {
-  const begin = text.indexOf(BEGIN);
-  const end = text.indexOf(END);
-  if (begin === -1 || end < begin) throw new Error(`README.md should hold ${BEGIN} and, after it, ${END}`);
-  return `${text.slice(0, begin + BEGIN.length)}\n${content}\n${text.slice(end)}`;
+function between(text: string, name: string, content: string): string {
+  const from = text.indexOf(begin(name));
+  const to = text.indexOf(end(name));
+  if (from === -1 || to < from) throw new Error(`README.md should hold ${begin(name)} and, after it, ${end(name)}`);
+  return `${text.slice(0, from + begin(name).length)}\n${content}\n${text.slice(to)}`;
 }
 
 if (process.argv[1] !== undefined && /report\.[jt]s$/.test(process.argv[1])) {

@@ -17,3 +17,12 @@ it('gives every option with its default', () => {
     expect(readme).toMatch(new RegExp(`^\\| \`${name}\` \\| .* \\| \`${shown}\` \\|`, 'm'));
   }
 });
+
+it('names every package that was run on top, in its version', () => {
+  const docs = readFileSync(new URL('../docs/packages.md', import.meta.url), 'utf8');
+  const rows = [...docs.matchAll(/^\| (`[^`]+`) \| (\d[^ ]*) \|/gm)].map(
+    ([, name, version]) => `| ${name} | ${version} |`,
+  );
+  expect(rows.length).toBeGreaterThan(9);
+  for (const row of rows) expect(readme).toContain(row);
+});

@@ -214,6 +214,7 @@ describe('many reconnects', () => {
       await sleep(15);
     }
     expect(await Promise.all(replies)).toEqual(replies.map((_, index) => `${Math.floor(index / 20)}/${index % 20}`));
+    await until(() => listeners().length <= before.length, 'the listeners of reconnecting gone');
     expect(listeners()).toEqual(before);
   });
 });

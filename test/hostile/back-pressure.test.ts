@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { findServerBinary } from '../../tools/server-binary.js';
 import { pressServer, readSlowly } from '../helpers/hostile/back-pressure.js';
 import { ioredis6 as host } from '../helpers/hosts.js';
 
@@ -56,7 +57,9 @@ describe('a client that does not read, then does', () => {
     },
   );
 
-  it('for a plain client the server holds them all', { timeout: 90_000 }, async () => {
+  it('for a plain client the server holds them all', { timeout: 90_000 }, async ({ skip }) => {
+    const { path } = await findServerBinary();
+    skip(path.includes('valkey'), 'Valkey sends large values without copying them first');
     const found = await readSlowly({ host, replies: REPLIES, size: SIZE, slowBy: 'paused stream' });
     expect(found).toMatchObject({ answered: REPLIES, wrong: 0 });
     expect(found.serverGrowth).toBeGreaterThan(BOUND);

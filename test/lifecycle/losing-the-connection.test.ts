@@ -1,5 +1,5 @@
 import { HOSTS, ioredis6, until } from '../helpers/hosts.js';
-import { describeScenarios, type Scene } from '../helpers/lifecycle/scene.js';
+import { describeScenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
 import { type FaultyProxy, startProxy } from '../helpers/proxy.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 
@@ -56,19 +56,23 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
     note('status', client.status);
   },
 
-  'in flight twice: the second connection is lost as well': async ({ ready, track, note, url }) => {
-    const proxy = await startProxy(url);
-    const client = await ready({}, { url: proxy.url });
-    const texts = ['a', 'b', 'c'].map((text) => `${text}${'x'.repeat(10)}`);
-    proxy.resetAfterReplyBytes(4);
-    client.once('reconnecting', () => proxy.resetAfterReplyBytes(800));
-    await Promise.all(texts.map((text) => track(text, client.echo(text))));
-    await track(
-      'big',
-      client.echo('y'.repeat(1_000)).then((text) => text.length),
-    );
-    note('still there', await client.echo('here'));
-  },
+  // Host: earlier versions lose what was in flight twice, a plain client leaves it open.
+  'in flight twice: the second connection is lost as well': scenario(
+    { needs: 'socketTimeout' },
+    async ({ ready, track, note, url }) => {
+      const proxy = await startProxy(url);
+      const client = await ready({}, { url: proxy.url });
+      const texts = ['a', 'b', 'c'].map((text) => `${text}${'x'.repeat(10)}`);
+      proxy.resetAfterReplyBytes(4);
+      client.once('reconnecting', () => proxy.resetAfterReplyBytes(800));
+      await Promise.all(texts.map((text) => track(text, client.echo(text))));
+      await track(
+        'big',
+        client.echo('y'.repeat(1_000)).then((text) => text.length),
+      );
+      note('still there', await client.echo('here'));
+    },
+  ),
 
   'a pipeline with some of its replies': async ({ ready, track, url }) => {
     const proxy = await startProxy(url);

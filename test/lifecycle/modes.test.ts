@@ -248,9 +248,10 @@ describeScenarios('commands that the server refuses', HOSTS, {
   'AUTH in mid-life, wrong and right': async ({ ready, track, admin }) => {
     await (await admin()).acl('SETUSER', 'late', 'on', '>right', '~*', '+get', '+echo');
     const client = await ready();
+    await track('set', client.set('k', 'v'));
+    // By itself: Redis 8.2 gives no reply to a wrong AUTH among other commands of one packet, whoever sent it.
+    await track('wrong', client.auth('late', 'wrong'));
     await Promise.all([
-      track('set', client.set('k', 'v')),
-      track('wrong', client.auth('late', 'wrong')),
       track('still allowed', client.append('k', '!')),
       track('right', client.auth('late', 'right')),
       track('denied', client.append('k', '?')),

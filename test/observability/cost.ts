@@ -1,10 +1,12 @@
 /**
- * What being watched costs: `npx tsx test/observability/cost.ts [rounds]`. Not a test; prints a table for
- * docs/production.md. Each arm has a process of its own; they take turns, so that noise meets all of them.
+ * What being watched costs: `npx tsx test/observability/cost.ts [rounds] [--write]`. Not a test; prints a table,
+ * and writes it into the documents. Each arm has a process of its own; they take turns, so that noise meets all of them.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Redis as IORedis } from 'ioredis';
 import { CHANNELS, type Coalesced, coalesce } from 'ioredis-coalesce/coalesce';
@@ -19,6 +21,12 @@ const SLICE = 400;
 const CALLS = 1_000;
 const WARM_UP_SLICES = 2;
 const LOOKS = 'all looks before a hot command, of which the ones for watchers are a part';
+
+/** The documents that the table stands in with `--write`, and the name of its place there. */
+const TABLES = [
+  ['docs/production.md', 'cost'],
+  ['README.md', 'watched'],
+] as const;
 
 /** Called for each burst; watches it in the arm's way. */
 type Watch = (client: IORedis) => ((burst: () => Promise<unknown>) => Promise<unknown>) | undefined;
@@ -139,7 +147,9 @@ async function main(rounds: number): Promise<void> {
         if (round >= 0) measured.get(name)?.push(result);
       }
     }
-    print(measured);
+    const table = tableOf(measured);
+    console.log(`\n${table}`);
+    if (process.argv.includes('--write')) for (const [file, name] of TABLES) await writeInto(file, name, table);
     await printSingleCalls(server.url);
   } finally {
     for (const child of children.values()) child.kill();
@@ -147,20 +157,37 @@ async function main(rounds: number): Promise<void> {
   }
 }
 
-function print(measured: ReadonlyMap<string, readonly Slice[]>): void {
+function tableOf(measured: ReadonlyMap<string, readonly Slice[]>): string {
   const of = (name: string) => measured.get(name) as readonly Slice[];
   const notWatched = of('coalesced, not watched');
-  console.log(`\nBursts of ${BURST} GETs, 100 B, medians of ${notWatched.length} interleaved rounds of ${SLICE} ms\n`);
-  console.log('| | CPU a command | × not watched | × plain, watched alike | throughput × plain, watched alike |');
-  console.log('| --- | --- | --- | --- | --- |');
+  const lines = [
+    '| bursts of 200 GETs | client CPU a command | × not watched | × plain ioredis, watched alike | throughput × plain, watched alike |',
+    '| --- | --- | --- | --- | --- |',
+  ];
   for (const [name, slices] of measured) {
     const ratio = (key: keyof Slice, base: readonly Slice[]) =>
       spread(slices.map((one, round) => one[key] / (base[round] as Slice)[key]));
     const plain = of(ARMS[name]?.plain ?? name);
     const cpu = `${median(slices.map((one) => one.cpu)).toFixed(2)} µs`;
     const ratios = [ratio('cpu', notWatched), ratio('cpu', plain), ratio('throughput', plain)];
-    console.log(`| ${[name, cpu, ...ratios].join(' | ')} |`);
+    lines.push(`| ${[name, cpu, ...ratios].join(' | ')} |`);
   }
+  const versions = `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}, Node ${process.versions.node}, server on loopback`;
+  return [
+    ...lines,
+    '',
+    `Medians, and the range, of ${notWatched.length} interleaved rounds of ${SLICE} ms; ${versions}.`,
+  ].join('\n');
+}
+
+async function writeInto(file: string, name: string, table: string): Promise<void> {
+  const url = new URL(`../../${file}`, import.meta.url);
+  const text = await readFile(url, 'utf8');
+  const begin = `<!-- ${name}:begin -->`;
+  const from = text.indexOf(begin) + begin.length;
+  const to = text.indexOf(`<!-- ${name}:end -->`);
+  if (from < begin.length || to < from) throw new Error(`${file} should hold ${begin} and, after it, its end`);
+  await writeFile(url, `${text.slice(0, from)}\n${table}\n${text.slice(to)}`);
 }
 
 /** What is asked for now and then. */

@@ -23,7 +23,8 @@ export async function runBoth(
     { scenario: scenario.name, client: `${options.host.name}, coalesced`, run: coalesced },
   ];
   const faults = rows.flatMap(({ client, run }) => faultsOf(scenario, run).map((fault) => `${client}: ${fault}`));
-  if (plain.open > 0 !== coalesced.open > 0) {
+  // Where both may leave some open, it is chance which is in flight when; `left-open.test.ts` compares the same case.
+  if (!scenario.leavesOpen && plain.open > 0 !== coalesced.open > 0) {
     faults.push(`open at the end: ${plain.open} of the plain client, ${coalesced.open} of the coalesced one`);
   }
   if (coalesced.hotCommands === 0) faults.push('expected the hot path to carry commands, got none');

@@ -32,13 +32,18 @@ export interface Scenario {
   cold?: boolean;
   /** How lines of the story begin that a plain client tells in some runs and not in others. */
   races?: readonly string[];
+  /** Left out with versions of a host that do not have it. */
+  needs?: keyof Host['features'];
   /** What the coalesced client is coalesced with. */
   coalesce?: CoalesceOptions;
 }
 
 export type Scenarios = Readonly<Record<string, Scenario>>;
 
-export function scenario(settings: Pick<Scenario, 'open' | 'cold' | 'races' | 'coalesce'>, run: Scenario): Scenario {
+export function scenario(
+  settings: Pick<Scenario, 'open' | 'cold' | 'races' | 'needs' | 'coalesce'>,
+  run: Scenario,
+): Scenario {
   return Object.assign((scene: Scene) => run(scene), settings);
 }
 
@@ -54,7 +59,9 @@ afterAll(() => server?.stop());
 /** A test for each scenario and host. */
 export function describeScenarios(title: string, hosts: readonly Host[], scenarios: Scenarios): void {
   describe.each(hosts)(`$name: ${title}`, (host) => {
-    it.each(Object.keys(scenarios))('%s', async (name) => {
+    it.for(Object.keys(scenarios))('%s', async (name, { skip }) => {
+      const { needs } = scenarios[name] as Scenario;
+      skip(needs !== undefined && !host.features[needs], `${host.name} of this version has no ${needs}`);
       await expectSame(host, scenarios[name] as Scenario);
     });
   });
