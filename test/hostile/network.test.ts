@@ -24,8 +24,19 @@ it('the callers would notice: a reply too many, which no client can tell, gives 
       await replies(200);
     },
   };
-  const { mismatches } = await run(oneTooMany, { host: ioredis6, kind: 'plain', ms: MS, seed: SEED });
-  expect(mismatches.length).toBeGreaterThan(0);
+  // Host: the reply that is left over meets an empty queue in the end, and ioredis throws past everyone if it is a null.
+  const thrown: Error[] = [];
+  const others = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException');
+  process.on('uncaughtException', (error) => thrown.push(error));
+  try {
+    const { mismatches } = await run(oneTooMany, { host: ioredis6, kind: 'plain', ms: MS, seed: SEED });
+    expect(mismatches.length).toBeGreaterThan(0);
+  } finally {
+    process.removeAllListeners('uncaughtException');
+    for (const other of others) process.on('uncaughtException', other);
+  }
+  for (const error of thrown) expect(error.stack).toContain('DataHandler.shiftCommand');
 });
 
 describe('100 callers on one connection of which something is wrong', () => {

@@ -49,7 +49,7 @@ function program(client: Client): Promise<unknown>[] {
     client.pipeline().get('shop:0').hget('shop:0', 'field').exec(),
     client.incr('shop:0'),
     client.get('of another'),
-    client.keys('*'),
+    client.keys('*').then((keys) => keys.sort()),
     client.acl('WHOAMI'),
     client.get('shop:0'),
     client.del('shop:h', 'shop:z', 'shop:n'),
