@@ -122,6 +122,7 @@ export class Attachment implements Attached {
       this.#hot,
       fresh,
     );
+    this.connection.announce();
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { appendParts, type HostWrite } from './backlog.js';
 import { BoundWatch } from './bound-watch.js';
-import { traceBatch, watchesBatches } from './channels.js';
+import { type BatchEvent, traceBatch, watchesBatches } from './channels.js';
 import { debugFlush } from './debug.js';
 import type { ResolvedOptions } from './options.js';
 import { isAscii, type Part } from './resp/encoder.js';
@@ -46,6 +46,8 @@ export class Batch {
   /** Of these, the hot ones. */
   #hotCommands = 0;
   #openedAt = 0;
+  /** Those who watch are being told of this flush. */
+  #told = false;
   readonly #bounds: BoundWatch;
   #bytes = 0;
   #text = '';
@@ -120,28 +122,51 @@ export class Batch {
     return result;
   }
 
-  /** Writes what has gathered, if anything has. */
+  /**
+   * Writes what has gathered, if anything has.
+   * Ordering: whoever watches is told before anything changes, and may send, flush or end the connection meanwhile; what
+   * has gathered goes first then (invariant 2).
+   */
   flush(reason: FlushReason): void {
+    if (this.commands === 0) return;
+    this.checkText();
+    if (this.#told || !watchesBatches()) {
+      this.#send(reason);
+      return;
+    }
+    this.#told = true;
+    try {
+      traceBatch(this.#event(reason), () => this.#send(reason));
+    } finally {
+      this.#told = false;
+    }
+  }
+
+  #event(reason: FlushReason): BatchEvent {
+    const hotCommands = this.#hotCommands;
+    return {
+      size: this.commands,
+      hotCommands,
+      hostCommands: this.commands - hotCommands,
+      bytes: this.#bytes,
+      reason,
+      waited: now() - this.#openedAt,
+      address: this.observer.address(),
+    };
+  }
+
+  #send(reason: FlushReason): void {
     const { commands } = this;
     if (commands === 0) return;
-    this.checkText();
-    const hotCommands = this.#hotCommands;
     const bytes = this.#bytes;
-    const waited = now() - this.#openedAt;
-    this.stats.flushed(reason, commands, bytes, waited);
+    this.stats.flushed(reason, commands, bytes, now() - this.#openedAt);
     this.#bounds.flushed(reason);
+    if (debugFlush.enabled) {
+      debugFlush('%s: %d commands, %d bytes, %s', this.observer.address(), commands, bytes, reason);
+    }
     if (this.#exactBatches > 0) this.#exactBatches -= 1;
     this.#reset();
-    if (debugFlush.enabled)
-      debugFlush('%s: %d commands, %d bytes, %s', this.observer.address(), commands, bytes, reason);
-    if (watchesBatches()) {
-      const address = this.observer.address();
-      const hostCommands = commands - hotCommands;
-      const event = { size: commands, hotCommands, hostCommands, bytes, reason, waited, address };
-      traceBatch(event, () => this.#write());
-    } else {
-      this.#write();
-    }
+    this.#write();
     this.observer.flushed();
   }
 

@@ -26,6 +26,10 @@ import { SharedReads } from './shared-reads.js';
 import type { Stats } from './stats.js';
 import { StreamHooks } from './stream-hooks.js';
 
+/** Taken at module load: fake timers of people's tests replace the global one. */
+const { nextTick } = process;
+
+const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
 /** No MULTI, EXEC or DISCARD that stands alone is longer on the wire. */
@@ -61,6 +65,7 @@ export class Connection {
   readonly #batchesLast: boolean;
   #transactionOpen = false;
   #address: string | undefined;
+  #whyCorkOnly: string | undefined;
 
   constructor(
     readonly client: HostClient,
@@ -104,11 +109,8 @@ export class Connection {
         chunkRead: this.#afterChunk,
         gaveUp: () => {
           this.#deadlines?.release();
-          this.#report({
-            change: 'fell-back',
-            layer: 1,
-            why: 'a reply is not RESP or not whole, the client decodes it',
-          });
+          // Later: whoever watches must not run inside the reader (invariant 7).
+          nextTick(() => this.#report({ change: 'fell-back', layer: 1, why: NOT_READ }));
         },
       });
       this.reader = reader;
@@ -117,12 +119,10 @@ export class Connection {
         () => reader.settled,
       );
       if (options.shareReads) this.#shared = new SharedReads();
-      this.#report({ change: 'attached', layer: 2 });
     } else {
       stream.on('data', this.#afterChunk);
-      const why = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;
-      if (typeof hot !== 'string') warnCorkOnly(why);
-      this.#report({ change: 'attached', layer: 1, why });
+      this.#whyCorkOnly = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;
+      if (typeof hot !== 'string') warnCorkOnly(UNKNOWN_LISTENER);
     }
     stream.once('close', this.#onClose);
   }
@@ -191,6 +191,12 @@ export class Connection {
     this.batch.flush('manual');
   }
 
+  /** Tells those who watch, once the client has this connection: they may detach it. */
+  announce(): void {
+    const why = this.#whyCorkOnly;
+    this.#report(why === undefined ? { change: 'attached', layer: 2 } : { change: 'attached', layer: 1, why });
+  }
+
   #report(event: Omit<ConnectionEvent, 'address'>): void {
     if (watchesConnections()) reportConnection({ ...event, address: this.#whereTo() });
   }
@@ -203,13 +209,13 @@ export class Connection {
 
   /** Leaves the stream as it was found; what is in flight settles through the host. */
   detach(): void {
-    if (!this.stream.destroyed) this.#report({ change: 'detached', layer: 0, why: 'detach()' });
     this.#letGo(true);
     this.#deadlines?.release();
     this.reader?.remove();
     this.stream.removeListener('data', this.#afterChunk);
     this.stream.removeListener('close', this.#onClose);
     this.#hooks.remove();
+    if (!this.stream.destroyed) this.#report({ change: 'detached', layer: 0, why: 'detach()' });
   }
 
   #follows(shared: SharedReads, variant: CommandVariant, encoded: string | Part[], entry: Entry): boolean {
@@ -335,9 +341,9 @@ export class Connection {
   }
 
   readonly #onClose = (): void => {
-    this.#report({ change: 'detached', layer: 0, why: 'the connection is closed' });
     this.open = false;
     this.batch.discard();
     this.#deadlines?.release();
+    this.#report({ change: 'detached', layer: 0, why: 'the connection is closed' });
   };
 }
