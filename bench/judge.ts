@@ -37,7 +37,7 @@ export function spread(samples: readonly number[]): Spread | undefined {
 }
 
 /** Round by round, because what disturbs a round disturbs both of its arms. */
-function compare(bar: Bar, result: CaseResult): Spread | undefined {
+export function compare(bar: Pick<Bar, 'metric' | 'of' | 'versus'>, result: CaseResult): Spread | undefined {
   const of = find(result, bar.of);
   if (of === undefined) return undefined;
   if (bar.versus === 'absolute') return spreadOf(of, bar.metric);

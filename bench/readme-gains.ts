@@ -1,6 +1,6 @@
 /** The few figures that the README opens with. */
 import type { Chart } from './charts.js';
-import { spreadOf } from './judge.js';
+import { compare, spreadOf } from './judge.js';
 import { table } from './markdown.js';
 import type { BenchReport, CaseResult } from './results.js';
 import type { Contestant, Metric } from './rows.js';
@@ -84,20 +84,16 @@ export function readmeGains({ settings, rows }: BenchReport, charts: readonly Ch
   ].join('\n\n');
 }
 
+/** The gain is the median of the rounds' ratios, as in the table of the bars; what it saves counts like what it does. */
 function cells({ text, metric, unit, digits, arms }: Gain, found: CaseResult): string[] {
   const figures = arms.map((arm) => {
     const result = found.contestants.find(({ contestant }) => contestant === arm);
     return result && spreadOf(result, metric)?.median;
   });
-  const [plain, , coalesced] = figures;
-  const gain = plain === undefined || coalesced === undefined ? undefined : ratio(plain, coalesced);
+  const [versus, , of] = arms;
+  const gain = compare({ metric, of, versus }, found)?.median;
   const shown = figures.map((figure) => (figure === undefined ? '' : number(figure, digits) + unit));
-  return [text, ...shown, gain === undefined ? '' : `**${number(gain, 1)}×**`];
-}
-
-/** Larger is better, whether the figure is work done or what it cost. */
-function ratio(plain: number, coalesced: number): number {
-  return Math.max(plain / coalesced, coalesced / plain);
+  return [text, ...shown, gain === undefined ? '' : `**${number(Math.max(gain, 1 / gain), 1)}×**`];
 }
 
 function number(value: number, digits: number): string {
