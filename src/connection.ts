@@ -236,8 +236,8 @@ export class Connection {
   }
 
   /**
-   * Host: a hand-shake is written as a plain client writes it, command by command; in one packet, the replies to AUTH
-   * and INFO come in one, and iovalkey says `ready` before it has heard of the wrong password.
+   * Host: what a hand-shake writes goes out at once and command by command, as a plain client's does. Whoever schedules
+   * flushes himself does so for his own commands.
    */
   get #handShaking(): boolean {
     return this.client.status === 'connect' && this.batch.commands === 0 && this.backlog.commands === 0;

@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import { CODES, withCode } from './errors.js';
 import { type AnyFunction, type HostClient, inSubscriberMode, type ReplyMode } from './host.js';
 import { Entry, type EntryContext, transformDecodedReply } from './in-flight.js';
+import { BulkAssembler } from './resp/bulk-assembler.js';
 import { LEFT, ReplyDecoder } from './resp/decoder.js';
 import { ReplyScanner } from './resp/reply-scanner.js';
 import type { Stats } from './stats.js';
@@ -25,9 +26,9 @@ const { nextTick } = process;
  * the head of the host's queue is a light entry and the reply is whole and plain, else its bytes go untouched to the
  * listener that the host registered.
  *
- * Nothing is kept here: what is cut off by the end of a chunk goes to the host from its first byte, and the scanner
- * finds its last byte, so that a split reply has one owner (invariant 4). The host's decoder resolves the light entry
- * then, as it would any command.
+ * What is cut off by the end of a chunk goes to the host from its first byte, and the scanner finds its last byte, so
+ * that a split reply has one owner (invariant 4). The host's decoder resolves the light entry then, as it would any
+ * command. Long strings alone are put together here; until the last byte, they too can become the host's.
  */
 export class ReplyReader {
   /** Light entries put into the queue on this connection, and those that have left it. */
@@ -42,6 +43,9 @@ export class ReplyReader {
   #lineFeedToCome = false;
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
+  readonly #bulk = new BulkAssembler();
+  /** Whose reply is being put together. */
+  #bulkEntry: Entry | undefined;
 
   constructor(
     readonly client: HostClient,
@@ -80,6 +84,7 @@ export class ReplyReader {
     this.#state = 'removed';
     this.stream.removeListener('data', this.#onData);
     this.stream.prependListener('data', this.hostListener);
+    if (this.#bulk.open) this.#forward(this.#bulk.release());
   }
 
   /**
@@ -109,7 +114,8 @@ export class ReplyReader {
 
   #read(chunk: Buffer): void {
     let position = this.#state === 'joining' ? this.#join(chunk) : this.#passLineFeed(chunk);
-    if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
+    if (this.#bulk.open) position = this.#assemble(chunk, position);
+    else if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
     while (position < chunk.length) {
       if (this.#state !== 'reading') {
         this.#finish(chunk, position);
@@ -132,14 +138,39 @@ export class ReplyReader {
     if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     const utf8 = head.variant.encoding === 'utf8';
     const value = this.#decoder.decode(chunk, position, utf8);
-    if (value === LEFT) return this.#forwardReply(chunk, position);
+    if (value === LEFT) {
+      if (!utf8 || !this.#bulk.begin(chunk, position)) return this.#forwardReply(chunk, position);
+      this.#bulkEntry = head;
+      return chunk.length;
+    }
     const { end } = this.#decoder;
-    queue.shift();
+    this.#answer(head, value);
+    if (head.followers !== undefined) this.#settleFollowers(head.followers, chunk, position, utf8);
+    return end;
+  }
+
+  /** A long string that chunks have cut: the next piece of it. Returns where that ends. */
+  #assemble(chunk: Buffer, position: number): number {
+    const end = this.#bulk.add(chunk, position);
+    if (!this.#bulk.whole) return end;
+    const entry = this.#bulkEntry as Entry;
+    const value = this.client.commandQueue.peekFront() === entry ? this.#bulk.take() : undefined;
+    if (value === undefined) {
+      this.#giveUp();
+      return end;
+    }
+    this.#bulkEntry = undefined;
+    this.#answer(entry, value);
+    for (const follower of entry.followers ?? []) this.#settle(follower, value);
+    return end;
+  }
+
+  /** The head of the queue has its reply. */
+  #answer(head: Entry, value: unknown): void {
+    this.client.commandQueue.shift();
     this.settled += 1;
     this.stats.hotReplies += 1;
     this.#settle(head, value);
-    if (head.followers !== undefined) this.#settleFollowers(head.followers, chunk, position, utf8);
-    return end;
   }
 
   #settle(entry: Entry, value: unknown): void {
@@ -254,6 +285,7 @@ export class ReplyReader {
     if (this.#state !== 'reading') return;
     this.#state = 'forwarding';
     this.observer.gaveUp();
+    if (this.#bulk.open) this.#forward(this.#bulk.release());
   }
 
   /** Invariant 7: whatever user code throws out of the host's listener surfaces later and unwinds nothing here. */
