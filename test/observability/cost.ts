@@ -22,11 +22,8 @@ const CALLS = 1_000;
 const WARM_UP_SLICES = 2;
 const LOOKS = 'all looks before a hot command, of which the ones for watchers are a part';
 
-/** The documents that the table stands in with `--write`, and the name of its place there. */
-const TABLES = [
-  ['docs/production.md', 'cost'],
-  ['README.md', 'watched'],
-] as const;
+/** Where the figures go with `--write`. */
+const RESULTS = 'bench/results/watching.json';
 
 /** Called for each burst; watches it in the arm's way. */
 type Watch = (client: IORedis) => ((burst: () => Promise<unknown>) => Promise<unknown>) | undefined;
@@ -147,10 +144,15 @@ async function main(rounds: number): Promise<void> {
         if (round >= 0) measured.get(name)?.push(result);
       }
     }
-    const table = tableOf(measured);
-    console.log(`\n${table}`);
-    if (process.argv.includes('--write')) for (const [file, name] of TABLES) await writeInto(file, name, table);
-    await printSingleCalls(server.url);
+    const calls = await measureSingleCalls(server.url);
+    const arms = tableOf(measured);
+    const all = `${arms}\n\n${tableOfCalls(calls)}`;
+    console.log(`\n${all}`);
+    if (!process.argv.includes('--write')) return;
+    const results = { node: process.versions.node, cpus: cpus().map(({ model }) => model), arms: [...measured], calls };
+    await writeFile(new URL(`../../${RESULTS}`, import.meta.url), `${JSON.stringify(results, undefined, 2)}\n`);
+    await writeInto('docs/production.md', 'cost', all);
+    await writeInto('README.md', 'watched', arms);
   } finally {
     for (const child of children.values()) child.kill();
     await server.stop();
@@ -190,19 +192,19 @@ async function writeInto(file: string, name: string, table: string): Promise<voi
   await writeFile(url, `${text.slice(0, from)}\n${table}\n${text.slice(to)}`);
 }
 
-/** What is asked for now and then. */
-async function printSingleCalls(url: string): Promise<void> {
+/** What is asked for now and then: microseconds of one call, the median of many. */
+async function measureSingleCalls(url: string): Promise<Record<string, number>> {
   const client = coalesce(new IORedis(url));
   await once(client, 'ready');
   await Promise.all(Array.from({ length: CALLS }, () => client.get('key')));
   const register = new Registry();
   collectMetrics(client, { register });
   const rows: [string, () => unknown][] = [
-    ['coalescer.stats()', () => client.coalescer.stats()],
+    ['`coalescer.stats()`', () => client.coalescer.stats()],
     ['a scrape of one client by Prometheus', () => register.metrics()],
     [LOOKS, looksBefore(client)],
   ];
-  console.log(`\n| one call, median of ${CALLS} | |\n| --- | --- |`);
+  const calls: Record<string, number> = {};
   for (const [name, call] of rows) {
     const times: number[] = [];
     for (let round = 0; round < 2 * CALLS; round += 1) {
@@ -210,10 +212,15 @@ async function printSingleCalls(url: string): Promise<void> {
       await call();
       times.push(performance.now() - start);
     }
-    const factor = name === LOOKS ? CALLS : 1;
-    console.log(`| ${name} | ${((median(times.slice(CALLS)) * 1_000) / factor).toFixed(3)} µs |`);
+    calls[name] = (median(times.slice(CALLS)) * 1_000) / (name === LOOKS ? CALLS : 1);
   }
   client.disconnect();
+  return calls;
+}
+
+function tableOfCalls(calls: Readonly<Record<string, number>>): string {
+  const lines = Object.entries(calls).map(([name, us]) => `| ${name} | ${us.toFixed(us < 1 ? 3 : 1)} µs |`);
+  return [`| one call, median of ${CALLS} | |`, '| --- | --- |', ...lines].join('\n');
 }
 
 /** A thousand times, since one is too short for the clock. */
