@@ -344,6 +344,7 @@ export class Connection {
     this.open = false;
     this.batch.discard();
     this.#deadlines?.release();
+    this.reader?.close();
     this.#report({ change: 'detached', layer: 0, why: 'the connection is closed' });
   };
 }

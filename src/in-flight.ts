@@ -64,11 +64,16 @@ export class Entry implements QueueItem, HostCommand {
   }
 
   fail(error: unknown): void {
-    this.settleError(error);
-    this.observer?.settled();
+    this.failAlone(error);
     if (this.followers !== undefined) {
       for (const follower of this.followers) follower.fail(copyOfError(error));
     }
+  }
+
+  /** For what has gone wrong with this caller's value: the followers have theirs. */
+  failAlone(error: unknown): void {
+    this.settleError(error);
+    this.observer?.settled();
   }
 
   /** The command as RESP, for those who cannot take it from a batch. */
@@ -137,8 +142,7 @@ export class Entry implements QueueItem, HostCommand {
     try {
       this.fulfil(transformHostReply(this, reply));
     } catch (error) {
-      this.settleError(error);
-      this.observer?.settled();
+      this.failAlone(error);
     }
     for (const follower of this.followers ?? []) follower.#resolveReply(copyOfReply(reply));
   }

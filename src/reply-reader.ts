@@ -65,6 +65,10 @@ export class ReplyReader {
   ) {
     this.#decoder = new ReplyDecoder(mode);
     this.#state = fresh ? 'reading' : 'joining';
+    // Of an attachment before this one; they settle here.
+    for (let index = 0; index < client.commandQueue.length; index += 1) {
+      if (client.commandQueue.peekAt(index) instanceof Entry) this.sent += 1;
+    }
     stream.removeListener('data', hostListener);
     // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
     // there are none, `on`: Node emits data within the read for listeners added so, and on nextTick for prepended ones.
@@ -80,11 +84,19 @@ export class ReplyReader {
 
   /** Puts the host's listener back in our place. It decodes what is in flight, light entries included. */
   remove(): void {
+    this.#lookForDeath();
     if (this.#state === 'removed' || this.#state === 'dead') return;
     this.#state = 'removed';
     this.stream.removeListener('data', this.#onData);
     this.stream.prependListener('data', this.hostListener);
-    if (this.#bulk.open) this.#forward(this.#bulk.release());
+    this.#handOver();
+  }
+
+  /** The stream has ended, and what it said of a reply is worth nothing: the host would take it for the next one's. */
+  close(): void {
+    this.#bulk.discard();
+    this.#bulkEntry = undefined;
+    if (this.#state !== 'removed') this.#state = 'dead';
   }
 
   /**
@@ -152,7 +164,9 @@ export class ReplyReader {
   /** A long string that chunks have cut: the next piece of it. Returns where that ends. */
   #assemble(chunk: Buffer, position: number): number {
     const end = this.#bulk.add(chunk, position);
-    if (!this.#bulk.whole) return end;
+    // Host: ioredis 6 answers at the carriage return, whenever the line feed comes.
+    if (this.#bulk.onlyLacksLineFeed) this.#forwardReply(this.#takeBack(), 0);
+    if (!this.#bulk.open || !this.#bulk.whole) return end;
     const entry = this.#bulkEntry as Entry;
     const value = this.client.commandQueue.peekFront() === entry ? this.#bulk.take() : undefined;
     if (value === undefined) {
@@ -183,7 +197,7 @@ export class ReplyReader {
     try {
       transformed = transformDecodedReply(entry, value);
     } catch (error) {
-      entry.fail(error);
+      entry.failAlone(error);
       return;
     }
     entry.fulfil(transformed);
@@ -258,6 +272,7 @@ export class ReplyReader {
       position = next;
       if (this.#state === 'joining' && head !== undefined && queue.peekFront() !== head) {
         this.#state = 'reading';
+        if (head instanceof Entry) this.settled += 1;
         // Host: ioredis 6 answers a command at the carriage return and skips the rest of the line's end unseen.
         this.#lineFeedToCome = lineEnd < 0;
       }
@@ -285,7 +300,17 @@ export class ReplyReader {
     if (this.#state !== 'reading') return;
     this.#state = 'forwarding';
     this.observer.gaveUp();
-    if (this.#bulk.open) this.#forward(this.#bulk.release());
+    this.#handOver();
+  }
+
+  /** What is there of a long string is the host's from now on. */
+  #handOver(): void {
+    if (this.#bulk.open) this.#forward(this.#takeBack());
+  }
+
+  #takeBack(): Buffer {
+    this.#bulkEntry = undefined;
+    return this.#bulk.release();
   }
 
   /** Invariant 7: whatever user code throws out of the host's listener surfaces later and unwinds nothing here. */

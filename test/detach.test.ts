@@ -109,6 +109,23 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     expect(await client.echo('own')).toBe('own');
   });
 
+  it('and attached again keeps the time-outs of what is sent then', async () => {
+    const client = await ready(host.createCoalesced(redisUrl(), { commandTimeout: 80 }));
+    await client.ping();
+    const { stream } = client;
+    stream.pause();
+    const before = [client.echo('a'), client.echo('b')];
+    client.coalescer.detach();
+    const again = coalesce(client);
+    const listener = stream.listeners('data')[0] as (chunk: Buffer) => void;
+    listener.call(stream, Buffer.from('$1\r\na\r\n'));
+    const late = again.echo('late');
+    listener.call(stream, Buffer.from('$1\r\nb\r\n'));
+    expect(await Promise.all(before)).toEqual(['a', 'b']);
+    await expect(late).rejects.toThrow('Command timed out');
+    client.disconnect();
+  });
+
   it('what was in flight is re-sent by the plain client', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.createCoalesced(proxy.url, { retryStrategy: () => 10 }));

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { Command } from 'ioredis';
 import Redis from 'ioredis-coalesce';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { CommandVariant, Entry } from '../src/in-flight.js';
 import { SharedReads } from '../src/shared-reads.js';
 import { coalescedFake } from './helpers/fake-connection.js';
@@ -43,6 +44,29 @@ describe('SharedReads', () => {
 });
 
 describe('shareReads on a connection', () => {
+  it('a reply transformer that throws fails the caller whose value it was given, and nobody else', async () => {
+    const { _transformer: transformers } = Command as unknown as { _transformer: { reply: Record<string, unknown> } };
+    let calls = 0;
+    transformers.reply.get = (value: unknown) => {
+      calls += 1;
+      if (calls === 1) throw new RangeError('the first');
+      return value;
+    };
+    onTestFinished(() => {
+      Reflect.deleteProperty(transformers.reply, 'get');
+    });
+    const { client, socket } = await coalescedFake({ shareReads: true });
+    const outcomes = Promise.allSettled([client.get('k'), client.get('k'), client.get('k')]);
+    await turn();
+    socket.feed('$1\r\nv\r\n');
+    expect(await outcomes).toEqual([
+      { status: 'rejected', reason: new RangeError('the first') },
+      { status: 'fulfilled', value: 'v' },
+      { status: 'fulfilled', value: 'v' },
+    ]);
+    client.disconnect();
+  });
+
   async function commandsOnWire(issue: (client: Redis) => void): Promise<string[]> {
     const { client, socket } = await coalescedFake({ shareReads: true });
     issue(client as unknown as Redis);

@@ -16,8 +16,8 @@ export const SHORTEST_ASSEMBLED = 8 * 1024;
 /** Longer ones are left to the host: nothing of the size of a server's word is set aside here. */
 export const LONGEST_ASSEMBLED = 16 * 1024 * 1024;
 const MOST_DIGITS = String(LONGEST_ASSEMBLED).length;
-/** A longer buffer is not kept for the next reply. */
-const LONGEST_SPARE = 2 * 1024 * 1024;
+/** A longer buffer is not kept for the next reply: 2 MiB, and what stands around a string. */
+const LONGEST_SPARE = 2 * 1024 * 1024 + 16;
 
 /** One for all connections: a new one has to be paged in, which costs more than to copy into it. */
 let spare: Buffer | undefined;
@@ -35,7 +35,8 @@ export class BulkAssembler {
   }
 
   /**
-   * Takes the chunk from `position` to its end if that is the beginning of a bulk string of a length that pays.
+   * Takes the chunk from `position` to its end if that is the beginning of a bulk string of a length that pays, and more
+   * than a line feed is missing.
    *
    * @returns whether it did.
    */
@@ -51,7 +52,7 @@ export class BulkAssembler {
     if (chunk[cursor + 1] !== LF || length < SHORTEST_ASSEMBLED || length > LONGEST_ASSEMBLED) return false;
     this.#start = cursor + 2 - position;
     this.#stop = this.#start + length;
-    if (this.#stop + 2 <= chunk.length - position) return false;
+    if (this.#stop + 1 <= chunk.length - position) return false;
     this.#buffer = takeBuffer(this.#stop + 2);
     this.#filled = chunk.copy(this.#buffer, 0, position);
     return true;
@@ -66,6 +67,10 @@ export class BulkAssembler {
 
   get whole(): boolean {
     return this.#filled === this.#stop + 2;
+  }
+
+  get onlyLacksLineFeed(): boolean {
+    return this.#filled === this.#stop + 1;
   }
 
   /** @returns the string, as `toString('utf8')` has it, of a reply that is whole; undefined if it does not end in CR LF. */
@@ -84,6 +89,11 @@ export class BulkAssembler {
     const bytes = Buffer.from((this.#buffer as Buffer).subarray(0, this.#filled));
     this.#close(this.#buffer as Buffer);
     return bytes;
+  }
+
+  /** Forgets what has come. */
+  discard(): void {
+    if (this.#buffer !== undefined) this.#close(this.#buffer);
   }
 
   #close(buffer: Buffer): void {
