@@ -24,19 +24,32 @@ export async function writeCompatibility(cells: readonly Cell[], date: Date): Pr
   await writeFile(README, withTable(readme, compatibilityTable(results)));
 }
 
-/** The README's compatibility table. */
+/** The README's compatibility table: servers and clients down, versions of Node across. */
 export function compatibilityTable({ date, cells }: { date: string; cells: readonly Cell[] }): string {
-  const rows = cells.map(
-    ({ node, server, clients, passed, failed }) =>
-      `| ${node} | ${server} | ${clients} | ${failed === 0 ? `${passed} passed` : `${passed} passed, **${failed} failed**`} |`,
-  );
+  const nodes = distinct(cells.map(({ node }) => node));
+  const rows = distinct(cells.map((cell) => `| ${cell.server} | ${cell.clients} |`)).map((row) => {
+    const own = nodes.map((node) =>
+      cells.find((cell) => cell.node === node && row === `| ${cell.server} | ${cell.clients} |`),
+    );
+    return `${row} ${own.map(outcome).join(' | ')} |`;
+  });
   return [
-    '| Node | server | clients | tests |',
-    '| --- | --- | --- | --- |',
+    `| server | clients | ${nodes.map((node) => `Node ${node}`).join(' | ')} |`,
+    `| --- | --- |${' --- |'.repeat(nodes.length)}`,
     ...rows,
     '',
-    `Run on ${date} by \`npm run test:matrix\`.`,
+    `Tests passed, of a run on ${date} by \`npm run test:matrix\`.`,
   ].join('\n');
+}
+
+function outcome(cell: Cell | undefined): string {
+  if (cell === undefined) return '';
+  const passed = cell.passed.toLocaleString('en-US');
+  return cell.failed === 0 ? passed : `${passed}, **${cell.failed} failed**`;
+}
+
+function distinct(values: readonly string[]): string[] {
+  return [...new Set(values)];
 }
 
 function withTable(readme: string, table: string): string {
