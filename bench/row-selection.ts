@@ -2,7 +2,7 @@ import { DESIGN_ROWS } from './design-rows.js';
 import type { Experiment } from './experiments/experiment.js';
 import { EXPERIMENTS } from './experiments/index.js';
 import { PEER_ROWS } from './peer-rows.js';
-import type { Row } from './rows.js';
+import type { Case, ClientRow, Row } from './rows.js';
 
 export const ROWS: readonly Row[] = [...DESIGN_ROWS, ...PEER_ROWS];
 
@@ -13,15 +13,19 @@ export interface Selection {
 
 export const IDS: readonly string[] = [...ROWS, ...EXPERIMENTS].map(({ id }) => id);
 
-/** Rows of which each case is code of its own. */
-const WHOLE_IN_SMOKE = new Set(['operations', 'values']);
-
-/** The rows with one case from the middle; of memory, which takes as long as its commands are many, the smallest. */
+/**
+ * The rows with one case from the middle, but for those of which each case is code of its own; of memory, which takes as
+ * long as its commands are many, the smallest.
+ */
 export function shortened(rows: readonly Row[]): readonly Row[] {
-  return rows.map((row) => {
-    if (row.kind !== 'client' || WHOLE_IN_SMOKE.has(row.id)) return row;
-    return { ...row, cases: [row.cases[row.id === 'memory' ? 0 : row.cases.length >> 1]!] };
-  });
+  return rows.map((row) => (row.kind === 'client' ? { ...row, cases: casesInSmoke(row) } : row));
+}
+
+function casesInSmoke({ id, cases }: ClientRow): readonly Case[] {
+  if (id === 'operations') return cases;
+  // Read and written, of the smallest and the largest values.
+  if (id === 'values') return [...cases.slice(0, 2), ...cases.slice(-2)];
+  return [cases[id === 'memory' ? 0 : cases.length >> 1]!];
 }
 
 /** What has an id that starts with one of the filters; everything where there is no filter. */

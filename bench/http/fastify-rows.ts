@@ -6,8 +6,8 @@ export type { FastifyRow } from './types.js';
 const SMOKE: Plan = {
   connections: CONNECTIONS,
   rounds: 1,
-  seconds: 0.3,
-  warmUpSeconds: 0.2,
+  seconds: 0.2,
+  warmUpSeconds: 0.1,
   countedRequests: 120,
 };
 
