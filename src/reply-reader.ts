@@ -164,7 +164,8 @@ export class ReplyReader {
   /** A long string that chunks have cut: the next piece of it. Returns where that ends. */
   #assemble(chunk: Buffer, position: number): number {
     const end = this.#bulk.add(chunk, position);
-    // Host: ioredis 6 answers at the carriage return, whenever the line feed comes.
+    // Host: ioredis 6 answers at the carriage return, whenever the line feed comes. The header was read, so the scanner
+    // finds nothing wrong.
     if (this.#bulk.onlyLacksLineFeed) this.#forwardReply(this.#takeBack(), 0);
     if (!this.#bulk.open || !this.#bulk.whole) return end;
     const entry = this.#bulkEntry as Entry;

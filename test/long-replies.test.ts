@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce/coalesce';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { BulkAssembler } from '../src/resp/bulk-assembler.js';
 import { coalescedFake, connectFake, type FakeOptions, Witness } from './helpers/fake-connection.js';
 import {
   CUTS,
@@ -25,6 +27,10 @@ import {
 } from './helpers/long-replies.js';
 import { issue, PUSH, repliesOf, type Step, SUBSCRIBE } from './helpers/reply-programs.js';
 import { aggregate, bulk, cutAt } from './helpers/resp.js';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
 
 const GET = ['get', 'k'] as const;
 const FOO = ['call', 'foo'] as const;
@@ -240,6 +246,32 @@ describe.each(EACH_HOST)('a long reply half received: $hostName, RESP$protocol',
 });
 
 describe('a long reply', () => {
+  it('of which half has come is dropped with its connection, not given to the host later', async () => {
+    const release = vi.spyOn(BulkAssembler.prototype, 'release');
+    const { client, socket } = await coalescedFake({}, { retryStrategy: () => 0 });
+    const value = client.get('k');
+    await turn();
+    socket.feed(bulk(LONG).subarray(0, 4_000));
+    const again = once(client, 'ready');
+    socket.destroy();
+    await again;
+    expect(release).not.toHaveBeenCalled();
+    client.disconnect();
+    await expect(value).rejects.toThrow('Connection is closed.');
+  });
+
+  it('is nobody’s once the data listeners are removed, after detach() too', async () => {
+    const { client, socket } = await coalescedFake({});
+    const value = client.get('k');
+    await turn();
+    socket.feed(bulk(LONG).subarray(0, 4_000));
+    socket.removeAllListeners('data');
+    client.coalescer.detach();
+    expect(socket.listenerCount('data')).toBe(0);
+    client.disconnect();
+    await expect(value).rejects.toThrow('Connection is closed.');
+  });
+
   it('settles all who share it', async () => {
     const { client, socket } = await coalescedFake({ shareReads: true });
     const values = [client.get('k'), client.get('other'), client.get('k'), client.get('k'), client.getBuffer('k')];
