@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generate } from 'selfsigned';
+import { freePort } from '../tools/free-port.js';
 import { BenchServer } from './server.js';
 
 /** A server that speaks TLS too, with a certificate made for this run; undefined where the server was built without. */
@@ -29,13 +28,4 @@ export async function startTlsServer(): Promise<BenchServer | undefined> {
     // The server has read them.
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }

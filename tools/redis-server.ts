@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { freePort } from './free-port.js';
 import { findServerBinary, type Log, logToStderr, type ServerBinary } from './server-binary.js';
 import { HOST, PortTakenError, ServerProcess } from './server-process.js';
 
@@ -70,19 +70,6 @@ async function startOn(port: number, binary: ServerBinary, extra: readonly strin
     stop: () => server.end('SIGTERM'),
     kill: () => server.end('SIGKILL'),
   };
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  probe.listen(0, HOST);
-  await once(probe, 'listening');
-  const address = probe.address();
-  if (address === null || typeof address === 'string') {
-    throw new Error(`expected a TCP address from the port probe, got ${String(address)}`);
-  }
-  probe.close();
-  await once(probe, 'close');
-  return address.port;
 }
 
 async function main(): Promise<void> {

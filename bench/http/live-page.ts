@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../../tools/free-port.js';
 import { Child } from './child.js';
 import { Cleanup } from './cleanup.js';
-import { freePort, waitForHealth } from './service.js';
+import { waitForHealth } from './service.js';
 import { PRODUCTS, Shop } from './shop.js';
 
 const EXAMPLE = new URL('../../examples/fastify-app/', import.meta.url);

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { freePort } from '../../tools/free-port.js';
 import type { Bundle } from './bundle.js';
 import { Child } from './child.js';
 import type { ServiceUsage, Variant } from './types.js';
@@ -83,24 +82,4 @@ export async function waitForHealth(child: Child, origin: string): Promise<void>
     await sleep(25);
   }
   throw new Error(`${origin}/health did not answer with 200 within ${START_TIMEOUT_MS} ms`);
-}
-
-/** That of the caller's choice if it is free, else any. */
-export async function freePort(wanted = 0): Promise<number> {
-  const probe = createServer().listen(wanted, HOST);
-  try {
-    await once(probe, 'listening');
-  } catch (error) {
-    if (wanted !== 0) {
-      return freePort();
-    }
-    throw error;
-  }
-  const address = probe.address();
-  if (address === null || typeof address === 'string') {
-    throw new Error(`expected a TCP address from the port probe, got ${String(address)}`);
-  }
-  probe.close();
-  await once(probe, 'close');
-  return address.port;
 }

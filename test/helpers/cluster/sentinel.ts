@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { freePort } from '../../../tools/free-port.js';
 import { findServerBinary, type RedisServer, startRedis } from '../../../tools/redis-server.js';
 import { sleep } from '../hosts.js';
 
@@ -172,13 +172,4 @@ async function until(what: string, condition: () => Promise<boolean>): Promise<v
     if (performance.now() > deadline) throw new Error(`expected within ${SETTLE_TIMEOUT} ms: ${what}`);
     await sleep(50);
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, HOST);
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }

@@ -1,9 +1,8 @@
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generate } from 'selfsigned';
+import { freePort } from '../../../tools/free-port.js';
 import { type RedisServer, startRedis } from '../../../tools/redis-server.js';
 
 export interface Certificate {
@@ -79,13 +78,4 @@ async function certificate(name: string, authority?: Certificate): Promise<Certi
     ],
   });
   return { key: made.private, cert: made.cert };
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
