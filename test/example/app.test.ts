@@ -233,6 +233,7 @@ describe('the live page’s own routes', () => {
       return Number(counter.exec(text)?.[1]);
     };
     const before = await hotCommands();
+    expect(before).toBeGreaterThanOrEqual(0);
     await fetch(`${origin}/live/load/plain/1?commands=8`);
     expect(await hotCommands()).toBe(before);
     await fetch(`${origin}/live/load/coalesced/1?commands=8`);
