@@ -229,7 +229,7 @@ describe('the live page’s own routes', () => {
   it('lets a dashboard see the load: it moves the counters of the page’s coalesced client at /metrics', async () => {
     const hotCommands = async (): Promise<number> => {
       const text = await (await fetch(`${origin}/metrics`)).text();
-      const counter = /^redis_coalesce_commands_total\{path="hot",client="live page"\} (\d+)$/m;
+      const counter = /^redis_coalesce_commands_total\{client="live page",path="hot"\} (\d+)$/m;
       return Number(counter.exec(text)?.[1]);
     };
     const before = await hotCommands();
