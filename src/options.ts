@@ -1,5 +1,5 @@
+import type { Schedule } from './connection/scheduler.js';
 import { CODES, describe, describeType, withCode } from './errors.js';
-import type { Schedule } from './scheduler.js';
 
 /** What `coalesce()` and the drop-in class take; every key is optional. */
 export interface CoalesceOptions {

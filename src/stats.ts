@@ -4,7 +4,9 @@ export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'la
 /**
  * Why a command that could take the hot path was left to the host:
  *
- * - `connection`: not ready, ending, just attached in mid-life, or layer 1 alone;
+ * - `connection`: not ready, ending, or just attached while connected; it passes;
+ * - `cork-only`: the connection never takes the hot path: `hotPath: false`, `DEBUG=ioredis:*`, unknown internals of the
+ *   client, or a reply that could not be read;
  * - `subscriber`: RESP2 subscriber mode;
  * - `options`: `socketTimeout`, `showFriendlyErrorStack` or `enableAutoPipelining` is set;
  * - `patched`: the method or `sendCommand` is not the host's own, as with tracing by OpenTelemetry;
@@ -18,6 +20,7 @@ export type FallThroughReason = keyof typeof NO_FALL_THROUGHS;
 
 const NO_FALL_THROUGHS = {
   connection: 0,
+  'cork-only': 0,
   subscriber: 0,
   options: 0,
   patched: 0,

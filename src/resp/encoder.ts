@@ -110,3 +110,18 @@ export function isPlainNumber(value: number): boolean {
 export function isAscii(text: string): boolean {
   return Buffer.byteLength(text) === text.length;
 }
+
+/** Appends a request to others, its first text joined to their last; large parts stay apart. */
+export function appendParts(parts: Part[], encoded: readonly Part[]): Part[] {
+  const [first] = encoded;
+  const last = parts.length - 1;
+  const joins = typeof first === 'string' && typeof parts[last] === 'string';
+  if (joins) parts[last] += first;
+  for (let index = joins ? 1 : 0; index < encoded.length; index += 1) parts.push(encoded[index] as Part);
+  return parts;
+}
+
+/** A part's bytes; text of one byte per character becomes a Buffer. */
+export function toBytes(part: Part): Buffer {
+  return typeof part === 'string' ? Buffer.from(part, 'latin1') : part;
+}

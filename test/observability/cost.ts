@@ -12,7 +12,8 @@ import { Redis as IORedis } from 'ioredis';
 import { CHANNELS, type Coalesced, coalesce } from 'ioredis-coalesce/coalesce';
 import { collectMetrics } from 'ioredis-coalesce/prometheus';
 import { Registry } from 'prom-client';
-import { type HostClient, obstacle } from '../../src/host.js';
+import { fallThroughReason } from '../../src/host/state.js';
+import type { HostClient } from '../../src/host/types.js';
 import { startRedis } from '../../tools/redis-server.js';
 import { inSpan, instrument, takeSpans } from './helpers/open-telemetry.js';
 
@@ -229,7 +230,7 @@ function looksBefore(client: IORedis): () => number {
   return () => {
     let obstacles = 0;
     for (let round = 0; round < CALLS; round += 1) {
-      if (obstacle(host, host.stream as NonNullable<HostClient['stream']>) !== undefined) obstacles += 1;
+      if (fallThroughReason(host, host.stream as NonNullable<HostClient['stream']>) !== undefined) obstacles += 1;
     }
     return obstacles;
   };
