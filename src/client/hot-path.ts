@@ -2,11 +2,13 @@ import { HOT_COMMANDS, type HotCommand, type KeyRule } from '../commands/hot-com
 import type { Connection } from '../connection/connection.js';
 import type { CommandVariant } from '../connection/entry.js';
 import type { ClusterRouting } from '../host/cluster.js';
+import { argumentTransformerOf, NEEDS_HOST } from '../host/command-class.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { keyPrefixOf } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
 import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
+import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { debugFallThrough } from '../util/debug.js';
 
 /** What the hot methods of a client or Cluster need of its attachment. */
@@ -22,7 +24,11 @@ export interface HotRoute {
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason;
 }
 
-type HotMethod = (this: unknown, ...args: unknown[]) => unknown;
+/** Finds the attachment of the object that a method is called on, if it has one. */
+export type FindRoute = (receiver: unknown) => HotRoute | undefined;
+
+/** Sends a command, or says why the host must. `method` is the host's, which is called then. */
+export type TryHot = (route: HotRoute, method: AnyFunction, args: unknown[]) => Promise<unknown> | FallThroughReason;
 
 /** Heads are kept for commands of up to this many arguments. */
 const KEPT_HEADS = 32;
@@ -37,11 +43,8 @@ const KEPT_HEADS = 32;
  * @param parent - the client's prototype.
  * @param find - finds the attachment of the object that a method is called on, if it has one.
  */
-export function hotMethods(
-  parent: object,
-  find: (receiver: unknown) => HotRoute | undefined,
-): Record<string, HotMethod> {
-  const methods: Record<string, HotMethod> = {};
+export function hotMethods(parent: object, find: FindRoute): Record<string, AnyFunction> {
+  const methods: Record<string, AnyFunction> = {};
   for (const command of HOT_COMMANDS) {
     for (const encoding of ['utf8', null] as const) {
       const name = encoding === null ? `${command.name}Buffer` : command.name;
@@ -53,28 +56,44 @@ export function hotMethods(
   return methods;
 }
 
-function hotMethod(
+/** @param parent - has the host's own method under this name. */
+export function hotMethod(
   methodName: string,
   variant: CommandVariant,
   parent: Record<string, AnyFunction>,
-  find: (receiver: unknown) => HotRoute | undefined,
-): HotMethod {
-  const { name } = variant.command;
-  const heads: string[] = [];
-  let genuine: AnyFunction | undefined;
-
+  find: FindRoute,
+): AnyFunction {
+  const tryHot = hotSender(variant);
   return function hot(...args) {
     const route = find(this);
     const method = parent[methodName] as AnyFunction;
     if (route === undefined) return method.apply(this, args);
     const promise = tryHot(route, method, args);
     if (typeof promise !== 'string') return promise;
-    route.counters.fellThrough(promise);
-    if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, promise);
+    fellThrough(route, methodName, promise);
     return method.apply(this, args);
   };
+}
+
+export function fellThrough(route: HotRoute, methodName: string, reason: FallThroughReason): void {
+  route.counters.fellThrough(reason);
+  if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, reason);
+}
+
+export function hotSender(variant: CommandVariant): TryHot {
+  const { name } = variant.command;
+  const heads: string[] = [];
+  let genuine: AnyFunction | undefined;
+
+  return tryHot;
 
   function tryHot(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
+    const callback = args.length > 0 ? args[args.length - 1] : undefined;
+    if (typeof callback === 'function') {
+      const promise = tryHot(route, method, args.slice(0, -1));
+      if (typeof promise !== 'string') asCallback(promise, callback as NodeCallback);
+      return promise;
+    }
     const { client, commandClass } = route;
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
@@ -127,7 +146,8 @@ function hotMethod(
     args: readonly unknown[],
   ): unknown[] | FallThroughReason {
     let prepared = args.flat();
-    const transform = commandClass._transformer.argument[name];
+    const transform = argumentTransformerOf(commandClass, name);
+    if (transform === NEEDS_HOST) return 'transformer';
     if (transform !== undefined) {
       try {
         prepared = transform(prepared);
@@ -157,9 +177,15 @@ function withKeyPrefix(command: HotCommand, prefix: string | Buffer, args: reado
   const prefixed = args.slice();
   const last = Math.min(args.length, positions.count * positions.step);
   for (let index = 0; index < last; index += positions.step) {
-    const key = args[index];
-    if (typeof key !== 'string' && !(typeof key === 'number' && isPlainNumber(key))) return undefined;
-    prefixed[index] = prefix + key;
+    const key = prefixedKey(prefix, args[index]);
+    if (key === undefined) return undefined;
+    prefixed[index] = key;
   }
   return prefixed;
+}
+
+/** A key with `keyPrefix` before it; undefined where it takes the host to say. */
+export function prefixedKey(prefix: unknown, key: unknown): string | undefined {
+  if (typeof prefix !== 'string') return undefined;
+  return typeof key === 'string' || (typeof key === 'number' && isPlainNumber(key)) ? prefix + key : undefined;
 }
