@@ -1,7 +1,7 @@
 import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
-import { type FindRoute, fellThrough, hotSender, type TryHot } from './hot-path.js';
+import { type FindRoute, type HotSender, hotSender } from './hot-path.js';
 
 /** The methods that take the name of their command as an argument. */
 const CALLS = [
@@ -32,20 +32,19 @@ function hotCall(
   parent: Record<string, AnyFunction>,
   find: FindRoute,
 ): AnyFunction {
-  const senders = new Map<string, TryHot>();
+  const senders = new Map<string, HotSender>();
 
   return function call(name, ...args) {
     const route = find(this);
     const method = parent[methodName] as AnyFunction;
-    const tryHot = route?.commandClass && senderFor(name, route.commandClass);
-    if (route === undefined || tryHot === undefined) return method.call(this, name, ...args);
-    const promise = tryHot(route, method, args);
+    const sender = route?.commandClass && senderFor(name, route.commandClass);
+    if (route === undefined || sender === undefined) return method.call(this, name, ...args);
+    const promise = sender.send(route, method, args);
     if (typeof promise !== 'string') return promise;
-    fellThrough(route, methodName, promise);
-    return method.call(this, name, ...args);
+    return sender.leaveToHost(route, methodName, promise, method, this, [name, ...args]);
   };
 
-  function senderFor(name: unknown, commandClass: HostCommandClass): TryHot | undefined {
+  function senderFor(name: unknown, commandClass: HostCommandClass): HotSender | undefined {
     if (typeof name !== 'string') return undefined;
     const kept = senders.get(name);
     if (kept !== undefined) return kept;

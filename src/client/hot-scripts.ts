@@ -3,7 +3,7 @@ import type { AnyFunction, HostClient } from '../host/types.js';
 import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
-import { type FindRoute, fellThrough, type HotRoute, prefixedKey } from './hot-path.js';
+import { countFallThrough, type FindRoute, type HotRoute, prefixedKey } from './hot-path.js';
 import { ScriptForms } from './script-forms.js';
 
 /** Heads are kept for calls with up to this many arguments. */
@@ -38,7 +38,7 @@ export function hotScriptMethod(
     if (route === undefined) return original.apply(this, args);
     const promise = hot.send(route, args);
     if (typeof promise !== 'string') return promise;
-    fellThrough(route, methodName, promise);
+    countFallThrough(route, methodName, promise);
     return original.apply(this, args);
   };
   hotScripts.set(method, hot);
@@ -60,11 +60,13 @@ export class HotScript {
   /** Sends a call, or says why the host must. */
   send(route: HotRoute, args: readonly unknown[]): Promise<unknown> | FallThroughReason {
     const callback = args.length > 0 ? args[args.length - 1] : undefined;
-    if (typeof callback === 'function') {
-      const promise = this.send(route, args.slice(0, -1));
-      if (typeof promise !== 'string') asCallback(promise, callback as NodeCallback);
-      return promise;
-    }
+    if (typeof callback !== 'function') return this.#send(route, args);
+    const promise = this.#send(route, args.slice(0, -1));
+    if (typeof promise !== 'string') asCallback(promise, callback as NodeCallback);
+    return promise;
+  }
+
+  #send(route: HotRoute, args: readonly unknown[]): Promise<unknown> | FallThroughReason {
     const { client, commandClass, routing } = route;
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
@@ -79,7 +81,7 @@ export class HotScript {
     }
     const connection = route.connectionFor(this.forms.evalsha.command, key);
     if (typeof connection === 'string') return connection;
-    const exact = connection.batch.encodesExactly;
+    const exact = connection.encodesExactly;
     let encoded = this.#encode(sent, exact);
     if (encoded === undefined) {
       sent = sent.flat().map(toPlain);

@@ -1,25 +1,6 @@
 /** What the host's `Command` class does to a command that it makes. */
 import type { HostCommandClass } from './types.js';
 
-export type ArgumentTransformer = (args: unknown[]) => unknown[];
-
-/** The transformer is told the command's name and may change it: only the host can run it. */
-export const NEEDS_HOST: unique symbol = Symbol('the host must run it');
-
-/**
- * What is done to the arguments of commands of this name, in exactly this case; undefined for nothing.
- * Host: iovalkey keeps `{ transformerFunction, includeCommand }` where ioredis keeps the function (`built/Command.js`,
- * `setArgumentTransformer`).
- */
-export function argumentTransformerOf(
-  { _transformer }: HostCommandClass,
-  name: string,
-): ArgumentTransformer | typeof NEEDS_HOST | undefined {
-  const kept = _transformer.argument[name];
-  if (kept === undefined || typeof kept === 'function') return kept;
-  return kept.includeCommand ? NEEDS_HOST : kept.transformerFunction;
-}
-
 const inAnyCase = new WeakMap<HostCommandClass, boolean>();
 
 /**

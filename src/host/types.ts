@@ -74,11 +74,11 @@ export interface HostClient extends EventEmitter {
 }
 
 type ReplyTransformers = Record<string, unknown>;
-type ArgumentTransformer = (args: unknown[]) => unknown[];
-/** iovalkey has objects; read through `argumentTransformerOf`. */
 type ArgumentTransformers = Record<
   string,
-  ArgumentTransformer | { transformerFunction: ArgumentTransformer; includeCommand?: boolean } | undefined
+  | ((args: unknown[]) => unknown[])
+  | { readonly transformerFunction: (args: unknown[]) => unknown[]; readonly includeCommand: unknown }
+  | undefined
 >;
 
 /** The host's `Command` class: the only way to its transformers, which users can replace at any time. */
