@@ -172,11 +172,14 @@ function transform(entry: Entry, replyEncoding: 'utf8' | null, reply: unknown): 
   );
 }
 
-/** A reply of the host's decoder with Buffers of its own. */
-function copyOfReply(reply: unknown): unknown {
+/** An equal reply for another caller, who may well change what he gets: Buffers, arrays and objects of its own. */
+export function copyOfReply(reply: unknown): unknown {
+  if (typeof reply !== 'object' || reply === null) return reply;
   if (reply instanceof Buffer) return Buffer.from(reply);
   if (Array.isArray(reply)) return reply.map(copyOfReply);
-  return reply;
+  if (Object.getPrototypeOf(reply) !== Object.prototype) return reply;
+  // `fromEntries` defines properties: a map may have the key `__proto__`.
+  return Object.fromEntries(Object.entries(reply).map(([key, value]) => [key, copyOfReply(value)]));
 }
 
 /** An equal error for another caller, who may well change what he gets. */
