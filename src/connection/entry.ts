@@ -226,23 +226,14 @@ function transform(entry: Entry, replyEncoding: 'utf8' | null, reply: unknown): 
   );
 }
 
-/** A reply of the host's decoder with Buffers, arrays and objects of its own. */
-function copyOfReply(reply: unknown): unknown {
+/** An equal reply for another caller, who may well change it: Buffers, arrays and objects of its own. */
+export function copyOfReply(reply: unknown): unknown {
   if (typeof reply !== 'object' || reply === null) return reply;
   if (reply instanceof Buffer) return Buffer.from(reply);
   if (Array.isArray(reply)) return reply.map(copyOfReply);
-  // Host: a map under `replyMapping: 'resp3'`.
-  const copy = Object.create(Object.getPrototypeOf(reply)) as object;
-  for (const [key, value] of Object.entries(reply)) {
-    // Defined, not assigned: a field may be named `__proto__`.
-    Object.defineProperty(copy, key, {
-      value: copyOfReply(value),
-      configurable: true,
-      enumerable: true,
-      writable: true,
-    });
-  }
-  return copy;
+  if (Object.getPrototypeOf(reply) !== Object.prototype) return reply;
+  // `fromEntries` defines properties: a map may have the key `__proto__`.
+  return Object.fromEntries(Object.entries(reply).map(([key, value]) => [key, copyOfReply(value)]));
 }
 
 /** An equal error for another caller, who may well change what he gets. */

@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { BulkAssembler } from '../../src/resp/bulk-assembler.js';
-import { coalescedFake, connectFake, type FakeOptions, Witness } from '../helpers/fake-connection.js';
+import { ReplyAssembler } from '../../src/resp/reply-assembler.js';
 import {
   CUTS,
   EACH_HOST,
@@ -21,10 +20,10 @@ import {
   play,
   playBoth,
   SETTINGS,
-  SHORTEST,
   STEPS,
   UNITS,
-} from '../helpers/long-replies.js';
+} from '../helpers/cut-replies.js';
+import { coalescedFake, connectFake, type FakeOptions, Witness } from '../helpers/fake-connection.js';
 import { issue, PUSH, repliesOf, type Step, SUBSCRIBE } from '../helpers/reply-programs.js';
 import { aggregate, bulk, cutAt } from '../helpers/resp.js';
 
@@ -44,7 +43,7 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
       ...(protocol === 3 ? [SUBSCRIBE] : []),
       { command: GET, reply: bulk('small') },
       ...texts.flatMap((unit, index) => [
-        { command: GET, reply: bulk(filled(unit, index === 3 ? 40_000 : SHORTEST + index)) },
+        { command: GET, reply: bulk(filled(unit, index === 3 ? 40_000 : 8_192 + index)) },
         ...(index % 3 === 1 ? pushes : []),
       ]),
       { command: ['getBuffer', 'k'], reply: bulk(filled(UNITS.broken as Buffer, 9_000)) },
@@ -53,7 +52,7 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
       { command: GET, reply: '-ERR of the server\r\n' },
       { command: ['mget', 'a', 'b'], reply: aggregate('*', [bulk(LONG), bulk('b')]) },
       ...pushes,
-      { command: GET, reply: bulk(filled('below ', SHORTEST - 1)) },
+      { command: GET, reply: bulk(filled('below ', 8_192 - 1)) },
       { command: GET, reply: '$-1\r\n' },
       { command: GET, reply: bulk(LONG) },
     ];
@@ -247,7 +246,7 @@ describe.each(EACH_HOST)('a long reply half received: $hostName, RESP$protocol',
 
 describe('a long reply', () => {
   it('of which half has come is dropped with its connection, not given to the host later', async () => {
-    const release = vi.spyOn(BulkAssembler.prototype, 'release');
+    const release = vi.spyOn(ReplyAssembler.prototype, 'release');
     const { client, socket } = await coalescedFake({}, { retryStrategy: () => 0 });
     const value = client.get('k');
     await turn();

@@ -14,10 +14,6 @@ import { REPLY_MODES } from './host-decoder.js';
 import { issue, repliesOf, type Step } from './reply-programs.js';
 import { bulk, bytes, cutAt } from './resp.js';
 
-/** The lengths between which a cut string is put together by us. */
-export const SHORTEST = 8 * 1024;
-export const LONGEST = 16 * 1024 * 1024;
-
 /** Exactly `length` bytes of `unit`, over and over; the last one may well be cut in the middle of a character. */
 export function filled(unit: string | Buffer, length: number): Buffer {
   return Buffer.alloc(length, unit);
@@ -96,22 +92,49 @@ export function place(steps: readonly Step[]): Placed[] {
   });
 }
 
-const HOT = ['get', 'getBuffer', 'hgetall', 'mget'];
+const HOT = ['get', 'getBuffer', 'hgetall', 'mget', 'lrange'];
 
-/** How many of the replies are ours by the rules of the reader, when they are cut into these chunks. */
+/**
+ * How many of the replies are ours by the rules of the reader, when they are cut into these chunks: strings, and arrays
+ * of strings, unless they are cut within their own header. Host: ioredis 6 may answer when the end of a line is still to
+ * come, so what is cut in the header of its last string, or lacks the last byte alone, is the host's.
+ */
 export function oursAmong(steps: readonly Step[], chunks: readonly Buffer[]): number {
-  const ends: number[] = [];
-  for (const { length } of chunks) ends.push((ends.at(-1) ?? 0) + length);
+  const ends = new Set<number>();
+  let fed = 0;
+  for (const { length } of chunks) {
+    fed += length;
+    ends.add(fed);
+  }
   const all = repliesOf(steps);
   return place(steps).filter(({ command, start, end }) => {
-    if (command === undefined || !HOT.includes(command[0]) || all[start] === 45) return false;
-    const chunkEnd = ends.find((chunk) => chunk > start) as number;
-    if (end <= chunkEnd) return true;
-    const header = /^\$(\d+)\r\n/.exec(all.toString('latin1', start, Math.min(start + 20, chunkEnd)));
-    const length = Number(header?.[1] ?? 0);
-    // Host: ioredis 6 answers at the carriage return, so a reply that lacks its line feed alone is the host's.
-    return command[0] === 'get' && length >= SHORTEST && length <= LONGEST && !ends.includes(end - 1);
+    if (command === undefined || !HOT.includes(command[0]) || all[start] === '-'.charCodeAt(0)) return false;
+    const headers = headersIn(all.subarray(start, end));
+    const last = headers.at(-1) as Header;
+    const decisive = headers.length === 1 ? [last] : [headers[0] as Header, last];
+    const isCut = (offset: number) => ends.has(start + offset);
+    return (
+      !isCut(end - start - 1) &&
+      !decisive.some(({ at, length }) => Array.from({ length: length - 1 }, (_, n) => at + n + 1).some(isCut))
+    );
   }).length;
+}
+
+interface Header {
+  readonly at: number;
+  readonly length: number;
+}
+
+/** The header lines of a string or of an array of strings. */
+function headersIn(reply: Buffer): Header[] {
+  const headers: Header[] = [];
+  for (let at = 0; at < reply.length; ) {
+    const lineEnd = reply.indexOf('\r\n', at) + 2;
+    headers.push({ at, length: lineEnd - at });
+    const content = reply[at] === '$'.charCodeAt(0) ? Number(reply.toString('latin1', at + 1, lineEnd - 2)) : -1;
+    at = lineEnd + (content < 0 ? 0 : content + 2);
+  }
+  return headers;
 }
 
 /** A value in short, so that a failing comparison can be read: equal for equal values alone. */
