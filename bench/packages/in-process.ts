@@ -51,7 +51,7 @@ export const socketIoBroadcasts: OpenPackage = async ({ open, prefix, concurrenc
   const variants = await Promise.all([open(), open(), open(), open()]);
   const [publisher, subscriber, otherPublisher, otherSubscriber] = variants.map(({ client }) => ioredisOf(client));
   const key = `${prefix}socket.io`;
-  const from = new Server({ adapter: createAdapter(publisher, subscriber, { key }) });
+  const from = new Server(createServer(), { adapter: createAdapter(publisher, subscriber, { key }) });
   const http = createServer();
   const to = new Server(http, { adapter: createAdapter(otherPublisher, otherSubscriber, { key }) });
   http.listen(0, '127.0.0.1');
