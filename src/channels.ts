@@ -1,6 +1,6 @@
 import { tracingChannel } from 'node:diagnostics_channel';
-import { debugAttach } from './debug.js';
 import type { FlushReason } from './stats.js';
+import { debugAttach } from './util/debug.js';
 
 /**
  * Names for `diagnostics_channel.tracingChannel(name)`. Events are synchronous, so `start` and `end` are published for
@@ -32,13 +32,13 @@ export interface BatchEvent {
 export interface ConnectionEvent {
   /**
    * - `attached`: commands of this connection are coalesced from now on.
-   * - `fell-back`: it is left with the cork (layer 1) alone, see `why`.
+   * - `downgraded`: from the hot path to the cork alone, see `reason`.
    * - `detached`: it has ended, or `detach()` was called.
    */
-  readonly change: 'attached' | 'fell-back' | 'detached';
-  /** 2 with the hot path, 1 with the cork alone, 0 detached. */
-  readonly layer: 0 | 1 | 2;
-  readonly why?: string;
+  readonly change: 'attached' | 'downgraded' | 'detached';
+  /** `hot`: hot path and cork; `cork`: the cork alone; `detached`: neither. */
+  readonly mode: 'hot' | 'cork' | 'detached';
+  readonly reason?: string;
   readonly address: string;
 }
 
@@ -59,8 +59,8 @@ export function watchesConnections(): boolean {
 }
 
 export function reportConnection(event: ConnectionEvent): void {
-  const { change, layer, why, address } = event;
+  const { change, mode, reason, address } = event;
   if (debugAttach.enabled)
-    debugAttach('%s: %s, layer %d%s', address, change, layer, why === undefined ? '' : ` (${why})`);
+    debugAttach('%s: %s, mode %s%s', address, change, mode, reason === undefined ? '' : ` (${reason})`);
   if (connection.start.hasSubscribers || connection.end.hasSubscribers) connection.traceSync(() => {}, event);
 }

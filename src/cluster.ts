@@ -1,7 +1,7 @@
 import { type ClusterNode, type ClusterOptions as HostOptions, Cluster as IORedisCluster } from 'ioredis';
-import { ClusterAttachment } from './cluster-attachment.js';
-import type { Coalesced, Coalescer } from './coalescer.js';
-import { type HostCluster, startupNodesOf } from './host-cluster.js';
+import { ClusterAttachment } from './client/cluster-attachment.js';
+import type { Coalesced, Coalescer } from './handle.js';
+import { type HostCluster, startupNodesOf } from './host/cluster.js';
 import { type CoalesceOptions, resolveOptions } from './options.js';
 
 /** ioredis's options of a Cluster, and how to coalesce. */

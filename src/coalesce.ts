@@ -1,16 +1,17 @@
-import { Attachment } from './attachment.js';
-import { ClusterAttachment } from './cluster-attachment.js';
-import type { Coalesced } from './coalescer.js';
+import { ClientAttachment } from './client/client-attachment.js';
+import { ClusterAttachment } from './client/cluster-attachment.js';
 import { CODES, describeType, withCode } from './errors.js';
-import { type HostClient, isHostClient } from './host.js';
-import { isHostCluster } from './host-cluster.js';
+import type { Coalesced } from './handle.js';
+import { isHostCluster } from './host/cluster.js';
+import { isHostClient } from './host/probe.js';
+import type { HostClient } from './host/types.js';
 import { type CoalesceOptions, resolveOptions } from './options.js';
 
 export { type BatchEvent, CHANNELS, type ConnectionEvent } from './channels.js';
-export type { Coalesced, Coalescer } from './coalescer.js';
+export type { Schedule, ScheduleFunction } from './connection/scheduler.js';
 export { CODES, type CodedError } from './errors.js';
+export type { Coalesced, Coalescer } from './handle.js';
 export type { CoalesceOptions, ResolvedOptions } from './options.js';
-export type { Schedule, ScheduleFunction } from './scheduler.js';
 export type { CoalescerStats, FallThroughReason, FlushReason } from './stats.js';
 
 /**
@@ -36,6 +37,6 @@ export function coalesce<T extends object>(client: T, options?: CoalesceOptions)
     );
   }
   if (isHostCluster(client)) ClusterAttachment.attach(client, resolved);
-  else Attachment.attach(client as unknown as HostClient, resolved);
+  else ClientAttachment.attach(client as unknown as HostClient, resolved);
   return client as T & Coalesced;
 }

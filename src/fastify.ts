@@ -6,9 +6,9 @@ import type { FastifyInstance, FastifyPluginCallback } from 'fastify';
 import fp from 'fastify-plugin';
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { coalesce } from './coalesce.js';
-import type { Coalesced } from './coalescer.js';
 import { createClient } from './fastify/create-client.js';
 import { type GivenOptions, loadFastifyRedis } from './fastify/host-plugin.js';
+import type { Coalesced } from './handle.js';
 import { type CoalesceOptions, resolveOptions } from './options.js';
 
 declare module 'fastify' {

@@ -1,6 +1,6 @@
 import { register as globalRegister, type Registry, type RegistryContentType } from 'prom-client';
-import type { Coalesced } from './coalescer.js';
 import { CODES, describe, withCode } from './errors.js';
+import type { Coalesced } from './handle.js';
 import { CollectedClient, type Labels } from './prometheus/collected-client.js';
 import { RegisteredMetrics } from './prometheus/registered-metrics.js';
 

@@ -1,8 +1,8 @@
 import * as ioredis from 'ioredis';
-import { Attachment } from './attachment.js';
+import { ClientAttachment } from './client/client-attachment.js';
 import { Cluster } from './cluster.js';
-import type { Coalesced, Coalescer } from './coalescer.js';
-import type { HostClient } from './host.js';
+import type { Coalesced, Coalescer } from './handle.js';
+import type { HostClient } from './host/types.js';
 import { type CoalesceOptions, type ResolvedOptions, resolveOptions } from './options.js';
 
 /** Host: before 5.1 the class is not among the named exports, it is the module itself. */
@@ -41,7 +41,7 @@ export class Redis extends IORedis implements Coalesced {
   constructor(...args: Arguments) {
     const { hostArguments, options } = splitOptions(args);
     super(...(hostArguments as []));
-    Attachment.attach(this as unknown as HostClient, options);
+    ClientAttachment.attach(this as unknown as HostClient, options);
   }
 }
 

@@ -4,7 +4,9 @@ export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'la
 /**
  * Why a command that could take the hot path was left to the host:
  *
- * - `connection`: not ready, ending, just attached in mid-life, or layer 1 alone;
+ * - `connection`: not ready, ending, or just attached while connected; it passes;
+ * - `cork-only`: the connection never takes the hot path: `hotPath: false`, `DEBUG=ioredis:*`, unknown internals of the
+ *   client, or a reply that could not be read;
  * - `subscriber`: RESP2 subscriber mode;
  * - `options`: `socketTimeout`, `showFriendlyErrorStack` or `enableAutoPipelining` is set;
  * - `patched`: the method or `sendCommand` is not the host's own, as with tracing by OpenTelemetry;
@@ -18,6 +20,7 @@ export type FallThroughReason = keyof typeof NO_FALL_THROUGHS;
 
 const NO_FALL_THROUGHS = {
   connection: 0,
+  'cork-only': 0,
   subscriber: 0,
   options: 0,
   patched: 0,
@@ -125,7 +128,8 @@ export class Stats {
 
 /** Counts an integer under the exponent of the smallest power of two that is not below it. */
 function count(buckets: number[], value: number): void {
-  const bucket = value > 1 ? Math.min(32 - Math.clz32(value - 1), BUCKETS - 1) : 0;
+  // `clz32` takes 32 bits: what is larger goes into the last bucket.
+  const bucket = value > 1 ? Math.min(32 - Math.clz32(Math.min(value, 2 ** 31) - 1), BUCKETS - 1) : 0;
   buckets[bucket] = (buckets[bucket] ?? 0) + 1;
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { HOT_COMMANDS } from '../src/hot-commands.js';
+import { HOT_COMMANDS } from '../src/commands/hot-commands.js';
 import { DEFAULT_OPTIONS } from '../src/options.js';
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');

@@ -28,15 +28,16 @@ import {
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Of the tests, the ones that talk to a server. What is about packaging, browsers or tools runs once, in `npm test`. */
 const INTEGRATION = [
-  'test/*.test.ts',
-  'test/{cluster,sentinel,tls,lifecycle,hostile}/*.test.ts',
+  'test/stats.test.ts',
+  'test/{client,connection,invariants,cluster,sentinel,tls,lifecycle,hostile}/*.test.ts',
   'test/fidelity/hot-commands.test.ts',
 ];
-const QUICK = ['test/{invariants*,ordering,reconnect,time-outs,transactions,pubsub-and-blocking,lifecycle}.test.ts'];
-const LEFT_OUT = [
-  'test/{package,readme,redis-server,hot-commands,options,types}*.test.ts',
-  'test/{*coder,*scanner,reply-reader}.test.ts',
+const QUICK = [
+  'test/invariants/*.test.ts',
+  'test/connection/{ordering,command-timeout,transactions,pubsub-and-blocking}.test.ts',
+  'test/lifecycle/{edges,reconnect}.test.ts',
 ];
+const LEFT_OUT = ['test/client/hot-commands.test.ts', 'test/connection/reply-reader.test.ts'];
 
 interface Report {
   readonly numPassedTests: number;

@@ -1,13 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { Queue, Worker } from 'bullmq';
 import { ioredisOf } from '../variants/operations.js';
 import type { OpenPackage, Package, PackageContext } from './index.js';
 import { callers, timed } from './loops.js';
 
-const STOCK_PER_SECOND = 15_000;
-const SMALLEST_STOCK = 200;
-const BULK = 500;
+const BULK = 100;
+const FEW_JOBS = 200;
+const JOBS_AT_ONE = 1000;
+/** Beyond it, more at once is not so much faster. */
+const MOST_AT_ONCE = 4;
+/** Rounds that only have to run. */
+const SHORT_S = 0.05;
 
 async function openQueue({ open, prefix }: PackageContext) {
   const variant = await open();
@@ -27,59 +30,45 @@ async function openQueue({ open, prefix }: PackageContext) {
 
 export const bullmqAdd: OpenPackage = async (context) => {
   const { queue, close } = await openQueue(context);
-  const run = callers(context.concurrency, () =>
-    queue.add('job', { text: 'x'.repeat(100) }, { removeOnComplete: true }),
-  );
-  return {
-    async run(seconds) {
-      const measured = await run(seconds);
-      await queue.drain();
-      return measured;
-    },
-    close,
-  };
+  const add = () => queue.add('job', { text: 'x'.repeat(100) }, { removeOnComplete: true });
+  return { refill: () => queue.drain(), run: callers(context.concurrency, add), close };
 };
 
-/** Jobs that do nothing; time per job is from its start to its end, as its own timestamps have it in whole milliseconds. */
+/** Jobs that do nothing: as many as there are, however long that takes. Latency is from a job's start to its end. */
 export const bullmqWorker: OpenPackage = async (context): Promise<Package> => {
   const { name, options, queue, close } = await openQueue(context);
-  let stockPerSecond = STOCK_PER_SECOND / 10;
+  const { concurrency } = context;
+  let waiting = 0;
   return {
-    async run(seconds) {
-      const jobs = Math.max(SMALLEST_STOCK, Math.round(stockPerSecond * seconds));
-      for (let added = 0; added < jobs; added += BULK) {
-        const bulk = Array.from({ length: Math.min(BULK, jobs - added) }, () => ({
-          name: 'job',
-          data: {},
-          opts: { removeOnComplete: true },
-        }));
-        await queue.addBulk(bulk);
+    async refill(seconds) {
+      const wanted = seconds < SHORT_S ? FEW_JOBS : JOBS_AT_ONE * Math.min(concurrency, MOST_AT_ONCE);
+      for (; waiting < wanted; waiting += BULK) {
+        const job = { name: 'job', data: {}, opts: { removeOnComplete: true } };
+        await queue.addBulk(new Array(BULK).fill(job));
       }
+    },
+    async run() {
+      const jobs = waiting;
+      waiting = 0;
       const started = new Map<string, number>();
-      const worker = new Worker(
-        name,
-        async (job) => {
-          started.set(job.id!, performance.now());
-        },
-        { ...options, concurrency: context.concurrency, autorun: false, skipStalledCheck: true },
-      );
+      const handle = async ({ id = '' }: { id?: string }) => {
+        started.set(id, performance.now());
+      };
+      const worker = new Worker(name, handle, { ...options, concurrency, autorun: false, skipStalledCheck: true });
       await worker.waitUntilReady();
       const measured = await timed(async (latency) => {
-        const drained = once(worker, 'drained');
-        let done = 0;
-        const allDone = new Promise<void>((resolve) => {
-          worker.on('completed', (job) => {
-            latency.record(started.get(job.id!)!);
+        await new Promise<void>((resolve, reject) => {
+          let done = 0;
+          worker.on('completed', ({ id = '' }) => {
+            latency.record(started.get(id)!);
             done += 1;
             if (done === jobs) resolve();
           });
+          worker.run().catch(reject);
         });
-        worker.run().catch(() => {});
-        await Promise.race([allDone, drained.then(() => allDone)]);
-        return done;
+        return jobs;
       });
       await worker.close();
-      stockPerSecond = Math.min(STOCK_PER_SECOND, measured.perSecond ?? stockPerSecond);
       return measured;
     },
     close,

@@ -16,6 +16,8 @@ export interface PackageContext {
 
 /** A package at work. */
 export interface Package {
+  /** What a run needs, or leaves behind: done between runs, and in the figures of none. */
+  refill?(seconds: number): Promise<void>;
   run(seconds: number): Promise<Measured>;
   close(): Promise<void>;
 }

@@ -38,7 +38,10 @@ class Variant {
   async prepare(workload: Workload, seconds: number, verify: boolean): Promise<Idle> {
     const idle = this.#idle();
     if (workload.kind === 'package') {
-      await (await this.#packageOf(workload)).run(seconds);
+      const running = await this.#packageOf(workload);
+      await running.refill?.(seconds);
+      await running.run(seconds);
+      await running.refill?.(seconds);
       return idle;
     }
     // Memory is not about speed, but code must be compiled before, not while, memory is counted.

@@ -1,7 +1,6 @@
-import type { Coalesced, Coalescer } from '../coalescer.js';
 import { CODES, describe, describeType, withCode } from '../errors.js';
+import type { Coalesced, Coalescer } from '../handle.js';
 import type { CoalescerStats } from '../stats.js';
-import { OWN_LABELS } from './metrics.js';
 
 export type Labels = Readonly<Record<string, string | number>>;
 
@@ -12,6 +11,9 @@ export interface Reading {
   /** Whether the client is coalesced now. */
   readonly attached: boolean;
 }
+
+/** Label names that clients cannot have. */
+const OWN_LABELS: readonly string[] = ['path', 'reason', 'le'];
 
 /** One client on a registry. */
 export class CollectedClient {

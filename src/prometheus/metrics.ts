@@ -1,4 +1,12 @@
-import type { Reading } from './collected-client.js';
+import type { CoalescerStats } from '../stats.js';
+
+/** What the metrics of one client are read from. */
+export interface Reading {
+  readonly stats: CoalescerStats;
+  readonly maxInFlight: number;
+  /** Whether the client is coalesced now. */
+  readonly attached: boolean;
+}
 
 /** Counts by the value of one label, or a number alone. */
 type Values = number | Readonly<Record<string, number>>;
@@ -114,6 +122,3 @@ export const METRICS: readonly MetricDefinition[] = [
     read: ({ stats }) => ({ counts: stats.flushWaits, sum: stats.flushWaitTotal / MILLISECONDS_A_SECOND }),
   },
 ];
-
-/** Label names that clients cannot have. */
-export const OWN_LABELS: readonly string[] = ['path', 'reason', 'le'];

@@ -7,10 +7,17 @@
  *
  * RESP: types and forms, https://redis.io/docs/latest/develop/reference/protocol-spec.
  */
-import type { ReplyMode } from '../host.js';
+
+/** How the host's decoder turns replies into values on one connection. */
+export interface ReplyMode {
+  /** Whether the host's decoder knows the types of RESP3 (ioredis 6, whatever protocol was agreed on). */
+  readonly resp3Types: boolean;
+  readonly replyMapping: 'legacy' | 'resp3';
+  readonly stringNumbers: boolean;
+}
 
 /** The reply was not decoded: it is incomplete, or of a kind that is left to the host. */
-export const LEFT: unique symbol = Symbol('left to the host');
+export const NOT_DECODED: unique symbol = Symbol('left to the host');
 
 const CR = 13;
 const LF = 10;
@@ -47,7 +54,7 @@ export class ReplyDecoder {
 
   /**
    * @param utf8 - strings as JavaScript strings, else as Buffers that share the chunk's memory, like the host's.
-   * @returns the value, or `LEFT`; after a value, `end` is set.
+   * @returns the value, or `NOT_DECODED`; after a value, `end` is set.
    */
   decode(chunk: Buffer, position: number, utf8: boolean): unknown {
     if (chunk[position] === BULK) {
@@ -60,13 +67,13 @@ export class ReplyDecoder {
         while (byte !== CR) {
           const digit = byte - ZERO;
           // `undefined - 48` at the chunk's end is NaN, which is no digit either.
-          if (!(digit >= 0 && digit <= 9) || cursor - position > MAX_DIGITS) return LEFT;
+          if (!(digit >= 0 && digit <= 9) || cursor - position > MAX_DIGITS) return NOT_DECODED;
           length = length * 10 + digit;
           byte = chunk[++cursor] as number;
         }
         const start = cursor + 2;
         const stop = start + length;
-        if (chunk[stop + 1] !== LF || chunk[stop] !== CR || chunk[cursor + 1] !== LF) return LEFT;
+        if (chunk[stop + 1] !== LF || chunk[stop] !== CR || chunk[cursor + 1] !== LF) return NOT_DECODED;
         this.end = stop + 2;
         return utf8 ? chunk.utf8Slice(start, stop) : chunk.subarray(start, stop);
       }
@@ -91,7 +98,7 @@ export class ReplyDecoder {
       case ARRAY:
         return this.#array(start, 1, depth);
       default:
-        return this.#mode.resp3Types ? this.#resp3Value(type, start, depth) : LEFT;
+        return this.#mode.resp3Types ? this.#resp3Value(type, start, depth) : NOT_DECODED;
     }
   }
 
@@ -100,22 +107,22 @@ export class ReplyDecoder {
     const legacy = replyMapping === 'legacy';
     switch (type) {
       case NULL:
-        return this.#line(start, true) === '' ? null : LEFT;
+        return this.#line(start, true) === '' ? null : NOT_DECODED;
       case BOOLEAN: {
         const letter = this.#line(start, true);
-        if (letter !== 't' && letter !== 'f') return LEFT;
+        if (letter !== 't' && letter !== 'f') return NOT_DECODED;
         return legacy ? Number(letter === 't') : letter === 't';
       }
       case DOUBLE:
         // Under the resp3 mapping a double becomes a number, by an algorithm that differs among host versions.
         if (stringNumbers) return this.#line(start, true);
-        return legacy ? this.#line(start, this.#utf8) : LEFT;
+        return legacy ? this.#line(start, this.#utf8) : NOT_DECODED;
       case SET:
         return this.#array(start, 1, depth);
       case MAP:
         return legacy ? this.#array(start, 2, depth) : this.#map(start, depth);
       default:
-        return LEFT;
+        return NOT_DECODED;
     }
   }
 
@@ -129,7 +136,7 @@ export class ReplyDecoder {
 
   #line(start: number, utf8: boolean): unknown {
     const lineEnd = this.#lineEnd(start);
-    if (lineEnd < 0) return LEFT;
+    if (lineEnd < 0) return NOT_DECODED;
     return utf8 ? this.#chunk.utf8Slice(start, lineEnd) : this.#chunk.subarray(start, lineEnd);
   }
 
@@ -158,12 +165,12 @@ export class ReplyDecoder {
   #integer(start: number): unknown {
     if (this.#mode.stringNumbers) return this.#integerText(start);
     const number = this.#number(start);
-    return Number.isNaN(number) ? LEFT : number;
+    return Number.isNaN(number) ? NOT_DECODED : number;
   }
 
   #integerText(start: number): unknown {
     const number = this.#number(start);
-    return Number.isNaN(number) ? LEFT : this.#chunk.latin1Slice(start, this.end - 2);
+    return Number.isNaN(number) ? NOT_DECODED : this.#chunk.latin1Slice(start, this.end - 2);
   }
 
   #bulk(start: number): unknown {
@@ -172,7 +179,7 @@ export class ReplyDecoder {
     const { end } = this;
     const chunk = this.#chunk;
     const stop = end + length;
-    if (!(length >= 0) || chunk[stop + 1] !== LF || chunk[stop] !== CR) return LEFT;
+    if (!(length >= 0) || chunk[stop + 1] !== LF || chunk[stop] !== CR) return NOT_DECODED;
     this.end = stop + 2;
     return this.#utf8 ? chunk.utf8Slice(end, stop) : chunk.subarray(end, stop);
   }
@@ -182,11 +189,11 @@ export class ReplyDecoder {
     const count = this.#number(start);
     if (count === -1 && perElement === 1) return null;
     const length = count * perElement;
-    if (!this.#fits(length, depth)) return LEFT;
+    if (!this.#fits(length, depth)) return NOT_DECODED;
     const values = new Array<unknown>(length);
     for (let index = 0; index < length; index += 1) {
       const value = this.#value(depth + 1);
-      if (value === LEFT) return LEFT;
+      if (value === NOT_DECODED) return NOT_DECODED;
       values[index] = value;
     }
     return values;
@@ -195,18 +202,18 @@ export class ReplyDecoder {
   /** A map under the resp3 mapping: a plain object, its keys strings in either encoding. */
   #map(start: number, depth: number): unknown {
     const count = this.#number(start);
-    if (!this.#fits(count * 2, depth)) return LEFT;
+    if (!this.#fits(count * 2, depth)) return NOT_DECODED;
     const object: Record<string, unknown> = {};
     const utf8 = this.#utf8;
     for (let index = 0; index < count; index += 1) {
       const keyType = this.#chunk[this.end];
-      if (keyType !== BULK && keyType !== SIMPLE) return LEFT;
+      if (keyType !== BULK && keyType !== SIMPLE) return NOT_DECODED;
       this.#utf8 = true;
       const key = this.#value(depth + 1);
       this.#utf8 = utf8;
-      if (typeof key !== 'string') return LEFT;
+      if (typeof key !== 'string') return NOT_DECODED;
       const value = this.#value(depth + 1);
-      if (value === LEFT) return LEFT;
+      if (value === NOT_DECODED) return NOT_DECODED;
       // Host: `decodeMapAsObject` keeps these two from reaching the prototype.
       if (key === '__proto__' || key === 'constructor') {
         Object.defineProperty(object, key, { value, configurable: true, enumerable: true, writable: true });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HOT_COMMANDS } from '../../src/hot-commands.js';
+import { HOT_COMMANDS } from '../../src/commands/hot-commands.js';
 import { canonical } from '../helpers/fidelity/canonical.js';
 import { ENTRIES, NORMALISE } from '../helpers/fidelity/command-table.js';
 import { Admin } from '../helpers/fidelity/fixture.js';

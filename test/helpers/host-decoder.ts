@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
-import type { ReplyMode } from '../../src/host.js';
+import type { ReplyMode } from '../../src/resp/decoder.js';
 
 const require = createRequire(import.meta.url);
 

@@ -119,24 +119,24 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
 });
 
 describe('ioredis-coalesce:connection', () => {
-  type Change = Pick<ConnectionEvent, 'change' | 'layer'> & { why?: string };
+  type Change = Pick<ConnectionEvent, 'change' | 'mode'> & { reason?: string };
   const changes = (events: readonly ConnectionEvent[]): Change[] =>
-    events.map(({ change, layer, why, address }) => {
+    events.map(({ change, mode, reason, address }) => {
       expect(address).toMatch(/^127\.0\.0\.1:\d+$/);
-      return { change, layer, ...(why === undefined ? {} : { why }) };
+      return { change, mode, ...(reason === undefined ? {} : { reason }) };
     });
 
   it('attached, and detached by detach(); start and end for each', async () => {
     const { started, ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
     const client = await warmed(ioredis6);
-    expect(started).toEqual([{ change: 'attached', layer: 2, address: ADDRESS }]);
+    expect(started).toEqual([{ change: 'attached', mode: 'hot', address: ADDRESS }]);
     client.coalescer.detach();
     expect(ended).toEqual([
-      { change: 'attached', layer: 2, address: ADDRESS },
-      { change: 'detached', layer: 0, why: 'detach()', address: ADDRESS },
+      { change: 'attached', mode: 'hot', address: ADDRESS },
+      { change: 'detached', mode: 'detached', reason: 'detach()', address: ADDRESS },
     ]);
     coalesce(client);
-    expect(changes(ended.slice(2))).toEqual([{ change: 'attached', layer: 2 }]);
+    expect(changes(ended.slice(2))).toEqual([{ change: 'attached', mode: 'hot' }]);
   });
 
   it('detached when a connection is lost, attached with the next one', async () => {
@@ -148,16 +148,16 @@ describe('ioredis-coalesce:connection', () => {
     await until(() => ended.length === 3, 'the connection to be lost and another one made');
     await client.quit();
     await until(() => ended.length === 4, 'the connection to be closed');
-    const closed = { change: 'detached', layer: 0, why: 'the connection is closed' };
+    const closed = { change: 'detached', mode: 'detached', reason: 'the connection is closed' };
     expect(changes(ended)).toEqual([
-      { change: 'attached', layer: 2 },
+      { change: 'attached', mode: 'hot' },
       closed,
-      { change: 'attached', layer: 2 },
+      { change: 'attached', mode: 'hot' },
       closed,
     ]);
   });
 
-  it('layer 1 alone, and why', async () => {
+  it('a client left with the cork alone is reported in mode cork, with the reason', async () => {
     const { ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
     clients.push(await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath: false })));
     const odd = class extends ioredis6.Redis {
@@ -168,12 +168,12 @@ describe('ioredis-coalesce:connection', () => {
     const client = coalesce(new odd(redisUrl(), {}) as Client);
     clients.push(await ready(client));
     expect(changes(ended)).toEqual([
-      { change: 'attached', layer: 1, why: 'the option hotPath is false' },
-      { change: 'attached', layer: 1, why: 'Command#transformReply() is missing' },
+      { change: 'attached', mode: 'cork', reason: 'the option hotPath is false' },
+      { change: 'attached', mode: 'cork', reason: 'Command#transformReply() is missing' },
     ]);
   });
 
-  it('fell back to layer 1, when a reply cannot be told from the next one', async () => {
+  it('a reply that cannot be told from the next one downgrades the connection to the cork', async () => {
     const server = await startScriptedServer(
       (command) => handshake(command) ?? (command[0] === 'incr' ? '?\r\n' : '+OK\r\n'),
     );
@@ -183,8 +183,8 @@ describe('ioredis-coalesce:connection', () => {
     await client.echo('decoded');
     await outcomes([client.incr('a')]);
     expect(changes(ended).slice(0, 2)).toEqual([
-      { change: 'attached', layer: 2 },
-      { change: 'fell-back', layer: 1, why: 'a reply is not RESP or not whole, the client decodes it' },
+      { change: 'attached', mode: 'hot' },
+      { change: 'downgraded', mode: 'cork', reason: 'a reply is not RESP or not whole, the client decodes it' },
     ]);
   });
 });
@@ -226,8 +226,8 @@ describe('what is in the events', () => {
         'waited',
         'address',
         'change',
-        'layer',
-        'why',
+        'mode',
+        'reason',
       ]),
     );
   });

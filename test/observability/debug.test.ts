@@ -28,8 +28,8 @@ describe.concurrent('DEBUG', () => {
     const flush = lines.filter((line) => line.startsWith('ioredis-coalesce:flush '));
     const fallThrough = lines.filter((line) => line.startsWith('ioredis-coalesce:fall-through '));
     expect(attach).toEqual([
-      `ioredis-coalesce:attach ${host}: attached, layer 2`,
-      `ioredis-coalesce:attach ${host}: detached, layer 0 (detach())`,
+      `ioredis-coalesce:attach ${host}: attached, mode hot`,
+      `ioredis-coalesce:attach ${host}: detached, mode detached (detach())`,
     ]);
     expect(flush.some((line) => line.startsWith(`ioredis-coalesce:flush ${host}: 3 commands, `))).toBe(true);
     for (const line of flush) {

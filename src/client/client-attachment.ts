@@ -1,0 +1,134 @@
+import { inspect } from 'node:util';
+import { Connection } from '../connection/connection.js';
+import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
+import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
+import { probeInternals } from '../host/probe.js';
+import { fallThroughReason, isAutoPipelining, isDebugging, makeOptionsFast } from '../host/state.js';
+import type { HostClient, HostCommandClass } from '../host/types.js';
+import type { ResolvedOptions } from '../options.js';
+import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
+import { type Attachment, addOverlay, isAttached, removeOverlay } from './overlay.js';
+
+/** What `coalesce()` attaches to a client: its options, counters and current connection, and the way back. */
+export class ClientAttachment implements Attachment {
+  connection: Connection | undefined;
+  readonly commandClass: HostCommandClass | undefined;
+  readonly routing = undefined;
+  readonly #schedule: BatchSchedule;
+  /** What the hot path needs, or why there is none. */
+  readonly #hot: HostCommandClass | string;
+
+  static attach(client: HostClient, options: ResolvedOptions): void {
+    if (isAttached(client)) return;
+    new ClientAttachment(client, options, new Stats());
+    if (isAutoPipelining(client)) warnAutoPipelining();
+  }
+
+  /** Attaches to a client that is not coalesced yet. */
+  constructor(
+    readonly client: HostClient,
+    readonly options: ResolvedOptions,
+    /** A Cluster's nodes count together. */
+    readonly counters: Stats,
+    /** Whether `duplicate()` makes a coalesced client. A Cluster duplicates its nodes to ask for the slots, once each. */
+    readonly attachesCopies = true,
+    /** A Cluster's nodes have one between them. */
+    schedule: BatchSchedule = scheduleFunction(options.schedule),
+  ) {
+    this.#schedule = schedule;
+    this.#hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
+    this.commandClass = typeof this.#hot === 'string' ? undefined : this.#hot;
+    addOverlay(client, this);
+    client.on('connect', this.#onConnect);
+    if (client.status !== 'connecting') this.#connected(false);
+  }
+
+  /** Commands that await their reply, sent or not. */
+  get inFlight(): number {
+    return this.client.commandQueue.length;
+  }
+
+  /** Of these, the ones that wait for room. */
+  get queued(): number {
+    return this.connection?.gate.waiting ?? 0;
+  }
+
+  stats(): CoalescerStats {
+    return this.counters.snapshot(this.inFlight, this.queued);
+  }
+
+  flush(): void {
+    this.connection?.flush();
+  }
+
+  toJSON(): object {
+    return { options: this.options, stats: this.stats() };
+  }
+
+  /** The client behind this handle has options with a password, and arguments in flight. */
+  [inspect.custom](): object {
+    return this.toJSON();
+  }
+
+  detach(): void {
+    if (!removeOverlay(this.client, this)) return;
+    this.client.removeListener('connect', this.#onConnect);
+    this.connection?.detach();
+    this.connection = undefined;
+  }
+
+  attachCopy(copy: object, args: readonly unknown[]): void {
+    // A monitor answers nothing but its own lines; `monitor()` makes it through `duplicate()`.
+    if (!this.attachesCopies || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
+    ClientAttachment.attach(copy as HostClient, this.options);
+  }
+
+  fallThroughReason(): FallThroughReason | undefined {
+    const { connection } = this;
+    if (connection === undefined) return 'connection';
+    return connection.coldReason() ?? fallThroughReason(this.client, connection.stream);
+  }
+
+  connectionFor(): Connection | FallThroughReason {
+    return this.connection ?? 'connection';
+  }
+
+  waitingBehind(name: string): number {
+    const { commandQueue } = this.client;
+    return commandQueue.peekFront()?.command.name === name ? commandQueue.length - 1 : 0;
+  }
+
+  readonly #onConnect = (): void => this.#connected(true);
+
+  /**
+   * Host: the stream has its `data` listener by now, and nothing was received yet when `connect` is emitted. A stream
+   * that was met before is left alone; one that is gone already had no use.
+   */
+  #connected(fresh: boolean): void {
+    const { stream } = this.client;
+    if (stream === undefined || stream.destroyed || stream === this.connection?.stream) return;
+    if (stream.listenerCount('data') === 0) return;
+    this.connection?.detach();
+    this.connection = new Connection(
+      this.client,
+      stream,
+      this.options,
+      this.#schedule,
+      this.counters,
+      this.#hot,
+      fresh,
+    );
+    this.connection.announce();
+  }
+}
+
+/** The host's `Command` class if its internals are as the hot path expects them, or why there is no hot path. */
+function hotCommandClass(client: HostClient): HostCommandClass | string {
+  if (isDebugging()) return 'DEBUG prints the commands of the client';
+  makeOptionsFast(client);
+  const probed = probeInternals(client);
+  if ('commandClass' in probed) return probed.commandClass;
+  const why = `${probed.missing} is missing`;
+  warnCorkOnly(why);
+  return why;
+}

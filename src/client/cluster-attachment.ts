@@ -1,0 +1,120 @@
+import { inspect } from 'node:util';
+import calculateSlot from 'cluster-key-slot';
+import type { HotCommand } from '../commands/hot-commands.js';
+import type { Connection } from '../connection/connection.js';
+import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
+import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
+import { ClusterRouting, type HostCluster, missingClusterInternal } from '../host/cluster.js';
+import { probeCommandClass } from '../host/probe.js';
+import { isAutoPipelining, isDebugging, makeOptionsFast } from '../host/state.js';
+import type { HostClient, HostCommandClass } from '../host/types.js';
+import type { ResolvedOptions } from '../options.js';
+import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
+import { ClientAttachment } from './client-attachment.js';
+import { type Attachment, addOverlay, isAttached, removeOverlay } from './overlay.js';
+
+/**
+ * What `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a client of its own
+ * and counts into one set of counters; the Cluster's own methods compute the slot and put a hot command straight on
+ * its node's batch. A command that its node fails goes back to the Cluster, which redirects it alone.
+ */
+export class ClusterAttachment implements Attachment {
+  readonly commandClass: HostCommandClass | undefined;
+  readonly counters = new Stats();
+  readonly routing: ClusterRouting;
+  readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
+  readonly #schedule: BatchSchedule;
+
+  static attach(cluster: HostCluster, options: ResolvedOptions): void {
+    if (isAttached(cluster)) return;
+    new ClusterAttachment(cluster, options);
+    if (isAutoPipelining(cluster)) warnAutoPipelining();
+  }
+
+  private constructor(
+    readonly client: HostCluster,
+    readonly options: ResolvedOptions,
+  ) {
+    this.#schedule = scheduleFunction(options.schedule);
+    this.routing = new ClusterRouting(client);
+    this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
+    addOverlay(client, this);
+    for (const node of client.nodes()) this.#onNode(node);
+    client.on('+node', this.#onNode);
+  }
+
+  stats(): CoalescerStats {
+    const attachments = this.#attachments();
+    return this.counters.snapshot(
+      attachments.reduce((sum, { inFlight }) => sum + inFlight, 0),
+      attachments.reduce((sum, { queued }) => sum + queued, 0),
+    );
+  }
+
+  flush(): void {
+    for (const attachment of this.#attachments()) attachment.flush();
+  }
+
+  toJSON(): object {
+    return { options: this.options, stats: this.stats() };
+  }
+
+  /** The client behind this handle has options with a password, and arguments in flight. */
+  [inspect.custom](): object {
+    return this.toJSON();
+  }
+
+  detach(): void {
+    if (!removeOverlay(this.client, this)) return;
+    this.client.removeListener('+node', this.#onNode);
+    for (const attachment of this.#attachments()) attachment.detach();
+  }
+
+  attachCopy(copy: object): void {
+    ClusterAttachment.attach(copy as HostCluster, this.options);
+  }
+
+  fallThroughReason(): FallThroughReason | undefined {
+    return this.routing.fallThroughReason();
+  }
+
+  connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason {
+    const slot = slotOf(command, key);
+    if (slot === undefined) return 'routing';
+    const node = this.routing.nodeFor(slot, command.readOnly);
+    const attachment = node && this.#nodes.get(node);
+    if (attachment === undefined) return 'routing';
+    return attachment.fallThroughReason() ?? attachment.connectionFor();
+  }
+
+  waitingBehind(name: string): number {
+    return this.#attachments().reduce((sum, attachment) => sum + attachment.waitingBehind(name), 0);
+  }
+
+  /** Host: emitted when a node is added to the pool, before it connects. */
+  readonly #onNode = (node: HostClient): void => {
+    if (!isAttached(node))
+      this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false, this.#schedule));
+  };
+
+  #attachments(): ClientAttachment[] {
+    return this.client.nodes().flatMap((node) => this.#nodes.get(node) ?? []);
+  }
+}
+
+/** The slot of a hot command by its first argument; undefined if that is not its first key. */
+function slotOf(command: HotCommand, key: unknown): number | undefined {
+  if (command.keys === 'none' || command.keys === 'own') return undefined;
+  if (typeof key === 'string' || key instanceof Buffer) return calculateSlot(key);
+  return typeof key === 'number' ? calculateSlot(String(key)) : undefined;
+}
+
+function hotCommandClass(cluster: HostCluster): HostCommandClass | undefined {
+  if (isDebugging()) return undefined;
+  makeOptionsFast(cluster);
+  const missing = missingClusterInternal(cluster);
+  const probed = missing === undefined ? probeCommandClass(cluster) : { missing: `Cluster#${missing}` };
+  if ('commandClass' in probed) return probed.commandClass;
+  warnCorkOnly(`${probed.missing} is missing`);
+  return undefined;
+}

@@ -1,0 +1,285 @@
+import type { Duplex } from 'node:stream';
+import { type BatchEvent, traceBatch, watchesBatches } from '../channels.js';
+import type { HostWrite } from '../host/types.js';
+import type { ResolvedOptions } from '../options.js';
+import { appendParts, isAscii, type Part } from '../resp/encoder.js';
+import type { FlushReason, Stats } from '../stats.js';
+import { nextTick, now } from '../util/clock.js';
+import { debugFlush } from '../util/debug.js';
+import { isExiting } from './exit.js';
+import { LimitWatch } from './limit-watch.js';
+import { type BatchSchedule, delay } from './scheduler.js';
+
+type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
+
+/** A hot command's entry, as far as a batch knows it. */
+export interface Encodable {
+  /** The command as RESP, exactly. */
+  encode(): readonly Part[];
+}
+
+/** Batches after text that was not ASCII are encoded exactly from the start, this many: such text tends to come in runs. */
+const EXACT_BATCHES = 32;
+
+/**
+ * The cork: what is written on one connection between two flushes leaves in one write.
+ *
+ *     idle ──first command──▶ open ──schedule, size, bytes, end──▶ idle
+ *
+ *     stream   [host write][hot text][host write]       corked, in program order
+ *     #parts                                     [text, Buffer, text]   exact bytes, not handed over yet
+ *     #text                                                           [text]   taken for ASCII, not checked yet
+ *
+ * Hot commands gather in `#text` and `#parts` and go to the stream in one piece: when the host writes, so that they
+ * stay in front of it, or at the flush.
+ */
+export class Batch {
+  /** Commands in the open batch; 0 when idle. */
+  commands = 0;
+  /** Of these, the hot ones. */
+  #hotCommands = 0;
+  #openedAt = 0;
+  /** Subscribers are being told of this flush. */
+  #told = false;
+  readonly #limits: LimitWatch;
+  #bytes = 0;
+  #text = '';
+  /** Whose commands are in `#text`, in order. */
+  #textEntries: Encodable[] = [];
+  #parts: Part[] = [];
+  #exactBatches = 0;
+  #corked = false;
+  #scheduled = false;
+  #clearDelay: (() => void) | undefined;
+
+  constructor(
+    readonly stream: Duplex,
+    /** The stream's own `write`, past our hook. */
+    readonly write: Write,
+    readonly options: ResolvedOptions,
+    readonly schedule: BatchSchedule,
+    readonly stats: Stats,
+    readonly owner: {
+      /** The server's, for subscribers. */
+      address(): string;
+      /** Commands on the wire that await their reply, the open batch excluded. */
+      awaiting(): number;
+      /** A batch has left. */
+      flushed(): void;
+      /** Bytes could not be written: their commands are queued and will not be answered. */
+      failed(error: unknown): void;
+    },
+  ) {
+    this.#limits = new LimitWatch(options);
+  }
+
+  /** Whether assuming ASCII is likely to be work done twice. */
+  get encodesExactly(): boolean {
+    return this.#exactBatches > 0;
+  }
+
+  /**
+   * Adds one hot command's bytes.
+   *
+   * @param encoded - text on the assumption that it is ASCII, or exact parts.
+   * @param entry - encodes the command again if the assumption was wrong.
+   */
+  addHot(encoded: string | readonly Part[], entry: Encodable): void {
+    if (typeof encoded !== 'string') {
+      this.addExact(encoded, 1);
+      return;
+    }
+    this.#text += encoded;
+    this.#textEntries.push(entry);
+    this.#hotCommands += 1;
+    this.#bytes += encoded.length;
+    this.#added(1);
+  }
+
+  /** Adds hot commands' exact bytes. */
+  addExact(parts: readonly Part[], commands: number): void {
+    this.#checkText();
+    this.#append(parts);
+    this.#hotCommands += commands;
+    this.#added(commands);
+  }
+
+  #append(parts: readonly Part[]): void {
+    appendParts(this.#parts, parts);
+    for (const part of parts) this.#bytes += part.length;
+  }
+
+  /**
+   * Adds a write of the host's; returns what its `write` returned.
+   * Host: a single command is written before its entry is queued. No user code may run until then: it could send, and
+   * every later reply would go to the wrong caller (invariant 1). Subscribers and schedules are called afterwards.
+   */
+  addHost({ data, encoding, callback }: HostWrite, commands: number): boolean {
+    const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.length;
+    // Node reserves three bytes per character for a writev of strings and fails with ENOBUFS beyond about 700 MB: what
+    // is larger than a batch goes alone, as a plain client would send it.
+    if (bytes > this.options.maxBatchBytes) this.flushUnseen('large');
+    this.#cork();
+    this.#handOver();
+    const result = this.write.call(this.stream, data, encoding, callback);
+    this.#bytes += bytes;
+    this.#added(commands, true);
+    return result;
+  }
+
+  /**
+   * Writes what is pending, if anything is.
+   * Ordering: subscribers run before any state changes. If one re-entrantly sends, flushes or ends the connection, the
+   * pending bytes are still written first (invariant 2).
+   */
+  flush(reason: FlushReason): void {
+    if (this.commands === 0) return;
+    this.#checkText();
+    if (this.#told || !watchesBatches()) {
+      this.#send(reason);
+      return;
+    }
+    this.#told = true;
+    try {
+      traceBatch(this.#event(reason), () => this.#send(reason));
+    } finally {
+      this.#told = false;
+    }
+  }
+
+  /** The same in the middle of something that user code must not interrupt: subscribers are told on the next tick. */
+  flushUnseen(reason: FlushReason): void {
+    if (this.commands === 0) return;
+    this.#checkText();
+    const event = watchesBatches() ? this.#event(reason) : undefined;
+    this.#send(reason);
+    if (event !== undefined) nextTick(() => traceBatch(event, () => {}));
+  }
+
+  #event(reason: FlushReason): BatchEvent {
+    const hotCommands = this.#hotCommands;
+    return {
+      size: this.commands,
+      hotCommands,
+      hostCommands: this.commands - hotCommands,
+      bytes: this.#bytes,
+      reason,
+      waited: now() - this.#openedAt,
+      address: this.owner.address(),
+    };
+  }
+
+  #send(reason: FlushReason): void {
+    const { commands } = this;
+    if (commands === 0) return;
+    const bytes = this.#bytes;
+    this.stats.flushed(reason, commands, bytes, now() - this.#openedAt);
+    this.#limits.flushed(reason);
+    if (debugFlush.enabled) {
+      debugFlush('%s: %d commands, %d bytes, %s', this.owner.address(), commands, bytes, reason);
+    }
+    if (this.#exactBatches > 0) this.#exactBatches -= 1;
+    this.#reset();
+    this.#write();
+    this.owner.flushed();
+  }
+
+  #write(): void {
+    try {
+      this.#handOver();
+    } catch (error) {
+      this.owner.failed(error);
+    } finally {
+      if (this.#corked) {
+        this.#corked = false;
+        this.stream.uncork();
+      }
+    }
+  }
+
+  /** The connection is gone: what was not written has gone with it. The host re-sends or rejects its commands. */
+  discard(): void {
+    this.#reset();
+    this.#text = '';
+    this.#textEntries = [];
+    this.#parts = [];
+    this.#corked = false;
+  }
+
+  #reset(): void {
+    this.commands = 0;
+    this.#hotCommands = 0;
+    this.#bytes = 0;
+    this.#clearDelay?.();
+    this.#clearDelay = undefined;
+  }
+
+  #added(commands: number, inHostWrite = false): void {
+    if (this.commands === 0) this.#openedAt = now();
+    this.commands += commands;
+    if (this.commands >= this.options.maxBatchSize) this.flushUnseen('size');
+    else if (this.#bytes >= this.options.maxBatchBytes) this.flushUnseen('bytes');
+    else if (isExiting()) this.flushUnseen('exit');
+    else if (!this.#scheduled) {
+      this.#scheduled = true;
+      if (inHostWrite && this.schedule.runsUserCode) nextTick(() => this.schedule(this.#onSchedule));
+      else this.schedule(this.#onSchedule);
+    }
+  }
+
+  readonly #onSchedule = (): void => {
+    this.#scheduled = false;
+    const { maxFlushDelay } = this.options;
+    // More replies outstanding than commands to send: waiting costs little, since the connection is busy anyway, and
+    // the batch grows. A lone command, or one behind few, is never held back.
+    if (maxFlushDelay > 0 && this.commands > 0 && this.owner.awaiting() > this.commands) {
+      this.#clearDelay ??= delay(maxFlushDelay, () => this.flush('delay'));
+      return;
+    }
+    this.flush('schedule');
+  };
+
+  /** Replies came in: a batch that was held back goes as soon as it no longer pays to wait. */
+  reconsiderDelay(): void {
+    if (this.#clearDelay !== undefined && this.owner.awaiting() <= this.commands) this.flush('schedule');
+  }
+
+  /**
+   * Moves what was taken for ASCII to the exact parts. Text that is not ASCII states its lengths in characters where
+   * bytes are meant, so its commands are encoded again, from their entries.
+   */
+  #checkText(): void {
+    const entries = this.#textEntries;
+    if (entries.length === 0) return;
+    const text = this.#text;
+    this.#text = '';
+    this.#textEntries = [];
+    if (isAscii(text)) {
+      appendParts(this.#parts, [text]);
+      return;
+    }
+    this.#exactBatches = EXACT_BATCHES;
+    this.#bytes -= text.length;
+    try {
+      for (const entry of entries) this.#append(entry.encode());
+    } catch (error) {
+      this.owner.failed(error);
+    }
+  }
+
+  #cork(): void {
+    if (this.#corked) return;
+    this.#corked = true;
+    this.stream.cork();
+  }
+
+  /** Ordering: hot commands' bytes reach the stream here, before whatever the host writes next. */
+  #handOver(): void {
+    this.#checkText();
+    if (this.#parts.length === 0) return;
+    const parts = this.#parts;
+    this.#parts = [];
+    if (parts.length > 1) this.#cork();
+    for (const part of parts) this.write.call(this.stream, part, typeof part === 'string' ? 'latin1' : undefined);
+  }
+}

@@ -1,0 +1,298 @@
+import type { Duplex } from 'node:stream';
+import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
+import { warnCorkOnly } from '../errors.js';
+import type { ClusterRouting } from '../host/cluster.js';
+import { findDataListener, settlesLate } from '../host/probe.js';
+import { addressOf, commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
+import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
+import { HostWriteCounter } from '../host/write-counter.js';
+import type { ResolvedOptions } from '../options.js';
+import { isAscii, type Part } from '../resp/encoder.js';
+import type { Stats } from '../stats.js';
+import { nextTick } from '../util/clock.js';
+import { Batch } from './batch.js';
+import { Deadlines } from './deadlines.js';
+import { type CommandVariant, createEntry, type Entry, type EntryContext } from './entry.js';
+import { drainAtExit } from './exit.js';
+import { InFlightGate } from './in-flight-gate.js';
+import { ReplyReader } from './reply-reader.js';
+import type { BatchSchedule } from './scheduler.js';
+import { SharedReads } from './shared-reads.js';
+import { StreamHooks } from './stream-hooks.js';
+
+const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
+const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
+
+/** No `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` that stands alone is longer on the wire. */
+const LONGEST_STATE_COMMAND = 48;
+
+/**
+ * One connection's life: hooks its stream, owns its batch, its reader and what waits for room, and ends with it.
+ * Everything is tied to the stream it was made for; the client's next stream gets a connection of its own.
+ */
+export class Connection {
+  /** Whether hot commands can go out here; looked at before every one. */
+  open = true;
+  readonly batch: Batch;
+  readonly gate: InFlightGate;
+  readonly reader: ReplyReader | undefined;
+  readonly #deadlines: Deadlines | undefined;
+  readonly #context: EntryContext | undefined;
+  #clusterContext: EntryContext | undefined;
+  readonly #shared: SharedReads | undefined;
+  readonly #writes = new HostWriteCounter();
+  readonly #hooks: StreamHooks;
+  /** Whether a batch may stay open for longer than a turn of the event loop. */
+  readonly #batchesLast: boolean;
+  readonly #forgetExit: () => void;
+  #address: string | undefined;
+  #corkOnlyReason: string | undefined;
+
+  constructor(
+    readonly client: HostClient,
+    readonly stream: Duplex,
+    readonly options: ResolvedOptions,
+    schedule: BatchSchedule,
+    readonly stats: Stats,
+    /** What the hot path needs, or why there is layer 1 alone. */
+    hot: HostCommandClass | string,
+    /** Whether nothing has been received on the stream yet. */
+    fresh: boolean,
+  ) {
+    this.#batchesLast = options.maxFlushDelay > 0 || typeof options.schedule === 'function';
+    const { write, end, destroy } = stream;
+    this.#hooks = new StreamHooks(stream, {
+      write: (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
+        this.#hostWrite(data, encoding, callback),
+      end: (...args: Parameters<typeof end>) => {
+        this.#close();
+        return end.apply(stream, args);
+      },
+      destroy: (...args: Parameters<typeof destroy>) => {
+        this.#close();
+        return destroy.apply(stream, args);
+      },
+    });
+    this.batch = new Batch(stream, write as Batch['write'], options, schedule, stats, {
+      address: () => this.#whereTo(),
+      awaiting: () => this.gate.awaitingReply,
+      flushed: () => {
+        this.#shared?.close();
+        this.#deadlines?.close();
+      },
+      failed: (error) => this.#fail(error),
+    });
+    this.gate = new InFlightGate(options, client, this.batch);
+    this.#forgetExit = drainAtExit(this);
+    const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
+    if (typeof hot !== 'string' && listener !== undefined) {
+      this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
+      const reader = new ReplyReader(client, stream, listener, this.#context, replyModeOf(client), stats, fresh, {
+        chunkRead: this.#afterChunk,
+        stoppedDecoding: () => {
+          this.#deadlines?.release();
+          // Later: subscribers must not run inside the reader (invariant 7).
+          nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
+        },
+      });
+      this.reader = reader;
+      this.#deadlines = new Deadlines(
+        () => client.commandQueue,
+        () => reader.settled,
+      );
+      if (options.shareReads) this.#shared = new SharedReads();
+    } else {
+      stream.on('data', this.#afterChunk);
+      this.#corkOnlyReason = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;
+      if (typeof hot !== 'string') warnCorkOnly(UNKNOWN_LISTENER);
+    }
+    stream.once('close', this.#onClose);
+  }
+
+  /** Why the hot path cannot be taken now, as far as this connection is concerned; undefined if it can. */
+  coldReason(): 'connection' | 'cork-only' | undefined {
+    const { reader } = this;
+    if (!this.open) return 'connection';
+    if (reader === undefined) return 'cork-only';
+    return reader.checkReady() ? undefined : reader.stoppedDecoding ? 'cork-only' : 'connection';
+  }
+
+  /**
+   * Ordering: the bytes and the entry are appended in one synchronous step (invariant 1).
+   *
+   * @param encoded - the command as RESP.
+   * @param sent - its arguments as encoded, `keyPrefix` applied.
+   * @param routing - of the Cluster that sends it here, if one does.
+   */
+  sendHot(
+    variant: CommandVariant,
+    encoded: string | readonly Part[],
+    sent: readonly unknown[],
+    routing: ClusterRouting | undefined,
+  ): Promise<unknown> {
+    const { client } = this;
+    const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
+    const entry = createEntry(variant, context, sent, selectedDatabase(client));
+    const { promise } = entry;
+    const waits = this.gate.mustWait(client.commandQueue.length, 1);
+    const timeout = commandTimeoutOf(client);
+    const deadlines = this.#deadlines as Deadlines;
+    if (timeout !== undefined && (waits || this.#batchesLast) && deadlines.closeIfOld()) {
+      // A follower has its leader's deadline, so it must have been issued at the same time.
+      this.#shared?.close();
+    }
+    if (this.#shared?.join(variant, encoded, entry)) {
+      this.stats.sharedReads += 1;
+      return promise;
+    }
+    // Whatever can throw does so before the entry is queued.
+    const held = waits ? exactParts(encoded, entry) : undefined;
+    this.stats.commands += 1;
+    this.stats.hotCommands += 1;
+    const number = (this.reader as ReplyReader).expect();
+    if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, entry, timeout);
+    client.commandQueue.push(entry);
+    if (held === undefined) this.batch.addHot(encoded, entry);
+    else this.gate.holdHot(held);
+    return promise;
+  }
+
+  /**
+   * Commands of a Cluster know the way back to it. Ordering: the host rejects entries in the order they were sent in,
+   * one at a time when the reader has forwarded an error, the whole queue when the connection is lost.
+   */
+  #contextIn(routing: ClusterRouting): EntryContext {
+    this.#clusterContext ??= {
+      ...(this.#context as EntryContext),
+      redirect: (entry, error) => {
+        this.#deadlines?.follow(entry);
+        entry.reject = (final) => entry.fail(final);
+        routing.reject(this.client, entry, error);
+      },
+    };
+    return this.#clusterContext;
+  }
+
+  /** Whether assuming that text is ASCII is likely to be work done twice. */
+  get encodesExactly(): boolean {
+    return this.batch.encodesExactly;
+  }
+
+  flush(): void {
+    this.batch.flush('manual');
+  }
+
+  /** Tells subscribers, once the client has this connection: they may detach it. */
+  announce(): void {
+    const reason = this.#corkOnlyReason;
+    this.#report(
+      reason === undefined ? { change: 'attached', mode: 'hot' } : { change: 'attached', mode: 'cork', reason },
+    );
+  }
+
+  #report(event: Omit<ConnectionEvent, 'address'>): void {
+    if (watchesConnections()) reportConnection({ ...event, address: this.#whereTo() });
+  }
+
+  /** Asked for only when there are subscribers: a socket keeps its peer's name once it was asked. */
+  #whereTo(): string {
+    this.#address ??= addressOf(this.client, this.stream);
+    return this.#address;
+  }
+
+  /** Leaves the stream as it was found; what is in flight settles through the host. */
+  detach(): void {
+    this.#close();
+    this.#deadlines?.release();
+    this.reader?.remove();
+    this.stream.removeListener('data', this.#afterChunk);
+    this.stream.removeListener('close', this.#onClose);
+    this.#forgetExit();
+    this.#hooks.remove();
+    if (!this.stream.destroyed) this.#report({ change: 'detached', mode: 'detached', reason: 'detach()' });
+  }
+
+  /**
+   * Host: what a handshake writes goes out at once and command by command, as a plain client's does. A user-supplied
+   * schedule applies to user commands only.
+   */
+  get #handshaking(): boolean {
+    return this.client.status === 'connect' && this.batch.commands === 0 && this.gate.waiting === 0;
+  }
+
+  /** Every write of the host's comes past here: single commands, explicit pipelines, handshakes. */
+  #hostWrite(
+    data: HostWrite['data'],
+    encoding: BufferEncoding | HostWrite['callback'],
+    callback: HostWrite['callback'],
+  ): boolean {
+    if (!this.open || this.stream.destroyed || data.length === 0 || this.#handshaking) {
+      return this.#hooks.originals.write.call(this.stream, data, encoding as BufferEncoding, callback);
+    }
+    const write: HostWrite =
+      typeof encoding === 'function' ? { data, encoding: undefined, callback: encoding } : { data, encoding, callback };
+    const { gate, client } = this;
+    const { commands, transaction, repliesOff } = this.#writes.scan(
+      client,
+      data,
+      data.length <= LONGEST_STATE_COMMAND || this.#shared !== undefined,
+    );
+    this.stats.commands += commands;
+    if (this.#shared !== undefined) {
+      this.#shared.close();
+      if (transaction !== undefined) this.#shared.inTransaction = transaction === 'open';
+    }
+    if (repliesOff) gate.stopCounting();
+    // All but the last of a pipeline's entries are in the queue by now.
+    if (gate.mustWait(client.commandQueue.length - (commands - 1), commands)) {
+      gate.holdHost(write, commands, transaction);
+      return false;
+    }
+    gate.passes(transaction);
+    return this.batch.addHost(write, commands);
+  }
+
+  readonly #afterChunk = (): void => {
+    this.#deadlines?.sweep();
+    if (!this.open) return;
+    this.gate.release();
+    this.batch.reconsiderDelay();
+  };
+
+  /** Sends all that is pending, whatever limits there are: the stream or the process is about to end. */
+  drain(reason: 'end' | 'exit'): void {
+    if (!this.open || this.stream.destroyed) return;
+    this.gate.drain();
+    this.batch.flushUnseen(reason);
+  }
+
+  /**
+   * The stream is about to end: pending bytes go first (invariant 2), as a plain client has written them by now.
+   * Host: `disconnect()` ends the stream, and destroys it after `disconnectTimeout`.
+   */
+  #close(): void {
+    this.drain('end');
+    this.open = false;
+  }
+
+  /** Entries are queued whose bytes cannot be sent: nobody may get the reply to a command behind them (invariant 3). */
+  #fail(error: unknown): void {
+    this.open = false;
+    this.stream.destroy(error instanceof Error ? error : new Error(String(error)));
+  }
+
+  readonly #onClose = (): void => {
+    this.open = false;
+    this.#forgetExit();
+    this.batch.discard();
+    this.#deadlines?.release();
+    this.reader?.close();
+    this.#report({ change: 'detached', mode: 'detached', reason: 'the connection is closed' });
+  };
+}
+
+/** A command's exact parts, whatever was assumed when it was encoded. */
+function exactParts(encoded: string | readonly Part[], entry: Entry): readonly Part[] {
+  if (typeof encoded !== 'string') return encoded;
+  return isAscii(encoded) ? [encoded] : entry.encode();
+}

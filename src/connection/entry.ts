@@ -1,0 +1,219 @@
+import calculateSlot from 'cluster-key-slot';
+import type { HotCommand } from '../commands/hot-commands.js';
+import { replyProtocol } from '../host/state.js';
+import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../host/types.js';
+import { commandHead, encodeExactly, type Part, toBytes } from '../resp/encoder.js';
+
+/** A hot command in one of its two variants: `get` or `getBuffer`. */
+export interface CommandVariant {
+  readonly command: HotCommand;
+  readonly encoding: 'utf8' | null;
+}
+
+/** What the entries of one connection have in common. */
+export interface EntryContext {
+  readonly client: HostClient;
+  readonly commandClass: HostCommandClass;
+  /** See `settlesLate` in `host.ts`. */
+  readonly settlesLate: boolean;
+  /** Set for commands that a Cluster has sent: what becomes of one that fails. */
+  readonly redirect?: (entry: Entry, error: Error) => void;
+}
+
+/** Someone who waits for `count` promises, to clear a timer when the last has settled. */
+export interface SettleObserver {
+  settled(): void;
+}
+
+type Settle = (value: unknown) => void;
+
+let settleValue: Settle;
+let settleError: (error: unknown) => void;
+/** One executor for all promises: it saves a closure per command. */
+function keepSettlers(resolve: Settle, reject: (error: unknown) => void): void {
+  settleValue = resolve;
+  settleError = reject;
+}
+
+function noop(): void {}
+
+/** @param sent - the arguments as they are encoded, `keyPrefix` applied. */
+export function createEntry(
+  variant: CommandVariant,
+  context: EntryContext,
+  sent: readonly unknown[],
+  select: number,
+): Entry {
+  let promise = new Promise<unknown>(keepSettlers);
+  // Ordering: callers settle in the order of their replies, whichever path each of them took.
+  if (context.settlesLate) promise = promise.finally(noop);
+  const kept = sent.length === 1 ? sent[0] : sent;
+  return new Entry(variant, context, kept, select, promise, settleValue, settleError);
+}
+
+/**
+ * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`.
+ *
+ * The host may do with it what it does with a command: resolve or reject it from its own decoder, flush it with an
+ * error, keep it over a lost connection and send it again. It has all that the host reads on those ways; what is
+ * rarely needed is made when it is asked for.
+ */
+export class Entry implements QueueItem, HostCommand {
+  /** Further callers of the same read (`shareReads`), who settle when this one does. */
+  declare followers: Entry[] | undefined;
+  /** Set when the command outlives its connection while a time-out is pending. */
+  declare observer: SettleObserver | undefined;
+
+  constructor(
+    readonly variant: CommandVariant,
+    readonly context: EntryContext,
+    /**
+     * The arguments as they went out, `keyPrefix` applied: strings, numbers and Buffers in an array, or the only one
+     * without, which saves an eighth of what a command in flight takes.
+     */
+    readonly sent: unknown,
+    readonly select: number,
+    readonly promise: Promise<unknown>,
+    readonly settleValue: Settle,
+    readonly settleError: (error: unknown) => void,
+  ) {}
+
+  get command(): this {
+    return this;
+  }
+
+  /** Called by our reader: the value is decoded and transformed. */
+  fulfil(value: unknown): void {
+    this.settleValue(value);
+    this.observer?.settled();
+  }
+
+  fail(error: unknown): void {
+    this.failAlone(error);
+    if (this.followers !== undefined) {
+      for (const follower of this.followers) follower.fail(copyOfError(error));
+    }
+  }
+
+  /** For what has gone wrong with this caller's value: the followers have theirs. */
+  failAlone(error: unknown): void {
+    this.settleError(error);
+    this.observer?.settled();
+  }
+
+  /** The command as RESP, for those who cannot take it from a batch. */
+  encode(): Part[] {
+    const args = this.#arguments();
+    const parts = encodeExactly(commandHead(this.name, args.length), args);
+    if (parts === undefined) throw new TypeError(`${this.name}: an argument has become one that cannot be encoded`);
+    return parts;
+  }
+
+  // ---- What the host calls or reads ----
+  // Host: `pipelineIndex` and `inTransaction` are read when the connection closes (`abortIncompletePipelines`,
+  // `abortTransactionFragments`), `isTraced` when a command is sent. None of them has to exist.
+
+  get name(): string {
+    return this.variant.command.name;
+  }
+
+  /** As a host's command has them: strings and Buffers. Read for `error.command` and by tracers. */
+  get args(): unknown[] {
+    return this.#arguments().map((argument) => (typeof argument === 'number' ? String(argument) : argument));
+  }
+
+  /**
+   * Host: its decoder calls `command.resolve(reply)` with Buffers for strings. A getter, since tracers take the
+   * function off the command, call it unbound and put their own in its place (OpenTelemetry's ioredis instrumentation).
+   */
+  get resolve(): (reply: unknown) => void {
+    return (reply) => this.#resolveReply(reply);
+  }
+
+  set resolve(replacement: (reply: unknown) => void) {
+    Object.defineProperty(this, 'resolve', { value: replacement, writable: true, configurable: true });
+  }
+
+  get reject(): (error: Error) => void {
+    return (error) => {
+      if (this.context.redirect === undefined) this.fail(error);
+      else this.context.redirect(this, error);
+    };
+  }
+
+  set reject(replacement: (error: Error) => void) {
+    Object.defineProperty(this, 'reject', { value: replacement, writable: true, configurable: true });
+  }
+
+  /** Host: `sendCommand` writes this when it sends a command again. */
+  toWritable(): Buffer {
+    return Buffer.concat(this.encode().map(toBytes));
+  }
+
+  /** Host: `sendCommand` starts `commandTimeout` here; the deadline of the entry's batch is running already. */
+  setTimeout(): void {}
+
+  /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
+  setReplyContext(): void {}
+
+  /** Host: a Cluster asks for it when it sends a command; that of the first key, hot commands have theirs in front. */
+  getSlot(): number {
+    return calculateSlot(this.args[0] as string | Buffer);
+  }
+
+  #arguments(): readonly unknown[] {
+    return Array.isArray(this.sent) ? this.sent : [this.sent];
+  }
+
+  #resolveReply(reply: unknown): void {
+    try {
+      this.fulfil(transformHostReply(this, reply));
+    } catch (error) {
+      this.failAlone(error);
+    }
+    for (const follower of this.followers ?? []) follower.#resolveReply(copyOfReply(reply));
+  }
+}
+
+/** The host's own conversion of a raw reply: Buffers to strings, then the command's reply transformer. */
+function transformHostReply(entry: Entry, reply: unknown): unknown {
+  return transform(entry, entry.variant.encoding, reply);
+}
+
+/** The command's reply transformer alone, on a value whose strings are converted already. */
+export function transformDecodedReply(entry: Entry, value: unknown): unknown {
+  return transform(entry, null, value);
+}
+
+function transform(entry: Entry, replyEncoding: 'utf8' | null, reply: unknown): unknown {
+  const { client, commandClass } = entry.context;
+  return commandClass.prototype.transformReply.call(
+    { name: entry.name, replyEncoding, ...replyProtocol(client) },
+    reply,
+  );
+}
+
+/** A reply of the host's decoder with Buffers, arrays and objects of its own. */
+function copyOfReply(reply: unknown): unknown {
+  if (typeof reply !== 'object' || reply === null) return reply;
+  if (reply instanceof Buffer) return Buffer.from(reply);
+  if (Array.isArray(reply)) return reply.map(copyOfReply);
+  // Host: a map under `replyMapping: 'resp3'`.
+  const copy = Object.create(Object.getPrototypeOf(reply)) as object;
+  for (const [key, value] of Object.entries(reply)) {
+    // Defined, not assigned: a field may be named `__proto__`.
+    Object.defineProperty(copy, key, {
+      value: copyOfReply(value),
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    });
+  }
+  return copy;
+}
+
+/** An equal error for another caller, who may well change what he gets. */
+function copyOfError(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  return Object.create(Object.getPrototypeOf(error), Object.getOwnPropertyDescriptors(error));
+}

@@ -1,0 +1,345 @@
+import type { Duplex } from 'node:stream';
+import { CODES, withCode } from '../errors.js';
+import { inSubscriberMode } from '../host/state.js';
+import type { AnyFunction, HostClient } from '../host/types.js';
+import { BulkAssembler } from '../resp/bulk-assembler.js';
+import type { ReplyMode } from '../resp/decoder.js';
+import { NOT_DECODED, ReplyDecoder } from '../resp/decoder.js';
+import { ReplyScanner } from '../resp/reply-scanner.js';
+import type { Stats } from '../stats.js';
+import { nextTick } from '../util/clock.js';
+import { Entry, type EntryContext, transformDecodedReply } from './entry.js';
+
+/**
+ * - `joining`: attached to a connection in use; the host may hold half a reply, so it gets everything until a reply is
+ *   seen to end.
+ * - `reading`: replies to light entries are decoded here.
+ * - `forwarding`: something malformed was seen; the host gets everything and makes its own error of it.
+ * - `dead`: the host has dropped its listener; what is left of the chunk is nobody's.
+ * - `removed`: detached; the host's listener is back in our place.
+ */
+type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
+
+const LF = 10;
+
+/**
+ * Stands in front of the host's decoder on one connection. A chunk is cut into replies; a reply is decoded here when
+ * the head of the host's queue is a light entry and the reply is whole and plain, else its bytes go untouched to the
+ * listener that the host registered.
+ *
+ * What is cut off by the end of a chunk goes to the host from its first byte, and the scanner finds its last byte, so
+ * that a split reply has one owner (invariant 4). The host's decoder resolves the light entry then, as it would any
+ * command. Long strings alone are put together here; until the last byte, they too can become the host's.
+ */
+export class ReplyReader {
+  /** Light entries that have left the queue of this connection. */
+  settled = 0;
+
+  /** Light entries that were put into it. */
+  #sent = 0;
+  #state: State;
+  #reading = false;
+  /** The host's listener is running, and with it maybe user code. */
+  #forwarding = false;
+  /** A reply has ended for the host, but for the line feed that is still to come. */
+  #lineFeedToCome = false;
+  readonly #decoder: ReplyDecoder;
+  readonly #scanner = new ReplyScanner();
+  readonly #bulk = new BulkAssembler();
+  /** Whose reply is being put together. */
+  #bulkEntry: Entry | undefined;
+
+  constructor(
+    readonly client: HostClient,
+    readonly stream: Duplex,
+    readonly hostListener: AnyFunction,
+    readonly context: EntryContext,
+    mode: ReplyMode,
+    readonly stats: Stats,
+    /** Whether nothing has been received on the stream yet. */
+    fresh: boolean,
+    readonly observer: {
+      /** A chunk has been read to its end. */
+      chunkRead(): void;
+      /** From now on the host decodes everything, and entries leave the queue uncounted. */
+      stoppedDecoding(): void;
+    },
+  ) {
+    this.#decoder = new ReplyDecoder(mode);
+    this.#state = fresh ? 'reading' : 'joining';
+    // Of an attachment before this one; they settle here.
+    for (let index = 0; index < client.commandQueue.length; index += 1) {
+      if (client.commandQueue.peekAt(index) instanceof Entry) this.#sent += 1;
+    }
+    stream.removeListener('data', hostListener);
+    // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
+    // there are none, `on`: Node emits data within the read for listeners added so, and on nextTick for prepended ones.
+    if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
+    else stream.prependListener('data', this.#onData);
+  }
+
+  /** A light entry is about to be queued; returns its number on this connection. */
+  expect(): number {
+    const number = this.#sent;
+    this.#sent = number + 1;
+    return number;
+  }
+
+  /** Whether hot commands may be encoded: their replies will come past here, or reach the host in order. */
+  checkReady(): boolean {
+    if (this.#forwarding) this.#checkDetached();
+    return this.#state === 'reading';
+  }
+
+  /** Whether the host decodes everything from now on, as long as this connection lasts. */
+  get stoppedDecoding(): boolean {
+    return this.#state === 'forwarding';
+  }
+
+  /** Puts the host's listener back in our place. It decodes what is in flight, light entries included. */
+  remove(): void {
+    this.#checkDetached();
+    if (this.#state === 'removed' || this.#state === 'dead') return;
+    this.#state = 'removed';
+    this.stream.removeListener('data', this.#onData);
+    this.stream.prependListener('data', this.hostListener);
+    this.#handOver();
+  }
+
+  /** The stream has ended, and what it said of a reply is worth nothing: the host would take it for the next one's. */
+  close(): void {
+    this.#bulk.discard();
+    this.#bulkEntry = undefined;
+    if (this.#state !== 'removed') this.#state = 'dead';
+  }
+
+  /**
+   * Invariant 9. Host: `flushQueue` removes all `data` listeners, and user code does so now and then. Node does not emit
+   * `removeListener` for the only listener of a stream's event, so we look whenever other code has run, and while it
+   * runs.
+   */
+  #checkDetached(): void {
+    if (this.#state !== 'removed' && this.stream.listenerCount('data', this.#onData) === 0) this.#state = 'dead';
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.#reading || !(chunk instanceof Buffer)) {
+      // Re-entered by user code that emits data on the stream itself, or a stream with an encoding: not ours to judge.
+      this.#giveUp();
+      this.#forward(chunk);
+      return;
+    }
+    this.#reading = true;
+    try {
+      this.#read(chunk);
+    } finally {
+      this.#reading = false;
+    }
+    this.observer.chunkRead();
+  };
+
+  #read(chunk: Buffer): void {
+    let position = this.#state === 'joining' ? this.#join(chunk) : this.#passLineFeed(chunk);
+    if (this.#bulk.open) position = this.#assemble(chunk, position);
+    else if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
+    while (position < chunk.length) {
+      if (this.#state !== 'reading') {
+        this.#finish(chunk, position);
+        return;
+      }
+      position = this.#sent === this.settled ? this.#forwardRest(chunk, position) : this.#readReply(chunk, position);
+    }
+  }
+
+  /** What happens to the rest of a chunk when we do not read it ourselves. */
+  #finish(chunk: Buffer, position: number): void {
+    if (this.#state !== 'dead') this.#forward(position === 0 ? chunk : chunk.subarray(position));
+  }
+
+  /** Ends where the chunk or the reply at `position` ends; returns that position. */
+  #readReply(chunk: Buffer, position: number): number {
+    const queue = this.client.commandQueue;
+    const head = queue.peekFront();
+    // Host: under RESP2 messages of a subscription look like replies, and its decoder tells them by this condition.
+    if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
+    const utf8 = head.variant.encoding === 'utf8';
+    const value = this.#decoder.decode(chunk, position, utf8);
+    if (value === NOT_DECODED) {
+      if (!utf8 || !this.#bulk.begin(chunk, position)) return this.#forwardReply(chunk, position);
+      this.#bulkEntry = head;
+      return chunk.length;
+    }
+    const { end } = this.#decoder;
+    this.#answer(head, value);
+    if (head.followers !== undefined) this.#settleFollowers(head.followers, chunk, position, utf8);
+    return end;
+  }
+
+  /** A long string that chunks have cut: the next piece of it. Returns where that ends. */
+  #assemble(chunk: Buffer, position: number): number {
+    const end = this.#bulk.add(chunk, position);
+    // Host: ioredis 6 answers at the carriage return, whenever the line feed comes. The header was read, so the scanner
+    // finds nothing wrong.
+    if (this.#bulk.onlyLacksLineFeed) this.#forwardReply(this.#takeBack(), 0);
+    if (!this.#bulk.open || !this.#bulk.whole) return end;
+    const entry = this.#bulkEntry as Entry;
+    const value = this.client.commandQueue.peekFront() === entry ? this.#bulk.take() : undefined;
+    if (value === undefined) {
+      this.#giveUp();
+      return end;
+    }
+    this.#bulkEntry = undefined;
+    this.#answer(entry, value);
+    for (const follower of entry.followers ?? []) this.#settle(follower, value);
+    return end;
+  }
+
+  /** The head of the queue has its reply. */
+  #answer(head: Entry, value: unknown): void {
+    this.client.commandQueue.shift();
+    this.settled += 1;
+    this.stats.hotReplies += 1;
+    this.#settle(head, value);
+  }
+
+  #settle(entry: Entry, value: unknown): void {
+    // Users can set a reply transformer at any time, so it is looked up at each reply, as the host does.
+    if (this.context.commandClass._transformer.reply[entry.variant.command.name] === undefined) {
+      entry.fulfil(value);
+      return;
+    }
+    let transformed: unknown;
+    try {
+      transformed = transformDecodedReply(entry, value);
+    } catch (error) {
+      entry.failAlone(error);
+      return;
+    }
+    entry.fulfil(transformed);
+  }
+
+  /** Every caller gets a value of his own, Buffers included. */
+  #settleFollowers(followers: readonly Entry[], chunk: Buffer, start: number, utf8: boolean): void {
+    const bytes = utf8 ? undefined : chunk.subarray(start, this.#decoder.end);
+    for (const follower of followers) {
+      const value = bytes
+        ? this.#decoder.decode(Buffer.from(bytes), 0, false)
+        : this.#decoder.decode(chunk, start, utf8);
+      this.#settle(follower, value);
+    }
+  }
+
+  /** Hands the host one reply, or as much of it as the chunk holds; returns the position behind that. */
+  #forwardReply(chunk: Buffer, position: number): number {
+    const result = this.#scanner.scan(chunk, position);
+    if (result === 'malformed') {
+      this.#giveUp();
+      return position;
+    }
+    if (result === 'oversized') {
+      this.#abort();
+      return position;
+    }
+    const end = result === 'whole' ? this.#scanner.end : chunk.length;
+    const queue = this.client.commandQueue;
+    const head = queue.peekFront();
+    this.#forward(position === 0 && end === chunk.length ? chunk : chunk.subarray(position, end));
+    if (head instanceof Entry && queue.peekFront() !== head) this.settled += 1;
+    if (result === 'whole') this.stats.hostReplies += 1;
+    return end;
+  }
+
+  /** No light entry is in flight: the host gets the rest of the chunk in one piece, we only keep track of its end. */
+  #forwardRest(chunk: Buffer, start: number): number {
+    let position = start;
+    while (position < chunk.length) {
+      const result = this.#scanner.scan(chunk, position);
+      if (result === 'malformed') {
+        this.#giveUp();
+        return start;
+      }
+      if (result === 'oversized') {
+        this.#abort();
+        return start;
+      }
+      if (result === 'more') break;
+      this.stats.hostReplies += 1;
+      position = this.#scanner.end;
+    }
+    this.#forward(start === 0 ? chunk : chunk.subarray(start));
+    return chunk.length;
+  }
+
+  /**
+   * Attached in mid-life: the host may hold half a reply, and nobody says so. But when it takes the head off its queue,
+   * a reply has just ended. So it is fed line by line until it does; what follows is the first byte of a reply.
+   *
+   * @returns how much of the chunk the host was given.
+   */
+  #join(chunk: Buffer): number {
+    const queue = this.client.commandQueue;
+    const head = queue.peekFront();
+    let position = 0;
+    while (position < chunk.length && this.#state === 'joining') {
+      const lineEnd = chunk.indexOf(LF, position);
+      const next = lineEnd < 0 ? chunk.length : lineEnd + 1;
+      this.#forward(chunk.subarray(position, next));
+      position = next;
+      if (this.#state === 'joining' && head !== undefined && queue.peekFront() !== head) {
+        this.#state = 'reading';
+        if (head instanceof Entry) this.settled += 1;
+        // Host: ioredis 6 answers a command at the carriage return and skips the rest of the line's end unseen.
+        this.#lineFeedToCome = lineEnd < 0;
+      }
+    }
+    return position;
+  }
+
+  #passLineFeed(chunk: Buffer): number {
+    if (!this.#lineFeedToCome) return 0;
+    this.#lineFeedToCome = false;
+    if (chunk[0] !== LF) return 0;
+    this.#forward(chunk.subarray(0, 1));
+    return 1;
+  }
+
+  /** The host has not seen the header that says too much, and never will. Its `error` handler does the rest. */
+  #abort(): void {
+    this.#state = 'dead';
+    this.stream.destroy(
+      withCode(new Error(`the server announced ${this.#scanner.excess}, the connection is closed`), CODES.REPLY),
+    );
+  }
+
+  #giveUp(): void {
+    if (this.#state !== 'reading') return;
+    this.#state = 'forwarding';
+    this.observer.stoppedDecoding();
+    this.#handOver();
+  }
+
+  /** What is there of a long string is the host's from now on. */
+  #handOver(): void {
+    if (this.#bulk.open) this.#forward(this.#takeBack());
+  }
+
+  #takeBack(): Buffer {
+    this.#bulkEntry = undefined;
+    return this.#bulk.release();
+  }
+
+  /** Invariant 7: whatever user code throws out of the host's listener surfaces later and unwinds nothing here. */
+  #forward(bytes: Buffer): void {
+    this.#forwarding = true;
+    try {
+      this.hostListener.call(this.stream, bytes);
+    } catch (error) {
+      nextTick(() => {
+        throw error;
+      });
+    } finally {
+      this.#forwarding = false;
+      this.#checkDetached();
+    }
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * The host's Cluster. Beside `host.ts`, this is the only file that names private fields of the host.
+ *
+ * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/cluster/index.js`, `built/cluster/ConnectionPool.js`.
+ */
+import type { EventEmitter } from 'node:events';
+import type { FallThroughReason } from '../stats.js';
+import { sourceTest } from './probe.js';
+import type { AnyFunction, HostClient, HostCommand, HostOptions } from './types.js';
+
+interface ClusterOptions extends HostOptions {
+  readonly scaleReads?: unknown;
+}
+
+interface ConnectionPool {
+  getInstanceByKey(key: string): HostClient | undefined;
+  getSampleInstance(role: string): HostClient | undefined;
+}
+
+/** A Cluster, as far as this package knows it. */
+export interface HostCluster extends EventEmitter {
+  readonly status: string;
+  readonly options: ClusterOptions;
+  /** The keys of the nodes that serve each slot, the master first. */
+  readonly slots: ReadonlyArray<readonly string[] | undefined>;
+  readonly connectionPool: ConnectionPool;
+  sendCommand: AnyFunction;
+  nodes(role?: 'all' | 'master' | 'slave'): HostClient[];
+}
+
+/** A Cluster has nodes and no stream of its own. */
+export function isHostCluster(value: object): value is HostCluster {
+  return 'isCluster' in value && value.isCluster === true;
+}
+
+/** What the Cluster was told to start from; a copy. Host: `Cluster#duplicate`. */
+export function startupNodesOf<T>(cluster: HostCluster): T[] {
+  return [...(cluster as unknown as { startupNodes: T[] }).startupNodes];
+}
+
+/** What the hot path needs of a Cluster's internals and misses there; undefined if it has everything. */
+export function missingClusterInternal(cluster: HostCluster): string | undefined {
+  if (!Array.isArray(cluster.slots)) return 'slots';
+  const pool = cluster.connectionPool as Partial<ConnectionPool> | undefined;
+  if (typeof pool?.getInstanceByKey !== 'function') return 'connectionPool.getInstanceByKey()';
+  return undefined;
+}
+
+/** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isGenuineSendCommand` in `host.ts`. */
+const isGenuineSendCommand = sourceTest((source) =>
+  ['handleError', 'getInstanceByKey', 'getSampleInstance'].every((text) => source.includes(text)),
+);
+
+/** The host's ways of a Cluster: where a command goes, and what becomes of one that is answered with an error. */
+export class ClusterRouting {
+  /** The Cluster's own `sendCommand`, seen when it was looked for last. */
+  #sendCommand: AnyFunction | undefined;
+
+  constructor(readonly cluster: HostCluster) {}
+
+  /** Why a command of this Cluster cannot take the hot path now, whatever its node is. */
+  fallThroughReason(): FallThroughReason | undefined {
+    const { status, sendCommand, options } = this.cluster;
+    if (status !== 'ready') return 'connection';
+    if (sendCommand !== this.#sendCommand) {
+      if (!isGenuineSendCommand(sendCommand)) return 'patched';
+      this.#sendCommand = sendCommand;
+    }
+    if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
+    return undefined;
+  }
+
+  /**
+   * The node that the host would send a command with a key in this slot to; undefined where it takes the host to say.
+   * Host: `tryConnection` in `Cluster#sendCommand`.
+   */
+  nodeFor(slot: number, readOnly: boolean): HostClient | undefined {
+    const keys = this.cluster.slots[slot];
+    if (keys === undefined) return undefined;
+    const { scaleReads } = this.cluster.options;
+    let index = 0;
+    if (readOnly && scaleReads !== 'master') {
+      if (scaleReads === 'all') index = randomBetween(0, keys.length);
+      else if (scaleReads !== 'slave') return undefined;
+      else if (keys.length > 1) index = randomBetween(1, keys.length);
+    }
+    const key = keys[index];
+    return key === undefined ? undefined : this.cluster.connectionPool.getInstanceByKey(key);
+  }
+
+  /**
+   * Leaves a command that `node` has failed to the Cluster, as if the Cluster had sent it: it follows MOVED and ASK,
+   * tries again after TRYAGAIN, CLUSTERDOWN or a lost connection, or rejects the command.
+   *
+   * Host: `sendCommand` puts a wrapper around `command.reject`, then picks a node and sends. The wrapper is the
+   * redirection, and nothing else leads to it. So for the time of one synchronous call the Cluster looks as it did
+   * when the command was sent, ready and with this node, and the node sends nothing.
+   */
+  reject(node: HostClient, command: HostCommand, error: Error): void {
+    const { cluster } = this;
+    const sendCommand = this.#sendCommand ?? cluster.sendCommand;
+    const atSendTime: Partial<Record<PropertyKey, unknown>> = {
+      status: 'ready',
+      connectionPool: { getInstanceByKey: () => node, getSampleInstance: () => node },
+      options: Object.create(cluster.options, { enableOfflineQueue: { value: true } }),
+    };
+    let sending = true;
+    const receiver = new Proxy(cluster, {
+      get: (target, property) =>
+        sending && Object.hasOwn(atSendTime, property) ? atSendTime[property] : Reflect.get(target, property),
+    });
+    const own = Object.getOwnPropertyDescriptor(node, 'sendCommand');
+    Object.defineProperty(node, 'sendCommand', { value: () => command.promise, writable: true, configurable: true });
+    try {
+      sendCommand.call(receiver, command);
+    } finally {
+      sending = false;
+      if (own === undefined) Reflect.deleteProperty(node, 'sendCommand');
+      else Object.defineProperty(node, 'sendCommand', own);
+    }
+    command.reject(error);
+  }
+}
+
+function randomBetween(from: number, end: number): number {
+  return from + Math.floor(Math.random() * (end - from));
+}

@@ -1,0 +1,109 @@
+/** What a client is made of, looked at when it is attached, and whether its methods are the host's own. */
+import type { Duplex } from 'node:stream';
+import type { AnyFunction, HostClient, HostCommandClass, HostQueue } from './types.js';
+
+/** Whether `value` has what every ioredis-like client has; by what it has, since class names differ among versions. */
+export function isHostClient(value: unknown): value is HostClient {
+  if (typeof value !== 'object' || value === null) return false;
+  const client = value as Partial<Record<keyof HostClient, unknown>>;
+  return (
+    typeof client.sendCommand === 'function' &&
+    typeof client.on === 'function' &&
+    typeof client.status === 'string' &&
+    typeof client.options === 'object' &&
+    client.options !== null
+  );
+}
+
+/** What the hot path needs of a client's internals, or what it misses there. */
+export function probeInternals(client: HostClient): { commandClass: HostCommandClass } | { missing: string } {
+  const queue = client.commandQueue as Partial<HostQueue> | undefined;
+  for (const method of ['push', 'shift', 'peekFront', 'peekAt'] as const) {
+    if (typeof queue?.[method] !== 'function') return { missing: `commandQueue.${method}()` };
+  }
+  return probeCommandClass(client);
+}
+
+/** The `Command` class behind a client or Cluster, or what it misses. */
+export function probeCommandClass(client: object): { commandClass: HostCommandClass } | { missing: string } {
+  const commandClass = captureCommandClass(client);
+  if (typeof commandClass?.prototype?.transformReply !== 'function') return { missing: 'Command#transformReply()' };
+  const transformer = commandClass._transformer as Partial<HostCommandClass['_transformer']> | undefined;
+  if (typeof transformer?.argument !== 'object') return { missing: 'Command._transformer.argument' };
+  if (typeof transformer.reply !== 'object') return { missing: 'Command._transformer.reply' };
+  return { commandClass };
+}
+
+/**
+ * Whether the host's promises settle some microtasks after they are resolved. Host: iovalkey and earlier versions
+ * of ioredis 5 end `Command#initPromise` in `.finally()`.
+ */
+export function settlesLate(commandClass: HostCommandClass): boolean {
+  const initPromise = (commandClass.prototype as { initPromise?: unknown }).initPromise;
+  return typeof initPromise === 'function' && Function.prototype.toString.call(initPromise).includes('.finally(');
+}
+
+/**
+ * Host: on ioredis 6 `client.constructor` is EventEmitter and no static leads from a client to its `Command` class, so
+ * a genuine command method is run on an object that only keeps the command it makes. Nothing is sent.
+ */
+function captureCommandClass(client: object): HostCommandClass | undefined {
+  const echo = inheritedMethod(client, 'echo');
+  if (echo === undefined || !isGenuineMethod(echo)) return undefined;
+  let captured: object | undefined;
+  echo.call(
+    {
+      options: {},
+      sendCommand(command: object) {
+        captured = command;
+      },
+    },
+    '',
+  );
+  return captured?.constructor as HostCommandClass | undefined;
+}
+
+function inheritedMethod(client: object, name: string): AnyFunction | undefined {
+  const method = (Object.getPrototypeOf(client) as Record<string, unknown>)[name];
+  return typeof method === 'function' ? (method as AnyFunction) : undefined;
+}
+
+/**
+ * Whether a command method is the one that the host generates. A wrapper cannot be told by comparing with what was
+ * there at attach, since it may be older than that; but its source is another. Property names survive minifiers.
+ */
+export const isGenuineMethod = sourceTest((source) =>
+  ['showFriendlyErrorStack', 'keyPrefix', 'sendCommand'].every((name) => source.includes(name)),
+);
+
+/**
+ * Whether `sendCommand` is the host's own. Tracers (OpenTelemetry, Datadog, New Relic, …) wrap it on the prototype,
+ * often before this package is loaded; their wrapper's source does not fill the host's queues.
+ */
+export const isGenuineSendCommand = sourceTest((source) =>
+  ['commandQueue.push', 'offlineQueue.push', 'setTimeout'].every((text) => source.includes(text)),
+);
+
+export function sourceTest(test: (source: string) => boolean): (fn: AnyFunction) => boolean {
+  const seen = new WeakMap<AnyFunction, boolean>();
+  return (fn) => {
+    const known = seen.get(fn);
+    if (known !== undefined) return known;
+    const genuine = test(Function.prototype.toString.call(fn));
+    seen.set(fn, genuine);
+    return genuine;
+  };
+}
+
+/**
+ * The `data` listener that the host registered on its connection, if it can be told from the others'.
+ * Host: `DataHandler` is built in the connect handler and nobody keeps a reference to it.
+ */
+export function findDataListener(stream: Duplex): AnyFunction | undefined {
+  const listeners = stream.listeners('data') as AnyFunction[];
+  if (listeners.length === 1) return listeners[0];
+  const matching = listeners.filter((listener) =>
+    /\b(?:parser|decoder)\.(?:execute|write)\(/.test(Function.prototype.toString.call(listener)),
+  );
+  return matching.length === 1 ? matching[0] : undefined;
+}

@@ -1,0 +1,114 @@
+/** What a client's state says to a command that is about to be sent. Read anew for each: it may change between two. */
+import { tracingChannel } from 'node:diagnostics_channel';
+import type { Duplex } from 'node:stream';
+import debug from 'debug';
+import type { ReplyMode } from '../resp/decoder.js';
+import type { FallThroughReason } from '../stats.js';
+import { isGenuineSendCommand } from './probe.js';
+import type { AnyFunction, HasOptions, HostClient, HostOptions, ReplyContext } from './types.js';
+
+/** Read once per connection, when the host has made its decoder (`connectHandler`). */
+export function replyModeOf(client: HostClient): ReplyMode {
+  const { condition, options } = client;
+  return {
+    resp3Types: condition?.protocol !== undefined,
+    replyMapping: condition?.replyMapping ?? 'legacy',
+    stringNumbers: Boolean(options.stringNumbers),
+  };
+}
+
+/**
+ * What reply transformers are told of the connection. Host: a server that refuses RESP3 changes the condition during
+ * the hand-shake, when the decoder is made already.
+ */
+export function replyProtocol({ condition }: HostClient): Pick<ReplyContext, 'protocol' | 'replyMapping'> {
+  return { protocol: condition?.protocol ?? 2, replyMapping: condition?.replyMapping ?? 'legacy' };
+}
+
+/**
+ * Host: `DEBUG=ioredis:*` prints a line for every command that passes `sendCommand`; with it on, all of them must.
+ */
+export function isDebugging(): boolean {
+  return debug.enabled('ioredis:redis') || debug.enabled('iovalkey:redis');
+}
+
+/** Host: `isResp2SubscriberMode`; RESP2 alone mixes messages with replies, and refuses other commands. */
+export function inSubscriberMode(client: HostClient): boolean {
+  const { condition } = client;
+  return condition !== undefined && Boolean(condition.subscriber) && condition.protocol !== 3;
+}
+
+const command = tracingChannel('ioredis:command');
+// Not `command.hasSubscribers`: Node has it since 20.13 only.
+const { start, end, asyncStart, asyncEnd, error } = command;
+
+function isTraced(): boolean {
+  return (
+    start.hasSubscribers ||
+    end.hasSubscribers ||
+    asyncStart.hasSubscribers ||
+    asyncEnd.hasSubscribers ||
+    error.hasSubscribers
+  );
+}
+
+let lastGenuineSendCommand: AnyFunction | undefined;
+
+/**
+ * Why a command of this client cannot take the hot path on `stream` now, or undefined if it can. Everything is looked
+ * at anew for each command: status, options and prototypes may change between two of them.
+ */
+export function fallThroughReason(client: HostClient, stream: Duplex): FallThroughReason | undefined {
+  if (client.status !== 'ready' || client.stream !== stream || !stream.writable) return 'connection';
+  if (inSubscriberMode(client)) return 'subscriber';
+  const { sendCommand } = client;
+  if (sendCommand !== lastGenuineSendCommand) {
+    if (!isGenuineSendCommand(sendCommand)) return 'patched';
+    lastGenuineSendCommand = sendCommand;
+  }
+  const { options } = client;
+  if (options.socketTimeout !== undefined || options.showFriendlyErrorStack || options.enableAutoPipelining) {
+    return 'options';
+  }
+  if (isTraced()) return 'traced';
+  return undefined;
+}
+
+export function isAutoPipelining(client: HasOptions): boolean {
+  return Boolean(client.options.enableAutoPipelining);
+}
+
+/**
+ * Host: `parseOptions` fills `options` key by key, which leaves V8 with a dictionary, and five look-ups in it are an
+ * eighth of what a hot command costs. An object that serves as a prototype is kept in fast form; nothing else about it
+ * changes. See "Options in fast form" in docs/performance.md.
+ */
+export function makeOptionsFast(client: HasOptions): void {
+  const inheriting = Object.create(client.options) as HostOptions;
+  // V8 turns a prototype fast when a look-up through it is cached, which takes a few.
+  for (let round = 0; round < 100; round += 1) void inheriting.keyPrefix;
+}
+
+/** `host:port` of the server at the other end of a stream, or its socket's path, as far as either is known. */
+export function addressOf({ options }: HostClient, stream: Duplex): string {
+  const { remoteAddress, remotePort } = stream as { remoteAddress?: string; remotePort?: number };
+  if (remoteAddress !== undefined) return `${remoteAddress}:${remotePort}`;
+  return options.path ?? `${options.host}:${options.port}`;
+}
+
+/** The database that a command sent now runs in. */
+export function selectedDatabase(client: HostClient): number {
+  return client.condition?.select ?? 0;
+}
+
+/** `keyPrefix` as it is now; undefined for none. */
+export function keyPrefixOf(client: HasOptions): string | Buffer | undefined {
+  const { keyPrefix } = client.options;
+  return keyPrefix === '' ? undefined : keyPrefix;
+}
+
+/** `commandTimeout` in milliseconds as it is now; undefined for none. Host: any number counts, `sendCommand`. */
+export function commandTimeoutOf(client: HostClient): number | undefined {
+  const { commandTimeout } = client.options;
+  return typeof commandTimeout === 'number' ? commandTimeout : undefined;
+}

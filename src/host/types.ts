@@ -1,0 +1,103 @@
+/**
+ * The host: an ioredis or iovalkey client. The files of this folder are the only ones that name its private fields.
+ *
+ * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Redis.js`, `built/Command.js`,
+ * `built/utils/Commander.js`, `built/redis/event_handler.js`, `built/DataHandler.js`.
+ */
+import type { EventEmitter } from 'node:events';
+import type { Duplex } from 'node:stream';
+
+/** Any function; what it takes is checked where it is called. */
+export type AnyFunction = (this: unknown, ...args: unknown[]) => unknown;
+
+/** The part of the host's `Command` that its queue handling uses. */
+export interface HostCommand {
+  readonly name: string;
+  readonly args: readonly unknown[];
+  readonly promise: Promise<unknown>;
+  resolve(reply: unknown): void;
+  reject(error: Error): void;
+}
+
+/** An element of `commandQueue`: a command that awaits its reply. */
+export interface QueueItem {
+  readonly command: HostCommand;
+  /** The pipeline's writer for commands of an explicit pipeline. */
+  readonly stream?: unknown;
+  /** The database selected when it was sent. */
+  readonly select: number;
+}
+
+/** The part of Denque that `commandQueue` is used through. */
+export interface HostQueue {
+  readonly length: number;
+  push(item: QueueItem): number;
+  shift(): QueueItem | undefined;
+  peekFront(): QueueItem | undefined;
+  peekAt(index: number): QueueItem | undefined;
+}
+
+export interface HostCondition {
+  readonly select: number;
+  readonly subscriber: unknown;
+  /** ioredis 6 and up. */
+  readonly protocol?: 2 | 3;
+  readonly replyMapping?: 'legacy' | 'resp3';
+}
+
+export interface HostOptions {
+  readonly host?: string;
+  readonly port?: number;
+  readonly path?: string | null;
+  readonly keyPrefix?: string | Buffer;
+  readonly commandTimeout?: unknown;
+  readonly socketTimeout?: unknown;
+  readonly showFriendlyErrorStack?: unknown;
+  readonly enableAutoPipelining?: unknown;
+  readonly stringNumbers?: unknown;
+}
+
+/** A client or a Cluster. */
+export interface HasOptions {
+  readonly options: HostOptions;
+}
+
+/** A client, as far as this package knows it. */
+export interface HostClient extends EventEmitter {
+  readonly status: string;
+  readonly stream?: Duplex;
+  readonly commandQueue: HostQueue;
+  readonly options: HostOptions;
+  readonly condition?: HostCondition;
+  readonly isCluster: boolean;
+  sendCommand: AnyFunction;
+}
+
+type ReplyTransformers = Record<string, unknown>;
+type ArgumentTransformers = Record<
+  string,
+  | ((args: unknown[]) => unknown[])
+  | { readonly transformerFunction: (args: unknown[]) => unknown[]; readonly includeCommand: unknown }
+  | undefined
+>;
+
+/** The host's `Command` class: the only way to its transformers, which users can replace at any time. */
+export interface HostCommandClass {
+  readonly prototype: { transformReply: (this: ReplyContext, reply: unknown) => unknown };
+  readonly _transformer: { readonly argument: ArgumentTransformers; readonly reply: ReplyTransformers };
+}
+
+/** What `Command#transformReply` reads of its command. */
+export interface ReplyContext {
+  readonly name: string;
+  readonly replyEncoding: 'utf8' | null;
+  readonly protocol: 2 | 3;
+  readonly replyMapping: 'legacy' | 'resp3';
+}
+
+/** Something the host wrote, with `write`'s own arguments. */
+export interface HostWrite {
+  readonly data: string | Uint8Array;
+  readonly encoding: BufferEncoding | undefined;
+  readonly callback: ((error?: Error | null) => void) | undefined;
+}

@@ -1,0 +1,8 @@
+/**
+ * Node's clocks as they were when this package was loaded. Users' fake timers replace the globals; a flush that was
+ * scheduled on a clock which nobody advances would never run. The one exception is `commandTimeout`, see `deadlines.ts`.
+ */
+export const { clearTimeout, setImmediate, setTimeout } = globalThis;
+export const { nextTick } = process;
+/** Milliseconds of a monotonic clock, with fractions. */
+export const now = performance.now.bind(performance);

@@ -1,0 +1,194 @@
+import { type RedisOptions as HostOptions, Redis as IORedis } from 'ioredis';
+import DropIn, { coalesce, Redis, type RedisOptions, ReplyError } from 'ioredis-coalesce';
+import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest';
+import { endWithTest, HOSTS, ready, sleep } from '../helpers/hosts.js';
+import { redisUrl, startServer, uniquePrefix } from '../helpers/redis.js';
+
+const prefix = uniquePrefix('drop-in');
+const url = redisUrl();
+const port = Number(new URL(url).port);
+/** Host: its type takes no arguments, being made of the last overload of the constructor. */
+const createClient = Redis.createClient as (...args: unknown[]) => Redis;
+const host = '127.0.0.1';
+
+async function expectCoalesced(redis: Redis): Promise<void> {
+  await ready(endWithTest(redis));
+  const before = redis.coalescer.stats().hotCommands;
+  expect(await redis.echo('here')).toBe('here');
+  expect(redis.coalescer.stats().hotCommands).toBe(before + 1);
+}
+
+describe('the class', () => {
+  it('is ioredis’s own, extended', async () => {
+    const redis = endWithTest(new Redis(url));
+    expect(DropIn).toBe(Redis);
+    expect(redis).toBeInstanceOf(IORedis);
+    expect(redis).toBeInstanceOf(Redis);
+    const error: unknown = await redis.call('NO-SUCH-COMMAND').catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ReplyError);
+  });
+
+  it.each<[string, () => Redis]>([
+    ['port', () => new Redis(port)],
+    ['port, host', () => new Redis(port, host)],
+    ['port, options', () => new Redis(port, { host, coalesce: { maxBatchSize: 9 } })],
+    ['port, host, options', () => new Redis(port, host, { coalesce: { maxBatchSize: 9 } })],
+    ['url', () => new Redis(url)],
+    ['url, options', () => new Redis(url, { coalesce: { maxBatchSize: 9 } })],
+    ['options', () => new Redis({ port, host, coalesce: { maxBatchSize: 9 } })],
+    ['createClient(port, host)', () => createClient(port, host)],
+    ['createClient(options)', () => createClient({ port, host, coalesce: { maxBatchSize: 9 } })],
+  ])('new Redis(%s)', async (signature, make) => {
+    const redis = make();
+    expect(redis).toBeInstanceOf(Redis);
+    expect(redis.coalescer.options.maxBatchSize).toBe(signature.includes('options') ? 9 : 1_000);
+    expect(redis.options).not.toHaveProperty('coalesce');
+    await expectCoalesced(redis);
+  });
+
+  it('takes ioredis’s defaults', () => {
+    const redis = endWithTest(new Redis({ lazyConnect: true }));
+    const plain = new IORedis({ lazyConnect: true });
+    expect({ ...redis.options }).toEqual({ ...plain.options });
+  });
+
+  it('leaves the options object of the caller alone, and names a bad option before it connects', () => {
+    const options: RedisOptions = Object.freeze({ lazyConnect: true, coalesce: Object.freeze({ maxBatchSize: 3 }) });
+    expect(endWithTest(new Redis(options)).coalescer.options.maxBatchSize).toBe(3);
+    expect(() => new Redis({ lazyConnect: true, coalesce: { maxBatchSize: 0 } })).toThrow(/options\.maxBatchSize/);
+  });
+
+  it('has ioredis’s types', () => {
+    expectTypeOf<HostOptions>().toExtend<RedisOptions>();
+    expectTypeOf<Redis>().toExtend<IORedis>();
+  });
+});
+
+describe('duplicate()', () => {
+  it('of the class: coalesced alike, of the same class', async () => {
+    const redis = endWithTest(new Redis(url, { coalesce: { maxBatchSize: 7 } }));
+    const copy = redis.duplicate();
+    expect(copy).toBeInstanceOf(Redis);
+    expect((copy as Redis).coalescer.options).toEqual(redis.coalescer.options);
+    await expectCoalesced(copy as Redis);
+    const other = redis.duplicate({ db: 5 });
+    await expectCoalesced(other as Redis);
+    expect(other.options.db).toBe(5);
+  });
+
+  it.each(HOSTS.map((entry) => [entry.name, entry] as const))('of a coalesced client of %s', async (_, entry) => {
+    const client = entry.createCoalesced(url, {}, { maxBatchSize: 7 });
+    const copy = endWithTest(client.duplicate({ db: 2 })) as typeof client;
+    expect(copy).toBeInstanceOf(entry.Redis);
+    expect(copy.coalescer.options.maxBatchSize).toBe(7);
+    expect(copy.coalescer).not.toBe(client.coalescer);
+    await ready(copy);
+    expect(await copy.echo('copy')).toBe('copy');
+    expect(copy.coalescer.stats().hotCommands).toBe(1);
+    expect(copy.options.db).toBe(2);
+  });
+});
+
+describe.each(HOSTS)('$name: the client stays what it was', (entry) => {
+  it('coalesce() returns the same object, and is idempotent', async () => {
+    const client = await ready(entry.create(url));
+    const { constructor: made } = client;
+    const coalesced = coalesce(client, { maxBatchSize: 5 });
+    expect(coalesced).toBe(client);
+    expect(coalesced.constructor).toBe(made);
+    const { coalescer } = coalesced;
+    expect(coalesce(client, { maxBatchSize: 6 })).toBe(client);
+    expect(coalesced.coalescer).toBe(coalescer);
+    expect(coalesced.coalescer.options.maxBatchSize).toBe(5);
+    expect(client).toBeInstanceOf(entry.Redis);
+    expect(Object.keys(client)).not.toContain('coalescer');
+    expect((client as { runCommand?: unknown }).runCommand).toBeUndefined();
+  });
+
+  it('methods work detached, on others and on a pipeline', async () => {
+    const client = await ready(entry.createCoalesced(url));
+    const other = await ready(entry.create(url, { db: 1 }));
+    const { set, get } = client;
+    const k = `${prefix}${entry.name}`;
+    await set.call(client, k, 'in 0');
+    await set.call(other, k, 'in 1');
+    expect(await Promise.all([get.call(client, k), get.call(other, k), client.get(k)])).toEqual([
+      'in 0',
+      'in 1',
+      'in 0',
+    ]);
+    expect(await client.pipeline().get(k).exec()).toEqual([[null, 'in 0']]);
+    expect(await Promise.all([client.del(k), other.del(k)])).toEqual([1, 1]);
+  });
+
+  it('callbacks are called', async () => {
+    const client = await ready(entry.createCoalesced(url));
+    const [error, value] = await new Promise<unknown[]>((resolve) => client.echo('a', (...args) => resolve(args)));
+    expect([error, value]).toEqual([null, 'a']);
+  });
+
+  it("defineCommand('get') and addBuiltinCommand('get') before and after coalesce()", async () => {
+    for (const order of ['before', 'after'] as const) {
+      const client = await ready(entry.create(url));
+      const define = () => client.defineCommand('get', { numberOfKeys: 1, lua: "return 'defined ' .. KEYS[1]" });
+      if (order === 'before') define();
+      const coalesced = coalesce(client);
+      if (order === 'after') define();
+      expect(await coalesced.get('k'), order).toBe('defined k');
+      expect(await coalesced.echo('hot')).toBe('hot');
+    }
+    const client = await ready(entry.createCoalesced(url));
+    client.addBuiltinCommand('get');
+    await client.set(`${prefix}builtin`, 'v');
+    expect(await client.get(`${prefix}builtin`)).toBe('v');
+    expect(await client.pipeline().get(`${prefix}builtin`).del(`${prefix}builtin`).exec()).toEqual([
+      [null, 'v'],
+      [null, 1],
+    ]);
+  });
+
+  it('a subclass of the user’s that overrides get', async () => {
+    class Prefixed extends (entry.Redis as unknown as typeof IORedis) {
+      override get(...args: unknown[]): Promise<string | null> {
+        return (super.get as (...all: unknown[]) => Promise<string>)(...args).then((value) => `own ${value}`);
+      }
+    }
+    const client = coalesce(await ready(endWithTest(new Prefixed(url))));
+    await client.set(`${prefix}subclass`, 'v');
+    expect(await client.get(`${prefix}subclass`)).toBe('own v');
+    expect(await client.getdel(`${prefix}subclass`)).toBe('v');
+    expect(client).toBeInstanceOf(Prefixed);
+  });
+
+  it('monitor() shows the commands in order', async () => {
+    // Host: a plain monitor of ioredis 6 is upset by lines of others that come too early.
+    const server = await startServer();
+    onTestFinished(() => server.stop());
+    const client = await ready(entry.createCoalesced(server.url));
+    const monitor = endWithTest(await client.monitor());
+    const lines: string[] = [];
+    monitor.on('monitor', (_time: string, args: string[]) => lines.push(args.join(' ')));
+    await Promise.all([client.echo(`${prefix}1`), client.call('ECHO', `${prefix}2`), client.echo(`${prefix}3`)]);
+    for (let wait = 0; wait < 100 && lines.length < 3; wait += 1) await sleep(5);
+    expect(lines.filter((line) => line.includes(prefix)).map((line) => line.slice(5))).toEqual([
+      `${prefix}1`,
+      `${prefix}2`,
+      `${prefix}3`,
+    ]);
+  });
+});
+
+describe('a subclass of the drop-in class that overrides get', () => {
+  it('is asked', async () => {
+    class Own extends Redis {
+      override get(...args: unknown[]): Promise<string | null> {
+        return (super.get as (...all: unknown[]) => Promise<string>)(...args).then((value) => `own ${value}`);
+      }
+    }
+    const redis = await ready(endWithTest(new Own(url)));
+    expect(await redis.get(`${prefix}none`)).toBe('own null');
+    expect(redis).toBeInstanceOf(Own);
+    expect(await redis.echo('hot')).toBe('hot');
+    expect(redis.coalescer.stats().hotCommands).toBeGreaterThan(0);
+  });
+});

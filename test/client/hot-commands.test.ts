@@ -1,0 +1,132 @@
+import { createRequire } from 'node:module';
+import { setImmediate as turn } from 'node:timers/promises';
+import { Command } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HOT_COMMANDS, type KeyRule } from '../../src/commands/hot-commands.js';
+import { coalescedFake, connectFake, type FakeConnection, HOSTS } from '../helpers/fake-connection.js';
+import type { HostName } from '../helpers/host-decoder.js';
+
+const require = createRequire(import.meta.url);
+
+interface CommandTable {
+  readonly list: readonly string[];
+  getKeyIndexes(name: string, args: readonly string[]): number[];
+  hasFlag(name: string, flag: string): boolean;
+}
+
+const table = require('@ioredis/commands') as CommandTable;
+
+const KEY_INDEXES: Record<Exclude<KeyRule, 'own'>, (count: number) => number[]> = {
+  first: (count) => (count > 0 ? [0] : []),
+  two: (count) => [0, 1].slice(0, count),
+  all: (count) => Array.from({ length: count }, (_, index) => index),
+  pairs: (count) => Array.from({ length: count / 2 }, (_, index) => index * 2),
+  none: () => [],
+};
+
+/** They change what their connection is, or answer with something else than one reply. */
+const OF_THE_CONNECTION = `
+  auth hello select swapdb client readonly readwrite asking reset quit monitor sync psync replconf shutdown
+  multi exec discard watch unwatch subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe
+  wait waitaof failover debug`
+  .trim()
+  .split(/\s+/);
+
+const RANDOM_OR_STATEFUL = `
+  srandmember hrandfield zrandmember randomkey time spop scan hscan sscan zscan dbsize keys ping publish spublish
+  eval evalsha object xpending`
+  .trim()
+  .split(/\s+/);
+
+describe('hot commands', () => {
+  it('are named once, in lower case', () => {
+    const names = HOT_COMMANDS.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    for (const name of names) expect(name).toMatch(/^[a-z]+$/);
+  });
+
+  it('cover an everyday service', () => {
+    const names = new Set(HOT_COMMANDS.map(({ name }) => name));
+    const everyday = `get set mget mset incr decr del exists expire ttl hget hset hmget hgetall hincrby lpush rpush lpop
+      rpop lrange llen sadd srem smembers sismember zadd zrem zrange zscore publish xadd eval evalsha ping`;
+    for (const name of everyday.trim().split(/\s+/)) expect(names, name).toContain(name);
+  });
+
+  it.each(HOT_COMMANDS)('$name is known to every host', ({ name }) => {
+    expect(table.list).toContain(name);
+    expect(HOSTS.ioredis.prototype).toHaveProperty(name);
+  });
+
+  it.each(HOT_COMMANDS)('$name neither blocks nor changes its connection', ({ name }) => {
+    expect(OF_THE_CONNECTION).not.toContain(name);
+    expect(table.hasFlag(name, 'blocking')).toBe(false);
+    for (const flag of [
+      'BLOCKING_COMMANDS',
+      'ENTER_SUBSCRIBER_MODE',
+      'EXIT_SUBSCRIBER_MODE',
+      'WILL_DISCONNECT',
+    ] as const) {
+      expect(Command.checkFlag(flag, name), flag).toBe(false);
+    }
+    expect(Command.checkFlag('HANDSHAKE_COMMANDS', name)).toBe(false);
+  });
+
+  it.each(HOT_COMMANDS.filter(({ keys }) => keys !== 'own'))(
+    '$name has its keys where the host has them',
+    (command) => {
+      const expected = KEY_INDEXES[command.keys as Exclude<KeyRule, 'own'>];
+      for (const count of command.keys === 'pairs' ? [2, 4, 6] : [2, 3, 4, 5]) {
+        const args = Array.from({ length: count }, (_, index) => `argument${index}`);
+        expect(expected(count), `${count} arguments`).toEqual(table.getKeyIndexes(command.name, args));
+      }
+    },
+  );
+
+  it.each(HOT_COMMANDS.filter(({ shareable }) => shareable))(
+    '$name, which may be shared, reads and no more',
+    ({ name }) => {
+      expect(RANDOM_OR_STATEFUL).not.toContain(name);
+      expect(table.hasFlag(name, 'write')).toBe(false);
+    },
+  );
+
+  describe.each(Object.keys(HOSTS) as HostName[])('with keyPrefix on %s', (hostName) => {
+    let plain: FakeConnection;
+    let coalesced: Awaited<ReturnType<typeof coalescedFake>>;
+
+    beforeAll(async () => {
+      plain = await connectFake({ hostName, keyPrefix: 'prefix:' });
+      coalesced = await coalescedFake({}, { hostName, keyPrefix: 'prefix:' });
+    });
+    afterAll(() => {
+      plain.client.disconnect();
+      coalesced.client.disconnect();
+    });
+
+    async function written({ client, socket }: FakeConnection, name: string, calls: string[][]): Promise<string> {
+      socket.writes.length = 0;
+      for (const args of calls) {
+        (client as unknown as Record<string, (...args: string[]) => Promise<unknown>>)[name]?.(...args).catch(() => {});
+      }
+      await turn();
+      return socket.written.toString();
+    }
+
+    it.each(HOT_COMMANDS.filter(({ name }) => name in HOSTS[hostName].prototype))(
+      '$name is sent as by a plain client',
+      async ({ name, keys }) => {
+        const calls = (keys === 'pairs' ? [0, 2, 4] : [0, 1, 2, 3, 5]).map((count) =>
+          Array.from({ length: count }, (_, index) => String(index)),
+        );
+        const expected = await written(plain, name, calls);
+        expect(expected).toContain(name);
+        expect(await written(coalesced, name, calls)).toBe(expected);
+      },
+    );
+
+    it('takes the hot path for most of them', () => {
+      const { commands, hotCommands } = coalesced.client.coalescer.stats();
+      expect(hotCommands / commands).toBeGreaterThan(0.7);
+    });
+  });
+});

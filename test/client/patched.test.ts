@@ -1,0 +1,357 @@
+import { execFile } from 'node:child_process';
+import { tracingChannel } from 'node:diagnostics_channel';
+import { promisify } from 'node:util';
+import { Redis as IORedis, type RedisOptions } from 'ioredis';
+import { coalesce } from 'ioredis-coalesce/coalesce';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type Client, type CoalescedClient, HOSTS, ioredis6, outcomes, ready, sleep, until } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+const prefix = uniquePrefix('patched');
+const run = promisify(execFile);
+
+interface Command {
+  name: string;
+  args: unknown[];
+  resolve: (value: unknown) => unknown;
+  reject: (error: Error) => void;
+  promise: Promise<unknown>;
+}
+type SendCommand = (this: unknown, command: Command, ...rest: unknown[]) => unknown;
+type Patchable = Record<string, unknown> & { sendCommand: SendCommand };
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+function fellThrough(client: CoalescedClient): object {
+  return Object.fromEntries(Object.entries(client.coalescer.stats().fallThroughs).filter(([, count]) => count > 0));
+}
+
+/** Wraps `sendCommand` where it is found, as tracers do; returns what it saw and the way back. */
+function patch(target: object): { seen: string[]; restore(): void } {
+  const patchable = target as Patchable;
+  const own = Object.hasOwn(patchable, 'sendCommand');
+  const original = patchable.sendCommand;
+  const seen: string[] = [];
+  patchable.sendCommand = function traced(command, ...rest) {
+    seen.push(`${command.name} ${String(command.args[0])}`);
+    return original.call(this, command, ...rest);
+  };
+  return {
+    seen,
+    restore: () => {
+      if (own) patchable.sendCommand = original;
+      else Reflect.deleteProperty(patchable, 'sendCommand');
+    },
+  };
+}
+
+describe('sendCommand of the prototype, wrapped', () => {
+  it.each([
+    ['before this package is loaded', 'patch(IORedis.prototype); const { Redis } = await import(index);'],
+    ['after it is loaded', 'const { Redis } = await import(index); patch(IORedis.prototype);'],
+  ])('%s: the wrapper sees every command', async (_, order) => {
+    const program = `
+      import { Redis as IORedis } from 'ioredis';
+      const index = '${new URL('../../src/index.ts', import.meta.url).href}';
+      const seen = [];
+      const patch = (prototype) => {
+        const { sendCommand } = prototype;
+        prototype.sendCommand = function (command, ...rest) {
+          seen.push(command.name);
+          return sendCommand.call(this, command, ...rest);
+        };
+      };
+      ${order}
+      const redis = new Redis(process.env.TEST_URL);
+      await new Promise((resolve) => redis.once('ready', resolve));
+      seen.length = 0;
+      await Promise.all([redis.echo('1'), redis.echo('2'), redis.call('ECHO', '3'), redis.getBuffer('none')]);
+      console.log(JSON.stringify(seen));
+      redis.disconnect();`;
+    const { stdout } = await run(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
+      env: { ...process.env, TEST_URL: redisUrl() },
+    });
+    expect(JSON.parse(stdout)).toEqual(['echo', 'echo', 'ECHO', 'get']);
+  });
+
+  it.each(HOSTS.map((host) => [host.name, host] as const))('after the client was coalesced: %s', async (_, host) => {
+    const client = await ready(host.createCoalesced(redisUrl()));
+    expect(await client.echo('hot')).toBe('hot');
+    const { seen, restore } = patch(host.Redis.prototype as object);
+    try {
+      expect(await Promise.all([client.echo('1'), client.echo('2'), client.call('ECHO', '3')])).toEqual([
+        '1',
+        '2',
+        '3',
+      ]);
+      expect(seen.map((line) => line.toLowerCase())).toEqual(['echo 1', 'echo 2', 'echo 3']);
+    } finally {
+      restore();
+    }
+    const { hotCommands } = client.coalescer.stats();
+    expect(await client.echo('unseen')).toBe('unseen');
+    expect(seen).toHaveLength(3);
+    expect(client.coalescer.stats().hotCommands).toBe(hotCommands + 1);
+  });
+
+  it('between the prototype and a client that is coalesced later', async () => {
+    const { seen, restore } = patch(IORedis.prototype);
+    try {
+      const client = coalesce(await ready(ioredis6.create(redisUrl())));
+      await client.ping();
+      seen.length = 0;
+      await Promise.all([client.echo('1'), client.echo('2')]);
+      expect(seen).toEqual(['echo 1', 'echo 2']);
+      expect(fellThrough(client)).toMatchObject({ patched: 2 });
+    } finally {
+      restore();
+    }
+  });
+});
+
+describe.each(HOSTS)('$name: methods of the client, replaced', (host) => {
+  it('sendCommand as an own property, set and removed', async () => {
+    const client = await ready(host.createCoalesced(redisUrl()));
+    const { seen, restore } = patch(client);
+    await Promise.all([client.echo('1'), client.echo('2')]);
+    expect(seen).toEqual(['echo 1', 'echo 2']);
+    restore();
+    await client.echo('3');
+    expect(seen).toHaveLength(2);
+  });
+
+  it('a stub of sendCommand that answers itself', async () => {
+    const client = await ready(host.createCoalesced(redisUrl()));
+    (client as unknown as Patchable).sendCommand = (command) => {
+      command.resolve(Buffer.from(`stubbed ${command.name}`));
+      return command.promise;
+    };
+    expect(await Promise.all([client.get('a'), client.call('ECHO', 'b')])).toEqual(['stubbed get', 'stubbed ECHO']);
+    Reflect.deleteProperty(client, 'sendCommand');
+    expect(await client.echo('real')).toBe('real');
+  });
+
+  it('vi.spyOn(client, "get")', async () => {
+    const client = await ready(host.createCoalesced(redisUrl()));
+    const spy = vi.spyOn(client, 'get').mockResolvedValueOnce('mocked');
+    expect(await client.get(`${prefix}none`)).toBe('mocked');
+    expect(await client.get(`${prefix}none`)).toBeNull();
+    expect(spy).toHaveBeenCalledTimes(2);
+    spy.mockRestore();
+    expect(await client.get(`${prefix}none`)).toBeNull();
+    expect(spy).toHaveBeenCalledTimes(0);
+  });
+
+  it('vi.spyOn(Redis.prototype, "get"), before and after coalesce()', async () => {
+    const early = await ready(host.createCoalesced(redisUrl()));
+    await early.get(`${prefix}none`);
+    const spy = vi.spyOn(host.Redis.prototype as Client, 'get').mockResolvedValue('mocked');
+    const late = await ready(host.createCoalesced(redisUrl()));
+    expect(await Promise.all([early.get('a'), late.get('b')])).toEqual(['mocked', 'mocked']);
+    expect(spy.mock.calls).toEqual([['a'], ['b']]);
+    expect(await early.echo('others are hot')).toBe('others are hot');
+    spy.mockRestore();
+    expect(await early.get(`${prefix}none`)).toBeNull();
+  });
+});
+
+describe.each(HOSTS.filter(({ features }) => features.tracing))(
+  '$name: diagnostics_channel ioredis:command',
+  (host) => {
+    it('a subscriber sees each command once, from when it subscribes to when it leaves', async () => {
+      const client = await ready(host.createCoalesced(redisUrl()));
+      const channel = tracingChannel('ioredis:command');
+      const started: string[] = [];
+      const ended: string[] = [];
+      const argument = (message: unknown) => String((message as { args: unknown[] }).args[0]);
+      const subscribers = {
+        start: (message: unknown) => void started.push(argument(message)),
+        end: () => {},
+        asyncStart: (message: unknown) => void ended.push(argument(message)),
+        asyncEnd: () => {},
+        error: () => {},
+      };
+      const keys = Array.from({ length: 30 }, (_, index) => `${prefix}none:${index}`);
+      const before = keys.map(() => client.get('unseen'));
+      channel.subscribe(subscribers);
+      try {
+        await Promise.all(keys.map((key, index) => (index % 3 === 0 ? client.call('GET', key) : client.get(key))));
+        await Promise.all(before);
+      } finally {
+        channel.unsubscribe(subscribers);
+      }
+      expect(started).toEqual(keys);
+      expect(ended).toEqual(keys);
+      expect(fellThrough(client)).toEqual({ traced: 20 });
+      const { hotCommands } = client.coalescer.stats();
+      await client.get('unseen');
+      expect(started).toHaveLength(30);
+      expect(client.coalescer.stats().hotCommands).toBe(hotCommands + 1);
+    });
+  },
+);
+
+describe('transformers of the user’s', () => {
+  type Transform = (value: unknown) => unknown;
+  const { Command } = IORedis as unknown as {
+    Command: {
+      setReplyTransformer(name: string, transform: Transform): void;
+      setArgumentTransformer(name: string, transform: (args: unknown[]) => unknown[]): void;
+      _transformer: { argument: Record<string, unknown>; reply: Record<string, unknown> };
+    };
+  };
+
+  it.each(['before', 'after'] as const)('set %s coalesce(), and taken back', async (order) => {
+    const { hgetall } = Command._transformer.reply;
+    const { set } = Command._transformer.argument;
+    const transform = () => {
+      Command.setReplyTransformer('hgetall', (value) => ['own', value]);
+      Command.setReplyTransformer('get', (value) => `<${String(value)}>`);
+      Command.setArgumentTransformer('set', ([key, value]) => [key, JSON.stringify(value)]);
+    };
+    const k = `${prefix}${order}`;
+    const h = `${k}:hash`;
+    const use = (client: Client) =>
+      outcomes([
+        client.set(k, { a: 1 } as never),
+        client.get(k),
+        client.getBuffer(k),
+        client.hset(h, { f: 'v' }),
+        client.hgetall(h),
+        client.del(k, h),
+        client.get(k),
+      ]);
+    const plain = await ready(ioredis6.create(redisUrl()));
+    const unset = await ready(ioredis6.create(redisUrl()));
+    try {
+      if (order === 'before') transform();
+      const client = coalesce(unset);
+      await client.ping();
+      if (order === 'after') transform();
+      expect(await use(client)).toEqual(await use(plain));
+      expect(client.coalescer.stats().hotCommands).toBeGreaterThan(5);
+    } finally {
+      Command._transformer.reply.hgetall = hgetall;
+      Reflect.deleteProperty(Command._transformer.reply, 'get');
+      if (set === undefined) Reflect.deleteProperty(Command._transformer.argument, 'set');
+    }
+    expect(await use(coalesce(unset))).toEqual(await use(plain));
+  });
+
+  it('that throw reject the caller alone', async () => {
+    const use = (client: Client) => outcomes([client.echo('a'), client.strlen('k'), client.echo('b')]);
+    Command.setReplyTransformer('strlen', () => {
+      throw new RangeError('by the transformer');
+    });
+    try {
+      const settled = await use(await ready(ioredis6.createCoalesced(redisUrl())));
+      expect(settled).toEqual(await use(await ready(ioredis6.create(redisUrl()))));
+      expect(settled[1]).toMatchObject({ error: 'RangeError/RangeError: by the transformer' });
+    } finally {
+      Reflect.deleteProperty(Command._transformer.reply, 'strlen');
+    }
+  });
+});
+
+describe.each(HOSTS)('$name: options that the hot path leaves to the host', (host) => {
+  const create = (options: RedisOptions) => ready(host.createCoalesced(redisUrl(), options));
+
+  it('showFriendlyErrorStack: the stack names the caller', async () => {
+    const client = await create({ showFriendlyErrorStack: true });
+    await client.set(`${prefix}text`, 'text');
+    const error = (await client.incr(`${prefix}text`).catch((reason: unknown) => reason)) as Error;
+    expect(error.stack).toContain('patched.test.ts');
+    await client.del(`${prefix}text`);
+    expect(fellThrough(client)).toEqual({ options: 3 });
+  });
+
+  it.skipIf(!host.features.socketTimeout)(
+    'socketTimeout: a connection that says nothing is given up, one that answers is not',
+    async () => {
+      const proxy = await startProxy(redisUrl());
+      const client = await ready(host.createCoalesced(proxy.url, { socketTimeout: 60, retryStrategy: () => 10 }));
+      const errors: string[] = [];
+      client.on('error', (error: Error) => errors.push(error.message));
+      for (let round = 0; round < 8; round += 1) {
+        expect(await Promise.all([client.echo('a'), client.echo('b')])).toEqual(['a', 'b']);
+        await sleep(15);
+      }
+      expect(errors).toEqual([]);
+      proxy.stall();
+      const reply = client.echo('resent');
+      await until(() => errors.length === 1, 'the socket time-out');
+      proxy.resume();
+      expect(errors[0]).toContain('Socket timeout');
+      expect(await reply).toBe('resent');
+    },
+  );
+
+  it('enableAutoPipelining: commands queue in the client, and a warning says that it is needless', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => void warnings.push(warning);
+    process.on('warning', onWarning);
+    try {
+      const client = await create({ enableAutoPipelining: true });
+      const again = await create({ enableAutoPipelining: true });
+      expect(await Promise.all([client.echo('a'), client.echo('b'), again.echo('c')])).toEqual(['a', 'b', 'c']);
+      expect(client.coalescer.stats().hotCommands).toBe(0);
+      expect(fellThrough(client)).toEqual({ options: 2 });
+      await sleep(5);
+    } finally {
+      process.off('warning', onWarning);
+    }
+    expect(warnings.map((warning) => (warning as Error & { code?: string }).code).slice(0, 1)).toEqual(
+      host === ioredis6 ? ['COALESCE_WARN_AUTO_PIPELINING'] : [],
+    );
+    expect(warnings.length).toBeLessThanOrEqual(1);
+  });
+});
+
+describe('a tracer like OpenTelemetry’s', () => {
+  it('that replaces resolve and reject of a re-sent hot command, and calls them unbound', async () => {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 10, commandTimeout: 5_000 }));
+    const k = `${prefix}otel`;
+    const ask = (asked: Client) => [
+      asked.get(k),
+      asked.incr(k),
+      asked.echo('é'),
+      asked.getBuffer(k),
+      asked.hgetall(`${k}:none`),
+    ];
+    await client.set(k, 'text');
+    const plain = await outcomes(ask(await ready(ioredis6.create(redisUrl()))));
+    proxy.stall();
+    const replies = ask(client);
+    await sleep(20);
+    const spans: string[] = [];
+    const original = IORedis.prototype.sendCommand as unknown as SendCommand;
+    (IORedis.prototype as unknown as Patchable).sendCommand = function traced(command, ...rest) {
+      const { resolve, reject, name } = command;
+      const end = (how: string) => void spans.push(`${name} ${how}`);
+      if (!['get', 'incr', 'echo', 'hgetall'].includes(name)) return original.call(this, command, ...rest);
+      command.resolve = (value) => {
+        end('ok');
+        resolve(value);
+        return undefined;
+      };
+      command.reject = (error) => {
+        end('error');
+        reject(error);
+      };
+      return original.call(this, command, ...rest);
+    };
+    try {
+      proxy.reset();
+      proxy.resume();
+      expect(await outcomes(replies)).toEqual(plain);
+      expect(spans).toEqual(['get ok', 'incr error', 'echo ok', 'get ok', 'hgetall ok']);
+    } finally {
+      (IORedis.prototype as unknown as Patchable).sendCommand = original;
+    }
+    await client.del(k);
+  });
+});

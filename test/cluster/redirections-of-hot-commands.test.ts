@@ -1,0 +1,202 @@
+import { Cluster as Cluster6, type ClusterOptions } from 'ioredis';
+import { coalesce } from 'ioredis-coalesce';
+import { Cluster as Cluster5 } from 'ioredis5';
+import { Cluster as ValkeyCluster } from 'iovalkey';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Outcome, outcomes, until } from '../helpers/hosts.js';
+import { bulk, handshake, type Script, startScriptedServer } from '../helpers/scripted-server.js';
+
+type ClusterClass = new (nodes: { host: string; port: number }[], options: ClusterOptions) => Cluster6;
+const HOSTS = [
+  { name: 'ioredis 6', Cluster: Cluster6 as unknown as ClusterClass },
+  { name: 'ioredis 5', Cluster: Cluster5 as unknown as ClusterClass },
+  { name: 'iovalkey', Cluster: ValkeyCluster as unknown as ClusterClass },
+];
+
+/** What a node says to `get <key>`, the n-th time it is asked for that key; `there` and `here` are the nodes' addresses. */
+type Say = (times: number, here: string, there: string) => string | undefined;
+/** For each key: how the node that owns all slots answers, and how the other one does. */
+type Story = Readonly<Record<string, readonly [owner: Say, other: Say]>>;
+
+const value: Say = () => bulk('value');
+const never: Say = () => undefined;
+const once =
+  (first: Say, then: Say): Say =>
+  (times, here, there) =>
+    (times === 1 ? first : then)(times, here, there);
+const error =
+  (message: (there: string, here: string) => string): Say =>
+  (_times, here, there) =>
+    `-${message(there, here)}\r\n`;
+const moved = error((there) => `MOVED 1 ${there}`);
+const noSlot = error((there) => `MOVED __proto__ ${there}`);
+const ask = error((there) => `ASK 1 ${there}`);
+
+const CLOSING: Story = { a: [once(() => 'close', value), value], b: [value, value] };
+const REDIRECTIONS: Readonly<Record<string, Story>> = {
+  'MOVED among plain replies': { a: [value, never], b: [moved, value], c: [value, never], d: [moved, value] },
+  'ASK among plain replies': { a: [value, never], b: [ask, value], c: [value, never] },
+  'MOVED there and back': { a: [once(moved, value), once(moved, value)], b: [value, never] },
+  'MOVED without end': { a: [moved, moved], b: [value, never] },
+  'MOVED to no slot': { a: [noSlot, noSlot], b: [value, never] },
+  TRYAGAIN: {
+    a: [
+      once(
+        error(() => 'TRYAGAIN later'),
+        value,
+      ),
+      value,
+    ],
+    b: [value, never],
+  },
+  CLUSTERDOWN: {
+    a: [
+      once(
+        error(() => 'CLUSTERDOWN Hash slot not served'),
+        value,
+      ),
+      value,
+    ],
+    b: [value, never],
+  },
+  'errors that are no redirections': { a: [error(() => 'WRONGTYPE no'), never], b: [error(() => 'ERR x'), never] },
+  'a connection that closes': CLOSING,
+};
+
+interface Ending {
+  readonly story: Story;
+  readonly options: ClusterOptions;
+  /** What happens when the commands have been sent. */
+  readonly meanwhile: (client: Cluster6) => void;
+}
+
+const SILENT: Story = { a: [never, never], b: [never, never] };
+const ENDINGS: Readonly<Record<string, Ending>> = {
+  'a lost connection with enableOfflineQueue off': {
+    story: CLOSING,
+    options: { enableOfflineQueue: false },
+    meanwhile: () => {},
+  },
+  'disconnect() with commands in flight': { story: SILENT, options: {}, meanwhile: (client) => client.disconnect() },
+  'a node that is disconnected with commands in flight': {
+    story: SILENT,
+    options: { retryDelayOnFailover: 0 },
+    meanwhile: (client) => client.nodes()[0]?.disconnect(),
+  },
+};
+
+/** The host tries these again at any node. */
+const TRIED_AT_RANDOM = new Set(['MOVED to no slot', 'TRYAGAIN', 'CLUSTERDOWN', 'a connection that closes']);
+
+describe.each(HOSTS)('$name: a Cluster of scripted nodes', (host) => {
+  it.each(Object.entries(REDIRECTIONS))('%s: as a plain Cluster', async (name, story) => {
+    const random = TRIED_AT_RANDOM.has(name);
+    const plain = await run(host.Cluster, story, { coalesced: false, random });
+    const coalesced = await run(host.Cluster, story, { coalesced: true, random });
+    expect(coalesced.outcomes).toEqual(plain.outcomes);
+    expect(coalesced.asked).toEqual(plain.asked);
+    expect(coalesced.hot).toBe(true);
+  });
+
+  it.each(Object.entries(ENDINGS))('%s: as a plain Cluster', async (_name, { story, options, meanwhile }) => {
+    const plain = await run(host.Cluster, story, { coalesced: false, random: true, options, meanwhile });
+    const coalesced = await run(host.Cluster, story, { coalesced: true, random: true, options, meanwhile });
+    expect(coalesced.outcomes).toEqual(plain.outcomes);
+    expect(coalesced.asked).toEqual(plain.asked);
+  });
+
+  it('what is left of commandTimeout goes along to the other node', async () => {
+    const story: Story = { a: [value, never], b: [moved, never], c: [moved, never] };
+    const options = { redisOptions: { commandTimeout: 300 } };
+    const { outcomes: found, elapsed } = await run(host.Cluster, story, { coalesced: true, options });
+    const timedOut = { error: expect.stringContaining('Command timed out') };
+    expect(found).toMatchObject([{ value: 'value' }, timedOut, timedOut]);
+    // Less would be an earlier command's time-out; more, by a whole one, a time-out begun anew at the other node.
+    expect(elapsed).toBeGreaterThan(295);
+    expect(elapsed).toBeLessThan(590);
+  });
+});
+
+interface Run {
+  readonly outcomes: readonly Outcome[];
+  /** What each node was asked; or both together, where the host tries again at a random one. */
+  readonly asked: readonly string[];
+  readonly hot: boolean;
+  readonly elapsed: number;
+}
+
+/** Gets every key of the story in one tick from a Cluster of two nodes, of which the first owns all slots. */
+async function run(
+  Cluster: ClusterClass,
+  story: Story,
+  {
+    coalesced,
+    random = false,
+    options = {},
+    meanwhile = () => {},
+  }: { coalesced: boolean; random?: boolean } & Partial<Omit<Ending, 'story'>>,
+): Promise<Run> {
+  const ports: number[] = [];
+  const address = (index: number) => `127.0.0.1:${ports[index]}`;
+  const nodes = [0, 1].map((index) => startScriptedServer(nodeScript(story, index as 0 | 1, address)));
+  const [owner, other] = await Promise.all(nodes);
+  for (const node of [owner, other]) ports.push(Number(new URL(node?.url ?? '').port));
+  const client = new Cluster([{ host: '127.0.0.1', port: ports[0] as number }], {
+    retryDelayOnTryAgain: 5,
+    retryDelayOnClusterDown: 5,
+    retryDelayOnFailover: 5,
+    slotsRefreshTimeout: 2_000,
+    ...options,
+  });
+  client.on('error', () => {});
+  onTestFinished(() => client.disconnect());
+  const coalescer = coalesced ? coalesce(client).coalescer : undefined;
+  await until(() => client.status === 'ready', 'a ready Cluster');
+  // Nodes connect when they get their first command.
+  await client.get('warm');
+  const warm = coalescer?.stats().hotCommands ?? 0;
+  const started = performance.now();
+  const keys = Object.keys(story);
+  const replies = keys.map((key) => client.get(key));
+  setTimeout(() => meanwhile(client), 50);
+  const found = await outcomes(replies);
+  const elapsed = performance.now() - started;
+  const asked = (commands: readonly (readonly string[])[] = []) =>
+    commands
+      .filter(([name, key]) => name === 'asking' || (name === 'get' && key !== 'warm'))
+      .map((command) => command.join(' '));
+  const byNode = [asked(owner?.commands).sort(), asked(other?.commands).sort()];
+  return {
+    outcomes: found.map((outcome) => JSON.parse(JSON.stringify(outcome).replaceAll(/127\.0\.0\.1:\d+/g, nodeName))),
+    asked: random ? byNode.flat().sort() : byNode.flatMap((list, index) => [`node ${index}`, ...list]),
+    hot: coalescer?.stats().hotCommands === keys.length + warm,
+    elapsed,
+  };
+
+  function nodeName(text: string): string {
+    if (random) return 'a node';
+    return text === address(0) ? 'owner' : 'other';
+  }
+}
+
+function nodeScript(story: Story, index: 0 | 1, address: (index: number) => string): Script {
+  const times = new Map<string, number>();
+  return (command) => {
+    const [name = '', key = ''] = command;
+    if (name === 'cluster') return key.toLowerCase() === 'slots' ? slots(address) : bulk('cluster_state:ok\r\n');
+    if (name === 'asking') return '+OK\r\n';
+    if (name !== 'get') return handshake(command);
+    if (key === 'warm') return bulk('up');
+    times.set(key, (times.get(key) ?? 0) + 1);
+    return story[key]?.[index](times.get(key) as number, address(index), address(1 - index));
+  };
+}
+
+/** All slots are the first node's, which has no replica; the second one is known for one slot, which no key has. */
+function slots(address: (index: number) => string): string {
+  const entry = (from: number, to: number, index: number) => {
+    const [host = '', port] = address(index).split(':');
+    return `*3\r\n:${from}\r\n:${to}\r\n*2\r\n${bulk(host)}:${port}\r\n`;
+  };
+  return `*2\r\n${entry(0, 16382, 0)}${entry(16383, 16383, 1)}`;
+}

@@ -1,0 +1,216 @@
+import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
+import { describe, expect, it } from 'vitest';
+import { type CoalescedClient, HOSTS, ioredis6, outcomes, ready, sleep, until } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
+import { commandNames, type SocketSpy, spyOnSocket } from '../helpers/sockets.js';
+
+const prefix = uniquePrefix('batch');
+
+async function spied(options?: CoalesceOptions): Promise<{ client: CoalescedClient; spy: SocketSpy }> {
+  const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, options));
+  return { client, spy: spyOnSocket(client) };
+}
+
+describe.each(HOSTS)('$name: one batch', (host) => {
+  it('200 GETs in one tick are one batch and one socket write', async () => {
+    const client = await ready(host.createCoalesced(redisUrl()));
+    const spy = spyOnSocket(client);
+    const before = client.coalescer.stats();
+    const values = await Promise.all(Array.from({ length: 200 }, (_, index) => client.get(`${prefix}none:${index}`)));
+    expect(values).toEqual(new Array(200).fill(null));
+    expect(spy.writes).toHaveLength(1);
+    const after = client.coalescer.stats();
+    expect(after.batches - before.batches).toBe(1);
+    expect(after.hotCommands - before.hotCommands).toBe(200);
+    expect(after.bytesWritten - before.bytesWritten).toBe(spy.writes[0]?.length);
+    expect((after.batchSizes['256'] ?? 0) - (before.batchSizes['256'] ?? 0)).toBe(1);
+  });
+
+  it('7 kinds of commands in one tick are one socket write, in program order', async () => {
+    const client = await ready(host.createCoalesced(redisUrl()));
+    client.defineCommand('batchTwice', { numberOfKeys: 1, lua: "return redis.call('GET', KEYS[1]) .. ARGV[1]" });
+    const scripted = client as unknown as { batchTwice(key: string, arg: string): Promise<string> };
+    await client.set(`${prefix}a`, '1');
+    await scripted.batchTwice(`${prefix}a`, 'x');
+    const spy = spyOnSocket(client);
+    const settled = await outcomes([
+      client.get(`${prefix}a`),
+      client.hset(`${prefix}h`, { f: 'v', g: 'w' }),
+      client.multi().incr(`${prefix}a`).get(`${prefix}a`).exec(),
+      client.pipeline().incr(`${prefix}a`).get(`${prefix}a`).exec(),
+      scripted.batchTwice(`${prefix}a`, 'x'),
+      client.call('GET', `${prefix}a`),
+      client.publish(`${prefix}channel`, 'message'),
+      client.get(`${prefix}a`),
+    ]);
+    expect(spy.writes).toHaveLength(1);
+    expect(commandNames(spy.text()).join(' ')).toBe('get hset multi incr get exec incr get evalsha get publish get');
+    expect(settled.map((outcome) => (outcome as { value: unknown }).value)).toEqual([
+      '1',
+      2,
+      [
+        [null, 2],
+        [null, '2'],
+      ],
+      [
+        [null, 3],
+        [null, '3'],
+      ],
+      '3x',
+      '3',
+      0,
+      '3',
+    ]);
+    await client.del(`${prefix}a`, `${prefix}h`);
+  });
+});
+
+describe('layer 1 alone', () => {
+  it('is one socket write, too', async () => {
+    const { client, spy } = await spied({ hotPath: false });
+    await Promise.all(Array.from({ length: 200 }, (_, index) => client.get(`${prefix}none:${index}`)));
+    expect(spy.writes).toHaveLength(1);
+    expect(client.coalescer.stats().hotCommands).toBe(0);
+  });
+});
+
+describe('schedule', () => {
+  async function writesOver(options: CoalesceOptions): Promise<number> {
+    const { client, spy } = await spied(options);
+    const promises = [client.echo('a')];
+    process.nextTick(() => promises.push(client.echo('b')));
+    await new Promise((resolve) => process.nextTick(() => process.nextTick(resolve)));
+    promises.push(client.echo('c'));
+    expect(await Promise.all(promises)).toEqual(['a', 'b', 'c']);
+    return spy.writes.length;
+  }
+
+  it("'immediate' takes everything of this turn of the event loop", async () => {
+    expect(await writesOver({ schedule: 'immediate' })).toBe(1);
+  });
+
+  it("'tick' flushes when the running callback has ended", async () => {
+    expect(await writesOver({ schedule: 'tick' })).toBeGreaterThan(1);
+    const { client, spy } = await spied({ schedule: 'tick' });
+    const pong = client.ping();
+    expect(spy.writes).toHaveLength(0);
+    await new Promise(process.nextTick);
+    expect(spy.writes).toHaveLength(1);
+    expect(await pong).toBe('PONG');
+  });
+
+  it('a function of the user decides', async () => {
+    const flushes: (() => void)[] = [];
+    let byHand = false;
+    const schedule = (flush: () => void): void => {
+      if (byHand) flushes.push(flush);
+      else setImmediate(flush);
+    };
+    const { client, spy } = await spied({ schedule });
+    byHand = true;
+    const replies = [client.echo('a'), client.echo('b')];
+    await sleep(10);
+    expect(spy.writes).toHaveLength(0);
+    expect(flushes).toHaveLength(1);
+    flushes[0]?.();
+    expect(await Promise.all(replies)).toEqual(['a', 'b']);
+    expect(spy.writes).toHaveLength(1);
+  });
+
+  it('coalescer.flush() sends at once', async () => {
+    const { client, spy } = await spied();
+    const pong = client.ping();
+    client.coalescer.flush();
+    expect(spy.writes).toHaveLength(1);
+    await pong;
+    client.coalescer.flush();
+    await new Promise(setImmediate);
+    expect(spy.writes).toHaveLength(1);
+    expect(client.coalescer.stats().flushReasons.manual).toBe(1);
+  });
+});
+
+describe('maxBatchSize', () => {
+  it('flushes when the command that reaches it is issued, of whatever kind', async () => {
+    const { client, spy } = await spied({ maxBatchSize: 3 });
+    const replies = [client.echo('a'), client.call('ECHO', 'b')];
+    expect(spy.writes).toHaveLength(0);
+    replies.push(client.echo('c'));
+    expect(spy.writes).toHaveLength(1);
+    for (let index = 0; index < 7; index += 1) replies.push(client.echo(String(index)));
+    expect(spy.writes).toHaveLength(3);
+    expect(await Promise.all(replies)).toEqual(['a', 'b', 'c', '0', '1', '2', '3', '4', '5', '6']);
+    expect(spy.writes).toHaveLength(4);
+    expect(client.coalescer.stats().flushReasons.size).toBe(3);
+  });
+
+  it('1 is a write for each command', async () => {
+    const { client, spy } = await spied({ maxBatchSize: 1 });
+    await Promise.all([client.echo('a'), client.echo('b'), client.call('ECHO', 'c')]);
+    expect(spy.writes).toHaveLength(3);
+  });
+});
+
+describe('maxBatchBytes', () => {
+  it('flushes when the command that reaches it is issued', async () => {
+    const { client, spy } = await spied({ maxBatchBytes: 1_000 });
+    const replies = [client.echo('a'), client.echo('b'.repeat(500))];
+    expect(spy.writes).toHaveLength(0);
+    replies.push(client.echo('c'.repeat(500)));
+    expect(spy.writes).toHaveLength(1);
+    replies.push(client.echo('d'));
+    expect((await Promise.all(replies)).map((value) => value[0])).toEqual(['a', 'b', 'c', 'd']);
+    expect(client.coalescer.stats().flushReasons.bytes).toBe(1);
+  });
+
+  it('a write of the host larger than a batch goes behind what has gathered, and right', async () => {
+    const { client, spy } = await spied({ maxBatchBytes: 1_000 });
+    const replies = [client.echo('a'), client.call('ECHO', 'b'.repeat(5_000)), client.echo('c')];
+    expect((await Promise.all(replies)).map((value) => String(value)[0])).toEqual(['a', 'b', 'c']);
+    expect(commandNames(spy.text())).toEqual(['echo', 'echo', 'echo']);
+  });
+});
+
+describe('maxFlushDelay', () => {
+  const DELAY = 60;
+
+  it('never holds back a lone command, nor a burst on an idle connection', async () => {
+    const { client } = await spied({ maxFlushDelay: DELAY });
+    const start = performance.now();
+    for (let round = 0; round < 5; round += 1) await client.ping();
+    await Promise.all([client.ping(), client.ping(), client.ping()]);
+    expect(performance.now() - start).toBeLessThan(DELAY);
+    expect(client.coalescer.stats().flushReasons.delay).toBe(0);
+  });
+
+  it('holds a batch back while more is in flight than waits', async () => {
+    const server = await startScriptedServer(handshake);
+    const client = await ready(ioredis6.createCoalesced(server.url, { protocol: 2 }, { maxFlushDelay: DELAY }));
+    const spy = spyOnSocket(client);
+    for (let index = 0; index < 10; index += 1) client.echo(String(index)).catch(() => {});
+    await until(() => server.commands.length === 10, 'ten commands on the wire, unanswered');
+    const start = performance.now();
+    client.echo('later').catch(() => {});
+    await sleep(10);
+    expect(spy.writes).toHaveLength(1);
+    await until(() => spy.writes.length === 2, 'the delayed flush');
+    expect(performance.now() - start).toBeGreaterThan(DELAY - 5);
+    expect(client.coalescer.stats().flushReasons.delay).toBe(1);
+  });
+
+  it('sends what was held back as soon as replies have come in', async () => {
+    let answering = false;
+    const server = await startScriptedServer((command) => {
+      if (handshake(command) !== undefined) return handshake(command);
+      if (command[1] === '9') answering = true;
+      return answering ? bulk('0').repeat(command[1] === '9' ? 10 : 1) : undefined;
+    });
+    const client = await ready(ioredis6.createCoalesced(server.url, { protocol: 2 }, { maxFlushDelay: 5_000 }));
+    for (let index = 0; index < 10; index += 1) void client.echo(String(index));
+    client.coalescer.flush();
+    const start = performance.now();
+    expect(await client.echo('later')).toBe('0');
+    expect(performance.now() - start).toBeLessThan(1_000);
+  });
+});

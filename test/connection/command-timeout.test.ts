@@ -1,0 +1,217 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import type { RedisOptions } from 'ioredis';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import {
+  type Client,
+  type CoalescedClient,
+  HOSTS,
+  ioredis6,
+  outcomes,
+  outcomesAfter,
+  ready,
+  sleep,
+} from '../helpers/hosts.js';
+import { type FaultyProxy, startProxy } from '../helpers/proxy.js';
+import { redisUrl } from '../helpers/redis.js';
+
+/** A number of milliseconds that no other timer has. */
+const MS = 87;
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+async function stalled(
+  host: (typeof HOSTS)[number],
+  kind: 'plain' | 'coalesced',
+  options: RedisOptions = {},
+): Promise<{ client: Client; proxy: FaultyProxy }> {
+  const proxy = await startProxy(redisUrl());
+  const { commandTimeout = MS, ...others } = options;
+  const client = await ready(
+    kind === 'plain' ? host.create(proxy.url, others) : host.createCoalesced(proxy.url, others),
+  );
+  // Set now: the commands of the handshake have it too, and on a busy machine they take longer than what is tested here.
+  client.options.commandTimeout = commandTimeout;
+  proxy.stall();
+  return { client, proxy };
+}
+
+describe.each(HOSTS)('$name: commandTimeout', (host) => {
+  it('rejects with the error of a plain client', async () => {
+    const run = async (kind: 'plain' | 'coalesced') => {
+      const { client } = await stalled(host, kind);
+      return outcomes([client.get('k'), client.echo('é'), client.call('ECHO', 'cold'), client.getBuffer('k')]);
+    };
+    const plain = await run('plain');
+    expect(plain[0]).toMatchObject({ error: 'Error/Error: Command timed out' });
+    expect(await run('coalesced')).toEqual(plain);
+  });
+
+  it('a late reply is dropped, and the next callers get their own', async () => {
+    const { client, proxy } = await stalled(host, 'coalesced');
+    const late = await outcomes([client.echo('late 1'), client.echo('late 2'), client.call('ECHO', 'late 3')]);
+    expect(late.every((outcome) => 'error' in (outcome as object))).toBe(true);
+    const next = [client.echo('own 1'), client.call('ECHO', 'own 2')];
+    proxy.resume();
+    expect(await Promise.all(next)).toEqual(['own 1', 'own 2']);
+    expect(await client.echo('own 3')).toBe('own 3');
+    expect(client.status).toBe('ready');
+  });
+
+  it('goes on over a reconnect', async () => {
+    const run = async (kind: 'plain' | 'coalesced') => {
+      const { client, proxy } = await stalled(host, kind, { commandTimeout: 300, retryStrategy: () => 10 });
+      const start = performance.now();
+      const replies = [client.echo('a'), client.echo('b')];
+      await sleep(30);
+      // The new connection does not answer either, so the commands are in flight or queued when their time is up.
+      proxy.reset();
+      const settled = await outcomes(replies);
+      expect(performance.now() - start).toBeGreaterThan(280);
+      expect(performance.now() - start).toBeLessThan(1_500);
+      return settled;
+    };
+    expect(await run('coalesced')).toEqual(await run('plain'));
+  });
+
+  it('is called off when the command is answered after a reconnect', async () => {
+    const { client, proxy } = await stalled(host, 'coalesced', { commandTimeout: 2_000, retryStrategy: () => 10 });
+    const set = vi.spyOn(globalThis, 'setTimeout');
+    const clear = vi.spyOn(globalThis, 'clearTimeout');
+    const replies = [client.echo('a'), client.echo('b')];
+    await sleep(30);
+    proxy.reset();
+    await sleep(5);
+    proxy.resume();
+    expect(await Promise.all(replies)).toEqual(['a', 'b']);
+    const timers = set.mock.results
+      .filter((_, index) => set.mock.calls[index]?.[1] === 2_000)
+      .map(({ value }) => value);
+    const cleared = clear.mock.calls.map(([timer]) => timer);
+    expect(timers.length).toBeGreaterThan(0);
+    expect(timers.filter((timer) => !cleared.includes(timer))).toEqual([]);
+  });
+});
+
+describe('the timers of commandTimeout', () => {
+  async function ready6(): Promise<CoalescedClient> {
+    return ready(ioredis6.createCoalesced(redisUrl(), { commandTimeout: MS }));
+  }
+
+  it('are one for a batch', async () => {
+    const client = await ready6();
+    const set = vi.spyOn(globalThis, 'setTimeout');
+    const count = () => set.mock.calls.filter(([, ms]) => ms === MS).length;
+    for (let batch = 1; batch <= 3; batch += 1) {
+      await Promise.all(Array.from({ length: 100 }, (_, index) => client.echo(String(index))));
+      expect(count()).toBe(batch);
+      await turn();
+    }
+  });
+
+  it('are taken over by a batch that follows at once', async () => {
+    const client = await ready6();
+    const set = vi.spyOn(globalThis, 'setTimeout');
+    for (let batch = 1; batch <= 3; batch += 1) await client.echo(String(batch));
+    expect(set.mock.calls.filter(([, ms]) => ms === MS)).toHaveLength(1);
+  });
+
+  it('start anew with the batch that takes them over', async () => {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(ioredis6.createCoalesced(proxy.url, { commandTimeout: 200 }));
+    for (let round = 0; round < 3; round += 1) {
+      // Each of these takes over the timer of the one before.
+      for (const until = performance.now() + 100; performance.now() < until; ) await client.echo('answered');
+      const sent = performance.now();
+      proxy.stall();
+      await expect(client.echo('stalled')).rejects.toThrow('Command timed out');
+      expect(performance.now() - sent).toBeGreaterThan(195);
+      proxy.resume();
+    }
+  });
+
+  it('are gone a turn after all has settled', async () => {
+    const client = await ready6();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const before = vi.getTimerCount();
+    const replies = Array.from({ length: 50 }, (_, index) =>
+      index % 5 === 0 ? client.call('ECHO', 'x') : client.echo('x'),
+    );
+    expect(vi.getTimerCount()).toBeGreaterThan(before);
+    await Promise.all([...replies, client.incr('\0not a number').catch(() => {})]);
+    await client.del('\0not a number');
+    await turn();
+    expect(vi.getTimerCount()).toBe(before);
+  });
+
+  it('are gone when the connection is', async () => {
+    const { client } = await stalled(ioredis6, 'coalesced');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const before = vi.getTimerCount();
+    const replies = [client.echo('a'), client.echo('b')];
+    client.disconnect();
+    await outcomes(replies);
+    expect(vi.getTimerCount()).toBe(before);
+  });
+
+  it('follow a fake clock, as those of a plain client do', async () => {
+    const run = async (kind: 'plain' | 'coalesced') => {
+      const { client } = await stalled(ioredis6, kind);
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+      let settled = 0;
+      const replies = [client.echo('a'), client.echo('b')];
+      for (const reply of replies) reply.catch(() => (settled += 1));
+      await sleep(MS * 2);
+      expect(settled).toBe(0);
+      vi.advanceTimersByTime(MS - 1);
+      await sleep(0);
+      expect(settled).toBe(0);
+      vi.advanceTimersByTime(1);
+      await sleep(0);
+      expect(settled).toBe(2);
+      vi.useRealTimers();
+      return outcomes(replies);
+    };
+    expect(await run('coalesced')).toEqual(await run('plain'));
+  });
+
+  it('do not hold up the flush when all clocks are fake', async () => {
+    const client = await ready6();
+    vi.useFakeTimers({
+      toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate', 'setInterval', 'Date'],
+    });
+    const reply = client.echo('sent');
+    await sleep(MS / 2);
+    vi.useRealTimers();
+    expect(await reply).toBe('sent');
+    expect(await outcomesAfter(0, [reply])).toEqual([{ value: 'sent' }]);
+  });
+
+  it('are as many as there are different timeouts', async () => {
+    const { client } = await stalled(ioredis6, 'coalesced', { commandTimeout: 40 });
+    const start = performance.now();
+    const at = (reply: Promise<unknown>) => reply.catch(() => performance.now() - start);
+    const short = at(client.echo('a'));
+    client.options.commandTimeout = 160;
+    const long = at(client.echo('b'));
+    client.options.commandTimeout = 40;
+    const shortAgain = at(client.echo('c'));
+    expect(Math.round(((await short) as number) / 40)).toBeLessThanOrEqual(3);
+    expect(await shortAgain).toBeLessThan(130);
+    expect(await long).toBeGreaterThan(140);
+  });
+
+  it('run for what waits under maxInFlight, too, whose replies are then dropped', async () => {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(ioredis6.createCoalesced(proxy.url, { commandTimeout: MS }, { maxInFlight: 1 }));
+    proxy.stall();
+    const late = await outcomes([client.echo('1'), client.echo('2'), client.call('ECHO', '3')]);
+    expect(late).toHaveLength(3);
+    expect(late.every((outcome) => 'error' in (outcome as object))).toBe(true);
+    const own = client.echo('own');
+    proxy.resume();
+    expect(await own).toBe('own');
+  });
+});

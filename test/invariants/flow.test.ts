@@ -1,0 +1,304 @@
+/** The invariants 7 to 10 of the design, each under its name. */
+import type { RedisOptions } from 'ioredis';
+import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  type CoalescedClient,
+  HOSTS,
+  ioredis6,
+  outcomes,
+  outcomesAfter,
+  ready,
+  sleep,
+  until,
+} from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
+import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+
+const prefix = uniquePrefix('invariants-of-flow');
+
+function create(options: CoalesceOptions = {}, hostOptions: RedisOptions = {}): Promise<CoalescedClient> {
+  return ready(ioredis6.createCoalesced(redisUrl(), hostOptions, options));
+}
+
+/** Collects what surfaces as an uncaught exception until the running test ends, in place of the test runner. */
+function collectUncaught(): Error[] {
+  const errors: Error[] = [];
+  const listeners = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException');
+  process.on('uncaughtException', (error) => errors.push(error));
+  onTestFinished(() => {
+    process.removeAllListeners('uncaughtException');
+    for (const listener of listeners) process.on('uncaughtException', listener);
+  });
+  return errors;
+}
+
+/** A schedule whose flushes the test runs by hand, once it has taken over. */
+function handSchedule(): { schedule: (flush: () => void) => void; flushes: (() => void)[]; takeOver(): void } {
+  const flushes: (() => void)[] = [];
+  let byHand = false;
+  return {
+    flushes,
+    schedule: (flush) => void (byHand ? flushes.push(flush) : setImmediate(flush)),
+    takeOver: () => {
+      byHand = true;
+    },
+  };
+}
+
+describe('7. User code never unwinds the reader', () => {
+  it('a message listener that throws', async () => {
+    const uncaught = collectUncaught();
+    const client = await create({}, { protocol: 3 });
+    client.on('message', (_channel: string, message: string) => {
+      throw new Error(`by the listener of ${message}`);
+    });
+    await client.subscribe(`${prefix}thrown`);
+    const replies = [
+      client.echo('a'),
+      client.publish(`${prefix}thrown`, '1'),
+      client.echo('b'),
+      client.publish(`${prefix}thrown`, '2'),
+      client.call('ECHO', 'c'),
+      client.echo('d'),
+    ];
+    expect(await Promise.all(replies)).toEqual(['a', 1, 'b', 1, 'c', 'd']);
+    await until(() => uncaught.length === 2, 'both errors to surface');
+    expect(uncaught.map(({ message }) => message)).toEqual(['by the listener of 1', 'by the listener of 2']);
+  });
+
+  it.each(HOSTS.map((host) => [host.name, host] as const))('a callback that throws: %s', async (_, host) => {
+    const uncaught = collectUncaught();
+    const client = await ready(host.createCoalesced(redisUrl()));
+    const behind = [client.echo('a')];
+    client.echo('x', () => {
+      throw new Error('by the callback');
+    });
+    behind.push(client.echo('b'), client.echo('c'));
+    expect(await Promise.all(behind)).toEqual(['a', 'b', 'c']);
+    await until(() => uncaught.length === 1, 'the error to surface');
+    expect(await client.echo('still')).toBe('still');
+  });
+
+  it.each(HOSTS.map((host) => [host.name, host] as const))('a tracer’s resolve() that throws: %s', async (_, host) => {
+    const uncaught = collectUncaught();
+    const client = await ready(host.createCoalesced(redisUrl()));
+    const replies = [client.echo('a'), client.call('ECHO', 'x'), client.echo('b'), client.call('ECHO', 'c')];
+    const cold = client.commandQueue.peekAt(1)?.command as unknown as { resolve: (value: unknown) => void };
+    cold.resolve = () => {
+      throw new Error('by resolve');
+    };
+    expect(await Promise.all([replies[0], replies[2], replies[3]])).toEqual(['a', 'b', 'c']);
+    await until(() => uncaught.length === 1, 'the error to surface');
+    expect(await client.echo('still')).toBe('still');
+  });
+});
+
+describe('8. Every flush that is scheduled happens once, or its batch is discarded with its connection', () => {
+  it('one flush is scheduled for a batch, and a flush too many writes nothing', async () => {
+    const { schedule, flushes, takeOver } = handSchedule();
+    const client = await create({ schedule });
+    takeOver();
+    const spy = spyOnSocket(client);
+    const replies = [client.echo('a'), client.call('ECHO', 'b'), client.multi().echo('c').exec()];
+    expect(flushes).toHaveLength(1);
+    flushes[0]?.();
+    flushes[0]?.();
+    expect(spy.writes).toHaveLength(1);
+    await Promise.all(replies);
+    const later = client.echo('d');
+    expect(flushes).toHaveLength(2);
+    flushes[1]?.();
+    expect(await later).toBe('d');
+    expect(spy.writes).toHaveLength(2);
+  });
+
+  it('what is issued after a batch was flushed for its size is flushed, too', async () => {
+    const client = await create({ maxBatchSize: 4 });
+    const texts = Array.from({ length: 23 }, (_, n) => String(n));
+    expect(await Promise.all(texts.map((text) => client.echo(text)))).toEqual(texts);
+    const { flushReasons } = client.coalescer.stats();
+    expect(flushReasons.size).toBe(5);
+    for (const text of texts) expect(await client.echo(text)).toBe(text);
+  });
+
+  it('a schedule of the user’s that throws loses nothing', async () => {
+    const uncaught = collectUncaught();
+    let throwing = false;
+    const schedule = (flush: () => void): void => {
+      if (throwing) throw new Error('by the schedule');
+      setImmediate(flush);
+    };
+    const client = await create({ schedule });
+    throwing = true;
+    expect(await Promise.all([client.echo('a'), client.call('ECHO', 'b')])).toEqual(['a', 'b']);
+    await until(() => uncaught.length === 2, 'the errors to surface');
+  });
+
+  it('a flush scheduled on a lost connection touches no later one', async () => {
+    const { schedule, flushes, takeOver } = handSchedule();
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 5 }, { schedule }));
+    takeOver();
+    const replies = [client.echo('a'), client.call('ECHO', 'b')];
+    const late = flushes.splice(0);
+    expect(late).toHaveLength(1);
+    proxy.reset();
+    await until(() => client.status !== 'ready', 'the lost connection to be noticed');
+    while (client.status !== 'ready') {
+      for (const flush of flushes.splice(0)) flush();
+      await sleep(1);
+    }
+    const spy = spyOnSocket(client);
+    const { batches } = client.coalescer.stats();
+    late[0]?.();
+    expect(spy.writes).toHaveLength(0);
+    expect(client.coalescer.stats().batches).toBe(batches);
+    for (const flush of flushes.splice(0)) flush();
+    expect(await Promise.all(replies)).toEqual(['a', 'b']);
+    expect(proxy.received().split('\r\na\r\n')).toHaveLength(2);
+  });
+});
+
+describe('9. When the host drops its data listener, our reader is dead at once', () => {
+  it.each(
+    HOSTS.flatMap((host) =>
+      (host === ioredis6 ? ['?\r\n'] : ['?\r\n', '_\r\n']).map((bad) => [host.name, bad, host] as const),
+    ),
+  )(
+    'a command that an error listener issues is not answered from the rest of the chunk: %s, %j',
+    async (_, bad, host) => {
+      const settle = async (kind: 'plain' | 'coalesced') => {
+        const server = await startScriptedServer((command, connection) => {
+          if (handshake(command) !== undefined) return handshake(command);
+          if (connection > 1) return bulk(`resent ${command[1]}`);
+          return `${bulk('own')}${bad}${bulk('wrong').repeat(5)}`;
+        });
+        const options: RedisOptions = host === ioredis6 ? { protocol: 2 } : {};
+        options.retryStrategy = () => 5;
+        const client = await ready(
+          kind === 'plain' ? host.create(server.url, options) : host.createCoalesced(server.url, options),
+        );
+        const issued: Promise<unknown>[] = [];
+        client.once('error', () => {
+          issued.push(client.echo('hot from the listener'), client.call('ECHO', 'cold from the listener'));
+        });
+        const settled = await outcomes([client.echo('a'), client.echo('b'), client.echo('c')]);
+        return [settled, await outcomesAfter(100, issued), await outcomes([client.echo('later')])];
+      };
+      const plain = await settle('plain');
+      expect(await settle('coalesced')).toEqual(plain);
+      expect(JSON.stringify(plain)).not.toContain('wrong');
+    },
+  );
+
+  it('nothing of the chunk is read after removeAllListeners("data"), nor encoded after it', async () => {
+    const client = await create({}, { protocol: 3, retryStrategy: null as never });
+    await client.subscribe(`${prefix}dropped`);
+    const { stream } = client;
+    client.on('message', () => stream.removeAllListeners('data'));
+    const replies = [
+      client.echo('before'),
+      client.publish(`${prefix}dropped`, 'x'),
+      client.echo('a'),
+      client.echo('b'),
+    ];
+    const settled = await outcomesAfter(60, replies);
+    expect(settled[0]).toEqual({ value: 'before' });
+    expect(settled.slice(2)).toEqual(['open', 'open']);
+    const { hotCommands } = client.coalescer.stats();
+    const after = outcomes([client.echo('after')]);
+    expect(client.coalescer.stats().hotCommands).toBe(hotCommands);
+    stream.destroy();
+    expect((await after)[0]).toHaveProperty('error');
+  });
+});
+
+describe('10. What waits, waits in the host’s queue', () => {
+  async function stalled(options: RedisOptions = {}) {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(ioredis6.createCoalesced(proxy.url, options, { maxInFlight: 3 }));
+    const spy = spyOnSocket(client);
+    proxy.stall();
+    return { proxy, client, spy };
+  }
+
+  it('entries enter it at once, only the bytes wait', async () => {
+    const { proxy, client, spy } = await stalled();
+    const replies: Promise<unknown>[] = [];
+    for (let n = 0; n < 12; n += 1) replies.push(n % 2 === 0 ? client.echo(String(n)) : client.call('ECHO', String(n)));
+    replies.push(client.pipeline().echo('12').echo('13').exec());
+    await sleep(10);
+    expect(client.commandQueue.length).toBe(14);
+    expect(commandNames(spy.text())).toHaveLength(3);
+    expect(client.coalescer.stats()).toMatchObject({ inFlight: 14, queued: 11 });
+    proxy.resume();
+    expect((await Promise.all(replies)).flat(2).filter((value) => value !== null)).toEqual(
+      Array.from({ length: 14 }, (_, n) => String(n)),
+    );
+  });
+
+  it('select, re-send and maxRetriesPerRequest see them all', async () => {
+    const { proxy, client } = await stalled({ retryStrategy: () => 5 });
+    const k = `${prefix}selected`;
+    const replies: Promise<unknown>[] = [];
+    for (const db of [6, 7, 8]) {
+      replies.push(client.select(db), client.set(k, `in ${db}`), client.call('GET', k), client.get(k), client.del(k));
+    }
+    await sleep(10);
+    proxy.reset();
+    proxy.resume();
+    const expected = [6, 7, 8].flatMap((db) => ['OK', 'OK', `in ${db}`, `in ${db}`, 1]);
+    expect(await Promise.all(replies)).toEqual(expected);
+    expect(client.options.db).toBe(0);
+
+    const settle = async (maxInFlight: number) => {
+      const other = await startProxy(redisUrl());
+      const options = { maxRetriesPerRequest: 0, retryStrategy: () => 5 };
+      const limited = await ready(ioredis6.createCoalesced(other.url, options, { maxInFlight }));
+      other.stall();
+      const asked = Array.from({ length: 10 }, (_, n) => (n % 3 === 0 ? limited.call('ECHO', 'x') : limited.echo('x')));
+      await sleep(10);
+      other.reset();
+      return outcomes(asked);
+    };
+    const flushed = await settle(2);
+    expect(flushed).toEqual(await settle(1_000));
+    expect(flushed[9]).toMatchObject({ error: expect.stringContaining('MaxRetriesPerRequestError') });
+  });
+
+  it('a transaction sent command by command goes on once it has begun', async () => {
+    const { proxy, client, spy } = await stalled();
+    const replies = [client.multi({ pipeline: false }), client.get(prefix), client.call('ECHO', 'x')];
+    for (let n = 0; n < 5; n += 1) replies.push(n % 2 === 0 ? client.echo('y') : client.call('ECHO', 'z'));
+    replies.push(client.exec(), client.echo('behind it'));
+    await sleep(10);
+    expect(commandNames(spy.text()).join(' ')).toBe('multi get echo echo echo echo echo echo exec');
+    proxy.resume();
+    expect((await Promise.all(replies)).slice(-2)).toEqual([expect.any(Array), 'behind it']);
+  });
+
+  it('a transaction or pipeline is never split by it', async () => {
+    const { proxy, client, spy } = await stalled();
+    const replies = [
+      client.echo('a'),
+      client.echo('b'),
+      client.multi().echo('c').exec(),
+      client.pipeline().echo('d').echo('e').exec(),
+      client.multi().echo('f').echo('g').echo('h').echo('i').exec(),
+      client.echo('j'),
+    ];
+    await sleep(10);
+    expect(commandNames(spy.text())).toEqual(['echo', 'echo']);
+    proxy.resume();
+    await Promise.all(replies);
+    const withMulti = spy.writes.map((bytes) => commandNames(bytes.toString()));
+    for (const names of withMulti) {
+      expect(names.filter((name) => name === 'multi')).toHaveLength(names.filter((name) => name === 'exec').length);
+    }
+    expect(withMulti.flat()).toHaveLength(2 + 3 + 2 + 6 + 1);
+  });
+});

@@ -1,0 +1,219 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { RedisOptions } from 'ioredis';
+import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
+import { coalesce } from 'ioredis-coalesce/coalesce';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  type Client,
+  HOSTS,
+  type Host,
+  ioredis6,
+  outcomes,
+  outcomesAfter,
+  ready,
+  sleep,
+  until,
+} from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl, startServer, uniquePrefix } from '../helpers/redis.js';
+import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
+
+const prefix = uniquePrefix('lifecycle');
+const run = promisify(execFile);
+
+type Kind = 'plain' | 'coalesced';
+const KINDS = ['plain', 'coalesced'] as const;
+
+function create(host: Host, kind: Kind, url: string, options: RedisOptions = {}, own: CoalesceOptions = {}): Client {
+  return kind === 'plain' ? host.create(url, options) : host.createCoalesced(url, options, own);
+}
+
+/** Waits until the server holds the value, since a client that ends does not tell when it was stored. */
+async function expectStored(host: Host, key: string, value: string): Promise<void> {
+  const admin = await ready(host.create(redisUrl()));
+  let found: string | null = null;
+  for (let attempt = 0; attempt < 50 && found !== value; attempt += 1) {
+    found = await admin.get(key);
+    if (found !== value) await sleep(5);
+  }
+  expect(found).toBe(value);
+  await admin.del(key);
+}
+
+const ENDINGS: Record<string, (client: Client) => unknown> = {
+  'disconnect()': (client) => client.disconnect(),
+  'disconnect(true)': (client) => client.disconnect(true),
+  'quit()': (client) => client.quit().catch(() => {}),
+  'end()': (client) => client.end(),
+  'stream.end()': (client) => client.stream.end(),
+  'stream.destroy()': (client) => client.stream.destroy(),
+};
+
+describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
+  describe.each(KINDS)('%s', (kind) => {
+    it.each(Object.keys(ENDINGS))('set, then %s: stored', async (ending) => {
+      const client = await ready(create(host, kind, redisUrl()));
+      const keys = ['hot', 'cold', 'é', 'last'].map((name) => `${prefix}${kind}:${ending}:${name}`);
+      void outcomes([
+        client.set(keys[0] as string, '1'),
+        client.call('SET', keys[1] as string, '2'),
+        client.set(keys[2] as string, '3€'),
+        client.set(keys[3] as string, Buffer.from('4')),
+      ]);
+      ENDINGS[ending]?.(client);
+      for (const [index, value] of ['1', '2', '3€', '4'].entries()) {
+        await expectStored(host, keys[index] as string, value);
+      }
+    });
+  });
+
+  it('what waits under maxInFlight is sent, too', async () => {
+    const client = await ready(create(host, 'coalesced', redisUrl(), {}, { maxInFlight: 2 }));
+    const keys = Array.from({ length: 9 }, (_, index) => `${prefix}window:${index}`);
+    void outcomes(keys.map((key, index) => (index % 3 === 1 ? client.call('SET', key, 'v') : client.set(key, 'v'))));
+    client.disconnect();
+    for (const key of keys) await expectStored(host, key, 'v');
+  });
+
+  it('callers get what plain ones get', async () => {
+    for (const ending of Object.keys(ENDINGS)) {
+      const settle = async (kind: Kind) => {
+        const client = await ready(create(host, kind, redisUrl(), { retryStrategy: null as never }));
+        const replies = [client.echo('a'), client.call('ECHO', 'b'), client.echo('c')];
+        ENDINGS[ending]?.(client);
+        replies.push(client.echo('behind the end'));
+        return outcomesAfter(100, replies);
+      };
+      expect(await settle('coalesced'), ending).toEqual(await settle('plain'));
+    }
+  });
+});
+
+describe('process.exit() in the tick of an unawaited set', () => {
+  it.each(['', '.call'])('stores it: redis%s', async (method) => {
+    const key = `${prefix}exit${method}`;
+    const index = new URL('../../src/index.ts', import.meta.url).href;
+    const program = `
+      import { Redis } from '${index}';
+      const redis = new Redis(process.env.TEST_URL);
+      redis.once('ready', () => {
+        ${method === '' ? 'redis.set(' : "redis.call('SET', "}process.env.TEST_KEY, 'stored');
+        process.exit(0);
+      });`;
+    await run(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
+      env: { ...process.env, TEST_URL: redisUrl(), TEST_KEY: key },
+    });
+    await expectStored(ioredis6, key, 'stored');
+  });
+});
+
+describe.each(HOSTS)('$name: attached at any time', (host) => {
+  it('before the client is ready', async () => {
+    const client = host.createCoalesced(redisUrl());
+    expect(client.status).toBe('connecting');
+    expect(await Promise.all([client.echo('a'), client.call('ECHO', 'b'), client.echo('c')])).toEqual(['a', 'b', 'c']);
+    expect(await client.echo('hot')).toBe('hot');
+    expect(client.coalescer.stats().hotCommands).toBe(1);
+  });
+
+  it('to a lazy client, which the first command connects', async () => {
+    const client = host.createCoalesced(redisUrl(), { lazyConnect: true });
+    expect(client.status).toBe('wait');
+    expect(await client.echo('first')).toBe('first');
+    expect(await client.echo('hot')).toBe('hot');
+    expect(client.coalescer.stats().hotCommands).toBe(1);
+  });
+
+  it('during the hand-shake', async () => {
+    const client = host.create(redisUrl());
+    await new Promise((resolve) => client.once('connect', resolve));
+    const coalesced = coalesce(client);
+    expect(await coalesced.echo('first')).toBe('first');
+    expect(await coalesced.echo('hot')).toBe('hot');
+    expect(coalesced.coalescer.stats().hotCommands).toBeGreaterThan(0);
+  });
+
+  it('with commands in flight', async () => {
+    const client = await ready(host.create(redisUrl()));
+    const before = [client.echo('1'), client.echo('2'), client.pipeline().echo('3').exec()];
+    const coalesced = coalesce(client);
+    const behind = [coalesced.echo('4'), coalesced.call('ECHO', '5')];
+    expect(await Promise.all([...before, ...behind])).toEqual(['1', '2', [[null, '3']], '4', '5']);
+    expect(await coalesced.echo('6')).toBe('6');
+    expect(coalesced.coalescer.stats().hotCommands).toBeGreaterThan(0);
+  });
+
+  it('with half a reply received', async () => {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(host.create(proxy.url));
+    proxy.cutRepliesInto(3);
+    const text = '\r\n$3\r\nfoo\r\n:1\r\n'.repeat(40);
+    const before = [client.echo(text), client.echo('2')];
+    await sleep(3);
+    const coalesced = coalesce(client);
+    expect(await Promise.all([...before, coalesced.echo('3')])).toEqual([text, '2', '3']);
+    expect(await Promise.all([coalesced.echo('4'), coalesced.echo('5')])).toEqual(['4', '5']);
+  });
+
+  it('after its connection was lost', async () => {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(host.create(proxy.url, { retryStrategy: () => 30 }));
+    proxy.reset();
+    await until(() => client.status === 'reconnecting', 'the lost connection to be noticed');
+    const coalesced = coalesce(client);
+    expect(await coalesced.echo('queued')).toBe('queued');
+    expect(await coalesced.echo('hot')).toBe('hot');
+    expect(coalesced.coalescer.stats().hotCommands).toBe(1);
+  });
+
+  it('after it has ended, and connected anew', async () => {
+    const client = await ready(host.create(redisUrl()));
+    client.disconnect();
+    await until(() => client.status === 'end', 'the end');
+    const coalesced = coalesce(client);
+    expect(await outcomes([coalesced.echo('ended')])).toEqual([
+      { error: 'Error/Error: Connection is closed.', command: undefined },
+    ]);
+    await coalesced.connect();
+    expect(await coalesced.echo('again')).toBe('again');
+    expect(coalesced.coalescer.stats().hotCommands).toBe(1);
+  });
+});
+
+describe('hand-shakes', () => {
+  it('RESP3 refused, so RESP2', async () => {
+    const script = (command: readonly string[]) => handshake(command) ?? bulk(command[1] ?? '');
+    const settle = async (kind: Kind) => {
+      const server = await startScriptedServer(script);
+      const client = create(ioredis6, kind, server.url, { protocol: 3 });
+      const replies = [client.echo('a'), client.call('ECHO', 'b'), client.echo('c')];
+      return [await outcomes(replies), await outcomes([client.echo('d')])];
+    };
+    expect(await settle('coalesced')).toEqual(await settle('plain'));
+  });
+
+  it('a server that closes during the hand-shake, then accepts', async () => {
+    const server = await startScriptedServer((command, connection) =>
+      connection < 3 ? 'close' : (handshake(command) ?? bulk(command[1] ?? '')),
+    );
+    const client = create(ioredis6, 'coalesced', server.url, { protocol: 2, retryStrategy: () => 5 });
+    expect(await Promise.all([client.echo('a'), client.call('ECHO', 'b')])).toEqual(['a', 'b']);
+    expect(await client.echo('c')).toBe('c');
+  });
+
+  it.each(HOSTS.map((host) => [host.name, host] as const))('AUTH failure: %s', async (_, host) => {
+    const server = await startServer({ args: ['--requirepass', 'right'] });
+    onTestFinished(() => server.stop());
+    const settle = async (kind: Kind) => {
+      const client = create(host, kind, server.url, { password: 'wrong', retryStrategy: null as never });
+      const errors: string[] = [];
+      client.on('error', (error: Error) => errors.push(error.message));
+      const settled = await outcomesAfter(300, [client.get('k'), client.call('ECHO', 'x')]);
+      return [errors, settled, client.status];
+    };
+    expect(await settle('coalesced')).toEqual(await settle('plain'));
+    const client = await ready(create(host, 'coalesced', server.url, { password: 'right' }));
+    expect(await client.echo('in')).toBe('in');
+  });
+});
