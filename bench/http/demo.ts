@@ -92,7 +92,13 @@ async function measureAndShow(flags: Flags, server: BenchServer, signal: AbortSi
   const progress = new Progress(stepsOf(plan));
   let results: RouteResult[];
   try {
-    results = await measureRoutes({ server, plan, signal, progress: (label) => progress.show(label, '', 1) });
+    results = await measureRoutes({
+      server,
+      plan,
+      signal,
+      started: () => server.expireAll(),
+      progress: (label) => progress.show(label, '', 1),
+    });
   } finally {
     progress.stop();
   }

@@ -49,6 +49,8 @@ export interface Order {
   readonly server: BenchServer;
   readonly plan: Plan;
   readonly routes?: readonly RouteId[];
+  /** Called once the services have written their keys. */
+  started?(): Promise<unknown>;
   /** Called before each step. */
   progress(label: string): void;
   /** Ends the run early: it rejects once everything is cleaned up. */
@@ -100,6 +102,7 @@ async function measure(run: Run): Promise<RouteResult[]> {
   const { plan, progress, routes, server } = run;
   const writes = await countWrites(run);
   const services = await startBoth(run, false);
+  await run.started?.();
   const results = routes.flatMap((route) =>
     CLIENT_KINDS.map((client): RouteResult => {
       return {

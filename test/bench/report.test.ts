@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { gridCase } from '../../bench/benchmarks/grid.js';
 import { chartsOf } from '../../bench/report/charts.js';
 import { exactly } from '../../bench/report/figure.js';
 import { withPackageGains } from '../../bench/report/gains.js';
@@ -148,4 +149,16 @@ it('fills the column "gain" of a table of packages, for what was measured', () =
   expect(withPackageGains(table, { ...latest, benchmarks: [{ id: 'packages', title: '', cases }] })).toBe(
     '| package | gain | test |\n| --- | --- | --- |\n| `bullmq` | add, 10: 1.5× | a |\n| `other` | not measured | b |',
   );
+});
+
+it('draws the grid as a heat map with the ratio of each of its cells', () => {
+  const side = (variant: string, perSecond: number, p50: number) => {
+    return { variant, probe: {}, samples: [{ perSecond, latencyUs: { p50, p99: p50 } }] };
+  };
+  const cell = { id: gridCase('GET', '4 KiB', 13), variants: [side('plain', 1000, 100), side('coalesced', 1230, 97)] };
+  const report = { ...latest, benchmarks: [{ id: 'grid', title: 'The grid', cases: [cell] }], experiments: [] };
+  const [chart] = chartsOf(report);
+  expect(chart?.file).toBe('grid.svg');
+  expect(chart?.svg).toContain('>1.23</text>');
+  expect(chart?.svg).toContain('>0.97</text>');
 });
