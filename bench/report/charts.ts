@@ -42,7 +42,7 @@ function chartOfBenchmark(result: BenchmarkResult): Chart | undefined {
   const metric = chart.metric ?? 'throughput';
   const unit = UNITS[metric] ?? metric;
   const names = [...new Set(cases.flatMap(({ variants }) => variants.map(({ variant }) => variant)))];
-  const colours = coloursOf(names);
+  const colours = coloursOf(names, cases.length === 1);
   const all = names.map((name, index): Drawn => {
     const values = cases.map((one) => {
       const found = variantOf(one, name);
@@ -153,7 +153,7 @@ function common(title: string, series: readonly Drawn[]): EChartsOption {
       series.length > 1
         ? { top: 34, left: 12, itemGap: 26, itemWidth: 18, textStyle: { fontSize: 11 } }
         : { show: false },
-    grid: { left: 44, right: 90, top: 56 + legendLines * 32, bottom: 36, containLabel: true },
+    grid: { left: 44, right: 90, top: 60 + legendLines * 36, bottom: 36, containLabel: true },
   };
 }
 

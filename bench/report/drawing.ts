@@ -5,6 +5,8 @@ import { type EChartsOption, init } from 'echarts';
 export const WIDTH = 860;
 export const OURS = '#0f766e';
 const FONT = "system-ui, 'DejaVu Sans', sans-serif";
+const SHADES = ['#14b8a6', '#5eead4', '#115e59', '#99f6e4'];
+const GREY = '#94a3b8';
 /** Of the others, each a line or a bar of its own. */
 const OTHERS = ['#334155', '#64748b', '#94a3b8', '#cbd5e1', '#78716c', '#a8a29e', '#d6d3d1', '#57534e'];
 
@@ -32,17 +34,18 @@ export function labelOf(name: string): string {
   return LABELS[name] ?? name;
 }
 
-export function isOurs(name: string): boolean {
+function isOurs(name: string): boolean {
   return /^(cluster-)?coalesced|^cork$|shareReads|, coalesced|^measured/.test(name);
 }
 
-/** Ours in a colour of its own, its kinds told apart by shade; the others in grey. */
-export function coloursOf(names: readonly string[]): string[] {
+/** Ours in a colour of its own, our other kinds in shades of it; the others in greys, or all in one. */
+export function coloursOf(names: readonly string[], oneGrey = false): string[] {
   let ours = 0;
   let others = 0;
   return names.map((name) => {
-    if (!isOurs(name)) return OTHERS[others++ % OTHERS.length]!;
-    return [OURS, '#14b8a6', '#5eead4', '#115e59', '#99f6e4'][ours++ % 5]!;
+    if (/^(cluster-)?coalesced$/.test(name)) return OURS;
+    if (isOurs(name)) return SHADES[ours++ % SHADES.length]!;
+    return oneGrey ? GREY : OTHERS[others++ % OTHERS.length]!;
   });
 }
 

@@ -72,5 +72,5 @@ export function heatMap({ cases, title }: BenchmarkResult): string {
       label: { show: true, fontSize: 9, color: '#111827' },
     })),
   };
-  return draw(option, TOP + 2 * (MAP_HEIGHT + GAP));
+  return draw(option, TOP + 2 * MAP_HEIGHT + GAP + 50);
 }
