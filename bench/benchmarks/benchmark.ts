@@ -39,7 +39,7 @@ export interface ClientBenchmark extends Base {
   readonly cases: readonly Case[];
   /** What a figure is per. @default command */
   readonly per?: string;
-  /** How many cases a smoke run takes, from the front. @default 1 */
+  /** How many cases a smoke run takes, from the front; 0 where other benchmarks run the same code. @default 1 */
   readonly smokeCases?: number;
 }
 

@@ -31,6 +31,7 @@ export const CORE: readonly (ClientBenchmark | HttpBenchmark)[] = [
   {
     kind: 'client',
     id: 'loops',
+    smokeCases: 0,
     title: '50 loops of sequential awaits',
     chart: { kind: 'bars' },
     variants: EVERY_VARIANT,
@@ -46,6 +47,7 @@ export const CORE: readonly (ClientBenchmark | HttpBenchmark)[] = [
   {
     kind: 'client',
     id: 'cork',
+    smokeCases: 0,
     title: 'Cork mode: bursts of 200 GETs, hot path off',
     variants: ['plain', 'cork'],
     cases: [burst('200 GETs', 200)],
@@ -53,6 +55,7 @@ export const CORE: readonly (ClientBenchmark | HttpBenchmark)[] = [
   {
     kind: 'client',
     id: 'timeout',
+    smokeCases: 0,
     title: 'commandTimeout set: bursts of 200 GETs',
     variants: ['coalesced', 'coalesced-timeout'],
     cases: [burst('200 GETs', 200)],
@@ -60,6 +63,7 @@ export const CORE: readonly (ClientBenchmark | HttpBenchmark)[] = [
   {
     kind: 'client',
     id: 'sizes',
+    smokeCases: 0,
     title: 'Burst size 1 to 10,000',
     chart: { kind: 'curves', log: true },
     variants: ['coalesced', 'reference'],
@@ -85,7 +89,7 @@ export const CORE: readonly (ClientBenchmark | HttpBenchmark)[] = [
         burst(`${name} ${operation === 'get' ? 'read' : 'written'}`, data.keys, operation, data),
       ),
     ),
-    smokeCases: 6,
+    smokeCases: 2,
   },
   {
     kind: 'client',
@@ -99,6 +103,7 @@ export const CORE: readonly (ClientBenchmark | HttpBenchmark)[] = [
   {
     kind: 'client',
     id: 'slots',
+    smokeCases: 0,
     title: 'What the slot costs: a Cluster of one node, and a client of that node',
     environment: 'cluster-of-one',
     variants: ['coalesced', 'cluster-coalesced'],

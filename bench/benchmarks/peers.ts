@@ -44,6 +44,7 @@ export const PEERS: readonly ClientBenchmark[] = [
   {
     kind: 'client',
     id: 'concurrency',
+    smokeCases: 0,
     title: 'Concurrency: so many loops of sequential awaits',
     brief: true,
     chart: { kind: 'curves', log: true },
@@ -74,6 +75,7 @@ export const PEERS: readonly ClientBenchmark[] = [
   {
     kind: 'client',
     id: 'value-sizes',
+    smokeCases: 0,
     title: 'Value sizes, read in bursts',
     brief: true,
     chart: { kind: 'curves', log: true },
@@ -100,6 +102,7 @@ export const PEERS: readonly ClientBenchmark[] = [
   {
     kind: 'client',
     id: 'peer-memory',
+    smokeCases: 0,
     title: 'Memory of 10,000 GETs in flight',
     brief: true,
     variants: ['plain', 'plain5', 'iovalkey', 'node-redis', 'node-redis-no-timeout', 'coalesced'],
