@@ -15,6 +15,7 @@ import { Backlog } from './backlog.js';
 import { Batch } from './batch.js';
 import { Deadlines } from './deadlines.js';
 import { type CommandVariant, Entry, type EntryContext } from './entry.js';
+import { ReadCache } from './read-cache.js';
 import { ReplyReader } from './reply-reader.js';
 import type { ScheduleFunction } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
@@ -46,6 +47,7 @@ export class Connection {
   readonly batch: Batch;
   readonly backlog: Backlog;
   readonly reader: ReplyReader | undefined;
+  readonly cache: ReadCache | undefined;
   readonly #deadlines: Deadlines | undefined;
   readonly #context: EntryContext | undefined;
   #clusterContext: EntryContext | undefined;
@@ -68,6 +70,8 @@ export class Connection {
     hot: HostCommandClass | string,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
+    /** Of the keys that are cached, as they are on the wire. */
+    cachePrefixes: readonly string[] | undefined,
   ) {
     this.#batchesLast = options.maxFlushDelay > 0 || typeof options.schedule === 'function';
     const { write, end, destroy } = stream;
@@ -96,15 +100,29 @@ export class Connection {
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
       this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
-      const reader = new ReplyReader(client, stream, listener, this.#context, replyModeOf(client), stats, fresh, {
-        chunkRead: this.#afterChunk,
-        stoppedDecoding: () => {
-          this.#deadlines?.release();
-          // Later: whoever watches must not run inside the reader (invariant 7).
-          nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
+      const cache = options.cache
+        ? new ReadCache(client, options.cache, cachePrefixes, this.#context, stats)
+        : undefined;
+      const reader = new ReplyReader(
+        client,
+        stream,
+        listener,
+        this.#context,
+        replyModeOf(client),
+        stats,
+        fresh,
+        cache,
+        {
+          chunkRead: this.#afterChunk,
+          stoppedDecoding: () => {
+            this.#deadlines?.release();
+            // Later: whoever watches must not run inside the reader (invariant 7).
+            nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
+          },
         },
-      });
+      );
       this.reader = reader;
+      this.cache = cache;
       this.#deadlines = new Deadlines(
         () => client.commandQueue,
         () => reader.settled,
@@ -158,6 +176,7 @@ export class Connection {
     const timeout = commandTimeoutOf(client);
     if (timeout !== deadlines.ms) deadlines.begin(reader.sent, timeout);
     reader.sent += 1;
+    this.cache?.sends(entry, sent);
     if (typeof encoded !== 'string') this.batch.checkText();
     queue.push(entry);
     if (waits) this.backlog.holdHot(entry.encode());
@@ -174,6 +193,8 @@ export class Connection {
       ...(this.#context as EntryContext),
       redirect: (entry, error) => {
         this.#deadlines?.follow(entry);
+        // The node has lost the slot, or part of it, and need not say what becomes of the keys.
+        if (/^(?:MOVED|ASK) /.test(error.message)) this.cache?.clear();
         entry.reject = (final) => entry.fail(final);
         routing.reject(this.client, entry, error);
       },
@@ -188,6 +209,7 @@ export class Connection {
   /** Tells those who watch, once the client has this connection: they may detach it. */
   announce(): void {
     const reason = this.#corkOnlyReason;
+    void this.cache?.arm();
     this.#report(
       reason === undefined ? { change: 'attached', mode: 'hot' } : { change: 'attached', mode: 'cork', reason },
     );
@@ -205,6 +227,7 @@ export class Connection {
 
   /** Leaves the stream as it was found; what is in flight settles through the host. */
   detach(): void {
+    this.cache?.detach();
     this.#drain(true);
     this.#deadlines?.release();
     this.reader?.remove();
@@ -245,6 +268,7 @@ export class Connection {
     encoding: BufferEncoding | HostWrite['callback'],
     callback: HostWrite['callback'],
   ): boolean {
+    this.cache?.writes(data);
     if (!this.open || this.stream.destroyed || data.length === 0 || this.#handShaking) {
       return this.batch.write.call(this.stream, data, encoding as BufferEncoding, callback);
     }
@@ -338,6 +362,7 @@ export class Connection {
 
   readonly #onClose = (): void => {
     this.open = false;
+    this.cache?.end();
     this.batch.discard();
     this.#deadlines?.release();
     this.reader?.close();

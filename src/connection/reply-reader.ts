@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { CODES, withCode } from '../errors.js';
 import { inSubscriberMode } from '../host/state.js';
-import type { AnyFunction, HostClient } from '../host/types.js';
+import type { AnyFunction, HostClient, QueueItem } from '../host/types.js';
 import { BulkAssembler } from '../resp/bulk-assembler.js';
 import type { ReplyMode } from '../resp/decoder.js';
 import { NOT_DECODED, ReplyDecoder } from '../resp/decoder.js';
@@ -9,6 +9,7 @@ import { ReplyScanner } from '../resp/reply-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { Entry, type EntryContext, transformDecodedReply } from './entry.js';
+import type { ReadCache } from './read-cache.js';
 
 /**
  * - `joining`: attached to a connection in use; the host may hold half a reply, so it gets everything until a reply is
@@ -21,6 +22,7 @@ import { Entry, type EntryContext, transformDecodedReply } from './entry.js';
 type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
 
 const LF = 10;
+const PUSH = 62; // >
 
 /**
  * Stands in front of the host's decoder on one connection. A chunk is cut into replies; a reply is decoded here when
@@ -57,6 +59,7 @@ export class ReplyReader {
     readonly stats: Stats,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
+    readonly cache: ReadCache | undefined,
     readonly observer: {
       /** A chunk has been read to its end. */
       chunkRead(): void;
@@ -122,6 +125,7 @@ export class ReplyReader {
       return;
     }
     this.#reading = true;
+    this.cache?.heard();
     try {
       this.#read(chunk);
     } finally {
@@ -132,15 +136,26 @@ export class ReplyReader {
 
   #read(chunk: Buffer): void {
     let position = this.#state === 'joining' ? this.#join(chunk) : this.#passLineFeed(chunk);
-    if (this.#bulk.open) position = this.#assemble(chunk, position);
+    const { cache } = this;
+    if (cache?.invalidations.open) position = this.#readPush(cache, chunk, position);
+    else if (this.#bulk.open) position = this.#assemble(chunk, position);
     else if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
     while (position < chunk.length) {
       if (this.#state !== 'reading') {
         this.#finish(chunk, position);
         return;
       }
-      position = this.sent === this.settled ? this.#forwardRest(chunk, position) : this.#readReply(chunk, position);
+      if (cache !== undefined && chunk[position] === PUSH) position = this.#readPush(cache, chunk, position);
+      else if (this.sent === this.settled && cache === undefined) position = this.#forwardRest(chunk, position);
+      else position = this.#readReply(chunk, position);
     }
+  }
+
+  /** Invalidations are taken out; other pushes are the host's, as replies to its commands are. */
+  #readPush({ invalidations }: ReadCache, chunk: Buffer, position: number): number {
+    if (invalidations.read(chunk, position)) return invalidations.end;
+    if (invalidations.open) this.#forwardReply(invalidations.release(), 0);
+    return this.#forwardReply(chunk, position);
   }
 
   /** What happens to the rest of a chunk when we do not read it ourselves. */
@@ -191,6 +206,7 @@ export class ReplyReader {
     this.client.commandQueue.shift();
     this.settled += 1;
     this.stats.hotReplies += 1;
+    this.cache?.answered(head, value);
     this.#settle(head, value);
   }
 
@@ -236,9 +252,16 @@ export class ReplyReader {
     const queue = this.client.commandQueue;
     const head = queue.peekFront();
     this.#forward(position === 0 && end === chunk.length ? chunk : chunk.subarray(position, end));
-    if (head instanceof Entry && queue.peekFront() !== head) this.settled += 1;
+    if (head !== undefined && queue.peekFront() !== head) this.#hostAnswered(head);
     if (result === 'whole') this.stats.hostReplies += 1;
     return end;
+  }
+
+  /** The host has taken the head off the queue. */
+  #hostAnswered(head: QueueItem): void {
+    const entry = head instanceof Entry ? head : undefined;
+    if (entry !== undefined) this.settled += 1;
+    this.cache?.answered(entry, undefined);
   }
 
   /** No light entry is in flight: the host gets the rest of the chunk in one piece, we only keep track of its end. */
@@ -279,7 +302,7 @@ export class ReplyReader {
       position = next;
       if (this.#state === 'joining' && head !== undefined && queue.peekFront() !== head) {
         this.#state = 'reading';
-        if (head instanceof Entry) this.settled += 1;
+        this.#hostAnswered(head);
         // Host: ioredis 6 answers a command at the carriage return and skips the rest of the line's end unseen.
         this.#lineFeedToCome = lineEnd < 0;
       }
@@ -306,6 +329,7 @@ export class ReplyReader {
   #giveUp(): void {
     if (this.#state !== 'reading') return;
     this.#state = 'forwarding';
+    this.cache?.end();
     this.observer.stoppedDecoding();
     this.#handOver();
   }
@@ -313,6 +337,7 @@ export class ReplyReader {
   /** What is there of a long string is the host's from now on. */
   #handOver(): void {
     if (this.#bulk.open) this.#forward(this.#takeBack());
+    if (this.cache?.invalidations.open) this.#forward(this.cache.invalidations.release());
   }
 
   #takeBack(): Buffer {
