@@ -24,7 +24,8 @@ export interface CoalesceOptions {
    */
   maxBatchSize?: number;
   /**
-   * Bytes in one batch; the command that reaches it flushes at once. Minimum 1.
+   * Bytes in one batch; the command that reaches it flushes at once. Minimum 1, maximum 67108864 (64 MiB): Node cannot
+   * write much more in one go.
    * @default 262144
    */
   maxBatchBytes?: number;
@@ -89,6 +90,9 @@ export type ResolvedOptions = Readonly<
   Required<Omit<CoalesceOptions, 'cache'>> & { cache: ResolvedCacheOptions | false }
 >;
 
+/** A `writev` of strings counts three bytes per character, and fails beyond about 700 MB; so does V8 beyond 2^29 characters. */
+const MOST_BATCH_BYTES = 64 * 1024 * 1024;
+
 export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
   schedule: 'immediate',
   maxFlushDelay: 0,
@@ -130,7 +134,7 @@ export function resolveOptions(options: CoalesceOptions | undefined): ResolvedOp
     schedule: validSchedule(options.schedule),
     maxFlushDelay: validDelay(options.maxFlushDelay),
     maxBatchSize: validCount('maxBatchSize', options.maxBatchSize, DEFAULT_OPTIONS.maxBatchSize),
-    maxBatchBytes: validCount('maxBatchBytes', options.maxBatchBytes, DEFAULT_OPTIONS.maxBatchBytes),
+    maxBatchBytes: validCount('maxBatchBytes', options.maxBatchBytes, DEFAULT_OPTIONS.maxBatchBytes, MOST_BATCH_BYTES),
     maxInFlight: validCount('maxInFlight', options.maxInFlight, DEFAULT_OPTIONS.maxInFlight),
     hotPath: validBoolean('hotPath', options.hotPath),
     shareReads: validBoolean('shareReads', options.shareReads),
@@ -190,11 +194,16 @@ function validDelay(value: number | undefined): number {
   return value;
 }
 
-function validCount(name: string, value: number | undefined, byDefault: number): number {
+function validCount(
+  name: string,
+  value: number | undefined,
+  byDefault: number,
+  most = Number.MAX_SAFE_INTEGER,
+): number {
   if (value === undefined) return byDefault;
-  const expected = 'a positive integer';
+  const expected = most < Number.MAX_SAFE_INTEGER ? `a positive integer of at most ${most}` : 'a positive integer';
   if (typeof value !== 'number') throw typeError(name, expected, value);
-  if (!Number.isSafeInteger(value) || value < 1) throw rangeError(name, expected, value);
+  if (!Number.isSafeInteger(value) || value < 1 || value > most) throw rangeError(name, expected, value);
   return value;
 }
 

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
 import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
+import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
 import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import type { ClientCache } from '../handle.js';
 import { ClusterRouting, type HostCluster, missingClusterInternal, SlotWatch, speaksResp3 } from '../host/cluster.js';
@@ -24,6 +25,7 @@ export class ClusterAttachment implements Attachment {
   readonly routing: ClusterRouting;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   readonly #slots: SlotWatch;
+  readonly #schedule: BatchSchedule;
 
   static attach(cluster: HostCluster, options: ResolvedOptions): void {
     if (isAttached(cluster)) return;
@@ -36,6 +38,7 @@ export class ClusterAttachment implements Attachment {
     readonly client: HostCluster,
     readonly options: ResolvedOptions,
   ) {
+    this.#schedule = scheduleFunction(options.schedule);
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
     this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
@@ -112,8 +115,8 @@ export class ClusterAttachment implements Attachment {
   /** Host: emitted when a node is added to the pool, before it connects. */
   readonly #onNode = (node: HostClient): void => {
     if (isAttached(node)) return;
-    const attachment = new ClientAttachment(node, this.options, this.counters, false, keyPrefixOf(this.client));
-    this.#nodes.set(node, attachment);
+    const prefix = keyPrefixOf(this.client);
+    this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false, this.#schedule, prefix));
   };
 
   /** Host: emitted when the slots have been asked for. What a node says of a slot that it has lost is nothing. */

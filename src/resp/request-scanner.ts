@@ -4,6 +4,8 @@ export interface RequestScan {
   readonly commands: number;
   /** Whether a transaction is open after it, if it opens or closes any. */
   readonly transaction: 'open' | 'closed' | undefined;
+  /** Whether it has a `CLIENT REPLY OFF` or `SKIP`, behind which replies are missing. */
+  readonly repliesOff: boolean;
 }
 
 const CR = 13;
@@ -86,11 +88,15 @@ export function scanRequests(data: string | Uint8Array): RequestScan {
   const requests = new RequestReader(data);
   let commands = 0;
   let transaction: RequestScan['transaction'];
+  let repliesOff = false;
   while (requests.next()) {
     commands += 1;
     const { name } = requests;
+    if (name === 'client' && requests.count > 2 && requests.text(1).toLowerCase() === 'reply') {
+      repliesOff ||= ['off', 'skip'].includes(requests.text(2).toLowerCase());
+    }
     if (name === 'multi') transaction = 'open';
     else if (name === 'exec' || name === 'discard' || name === 'reset') transaction = 'closed';
   }
-  return { commands: Math.max(commands, 1), transaction };
+  return { commands: Math.max(commands, 1), transaction, repliesOff };
 }
