@@ -22,6 +22,8 @@ export interface HotCommand {
   readonly shareable: boolean;
   /** A shareable read of its first argument's key that no clock changes: its answer may be kept until Redis says no. */
   readonly cacheable: boolean;
+  /** What it costs a server beside the bytes that it reads and writes, in units of a short `GET`: half a microsecond. */
+  readonly work: number;
 }
 
 /** The first key and the step to the next, by rule; `count` keys at the most. */
@@ -83,6 +85,12 @@ const OTHERS: Record<KeyRule, string> = {
   own: 'eval evalsha object sort bitop zunionstore zinterstore zdiffstore geosearchstore lmpop zmpop',
 };
 
+/** A script costs some microseconds at least; one that does much, a hundred. */
+export const WORK_OF_SCRIPT = 16;
+
+/** Commands that cost a server much more than a `GET`. */
+const HEAVY: Readonly<Record<string, number>> = { eval: WORK_OF_SCRIPT, evalsha: WORK_OF_SCRIPT, sort: 16, keys: 16 };
+
 export const HOT_COMMANDS: readonly HotCommand[] = [
   ...commands({ first: CACHEABLE_READS }, { readOnly: true, shareable: true, cacheable: true }),
   ...commands(READS, { readOnly: true, shareable: true, cacheable: false }),
@@ -98,6 +106,6 @@ function commands(
     names
       .split(/\s+/)
       .filter((name) => name !== '')
-      .map((name) => ({ name, keys: keys as KeyRule, ...flags })),
+      .map((name) => ({ name, keys: keys as KeyRule, ...flags, work: HEAVY[name] ?? 1 })),
   );
 }

@@ -110,8 +110,13 @@ export class ReadCache {
 
   /** A hot command is about to be queued. */
   sends(entry: Entry, args: readonly unknown[]): void {
-    const { command } = entry.variant;
+    const { command, script } = entry.variant;
     const position = this.#nextPosition;
+    if (script !== undefined) {
+      // It may change more than the keys that it names.
+      this.#own.changesAnything(position);
+      return;
+    }
     if (command.cacheable && this.#keeps(args)) {
       if (this.#tracked && !this.#inTransaction) {
         entry.cachedAs = keyName(args[0]);

@@ -85,6 +85,9 @@ export class Checker {
     const hits = () => subjects.reduce((sum, { coalescer }) => sum + (coalescer.stats().cache?.hits ?? 0), 0);
     const before = hits();
     const writing = writers.map((writer, index) => this.#write(writer, seeded(seed + index)));
+    for (const subject of subjects) {
+      subject.defineCommand('bump', { numberOfKeys: 0, lua: "return redis.call('INCR', ARGV[1])" });
+    }
     await Promise.all(subjects.map((subject, index) => this.#read(subject, seeded(seed + 100 + index))));
     this.#done = true;
     await Promise.all(writing);
@@ -292,7 +295,9 @@ function readHash(client: Client, key: string, random: Random): Read {
 }
 
 async function bumpCounter(client: Client, key: string, random: Random): Promise<number> {
-  switch (random.below(6)) {
+  switch (random.below(7)) {
+    case 6:
+      return Number(await (client as Client & { bump(key: string): Promise<number> }).bump(key));
     case 0: {
       const replies = await client.pipeline().ping().incr(key).exec();
       return Number(replies?.[1]?.[1]);
