@@ -15,6 +15,7 @@ import { Deadlines } from './deadlines.js';
 import { type CommandVariant, createEntry, type Entry, type EntryContext } from './entry.js';
 import { drainAtExit } from './exit.js';
 import { InFlightGate } from './in-flight-gate.js';
+import { ReadCache } from './read-cache.js';
 import { ReplyReader } from './reply-reader.js';
 import { type BatchSchedule, flushPolicy } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
@@ -39,6 +40,7 @@ export class Connection {
   readonly batch: Batch;
   readonly gate: InFlightGate;
   readonly reader: ReplyReader | undefined;
+  readonly cache: ReadCache | undefined;
   readonly #deadlines: Deadlines | undefined;
   readonly #context: EntryContext | undefined;
   #clusterContext: EntryContext | undefined;
@@ -63,6 +65,8 @@ export class Connection {
     hot: HostCommandClass | string,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
+    /** Of the keys that are cached, as they are on the wire. */
+    cachePrefixes: readonly string[] | undefined,
   ) {
     this.#batchesLast = options.maxFlushDelay > 0 || typeof options.schedule === 'function';
     const { write, end, destroy } = stream;
@@ -92,15 +96,29 @@ export class Connection {
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
       this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
-      const reader = new ReplyReader(client, stream, listener, this.#context, replyModeOf(client), stats, fresh, {
-        chunkRead: this.#afterChunk,
-        stoppedDecoding: () => {
-          this.#deadlines?.release();
-          // Later: subscribers must not run inside the reader (invariant 7).
-          nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
+      const cache = options.cache
+        ? new ReadCache(client, options.cache, cachePrefixes, this.#context, stats)
+        : undefined;
+      const reader = new ReplyReader(
+        client,
+        stream,
+        listener,
+        this.#context,
+        replyModeOf(client),
+        stats,
+        fresh,
+        cache,
+        {
+          chunkRead: this.#afterChunk,
+          stoppedDecoding: () => {
+            this.#deadlines?.release();
+            // Later: subscribers must not run inside the reader (invariant 7).
+            nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
+          },
         },
-      });
+      );
       this.reader = reader;
+      this.cache = cache;
       this.#deadlines = new Deadlines(
         () => client.commandQueue,
         () => reader.settled,
@@ -156,6 +174,7 @@ export class Connection {
     this.stats.hotCommands += 1;
     const number = (this.reader as ReplyReader).expect();
     if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, entry, timeout);
+    this.cache?.sends(entry, sent);
     client.commandQueue.push(entry);
     const { readOnly, work } = variant.command;
     const cost = readOnly ? work + this.#replyWork : work;
@@ -173,6 +192,8 @@ export class Connection {
       ...(this.#context as EntryContext),
       redirect: (entry, error) => {
         this.#deadlines?.follow(entry);
+        // The node has lost the slot, or part of it, and need not say what becomes of the keys.
+        if (/^(?:MOVED|ASK) /.test(error.message)) this.cache?.clear();
         entry.reject = (final) => entry.fail(final);
         routing.reject(this.client, entry, error);
       },
@@ -192,6 +213,7 @@ export class Connection {
   /** Tells subscribers, once the client has this connection: they may detach it. */
   announce(): void {
     const reason = this.#corkOnlyReason;
+    void this.cache?.arm();
     this.#report(
       reason === undefined ? { change: 'attached', mode: 'hot' } : { change: 'attached', mode: 'cork', reason },
     );
@@ -209,6 +231,7 @@ export class Connection {
 
   /** Leaves the stream as it was found; what is in flight settles through the host. */
   detach(): void {
+    this.cache?.detach();
     this.#close();
     this.#deadlines?.release();
     this.reader?.remove();
@@ -233,6 +256,7 @@ export class Connection {
     encoding: BufferEncoding | HostWrite['callback'],
     callback: HostWrite['callback'],
   ): boolean {
+    this.cache?.writes(data);
     if (!this.open || this.stream.destroyed || data.length === 0 || this.#handshaking) {
       return this.#hooks.originals.write.call(this.stream, data, encoding as BufferEncoding, callback);
     }
@@ -291,6 +315,7 @@ export class Connection {
 
   readonly #onClose = (): void => {
     this.open = false;
+    this.cache?.end();
     this.#forgetExit();
     this.batch.discard();
     this.#deadlines?.release();

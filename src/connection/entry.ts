@@ -76,6 +76,8 @@ export function createEntry(
 export class Entry implements QueueItem, HostCommand {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
   declare followers: Entry[] | undefined;
+  /** The key under which the answer of this read may be kept, see `ReadCache`. */
+  declare cachedAs: string | undefined;
   /** Set when the command outlives its connection while a time-out is pending. */
   declare observer: SettleObserver | undefined;
 
@@ -214,11 +216,11 @@ function transformHostReply(entry: Entry, reply: unknown): unknown {
 }
 
 /** The command's reply transformer alone, on a value whose strings are converted already. */
-export function transformDecodedReply(entry: Entry, value: unknown): unknown {
+export function transformDecodedReply(entry: Pick<Entry, 'name' | 'context'>, value: unknown): unknown {
   return transform(entry, null, value);
 }
 
-function transform(entry: Entry, replyEncoding: 'utf8' | null, reply: unknown): unknown {
+function transform(entry: Pick<Entry, 'name' | 'context'>, replyEncoding: 'utf8' | null, reply: unknown): unknown {
   const { client, commandClass } = entry.context;
   return commandClass.prototype.transformReply.call(
     { name: entry.name, replyEncoding, ...replyProtocol(client) },
