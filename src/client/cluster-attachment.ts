@@ -84,6 +84,11 @@ export class ClusterAttachment implements Attachment {
     return attachment.fallThroughReason() ?? attachment.connectionFor();
   }
 
+  connectionForPipeline(key: unknown): Connection | FallThroughReason {
+    if (!this.routing.readsFromMasters) return 'routing';
+    return this.connectionFor(ANY_WRITE, key);
+  }
+
   waitingBehind(name: string): number {
     return this.#attachments().reduce((sum, attachment) => sum + attachment.waitingBehind(name), 0);
   }
@@ -97,6 +102,9 @@ export class ClusterAttachment implements Attachment {
     return this.client.nodes().flatMap((node) => this.#nodes.get(node) ?? []);
   }
 }
+
+/** What decides where a pipeline goes: its first key, and that masters take it. */
+const ANY_WRITE: HotCommand = { name: '', keys: 'first', readOnly: false, shareable: false };
 
 /** The slot of a hot command by its first argument; undefined if that is not its first key. */
 function slotOf(command: HotCommand, key: unknown): number | undefined {

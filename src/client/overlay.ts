@@ -1,13 +1,15 @@
 import type { Coalescer } from '../handle.js';
 import type { AnyFunction } from '../host/types.js';
 import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
-import { type HotRoute, hotMethods } from './hot-path.js';
+import { hotMethods } from './hot-path.js';
+import type { PipelineRoute } from './light-pipeline.js';
+import { pipelineMethods } from './pipelines.js';
 
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
 const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
 /** What stands behind the mark. */
-export interface Attachment extends Coalescer, HotRoute, BlockedQueue {
+export interface Attachment extends Coalescer, PipelineRoute, BlockedQueue {
   /** Coalesces what the host's `duplicate(...args)` made. */
   attachCopy(copy: object, args: readonly unknown[]): void;
 }
@@ -72,11 +74,16 @@ function createOverlay(parent: object): object {
       configurable: true,
     },
   });
-  const find = (receiver: unknown): HotRoute | undefined => {
+  const find = (receiver: unknown): PipelineRoute | undefined => {
     const attached = (receiver as Marked | undefined)?.[MARK];
     return attached !== undefined && attached.client === receiver ? attached : undefined;
   };
-  return Object.assign(layer, hotMethods(parent, find), blockingMethods(parent as Record<string, unknown>));
+  return Object.assign(
+    layer,
+    hotMethods(parent, find),
+    pipelineMethods(parent as Record<string, AnyFunction>, find),
+    blockingMethods(parent as Record<string, unknown>),
+  );
 }
 
 /** Blocking commands go to the host as they are; what waits behind them is looked at later. */

@@ -8,6 +8,8 @@ export interface Held {
   /** Hot commands' bytes, or one write of the host's. */
   readonly content: Part[] | HostWrite;
   readonly transaction: 'open' | 'closed' | undefined;
+  /** Nothing joins an explicit pipeline. */
+  readonly whole?: true;
 }
 
 /**
@@ -29,7 +31,7 @@ export class Backlog {
   holdHot(encoded: Part[]): void {
     this.commands += 1;
     let last = this.#held.peekBack();
-    if (last === undefined || !Array.isArray(last.content) || last.commands >= this.#maxHotRun) {
+    if (last === undefined || !Array.isArray(last.content) || last.whole || last.commands >= this.#maxHotRun) {
       last = { commands: 0, content: [], transaction: undefined };
       this.#held.push(last);
     }
@@ -38,6 +40,12 @@ export class Backlog {
     appendParts(parts, encoded);
     // Joined text is a tree of its pieces until it is written; a million commands must not wait as trees.
     if (last.commands === this.#maxHotRun) parts.splice(0, parts.length, ...parts.map(toBytes));
+  }
+
+  /** The pipeline goes as a whole. */
+  holdPipeline(encoded: Part[], commands: number, isTransaction: boolean): void {
+    this.commands += commands;
+    this.#held.push({ commands, content: encoded, transaction: isTransaction ? 'closed' : undefined, whole: true });
   }
 
   holdHost(write: HostWrite, commands: number, transaction: Held['transaction']): void {

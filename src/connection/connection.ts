@@ -14,7 +14,8 @@ import { nextTick } from '../util/clock.js';
 import { Backlog } from './backlog.js';
 import { Batch } from './batch.js';
 import { Deadlines } from './deadlines.js';
-import { type CommandVariant, Entry, type EntryContext } from './entry.js';
+import { CallEntry, type CommandVariant, Entry, type EntryContext } from './entry.js';
+import type { PipelineEntry } from './pipeline-entry.js';
 import { ReplyReader } from './reply-reader.js';
 import type { ScheduleFunction } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
@@ -147,7 +148,7 @@ export class Connection {
     if (context.settlesLate) promise = promise.finally(noop);
     const select = selectedDatabase(client);
     const kept = sent.length === 1 ? sent[0] : sent;
-    const entry = new Entry(variant, context, kept, select, promise, settleValue, settleError);
+    const entry = new CallEntry(variant, context, kept, select, promise, settleValue, settleError);
     if (this.#shared !== undefined && this.#follows(this.#shared, variant, encoded, entry)) return promise;
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
@@ -163,6 +164,45 @@ export class Connection {
     if (waits) this.backlog.holdHot(entry.encode());
     else this.batch.addHot(encoded);
     return promise;
+  }
+
+  /**
+   * Sends an explicit pipeline or a transaction in one step.
+   * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
+   *
+   * @param encoded - all its commands as RESP.
+   */
+  sendPipeline(entries: readonly PipelineEntry[], encoded: Part[], isTransaction: boolean): void {
+    const { client, backlog } = this;
+    const reader = this.reader as ReplyReader;
+    const context = this.#context as EntryContext;
+    const select = selectedDatabase(client);
+    const queue = client.commandQueue;
+    const count = entries.length;
+    if (this.#shared !== undefined) {
+      this.#shared.close();
+      if (isTransaction) this.#shared.inTransaction = false;
+    }
+    this.stats.commands += count;
+    this.stats.hotCommands += count;
+    const waits = this.#mustWait(queue.length, count);
+    const deadlines = this.#deadlines as Deadlines;
+    if (waits || this.#batchesLast) deadlines.closeIfOld(reader.sent);
+    const timeout = commandTimeoutOf(client);
+    if (timeout !== deadlines.ms) deadlines.begin(reader.sent, timeout);
+    reader.sent += count;
+    this.batch.checkText();
+    for (const entry of entries) {
+      entry.context = context;
+      entry.select = select;
+      queue.push(entry);
+    }
+    if (waits) {
+      backlog.holdPipeline(encoded, count, isTransaction);
+      return;
+    }
+    if (isTransaction) this.#transactionOpen = false;
+    this.batch.addExact(encoded, count);
   }
 
   /**

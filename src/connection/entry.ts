@@ -29,29 +29,32 @@ type Settle = (value: unknown) => void;
 
 /**
  * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`.
+ * What settles with it is the subclass's: one caller's promise, or its place in a pipeline's result.
  *
  * The host may do with it what it does with a command: resolve or reject it from its own decoder, flush it with an
  * error, keep it over a lost connection and send it again. It has all that the host reads on those ways; what is
  * rarely needed is made when it is asked for.
  */
-export class Entry implements QueueItem, HostCommand {
+export abstract class Entry implements QueueItem, HostCommand {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
   declare followers: Entry[] | undefined;
   /** Set when the command outlives its connection while a time-out is pending. */
   declare observer: SettleObserver | undefined;
 
+  abstract readonly context: EntryContext;
+  /** The database selected when it was sent. */
+  abstract readonly select: number;
+  abstract readonly promise: Promise<unknown>;
+  protected abstract settleValue(value: unknown): void;
+  protected abstract settleError(error: unknown): void;
+
   constructor(
     readonly variant: CommandVariant,
-    readonly context: EntryContext,
     /**
      * The arguments as they went out, `keyPrefix` applied: strings, numbers and Buffers in an array, or the only one
      * without, which saves an eighth of what a command in flight takes.
      */
     readonly sent: unknown,
-    readonly select: number,
-    readonly promise: Promise<unknown>,
-    readonly settleValue: Settle,
-    readonly settleError: (error: unknown) => void,
   ) {}
 
   get command(): this {
@@ -79,7 +82,7 @@ export class Entry implements QueueItem, HostCommand {
 
   /** The command as RESP, for those who cannot take it from a batch. */
   encode(): Part[] {
-    const args = this.#arguments();
+    const args = this.arguments();
     const parts = encodeExactly(commandHead(this.name, args.length), args);
     if (parts === undefined) throw new TypeError(`${this.name}: an argument has become one that cannot be encoded`);
     return parts;
@@ -93,7 +96,7 @@ export class Entry implements QueueItem, HostCommand {
 
   /** As a host's command has them: strings and Buffers. Read for `error.command` and by tracers. */
   get args(): unknown[] {
-    return this.#arguments().map((argument) => (typeof argument === 'number' ? String(argument) : argument));
+    return this.arguments().map((argument) => (typeof argument === 'number' ? String(argument) : argument));
   }
 
   /**
@@ -135,7 +138,7 @@ export class Entry implements QueueItem, HostCommand {
     return calculateSlot(this.args[0] as string | Buffer);
   }
 
-  #arguments(): readonly unknown[] {
+  protected arguments(): readonly unknown[] {
     return Array.isArray(this.sent) ? this.sent : [this.sent];
   }
 
@@ -149,13 +152,28 @@ export class Entry implements QueueItem, HostCommand {
   }
 }
 
+/** The entry of a single call, which has a promise of its own. */
+export class CallEntry extends Entry {
+  constructor(
+    variant: CommandVariant,
+    readonly context: EntryContext,
+    sent: unknown,
+    readonly select: number,
+    readonly promise: Promise<unknown>,
+    protected readonly settleValue: Settle,
+    protected readonly settleError: (error: unknown) => void,
+  ) {
+    super(variant, sent);
+  }
+}
+
 /**
  * Host: `pipelineIndex` and `inTransaction` are read when the connection closes (`abortIncompletePipelines`,
  * `abortTransactionFragments`), `isTraced` when a command is sent. None of them has to exist.
  */
 
 /** The host's own conversion of a raw reply: Buffers to strings, then the command's reply transformer. */
-function transformHostReply(entry: Entry, reply: unknown): unknown {
+export function transformHostReply(entry: Entry, reply: unknown): unknown {
   return transform(entry, entry.variant.encoding, reply);
 }
 

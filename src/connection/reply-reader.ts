@@ -9,6 +9,7 @@ import { ReplyScanner } from '../resp/reply-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { Entry, type EntryContext, transformDecodedReply } from './entry.js';
+import { EXEC, type ExecEntry } from './pipeline-entry.js';
 
 /**
  * - `joining`: attached to a connection in use; the host may hold half a reply, so it gets everything until a reply is
@@ -155,7 +156,10 @@ export class ReplyReader {
     // Host: under RESP2 messages of a subscription look like replies, and its decoder tells them by this condition.
     if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     const utf8 = head.variant.encoding === 'utf8';
-    const value = this.#decoder.decode(chunk, position, utf8);
+    const value =
+      head.variant === EXEC
+        ? this.#decodeExec(head as ExecEntry, chunk, position)
+        : this.#decoder.decode(chunk, position, utf8);
     if (value === NOT_DECODED) {
       if (!utf8 || !this.#bulk.begin(chunk, position)) return this.#forwardReply(chunk, position);
       this.#bulkEntry = head;
@@ -165,6 +169,12 @@ export class ReplyReader {
     this.#answer(head, value);
     if (head.followers !== undefined) this.#settleFollowers(head.followers, chunk, position, utf8);
     return end;
+  }
+
+  /** A transaction's replies at once; a transformer of users' for EXEC expects them as the host decodes them. */
+  #decodeExec(head: ExecEntry, chunk: Buffer, position: number): unknown {
+    if (this.context.commandClass._transformer.reply.exec !== undefined) return NOT_DECODED;
+    return this.#decoder.decodeElements(chunk, position, head);
   }
 
   /** A long string that chunks have cut: the next piece of it. Returns where that ends. */

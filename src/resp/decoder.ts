@@ -84,6 +84,32 @@ export class ReplyDecoder {
     return this.#value(0);
   }
 
+  /**
+   * The reply to EXEC: an array whose elements are decoded in an encoding each, or null.
+   *
+   * @param encodings - whether the strings of an element become JavaScript strings; undefined if nobody knows.
+   */
+  decodeElements(
+    chunk: Buffer,
+    position: number,
+    encodings: { utf8At(index: number, count: number): boolean | undefined },
+  ): unknown {
+    if (chunk[position] !== ARRAY) return this.decode(chunk, position, false);
+    this.#chunk = chunk;
+    const count = this.#number(position + 1);
+    if (count === -1) return null;
+    if (!this.#fits(count, 0)) return NOT_DECODED;
+    const values = new Array<unknown>(count);
+    for (let index = 0; index < count; index += 1) {
+      const utf8 = encodings.utf8At(index, count);
+      if (utf8 === undefined) return NOT_DECODED;
+      const value = this.decode(chunk, this.end, utf8);
+      if (value === NOT_DECODED) return NOT_DECODED;
+      values[index] = value;
+    }
+    return values;
+  }
+
   #value(depth: number): unknown {
     const chunk = this.#chunk;
     const start = this.end + 1;
