@@ -2,7 +2,8 @@
 export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'large' | 'end' | 'exit' | 'manual';
 
 /**
- * Why a command that could take the hot path was left to the host; an explicit pipeline or transaction counts once:
+ * Why a command that could take the hot path was left to the host; an explicit pipeline or transaction that was left to it
+ * as a whole counts once:
  *
  * - `connection`: not ready, ending, or just attached while connected; it passes;
  * - `cork-only`: the connection never takes the hot path: `hotPath: false`, `DEBUG=ioredis:*`, unknown internals of the
@@ -15,8 +16,7 @@ export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'la
  * - `transformer`: an argument transformer threw;
  * - `routing`: of a Cluster, a command whose first argument is no key, whose slot is not known yet, or which a function
  *   as `scaleReads` sends;
- * - `command`: an explicit pipeline or transaction holds one that is not on the hot path's list;
- * - `size`: an explicit pipeline or transaction of more than 64 MiB.
+ * - `command`: an explicit pipeline or transaction holds one that says something to the client, such as `select`.
  */
 export type FallThroughReason = keyof typeof NO_FALL_THROUGHS;
 
@@ -31,7 +31,6 @@ const NO_FALL_THROUGHS = {
   transformer: 0,
   routing: 0,
   command: 0,
-  size: 0,
 };
 
 const NO_FLUSHES: Record<FlushReason, number> = {

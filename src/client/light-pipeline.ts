@@ -1,34 +1,25 @@
-import { HOT_COMMANDS } from '../commands/hot-commands.js';
+import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
+import { EXEC, ExecEntry, MULTI, PipelineEntry, PipelineVariant } from '../connection/pipeline-entry.js';
 import {
-  EXEC,
-  ExecEntry,
-  encodePipeline,
-  MULTI,
-  PipelineEntry,
-  PipelineVariant,
-} from '../connection/pipeline-entry.js';
-import {
-  addHostCommand,
   becomeHostTransaction,
   callBack,
   execUnsent,
   type HostPipeline,
   hostCommandOf,
+  isSentAsItIs,
+  type PipelinedCommand,
   type PipelineMethods,
   pipelineClass,
   unwrapTransaction,
 } from '../host/pipeline.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { keyPrefixOf, tracesBatches } from '../host/state.js';
-import type { AnyFunction, HostCommand, HostCommandClass } from '../host/types.js';
-import { isPlainNumber, type Part } from '../resp/encoder.js';
+import type { AnyFunction, HostCommandClass } from '../host/types.js';
+import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { debugFallThrough } from '../util/debug.js';
 import { type HotRoute, withKeyPrefix } from './hot-path.js';
-
-/** A pipeline of more bytes is left to the host, which writes it as one Buffer. */
-const MAX_BYTES = 64 * 1024 * 1024;
 
 /** What the hot path needs of a client to send its pipelines. */
 export interface PipelineRoute extends HotRoute {
@@ -49,24 +40,19 @@ export type LightPipelineClass = new (
 ) => LightPipeline;
 
 /**
- * - `recording`: holds light entries only.
- * - `sent`: they were sent as one piece; what is called now is the host's.
+ * - `recording`: holds light entries, and commands of the host's that are sent along with them.
+ * - `sent`: as one piece; what is called now is the host's.
  * - `host`: it was made the host's ordinary pipeline by replaying what was recorded.
  */
 type State = 'recording' | 'sent' | 'host';
 
-/** A pipeline that can take the hot path. */
-interface Ready {
-  readonly connection: Connection;
-  readonly encoded: Part[];
-}
-
 /**
  * The host's pipelines, made and filled lightly.
  *
- * A pipeline records its commands as light entries. `exec()` encodes all, then puts their entries into the client's
- * queue and their bytes into its batch in one step. The moment anything is not plain, the host's own commands are made
- * of what was recorded, and from then on it is the host's pipeline as ever.
+ * A pipeline records its commands as light entries; those that are not plain are made by the host and stand between
+ * them. `exec()` encodes all, then puts their entries into the client's queue and their bytes into its batch in one step.
+ * Where that is not possible, the host's own commands are made of what was recorded, and from then on it is the host's
+ * pipeline as ever.
  *
  * @param methods - of the host's pipelines.
  * @param multi - the host's method that makes transactions.
@@ -110,11 +96,16 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       return function record(this: unknown, ...args) {
         const method = host[name] as AnyFunction;
         if (!Light.#records(this)) return method.apply(this, args);
-        if (method !== genuine) {
-          if (!isGenuineMethod(method)) return this.#leave('patched', method, args);
+        let reason: FallThroughReason | undefined;
+        if (method !== genuine && !isGenuineMethod(method)) {
+          reason = 'patched';
+        } else {
           genuine = method;
+          reason = this.#record(variant, args);
         }
-        return this.#record(variant, method, args);
+        if (reason === undefined) return this;
+        this.#route.counters.fellThrough(reason);
+        return method.apply(this, args);
       };
     }
 
@@ -122,31 +113,37 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       return typeof value === 'object' && value !== null && #state in value && value.#state === 'recording';
     }
 
-    /** Called with the command that another method of the pipeline made. MULTI and EXEC are recorded. */
-    sendCommand(command: HostCommand, ...rest: unknown[]): unknown {
+    /**
+     * Called with the command that a method of the host's made. MULTI and EXEC are recorded; others are sent along as they
+     * are, but for those that say something to the client.
+     */
+    sendCommand(command: PipelinedCommand, ...rest: unknown[]): unknown {
       if (!Light.#records(this)) return host.sendCommand.call(this, command, ...rest);
       const variant = this.#variantOf(command);
-      if (variant === undefined) return this.#leave('command', host.sendCommand, [command, ...rest]);
-      this.#push(variant, []);
-      return this;
+      if (variant !== undefined) {
+        this.#push(variant, []);
+        return this;
+      }
+      if (!isSentAsItIs(command, this.#commandClass)) this.#becomeHosts('command');
+      return host.sendCommand.call(this, command, ...rest);
     }
 
     override exec(...args: unknown[]): unknown {
       if (!Light.#records(this)) return host.exec.apply(this, args);
       const opens = this._transactions > 0;
       if (this._queue.length === 0 || (opens && !this.#isTransaction)) return host.exec.apply(this, args);
-      const ready = this.#prepare();
-      if (typeof ready === 'string') {
-        this.#becomeHosts(ready);
+      const connection = this.#connection();
+      if (typeof connection === 'string') {
+        this.#becomeHosts(connection);
         return this.exec(...args);
       }
       if (opens) {
         this._transactions -= 1;
-        ready.encoded.push(...encodePipeline([this.#push(EXEC, [])]));
+        this.#push(EXEC, []);
       }
       this.#state = 'sent';
-      if (!this.#isTransaction) return this.#send(ready, args);
-      const transaction = (this.#send(ready, []) as Promise<unknown>).then(unwrapTransaction);
+      if (!this.#isTransaction) return this.#send(connection, args);
+      const transaction = (this.#send(connection, []) as Promise<unknown>).then(unwrapTransaction);
       callBack(transaction, args[0]);
       return transaction;
     }
@@ -157,53 +154,56 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       return this.exec(...args);
     }
 
-    /** Argument transformers run now, and what they give is kept: arrays and objects may change until `exec()`. */
-    #record(variant: PipelineVariant, method: AnyFunction, args: unknown[]): unknown {
+    /**
+     * Records a command, or says why its method has to make the host's. Argument transformers run now, and what they give
+     * is kept: arrays and objects may change until `exec()`.
+     */
+    #record(variant: PipelineVariant, args: readonly unknown[]): FallThroughReason | undefined {
       const { client } = this.#route;
-      const { command, encoding } = variant;
-      if (client.options.showFriendlyErrorStack) return this.#leave('options', method, args);
-      if (this.isCluster && command.keys === 'own') return this.#leave('routing', method, args);
+      const { command } = variant;
+      if (client.options.showFriendlyErrorStack) return 'options';
+      if (this.isCluster && command.keys === 'own') return 'routing';
       const keyPrefix = keyPrefixOf(client);
       const transformer = this.#commandClass._transformer.argument[command.name];
       if (keyPrefix === undefined && transformer === undefined && arePlain(args)) {
         this.#push(variant, args);
-        return this;
+        return undefined;
       }
-      if (transformer !== undefined && typeof transformer !== 'function') {
-        return this.#leave('transformer', method, args);
-      }
-      const callback = typeof args.at(-1) === 'function' ? (args.pop() as AnyFunction) : undefined;
-      const flat = args.flat();
-      const transformed = transformer === undefined ? () => flat : outcomeOf(transformer, flat);
-      const sent = this.#sendable(variant, keyPrefix, transformed);
-      if (typeof sent === 'string') {
-        this.#becomeHosts(sent);
-        const recorded = { name: command.name, args: flat, encoding, keyPrefix, callback };
-        addHostCommand(this, host, hostCommandOf(this.#commandClass, recorded, transformed));
-      } else if (callback === undefined) {
-        this.#push(variant, sent);
-      } else {
-        const entry = this.#entry(variant, sent);
-        entry.callBackWith(callback);
-        addHostCommand(this, host, entry);
-      }
-      return this;
+      if (typeof args.at(-1) === 'function') return 'arguments';
+      if (transformer === undefined) return this.#recordPlain(variant, keyPrefix, args.flat());
+      return typeof transformer === 'function'
+        ? this.#recordTransformed(variant, keyPrefix, args.flat(), transformer)
+        : 'transformer';
     }
 
-    /** What goes out of transformed arguments. */
-    #sendable(
-      { command }: PipelineVariant,
+    #recordPlain(
+      variant: PipelineVariant,
       keyPrefix: string | Buffer | undefined,
-      transformed: () => unknown[],
-    ): readonly unknown[] | FallThroughReason {
-      let args: unknown[];
-      try {
-        args = transformed();
-      } catch {
-        return 'transformer';
-      }
-      if (!arePlain(args)) return 'arguments';
-      return keyPrefix === undefined ? args : (withKeyPrefix(command, keyPrefix, args) ?? 'arguments');
+      args: readonly unknown[],
+    ): FallThroughReason | undefined {
+      const sent = arePlain(args) ? withAnyKeyPrefix(variant.command, keyPrefix, args) : undefined;
+      if (sent === undefined) return 'arguments';
+      this.#push(variant, sent);
+      return undefined;
+    }
+
+    /** The transformer has run once when this returns, and is not run again. */
+    #recordTransformed(
+      variant: PipelineVariant,
+      keyPrefix: string | Buffer | undefined,
+      args: unknown[],
+      transformer: (args: unknown[]) => unknown[],
+    ): undefined {
+      const transformed = outcomeOf(transformer, args);
+      let reason: FallThroughReason | undefined = 'transformer';
+      if ('args' in transformed) reason = this.#recordPlain(variant, keyPrefix, transformed.args);
+      if (reason === undefined) return;
+      this.#route.counters.fellThrough(reason);
+      const recorded = { name: variant.command.name, args, encoding: variant.encoding, keyPrefix };
+      host.sendCommand.call(
+        this,
+        hostCommandOf(this.#commandClass, recorded, () => giveAgain(transformed)),
+      );
     }
 
     #push(variant: PipelineVariant, sent: readonly unknown[]): PipelineEntry {
@@ -221,45 +221,37 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
     }
 
     /** MULTI in a pipeline, and the EXEC that follows. */
-    #variantOf(command: HostCommand): PipelineVariant | undefined {
-      const { name, args, callback, replyEncoding } = command as HostCommand & Record<string, unknown>;
+    #variantOf(command: PipelinedCommand): PipelineVariant | undefined {
+      const { name, args, callback, replyEncoding } = command;
+      if (name !== 'multi' && name !== 'exec') return undefined;
       if (args.length > 0 || callback !== undefined) return undefined;
-      if (name === 'multi' && replyEncoding === 'utf8' && !this.#isTransaction) return MULTI;
-      const begun = (this._queue as PipelineEntry[]).some(({ variant }) => variant === MULTI);
-      return name === 'exec' && replyEncoding === null && begun ? EXEC : undefined;
+      if (name === 'multi') return replyEncoding === 'utf8' && !this.#isTransaction ? MULTI : undefined;
+      const begun = this._queue.some((queued) => queued instanceof PipelineEntry && queued.variant === MULTI);
+      return replyEncoding === null && begun ? EXEC : undefined;
     }
 
-    /** Encodes all that was recorded, or says why the pipeline is the host's. */
-    #prepare(): Ready | FallThroughReason {
+    /** Where the pipeline can be sent to now, or why it is the host's. */
+    #connection(): Connection | FallThroughReason {
       const route = this.#route;
       const reason = route.fallThroughReason();
       if (reason !== undefined) return reason;
       if (!methods.areGenuine) return 'patched';
       if (this.#isTransaction && tracesBatches()) return 'traced';
-      const entries = this._queue as PipelineEntry[];
-      const connection = route.connectionForPipeline(this.isCluster ? firstKeyOf(entries) : undefined);
-      if (typeof connection === 'string') return connection;
-      const encoded = encodePipeline(entries);
-      return encoded.reduce((bytes, part) => bytes + part.length, 0) > MAX_BYTES ? 'size' : { connection, encoded };
+      return route.connectionForPipeline(this.isCluster ? firstKeyOf(this._queue) : undefined);
     }
 
-    #send({ connection, encoded }: Ready, args: readonly unknown[]): unknown {
-      const entries = this._queue as PipelineEntry[];
+    #send(connection: Connection, args: readonly unknown[]): unknown {
+      const commands = this._queue;
       if (this.isCluster) {
         const { promise, sends } = execUnsent(this, host.exec, args);
-        if (sends) connection.sendPipeline(entries, encoded, this.#holdsExec);
+        if (sends) connection.sendPipeline(commands, this.#holdsExec);
         return promise;
       }
       this.nodeifiedPromise = true;
       callBack(this.promise, args[0]);
-      this.replyPending = entries.length;
-      connection.sendPipeline(entries, encoded, this.#holdsExec);
+      this.replyPending = commands.length;
+      connection.sendPipeline(commands, this.#holdsExec);
       return this.promise;
-    }
-
-    #leave(reason: FallThroughReason, method: AnyFunction, args: readonly unknown[]): unknown {
-      this.#becomeHosts(reason);
-      return method.apply(this, args as unknown[]);
     }
 
     #becomeHosts(reason: FallThroughReason): void {
@@ -268,13 +260,14 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       this.#state = 'host';
       if (this.#isTransaction) becomeHostTransaction(this, multi);
       const transactions = this._transactions;
-      for (const entry of this._queue.splice(0) as PipelineEntry[]) {
-        this._transactions = entry.inTransaction ? 1 : 0;
-        addHostCommand(
-          this,
-          host,
-          hostCommandOf(this.#commandClass, entry.recorded, (args) => args),
-        );
+      for (const command of this._queue.splice(0)) {
+        if (command instanceof PipelineEntry) {
+          this._transactions = command.inTransaction ? 1 : 0;
+          const own = hostCommandOf(this.#commandClass, command.recorded, (args) => args);
+          host.sendCommand.call(this, own);
+        } else {
+          this._queue.push(command);
+        }
       }
       this._transactions = transactions;
     }
@@ -292,21 +285,32 @@ function arePlain(args: readonly unknown[]): boolean {
   return true;
 }
 
-/** Calls a transformer, once; the function that is returned gives what it gave, or throws what it threw. */
-function outcomeOf(transformer: (args: unknown[]) => unknown[], args: unknown[]): () => unknown[] {
+function withAnyKeyPrefix(
+  command: HotCommand,
+  keyPrefix: string | Buffer | undefined,
+  args: readonly unknown[],
+): readonly unknown[] | undefined {
+  return keyPrefix === undefined ? args : withKeyPrefix(command, keyPrefix, args);
+}
+
+type Transformed = { readonly args: unknown[] } | { readonly error: unknown };
+
+function outcomeOf(transformer: (args: unknown[]) => unknown[], args: unknown[]): Transformed {
   try {
-    const outcome = transformer(args);
-    return () => outcome;
+    return { args: transformer(args) };
   } catch (error) {
-    return () => {
-      throw error;
-    };
+    return { error };
   }
 }
 
-function firstKeyOf(entries: readonly PipelineEntry[]): unknown {
-  for (const entry of entries) {
-    const [key] = entry.getKeys();
+function giveAgain(transformed: Transformed): unknown[] {
+  if ('error' in transformed) throw transformed.error;
+  return transformed.args;
+}
+
+function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {
+  for (const command of commands) {
+    const [key] = command.getKeys();
     if (key !== undefined) return key;
   }
   return undefined;

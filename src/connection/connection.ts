@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
+import type { PipelinedCommand } from '../host/pipeline.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
 import { addressOf, commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
@@ -15,7 +16,7 @@ import { Backlog } from './backlog.js';
 import { Batch } from './batch.js';
 import { Deadlines } from './deadlines.js';
 import { CallEntry, type CommandVariant, Entry, type EntryContext } from './entry.js';
-import type { PipelineEntry } from './pipeline-entry.js';
+import { encodePipeline, PipelineEntry } from './pipeline-entry.js';
 import { ReplyReader } from './reply-reader.js';
 import type { ScheduleFunction } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
@@ -170,32 +171,38 @@ export class Connection {
    * Sends an explicit pipeline or a transaction in one step.
    * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
    *
-   * @param encoded - all its commands as RESP.
+   * @param commands - light entries, and commands of the host's.
+   * @param isTransaction - whether one of them is EXEC.
    */
-  sendPipeline(entries: readonly PipelineEntry[], encoded: Part[], isTransaction: boolean): void {
+  sendPipeline(commands: readonly PipelinedCommand[], isTransaction: boolean): void {
     const { client, backlog } = this;
     const reader = this.reader as ReplyReader;
     const context = this.#context as EntryContext;
     const select = selectedDatabase(client);
     const queue = client.commandQueue;
-    const count = entries.length;
+    const encoded = encodePipeline(commands, client);
+    const count = commands.length;
     if (this.#shared !== undefined) {
       this.#shared.close();
       if (isTransaction) this.#shared.inTransaction = false;
     }
     this.stats.commands += count;
-    this.stats.hotCommands += count;
     const waits = this.#mustWait(queue.length, count);
     const deadlines = this.#deadlines as Deadlines;
     if (waits || this.#batchesLast) deadlines.closeIfOld(reader.sent);
     const timeout = commandTimeoutOf(client);
     if (timeout !== deadlines.ms) deadlines.begin(reader.sent, timeout);
-    reader.sent += count;
     this.batch.checkText();
-    for (const entry of entries) {
-      entry.context = context;
-      entry.select = select;
-      queue.push(entry);
+    for (const command of commands) {
+      if (command instanceof PipelineEntry) {
+        command.context = context;
+        command.select = select;
+        queue.push(command);
+        reader.sent += 1;
+        this.stats.hotCommands += 1;
+      } else {
+        queue.push({ command, select });
+      }
     }
     if (waits) {
       backlog.holdPipeline(encoded, count, isTransaction);

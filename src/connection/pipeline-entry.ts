@@ -1,14 +1,14 @@
 import type { HotCommand } from '../commands/hot-commands.js';
 import {
-  callBack,
   type HostPipeline,
   PIPELINE_INDEX,
   type PipelinedCommand,
   type PipelineResult,
   type RecordedCommand,
+  writableOf,
 } from '../host/pipeline.js';
-import type { AnyFunction } from '../host/types.js';
-import { appendParts, commandHead, encodeAssumingAscii, isAscii, type Part } from '../resp/encoder.js';
+import type { HostClient } from '../host/types.js';
+import { appendParts, commandHead, encodeAssumingAscii, isAscii, type Part, toBytes } from '../resp/encoder.js';
 import { type CommandVariant, Entry, type EntryContext, transformHostReply } from './entry.js';
 
 /** Heads are kept for commands of up to this many arguments. */
@@ -16,6 +16,9 @@ const KEPT_HEADS = 32;
 
 /** Text is checked and joined in pieces of about this many characters. */
 const PIECE = 256 * 1024;
+
+/** Host: Node reserves three bytes a character for a writev of strings, and fails beyond about 700 MB. */
+const MAX_TEXT = 64 * 1024 * 1024;
 
 /** A hot command in one of its variants, as pipelines hold it. */
 export class PipelineVariant implements CommandVariant {
@@ -42,7 +45,6 @@ export const MULTI = new PipelineVariant({ name: 'multi', ...inPipelinesAlone },
 export const EXEC = new PipelineVariant({ name: 'exec', ...inPipelinesAlone }, null);
 
 interface OwnPromise {
-  readonly callback: AnyFunction | undefined;
   readonly promise: Promise<unknown>;
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -85,17 +87,10 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     return encodeAssumingAscii((this.variant as PipelineVariant).head(args.length), args) ?? this.encode();
   }
 
-  /** A callback for this command alone; the host fills the pipeline after it. */
-  callBackWith(callback: AnyFunction): void {
-    this.#hostFills = true;
-    this.#own = ownPromise(callback);
-    callBack(this.promise, callback);
-  }
-
   /** For those who make the host's own command of it. */
   get recorded(): RecordedCommand {
     const { command, encoding } = this.variant;
-    return { name: command.name, args: this.arguments(), encoding, callback: this.#own?.callback };
+    return { name: command.name, args: this.arguments(), encoding };
   }
 
   protected settleValue(value: unknown): void {
@@ -176,10 +171,11 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
 /** EXEC, whose reply holds those to the commands of its transaction. */
 export class ExecEntry extends PipelineEntry {
   /** Whether the reply at `index` of `count` is decoded to text. Host: the transaction's commands are those in front. */
-  utf8At(index: number, count: number): boolean | undefined {
+  utf8At(index: number, count: number): boolean {
     const position = (this[PIPELINE_INDEX] as number) - count + index;
     const command = this.pipeline._queue[position];
-    return command instanceof PipelineEntry ? command.variant.encoding === 'utf8' : undefined;
+    // A command of the host's takes the reply as its decoder gives it.
+    return command instanceof PipelineEntry && command.variant.encoding === 'utf8';
   }
 }
 
@@ -188,29 +184,30 @@ function isThenable(value: unknown): boolean {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
 }
 
-function ownPromise(callback?: AnyFunction): OwnPromise {
+function ownPromise(): OwnPromise {
   let own: Pick<OwnPromise, 'resolve' | 'reject'> = { resolve: noop, reject: noop };
   const promise = new Promise<unknown>((resolve, reject) => {
     own = { resolve, reject };
   });
   // The pipeline's result has the error; this promise is the host's to look at.
   promise.catch(noop);
-  return { callback, promise, ...own };
+  return { promise, ...own };
 }
 
-/** The commands of a pipeline as RESP, one after the other. */
-export function encodePipeline(entries: readonly PipelineEntry[]): Part[] {
+/** The commands of a pipeline as RESP, one after the other, for the client that sends them. */
+export function encodePipeline(commands: readonly PipelinedCommand[], client: HostClient): Part[] {
   const parts: Part[] = [];
+  /** Of the commands from `first`, taken for ASCII. */
   let text = '';
   let first = 0;
   const checkText = (end: number) => {
     if (text === '') return;
     if (isAscii(text)) parts.push(text);
-    else for (const entry of entries.slice(first, end)) appendParts(parts, entry.encode());
+    else for (const entry of commands.slice(first, end) as PipelineEntry[]) appendParts(parts, entry.encode());
     text = '';
   };
-  entries.forEach((entry, index) => {
-    const encoded = entry.encodeAssumingAscii();
+  commands.forEach((command, index) => {
+    const encoded = command instanceof PipelineEntry ? command.encodeAssumingAscii() : [partOf(command, client)];
     if (typeof encoded === 'string') {
       if (text === '') first = index;
       text += encoded;
@@ -220,6 +217,12 @@ export function encodePipeline(entries: readonly PipelineEntry[]): Part[] {
       appendParts(parts, encoded);
     }
   });
-  checkText(entries.length);
-  return parts;
+  checkText(commands.length);
+  const bytes = parts.reduce((sum, part) => sum + part.length, 0);
+  return bytes > MAX_TEXT ? parts.map(toBytes) : parts;
+}
+
+function partOf(command: PipelinedCommand, client: HostClient): Part {
+  const writable = writableOf(command, client);
+  return typeof writable === 'string' && isAscii(writable) ? writable : Buffer.from(writable as string);
 }

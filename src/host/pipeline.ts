@@ -4,7 +4,7 @@
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Pipeline.js`, `built/transaction.js`.
  */
 import { sourceTest } from './probe.js';
-import type { AnyFunction, HasOptions, HostCommand, HostCommandClass, HostOptions } from './types.js';
+import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
 
 /** Host: where in its pipeline a command stands. Read when the connection closes (`abortIncompletePipelines`). */
 export const PIPELINE_INDEX = 'pipelineIndex';
@@ -12,8 +12,17 @@ export const PIPELINE_INDEX = 'pipelineIndex';
 /** A command that a pipeline holds: the host's own, or a light entry. */
 export interface PipelinedCommand extends HostCommand {
   readonly inTransaction: boolean;
+  readonly callback?: unknown;
+  readonly replyEncoding?: unknown;
+  /** ioredis 6 and up: the command has been written once. */
+  isTraced?: boolean;
   [PIPELINE_INDEX]?: number | undefined;
   transformReply(reply: unknown): unknown;
+  getKeys(): unknown[];
+  setTimeout(ms: number): void;
+  /** ioredis 6 and up. */
+  setReplyContext?(context: unknown): void;
+  toWritable(stream: unknown): string | Buffer;
 }
 
 /** A host's `Pipeline`, as far as this package knows it. */
@@ -39,6 +48,8 @@ interface PipelineMaker extends HasOptions {
 }
 
 type Methods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
+
+type AnyClass = new (...args: unknown[]) => HostCommand;
 
 /** What `Pipeline`'s constructor makes, beside the methods of scripts and added commands. */
 const FIELDS = new Set(
@@ -228,7 +239,6 @@ export interface RecordedCommand {
   readonly args: readonly unknown[];
   readonly encoding: 'utf8' | null;
   readonly keyPrefix?: string | Buffer | undefined;
-  readonly callback?: AnyFunction | undefined;
 }
 
 /**
@@ -239,25 +249,48 @@ export interface RecordedCommand {
  */
 export function hostCommandOf(
   commandClass: HostCommandClass,
-  { name, args, encoding, keyPrefix, callback }: RecordedCommand,
+  { name, args, encoding, keyPrefix }: RecordedCommand,
   transformed: (args: unknown[]) => unknown[],
 ): HostCommand {
   const { argument } = commandClass._transformer;
-  const Command = commandClass as unknown as new (...args: unknown[]) => HostCommand;
+  const Command = commandClass as unknown as AnyClass;
   const options = { replyEncoding: encoding, keyPrefix };
   const transformer = argument[name];
-  if (transformer === undefined) return new Command(name, args, options, callback);
+  if (transformer === undefined) return new Command(name, args, options);
   argument[name] = transformed;
   try {
-    return new Command(name, args, options, callback);
+    return new Command(name, args, options);
   } finally {
     argument[name] = transformer;
   }
 }
 
-/** Adds a command in the host's own way: its promise fills the pipeline's result. */
-export function addHostCommand(pipeline: HostPipeline, { sendCommand }: Methods, command: HostCommand): void {
-  sendCommand.call(pipeline, command);
+/**
+ * Commands that say something to the client or the reader of replies when they are sent or answered, or bound a
+ * transaction; in lower case. Host: `sendCommand`, `DataHandler`, `HimportCoordinator`.
+ */
+const STATEFUL = new Set(
+  (
+    'select quit auth hello reset monitor sync psync asking himport multi exec discard ' +
+    'subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe ' +
+    'blpop brpop brpoplpush blmove blmovem blmpop bzpopmin bzpopmax bzmpop xread xreadgroup'
+  ).split(' '),
+);
+
+/** Whether a command of the host's can be sent along with light entries, past `sendCommand`, and gets one reply. */
+export function isSentAsItIs(command: HostCommand, commandClass: HostCommandClass): boolean {
+  if (!(command instanceof (commandClass as unknown as AnyClass))) return false;
+  const name = command.name.toLowerCase();
+  return name === 'client' ? !/^reply$/i.test(String(command.args[0])) : !STATEFUL.has(name);
+}
+
+/** What the host's `sendCommand` does to a command before it writes it, and what it writes. */
+export function writableOf(command: PipelinedCommand, client: HostClient): string | Buffer {
+  command.setReplyContext?.(client.condition ?? client.options);
+  const { commandTimeout } = client.options;
+  if (typeof commandTimeout === 'number') command.setTimeout(commandTimeout);
+  if ('isTraced' in command) command.isTraced = true;
+  return command.toWritable(client.stream);
 }
 
 /**

@@ -87,12 +87,12 @@ export class ReplyDecoder {
   /**
    * The reply to EXEC: an array whose elements are decoded in an encoding each, or null.
    *
-   * @param encodings - whether the strings of an element become JavaScript strings; undefined if nobody knows.
+   * @param encodings - whether the strings of an element become JavaScript strings.
    */
   decodeElements(
     chunk: Buffer,
     position: number,
-    encodings: { utf8At(index: number, count: number): boolean | undefined },
+    encodings: { utf8At(index: number, count: number): boolean },
   ): unknown {
     if (chunk[position] !== ARRAY) return this.decode(chunk, position, false);
     this.#chunk = chunk;
@@ -101,9 +101,7 @@ export class ReplyDecoder {
     if (!this.#fits(count, 0)) return NOT_DECODED;
     const values = new Array<unknown>(count);
     for (let index = 0; index < count; index += 1) {
-      const utf8 = encodings.utf8At(index, count);
-      if (utf8 === undefined) return NOT_DECODED;
-      const value = this.decode(chunk, this.end, utf8);
+      const value = this.decode(chunk, this.end, encodings.utf8At(index, count));
       if (value === NOT_DECODED) return NOT_DECODED;
       values[index] = value;
     }
