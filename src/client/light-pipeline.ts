@@ -15,6 +15,12 @@ import {
 } from '../host/pipeline.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { keyPrefixOf, tracesBatches } from '../host/state.js';
+import {
+  argumentTransformerOf,
+  runTransformer,
+  type Transformation,
+  withTransformation,
+} from '../host/transformers.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
@@ -64,6 +70,8 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
     declare addBatch: LightPipeline['addBatch'];
     #state: State = 'recording';
     #holdsExec = false;
+    /** What the transformer has made of the arguments of the call that is being looked at. */
+    #transformation: Transformation | undefined;
     readonly #route: PipelineRoute;
     readonly #commandClass: HostCommandClass;
     readonly #isTransaction: boolean;
@@ -105,7 +113,12 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
         }
         if (reason === undefined) return this;
         this.#route.counters.fellThrough(reason);
-        return method.apply(this, args);
+        const transformation = this.#transformation;
+        if (transformation === undefined) return method.apply(this, args);
+        this.#transformation = undefined;
+        return withTransformation(this.#commandClass, variant.command.name, transformation, () =>
+          method.apply(this, args),
+        );
       };
     }
 
@@ -164,16 +177,22 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       if (client.options.showFriendlyErrorStack) return 'options';
       if (this.isCluster && command.keys === 'own') return 'routing';
       const keyPrefix = keyPrefixOf(client);
-      const transformer = this.#commandClass._transformer.argument[command.name];
+      const transformer = argumentTransformerOf(this.#commandClass, command.name);
       if (keyPrefix === undefined && transformer === undefined && arePlain(args)) {
         this.#push(variant, args);
         return undefined;
       }
       if (typeof args.at(-1) === 'function') return 'arguments';
-      if (transformer === undefined) return this.#recordPlain(variant, keyPrefix, args.flat());
-      return typeof transformer === 'function'
-        ? this.#recordTransformed(variant, keyPrefix, args.flat(), transformer)
-        : 'transformer';
+      const flat = args.flat();
+      if (transformer === undefined) return this.#recordPlain(variant, keyPrefix, flat);
+      const transformation = runTransformer(transformer, flat);
+      // What a transformer calls may have sent the pipeline, or made it the host's.
+      const reason =
+        'error' in transformation || this.#state !== 'recording'
+          ? 'transformer'
+          : this.#recordPlain(variant, keyPrefix, transformation.args);
+      if (reason !== undefined) this.#transformation = transformation;
+      return reason;
     }
 
     #recordPlain(
@@ -185,25 +204,6 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       if (sent === undefined) return 'arguments';
       this.#push(variant, sent);
       return undefined;
-    }
-
-    /** The transformer has run once when this returns, and is not run again. */
-    #recordTransformed(
-      variant: PipelineVariant,
-      keyPrefix: string | Buffer | undefined,
-      args: unknown[],
-      transformer: (args: unknown[]) => unknown[],
-    ): undefined {
-      const transformed = outcomeOf(transformer, args);
-      let reason: FallThroughReason | undefined = 'transformer';
-      if ('args' in transformed) reason = this.#recordPlain(variant, keyPrefix, transformed.args);
-      if (reason === undefined) return;
-      this.#route.counters.fellThrough(reason);
-      const recorded = { name: variant.command.name, args, encoding: variant.encoding, keyPrefix };
-      host.sendCommand.call(
-        this,
-        hostCommandOf(this.#commandClass, recorded, () => giveAgain(transformed)),
-      );
     }
 
     #push(variant: PipelineVariant, sent: readonly unknown[]): PipelineEntry {
@@ -263,7 +263,7 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       for (const command of this._queue.splice(0)) {
         if (command instanceof PipelineEntry) {
           this._transactions = command.inTransaction ? 1 : 0;
-          const own = hostCommandOf(this.#commandClass, command.recorded, (args) => args);
+          const own = hostCommandOf(this.#commandClass, command.recorded);
           host.sendCommand.call(this, own);
         } else {
           this._queue.push(command);
@@ -291,21 +291,6 @@ function withAnyKeyPrefix(
   args: readonly unknown[],
 ): readonly unknown[] | undefined {
   return keyPrefix === undefined ? args : withKeyPrefix(command, keyPrefix, args);
-}
-
-type Transformed = { readonly args: unknown[] } | { readonly error: unknown };
-
-function outcomeOf(transformer: (args: unknown[]) => unknown[], args: unknown[]): Transformed {
-  try {
-    return { args: transformer(args) };
-  } catch (error) {
-    return { error };
-  }
-}
-
-function giveAgain(transformed: Transformed): unknown[] {
-  if ('error' in transformed) throw transformed.error;
-  return transformed.args;
 }
 
 function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {

@@ -59,7 +59,6 @@ function noop(): void {}
  * It takes the place of the host's command in the pipeline too, so that the host can send the pipeline once more.
  */
 export class PipelineEntry extends Entry implements PipelinedCommand {
-  /** Both are set when it is sent. */
   declare context: EntryContext;
   select = 0;
   #settled = false;
@@ -79,6 +78,12 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   ) {
     super(variant, sent);
     this[PIPELINE_INDEX] = index;
+  }
+
+  /** Tells it the connection it is put on the queue of, and the database that is selected there. */
+  sentWith(context: EntryContext, select: number): void {
+    this.context = context;
+    this.select = select;
   }
 
   /** As RESP, on the assumption that text is ASCII; see `encodeAssumingAscii`. */

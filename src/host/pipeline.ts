@@ -4,6 +4,7 @@
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Pipeline.js`, `built/transaction.js`.
  */
 import { sourceTest } from './probe.js';
+import { withTransformation } from './transformers.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
 
 /** Host: where in its pipeline a command stands. Read when the connection closes (`abortIncompletePipelines`). */
@@ -233,36 +234,22 @@ export class PipelinesOf<T extends new (...args: never[]) => HostPipeline> {
   }
 }
 
-/** How a command that was recorded is made the host's own. */
+/** A command as it was recorded: transformed, `keyPrefix` applied. */
 export interface RecordedCommand {
   readonly name: string;
   readonly args: readonly unknown[];
   readonly encoding: 'utf8' | null;
-  readonly keyPrefix?: string | Buffer | undefined;
 }
 
-/**
- * The host's own command of one that was recorded. Its argument transformer has run by then, and users' may count.
- * Host: `Command`'s constructor runs it.
- *
- * @param transformed - gives what the transformer gave, or throws what it threw.
- */
+/** The host's own command of one that was recorded. */
 export function hostCommandOf(
   commandClass: HostCommandClass,
-  { name, args, encoding, keyPrefix }: RecordedCommand,
-  transformed: (args: unknown[]) => unknown[],
-): HostCommand {
-  const { argument } = commandClass._transformer;
-  const Command = commandClass as unknown as AnyClass;
-  const options = { replyEncoding: encoding, keyPrefix };
-  const transformer = argument[name];
-  if (transformer === undefined) return new Command(name, args, options);
-  argument[name] = transformed;
-  try {
-    return new Command(name, args, options);
-  } finally {
-    argument[name] = transformer;
-  }
+  { name, args, encoding }: RecordedCommand,
+): PipelinedCommand {
+  const make = () =>
+    new (commandClass as unknown as AnyClass)(name, args, { replyEncoding: encoding }) as PipelinedCommand;
+  if (commandClass._transformer.argument[name] === undefined) return make();
+  return withTransformation(commandClass, name, { args: [...args] }, make);
 }
 
 /**
