@@ -7,6 +7,7 @@ import {
   execUnsent,
   type HostPipeline,
   hostCommandOf,
+  inheritConstructor,
   isSentAsItIs,
   type PipelinedCommand,
   type PipelineMethods,
@@ -88,6 +89,7 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
     }
 
     static {
+      inheritConstructor(Light);
       for (const command of HOT_COMMANDS) {
         for (const encoding of ['utf8', null] as const) {
           const name = encoding === null ? `${command.name}Buffer` : command.name;

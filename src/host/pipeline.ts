@@ -163,8 +163,13 @@ export function pipelineClass(prototype: Methods): PipelineClass {
   lazyField(shared, 'scriptsSet', () => ({}));
   lazyField(shared, 'addedBuiltinSet', () => new Set());
   lazyField(shared, '_shaToScript', shaToScript);
-  Object.defineProperty(shared, 'constructor', { value: prototype.constructor, configurable: true, writable: true });
+  inheritConstructor(Pipeline);
   return Pipeline;
+}
+
+/** Users read `pipeline.constructor`: it is the host's. */
+export function inheritConstructor(pipelines: { readonly prototype: object }): void {
+  Reflect.deleteProperty(pipelines.prototype, 'constructor');
 }
 
 function lazyField(target: object, name: string, make: (pipeline: HostPipeline) => unknown): void {
@@ -219,6 +224,7 @@ export class PipelinesOf<T extends new (...args: never[]) => HostPipeline> {
   #withMethods(names: readonly string[]): T {
     // @ts-expect-error TS2545: a class that adds nothing to the constructor may extend any.
     const own = class extends this.general {};
+    inheritConstructor(own);
     for (const name of names.flatMap((name) => [name, `${name}Buffer`])) {
       Object.defineProperty(own.prototype, name, {
         get(this: HostPipeline) {
