@@ -108,6 +108,11 @@ export class ClientAttachment implements Attachment {
     return this.connection ?? 'connection';
   }
 
+  connectionForPipeline(): Connection | FallThroughReason {
+    // The cache looks for writes in the bytes of a pipeline, which the host writes.
+    return this.connection?.cache === undefined ? this.connectionFor() : 'options';
+  }
+
   waitingBehind(name: string): number {
     const { commandQueue } = this.client;
     return commandQueue.peekFront()?.command.name === name ? commandQueue.length - 1 : 0;

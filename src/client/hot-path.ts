@@ -209,7 +209,11 @@ export function hotSender(variant: CommandVariant): HotSender {
 }
 
 /** The arguments with `keyPrefix` before each key, in a new array; undefined where it takes the host to say. */
-function withKeyPrefix(command: HotCommand, prefix: string | Buffer, args: readonly unknown[]): unknown[] | undefined {
+export function withKeyPrefix(
+  command: HotCommand,
+  prefix: string | Buffer,
+  args: readonly unknown[],
+): unknown[] | undefined {
   const positions = KEY_POSITIONS[command.keys];
   if (positions === undefined || typeof prefix !== 'string') return undefined;
   if (Number.isFinite(positions.count) && args.length < positions.count) return undefined;

@@ -9,6 +9,7 @@ import { ReplyScanner } from '../resp/reply-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { copyOfReply, Entry, type EntryContext, transformDecodedReply } from './entry.js';
+import { EXEC, type ExecEntry } from './pipeline-entry.js';
 import type { ReadCache } from './read-cache.js';
 
 /**
@@ -195,7 +196,10 @@ export class ReplyReader {
     // Host: under RESP2 messages of a subscription look like replies, and its decoder tells them by this condition.
     if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     const utf8 = head.variant.encoding === 'utf8';
-    const value = this.#decoder.decode(chunk, position, utf8);
+    const value =
+      head.variant === EXEC
+        ? this.#decodeExec(head as ExecEntry, chunk, position)
+        : this.#decoder.decode(chunk, position, utf8);
     if (value === NOT_DECODED) return this.#forwardReply(chunk, position);
     if (value === CUT) {
       if (!this.#assembler.begin(chunk, position)) return this.#forwardReply(chunk, position);
@@ -205,6 +209,12 @@ export class ReplyReader {
     const { end } = this.#decoder;
     this.#answer(head, value);
     return end;
+  }
+
+  /** A transaction's replies at once; a transformer of users' for EXEC expects them as the host decodes them. */
+  #decodeExec(head: ExecEntry, chunk: Buffer, position: number): unknown {
+    if (this.context.commandClass._transformer.reply.exec !== undefined) return NOT_DECODED;
+    return this.#decoder.decodeElements(chunk, position, head);
   }
 
   /** A light entry's reply that chunks have cut: the next piece of it. Returns where that ends. */
