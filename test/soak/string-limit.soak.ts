@@ -38,7 +38,8 @@ async function play(kind: Kind, make: () => unknown[]): Promise<unknown> {
     client.get('b'),
     client.echo('mine'),
   ];
-  return outcomesAfter(15_000, replies);
+  await Promise.race([Promise.allSettled(replies), sleep(15_000)]);
+  return outcomesAfter(0, replies);
 }
 
 describe('one command of more bytes than a string can hold', () => {
