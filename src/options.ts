@@ -24,7 +24,8 @@ export interface CoalesceOptions {
    */
   maxBatchSize?: number;
   /**
-   * Bytes in one batch; the command that reaches it flushes at once. Minimum 1.
+   * Bytes in one batch; the command that reaches it flushes at once. Minimum 1, maximum 67108864 (64 MiB): Node cannot
+   * write much more in one go.
    * @default 262144
    */
   maxBatchBytes?: number;
@@ -50,6 +51,9 @@ export interface CoalesceOptions {
 
 /** Every option with its value; frozen. */
 export type ResolvedOptions = Readonly<Required<CoalesceOptions>>;
+
+/** A `writev` of strings counts three bytes per character, and fails beyond about 700 MB; so does V8 beyond 2^29 characters. */
+const MOST_BATCH_BYTES = 64 * 1024 * 1024;
 
 export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
   schedule: 'immediate',
@@ -105,9 +109,10 @@ function validDelay(value: number | undefined): number {
 
 function validCount(name: 'maxBatchSize' | 'maxBatchBytes' | 'maxInFlight', value: number | undefined): number {
   if (value === undefined) return DEFAULT_OPTIONS[name];
-  const expected = 'a positive integer';
+  const most = name === 'maxBatchBytes' ? MOST_BATCH_BYTES : Number.MAX_SAFE_INTEGER;
+  const expected = name === 'maxBatchBytes' ? `a positive integer of at most ${most}` : 'a positive integer';
   if (typeof value !== 'number') throw typeError(name, expected, value);
-  if (!Number.isSafeInteger(value) || value < 1) throw rangeError(name, expected, value);
+  if (!Number.isSafeInteger(value) || value < 1 || value > most) throw rangeError(name, expected, value);
   return value;
 }
 
