@@ -8,6 +8,18 @@ import { commandHead, encodeExactly, type Part, toBytes } from '../resp/encoder.
 export interface CommandVariant {
   readonly command: HotCommand;
   readonly encoding: 'utf8' | null;
+  /** Set for a defined script. */
+  readonly script?: ScriptForm;
+}
+
+/** A script as EVAL or EVALSHA. */
+export interface ScriptForm {
+  /** What stands before the arguments of each call: the script or its hash, and the number of keys if that is fixed. */
+  readonly leading: readonly unknown[];
+  /** The form that its next command on this stream takes. */
+  formOn(stream: object): CommandVariant;
+  /** A command on this stream was rejected. */
+  rejected(stream: object, error: Error): void;
 }
 
 /** What the entries of one connection have in common. */
@@ -26,6 +38,9 @@ export interface SettleObserver {
 }
 
 type Settle = (value: unknown) => void;
+
+/** Behind the script, or its hash, and the number of keys. */
+const FIRST_KEY_OF_SCRIPT = 2;
 
 let settleValue: Settle;
 let settleError: (error: unknown) => void;
@@ -65,7 +80,7 @@ export class Entry implements QueueItem, HostCommand {
   declare observer: SettleObserver | undefined;
 
   constructor(
-    readonly variant: CommandVariant,
+    public variant: CommandVariant,
     readonly context: EntryContext,
     /**
      * The arguments as they went out, `keyPrefix` applied: strings, numbers and Buffers in an array, or the only one
@@ -136,6 +151,8 @@ export class Entry implements QueueItem, HostCommand {
 
   get reject(): (error: Error) => void {
     return (error) => {
+      const { stream } = this.context.client;
+      if (stream !== undefined) this.variant.script?.rejected(stream, error);
       if (this.context.redirect === undefined) this.fail(error);
       else this.context.redirect(this, error);
     };
@@ -146,7 +163,16 @@ export class Entry implements QueueItem, HostCommand {
   }
 
   /** Host: `sendCommand` writes this when it sends a command again. */
-  toWritable(): Buffer {
+  toWritable(stream: object): Buffer {
+    const { script } = this.variant;
+    if (script !== undefined) {
+      this.variant = script.formOn(stream);
+      const { reject } = this;
+      this.reject = (error) => {
+        script.rejected(stream, error);
+        reject(error);
+      };
+    }
     return Buffer.concat(this.encode().map(toBytes));
   }
 
@@ -158,11 +184,18 @@ export class Entry implements QueueItem, HostCommand {
 
   /** Host: a Cluster asks for it when it sends a command; that of the first key, hot commands have theirs in front. */
   getSlot(): number {
-    return calculateSlot(this.args[0] as string | Buffer);
+    return calculateSlot(this.args[this.variant.script === undefined ? 0 : FIRST_KEY_OF_SCRIPT] as string | Buffer);
+  }
+
+  /** Host: a Cluster asks for it when it sends the command of a script, and knows of others by their names. */
+  get isReadOnly(): boolean {
+    return this.variant.command.readOnly;
   }
 
   #arguments(): readonly unknown[] {
-    return Array.isArray(this.sent) ? this.sent : [this.sent];
+    const own: readonly unknown[] = Array.isArray(this.sent) ? this.sent : [this.sent];
+    const { script } = this.variant;
+    return script === undefined ? own : [...script.leading, ...own];
   }
 
   #resolveReply(reply: unknown): void {

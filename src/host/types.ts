@@ -83,7 +83,10 @@ type ArgumentTransformers = Record<
 
 /** The host's `Command` class: the only way to its transformers, which users can replace at any time. */
 export interface HostCommandClass {
-  readonly prototype: { transformReply: (this: ReplyContext, reply: unknown) => unknown };
+  readonly prototype: {
+    transformReply: (this: ReplyContext, reply: unknown) => unknown;
+    getKeys(): readonly unknown[];
+  };
   readonly _transformer: { readonly argument: ArgumentTransformers; readonly reply: ReplyTransformers };
 }
 
