@@ -1,5 +1,15 @@
 /** Why a batch was flushed. */
-export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'large' | 'end' | 'exit' | 'manual';
+export type FlushReason =
+  | 'schedule'
+  | 'overlap'
+  | 'size'
+  | 'bytes'
+  | 'delay'
+  | 'room'
+  | 'large'
+  | 'end'
+  | 'exit'
+  | 'manual';
 
 /**
  * Why a command that could take the hot path was left to the host; an explicit pipeline or transaction that was left to it
@@ -35,6 +45,7 @@ const NO_FALL_THROUGHS = {
 
 const NO_FLUSHES: Record<FlushReason, number> = {
   schedule: 0,
+  overlap: 0,
   size: 0,
   bytes: 0,
   delay: 0,
@@ -76,6 +87,28 @@ export interface CoalescerStats {
   readonly fallThroughs: Readonly<Record<FallThroughReason, number>>;
   /** Replies by who decoded them: this package (`hot`) or the host (`host`). */
   readonly replies: { readonly hot: number; readonly host: number };
+  /** Only with the option `cache`. */
+  readonly cache?: CacheStats;
+}
+
+/** What was answered from memory, and what is kept. */
+export interface CacheStats extends CacheUse {
+  /** Reads answered from memory; they are not among `commands`. */
+  readonly hits: number;
+  /** Reads that could have been, and were sent. */
+  readonly misses: number;
+  /** Answers removed since their key has changed, or all keys have. */
+  readonly invalidations: number;
+  /** Answers removed for lack of room. */
+  readonly evictions: number;
+}
+
+/** What the caches of a client's connections hold now. */
+export interface CacheUse {
+  /** Answers kept. */
+  readonly entries: number;
+  /** Bytes they take, about. */
+  readonly bytes: number;
 }
 
 /** Upper bounds of 2^0 to 2^31. */
@@ -90,6 +123,10 @@ export class Stats {
   sharedReads = 0;
   hotReplies = 0;
   hostReplies = 0;
+  cacheHits = 0;
+  cacheMisses = 0;
+  cacheInvalidations = 0;
+  cacheEvictions = 0;
   #flushWaitTotal = 0;
   readonly #sizes = new Array<number>(BUCKETS).fill(0);
   readonly #waits = new Array<number>(BUCKETS).fill(0);
@@ -110,7 +147,8 @@ export class Stats {
     count(this.#waits, Math.ceil(waited * 1000));
   }
 
-  snapshot(inFlight: number, queued: number): CoalescerStats {
+  /** @param cache - what is kept; undefined without the option `cache`. */
+  snapshot(inFlight: number, queued: number, cache?: CacheUse): CoalescerStats {
     return {
       commands: this.commands,
       hotCommands: this.hotCommands,
@@ -125,6 +163,15 @@ export class Stats {
       flushReasons: { ...this.#flushes },
       fallThroughs: { ...this.#fallThroughs },
       replies: { hot: this.hotReplies, host: this.hostReplies },
+      ...(cache && {
+        cache: {
+          hits: this.cacheHits,
+          misses: this.cacheMisses,
+          invalidations: this.cacheInvalidations,
+          evictions: this.cacheEvictions,
+          ...cache,
+        },
+      }),
     };
   }
 }

@@ -38,7 +38,7 @@ export class PipelineVariant implements CommandVariant {
   }
 }
 
-const inPipelinesAlone = { keys: 'none', readOnly: false, shareable: false } as const;
+const inPipelinesAlone = { keys: 'none', readOnly: false, shareable: false, cacheable: false, work: 1 } as const;
 
 /** Hot within pipelines, where the host makes them. Host: EXEC's reply stays as it is until its commands transform it. */
 export const MULTI = new PipelineVariant({ name: 'multi', ...inPipelinesAlone }, 'utf8');
