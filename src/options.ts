@@ -4,10 +4,11 @@ import { CODES, describe, describeType, withCode } from './errors.js';
 /** What `coalesce()` and the drop-in class take; every key is optional. */
 export interface CoalesceOptions {
   /**
-   * When a batch is flushed, counted from its first command: at the end of this turn of the event loop
-   * (`'immediate'`), at the end of the running callback (`'tick'`), or when a function of yours calls the `flush` it
-   * is given. A later flush makes larger batches and longer latencies.
-   * @default 'immediate'
+   * When a batch is flushed, counted from its first command: at the end of this turn of the event loop, parts of it
+   * sooner while the loop has time to wait (`'adaptive'`); at the end of the turn in one write (`'immediate'`); at the end of the running callback (`'tick'`), or when a function of yours calls the `flush` it
+   * is given. A later flush makes larger batches and longer latencies. With `maxFlushDelay` or `shareReads`, which want
+   * large batches, `'adaptive'` is `'immediate'`.
+   * @default 'adaptive'
    */
   schedule?: Schedule;
   /**
@@ -24,7 +25,8 @@ export interface CoalesceOptions {
    */
   maxBatchSize?: number;
   /**
-   * Bytes in one batch; the command that reaches it flushes at once. Minimum 1.
+   * Bytes in one batch; the command that reaches it flushes at once. Minimum 1, maximum 67108864 (64 MiB): Node cannot
+   * write much more in one go.
    * @default 262144
    */
   maxBatchBytes?: number;
@@ -51,8 +53,11 @@ export interface CoalesceOptions {
 /** Every option with its value; frozen. */
 export type ResolvedOptions = Readonly<Required<CoalesceOptions>>;
 
+/** A `writev` of strings counts three bytes per character, and fails beyond about 700 MB; so does V8 beyond 2^29 characters. */
+const MOST_BATCH_BYTES = 64 * 1024 * 1024;
+
 export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
-  schedule: 'immediate',
+  schedule: 'adaptive',
   maxFlushDelay: 0,
   maxBatchSize: 1_000,
   maxBatchBytes: 256 * 1024,
@@ -91,8 +96,8 @@ export function resolveOptions(options: CoalesceOptions | undefined): ResolvedOp
 
 function validSchedule(value: Schedule | undefined): Schedule {
   if (value === undefined) return DEFAULT_OPTIONS.schedule;
-  if (value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
-  throw typeError('schedule', "'immediate', 'tick' or a function that takes the flush", value);
+  if (value === 'adaptive' || value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
+  throw typeError('schedule', "'adaptive', 'immediate', 'tick' or a function that takes the flush", value);
 }
 
 function validDelay(value: number | undefined): number {
@@ -105,9 +110,10 @@ function validDelay(value: number | undefined): number {
 
 function validCount(name: 'maxBatchSize' | 'maxBatchBytes' | 'maxInFlight', value: number | undefined): number {
   if (value === undefined) return DEFAULT_OPTIONS[name];
-  const expected = 'a positive integer';
+  const most = name === 'maxBatchBytes' ? MOST_BATCH_BYTES : Number.MAX_SAFE_INTEGER;
+  const expected = name === 'maxBatchBytes' ? `a positive integer of at most ${most}` : 'a positive integer';
   if (typeof value !== 'number') throw typeError(name, expected, value);
-  if (!Number.isSafeInteger(value) || value < 1) throw rangeError(name, expected, value);
+  if (!Number.isSafeInteger(value) || value < 1 || value > most) throw rangeError(name, expected, value);
   return value;
 }
 

@@ -1,5 +1,15 @@
 /** Why a batch was flushed. */
-export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'large' | 'end' | 'exit' | 'manual';
+export type FlushReason =
+  | 'schedule'
+  | 'overlap'
+  | 'size'
+  | 'bytes'
+  | 'delay'
+  | 'room'
+  | 'large'
+  | 'end'
+  | 'exit'
+  | 'manual';
 
 /**
  * Why a command that could take the hot path was left to the host:
@@ -32,6 +42,7 @@ const NO_FALL_THROUGHS = {
 
 const NO_FLUSHES: Record<FlushReason, number> = {
   schedule: 0,
+  overlap: 0,
   size: 0,
   bytes: 0,
   delay: 0,
@@ -128,7 +139,8 @@ export class Stats {
 
 /** Counts an integer under the exponent of the smallest power of two that is not below it. */
 function count(buckets: number[], value: number): void {
-  const bucket = value > 1 ? Math.min(32 - Math.clz32(value - 1), BUCKETS - 1) : 0;
+  // `clz32` takes 32 bits: what is larger goes into the last bucket.
+  const bucket = value > 1 ? Math.min(32 - Math.clz32(Math.min(value, 2 ** 31) - 1), BUCKETS - 1) : 0;
   buckets[bucket] = (buckets[bucket] ?? 0) + 1;
 }
 

@@ -4,9 +4,17 @@ import type { CommandVariant } from '../connection/entry.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { keyPrefixOf } from '../host/state.js';
+import {
+  type ArgumentTransformer,
+  argumentTransformerOf,
+  runTransformer,
+  type Transformation,
+  withTransformation,
+} from '../host/transformers.js';
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
 import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
+import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { debugFallThrough } from '../util/debug.js';
 
 /** What the hot methods of a client or Cluster need of its attachment. */
@@ -22,7 +30,23 @@ export interface HotRoute {
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason;
 }
 
-type HotMethod = (this: unknown, ...args: unknown[]) => unknown;
+/** Finds the attachment of the object that a method is called on, if it has one. */
+export type FindRoute = (receiver: unknown) => HotRoute | undefined;
+
+/** Sends the commands of one name, or leaves them to the host. */
+export interface HotSender {
+  /** Sends a command, or says why the host must. `method` is the host's, which is called then. */
+  send(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason;
+  /** Calls the host's method for the command that `send` has just left to it, with all its arguments. */
+  leaveToHost(
+    route: HotRoute,
+    methodName: string,
+    reason: FallThroughReason,
+    method: AnyFunction,
+    receiver: unknown,
+    args: unknown[],
+  ): unknown;
+}
 
 /** Heads are kept for commands of up to this many arguments. */
 const KEPT_HEADS = 32;
@@ -37,11 +61,8 @@ const KEPT_HEADS = 32;
  * @param parent - the client's prototype.
  * @param find - finds the attachment of the object that a method is called on, if it has one.
  */
-export function hotMethods(
-  parent: object,
-  find: (receiver: unknown) => HotRoute | undefined,
-): Record<string, HotMethod> {
-  const methods: Record<string, HotMethod> = {};
+export function hotMethods(parent: object, find: FindRoute): Record<string, AnyFunction> {
+  const methods: Record<string, AnyFunction> = {};
   for (const command of HOT_COMMANDS) {
     for (const encoding of ['utf8', null] as const) {
       const name = encoding === null ? `${command.name}Buffer` : command.name;
@@ -53,26 +74,65 @@ export function hotMethods(
   return methods;
 }
 
-function hotMethod(
+/** @param parent - has the host's own method under this name. */
+export function hotMethod(
   methodName: string,
   variant: CommandVariant,
   parent: Record<string, AnyFunction>,
-  find: (receiver: unknown) => HotRoute | undefined,
-): HotMethod {
-  const { name } = variant.command;
-  const heads: string[] = [];
-  let genuine: AnyFunction | undefined;
-
+  find: FindRoute,
+): AnyFunction {
+  const sender = hotSender(variant);
   return function hot(...args) {
     const route = find(this);
     const method = parent[methodName] as AnyFunction;
     if (route === undefined) return method.apply(this, args);
-    const promise = tryHot(route, method, args);
+    const promise = sender.send(route, method, args);
     if (typeof promise !== 'string') return promise;
-    route.counters.fellThrough(promise);
-    if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, promise);
-    return method.apply(this, args);
+    return sender.leaveToHost(route, methodName, promise, method, this, args);
   };
+}
+
+/** A command has fallen through. */
+export function countFallThrough(route: HotRoute, methodName: string, reason: FallThroughReason): void {
+  route.counters.fellThrough(reason);
+  if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, reason);
+}
+
+export function hotSender(variant: CommandVariant): HotSender {
+  const { name } = variant.command;
+  const heads: string[] = [];
+  let genuine: AnyFunction | undefined;
+
+  /** What the transformer has made of the arguments of the call that is being looked at. */
+  let transformation: Transformation | undefined;
+
+  return { send, leaveToHost };
+
+  function send(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
+    const callback = args.length > 0 ? args[args.length - 1] : undefined;
+    if (typeof callback !== 'function') return tryHot(route, method, args);
+    const promise = tryHot(route, method, args.slice(0, -1));
+    if (typeof promise !== 'string') asCallback(promise, callback as NodeCallback);
+    return promise;
+  }
+
+  function leaveToHost(
+    route: HotRoute,
+    methodName: string,
+    reason: FallThroughReason,
+    method: AnyFunction,
+    receiver: unknown,
+    args: unknown[],
+  ): unknown {
+    countFallThrough(route, methodName, reason);
+    const transformed = transformation;
+    if (transformed === undefined) return method.apply(receiver, args);
+    transformation = undefined;
+    // Transformers are the user's, and read getters of the user's: once per call, as in a plain client.
+    return withTransformation(route.commandClass as HostCommandClass, name, transformed, () =>
+      method.apply(receiver, args),
+    );
+  }
 
   function tryHot(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
     const { client, commandClass } = route;
@@ -85,15 +145,20 @@ function hotMethod(
     }
     let sent = args;
     const keyPrefix = keyPrefixOf(client);
-    const asTheyAre = keyPrefix === undefined && commandClass._transformer.argument[name] === undefined;
-    if (!asTheyAre || Array.isArray(args[0])) {
-      const prepared = prepare(commandClass, keyPrefix, args);
+    const transformer = argumentTransformerOf(commandClass, name);
+    if (keyPrefix !== undefined || transformer !== undefined || Array.isArray(args[0])) {
+      const prepared = prepare(keyPrefix, transformer, args);
       if (typeof prepared === 'string') return prepared;
       sent = prepared;
+      if (transformer !== undefined) {
+        // It is the user's code, or has run some: the connection may have ended.
+        const changed = route.fallThroughReason();
+        if (changed !== undefined) return changed;
+      }
     }
     const connection = route.connectionFor(variant.command, sent[0]);
     if (typeof connection === 'string') return connection;
-    const exact = connection.batch.encodesExactly;
+    const exact = connection.encodesExactly;
     let encoded = encode(sent, exact);
     if (encoded === undefined && sent === args) {
       // Arrays are looked for only now: `args.some(Array.isArray)` before each encoding costs more than this.
@@ -101,6 +166,7 @@ function hotMethod(
       encoded = encode(sent, exact);
     }
     if (encoded === undefined) return 'arguments';
+    transformation = undefined;
     return connection.sendHot(variant, encoded, sent, route.routing);
   }
 
@@ -122,18 +188,17 @@ function hotMethod(
    * transformer and `keyPrefix` are applied (`built/Command.js`, constructor).
    */
   function prepare(
-    commandClass: HostCommandClass,
     keyPrefix: string | Buffer | undefined,
+    transformer: ArgumentTransformer | undefined,
     args: readonly unknown[],
   ): unknown[] | FallThroughReason {
+    // Not a callback, that is gone by now: the host makes text of it, and nothing is to be run for it here.
+    if (typeof args[args.length - 1] === 'function') return 'arguments';
     let prepared = args.flat();
-    const transform = commandClass._transformer.argument[name];
-    if (transform !== undefined) {
-      try {
-        prepared = transform(prepared);
-      } catch {
-        return 'transformer';
-      }
+    if (transformer !== undefined) {
+      transformation = runTransformer(transformer, prepared);
+      if ('error' in transformation) return 'transformer';
+      prepared = transformation.args;
     }
     return keyPrefix === undefined ? prepared : (withKeyPrefix(variant.command, keyPrefix, prepared) ?? 'arguments');
   }
@@ -157,9 +222,15 @@ function withKeyPrefix(command: HotCommand, prefix: string | Buffer, args: reado
   const prefixed = args.slice();
   const last = Math.min(args.length, positions.count * positions.step);
   for (let index = 0; index < last; index += positions.step) {
-    const key = args[index];
-    if (typeof key !== 'string' && !(typeof key === 'number' && isPlainNumber(key))) return undefined;
-    prefixed[index] = prefix + key;
+    const key = prefixedKey(prefix, args[index]);
+    if (key === undefined) return undefined;
+    prefixed[index] = key;
   }
   return prefixed;
+}
+
+/** A key with `keyPrefix` before it; undefined where it takes the host to say. */
+export function prefixedKey(prefix: unknown, key: unknown): string | undefined {
+  if (typeof prefix !== 'string') return undefined;
+  return typeof key === 'string' || (typeof key === 'number' && isPlainNumber(key)) ? prefix + key : undefined;
 }

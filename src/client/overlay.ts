@@ -1,7 +1,9 @@
 import type { Coalescer } from '../handle.js';
 import type { AnyFunction } from '../host/types.js';
 import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
+import { hotCalls } from './hot-calls.js';
 import { type HotRoute, hotMethods } from './hot-path.js';
+import { DEFINERS, replaceDefined, replaceOwnMethods, restoreOwnMethods } from './own-methods.js';
 
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
 const MARK = Symbol.for('ioredis-coalesce.coalescer');
@@ -31,12 +33,14 @@ export function isAttached(client: object): boolean {
 export function addOverlay(client: object, attached: Attachment): void {
   Object.defineProperty(client, MARK, { value: attached, configurable: true });
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client)));
+  replaceOwnMethods(client, findRoute);
 }
 
 /** @returns whether `attached` was what the client is marked with, and is not any more. */
 export function removeOverlay(client: object, attached: Attachment): boolean {
   if ((client as Marked)[MARK] !== attached) return false;
   Reflect.deleteProperty(client, MARK);
+  restoreOwnMethods(client);
   const layer = Object.getPrototypeOf(client) as object;
   const parent = Object.getPrototypeOf(layer) as object;
   // Someone may have put another prototype in front; the layer finds no mark then and passes everything on.
@@ -72,11 +76,32 @@ function createOverlay(parent: object): object {
       configurable: true,
     },
   });
-  const find = (receiver: unknown): HotRoute | undefined => {
-    const attached = (receiver as Marked | undefined)?.[MARK];
-    return attached !== undefined && attached.client === receiver ? attached : undefined;
-  };
-  return Object.assign(layer, hotMethods(parent, find), blockingMethods(parent as Record<string, unknown>));
+  return Object.assign(
+    layer,
+    hotMethods(parent, findRoute),
+    hotCalls(parent, findRoute),
+    blockingMethods(parent as Record<string, unknown>),
+    definingMethods(parent as Record<string, unknown>),
+  );
+}
+
+function findRoute(receiver: unknown): HotRoute | undefined {
+  const attached = (receiver as Marked | undefined)?.[MARK];
+  return attached !== undefined && attached.client === receiver ? attached : undefined;
+}
+
+/** What the host defines on the client itself hides the layer, so it is replaced there. */
+function definingMethods(parent: Record<string, unknown>): Record<string, AnyFunction> {
+  const methods: Record<string, AnyFunction> = {};
+  for (const methodName of DEFINERS) {
+    if (typeof parent[methodName] !== 'function') continue;
+    methods[methodName] = function define(name, ...args) {
+      const result = (parent[methodName] as AnyFunction).call(this, name, ...args);
+      if (findRoute(this) !== undefined) replaceDefined(this as object, String(name), findRoute);
+      return result;
+    };
+  }
+  return methods;
 }
 
 /** Blocking commands go to the host as they are; what waits behind them is looked at later. */

@@ -8,6 +8,18 @@ import { commandHead, encodeExactly, type Part, toBytes } from '../resp/encoder.
 export interface CommandVariant {
   readonly command: HotCommand;
   readonly encoding: 'utf8' | null;
+  /** Set for a defined script. */
+  readonly script?: ScriptForm;
+}
+
+/** A script as EVAL or EVALSHA. */
+export interface ScriptForm {
+  /** What stands before the arguments of each call: the script or its hash, and the number of keys if that is fixed. */
+  readonly leading: readonly unknown[];
+  /** The form that its next command on this stream takes. */
+  formOn(stream: object): CommandVariant;
+  /** A command on this stream was rejected. */
+  rejected(stream: object, error: Error): void;
 }
 
 /** What the entries of one connection have in common. */
@@ -27,6 +39,33 @@ export interface SettleObserver {
 
 type Settle = (value: unknown) => void;
 
+/** Behind the script, or its hash, and the number of keys. */
+const FIRST_KEY_OF_SCRIPT = 2;
+
+let settleValue: Settle;
+let settleError: (error: unknown) => void;
+/** One executor for all promises: it saves a closure per command. */
+function keepSettlers(resolve: Settle, reject: (error: unknown) => void): void {
+  settleValue = resolve;
+  settleError = reject;
+}
+
+function noop(): void {}
+
+/** @param sent - the arguments as they are encoded, `keyPrefix` applied. */
+export function createEntry(
+  variant: CommandVariant,
+  context: EntryContext,
+  sent: readonly unknown[],
+  select: number,
+): Entry {
+  let promise = new Promise<unknown>(keepSettlers);
+  // Ordering: callers settle in the order of their replies, whichever path each of them took.
+  if (context.settlesLate) promise = promise.finally(noop);
+  const kept = sent.length === 1 ? sent[0] : sent;
+  return new Entry(variant, context, kept, select, promise, settleValue, settleError);
+}
+
 /**
  * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`.
  *
@@ -41,7 +80,7 @@ export class Entry implements QueueItem, HostCommand {
   declare observer: SettleObserver | undefined;
 
   constructor(
-    readonly variant: CommandVariant,
+    public variant: CommandVariant,
     readonly context: EntryContext,
     /**
      * The arguments as they went out, `keyPrefix` applied: strings, numbers and Buffers in an array, or the only one
@@ -86,6 +125,8 @@ export class Entry implements QueueItem, HostCommand {
   }
 
   // ---- What the host calls or reads ----
+  // Host: `pipelineIndex` and `inTransaction` are read when the connection closes (`abortIncompletePipelines`,
+  // `abortTransactionFragments`), `isTraced` when a command is sent. None of them has to exist.
 
   get name(): string {
     return this.variant.command.name;
@@ -110,6 +151,8 @@ export class Entry implements QueueItem, HostCommand {
 
   get reject(): (error: Error) => void {
     return (error) => {
+      const { stream } = this.context.client;
+      if (stream !== undefined) this.variant.script?.rejected(stream, error);
       if (this.context.redirect === undefined) this.fail(error);
       else this.context.redirect(this, error);
     };
@@ -120,7 +163,16 @@ export class Entry implements QueueItem, HostCommand {
   }
 
   /** Host: `sendCommand` writes this when it sends a command again. */
-  toWritable(): Buffer {
+  toWritable(stream: object): Buffer {
+    const { script } = this.variant;
+    if (script !== undefined) {
+      this.variant = script.formOn(stream);
+      const { reject } = this;
+      this.reject = (error) => {
+        script.rejected(stream, error);
+        reject(error);
+      };
+    }
     return Buffer.concat(this.encode().map(toBytes));
   }
 
@@ -132,11 +184,18 @@ export class Entry implements QueueItem, HostCommand {
 
   /** Host: a Cluster asks for it when it sends a command; that of the first key, hot commands have theirs in front. */
   getSlot(): number {
-    return calculateSlot(this.args[0] as string | Buffer);
+    return calculateSlot(this.args[this.variant.script === undefined ? 0 : FIRST_KEY_OF_SCRIPT] as string | Buffer);
+  }
+
+  /** Host: a Cluster asks for it when it sends the command of a script, and knows of others by their names. */
+  get isReadOnly(): boolean {
+    return this.variant.command.readOnly;
   }
 
   #arguments(): readonly unknown[] {
-    return Array.isArray(this.sent) ? this.sent : [this.sent];
+    const own: readonly unknown[] = Array.isArray(this.sent) ? this.sent : [this.sent];
+    const { script } = this.variant;
+    return script === undefined ? own : [...script.leading, ...own];
   }
 
   #resolveReply(reply: unknown): void {
@@ -148,11 +207,6 @@ export class Entry implements QueueItem, HostCommand {
     for (const follower of this.followers ?? []) follower.#resolveReply(copyOfReply(reply));
   }
 }
-
-/**
- * Host: `pipelineIndex` and `inTransaction` are read when the connection closes (`abortIncompletePipelines`,
- * `abortTransactionFragments`), `isTraced` when a command is sent. None of them has to exist.
- */
 
 /** The host's own conversion of a raw reply: Buffers to strings, then the command's reply transformer. */
 function transformHostReply(entry: Entry, reply: unknown): unknown {
@@ -177,9 +231,18 @@ export function copyOfReply(reply: unknown): unknown {
   if (typeof reply !== 'object' || reply === null) return reply;
   if (reply instanceof Buffer) return Buffer.from(reply);
   if (Array.isArray(reply)) return reply.map(copyOfReply);
-  if (Object.getPrototypeOf(reply) !== Object.prototype) return reply;
-  // `fromEntries` defines properties: a map may have the key `__proto__`.
-  return Object.fromEntries(Object.entries(reply).map(([key, value]) => [key, copyOfReply(value)]));
+  // Host: a map under `replyMapping: 'resp3'`.
+  const copy = Object.create(Object.getPrototypeOf(reply)) as object;
+  for (const [key, value] of Object.entries(reply)) {
+    // Defined, not assigned: a field may be named `__proto__`.
+    Object.defineProperty(copy, key, {
+      value: copyOfReply(value),
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    });
+  }
+  return copy;
 }
 
 /** An equal error for another caller, who may well change what he gets. */

@@ -32,10 +32,17 @@ const LF = 10;
  * entry whose reply the host decodes is resolved by it, as any command.
  */
 export class ReplyReader {
-  /** Light entries put into the queue on this connection, and those that have left it. */
-  sent = 0;
+  /** Light entries that have left the queue of this connection. */
   settled = 0;
 
+  /** Bytes of a reply, on average over the last chunks. */
+  bytesPerReply = 0;
+  /** Bytes read and replies ended since `bytesPerReply` was updated. */
+  #bytesRead = 0;
+  #repliesBefore = 0;
+
+  /** Light entries that were put into it. */
+  #sent = 0;
   #state: State;
   #reading = false;
   /** The host's listener is running, and with it maybe user code. */
@@ -69,13 +76,20 @@ export class ReplyReader {
     this.#state = fresh ? 'reading' : 'joining';
     // Of an attachment before this one; they settle here.
     for (let index = 0; index < client.commandQueue.length; index += 1) {
-      if (client.commandQueue.peekAt(index) instanceof Entry) this.sent += 1;
+      if (client.commandQueue.peekAt(index) instanceof Entry) this.#sent += 1;
     }
     stream.removeListener('data', hostListener);
     // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
     // there are none, `on`: Node emits data within the read for listeners added so, and on nextTick for prepended ones.
     if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
     else stream.prependListener('data', this.#onData);
+  }
+
+  /** A light entry is about to be queued; returns its number on this connection. */
+  expect(): number {
+    const number = this.#sent;
+    this.#sent = number + 1;
+    return number;
   }
 
   /** Whether hot commands may be encoded: their replies will come past here, or reach the host in order. */
@@ -128,8 +142,18 @@ export class ReplyReader {
     } finally {
       this.#reading = false;
     }
+    this.#weigh(chunk.length);
     this.observer.chunkRead();
   };
+
+  #weigh(bytes: number): void {
+    this.#bytesRead += bytes;
+    const replies = this.stats.hotReplies + this.stats.hostReplies;
+    if (replies === this.#repliesBefore) return;
+    this.bytesPerReply += (this.#bytesRead / (replies - this.#repliesBefore) - this.bytesPerReply) / 8;
+    this.#bytesRead = 0;
+    this.#repliesBefore = replies;
+  }
 
   #read(chunk: Buffer): void {
     let position = this.#state === 'joining' ? this.#join(chunk) : this.#passLineFeed(chunk);
@@ -140,7 +164,7 @@ export class ReplyReader {
         this.#finish(chunk, position);
         return;
       }
-      position = this.sent === this.settled ? this.#forwardRest(chunk, position) : this.#readReply(chunk, position);
+      position = this.#sent === this.settled ? this.#forwardRest(chunk, position) : this.#readReply(chunk, position);
     }
   }
 
@@ -179,8 +203,8 @@ export class ReplyReader {
     if (value === CUT) return chunk.length;
     if (value === NOT_DECODED) {
       for (const piece of this.#takeBack()) {
-        if (this.#state === 'reading') this.#forwardReply(piece, 0);
-        else this.#finish(piece, 0);
+        const end = this.#state === 'reading' ? this.#forwardReply(piece, 0) : 0;
+        if (end < piece.length) this.#finish(piece, end);
       }
       return this.#state === 'reading' ? this.#forwardReply(chunk, 0) : 0;
     }

@@ -74,11 +74,19 @@ export interface HostClient extends EventEmitter {
 }
 
 type ReplyTransformers = Record<string, unknown>;
-type ArgumentTransformers = Record<string, ((args: unknown[]) => unknown[]) | undefined>;
+type ArgumentTransformers = Record<
+  string,
+  | ((args: unknown[]) => unknown[])
+  | { readonly transformerFunction: (args: unknown[]) => unknown[]; readonly includeCommand: unknown }
+  | undefined
+>;
 
 /** The host's `Command` class: the only way to its transformers, which users can replace at any time. */
 export interface HostCommandClass {
-  readonly prototype: { transformReply: (this: ReplyContext, reply: unknown) => unknown };
+  readonly prototype: {
+    transformReply: (this: ReplyContext, reply: unknown) => unknown;
+    getKeys(): readonly unknown[];
+  };
   readonly _transformer: { readonly argument: ArgumentTransformers; readonly reply: ReplyTransformers };
 }
 
