@@ -1,4 +1,4 @@
-import { HOT_COMMANDS, type HotCommand, type KeyRule } from '../commands/hot-commands.js';
+import { HOT_COMMANDS, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import type { CommandVariant } from '../connection/entry.js';
 import type { ClusterRouting } from '../host/cluster.js';
@@ -158,6 +158,10 @@ export function hotSender(variant: CommandVariant): HotSender {
     }
     const connection = route.connectionFor(variant.command, sent[0]);
     if (typeof connection === 'string') return connection;
+    if (connection.cache !== undefined && variant.command.cacheable) {
+      const kept = connection.cache.read(variant, sent);
+      if (kept !== undefined) return kept;
+    }
     const exact = connection.encodesExactly;
     let encoded = encode(sent, exact);
     if (encoded === undefined && sent === args) {
@@ -204,18 +208,12 @@ export function hotSender(variant: CommandVariant): HotSender {
   }
 }
 
-/** The first key and the step to the next, by rule; `count` keys at the most. */
-const KEY_POSITIONS: Readonly<Record<KeyRule, { count: number; step: number } | undefined>> = {
-  first: { count: 1, step: 1 },
-  two: { count: 2, step: 1 },
-  all: { count: Number.POSITIVE_INFINITY, step: 1 },
-  pairs: { count: Number.POSITIVE_INFINITY, step: 2 },
-  none: { count: 0, step: 1 },
-  own: undefined,
-};
-
 /** The arguments with `keyPrefix` before each key, in a new array; undefined where it takes the host to say. */
-function withKeyPrefix(command: HotCommand, prefix: string | Buffer, args: readonly unknown[]): unknown[] | undefined {
+export function withKeyPrefix(
+  command: HotCommand,
+  prefix: string | Buffer,
+  args: readonly unknown[],
+): unknown[] | undefined {
   const positions = KEY_POSITIONS[command.keys];
   if (positions === undefined || typeof prefix !== 'string') return undefined;
   if (Number.isFinite(positions.count) && args.length < positions.count) return undefined;
