@@ -4,10 +4,11 @@ import { CODES, describe, describeType, withCode } from './errors.js';
 /** What `coalesce()` and the drop-in class take; every key is optional. */
 export interface CoalesceOptions {
   /**
-   * When a batch is flushed, counted from its first command: at the end of this turn of the event loop
-   * (`'immediate'`), at the end of the running callback (`'tick'`), or when a function of yours calls the `flush` it
-   * is given. A later flush makes larger batches and longer latencies.
-   * @default 'immediate'
+   * When a batch is flushed, counted from its first command: at the end of this turn of the event loop, parts of it
+   * sooner while the loop has time to wait (`'adaptive'`); at the end of the turn in one write (`'immediate'`); at the end of the running callback (`'tick'`), or when a function of yours calls the `flush` it
+   * is given. A later flush makes larger batches and longer latencies. With `maxFlushDelay` or `shareReads`, which want
+   * large batches, `'adaptive'` is `'immediate'`.
+   * @default 'adaptive'
    */
   schedule?: Schedule;
   /**
@@ -56,7 +57,7 @@ export type ResolvedOptions = Readonly<Required<CoalesceOptions>>;
 const MOST_BATCH_BYTES = 64 * 1024 * 1024;
 
 export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
-  schedule: 'immediate',
+  schedule: 'adaptive',
   maxFlushDelay: 0,
   maxBatchSize: 1_000,
   maxBatchBytes: 256 * 1024,
@@ -95,8 +96,8 @@ export function resolveOptions(options: CoalesceOptions | undefined): ResolvedOp
 
 function validSchedule(value: Schedule | undefined): Schedule {
   if (value === undefined) return DEFAULT_OPTIONS.schedule;
-  if (value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
-  throw typeError('schedule', "'immediate', 'tick' or a function that takes the flush", value);
+  if (value === 'adaptive' || value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
+  throw typeError('schedule', "'adaptive', 'immediate', 'tick' or a function that takes the flush", value);
 }
 
 function validDelay(value: number | undefined): number {

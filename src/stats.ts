@@ -1,5 +1,15 @@
 /** Why a batch was flushed. */
-export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'large' | 'end' | 'exit' | 'manual';
+export type FlushReason =
+  | 'schedule'
+  | 'overlap'
+  | 'size'
+  | 'bytes'
+  | 'delay'
+  | 'room'
+  | 'large'
+  | 'end'
+  | 'exit'
+  | 'manual';
 
 /**
  * Why a command that could take the hot path was left to the host:
@@ -32,6 +42,7 @@ const NO_FALL_THROUGHS = {
 
 const NO_FLUSHES: Record<FlushReason, number> = {
   schedule: 0,
+  overlap: 0,
   size: 0,
   bytes: 0,
   delay: 0,

@@ -6,7 +6,7 @@ import { DEFAULT_OPTIONS, resolveOptions } from '../src/options.js';
 const KNOWN = 'schedule, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads';
 const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
 const POSITIVE = 'a positive integer';
-const SCHEDULE = "'immediate', 'tick' or a function that takes the flush";
+const SCHEDULE = "'adaptive', 'immediate', 'tick' or a function that takes the flush";
 
 function thrownBy(action: () => unknown): Error & { code?: string } {
   try {
@@ -32,7 +32,7 @@ afterEach(() => {
 describe('options', () => {
   it('has the documented defaults', () => {
     expect(resolveOptions(undefined)).toEqual({
-      schedule: 'immediate',
+      schedule: 'adaptive',
       maxFlushDelay: 0,
       maxBatchSize: 1000,
       maxBatchBytes: 262_144,
@@ -50,6 +50,7 @@ describe('options', () => {
   });
 
   it.each<CoalesceOptions>([
+    { schedule: 'adaptive' },
     { schedule: 'immediate' },
     { schedule: 'tick' },
     { schedule: (flush) => flush() },

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -12,6 +12,7 @@ import { redisUrl, uniquePrefix } from './helpers/redis.js';
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TSC = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+const PROGRAMS = fileURLToPath(new URL('types/programs/', import.meta.url));
 const TIMEOUT = 60_000;
 
 let scratch: string;
@@ -141,6 +142,26 @@ test(
   TIMEOUT,
 );
 
+test.each([
+  ['ES modules of Node', 'module', { module: 'Node16' }],
+  ['CommonJS of Node', 'commonjs', { module: 'Node16' }],
+  ['a bundler', 'module', { module: 'ESNext', moduleResolution: 'bundler' }],
+] as const)(
+  'what people write compiles for %s: a service, a Cluster, scripts of their own, an app on Fastify',
+  async (_name, type, options) => {
+    const folder = join(scratch, `users-${type}-${options.module}`);
+    await cp(project, folder, { recursive: true, verbatimSymlinks: true });
+    for (const dependency of ['fastify', '@fastify']) {
+      await symlink(join(ROOT, 'node_modules', dependency), join(folder, 'node_modules', dependency), 'dir');
+    }
+    await write(folder, 'package.json', JSON.stringify({ name: 'users', private: true, type }));
+    for (const file of ['service.ts', 'app.ts']) await cp(join(PROGRAMS, file), join(folder, file));
+    // The test above looks into the declarations themselves.
+    await typecheck(folder, ['service.ts', 'app.ts'], { ...options, skipLibCheck: true });
+  },
+  3 * TIMEOUT,
+);
+
 test(
   'the coalesce entry needs no ioredis: it wraps an iovalkey client, types included',
   async () => {
@@ -224,8 +245,8 @@ async function runIn(folder: string, file: string): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-async function typecheck(folder: string, files: readonly string[]): Promise<void> {
-  const options = { module: 'NodeNext', target: 'ES2022', strict: true, noEmit: true, types: ['node'] };
+async function typecheck(folder: string, files: readonly string[], more: object = {}): Promise<void> {
+  const options = { module: 'NodeNext', target: 'ES2022', strict: true, noEmit: true, types: ['node'], ...more };
   await write(folder, 'tsconfig.json', JSON.stringify({ compilerOptions: options, files }));
   try {
     await run(process.execPath, [TSC, '-p', '.'], { cwd: folder });

@@ -16,12 +16,15 @@ import { type CommandVariant, createEntry, type Entry, type EntryContext } from 
 import { drainAtExit } from './exit.js';
 import { InFlightGate } from './in-flight-gate.js';
 import { ReplyReader } from './reply-reader.js';
-import type { BatchSchedule } from './scheduler.js';
+import { type BatchSchedule, flushPolicy } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
 import { StreamHooks } from './stream-hooks.js';
 
 const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
+
+/** Of a command that this package does not know, in units of a short `GET`: scripts are among them. */
+const HOST_COMMAND_WORK = 8;
 
 /** No `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` that stands alone is longer on the wire. */
 const LONGEST_STATE_COMMAND = 48;
@@ -45,6 +48,8 @@ export class Connection {
   /** Whether a batch may stay open for longer than a turn of the event loop. */
   readonly #batchesLast: boolean;
   readonly #forgetExit: () => void;
+  /** What the replies to reads cost a server lately, each, in units of a short `GET`: a KiB costs about as much. */
+  #replyWork = 0;
   #address: string | undefined;
   #corkOnlyReason: string | undefined;
 
@@ -73,10 +78,10 @@ export class Connection {
         return destroy.apply(stream, args);
       },
     });
-    this.batch = new Batch(stream, write as Batch['write'], options, schedule, stats, {
+    this.batch = new Batch(stream, write as Batch['write'], options, schedule, flushPolicy(options), stats, {
       address: () => this.#whereTo(),
       awaiting: () => this.gate.awaitingReply,
-      flushed: () => {
+      turnEnded: () => {
         this.#shared?.close();
         this.#deadlines?.close();
       },
@@ -152,8 +157,10 @@ export class Connection {
     const number = (this.reader as ReplyReader).expect();
     if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, entry, timeout);
     client.commandQueue.push(entry);
-    if (held === undefined) this.batch.addHot(encoded, entry);
-    else this.gate.holdHot(held);
+    const { readOnly, work } = variant.command;
+    const cost = readOnly ? work + this.#replyWork : work;
+    if (held === undefined) this.batch.addHot(encoded, entry, cost);
+    else this.gate.holdHot(held, 1, cost);
     return promise;
   }
 
@@ -245,16 +252,17 @@ export class Connection {
     if (repliesOff) gate.stopCounting();
     // All but the last of a pipeline's entries are in the queue by now.
     if (gate.mustWait(client.commandQueue.length - (commands - 1), commands)) {
-      gate.holdHost(write, commands, transaction);
+      gate.holdHost(write, commands, commands * HOST_COMMAND_WORK, transaction);
       return false;
     }
     gate.passes(transaction);
-    return this.batch.addHost(write, commands);
+    return this.batch.addHost(write, commands, commands * HOST_COMMAND_WORK);
   }
 
   readonly #afterChunk = (): void => {
     this.#deadlines?.sweep();
     if (!this.open) return;
+    if (this.reader !== undefined) this.#replyWork = this.reader.bytesPerReply / 1024;
     this.gate.release();
     this.batch.reconsiderDelay();
   };

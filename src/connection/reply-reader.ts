@@ -35,6 +35,12 @@ export class ReplyReader {
   /** Light entries that have left the queue of this connection. */
   settled = 0;
 
+  /** Bytes of a reply, on average over the last chunks. */
+  bytesPerReply = 0;
+  /** Bytes read and replies ended since `bytesPerReply` was updated. */
+  #bytesRead = 0;
+  #repliesBefore = 0;
+
   /** Light entries that were put into it. */
   #sent = 0;
   #state: State;
@@ -135,8 +141,18 @@ export class ReplyReader {
     } finally {
       this.#reading = false;
     }
+    this.#weigh(chunk.length);
     this.observer.chunkRead();
   };
+
+  #weigh(bytes: number): void {
+    this.#bytesRead += bytes;
+    const replies = this.stats.hotReplies + this.stats.hostReplies;
+    if (replies === this.#repliesBefore) return;
+    this.bytesPerReply += (this.#bytesRead / (replies - this.#repliesBefore) - this.bytesPerReply) / 8;
+    this.#bytesRead = 0;
+    this.#repliesBefore = replies;
+  }
 
   #read(chunk: Buffer): void {
     let position = this.#state === 'joining' ? this.#join(chunk) : this.#passLineFeed(chunk);

@@ -1,6 +1,8 @@
 /** When a flush runs. */
 import Denque from 'denque';
-import { clearTimeout, nextTick, setImmediate, setTimeout } from '../util/clock.js';
+import { clearTimeout, loopTimes, nextTick, now, setImmediate, setTimeout } from '../util/clock.js';
+import { AdaptivePolicy, type FlushPolicy, GATHER } from './flush-policy.js';
+import { LoopWatch } from './loop-watch.js';
 
 /** Takes the function that flushes the batch and calls it once, later. */
 export type ScheduleFunction = (flush: () => void) => void;
@@ -12,15 +14,17 @@ export interface BatchSchedule {
 }
 
 /**
+ * - `'adaptive'`: as `'immediate'`, but while the event loop has time to wait, a part of the batch leaves as soon as it is
+ *   worth a write, so that the server works while commands are still issued (`flush-policy.ts`).
  * - `'immediate'`: after the I/O callbacks of this turn of the event loop, so that commands issued by every request
- *   that arrived in this turn leave together.
+ *   that arrived in this turn leave together: one write per turn, up to the limits.
  * - `'tick'`: when the running callback has ended, before further I/O is looked at. Smaller batches, sent sooner.
  */
-export type Schedule = 'immediate' | 'tick' | ScheduleFunction;
+export type Schedule = 'adaptive' | 'immediate' | 'tick' | ScheduleFunction;
 
 /** The function behind a schedule. One of the user's serves all batches that are given the result: a Cluster's nodes. */
 export function scheduleFunction(schedule: Schedule): BatchSchedule {
-  if (schedule === 'immediate') return (flush) => void setImmediate(flush);
+  if (schedule === 'adaptive' || schedule === 'immediate') return (flush) => void setImmediate(flush);
   if (schedule === 'tick') return (flush) => nextTick(flush);
   return groupedSchedule(schedule);
 }
@@ -52,6 +56,18 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
     }
   };
   return Object.assign(add, { runsUserCode: true } as const);
+}
+
+const adaptive = new AdaptivePolicy(new LoopWatch(loopTimes), now);
+
+/** Whether parts of a batch leave before its schedule says so. Not where the options ask for larger batches. */
+export function flushPolicy(options: {
+  readonly schedule: Schedule;
+  readonly maxFlushDelay: number;
+  readonly shareReads: boolean;
+}): FlushPolicy {
+  const gathers = options.schedule !== 'adaptive' || options.maxFlushDelay > 0 || options.shareReads;
+  return gathers ? GATHER : adaptive;
 }
 
 /** A timer that does not keep the process alive; returns the function that clears it. */

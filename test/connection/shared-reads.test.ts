@@ -9,7 +9,7 @@ import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 describe('SharedReads', () => {
   const get: CommandVariant = {
-    command: { name: 'get', keys: 'first', readOnly: true, shareable: true },
+    command: { name: 'get', keys: 'first', readOnly: true, shareable: true, work: 1 },
     encoding: 'utf8',
   };
   const getBuffer: CommandVariant = { ...get, encoding: null };

@@ -122,7 +122,7 @@ describe.each(HOSTS)('$name: transactions', (host) => {
   });
 
   it('counts the commands of a transaction and of a pipeline', async () => {
-    const client = await ready(host.createCoalesced(redisUrl()));
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { schedule: 'immediate' }));
     const before = client.coalescer.stats();
     const pipeline = client.pipeline();
     for (let index = 0; index < 10; index += 1) pipeline.echo(index % 2 === 0 ? 'x' : Buffer.from('y'));
