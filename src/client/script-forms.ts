@@ -1,4 +1,4 @@
-import type { HotCommand } from '../commands/hot-commands.js';
+import { type HotCommand, WORK_OF_SCRIPT } from '../commands/hot-commands.js';
 import type { CommandVariant, ScriptForm } from '../connection/entry.js';
 import { type HostScript, isNoScript, LoadedScript } from '../host/script.js';
 
@@ -12,7 +12,13 @@ export class ScriptForms {
     this.#loaded = new LoadedScript(script);
     const keyCount = typeof script.numberOfKeys === 'number' ? [script.numberOfKeys] : [];
     const form = (name: string, first: string) => ({
-      command: { name, keys: 'first', readOnly: Boolean(script.readOnly), shareable: false } satisfies HotCommand,
+      command: {
+        name,
+        keys: 'first',
+        readOnly: Boolean(script.readOnly),
+        shareable: false,
+        work: WORK_OF_SCRIPT,
+      } satisfies HotCommand,
       encoding,
       script: {
         leading: [first, ...keyCount],

@@ -70,8 +70,11 @@ const OTHERS: Record<KeyRule, string> = {
   own: 'eval evalsha object sort bitop zunionstore zinterstore zdiffstore geosearchstore lmpop zmpop',
 };
 
+/** A script costs some microseconds at least; one that does much, a hundred. */
+export const WORK_OF_SCRIPT = 16;
+
 /** Commands that cost a server much more than a `GET`. */
-const HEAVY: Readonly<Record<string, number>> = { eval: 16, evalsha: 16, sort: 16, keys: 16 };
+const HEAVY: Readonly<Record<string, number>> = { eval: WORK_OF_SCRIPT, evalsha: WORK_OF_SCRIPT, sort: 16, keys: 16 };
 
 export const HOT_COMMANDS: readonly HotCommand[] = [
   ...commands(READS, { readOnly: true, shareable: true }),

@@ -185,7 +185,7 @@ describe.each(HOSTS.filter(({ features }) => features.tracing))(
       }
       expect(started).toEqual(keys);
       expect(ended).toEqual(keys);
-      expect(fellThrough(client)).toEqual({ traced: 20 });
+      expect(fellThrough(client)).toEqual({ traced: 30 });
       const { hotCommands } = client.coalescer.stats();
       await client.get('unseen');
       expect(started).toHaveLength(30);

@@ -12,7 +12,15 @@ function loopOf(busy: number) {
     state.now += 1;
     watch.turnEnded(state.now);
   };
-  return { watch, state, run: (turns: number) => Array.from({ length: turns }, () => (turn(), watch.waits)) };
+  return {
+    watch,
+    state,
+    run: (turns: number) =>
+      Array.from({ length: turns }, () => {
+        turn();
+        return watch.waits;
+      }),
+  };
 }
 
 describe('LoopWatch', () => {
