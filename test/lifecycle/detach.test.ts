@@ -90,7 +90,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
       replies.push(client.echo(String(replies.length)));
     }
     expect(await Promise.all(replies)).toEqual(replies.map((_, index) => String(index)));
-    const coalesced = coalesce(client);
+    const coalesced = coalesce(client, { schedule: 'immediate' });
     await coalesced.echo('joined');
     const spy = spyOnSocket(coalesced);
     await Promise.all(Array.from({ length: 100 }, () => coalesced.get(`${prefix}none`)));
