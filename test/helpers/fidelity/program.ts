@@ -122,6 +122,17 @@ const callOf = (template: string, hostile: readonly unknown[]): fc.Arbitrary<Cal
   });
 };
 
+const lookalikeReads: readonly Call[] = [
+  ...LOOKALIKE_KEYS.flatMap((key): Call[] => [
+    ['get', key],
+    ['get', key],
+    ['getBuffer', key],
+    ['hget', 'lookalikes', key],
+  ]),
+  // Encoded exactly, and shareable: what follows is joined to it.
+  ['strlen', Buffer.from('str')],
+];
+
 /** Reads that a program is likely to make more than once: what `shareReads` is about. */
 const popular: readonly Call[] = [
   ['get', 'str'],
@@ -133,14 +144,6 @@ const popular: readonly Call[] = [
   ['lrangeBuffer', 'list', 0, -1],
   ['incr', 'list'],
   ['hget', 'list', 'f'],
-  ...LOOKALIKE_KEYS.flatMap((key): Call[] => [
-    ['get', key],
-    ['get', key],
-    ['getBuffer', key],
-    ['hget', 'lookalikes', key],
-  ]),
-  // Encoded exactly, and shareable: what follows is joined to it.
-  ['strlen', Buffer.from('str')],
 ];
 
 /** More arguments than most commands have. */
@@ -233,20 +236,30 @@ const select = fc.record<Step & { kind: 'select' }>({
   db: fc.constantFrom<unknown>('home', 'other', 'home', 'other', 'home', 99, -1, 'x', null),
 });
 
+/** Reads of keys that look alike, in one batch. */
+const lookalikes = fc
+  .array(fc.constantFrom(...lookalikeReads), { minLength: 2, maxLength: 4 })
+  .map((calls) => calls.map((call): Step => ({ kind: 'command', gap: 'nothing', how: 'method', call, times: 1 })));
+
+const one = (step: fc.Arbitrary<Step>): fc.Arbitrary<Step[]> => step.map((each) => [each]);
+
 const programsOf = (batches: fc.Arbitrary<Step>): fc.Arbitrary<Program> =>
   fc.record({
     scriptsLoaded: fc.boolean(),
     transformed: fc.boolean(),
-    steps: fc.array(
-      fc.oneof(
-        { weight: 400, arbitrary: command },
-        { weight: 1, arbitrary: burst },
-        { weight: 20, arbitrary: batches },
-        { weight: 20, arbitrary: script },
-        { weight: 10, arbitrary: select },
-      ),
-      { minLength: 1, maxLength: 80, size: 'max' },
-    ),
+    steps: fc
+      .array(
+        fc.oneof(
+          { weight: 400, arbitrary: one(command) },
+          { weight: 1, arbitrary: one(burst) },
+          { weight: 20, arbitrary: one(batches) },
+          { weight: 20, arbitrary: one(script) },
+          { weight: 10, arbitrary: one(select) },
+          { weight: 10, arbitrary: lookalikes },
+        ),
+        { minLength: 1, maxLength: 80, size: 'max' },
+      )
+      .map((runs) => runs.flat()),
   });
 
 export const programs = programsOf(batch);
