@@ -52,6 +52,7 @@ describeScenarios('explicit pipelines', HOSTS, {
           ['set', 'k', 'v'],
           ['get', 'k'],
         ])
+        // @ts-expect-error: works in the host, its types do not know it
         .addBatch([['getBuffer', 'k']])
         .exec(),
     );
@@ -155,6 +156,7 @@ describeScenarios('explicit pipelines', HOSTS, {
         .hset('h', { nothing: null } as never)
         .hgetall('missing')
         .zadd('z1', 1, 'a', 2.5, 'b')
+        // @ts-expect-error: works in the host, its types do not know it
         .zrange('z1', 0, -1, 'WITHSCORES')
         .exec(),
     );
@@ -240,23 +242,29 @@ describeScenarios('explicit pipelines', HOSTS, {
 
   'multi within a pipeline': async ({ ready, track }) => {
     const client = await ready();
+    // @ts-expect-error: works in the host, its types do not know it
     const one = client.pipeline().set('k', '1').multi().incr('k').getBuffer('k').hgetall('h');
     await track('p', (one.exec() as unknown as Pipeline).get('k').exec());
     const two = client.pipeline();
+    // @ts-expect-error: works in the host, its types do not know it
     two.multi().incr('k');
     two.exec();
+    // @ts-expect-error: works in the host, its types do not know it
     two.get('k').multi().get('k');
     two.exec();
     await track('two', two.exec());
     const open = client
       .pipeline()
+      // @ts-expect-error: works in the host, its types do not know it
       .multi({ pipeline: false } as never)
       .set('k', 'x');
     open.exec();
     await track('with options', open.exec());
+    // @ts-expect-error: works in the host, its types do not know it
     const wrong = client.pipeline().set('text', 't').multi().incr('text').get('text');
     wrong.exec();
     await track('error inside', wrong.exec());
+    // @ts-expect-error: works in the host, its types do not know it
     const discarded = client.pipeline().multi().set('k', 'no').discard().get('k');
     discarded.exec();
     await track('discarded', discarded.exec());
@@ -380,6 +388,7 @@ describeScenarios('transactions in a pipeline', HOSTS, {
     note('after', length.length);
     await track('again', length.exec());
     await track('with options', client.multi({ pipeline: true }).get('k').exec());
+    // @ts-expect-error: works in the host, its types do not know it
     await track('with both', client.multi([['get', 'k']], { pipeline: true }).exec());
   },
 
@@ -406,6 +415,7 @@ describeScenarios('transactions in a pipeline', HOSTS, {
         .mget('x', 'y', 'z')
         .mgetBuffer('x', 'z')
         .zadd('z1', 1, 'a')
+        // @ts-expect-error: works in the host, its types do not know it
         .zrange('z1', 0, -1, 'WITHSCORES')
         .xadd('s', '1-1', 'f', 'v')
         .xrange('s', '-', '+')
