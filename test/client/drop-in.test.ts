@@ -1,6 +1,7 @@
 import { type RedisOptions as HostOptions, Redis as IORedis } from 'ioredis';
 import DropIn, { coalesce, Redis, type RedisOptions, ReplyError } from 'ioredis-coalesce';
 import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { endWithTest, HOSTS, ready, sleep } from '../helpers/hosts.js';
 import { redisUrl, startServer, uniquePrefix } from '../helpers/redis.js';
 
@@ -168,7 +169,7 @@ describe.each(HOSTS)('$name: the client stays what it was', (entry) => {
     const monitor = endWithTest(await client.monitor());
     const lines: string[] = [];
     monitor.on('monitor', (_time: string, args: string[]) => lines.push(args.join(' ')));
-    await Promise.all([client.echo(`${prefix}1`), client.call('ECHO', `${prefix}2`), client.echo(`${prefix}3`)]);
+    await Promise.all([client.echo(`${prefix}1`), cold(client, 'ECHO', `${prefix}2`), client.echo(`${prefix}3`)]);
     for (let wait = 0; wait < 100 && lines.length < 3; wait += 1) await sleep(5);
     expect(lines.filter((line) => line.includes(prefix)).map((line) => line.slice(5))).toEqual([
       `${prefix}1`,

@@ -299,6 +299,17 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(hotScriptOf((client.pipeline() as unknown as Methods).late as never)?.encoding).toBe('utf8');
   });
 
+  it('weigh as much as the commands in their text, and no more than any script', async () => {
+    const { client, methods } = await create(true);
+    const workOf = (lua: string) => {
+      client.defineCommand('weighed', { numberOfKeys: 0, lua });
+      return hotScriptOf(methods.weighed as never)?.forms.evalsha.command.work ?? 0;
+    };
+    const one = workOf("return redis.call('GET', KEYS[1])");
+    expect(workOf("redis.call('GET', 'k') return redis.pcall ('GET', 'k')")).toBe(one + 1);
+    expect(workOf("redis.call('GET', 'k') ".repeat(100))).toBe(workOf("redis.call('GET', 'k') ".repeat(50)));
+  });
+
   it('say in stats() why a call was left to the host', async () => {
     const { client, methods } = await create(true);
     const { coalescer } = client as unknown as ReturnType<typeof coalesce>;

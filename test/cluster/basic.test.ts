@@ -3,6 +3,7 @@ import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { CLUSTER_HOSTS, type ClusterHost, createCluster, KINDS, type Kind, warm } from '../helpers/cluster/clients.js';
 import { keysOverAllSlots, PROGRAM } from '../helpers/cluster/program.js';
 import { commandCounts, empty, resetCommandCounts, runProgram } from '../helpers/cluster/run-program.js';
+import { cold } from '../helpers/cold.js';
 import { type Client, outcomes, sleep, until } from '../helpers/hosts.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 
@@ -56,7 +57,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     const spies = cluster.nodes('master').map((node) => spyOnSocket(node));
     const replies = await Promise.all([
       cluster.set('{o}', '1'),
-      cluster.call('incr', '{o}'),
+      cold(cluster, 'incr', '{o}'),
       cluster.get('{o}'),
       cluster.pipeline().incr('{o}').get('{o}').exec(),
       cluster.eval("return redis.call('incr', KEYS[1])", 1, '{o}'),
@@ -115,7 +116,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
       await resetCommandCounts(nodes);
       const replies = await outcomes([
         ...keys.map((key) => cluster.get(key)),
-        ...keys.map((key) => cluster.call('get', key)),
+        ...keys.map((key) => cold(cluster, 'get', key)),
       ]);
       const masters = await nodes.masters();
       const count = async (of: typeof masters): Promise<number> =>

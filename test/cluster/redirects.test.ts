@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { CLUSTER_HOSTS, type ClusterClient, createCluster, type Kind, warm } from '../helpers/cluster/clients.js';
 import { commandCounts, empty, resetCommandCounts } from '../helpers/cluster/run-program.js';
+import { cold } from '../helpers/cold.js';
 import { type Outcome, outcomes } from '../helpers/hosts.js';
 
 /** All keys with the tag are in the slot that moves; the neighbours are all over the cluster. */
@@ -94,7 +95,7 @@ describe.each(CLUSTER_HOSTS)('Redirections of a Cluster of $name', (host) => {
       const replies = await outcomes([
         cluster.append(a, '!'),
         cluster.append(NEIGHBOURS[0] as string, '!'),
-        cluster.call('strlen', b),
+        cold(cluster, 'strlen', b),
         cluster.eval("return redis.call('get', KEYS[1])", 1, c),
         cluster.pipeline().get(a).append(d, '?').exec(),
         cluster.multi().get(a).append(d, '?').exec(),

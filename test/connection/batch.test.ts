@@ -1,5 +1,6 @@
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { type CoalescedClient, HOSTS, ioredis6, outcomes, ready, sleep, until } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
@@ -40,7 +41,7 @@ describe.each(HOSTS)('$name: one batch', (host) => {
       client.multi().incr(`${prefix}a`).get(`${prefix}a`).exec(),
       client.pipeline().incr(`${prefix}a`).get(`${prefix}a`).exec(),
       scripted.batchTwice(`${prefix}a`, 'x'),
-      client.call('GET', `${prefix}a`),
+      cold(client, 'GET', `${prefix}a`),
       client.publish(`${prefix}channel`, 'message'),
       client.get(`${prefix}a`),
     ]);
@@ -134,7 +135,7 @@ describe('schedule', () => {
 describe('maxBatchSize', () => {
   it('flushes when the command that reaches it is issued, of whatever kind', async () => {
     const { client, spy } = await spied({ maxBatchSize: 3 });
-    const replies = [client.echo('a'), client.call('ECHO', 'b')];
+    const replies = [client.echo('a'), cold(client, 'ECHO', 'b')];
     expect(spy.writes).toHaveLength(0);
     replies.push(client.echo('c'));
     expect(spy.writes).toHaveLength(1);
@@ -147,7 +148,7 @@ describe('maxBatchSize', () => {
 
   it('1 is a write for each command', async () => {
     const { client, spy } = await spied({ maxBatchSize: 1 });
-    await Promise.all([client.echo('a'), client.echo('b'), client.call('ECHO', 'c')]);
+    await Promise.all([client.echo('a'), client.echo('b'), cold(client, 'ECHO', 'c')]);
     expect(spy.writes).toHaveLength(3);
   });
 });
@@ -166,7 +167,7 @@ describe('maxBatchBytes', () => {
 
   it('a write of the host larger than a batch goes behind what has gathered, and right', async () => {
     const { client, spy } = await spied({ maxBatchBytes: 1_000 });
-    const replies = [client.echo('a'), client.call('ECHO', 'b'.repeat(5_000)), client.echo('c')];
+    const replies = [client.echo('a'), cold(client, 'ECHO', 'b'.repeat(5_000)), client.echo('c')];
     expect((await Promise.all(replies)).map((value) => String(value)[0])).toEqual(['a', 'b', 'c']);
     expect(commandNames(spy.text())).toEqual(['echo', 'echo', 'echo']);
   });

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import {
   type Client,
   type CoalescedClient,
@@ -42,7 +43,7 @@ describe.each(HOSTS)('$name: commandTimeout', (host) => {
   it('rejects with the error of a plain client', async () => {
     const run = async (kind: 'plain' | 'coalesced') => {
       const { client } = await stalled(host, kind);
-      return outcomes([client.get('k'), client.echo('é'), client.call('ECHO', 'cold'), client.getBuffer('k')]);
+      return outcomes([client.get('k'), client.echo('é'), cold(client, 'ECHO', 'cold'), client.getBuffer('k')]);
     };
     const plain = await run('plain');
     expect(plain[0]).toMatchObject({ error: 'Error/Error: Command timed out' });
@@ -51,9 +52,9 @@ describe.each(HOSTS)('$name: commandTimeout', (host) => {
 
   it('a late reply is dropped, and the next callers get their own', async () => {
     const { client, proxy } = await stalled(host, 'coalesced');
-    const late = await outcomes([client.echo('late 1'), client.echo('late 2'), client.call('ECHO', 'late 3')]);
+    const late = await outcomes([client.echo('late 1'), client.echo('late 2'), cold(client, 'ECHO', 'late 3')]);
     expect(late.every((outcome) => 'error' in (outcome as object))).toBe(true);
-    const next = [client.echo('own 1'), client.call('ECHO', 'own 2')];
+    const next = [client.echo('own 1'), cold(client, 'ECHO', 'own 2')];
     proxy.resume();
     expect(await Promise.all(next)).toEqual(['own 1', 'own 2']);
     expect(await client.echo('own 3')).toBe('own 3');
@@ -137,7 +138,7 @@ describe('the timers of commandTimeout', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const before = vi.getTimerCount();
     const replies = Array.from({ length: 50 }, (_, index) =>
-      index % 5 === 0 ? client.call('ECHO', 'x') : client.echo('x'),
+      index % 5 === 0 ? cold(client, 'ECHO', 'x') : client.echo('x'),
     );
     expect(vi.getTimerCount()).toBeGreaterThan(before);
     await Promise.all([...replies, client.incr('\0not a number').catch(() => {})]);
@@ -207,7 +208,7 @@ describe('the timers of commandTimeout', () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { commandTimeout: MS }, { maxInFlight: 1 }));
     proxy.stall();
-    const late = await outcomes([client.echo('1'), client.echo('2'), client.call('ECHO', '3')]);
+    const late = await outcomes([client.echo('1'), client.echo('2'), cold(client, 'ECHO', '3')]);
     expect(late).toHaveLength(3);
     expect(late.every((outcome) => 'error' in (outcome as object))).toBe(true);
     const own = client.echo('own');

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { type CoalescedClient, HOSTS, ioredis6, outcomes, ready, until } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { bulk, handshake, type ScriptedServer, startScriptedServer } from '../helpers/scripted-server.js';
@@ -35,7 +36,7 @@ describe('maxInFlight', () => {
   it.each([1, 2, 10, 100])('%i: no more commands on the wire than that, hot or cold', async (maxInFlight) => {
     const { server, client } = await slow({ maxInFlight });
     const texts = numbers(300);
-    const replies = texts.map((text, index) => (index % 3 === 0 ? client.call('ECHO', text) : client.echo(text)));
+    const replies = texts.map((text, index) => (index % 3 === 0 ? cold(client, 'ECHO', text) : client.echo(text)));
     expect(client.coalescer.stats()).toMatchObject({ inFlight: 300, queued: 300 - maxInFlight });
     expect(await Promise.all(replies)).toEqual(texts);
     expect(server.commands.map(([, text]) => text)).toEqual(texts);
@@ -118,7 +119,7 @@ describe('maxInFlight', () => {
       await ready(client);
       const replies = [
         ...numbers(5).map((text) => client.echo(text)),
-        client.call('ECHO', 'cold'),
+        cold(client, 'ECHO', 'cold'),
         client.echo('last'),
       ];
       setTimeout(() => client.disconnect(), 20);

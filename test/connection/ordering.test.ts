@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { type CoalescedClient, HOSTS, ioredis6, outcomes, ready } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -13,7 +14,7 @@ const ASKS: readonly Ask[] = [
   async (client, n) => [await client.get(key(n)), `value ${n}`],
   async (client, n) => [await client.echo(`echo ${n}`), `echo ${n}`],
   async (client, n) => [await client.getBuffer(key(n)), Buffer.from(`value ${n}`)],
-  async (client, n) => [await client.call('ECHO', `call ${n}`), `call ${n}`],
+  async (client, n) => [await cold(client, 'ECHO', `call ${n}`), `call ${n}`],
   async (client, n) => [await client.echo(`multi-byte ${n} é€😀`), `multi-byte ${n} é€😀`],
   async (client, n) => [await client.mget(key(n), key(n + 1), `${prefix}none`), [`value ${n}`, `value ${n + 1}`, null]],
   async (client, n) => [await client.strlen(key(n)), `value ${n}`.length],
@@ -88,7 +89,7 @@ describe('program order', () => {
     const k = `${prefix}program`;
     const writes = [
       (value: string) => client.set(k, value),
-      (value: string) => client.call('SET', k, value),
+      (value: string) => cold(client, 'SET', k, value),
       (value: string) => client.multi().set(k, value).exec(),
       (value: string) => client.pipeline().set(k, value).exec(),
       (value: string) => client.eval("return redis.call('SET', KEYS[1], ARGV[1])", 1, k, value),
@@ -97,7 +98,7 @@ describe('program order', () => {
     ];
     const reads = [
       () => client.get(k),
-      () => client.call('GET', k),
+      () => cold(client, 'GET', k),
       () => client.mget([k]),
       () => client.multi().get(k).exec(),
       () => client.pipeline([['get', k]]).exec(),
@@ -127,7 +128,7 @@ describe('program order', () => {
     async (_, host) => {
       const client = await ready(host.createCoalesced(redisUrl()));
       const order: number[] = [];
-      const asks = [() => client.call('ECHO', 'x'), () => client.echo('y'), () => client.echo('é')];
+      const asks = [() => cold(client, 'ECHO', 'x'), () => client.echo('y'), () => client.echo('é')];
       const asked = Array.from({ length: 600 }, (_, number) =>
         asks[number % 3]?.().then(() => {
           order.push(number);

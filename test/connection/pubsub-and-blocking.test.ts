@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { type Client, HOSTS, type Host, ioredis6, outcomes, ready, until } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { spyOnSocket } from '../helpers/sockets.js';
@@ -36,7 +37,7 @@ describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
         client.echo('before'),
         client.subscribe(`${prefix}a`, `${prefix}b`),
         client.echo('behind'),
-        client.call('ECHO', 'cold'),
+        cold(client, 'ECHO', 'cold'),
         client.ping(),
       ]);
     });
@@ -46,7 +47,7 @@ describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
     const settled = await expectParity(async (kind) => {
       const client = await create(host, kind, options);
       await client.subscribe(`${prefix}a`);
-      return outcomes([client.get(`${prefix}none`), client.call('ECHO', 'cold'), client.ping(), client.echo('x')]);
+      return outcomes([client.get(`${prefix}none`), cold(client, 'ECHO', 'cold'), client.ping(), client.echo('x')]);
     });
     if (options.protocol !== 3) {
       expect((settled as object[])[0]).toMatchObject({ error: expect.stringContaining('subscriber mode') });
@@ -105,7 +106,7 @@ describe('RESP3', () => {
     const flood = texts.map((text) => publisher.publish(`${prefix}flood`, text));
     const own = texts.map((text, index) => {
       if (index % 100 === 0) void client.publish(`${prefix}self`, `self ${index}`);
-      return index % 50 === 0 ? client.call('ECHO', text) : client.echo(text);
+      return index % 50 === 0 ? cold(client, 'ECHO', text) : client.echo(text);
     });
     expect(await Promise.all(own)).toEqual(texts);
     await Promise.all(flood);
@@ -135,7 +136,7 @@ describe.each(HOSTS)('$name: blocking commands', (host) => {
         note('before', client.echo('before')),
         note('blpop', client.blpop(`${prefix}list`, 5)),
         note('hot', client.echo('hot')),
-        note('cold', client.call('ECHO', 'cold')),
+        note('cold', cold(client, 'ECHO', 'cold')),
       ];
       await until(() => order.length === 1, 'the command before it');
       await other.rpush(`${prefix}list`, 'item');

@@ -4,6 +4,7 @@ import Redis from 'ioredis-coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { CommandVariant, Entry } from '../../src/connection/entry.js';
 import { SharedReads } from '../../src/connection/shared-reads.js';
+import { cold } from '../helpers/cold.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
@@ -104,6 +105,7 @@ describe('shareReads on a connection', () => {
     ['a write', (c) => c.set('x', '1'), ['set x 1']],
     ['a script', (c) => c.eval('return 1', 0), ['eval return 1 0']],
     ['a command unknown to us', (c) => c.call('mymodule.touch', 'a'), ['mymodule.touch a']],
+    ['a read of the host', (c) => cold(c, 'get', 'a'), ['get a']],
     ['a command that is left to the host', (c) => c.call('info'), ['info']],
     ['a random read', (c) => c.srandmember('s'), ['srandmember s']],
     ['an explicit pipeline', (c) => c.pipeline().get('y').exec(), ['get y']],
@@ -211,7 +213,7 @@ describe.each([2, 3] as const)('shareReads on a server, RESP%i', (protocol) => {
       writes.push(redis.set('counter', index));
       answers.push(redis.get('counter'), redis.get('counter'));
       if (index % 5 === 0)
-        writes.push(redis.call('append', 'counter', '!'), redis.multi().append('counter', '?').exec());
+        writes.push(cold(redis, 'append', 'counter', '!'), redis.multi().append('counter', '?').exec());
       answers.push(redis.get('counter'));
     }
     await Promise.all(writes);

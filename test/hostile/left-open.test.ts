@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { HostileProxy } from '../helpers/hostile/proxy.js';
 import { seeded } from '../helpers/hostile/random.js';
 import { type Client, HOSTS, outcomesAfter, ready, until } from '../helpers/hosts.js';
@@ -14,12 +15,12 @@ describe.each(HOSTS)('$name without autoResendUnfulfilledCommands', (host) => {
     client.on('ready', () => {
       connections += 1;
     });
-    const answered = [client.echo('before'), client.call('ECHO', 'before, cold')];
+    const answered = [client.echo('before'), cold(client, 'ECHO', 'before, cold')];
     await Promise.all(answered);
     proxy.halfOpen();
     const lost = [
       client.echo('hot'),
-      client.call('ECHO', 'cold'),
+      cold(client, 'ECHO', 'cold'),
       client.multi().echo('in a transaction').exec(),
       client.pipeline().echo('in a pipeline').exec(),
       client.echo('hot again'),
@@ -27,7 +28,7 @@ describe.each(HOSTS)('$name without autoResendUnfulfilledCommands', (host) => {
     await new Promise(setImmediate);
     proxy.resetAll();
     await until(() => client.status !== 'ready', 'the loss of the connection');
-    const offline = [client.echo('offline'), client.call('ECHO', 'offline, cold')];
+    const offline = [client.echo('offline'), cold(client, 'ECHO', 'offline, cold')];
     await until(() => connections === 1, 'a new connection');
     await Promise.all(offline);
     return outcomesAfter(100, [...answered, ...lost, ...offline, client.echo('after')]);

@@ -2,6 +2,7 @@
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import {
   type CoalescedClient,
   HOSTS,
@@ -50,7 +51,7 @@ describe('7. User code never unwinds the reader', () => {
       client.publish(`${prefix}thrown`, '1'),
       client.echo('b'),
       client.publish(`${prefix}thrown`, '2'),
-      client.call('ECHO', 'c'),
+      cold(client, 'ECHO', 'c'),
       client.echo('d'),
     ];
     expect(await Promise.all(replies)).toEqual(['a', 1, 'b', 1, 'c', 'd']);
@@ -74,9 +75,9 @@ describe('7. User code never unwinds the reader', () => {
   it.each(HOSTS.map((host) => [host.name, host] as const))('a tracer’s resolve() that throws: %s', async (_, host) => {
     const uncaught = collectUncaught();
     const client = await ready(host.createCoalesced(redisUrl()));
-    const replies = [client.echo('a'), client.call('CLIENT', 'ID'), client.echo('b'), client.call('ECHO', 'c')];
-    const cold = client.commandQueue.peekAt(1)?.command as unknown as { resolve: (value: unknown) => void };
-    cold.resolve = () => {
+    const replies = [client.echo('a'), cold(client, 'ECHO', 'x'), client.echo('b'), cold(client, 'ECHO', 'c')];
+    const command = client.commandQueue.peekAt(1)?.command as unknown as { resolve: (value: unknown) => void };
+    command.resolve = () => {
       throw new Error('by resolve');
     };
     expect(await Promise.all([replies[0], replies[2], replies[3]])).toEqual(['a', 'b', 'c']);
@@ -91,7 +92,7 @@ describe('8. Every flush that is scheduled happens once, or its batch is discard
     const client = await create({ schedule });
     takeOver();
     const spy = spyOnSocket(client);
-    const replies = [client.echo('a'), client.call('ECHO', 'b'), client.multi().echo('c').exec()];
+    const replies = [client.echo('a'), cold(client, 'ECHO', 'b'), client.multi().echo('c').exec()];
     expect(flushes).toHaveLength(1);
     flushes[0]?.();
     flushes[0]?.();
@@ -122,7 +123,7 @@ describe('8. Every flush that is scheduled happens once, or its batch is discard
     };
     const client = await create({ schedule });
     throwing = true;
-    expect(await Promise.all([client.echo('a'), client.call('ECHO', 'b')])).toEqual(['a', 'b']);
+    expect(await Promise.all([client.echo('a'), cold(client, 'ECHO', 'b')])).toEqual(['a', 'b']);
     await until(() => uncaught.length === 2, 'the errors to surface');
   });
 
@@ -131,7 +132,7 @@ describe('8. Every flush that is scheduled happens once, or its batch is discard
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 5 }, { schedule }));
     takeOver();
-    const replies = [client.echo('a'), client.call('ECHO', 'b')];
+    const replies = [client.echo('a'), cold(client, 'ECHO', 'b')];
     const late = flushes.splice(0);
     expect(late).toHaveLength(1);
     proxy.reset();
@@ -172,7 +173,7 @@ describe('9. When the host drops its data listener, our reader is dead at once',
         );
         const issued: Promise<unknown>[] = [];
         client.once('error', () => {
-          issued.push(client.echo('hot from the listener'), client.call('ECHO', 'cold from the listener'));
+          issued.push(client.echo('hot from the listener'), cold(client, 'ECHO', 'cold from the listener'));
         });
         const settled = await outcomes([client.echo('a'), client.echo('b'), client.echo('c')]);
         return [settled, await outcomesAfter(100, issued), await outcomes([client.echo('later')])];
@@ -217,7 +218,8 @@ describe('10. What waits, waits in the host’s queue', () => {
   it('entries enter it at once, only the bytes wait', async () => {
     const { proxy, client, spy } = await stalled();
     const replies: Promise<unknown>[] = [];
-    for (let n = 0; n < 12; n += 1) replies.push(n % 2 === 0 ? client.echo(String(n)) : client.call('ECHO', String(n)));
+    for (let n = 0; n < 12; n += 1)
+      replies.push(n % 2 === 0 ? client.echo(String(n)) : cold(client, 'ECHO', String(n)));
     replies.push(client.pipeline().echo('12').echo('13').exec());
     await sleep(10);
     expect(client.commandQueue.length).toBe(14);
@@ -234,7 +236,7 @@ describe('10. What waits, waits in the host’s queue', () => {
     const k = `${prefix}selected`;
     const replies: Promise<unknown>[] = [];
     for (const db of [6, 7, 8]) {
-      replies.push(client.select(db), client.set(k, `in ${db}`), client.call('GET', k), client.get(k), client.del(k));
+      replies.push(client.select(db), client.set(k, `in ${db}`), cold(client, 'GET', k), client.get(k), client.del(k));
     }
     await sleep(10);
     proxy.reset();
@@ -248,7 +250,9 @@ describe('10. What waits, waits in the host’s queue', () => {
       const options = { maxRetriesPerRequest: 0, retryStrategy: () => 5 };
       const limited = await ready(ioredis6.createCoalesced(other.url, options, { maxInFlight }));
       other.stall();
-      const asked = Array.from({ length: 10 }, (_, n) => (n % 3 === 0 ? limited.call('ECHO', 'x') : limited.echo('x')));
+      const asked = Array.from({ length: 10 }, (_, n) =>
+        n % 3 === 0 ? cold(limited, 'ECHO', 'x') : limited.echo('x'),
+      );
       await sleep(10);
       other.reset();
       return outcomes(asked);
@@ -260,8 +264,8 @@ describe('10. What waits, waits in the host’s queue', () => {
 
   it('a transaction sent command by command goes on once it has begun', async () => {
     const { proxy, client, spy } = await stalled();
-    const replies = [client.multi({ pipeline: false }), client.get(prefix), client.call('ECHO', 'x')];
-    for (let n = 0; n < 5; n += 1) replies.push(n % 2 === 0 ? client.echo('y') : client.call('ECHO', 'z'));
+    const replies = [client.multi({ pipeline: false }), client.get(prefix), cold(client, 'ECHO', 'x')];
+    for (let n = 0; n < 5; n += 1) replies.push(n % 2 === 0 ? client.echo('y') : cold(client, 'ECHO', 'z'));
     replies.push(client.exec(), client.echo('behind it'));
     await sleep(10);
     expect(commandNames(spy.text()).join(' ')).toBe('multi get echo echo echo echo echo echo exec');

@@ -2,6 +2,7 @@
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import {
   type Client,
   type CoalescedClient,
@@ -29,13 +30,13 @@ function everyWay(client: Client, tag: string): Promise<unknown>[] {
     client.echo(`${tag} ascii`),
     client.echo(`${tag} ä`),
     client.echo(`${tag} ascii again`),
-    client.call('ECHO', `${tag} cold`),
+    cold(client, 'ECHO', `${tag} cold`),
     client.echo(`${tag} é€😀`),
     client.echo(`${tag} large `.repeat(800)),
     client.echo(Buffer.from(`${tag} buffer`)),
     client.pipeline().echo(`${tag} piped é`).echo(`${tag} piped`).exec(),
     client.echo(`${tag} behind é`),
-    client.call('ECHO', Buffer.from(`${tag} cold buffer`)),
+    cold(client, 'ECHO', Buffer.from(`${tag} cold buffer`)),
     client.multi().echo(`${tag} in multi`).exec(),
     client.echo(`${tag} last`),
   ];
@@ -80,7 +81,7 @@ describe('2. Pending bytes go first', () => {
     const spy = spyOnSocket(client);
     await Promise.all([
       client.echo('1'),
-      client.call('ECHO', '2'),
+      cold(client, 'ECHO', '2'),
       client.echo('é3'),
       client.pipeline().echo('4').exec(),
     ]);
@@ -107,7 +108,7 @@ describe('2. Pending bytes go first', () => {
     const errors: Error[] = [];
     stream.on('error', (error: Error) => errors.push(error));
     const spy = spyOnSocket(client);
-    const settled = outcomes([client.echo('a'), client.call('ECHO', 'b'), client.echo('é')]);
+    const settled = outcomes([client.echo('a'), cold(client, 'ECHO', 'b'), client.echo('é')]);
     expect(spy.writes).toHaveLength(0);
     if (method === 'end') stream.end();
     else stream.destroy();
@@ -157,7 +158,7 @@ describe('3. Each caller gets the reply to its own command, or an error; once', 
         count();
         if (value !== `text ${n}`) wrong.push([n, value]);
       };
-      asked.push((n % 5 === 0 ? client.call('ECHO', `text ${n}`) : client.echo(`text ${n}`)).then(check, count));
+      asked.push((n % 5 === 0 ? cold(client, 'ECHO', `text ${n}`) : client.echo(`text ${n}`)).then(check, count));
       if (n % 60 === 30) proxy.stall();
       if (n % 60 === 50) {
         await sleep(n % 120 === 50 ? 20 : 60);
@@ -181,7 +182,7 @@ describe('4. A split reply has one owner', () => {
       proxy.cutRepliesInto(size);
       const lookalike = '$3\r\nfoo\r\n*1\r\n:1\r\n-ERR no\r\n';
       const texts = Array.from({ length: 30 }, (_, n) => `${n} ${n % 3 === 0 ? lookalike : 'é'}`);
-      const replies = texts.map((text, n) => (n % 4 === 3 ? client.call('ECHO', text) : client.echo(text)));
+      const replies = texts.map((text, n) => (n % 4 === 3 ? cold(client, 'ECHO', text) : client.echo(text)));
       const errors = outcomes([
         client.call('NO'),
         client.incr(`${prefix}none`, 'too many' as never),

@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { cold } from '../helpers/cold.js';
 import { HOSTS, ioredis6, until } from '../helpers/hosts.js';
 import { describeScenarios, scenario } from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
@@ -19,11 +20,11 @@ describeScenarios('before the connection is there', HOSTS, {
     early.once('connect', () => void track('at connect', early.incr('order')));
     early.once('ready', () => {
       void track('at ready', early.incr('order'));
-      void track('at ready, cold', early.call('INCR', 'order') as Promise<unknown>);
+      void track('at ready, cold', cold(early, 'INCR', 'order') as Promise<unknown>);
     });
     const first = track('1', early.incr('order'));
     await turn();
-    const all = [first, track('2', early.call('INCR', 'order')), track('3', early.incr('order'))];
+    const all = [first, track('2', cold(early, 'INCR', 'order')), track('3', early.incr('order'))];
     await Promise.all(all);
     await mixed(early, 'online');
   },
@@ -90,7 +91,7 @@ describeScenarios('before the connection is there', HOSTS, {
 describeScenarios('a server that is not there', HOSTS, {
   'maxRetriesPerRequest: 0': scenario({ cold: true }, async ({ client, track }) => {
     const lost = client({ maxRetriesPerRequest: 0, retryStrategy: () => 20 }, { url: NOBODY });
-    await Promise.all([track('get', lost.get('k')), track('call', lost.call('GET', 'k'))]);
+    await Promise.all([track('get', lost.get('k')), track('call', cold(lost, 'GET', 'k'))]);
     await track('pipeline', lost.pipeline().get('k').get('k').exec());
     lost.disconnect();
   }),
@@ -124,7 +125,7 @@ describeScenarios('a server that is not there', HOSTS, {
 
   'retryStrategy: null gives up at once': scenario({ cold: true }, async ({ client, track, note }) => {
     const lost = client({ retryStrategy: null as never }, { url: NOBODY });
-    await Promise.all([track('get', lost.get('k')), track('call', lost.call('GET', 'k'))]);
+    await Promise.all([track('get', lost.get('k')), track('call', cold(lost, 'GET', 'k'))]);
     note('status', lost.status);
     await track('after the end', lost.get('k'));
     await track('pipeline after the end', lost.pipeline().get('k').exec());
@@ -154,7 +155,7 @@ describeScenarios('hand-shakes that fail', HOSTS, {
   'a wrong password': scenario({ cold: true, races: ['client: ready'] }, async ({ client, track, admin }) => {
     await (await admin()).acl('SETUSER', 'locked', 'on', '>right', '~*', '+@all');
     const refused = client({ username: 'locked', password: 'wrong', retryStrategy: null as never });
-    await Promise.all([track('get', refused.get('k')), track('call', refused.call('GET', 'k'))]);
+    await Promise.all([track('get', refused.get('k')), track('call', cold(refused, 'GET', 'k'))]);
   }),
 
   'a right one': async ({ client, mixed, admin }) => {
@@ -206,7 +207,7 @@ describeScenarios('hand-shakes that fail', HOSTS, {
       return handshake(command) ?? bulk(command[1] ?? '');
     });
     const early = client({}, { url: server.url });
-    await Promise.all([track('echo', early.echo('a')), track('call', early.call('ECHO', 'b'))]);
+    await Promise.all([track('echo', early.echo('a')), track('call', cold(early, 'ECHO', 'b'))]);
     await track('online', early.echo('c'));
   },
 });
@@ -216,7 +217,7 @@ describeScenarios('RESP3', [ioredis6], {
     await (await admin()).acl('SETUSER', 'locked', 'on', '>right', '~*', '+@all');
     const options = { username: 'locked', password: 'wrong', protocol: 3, retryStrategy: null as never } as const;
     const refused = client(options);
-    await Promise.all([track('get', refused.get('k')), track('call', refused.call('GET', 'k'))]);
+    await Promise.all([track('get', refused.get('k')), track('call', cold(refused, 'GET', 'k'))]);
   }),
 
   'HELLO not known: RESP2 from then on': async ({ client, track }) => {
@@ -225,7 +226,7 @@ describeScenarios('RESP3', [ioredis6], {
       return handshake(command) ?? bulk(command[1] ?? '');
     });
     const old = client({ protocol: 3 }, { url: server.url });
-    await Promise.all([track('echo', old.echo('a')), track('call', old.call('ECHO', 'b'))]);
+    await Promise.all([track('echo', old.echo('a')), track('call', cold(old, 'ECHO', 'b'))]);
     await track('online', old.echo('c'));
   },
 

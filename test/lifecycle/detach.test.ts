@@ -1,5 +1,6 @@
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { type Client, HOSTS, ioredis6, outcomes, ready, sleep } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -31,7 +32,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     const before = traces(client);
     const coalesced = coalesce(client, { maxFlushDelay: 5 });
     expect(Object.getPrototypeOf(client)).not.toBe(before.prototype);
-    await Promise.all([coalesced.echo('a'), coalesced.call('ECHO', 'b'), coalesced.multi().echo('c').exec()]);
+    await Promise.all([coalesced.echo('a'), cold(coalesced, 'ECHO', 'b'), coalesced.multi().echo('c').exec()]);
     coalesced.coalescer.detach();
     expect(traces(client)).toEqual(before);
     expect(Object.getPrototypeOf(client)).toBe(before.prototype);
@@ -41,7 +42,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
   it('sends what is open, and what is in flight settles', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { maxInFlight: 7 }));
     const texts = Array.from({ length: 50 }, (_, index) => `text ${index}`);
-    const replies = texts.map((text, index) => (index % 4 === 0 ? client.call('ECHO', text) : client.echo(text)));
+    const replies = texts.map((text, index) => (index % 4 === 0 ? cold(client, 'ECHO', text) : client.echo(text)));
     client.coalescer.detach();
     const own = client.echo('own');
     expect(await Promise.all(replies)).toEqual(texts);
@@ -54,7 +55,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
       const client = await ready(host.createCoalesced(proxy.url));
       proxy.cutRepliesInto(size);
       const texts = Array.from({ length: 30 }, (_, index) => `text ${index}`);
-      const replies = texts.map((text, index) => (index % 4 === 0 ? client.call('ECHO', text) : client.echo(text)));
+      const replies = texts.map((text, index) => (index % 4 === 0 ? cold(client, 'ECHO', text) : client.echo(text)));
       await replies[3];
       client.coalescer.detach();
       expect(await Promise.all([...replies, client.echo('own')])).toEqual([...texts, 'own']);
@@ -66,12 +67,12 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     const { coalescer } = client;
     const before = client.echo('before');
     const detached = new Promise<void>((resolve) => {
-      client.call('ECHO', 'x', () => {
+      cold(client, 'ECHO', 'x', () => {
         coalescer.detach();
         resolve();
       });
     });
-    const behind = [client.echo('a'), client.hgetall(`${prefix}none`), client.call('ECHO', 'b'), client.echo('c')];
+    const behind = [client.echo('a'), client.hgetall(`${prefix}none`), cold(client, 'ECHO', 'b'), client.echo('c')];
     await detached;
     expect(await Promise.all([before, ...behind])).toEqual(['before', 'a', {}, 'b', 'c']);
     expect(await client.echo('plain')).toBe('plain');
@@ -83,13 +84,13 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     const replies: Promise<unknown>[] = [];
     for (let round = 0; round < 40; round += 1) {
       const coalesced = coalesce(client);
-      replies.push(coalesced.echo(String(replies.length)), coalesced.call('ECHO', String(replies.length + 1)));
+      replies.push(coalesced.echo(String(replies.length)), cold(coalesced, 'ECHO', String(replies.length + 1)));
       if (round % 3 === 0) await new Promise(setImmediate);
       coalesced.coalescer.detach();
       replies.push(client.echo(String(replies.length)));
     }
     expect(await Promise.all(replies)).toEqual(replies.map((_, index) => String(index)));
-    const coalesced = coalesce(client);
+    const coalesced = coalesce(client, { schedule: 'immediate' });
     await coalesced.echo('joined');
     const spy = spyOnSocket(coalesced);
     await Promise.all(Array.from({ length: 100 }, () => coalesced.get(`${prefix}none`)));
@@ -130,7 +131,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.createCoalesced(proxy.url, { retryStrategy: () => 10 }));
     proxy.stall();
-    const replies = [client.echo('a'), client.call('ECHO', 'b'), client.echo('é')];
+    const replies = [client.echo('a'), cold(client, 'ECHO', 'b'), client.echo('é')];
     await sleep(10);
     client.coalescer.detach();
     proxy.reset();
@@ -153,7 +154,7 @@ describe('detach() in other states', () => {
       client.echo('a'),
       client.publish(`${prefix}channel`, 'message'),
       client.echo('b'),
-      client.call('ECHO', 'c'),
+      cold(client, 'ECHO', 'c'),
       client.echo('d'),
     ];
     expect(await Promise.all(replies)).toEqual(['a', 1, 'b', 'c', 'd']);
@@ -192,7 +193,7 @@ describe('detach() in other states', () => {
       written += 1;
       return Reflect.apply(write, this, args) as boolean;
     } as typeof write;
-    await client.call('ECHO', 'a');
+    await cold(client, 'ECHO', 'a');
     client.coalescer.detach();
     expect(await client.echo('b')).toBe('b');
     expect(written).toBe(2);

@@ -4,6 +4,7 @@ import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import {
   type Client,
   HOSTS,
@@ -57,7 +58,7 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
       const keys = ['hot', 'cold', 'é', 'last'].map((name) => `${prefix}${kind}:${ending}:${name}`);
       void outcomes([
         client.set(keys[0] as string, '1'),
-        client.call('SET', keys[1] as string, '2'),
+        cold(client, 'SET', keys[1] as string, '2'),
         client.set(keys[2] as string, '3€'),
         client.set(keys[3] as string, Buffer.from('4')),
       ]);
@@ -71,7 +72,7 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
   it('what waits under maxInFlight is sent, too', async () => {
     const client = await ready(create(host, 'coalesced', redisUrl(), {}, { maxInFlight: 2 }));
     const keys = Array.from({ length: 9 }, (_, index) => `${prefix}window:${index}`);
-    void outcomes(keys.map((key, index) => (index % 3 === 1 ? client.call('SET', key, 'v') : client.set(key, 'v'))));
+    void outcomes(keys.map((key, index) => (index % 3 === 1 ? cold(client, 'SET', key, 'v') : client.set(key, 'v'))));
     client.disconnect();
     for (const key of keys) await expectStored(host, key, 'v');
   });
@@ -80,7 +81,7 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
     for (const ending of Object.keys(ENDINGS)) {
       const settle = async (kind: Kind) => {
         const client = await ready(create(host, kind, redisUrl(), { retryStrategy: null as never }));
-        const replies = [client.echo('a'), client.call('ECHO', 'b'), client.echo('c')];
+        const replies = [client.echo('a'), cold(client, 'ECHO', 'b'), client.echo('c')];
         ENDINGS[ending]?.(client);
         replies.push(client.echo('behind the end'));
         return outcomesAfter(100, replies);
@@ -112,7 +113,7 @@ describe.each(HOSTS)('$name: attached at any time', (host) => {
   it('before the client is ready', async () => {
     const client = host.createCoalesced(redisUrl());
     expect(client.status).toBe('connecting');
-    expect(await Promise.all([client.echo('a'), client.call('ECHO', 'b'), client.echo('c')])).toEqual(['a', 'b', 'c']);
+    expect(await Promise.all([client.echo('a'), cold(client, 'ECHO', 'b'), client.echo('c')])).toEqual(['a', 'b', 'c']);
     expect(await client.echo('hot')).toBe('hot');
     expect(client.coalescer.stats().hotCommands).toBe(1);
   });
@@ -138,7 +139,7 @@ describe.each(HOSTS)('$name: attached at any time', (host) => {
     const client = await ready(host.create(redisUrl()));
     const before = [client.echo('1'), client.echo('2'), client.pipeline().echo('3').exec()];
     const coalesced = coalesce(client);
-    const behind = [coalesced.echo('4'), coalesced.call('ECHO', '5')];
+    const behind = [coalesced.echo('4'), cold(coalesced, 'ECHO', '5')];
     expect(await Promise.all([...before, ...behind])).toEqual(['1', '2', [[null, '3']], '4', '5']);
     expect(await coalesced.echo('6')).toBe('6');
     expect(coalesced.coalescer.stats().hotCommands).toBeGreaterThan(0);
@@ -187,7 +188,7 @@ describe('hand-shakes', () => {
     const settle = async (kind: Kind) => {
       const server = await startScriptedServer(script);
       const client = create(ioredis6, kind, server.url, { protocol: 3 });
-      const replies = [client.echo('a'), client.call('ECHO', 'b'), client.echo('c')];
+      const replies = [client.echo('a'), cold(client, 'ECHO', 'b'), client.echo('c')];
       return [await outcomes(replies), await outcomes([client.echo('d')])];
     };
     expect(await settle('coalesced')).toEqual(await settle('plain'));
@@ -198,7 +199,7 @@ describe('hand-shakes', () => {
       connection < 3 ? 'close' : (handshake(command) ?? bulk(command[1] ?? '')),
     );
     const client = create(ioredis6, 'coalesced', server.url, { protocol: 2, retryStrategy: () => 5 });
-    expect(await Promise.all([client.echo('a'), client.call('ECHO', 'b')])).toEqual(['a', 'b']);
+    expect(await Promise.all([client.echo('a'), cold(client, 'ECHO', 'b')])).toEqual(['a', 'b']);
     expect(await client.echo('c')).toBe('c');
   });
 
@@ -209,7 +210,7 @@ describe('hand-shakes', () => {
       const client = create(host, kind, server.url, { password: 'wrong', retryStrategy: null as never });
       const errors: string[] = [];
       client.on('error', (error: Error) => errors.push(error.message));
-      const settled = await outcomesAfter(300, [client.get('k'), client.call('ECHO', 'x')]);
+      const settled = await outcomesAfter(300, [client.get('k'), cold(client, 'ECHO', 'x')]);
       return [errors, settled, client.status];
     };
     expect(await settle('coalesced')).toEqual(await settle('plain'));

@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { cold } from '../helpers/cold.js';
 import { type Client, HOSTS, ioredis6, until } from '../helpers/hosts.js';
 import { describeScenarios, type Scenario, type Scene, scenario } from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
@@ -117,7 +118,7 @@ describeScenarios('a second life', HOSTS, {
       }),
       // One `then` more for these too: whether replies share a packet must not decide on the order.
       client.echo('2').then((text) => text),
-      client.call('ECHO', '3').then((text) => text),
+      cold(client, 'ECHO', '3').then((text) => text),
       client.echo('4').then((text) => text),
     ];
     await Promise.all(replies.map((reply, index) => track(`reply ${index + 1}`, reply as Promise<unknown>)));

@@ -1,4 +1,5 @@
 import { afterEach, vi } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { HOSTS, sleep, until } from '../helpers/hosts.js';
 import { describeScenarios } from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
@@ -33,7 +34,7 @@ describeScenarios('under a fake clock', HOSTS, {
     vi.useFakeTimers({ toFake: [...CLIENTS_CLOCK] });
     proxy.reset();
     await new Promise((resolve) => client.once('reconnecting', resolve));
-    const replies = [track('set', client.set('k', 'v')), track('call', client.call('APPEND', 'k', '!'))];
+    const replies = [track('set', client.set('k', 'v')), track('call', cold(client, 'APPEND', 'k', '!'))];
     vi.advanceTimersByTime(59_999);
     note('connections', proxy.connections);
     vi.advanceTimersByTime(1);
@@ -49,7 +50,7 @@ describeScenarios('under a fake clock', HOSTS, {
     await track('hot', client.set('k', 'v'));
     proxy.stall();
     vi.useFakeTimers({ toFake: [...CLIENTS_CLOCK] });
-    const replies = [track('get', client.get('k')), track('call', client.call('GET', 'k'))];
+    const replies = [track('get', client.get('k')), track('call', cold(client, 'GET', 'k'))];
     await until(() => proxy.received().split('\r\nk\r\n').length > 3, 'the commands to be on the wire');
     let settled = 0;
     for (const reply of replies) void reply.then(() => (settled += 1));
@@ -66,7 +67,7 @@ describeScenarios('under a fake clock', HOSTS, {
   'the real clock comes back while commands are on their way': async ({ ready, track }) => {
     const client = await ready({ commandTimeout: 30_000 });
     vi.useFakeTimers();
-    const replies = [track('set', client.set('k', 'v')), track('call', client.call('APPEND', 'k', '!'))];
+    const replies = [track('set', client.set('k', 'v')), track('call', cold(client, 'APPEND', 'k', '!'))];
     vi.useRealTimers();
     replies.push(track('get', client.get('k')));
     await Promise.all(replies);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { ioredis6 } from '../helpers/hosts.js';
 import { expectSame, type Scenario, scenario } from '../helpers/lifecycle/scene.js';
 
@@ -31,7 +32,7 @@ describe('the comparison of a plain client with a coalesced one', () => {
     },
     'nothing hot': async ({ ready, track }) => {
       const client = await ready();
-      await track('cold', client.call('ECHO', 'x'));
+      await track('cold', cold(client, 'ECHO', 'x'));
     },
     'a promise left open': scenario({ open: 1 }, async ({ ready, track, kind }) => {
       const client = await ready();

@@ -1,3 +1,4 @@
+import { cold } from '../helpers/cold.js';
 import { HOSTS, ioredis6, until } from '../helpers/hosts.js';
 import { describeScenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
 import { type FaultyProxy, startProxy } from '../helpers/proxy.js';
@@ -40,7 +41,7 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
     const proxy = await startProxy(url);
     const client = await ready({}, { url: proxy.url });
     proxy.stall();
-    const replies = [track('incr', client.incr('n')), track('call', client.call('INCR', 'n'))];
+    const replies = [track('incr', client.incr('n')), track('call', cold(client, 'INCR', 'n'))];
     await loseReplies(proxy, 'INCR');
     await Promise.all(replies);
     note('n', await client.get('n'));
@@ -157,7 +158,7 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
       track('before', client.echo('before')),
       track('blpop', client.blpop('queue', 0)),
       track('behind', client.echo('behind')),
-      track('cold', client.call('ECHO', 'cold') as Promise<unknown>),
+      track('cold', cold(client, 'ECHO', 'cold') as Promise<unknown>),
     ];
     await replies[0];
     proxy.reset();
@@ -181,7 +182,7 @@ describeScenarios('a server that closes with replies half sent', HOSTS, {
   'half a length, for a cold command among hot ones': async ({ ready, track }) => {
     const server = await closesAfter({ b: '$1', c: 'close' });
     const client = await ready({}, { url: server.url });
-    const echo = (text: string) => (text === 'b' ? client.call('ECHO', text) : client.echo(text));
+    const echo = (text: string) => (text === 'b' ? cold(client, 'ECHO', text) : client.echo(text));
     await Promise.all(['a', 'b', 'c', 'd'].map((text) => track(text, echo(text) as Promise<unknown>)));
     await track('online', client.echo('e'));
   },
@@ -225,7 +226,7 @@ async function issueFromErrorListener({ ready, track }: Scene, garbage: string):
     listened += 1;
     if (listened > 1) return;
     void track('from the listener', client.echo('hot'));
-    void track('from the listener, cold', client.call('ECHO', 'cold') as Promise<unknown>);
+    void track('from the listener, cold', cold(client, 'ECHO', 'cold') as Promise<unknown>);
     void track('from the listener, pipeline', client.pipeline().echo('piped').exec());
   });
   await Promise.all(['a', 'b', 'c', 'd'].map((text) => track(text, client.echo(text))));
@@ -266,7 +267,7 @@ describeScenarios('reconnectOnError', HOSTS, {
           asked = 0;
           const failing = {
             hot: () => client.get('list'),
-            cold: () => client.call('GET', 'list'),
+            cold: () => cold(client, 'GET', 'list'),
             pipeline: () => client.pipeline().get('list').echo('piped').exec(),
             multi: () => client.multi().get('list').echo('queued').exec(),
           }[name];

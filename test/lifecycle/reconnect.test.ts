@@ -1,6 +1,7 @@
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import {
   type Client,
   HOSTS,
@@ -43,7 +44,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     const client = await ready(create(host, 'coalesced', server.url));
     const replies = [
       client.call('DEBUG', 'SLEEP', '0.4'),
-      ...Array.from({ length: 60 }, (_, n) => (n % 3 === 0 ? client.call('INCR', 'counter') : client.incr('counter'))),
+      ...Array.from({ length: 60 }, (_, n) => (n % 3 === 0 ? cold(client, 'INCR', 'counter') : client.incr('counter'))),
       client.pipeline().incr('counter').echo('piped').exec(),
       client.echo('last'),
     ];
@@ -84,7 +85,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
       proxy.resetAfterReplyBytes(bytes);
       const answered: string[] = [];
       const replies = texts.map((text, n) => {
-        const reply = n % 4 === 0 ? (client.call('ECHO', text) as Promise<string>) : client.echo(text);
+        const reply = n % 4 === 0 ? (cold(client, 'ECHO', text) as Promise<string>) : client.echo(text);
         return reply.finally(() => {
           if (proxy.connections === 1) answered.push(text);
         });
@@ -104,7 +105,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     proxy.resetAfterReplyBytes(30);
     const texts = Array.from({ length: 60 }, (_, n) => `text ${n}`);
     expect(
-      await Promise.all(texts.map((text, n) => (n % 4 === 0 ? client.call('ECHO', text) : client.echo(text)))),
+      await Promise.all(texts.map((text, n) => (n % 4 === 0 ? cold(client, 'ECHO', text) : client.echo(text)))),
     ).toEqual(texts);
     expect(proxy.connections).toBe(2);
   });
@@ -134,7 +135,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
       const proxy = await startProxy(redisUrl());
       const client = await ready(create(host, kind, proxy.url, { autoResendUnfulfilledCommands: false }));
       proxy.stall();
-      const replies = [client.get('a'), client.call('ECHO', 'b'), client.echo('c')];
+      const replies = [client.get('a'), cold(client, 'ECHO', 'b'), client.echo('c')];
       await sleep(20);
       proxy.reset();
       proxy.resume();
@@ -147,7 +148,12 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     const settled = await expectParity(async (kind) => {
       const server = await ownServer();
       const client = await ready(create(host, kind, server.url, { maxRetriesPerRequest: 2 }));
-      const replies = [client.call('DEBUG', 'SLEEP', '5'), client.get('a'), client.call('ECHO', 'b'), client.echo('c')];
+      const replies = [
+        client.call('DEBUG', 'SLEEP', '5'),
+        client.get('a'),
+        cold(client, 'ECHO', 'b'),
+        client.echo('c'),
+      ];
       await sleep(30);
       await server.kill();
       replies.push(client.get('offline'));
@@ -161,7 +167,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
       const proxy = await startProxy(redisUrl());
       const client = await ready(create(host, kind, proxy.url, { retryStrategy: () => null }));
       proxy.stall();
-      const replies = [client.get('a'), client.call('ECHO', 'b'), client.echo('c')];
+      const replies = [client.get('a'), cold(client, 'ECHO', 'b'), client.echo('c')];
       await sleep(20);
       proxy.reset();
       const settled = await outcomes(replies);
@@ -173,7 +179,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     await expectParity(async (kind) => {
       const proxy = await startProxy(redisUrl());
       const client = create(host, kind, proxy.url, { enableOfflineQueue: false, retryStrategy: () => 50 });
-      const early = await outcomes([client.get('a'), client.call('ECHO', 'b')]);
+      const early = await outcomes([client.get('a'), cold(client, 'ECHO', 'b')]);
       await ready(client);
       const online = await outcomes([client.echo('c')]);
       proxy.reset();
@@ -191,7 +197,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
       const client = await ready(create(host, kind, proxy.url, { reconnectOnError }));
       const k = `${prefix}list:${kind}`;
       await client.rpush(k, 'x');
-      const replies = [client.echo('before'), client.get(k), client.echo('behind'), client.call('ECHO', 'cold')];
+      const replies = [client.echo('before'), client.get(k), client.echo('behind'), cold(client, 'ECHO', 'cold')];
       const settled = await outcomesAfter(300, replies);
       const after = await client.echo('after');
       await client.del(k);

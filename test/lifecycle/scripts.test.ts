@@ -132,6 +132,7 @@ describeScenarios('scripts', HOSTS, {
     await until(() => proxy.received().includes('lost'), 'the scripts to be on the wire');
     proxy.reset();
     await Promise.all(lost);
+    await scene.track('defined online', scripts.add('k', '2'));
   },
 
   'replies cut at every byte': async (scene) => {

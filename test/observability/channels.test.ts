@@ -1,6 +1,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { type BatchEvent, CHANNELS, type ConnectionEvent, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import {
   type Client,
   type CoalescedClient,
@@ -74,7 +75,7 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
 
     await Promise.all([
       client.echo('a'),
-      client.call('ECHO', 'b'),
+      cold(client, 'ECHO', 'b'),
       client.echo('c'),
       client.pipeline().time().echo('d').exec(),
     ]);
@@ -102,7 +103,7 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
     const client = await warmed(host, {}, { maxBatchSize: 7 });
     const { ended } = listen<BatchEvent>(CHANNELS.BATCH);
     const before = client.coalescer.stats();
-    await Promise.all(Array.from({ length: 30 }, (_, index) => (index % 3 ? client.echo('a') : client.call('time'))));
+    await Promise.all(Array.from({ length: 30 }, (_, index) => (index % 3 ? client.echo('a') : cold(client, 'time'))));
     client.coalescer.flush();
     const lone = client.echo('sent by hand');
     client.coalescer.flush();
@@ -194,7 +195,7 @@ describe('what is in the events', () => {
     outcomes([
       client.set(SECRET, SECRET),
       client.hset(`${SECRET}h`, { [SECRET]: SECRET }),
-      client.call('GET', SECRET),
+      cold(client, 'GET', SECRET),
       client.incr(SECRET),
       client.eval(`return '${SECRET}'`, 1, SECRET, SECRET),
       client.multi().get(SECRET).exec(),
@@ -250,7 +251,7 @@ describe('without subscribers', () => {
   });
 
   it('nothing is built', async () => {
-    await Promise.all([client.echo('a'), client.call('ECHO', 'b')]);
+    await Promise.all([client.echo('a'), cold(client, 'ECHO', 'b')]);
     client.coalescer.detach();
     expect(asked).toBe(0);
   });

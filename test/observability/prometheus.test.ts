@@ -9,6 +9,7 @@ import {
 } from 'prom-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Stats } from '../../src/stats.js';
+import { cold } from '../helpers/cold.js';
 import { type CoalescedClient, HOSTS, ioredis6, ready } from '../helpers/hosts.js';
 import { redisUrl } from '../helpers/redis.js';
 import { type Exposition, parseExposition } from './helpers/exposition.js';
@@ -36,7 +37,7 @@ describe('what is exposed', () => {
     await worker.ping();
     collectMetrics(worker, { register });
     await Promise.all(Array.from({ length: 100 }, () => worker.echo('hot')));
-    await Promise.all([worker.call('ECHO', 'host'), worker.echo(1n as unknown as string)]);
+    await Promise.all([cold(worker, 'ECHO', 'host'), worker.echo(1n as unknown as string)]);
 
     const stats = worker.coalescer.stats();
     const { values } = await scrape(register);

@@ -1,6 +1,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { type BatchEvent, CHANNELS, coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { type CoalescedClient, HOSTS, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
@@ -38,7 +39,7 @@ describe.each(HOSTS)('$name: a watcher of batches that', (host) => {
     const client = await create();
     const socket = spyOnSocket(client);
     const own: Promise<unknown>[] = [];
-    atNextBatch(() => own.push(client.echo('hot'), client.call('ECHO', 'cold'), client.echo('hot again')));
+    atNextBatch(() => own.push(client.echo('hot'), cold(client, 'ECHO', 'cold'), client.echo('hot again')));
     expect(await Promise.all([client.echo('a'), client.ping(), client.echo('b')])).toEqual(['a', 'PONG', 'b']);
     expect(await Promise.all(own)).toEqual(['hot', 'cold', 'hot again']);
     const names = commandNames(socket.writes.map(String).join('')).map((name) => name.toLowerCase());

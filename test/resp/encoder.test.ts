@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { commandHead, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../../src/resp/encoder.js';
+import { cold } from '../helpers/cold.js';
 import { connectFake, type FakeConnection } from '../helpers/fake-connection.js';
 
 type Argument = string | number | Buffer;
@@ -121,7 +122,7 @@ describe('encoding within a batch', () => {
   function issue({ client }: FakeConnection, steps: readonly Step[]): void {
     for (const [kind, ...args] of steps) {
       if (kind === 'hot') client.rpush('list', ...(args as string[])).catch(() => {});
-      else if (kind === 'cold') client.call('rpush', 'cold', ...(args as string[])).catch(() => {});
+      else if (kind === 'cold') cold(client, 'rpush', 'cold', ...(args as string[])).catch(() => {});
       else {
         client
           .pipeline()

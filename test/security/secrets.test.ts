@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { type Client, type CoalescedClient, HOSTS, type Host, ready, until } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
@@ -89,7 +90,7 @@ function commands(client: Client): Promise<unknown>[] {
     client.set(key, value),
     client.hset(key, field, value),
     client.set(key, Buffer.from(buffer)),
-    client.call('SET', key, value),
+    cold(client, 'SET', key, value),
     client.eval(`return redis.call('LPUSH', KEYS[1], ARGV[1]) -- ${script}`, 1, key, value),
     client.mget(key, field),
     client.pipeline().set(key, value).hget(key, field).exec(),

@@ -2,6 +2,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { generate } from 'selfsigned';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import { HOSTS, type Host, ready } from '../helpers/hosts.js';
 import { describeError, Recorder } from '../helpers/lifecycle/transcript.js';
 import { redisUrl } from '../helpers/redis.js';
@@ -99,7 +100,7 @@ async function meet(host: Host, kind: Kind, { server, client: tls }: Meeting) {
   client.on('error', (error) => errors.push(describeError(error)));
   for (const [name, reply] of Object.entries({
     set: client.set('tls', 'must not be sent'),
-    call: client.call('SET', 'tls', 'must not be sent'),
+    call: cold(client, 'SET', 'tls', 'must not be sent'),
     pipeline: client.pipeline().set('tls', 'must not be sent').exec(),
   })) {
     void recorder.track(name, reply as Promise<unknown>);
@@ -124,7 +125,7 @@ describe.each(HOSTS)('$name: TLS', (host) => {
     const client = host.createCoalesced(`redis://127.0.0.1:${front.port}`, { tls, retryStrategy: () => 5 });
     await ready(client);
     const texts = ['a', 'é', 'x'.repeat(100_000), '\r\n', ''];
-    const echo = (text: string, index: number) => (index % 2 === 0 ? client.echo(text) : client.call('ECHO', text));
+    const echo = (text: string, index: number) => (index % 2 === 0 ? client.echo(text) : cold(client, 'ECHO', text));
     expect(await Promise.all(texts.map(echo))).toEqual(texts);
     client.stream.destroy();
     expect(await Promise.all(texts.map(echo))).toEqual(texts);
@@ -138,6 +139,6 @@ describe.each(HOSTS)('$name: TLS', (host) => {
     const front = await startTls(otherName);
     const client = host.createCoalesced(`redis://127.0.0.1:${front.port}`, { tls: { rejectUnauthorized: false } });
     await ready(client);
-    expect(await Promise.all([client.echo('hot'), client.call('ECHO', 'cold')])).toEqual(['hot', 'cold']);
+    expect(await Promise.all([client.echo('hot'), cold(client, 'ECHO', 'cold')])).toEqual(['hot', 'cold']);
   });
 });

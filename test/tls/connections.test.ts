@@ -2,6 +2,7 @@ import type { RedisOptions } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type SecuredServer, startSecuredServer } from '../helpers/cluster/tls.js';
+import { cold } from '../helpers/cold.js';
 import { type Client, endWithTest, HOSTS, type Host, outcomes, ready, until } from '../helpers/hosts.js';
 
 let secured: SecuredServer;
@@ -44,7 +45,7 @@ function program(client: Client): Promise<unknown>[] {
     client.hgetall('shop:h'),
     client.zadd('shop:z', 1.5, 'a'),
     client.zscore('shop:z', 'a'),
-    client.call('strlen', 'shop:0'),
+    cold(client, 'strlen', 'shop:0'),
     client.multi().incr('shop:n').get('shop:n').exec(),
     client.pipeline().get('shop:0').hget('shop:0', 'field').exec(),
     client.incr('shop:0'),
@@ -97,7 +98,7 @@ describe.each(HOSTS)('$name', (host) => {
       const options = { host: '127.0.0.1', port: secured.server.port, username: 'shop', password: 'wrong' };
       const client = make(create(host, { ...options, retryStrategy: () => null }));
       client.on('error', (error) => errors.push(String(error)));
-      return { replies: await outcomes([client.get('shop:0'), client.call('get', 'shop:0')]), errors };
+      return { replies: await outcomes([client.get('shop:0'), cold(client, 'get', 'shop:0')]), errors };
     };
     const plain = await story((client) => client);
     expect(await story((client) => coalesce(client))).toEqual(plain);

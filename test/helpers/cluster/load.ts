@@ -1,3 +1,4 @@
+import { cold } from '../cold.js';
 import { sleep } from '../hosts.js';
 
 /** What a load needs of a client, a Redis or a Cluster. */
@@ -99,7 +100,7 @@ export class Load {
             this.#issue(this.#client.get(key)),
             this.#issue(this.#client.hget(`h:${key}`, 'field')),
             // Not on the hot path.
-            this.#issue(this.#client.call('get', `n:${key}`)),
+            this.#issue(cold(this.#client, 'get', `n:${key}`)),
           ]);
           this.#compare(key, value, known.value, round);
           this.#compare(key, field, known.field, round);

@@ -1,3 +1,4 @@
+import { cold } from '../cold.js';
 import type { ClusterClient } from './clients.js';
 
 /** One key for each of so many slots all over the cluster. */
@@ -28,7 +29,7 @@ export const PROGRAM: Readonly<Record<string, Step>> = {
       cluster.incrby(`n:${key}`, 1000),
     ]),
   'commands that are not on the hot path': (cluster) =>
-    KEYS.flatMap((key) => [cluster.get(key), cluster.call('strlen', key), cluster.call('pttl', key)]),
+    KEYS.flatMap((key) => [cluster.get(key), cold(cluster, 'strlen', key), cold(cluster, 'pttl', key)]),
   hashes: (cluster) =>
     KEYS.flatMap((key, index) => [
       cluster.hset(`h:${key}`, { a: index, b: 'x' }),
@@ -62,7 +63,7 @@ export const PROGRAM: Readonly<Record<string, Step>> = {
   'keys that are numbers, bytes, or empty': (cluster) => [
     cluster.set(Buffer.from('bytes'), 'by Buffer'),
     cluster.get('bytes'),
-    cluster.call('set', '42', 'by number'),
+    cold(cluster, 'set', '42', 'by number'),
     cluster.get(42 as unknown as string),
     cluster.set('ключ', 'wide'),
     cluster.get('ключ'),

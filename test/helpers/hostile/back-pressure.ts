@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { coalesce } from 'ioredis-coalesce/coalesce';
+import { cold } from '../cold.js';
 import type { Client, Host } from '../hosts.js';
 import { startServer } from '../redis.js';
 import { gc } from './heap.js';
@@ -70,7 +71,7 @@ export async function pressServer(options: PressureOptions): Promise<Pressure> {
     for (let issued = 0; issued < commands; ) {
       for (let burst = 0; burst < BURST && issued < commands; burst += 1, issued += 1) {
         // One in ten is not of the hot path.
-        last = (issued % 10 === 3 ? client.call('INCR', KEY) : client.incr(KEY)).then(take);
+        last = (issued % 10 === 3 ? cold(client, 'INCR', KEY) : client.incr(KEY)).then(take);
       }
       await new Promise(setImmediate);
     }
@@ -134,7 +135,7 @@ export async function readSlowly(options: ReaderOptions): Promise<Reading> {
     const all = Promise.all(
       Array.from({ length: replies }, (_, index) => {
         const key = `value ${index % values.length}`;
-        const reply = index % 10 === 3 ? client.call('GET', key) : client.get(key);
+        const reply = index % 10 === 3 ? cold(client, 'GET', key) : client.get(key);
         return reply.then((value) => take(index, value));
       }),
     );

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { coalesce } from 'ioredis-coalesce/coalesce';
+import { cold } from '../cold.js';
 import { type Client, type Host, ready, until } from '../hosts.js';
 import { startServer } from '../redis.js';
 import { heapNow } from './heap.js';
@@ -66,7 +67,7 @@ export async function useMemory(options: MemoryOptions): Promise<MemoryUse> {
 function issue(client: Client, number: number): Promise<unknown> {
   switch (number % 50) {
     case 0:
-      return client.call('GET', 'key') as Promise<unknown>;
+      return cold(client, 'GET', 'key') as Promise<unknown>;
     case 1:
       return client.mget('key', `none ${number}`);
     case 2:

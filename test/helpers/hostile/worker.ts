@@ -1,3 +1,4 @@
+import { cold } from '../cold.js';
 import type { Client } from '../hosts.js';
 import type { Random } from './random.js';
 import { countError, follow, type Tally } from './tally.js';
@@ -63,7 +64,7 @@ export class Worker {
       case 1:
         return this.#write(key, (value) => client.set(key, value), 'OK');
       case 2:
-        return this.#write(key, (value) => client.call('SET', key, value), 'OK');
+        return this.#write(key, (value) => cold(client, 'SET', key, value), 'OK');
       case 3:
         return this.#write(hash, (value) => client.hset(hash, 'field', value), 0, 1);
       case 4:

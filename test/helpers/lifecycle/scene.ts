@@ -1,6 +1,7 @@
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cold } from '../cold.js';
 import { type Client, type CoalescedClient, type Host, ready } from '../hosts.js';
 import { type RedisServer, startServer } from '../redis.js';
 import { describeValue, Recorder, type Transcript } from './transcript.js';
@@ -105,7 +106,7 @@ async function record(host: Host, kind: Scene['kind'], url: string, play: Scenar
     async mixed(client, name) {
       const calls: Readonly<Record<string, Promise<unknown>>> = {
         set: client.set(`${name}:key`, 'é'),
-        call: client.call('APPEND', `${name}:key`, '+'),
+        call: cold(client, 'APPEND', `${name}:key`, '+'),
         pipeline: client.pipeline().append(`${name}:key`, '1').llen(`${name}:key`).exec(),
         getBuffer: client.getBuffer(`${name}:key`),
         multi: client.multi().append(`${name}:key`, '2').get(`${name}:key`).exec(),
