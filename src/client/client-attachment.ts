@@ -3,7 +3,7 @@ import { Connection } from '../connection/connection.js';
 import { type ScheduleFunction, scheduleFunction } from '../connection/scheduler.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import { probeInternals } from '../host/probe.js';
-import { fallThroughReason, isAutoPipelining, isDebugging, makeOptionsFast } from '../host/state.js';
+import { fallThroughReason, isAutoPipelining, isDebugging, makeOptionsFast, showsCallers } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
@@ -36,7 +36,7 @@ export class ClientAttachment implements Attachment {
     this.#schedule = scheduleFunction(options.schedule);
     this.#hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
     this.commandClass = typeof this.#hot === 'string' ? undefined : this.#hot;
-    addOverlay(client, this);
+    addOverlay(client, this, showsCallers(client) ? 'bare' : 'hot');
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
   }
@@ -123,6 +123,7 @@ export class ClientAttachment implements Attachment {
 /** The host's `Command` class if its internals are as the hot path expects them, or why there is no hot path. */
 function hotCommandClass(client: HostClient): HostCommandClass | string {
   if (isDebugging()) return 'DEBUG prints the commands of the client';
+  if (showsCallers(client)) return 'the option showFriendlyErrorStack is set';
   makeOptionsFast(client);
   const probed = probeInternals(client);
   if ('commandClass' in probed) return probed.commandClass;

@@ -5,7 +5,7 @@ import type { Connection } from '../connection/connection.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import { ClusterRouting, type HostCluster, missingClusterInternal } from '../host/cluster.js';
 import { probeCommandClass } from '../host/probe.js';
-import { isAutoPipelining, isDebugging, makeOptionsFast } from '../host/state.js';
+import { isAutoPipelining, isDebugging, makeOptionsFast, showsCallers } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
@@ -35,7 +35,7 @@ export class ClusterAttachment implements Attachment {
   ) {
     this.routing = new ClusterRouting(client);
     this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
-    addOverlay(client, this);
+    addOverlay(client, this, showsCallers(client) ? 'bare' : 'hot');
     for (const node of client.nodes()) this.#onNode(node);
     client.on('+node', this.#onNode);
   }

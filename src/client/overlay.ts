@@ -16,8 +16,11 @@ interface Marked {
   [MARK]?: Attachment;
 }
 
-/** The prototype layers, one for each class of clients. */
-const layers = new WeakMap<object, object>();
+/** The two forms of the layer. `bare` has no methods of commands, so nothing of ours is on the stack of their callers. */
+export type OverlayForm = 'hot' | 'bare';
+
+/** The prototype layers by form, one of each for a class of clients. */
+const layers = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };
 
 /** Whether `client` is coalesced already, by this copy of the package or another one. */
 export function isAttached(client: object): boolean {
@@ -25,12 +28,12 @@ export function isAttached(client: object): boolean {
 }
 
 /**
- * Puts the layer between a client and its class, `client → layer → Redis.prototype`. The layer holds the hot methods,
- * `duplicate` and `coalescer`, so that a client has one own property more, and its class none.
+ * Puts the layer between a client and its class, `client → layer → Redis.prototype`. The layer holds the hot methods
+ * unless it is bare, `duplicate` and `coalescer`, so that a client has one own property more, and its class none.
  */
-export function addOverlay(client: object, attached: Attachment): void {
+export function addOverlay(client: object, attached: Attachment, form: OverlayForm): void {
   Object.defineProperty(client, MARK, { value: attached, configurable: true });
-  Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client)));
+  Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
 }
 
 /** @returns whether `attached` was what the client is marked with, and is not any more. */
@@ -40,20 +43,21 @@ export function removeOverlay(client: object, attached: Attachment): boolean {
   const layer = Object.getPrototypeOf(client) as object;
   const parent = Object.getPrototypeOf(layer) as object;
   // Someone may have put another prototype in front; the layer finds no mark then and passes everything on.
-  if (layers.get(parent) === layer) Object.setPrototypeOf(client, parent);
+  if (layers.hot.get(parent) === layer || layers.bare.get(parent) === layer) Object.setPrototypeOf(client, parent);
   return true;
 }
 
-function overlayFor(parent: object): object {
-  let layer = layers.get(parent);
+function overlayFor(parent: object, form: OverlayForm): object {
+  let layer = layers[form].get(parent);
   if (layer === undefined) {
-    layer = createOverlay(parent);
-    layers.set(parent, layer);
+    layer = createBareOverlay(parent);
+    if (form === 'hot') addCommandMethods(layer, parent);
+    layers[form].set(parent, layer);
   }
   return layer;
 }
 
-function createOverlay(parent: object): object {
+function createBareOverlay(parent: object): object {
   const layer = Object.create(parent) as object;
   Object.defineProperties(layer, {
     coalescer: {
@@ -72,11 +76,15 @@ function createOverlay(parent: object): object {
       configurable: true,
     },
   });
+  return layer;
+}
+
+function addCommandMethods(layer: object, parent: object): void {
   const find = (receiver: unknown): HotRoute | undefined => {
     const attached = (receiver as Marked | undefined)?.[MARK];
     return attached !== undefined && attached.client === receiver ? attached : undefined;
   };
-  return Object.assign(layer, hotMethods(parent, find), blockingMethods(parent as Record<string, unknown>));
+  Object.assign(layer, hotMethods(parent, find), blockingMethods(parent as Record<string, unknown>));
 }
 
 /** Blocking commands go to the host as they are; what waits behind them is looked at later. */

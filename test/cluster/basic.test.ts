@@ -137,6 +137,15 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     expect(await commandCounts(nodes, 'set')).toMatchObject({ rejected_calls: 0 });
   });
 
+  it('shows the caller first with showFriendlyErrorStack', async () => {
+    const cluster = await warm(host.createCoalesced(nodes, { showFriendlyErrorStack: true }));
+    await cluster.set('{s}text', 'text');
+    const error = (await cluster.incr('{s}text').catch((reason: unknown) => reason)) as Error;
+    expect(error.stack?.split('\n')[1]).toContain('basic.test.ts');
+    cluster.coalescer.detach();
+    expect((cluster as { coalescer?: unknown }).coalescer).toBeUndefined();
+  });
+
   it('follows natMap', async () => {
     const natMap = Object.fromEntries(
       nodes.nodes.map(({ host: ip, port }) => [`${ip}:${port}`, { host: 'localhost', port }]),
