@@ -1,13 +1,13 @@
 import { type ClusterNode, type ClusterOptions as HostOptions, Cluster as IORedisCluster } from 'ioredis';
-import { ClusterAttachment } from './client/cluster-attachment.js';
-import type { Coalesced, Coalescer } from './handle.js';
+import { attach } from './client/attach.js';
+import { type Coalesced, type Coalescer, settingOf } from './handle.js';
 import { type HostCluster, startupNodesOf } from './host/cluster.js';
-import { type CoalesceOptions, resolveOptions } from './options.js';
+import { type CoalesceSetting, resolveSetting } from './options.js';
 
 /** ioredis's options of a Cluster, and how to coalesce. */
 export interface ClusterOptions extends HostOptions {
-  /** For every node's connection; see {@link CoalesceOptions}. */
-  coalesce?: CoalesceOptions;
+  /** For every node's connection; see {@link CoalesceOptions}. `false` leaves the Cluster plain. */
+  coalesce?: CoalesceSetting | undefined;
 }
 
 /**
@@ -22,16 +22,16 @@ export class Cluster extends IORedisCluster implements Coalesced {
   constructor(startupNodes: ClusterNode[], options: ClusterOptions = {}) {
     const { coalesce: own, ...hostOptions } = options;
     // Checked before the host's constructor runs, which connects.
-    const resolved = resolveOptions(own);
+    const resolved = resolveSetting(own, 'option coalesce');
     super(startupNodes, hostOptions as object);
-    ClusterAttachment.attach(this as unknown as HostCluster, resolved);
+    attach(this, resolved);
   }
 }
 
 /** Host: its `duplicate()` makes a Cluster of its own class; see `redis.ts`. */
 Object.defineProperty(Cluster.prototype, 'duplicate', {
   value(this: Cluster, startupNodes: ClusterNode[] = [], override: ClusterOptions = {}) {
-    const options: ClusterOptions = { ...this.options, coalesce: this.coalescer?.options, ...override };
+    const options: ClusterOptions = { ...this.options, coalesce: settingOf(this), ...override };
     if (this.options.redisOptions && override.redisOptions) {
       options.redisOptions = { ...this.options.redisOptions, ...override.redisOptions };
     }

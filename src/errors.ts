@@ -17,6 +17,8 @@ export const CODES = {
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
   /** Commands wait behind a blocking one on a connection that they share with it. */
   BLOCKING: 'COALESCE_WARN_BLOCKING',
+  /** A test's stand-in for a client was handed to `coalesce()`, and stays as it is. */
+  STAND_IN: 'COALESCE_WARN_STAND_IN',
   /** Nearly every batch hits `maxBatchSize` or `maxBatchBytes`. */
   BATCH_BOUND: 'COALESCE_WARN_BATCH_BOUND',
 } as const;
@@ -63,6 +65,14 @@ export function warnCorkOnly(why: string): void {
     CODES.CORK_ONLY,
     `ioredis-coalesce: the client's internals are not as expected (${why}), so its commands are corked but not ` +
       'encoded by the hot path',
+  );
+}
+
+export function warnStandIn(): void {
+  warnOnce(
+    CODES.STAND_IN,
+    'ioredis-coalesce: the client is a stand-in without a connection (ioredis-mock, or a mock of another library), ' +
+      'so it stays as it is and nothing is coalesced',
   );
 }
 

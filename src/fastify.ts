@@ -9,7 +9,7 @@ import { coalesce } from './coalesce.js';
 import { createClient } from './fastify/create-client.js';
 import { type GivenOptions, loadFastifyRedis } from './fastify/host-plugin.js';
 import type { Coalesced } from './handle.js';
-import { type CoalesceOptions, resolveOptions } from './options.js';
+import { type CoalesceSetting, resolveSetting } from './options.js';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -37,8 +37,8 @@ export interface OtherClient {
 interface CommonOptions {
   /** The name of the client on `fastify.redis`, for more than one of them. */
   namespace?: string;
-  /** How to coalesce; the defaults suit a web service. */
-  coalesce?: CoalesceOptions;
+  /** How to coalesce; the defaults suit a web service. `false` leaves the client plain. */
+  coalesce?: CoalesceSetting | undefined;
 }
 
 /** ioredis's options; the client is closed with the application. */
@@ -100,9 +100,9 @@ function isTaken(fastify: FastifyInstance, namespace: string | undefined): boole
   return Boolean(namespace ? registered?.[namespace] : registered);
 }
 
-function withCoalescedClient(given: GivenOptions, options: CoalesceOptions | undefined): GivenOptions {
+function withCoalescedClient(given: GivenOptions, options: CoalesceSetting | undefined): GivenOptions {
   // Checked before a client is made, which connects.
-  resolveOptions(options);
+  resolveSetting(options, 'option coalesce');
   const { client, namespace, closeClient, ...hostOptions } = given;
   if (client) return { namespace, client: coalesce(client, options), closeClient: closeClient ?? false };
   // @fastify/redis closes every client that it made, whatever `closeClient` says.

@@ -48,6 +48,9 @@ export interface CoalesceOptions {
   shareReads?: boolean;
 }
 
+/** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain. */
+export type CoalesceSetting = CoalesceOptions | boolean;
+
 /** Every option with its value; frozen. */
 export type ResolvedOptions = Readonly<Required<CoalesceOptions>>;
 
@@ -64,63 +67,84 @@ export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
 /**
  * Fills in defaults and checks every key.
  *
+ * @param name - what the caller has them under, for messages: `options`, or `option coalesce` of a class.
+ * @returns false if the client is to stay plain.
  * @throws {TypeError} of code `COALESCE_ERR_OPTION` for an unknown key or a wrong type.
  * @throws {RangeError} of code `COALESCE_ERR_OPTION` for a number out of range.
  */
-export function resolveOptions(options: CoalesceOptions | undefined): ResolvedOptions {
-  if (options === undefined) return DEFAULT_OPTIONS;
+export function resolveSetting(setting: CoalesceSetting | undefined, name: string): ResolvedOptions | false {
+  if (setting === false) return false;
+  return setting === undefined || setting === true ? DEFAULT_OPTIONS : resolveOptions(setting, name);
+}
+
+function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw withCode(new TypeError(`options must be an object, got ${describeType(options)}`), CODES.OPTION);
+    throw coded(TypeError, `${name} must be an object, true or false, got ${describeType(options)}`);
   }
   for (const key of Object.keys(options)) {
     if (!Object.hasOwn(DEFAULT_OPTIONS, key)) {
       const known = Object.keys(DEFAULT_OPTIONS).join(', ');
-      throw withCode(new TypeError(`options.${key} is not an option; the options are ${known}`), CODES.OPTION);
+      throw coded(TypeError, `${name}.${key} is not an option; the options are ${known}`);
     }
   }
+  const given = new GivenOptions(options, name);
   return Object.freeze({
-    schedule: validSchedule(options.schedule),
-    maxFlushDelay: validDelay(options.maxFlushDelay),
-    maxBatchSize: validCount('maxBatchSize', options.maxBatchSize),
-    maxBatchBytes: validCount('maxBatchBytes', options.maxBatchBytes),
-    maxInFlight: validCount('maxInFlight', options.maxInFlight),
-    hotPath: validBoolean('hotPath', options.hotPath),
-    shareReads: validBoolean('shareReads', options.shareReads),
+    schedule: given.schedule(),
+    maxFlushDelay: given.delay('maxFlushDelay'),
+    maxBatchSize: given.count('maxBatchSize'),
+    maxBatchBytes: given.count('maxBatchBytes'),
+    maxInFlight: given.count('maxInFlight'),
+    hotPath: given.boolean('hotPath'),
+    shareReads: given.boolean('shareReads'),
   });
 }
 
-function validSchedule(value: Schedule | undefined): Schedule {
-  if (value === undefined) return DEFAULT_OPTIONS.schedule;
-  if (value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
-  throw typeError('schedule', "'immediate', 'tick' or a function that takes the flush", value);
+/** Options as the caller gave them; each getter checks one, or takes its default. */
+class GivenOptions {
+  constructor(
+    readonly options: CoalesceOptions,
+    readonly name: string,
+  ) {}
+
+  schedule(): Schedule {
+    const value = this.#valueOf('schedule') as Schedule;
+    if (value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
+    throw this.#wrong(TypeError, 'schedule', "'immediate', 'tick' or a function that takes the flush");
+  }
+
+  delay(key: 'maxFlushDelay'): number {
+    return this.#number(key, 'a number of milliseconds from 0 to 2147483647', (ms) => ms >= 0 && ms <= 0x7fffffff);
+  }
+
+  count(key: 'maxBatchSize' | 'maxBatchBytes' | 'maxInFlight'): number {
+    return this.#number(key, 'a positive integer', (count) => Number.isSafeInteger(count) && count >= 1);
+  }
+
+  boolean(key: 'hotPath' | 'shareReads'): boolean {
+    const value = this.#valueOf(key);
+    if (typeof value === 'boolean') return value;
+    throw this.#wrong(TypeError, key, 'a boolean');
+  }
+
+  #number(key: keyof CoalesceOptions, expected: string, isInRange: (value: number) => boolean): number {
+    const value = this.#valueOf(key);
+    if (typeof value !== 'number') throw this.#wrong(TypeError, key, expected);
+    if (!isInRange(value)) throw this.#wrong(RangeError, key, expected);
+    return value;
+  }
+
+  #valueOf(key: keyof CoalesceOptions): unknown {
+    const value: unknown = this.options[key];
+    return value === undefined ? DEFAULT_OPTIONS[key] : value;
+  }
+
+  #wrong(errorClass: ErrorClass, key: keyof CoalesceOptions, expected: string): Error {
+    return coded(errorClass, `${this.name}.${key} must be ${expected}, got ${describe(this.options[key])}`);
+  }
 }
 
-function validDelay(value: number | undefined): number {
-  if (value === undefined) return DEFAULT_OPTIONS.maxFlushDelay;
-  const expected = 'a number of milliseconds from 0 to 2147483647';
-  if (typeof value !== 'number') throw typeError('maxFlushDelay', expected, value);
-  if (!(value >= 0 && value <= 0x7fffffff)) throw rangeError('maxFlushDelay', expected, value);
-  return value;
-}
+type ErrorClass = new (message: string) => Error;
 
-function validCount(name: 'maxBatchSize' | 'maxBatchBytes' | 'maxInFlight', value: number | undefined): number {
-  if (value === undefined) return DEFAULT_OPTIONS[name];
-  const expected = 'a positive integer';
-  if (typeof value !== 'number') throw typeError(name, expected, value);
-  if (!Number.isSafeInteger(value) || value < 1) throw rangeError(name, expected, value);
-  return value;
-}
-
-function validBoolean(name: 'hotPath' | 'shareReads', value: boolean | undefined): boolean {
-  if (value === undefined) return DEFAULT_OPTIONS[name];
-  if (typeof value === 'boolean') return value;
-  throw typeError(name, 'a boolean', value);
-}
-
-function typeError(name: string, expected: string, got: unknown): TypeError {
-  return withCode(new TypeError(`options.${name} must be ${expected}, got ${describe(got)}`), CODES.OPTION);
-}
-
-function rangeError(name: string, expected: string, got: unknown): RangeError {
-  return withCode(new RangeError(`options.${name} must be ${expected}, got ${describe(got)}`), CODES.OPTION);
+function coded(errorClass: ErrorClass, message: string): Error {
+  return withCode(new errorClass(`ioredis-coalesce: ${message}`), CODES.OPTION);
 }

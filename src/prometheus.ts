@@ -35,7 +35,7 @@ export function collectMetrics(client: Coalesced, options: CollectOptions = {}):
   const collected = new CollectedClient(client, labels);
   if (typeof (register as Partial<Registry> | null)?.registerMetric !== 'function') {
     throw withCode(
-      new TypeError(`options.register must be a Registry of prom-client, got ${describe(register)}`),
+      new TypeError(`ioredis-coalesce: options.register must be a Registry of prom-client, got ${describe(register)}`),
       CODES.OPTION,
     );
   }

@@ -1,17 +1,16 @@
 import * as ioredis from 'ioredis';
-import { ClientAttachment } from './client/client-attachment.js';
+import { attach } from './client/attach.js';
 import { Cluster } from './cluster.js';
-import type { Coalesced, Coalescer } from './handle.js';
-import type { HostClient } from './host/types.js';
-import { type CoalesceOptions, type ResolvedOptions, resolveOptions } from './options.js';
+import { type Coalesced, type Coalescer, settingOf } from './handle.js';
+import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './options.js';
 
 /** Host: before 5.1 the class is not among the named exports, it is the module itself. */
 const IORedis = ioredis.Redis ?? (ioredis.default as unknown as typeof ioredis.Redis);
 
 /** ioredis's options, and how to coalesce. */
 export interface RedisOptions extends ioredis.RedisOptions {
-  /** See {@link CoalesceOptions}; the defaults suit a web service. */
-  coalesce?: CoalesceOptions;
+  /** See {@link CoalesceOptions}; the defaults suit a web service. `false` leaves the client plain. */
+  coalesce?: CoalesceSetting | undefined;
 }
 
 type Arguments = [arg1?: unknown, arg2?: unknown, arg3?: unknown];
@@ -41,7 +40,7 @@ export class Redis extends IORedis implements Coalesced {
   constructor(...args: Arguments) {
     const { hostArguments, options } = splitOptions(args);
     super(...(hostArguments as []));
-    ClientAttachment.attach(this as unknown as HostClient, options);
+    attach(this, options);
   }
 }
 
@@ -51,7 +50,7 @@ export class Redis extends IORedis implements Coalesced {
  */
 Object.defineProperty(Redis.prototype, 'duplicate', {
   value(this: Redis, override?: Partial<RedisOptions>) {
-    return new Redis({ ...this.options, coalesce: this.coalescer?.options, ...override });
+    return new Redis({ ...this.options, coalesce: settingOf(this), ...override });
   },
   writable: true,
   configurable: true,
@@ -61,8 +60,8 @@ Object.defineProperty(Redis.prototype, 'duplicate', {
 Object.defineProperty(Redis, 'Cluster', { value: Cluster, writable: true, configurable: true });
 
 /** Takes the key `coalesce` out of the options object, which the host would keep and copy. */
-function splitOptions(args: Arguments): { hostArguments: unknown[]; options: ResolvedOptions } {
-  let options: CoalesceOptions | undefined;
+function splitOptions(args: Arguments): { hostArguments: unknown[]; options: ResolvedOptions | false } {
+  let options: CoalesceSetting | undefined;
   const hostArguments = args.map((arg) => {
     if (typeof arg !== 'object' || arg === null || !('coalesce' in arg)) return arg;
     const { coalesce: own, ...rest } = arg as RedisOptions;
@@ -70,5 +69,5 @@ function splitOptions(args: Arguments): { hostArguments: unknown[]; options: Res
     return rest;
   });
   // Checked before the host's constructor runs, which connects.
-  return { hostArguments, options: resolveOptions(options) };
+  return { hostArguments, options: resolveSetting(options, 'option coalesce') };
 }

@@ -7,10 +7,11 @@ import { fallThroughReason, isAutoPipelining, isDebugging, makeOptionsFast, show
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
-import { type Attachment, addOverlay, isAttached, removeOverlay } from './overlay.js';
+import { type Attachment, addOverlay, removeOverlay } from './overlay.js';
 
 /** What `coalesce()` attaches to a client: its options, counters and current connection, and the way back. */
 export class ClientAttachment implements Attachment {
+  enabled = true;
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
@@ -19,7 +20,6 @@ export class ClientAttachment implements Attachment {
   readonly #hot: HostCommandClass | string;
 
   static attach(client: HostClient, options: ResolvedOptions): void {
-    if (isAttached(client)) return;
     new ClientAttachment(client, options, new Stats());
     if (isAutoPipelining(client)) warnAutoPipelining();
   }
@@ -70,6 +70,7 @@ export class ClientAttachment implements Attachment {
 
   detach(): void {
     if (!removeOverlay(this.client, this)) return;
+    this.enabled = false;
     this.client.removeListener('connect', this.#onConnect);
     this.connection?.detach();
     this.connection = undefined;

@@ -10,7 +10,7 @@ import type { HostClient, HostCommandClass } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { ClientAttachment } from './client-attachment.js';
-import { type Attachment, addOverlay, isAttached, removeOverlay } from './overlay.js';
+import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
 
 /**
  * What `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a client of its own
@@ -18,13 +18,13 @@ import { type Attachment, addOverlay, isAttached, removeOverlay } from './overla
  * its node's batch. A command that its node fails goes back to the Cluster, which redirects it alone.
  */
 export class ClusterAttachment implements Attachment {
+  enabled = true;
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
   readonly routing: ClusterRouting;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
 
   static attach(cluster: HostCluster, options: ResolvedOptions): void {
-    if (isAttached(cluster)) return;
     new ClusterAttachment(cluster, options);
     if (isAutoPipelining(cluster)) warnAutoPipelining();
   }
@@ -63,6 +63,7 @@ export class ClusterAttachment implements Attachment {
 
   detach(): void {
     if (!removeOverlay(this.client, this)) return;
+    this.enabled = false;
     this.client.removeListener('+node', this.#onNode);
     for (const attachment of this.#attachments()) attachment.detach();
   }
@@ -88,9 +89,13 @@ export class ClusterAttachment implements Attachment {
     return this.#attachments().reduce((sum, attachment) => sum + attachment.waitingBehind(name), 0);
   }
 
-  /** Host: emitted when a node is added to the pool, before it connects. */
+  /**
+   * Host: emitted when a node is added to the pool, before it connects. A node that was coalesced by itself is taken
+   * over: it counts with the Cluster from now on, and what it has in flight settles.
+   */
   readonly #onNode = (node: HostClient): void => {
-    if (!isAttached(node)) this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false));
+    attachedTo(node)?.detach();
+    this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false));
   };
 
   #attachments(): ClientAttachment[] {

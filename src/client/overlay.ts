@@ -2,6 +2,7 @@ import type { Coalescer } from '../handle.js';
 import type { AnyFunction } from '../host/types.js';
 import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
 import { type HotRoute, hotMethods } from './hot-path.js';
+import { removeIdleHandle } from './idle.js';
 
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
 const MARK = Symbol.for('ioredis-coalesce.coalescer');
@@ -22,9 +23,9 @@ export type OverlayForm = 'hot' | 'bare';
 /** The prototype layers by form, one of each for a class of clients. */
 const layers = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };
 
-/** Whether `client` is coalesced already, by this copy of the package or another one. */
-export function isAttached(client: object): boolean {
-  return (client as Marked)[MARK] !== undefined;
+/** What coalesces `client`, if it is coalesced, by this copy of the package or another one. */
+export function attachedTo(client: object): Coalescer | undefined {
+  return (client as Marked)[MARK];
 }
 
 /**
@@ -32,6 +33,7 @@ export function isAttached(client: object): boolean {
  * unless it is bare, `duplicate` and `coalescer`, so that a client has one own property more, and its class none.
  */
 export function addOverlay(client: object, attached: Attachment, form: OverlayForm): void {
+  removeIdleHandle(client);
   Object.defineProperty(client, MARK, { value: attached, configurable: true });
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
 }
@@ -69,7 +71,8 @@ function createBareOverlay(parent: object): object {
     duplicate: {
       value(this: Marked, ...args: unknown[]) {
         const copy = (parent as { duplicate(...args: unknown[]): object }).duplicate.apply(this, args);
-        this[MARK]?.attachCopy(copy, args);
+        // One of the drop-in class has its own setting.
+        if (!('coalescer' in copy)) this[MARK]?.attachCopy(copy, args);
         return copy;
       },
       writable: true,

@@ -21,9 +21,14 @@ const requireHere = createRequire(import.meta.url);
 export function createClient({ url, nodes, ...options }: HostOptions): object {
   const { Redis, Cluster } = loadHost();
   if (nodes !== undefined) {
-    if (url) throw new TypeError('the options "url" and "nodes" exclude each other: a Cluster starts from its nodes');
+    if (url)
+      throw new TypeError(
+        'ioredis-coalesce: the options "url" and "nodes" exclude each other: a Cluster starts from its nodes',
+      );
     if (!Array.isArray(nodes)) {
-      throw new TypeError(`options.nodes must be an array of Cluster nodes to start from, got ${describe(nodes)}`);
+      throw new TypeError(
+        `ioredis-coalesce: options.nodes must be an array of Cluster nodes to start from, got ${describe(nodes)}`,
+      );
     }
     return new Cluster(nodes, { ...options, redisOptions: withTag(options.redisOptions) });
   }
