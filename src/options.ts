@@ -24,7 +24,8 @@ export interface CoalesceOptions {
    */
   maxBatchSize?: number;
   /**
-   * Bytes in one batch; the command that reaches it flushes at once. Minimum 1.
+   * Bytes in one batch; the command that reaches it flushes at once. Minimum 1, maximum 67108864 (64 MiB): Node cannot
+   * write much more in one go.
    * @default 262144
    */
   maxBatchBytes?: number;
@@ -53,6 +54,9 @@ export type CoalesceSetting = CoalesceOptions | boolean;
 
 /** Every option with its value; frozen. */
 export type ResolvedOptions = Readonly<Required<CoalesceOptions>>;
+
+/** A `writev` of strings counts three bytes per character, and fails beyond about 700 MB; so does V8 beyond 2^29 characters. */
+const MOST_BATCH_BYTES = 64 * 1024 * 1024;
 
 export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
   schedule: 'immediate',
@@ -117,7 +121,9 @@ class GivenOptions {
   }
 
   count(key: 'maxBatchSize' | 'maxBatchBytes' | 'maxInFlight'): number {
-    return this.#number(key, 'a positive integer', (count) => Number.isSafeInteger(count) && count >= 1);
+    const most = key === 'maxBatchBytes' ? MOST_BATCH_BYTES : Number.MAX_SAFE_INTEGER;
+    const expected = key === 'maxBatchBytes' ? `a positive integer of at most ${most}` : 'a positive integer';
+    return this.#number(key, expected, (count) => Number.isInteger(count) && count >= 1 && count <= most);
   }
 
   boolean(key: 'hotPath' | 'shareReads'): boolean {

@@ -129,7 +129,8 @@ export class Stats {
 
 /** Counts an integer under the exponent of the smallest power of two that is not below it. */
 function count(buckets: number[], value: number): void {
-  const bucket = value > 1 ? Math.min(32 - Math.clz32(value - 1), BUCKETS - 1) : 0;
+  // `clz32` takes 32 bits: what is larger goes into the last bucket.
+  const bucket = value > 1 ? Math.min(32 - Math.clz32(Math.min(value, 2 ** 31) - 1), BUCKETS - 1) : 0;
   buckets[bucket] = (buckets[bucket] ?? 0) + 1;
 }
 

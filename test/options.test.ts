@@ -72,22 +72,22 @@ describe('options', () => {
     expect(resolveOptions(options)).toEqual({ ...DEFAULT_OPTIONS, ...options });
   });
 
-  const counts = (['maxBatchSize', 'maxBatchBytes', 'maxInFlight'] as const).flatMap(
-    (name) =>
-      [
-        [name, 0, RangeError, POSITIVE, '0 (number)'],
-        [name, -0, RangeError, POSITIVE, '0 (number)'],
-        [name, -1, RangeError, POSITIVE, '-1 (number)'],
-        [name, 1.5, RangeError, POSITIVE, '1.5 (number)'],
-        [name, Number.NaN, RangeError, POSITIVE, 'NaN (number)'],
-        [name, Number.POSITIVE_INFINITY, RangeError, POSITIVE, 'Infinity (number)'],
-        [name, 2 ** 53, RangeError, POSITIVE, '9007199254740992 (number)'],
-        [name, '10', TypeError, POSITIVE, '"10" (string)'],
-        [name, 10n, TypeError, POSITIVE, '10 (bigint)'],
-        [name, null, TypeError, POSITIVE, 'null'],
-        [name, true, TypeError, POSITIVE, 'true (boolean)'],
-      ] as const,
-  );
+  const counts = (['maxBatchSize', 'maxBatchBytes', 'maxInFlight'] as const).flatMap((name) => {
+    const expected = name === 'maxBatchBytes' ? `${POSITIVE} of at most 67108864` : POSITIVE;
+    return [
+      [name, 0, RangeError, expected, '0 (number)'],
+      [name, -0, RangeError, expected, '0 (number)'],
+      [name, -1, RangeError, expected, '-1 (number)'],
+      [name, 1.5, RangeError, expected, '1.5 (number)'],
+      [name, Number.NaN, RangeError, expected, 'NaN (number)'],
+      [name, Number.POSITIVE_INFINITY, RangeError, expected, 'Infinity (number)'],
+      [name, 2 ** 53, RangeError, expected, '9007199254740992 (number)'],
+      [name, '10', TypeError, expected, '"10" (string)'],
+      [name, 10n, TypeError, expected, '10 (bigint)'],
+      [name, null, TypeError, expected, 'null'],
+      [name, true, TypeError, expected, 'true (boolean)'],
+    ] as const;
+  });
   const booleans = (['hotPath', 'shareReads'] as const).flatMap(
     (name) =>
       [
@@ -102,6 +102,7 @@ describe('options', () => {
   it.each([
     ...counts,
     ...booleans,
+    ['maxBatchBytes', 67_108_865, RangeError, `${POSITIVE} of at most 67108864`, '67108865 (number)'],
     ['maxFlushDelay', -1, RangeError, MILLISECONDS, '-1 (number)'],
     ['maxFlushDelay', Number.NaN, RangeError, MILLISECONDS, 'NaN (number)'],
     ['maxFlushDelay', 2 ** 31, RangeError, MILLISECONDS, '2147483648 (number)'],

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { Connection } from '../connection/connection.js';
-import { type ScheduleFunction, scheduleFunction } from '../connection/scheduler.js';
+import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import { probeInternals } from '../host/probe.js';
 import { fallThroughReason, isAutoPipelining, isDebugging, makeOptionsFast, showsCallers } from '../host/state.js';
@@ -15,7 +15,7 @@ export class ClientAttachment implements Attachment {
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
-  readonly #schedule: ScheduleFunction;
+  readonly #schedule: BatchSchedule;
   /** What the hot path needs, or why there is none. */
   readonly #hot: HostCommandClass | string;
 
@@ -32,8 +32,10 @@ export class ClientAttachment implements Attachment {
     readonly counters: Stats,
     /** Whether `duplicate()` makes a coalesced client. A Cluster duplicates its nodes to ask for the slots, once each. */
     readonly attachesCopies = true,
+    /** A Cluster's nodes have one between them. */
+    schedule: BatchSchedule = scheduleFunction(options.schedule),
   ) {
-    this.#schedule = scheduleFunction(options.schedule);
+    this.#schedule = schedule;
     this.#hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
     this.commandClass = typeof this.#hot === 'string' ? undefined : this.#hot;
     addOverlay(client, this, showsCallers(client) ? 'bare' : 'hot');
@@ -48,7 +50,7 @@ export class ClientAttachment implements Attachment {
 
   /** Of these, the ones that wait for room. */
   get queued(): number {
-    return this.connection?.backlog.commands ?? 0;
+    return this.connection?.gate.waiting ?? 0;
   }
 
   stats(): CoalescerStats {

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
 import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
+import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import { ClusterRouting, type HostCluster, missingClusterInternal } from '../host/cluster.js';
 import { probeCommandClass } from '../host/probe.js';
@@ -23,6 +24,7 @@ export class ClusterAttachment implements Attachment {
   readonly counters = new Stats();
   readonly routing: ClusterRouting;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
+  readonly #schedule: BatchSchedule;
 
   static attach(cluster: HostCluster, options: ResolvedOptions): void {
     new ClusterAttachment(cluster, options);
@@ -33,6 +35,7 @@ export class ClusterAttachment implements Attachment {
     readonly client: HostCluster,
     readonly options: ResolvedOptions,
   ) {
+    this.#schedule = scheduleFunction(options.schedule);
     this.routing = new ClusterRouting(client);
     this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
     addOverlay(client, this, showsCallers(client) ? 'bare' : 'hot');
@@ -95,7 +98,7 @@ export class ClusterAttachment implements Attachment {
    */
   readonly #onNode = (node: HostClient): void => {
     attachedTo(node)?.detach();
-    this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false));
+    this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false, this.#schedule));
   };
 
   #attachments(): ClientAttachment[] {

@@ -4,6 +4,13 @@ import type { CommandVariant } from '../connection/entry.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { keyPrefixOf } from '../host/state.js';
+import {
+  type ArgumentTransformer,
+  argumentTransformerOf,
+  runTransformer,
+  type Transformation,
+  withTransformation,
+} from '../host/transformers.js';
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
 import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
@@ -63,6 +70,9 @@ function hotMethod(
   const heads: string[] = [];
   let genuine: AnyFunction | undefined;
 
+  /** What the transformer has made of the arguments of the call that is being looked at. */
+  let transformation: Transformation | undefined;
+
   return function hot(...args) {
     const route = find(this);
     const method = parent[methodName] as AnyFunction;
@@ -71,7 +81,13 @@ function hotMethod(
     if (typeof promise !== 'string') return promise;
     route.counters.fellThrough(promise);
     if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, promise);
-    return method.apply(this, args);
+    const transformed = transformation;
+    if (transformed === undefined) return method.apply(this, args);
+    transformation = undefined;
+    // Transformers are the user's, and read getters of the user's: once per call, as in a plain client.
+    return withTransformation(route.commandClass as HostCommandClass, name, transformed, () =>
+      method.apply(this, args),
+    );
   };
 
   function tryHot(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
@@ -85,15 +101,20 @@ function hotMethod(
     }
     let sent = args;
     const keyPrefix = keyPrefixOf(client);
-    const asTheyAre = keyPrefix === undefined && commandClass._transformer.argument[name] === undefined;
-    if (!asTheyAre || Array.isArray(args[0])) {
-      const prepared = prepare(commandClass, keyPrefix, args);
+    const transformer = argumentTransformerOf(commandClass, name);
+    if (keyPrefix !== undefined || transformer !== undefined || Array.isArray(args[0])) {
+      const prepared = prepare(keyPrefix, transformer, args);
       if (typeof prepared === 'string') return prepared;
       sent = prepared;
+      if (transformer !== undefined) {
+        // It is the user's code, or has run some: the connection may have ended.
+        const changed = route.fallThroughReason();
+        if (changed !== undefined) return changed;
+      }
     }
     const connection = route.connectionFor(variant.command, sent[0]);
     if (typeof connection === 'string') return connection;
-    const exact = connection.batch.encodesExactly;
+    const exact = connection.encodesExactly;
     let encoded = encode(sent, exact);
     if (encoded === undefined && sent === args) {
       // Arrays are looked for only now: `args.some(Array.isArray)` before each encoding costs more than this.
@@ -101,6 +122,7 @@ function hotMethod(
       encoded = encode(sent, exact);
     }
     if (encoded === undefined) return 'arguments';
+    transformation = undefined;
     return connection.sendHot(variant, encoded, sent, route.routing);
   }
 
@@ -122,18 +144,17 @@ function hotMethod(
    * transformer and `keyPrefix` are applied (`built/Command.js`, constructor).
    */
   function prepare(
-    commandClass: HostCommandClass,
     keyPrefix: string | Buffer | undefined,
+    transformer: ArgumentTransformer | undefined,
     args: readonly unknown[],
   ): unknown[] | FallThroughReason {
+    // A callback is the host's business: nothing is to be run for it here.
+    if (typeof args[args.length - 1] === 'function') return 'arguments';
     let prepared = args.flat();
-    const transform = commandClass._transformer.argument[name];
-    if (transform !== undefined) {
-      try {
-        prepared = transform(prepared);
-      } catch {
-        return 'transformer';
-      }
+    if (transformer !== undefined) {
+      transformation = runTransformer(transformer, prepared);
+      if ('error' in transformation) return 'transformer';
+      prepared = transformation.args;
     }
     return keyPrefix === undefined ? prepared : (withKeyPrefix(variant.command, keyPrefix, prepared) ?? 'arguments');
   }

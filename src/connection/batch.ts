@@ -4,30 +4,25 @@ import type { HostWrite } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { appendParts, isAscii, type Part } from '../resp/encoder.js';
 import type { FlushReason, Stats } from '../stats.js';
-import { now } from '../util/clock.js';
+import { nextTick, now } from '../util/clock.js';
 import { debugFlush } from '../util/debug.js';
+import { isExiting } from './exit.js';
 import { LimitWatch } from './limit-watch.js';
-import { delay, type ScheduleFunction } from './scheduler.js';
+import { type BatchSchedule, delay } from './scheduler.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
-/** After text that was not ASCII, so many batches are encoded exactly from the start: such text seldom comes alone. */
-const EXACT_BATCHES = 32;
-
-/** Batches with something to write: flushed when the process exits, as a plain client would have written by then. */
-const unflushed = new Set<Batch>();
-let watchingExit = false;
-
-function watchExit(): void {
-  if (watchingExit) return;
-  watchingExit = true;
-  process.on('exit', () => {
-    for (const batch of unflushed) batch.flush('exit');
-  });
+/** A hot command's entry, as far as a batch knows it. */
+export interface Encodable {
+  /** The command as RESP, exactly. */
+  encode(): readonly Part[];
 }
 
+/** Batches after text that was not ASCII are encoded exactly from the start, this many: such text tends to come in runs. */
+const EXACT_BATCHES = 32;
+
 /**
- * Layer 1, the cork: what is written on one connection between two flushes leaves in one write.
+ * The cork: what is written on one connection between two flushes leaves in one write.
  *
  *     idle ──first command──▶ open ──schedule, size, bytes, end──▶ idle
  *
@@ -44,13 +39,13 @@ export class Batch {
   /** Of these, the hot ones. */
   #hotCommands = 0;
   #openedAt = 0;
-  /** Those who watch are being told of this flush. */
+  /** Subscribers are being told of this flush. */
   #told = false;
-  readonly #bounds: LimitWatch;
+  readonly #limits: LimitWatch;
   #bytes = 0;
   #text = '';
-  /** Commands in `#text`. */
-  #textCommands = 0;
+  /** Whose commands are in `#text`, in order. */
+  #textEntries: Encodable[] = [];
   #parts: Part[] = [];
   #exactBatches = 0;
   #corked = false;
@@ -62,21 +57,20 @@ export class Batch {
     /** The stream's own `write`, past our hook. */
     readonly write: Write,
     readonly options: ResolvedOptions,
-    readonly schedule: ScheduleFunction,
+    readonly schedule: BatchSchedule,
     readonly stats: Stats,
-    readonly observer: {
-      /** The server's, for those who watch. */
+    readonly owner: {
+      /** The server's, for subscribers. */
       address(): string;
       /** Commands on the wire that await their reply, the open batch excluded. */
       awaiting(): number;
       /** A batch has left. */
       flushed(): void;
-      /** The last `count` hot commands that were added, encoded exactly; fewer if the host has dropped some. */
-      encodeLast(count: number): Part[];
+      /** Bytes could not be written: their commands are queued and will not be answered. */
+      failed(error: unknown): void;
     },
   ) {
-    this.#bounds = new LimitWatch(options);
-    watchExit();
+    this.#limits = new LimitWatch(options);
   }
 
   /** Whether assuming ASCII is likely to be work done twice. */
@@ -84,50 +78,63 @@ export class Batch {
     return this.#exactBatches > 0;
   }
 
-  /** Adds one hot command's bytes. */
-  addHot(encoded: string | Part[]): void {
+  /**
+   * Adds one hot command's bytes.
+   *
+   * @param encoded - text on the assumption that it is ASCII, or exact parts.
+   * @param entry - encodes the command again if the assumption was wrong.
+   */
+  addHot(encoded: string | readonly Part[], entry: Encodable): void {
     if (typeof encoded !== 'string') {
-      // The entry of this command is in the queue already, and must not be taken for one of the text's.
       this.addExact(encoded, 1);
       return;
     }
     this.#text += encoded;
-    this.#textCommands += 1;
+    this.#textEntries.push(entry);
     this.#hotCommands += 1;
     this.#bytes += encoded.length;
     this.#added(1);
   }
 
-  /** Adds hot commands' exact bytes. `checkText` was called before their entries could be mistaken for the text's. */
-  addExact(parts: Part[], commands: number): void {
-    appendParts(this.#parts, parts);
-    for (const part of parts) this.#bytes += part.length;
+  /** Adds hot commands' exact bytes. */
+  addExact(parts: readonly Part[], commands: number): void {
+    this.#checkText();
+    this.#append(parts);
     this.#hotCommands += commands;
     this.#added(commands);
   }
 
-  /** Adds a write of the host's; returns what its `write` returned. */
+  #append(parts: readonly Part[]): void {
+    appendParts(this.#parts, parts);
+    for (const part of parts) this.#bytes += part.length;
+  }
+
+  /**
+   * Adds a write of the host's; returns what its `write` returned.
+   * Host: a single command is written before its entry is queued. No user code may run until then: it could send, and
+   * every later reply would go to the wrong caller (invariant 1). Subscribers and schedules are called afterwards.
+   */
   addHost({ data, encoding, callback }: HostWrite, commands: number): boolean {
     const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.length;
-    // Node reserves three bytes a character for a writev of strings and fails with ENOBUFS beyond about 700 MB: what
+    // Node reserves three bytes per character for a writev of strings and fails with ENOBUFS beyond about 700 MB: what
     // is larger than a batch goes alone, as a plain client would send it.
-    if (bytes > this.options.maxBatchBytes) this.flush('large');
+    if (bytes > this.options.maxBatchBytes) this.flushUnseen('large');
     this.#cork();
     this.#handOver();
     const result = this.write.call(this.stream, data, encoding, callback);
     this.#bytes += bytes;
-    this.#added(commands);
+    this.#added(commands, true);
     return result;
   }
 
   /**
-   * Writes what has gathered, if anything has.
-   * Ordering: whoever watches is told before anything changes, and may send, flush or end the connection meanwhile; what
-   * has gathered goes first then (invariant 2).
+   * Writes what is pending, if anything is.
+   * Ordering: subscribers run before any state changes. If one re-entrantly sends, flushes or ends the connection, the
+   * pending bytes are still written first (invariant 2).
    */
   flush(reason: FlushReason): void {
     if (this.commands === 0) return;
-    this.checkText();
+    this.#checkText();
     if (this.#told || !watchesBatches()) {
       this.#send(reason);
       return;
@@ -140,6 +147,15 @@ export class Batch {
     }
   }
 
+  /** The same in the middle of something that user code must not interrupt: subscribers are told on the next tick. */
+  flushUnseen(reason: FlushReason): void {
+    if (this.commands === 0) return;
+    this.#checkText();
+    const event = watchesBatches() ? this.#event(reason) : undefined;
+    this.#send(reason);
+    if (event !== undefined) nextTick(() => traceBatch(event, () => {}));
+  }
+
   #event(reason: FlushReason): BatchEvent {
     const hotCommands = this.#hotCommands;
     return {
@@ -149,7 +165,7 @@ export class Batch {
       bytes: this.#bytes,
       reason,
       waited: now() - this.#openedAt,
-      address: this.observer.address(),
+      address: this.owner.address(),
     };
   }
 
@@ -158,19 +174,21 @@ export class Batch {
     if (commands === 0) return;
     const bytes = this.#bytes;
     this.stats.flushed(reason, commands, bytes, now() - this.#openedAt);
-    this.#bounds.flushed(reason);
+    this.#limits.flushed(reason);
     if (debugFlush.enabled) {
-      debugFlush('%s: %d commands, %d bytes, %s', this.observer.address(), commands, bytes, reason);
+      debugFlush('%s: %d commands, %d bytes, %s', this.owner.address(), commands, bytes, reason);
     }
     if (this.#exactBatches > 0) this.#exactBatches -= 1;
     this.#reset();
     this.#write();
-    this.observer.flushed();
+    this.owner.flushed();
   }
 
   #write(): void {
     try {
       this.#handOver();
+    } catch (error) {
+      this.owner.failed(error);
     } finally {
       if (this.#corked) {
         this.#corked = false;
@@ -183,7 +201,7 @@ export class Batch {
   discard(): void {
     this.#reset();
     this.#text = '';
-    this.#textCommands = 0;
+    this.#textEntries = [];
     this.#parts = [];
     this.#corked = false;
   }
@@ -194,20 +212,18 @@ export class Batch {
     this.#bytes = 0;
     this.#clearDelay?.();
     this.#clearDelay = undefined;
-    unflushed.delete(this);
   }
 
-  #added(commands: number): void {
-    if (this.commands === 0) {
-      unflushed.add(this);
-      this.#openedAt = now();
-    }
+  #added(commands: number, inHostWrite = false): void {
+    if (this.commands === 0) this.#openedAt = now();
     this.commands += commands;
-    if (this.commands >= this.options.maxBatchSize) this.flush('size');
-    else if (this.#bytes >= this.options.maxBatchBytes) this.flush('bytes');
+    if (this.commands >= this.options.maxBatchSize) this.flushUnseen('size');
+    else if (this.#bytes >= this.options.maxBatchBytes) this.flushUnseen('bytes');
+    else if (isExiting()) this.flushUnseen('exit');
     else if (!this.#scheduled) {
       this.#scheduled = true;
-      this.schedule(this.#onSchedule);
+      if (inHostWrite && this.schedule.runsUserCode) nextTick(() => this.schedule(this.#onSchedule));
+      else this.schedule(this.#onSchedule);
     }
   }
 
@@ -216,7 +232,7 @@ export class Batch {
     const { maxFlushDelay } = this.options;
     // More replies outstanding than commands to send: waiting costs little, since the connection is busy anyway, and
     // the batch grows. A lone command, or one behind few, is never held back.
-    if (maxFlushDelay > 0 && this.commands > 0 && this.observer.awaiting() > this.commands) {
+    if (maxFlushDelay > 0 && this.commands > 0 && this.owner.awaiting() > this.commands) {
       this.#clearDelay ??= delay(maxFlushDelay, () => this.flush('delay'));
       return;
     }
@@ -225,27 +241,30 @@ export class Batch {
 
   /** Replies came in: a batch that was held back goes as soon as it no longer pays to wait. */
   reconsiderDelay(): void {
-    if (this.#clearDelay !== undefined && this.observer.awaiting() <= this.commands) this.flush('schedule');
+    if (this.#clearDelay !== undefined && this.owner.awaiting() <= this.commands) this.flush('schedule');
   }
 
   /**
    * Moves what was taken for ASCII to the exact parts. Text that is not ASCII states its lengths in characters where
    * bytes are meant, so its commands are encoded again, from their entries.
    */
-  checkText(): void {
-    if (this.#textCommands === 0) return;
+  #checkText(): void {
+    const entries = this.#textEntries;
+    if (entries.length === 0) return;
     const text = this.#text;
-    const commands = this.#textCommands;
     this.#text = '';
-    this.#textCommands = 0;
+    this.#textEntries = [];
     if (isAscii(text)) {
       appendParts(this.#parts, [text]);
       return;
     }
     this.#exactBatches = EXACT_BATCHES;
-    const parts = this.observer.encodeLast(commands);
-    this.#bytes += parts.reduce((bytes, part) => bytes + part.length, -text.length);
-    appendParts(this.#parts, parts);
+    this.#bytes -= text.length;
+    try {
+      for (const entry of entries) this.#append(entry.encode());
+    } catch (error) {
+      this.owner.failed(error);
+    }
   }
 
   #cork(): void {
@@ -256,7 +275,7 @@ export class Batch {
 
   /** Ordering: hot commands' bytes reach the stream here, before whatever the host writes next. */
   #handOver(): void {
-    this.checkText();
+    this.#checkText();
     if (this.#parts.length === 0) return;
     const parts = this.#parts;
     this.#parts = [];

@@ -7,34 +7,24 @@ import { addressOf, commandTimeoutOf, replyModeOf, selectedDatabase } from '../h
 import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
 import { HostWriteCounter } from '../host/write-counter.js';
 import type { ResolvedOptions } from '../options.js';
-import { appendParts, type Part } from '../resp/encoder.js';
-import { scanRequests } from '../resp/request-scanner.js';
+import { isAscii, type Part } from '../resp/encoder.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
-import { Backlog } from './backlog.js';
 import { Batch } from './batch.js';
 import { Deadlines } from './deadlines.js';
-import { type CommandVariant, Entry, type EntryContext } from './entry.js';
+import { type CommandVariant, createEntry, type Entry, type EntryContext } from './entry.js';
+import { drainAtExit } from './exit.js';
+import { InFlightGate } from './in-flight-gate.js';
 import { ReplyReader } from './reply-reader.js';
-import type { ScheduleFunction } from './scheduler.js';
+import type { BatchSchedule } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
 import { StreamHooks } from './stream-hooks.js';
 
 const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
-/** No MULTI, EXEC or DISCARD that stands alone is longer on the wire. */
-const LONGEST_TRANSACTION_COMMAND = 20;
-
-let settleValue: (value: unknown) => void;
-let settleError: (error: unknown) => void;
-/** One executor for all promises: it saves a closure per command. */
-function keepSettlers(resolve: (value: unknown) => void, reject: (error: unknown) => void): void {
-  settleValue = resolve;
-  settleError = reject;
-}
-
-function noop(): void {}
+/** No `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` that stands alone is longer on the wire. */
+const LONGEST_STATE_COMMAND = 48;
 
 /**
  * One connection's life: hooks its stream, owns its batch, its reader and what waits for room, and ends with it.
@@ -44,7 +34,7 @@ export class Connection {
   /** Whether hot commands can go out here; looked at before every one. */
   open = true;
   readonly batch: Batch;
-  readonly backlog: Backlog;
+  readonly gate: InFlightGate;
   readonly reader: ReplyReader | undefined;
   readonly #deadlines: Deadlines | undefined;
   readonly #context: EntryContext | undefined;
@@ -54,7 +44,7 @@ export class Connection {
   readonly #hooks: StreamHooks;
   /** Whether a batch may stay open for longer than a turn of the event loop. */
   readonly #batchesLast: boolean;
-  #transactionOpen = false;
+  readonly #forgetExit: () => void;
   #address: string | undefined;
   #corkOnlyReason: string | undefined;
 
@@ -62,7 +52,7 @@ export class Connection {
     readonly client: HostClient,
     readonly stream: Duplex,
     readonly options: ResolvedOptions,
-    schedule: ScheduleFunction,
+    schedule: BatchSchedule,
     readonly stats: Stats,
     /** What the hot path needs, or why there is layer 1 alone. */
     hot: HostCommandClass | string,
@@ -75,24 +65,25 @@ export class Connection {
       write: (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
         this.#hostWrite(data, encoding, callback),
       end: (...args: Parameters<typeof end>) => {
-        this.#drain(true);
+        this.#close();
         return end.apply(stream, args);
       },
       destroy: (...args: Parameters<typeof destroy>) => {
-        this.#drain(false);
+        this.#close();
         return destroy.apply(stream, args);
       },
     });
     this.batch = new Batch(stream, write as Batch['write'], options, schedule, stats, {
       address: () => this.#whereTo(),
-      awaiting: () => client.commandQueue.length - this.backlog.commands - this.batch.commands,
+      awaiting: () => this.gate.awaitingReply,
       flushed: () => {
         this.#shared?.close();
-        this.#deadlines?.close(this.reader?.sent ?? 0);
+        this.#deadlines?.close();
       },
-      encodeLast: (count) => this.#encodeLast(count),
+      failed: (error) => this.#fail(error),
     });
-    this.backlog = new Backlog(options.maxInFlight, options.maxBatchSize);
+    this.gate = new InFlightGate(options, client, this.batch);
+    this.#forgetExit = drainAtExit(this);
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
       this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
@@ -100,7 +91,7 @@ export class Connection {
         chunkRead: this.#afterChunk,
         stoppedDecoding: () => {
           this.#deadlines?.release();
-          // Later: whoever watches must not run inside the reader (invariant 7).
+          // Later: subscribers must not run inside the reader (invariant 7).
           nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
         },
       });
@@ -135,33 +126,34 @@ export class Connection {
    */
   sendHot(
     variant: CommandVariant,
-    encoded: string | Part[],
+    encoded: string | readonly Part[],
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
   ): Promise<unknown> {
     const { client } = this;
-    const reader = this.reader as ReplyReader;
     const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
-    let promise = new Promise<unknown>(keepSettlers);
-    // Ordering: callers settle in the order of their replies, whichever path each of them took.
-    if (context.settlesLate) promise = promise.finally(noop);
-    const select = selectedDatabase(client);
-    const kept = sent.length === 1 ? sent[0] : sent;
-    const entry = new Entry(variant, context, kept, select, promise, settleValue, settleError);
-    if (this.#shared !== undefined && this.#follows(this.#shared, variant, encoded, entry)) return promise;
+    const entry = createEntry(variant, context, sent, selectedDatabase(client));
+    const { promise } = entry;
+    const waits = this.gate.mustWait(client.commandQueue.length, 1);
+    const timeout = commandTimeoutOf(client);
+    const deadlines = this.#deadlines as Deadlines;
+    if (timeout !== undefined && (waits || this.#batchesLast) && deadlines.closeIfOld()) {
+      // A follower has its leader's deadline, so it must have been issued at the same time.
+      this.#shared?.close();
+    }
+    if (this.#shared?.join(variant, encoded, entry)) {
+      this.stats.sharedReads += 1;
+      return promise;
+    }
+    // Whatever can throw does so before the entry is queued.
+    const held = waits ? exactParts(encoded, entry) : undefined;
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
-    const queue = client.commandQueue;
-    const waits = this.#mustWait(queue.length, 1);
-    const deadlines = this.#deadlines as Deadlines;
-    if (waits || this.#batchesLast) deadlines.closeIfOld(reader.sent);
-    const timeout = commandTimeoutOf(client);
-    if (timeout !== deadlines.ms) deadlines.begin(reader.sent, timeout);
-    reader.sent += 1;
-    if (typeof encoded !== 'string') this.batch.checkText();
-    queue.push(entry);
-    if (waits) this.backlog.holdHot(entry.encode());
-    else this.batch.addHot(encoded);
+    const number = (this.reader as ReplyReader).expect();
+    if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, entry, timeout);
+    client.commandQueue.push(entry);
+    if (held === undefined) this.batch.addHot(encoded, entry);
+    else this.gate.holdHot(held);
     return promise;
   }
 
@@ -181,11 +173,16 @@ export class Connection {
     return this.#clusterContext;
   }
 
+  /** Whether assuming that text is ASCII is likely to be work done twice. */
+  get encodesExactly(): boolean {
+    return this.batch.encodesExactly;
+  }
+
   flush(): void {
     this.batch.flush('manual');
   }
 
-  /** Tells those who watch, once the client has this connection: they may detach it. */
+  /** Tells subscribers, once the client has this connection: they may detach it. */
   announce(): void {
     const reason = this.#corkOnlyReason;
     this.#report(
@@ -197,7 +194,7 @@ export class Connection {
     if (watchesConnections()) reportConnection({ ...event, address: this.#whereTo() });
   }
 
-  /** Asked for only when somebody watches: a socket keeps its peer's name once it was asked. */
+  /** Asked for only when there are subscribers: a socket keeps its peer's name once it was asked. */
   #whereTo(): string {
     this.#address ??= addressOf(this.client, this.stream);
     return this.#address;
@@ -205,142 +202,97 @@ export class Connection {
 
   /** Leaves the stream as it was found; what is in flight settles through the host. */
   detach(): void {
-    this.#drain(true);
+    this.#close();
     this.#deadlines?.release();
     this.reader?.remove();
     this.stream.removeListener('data', this.#afterChunk);
     this.stream.removeListener('close', this.#onClose);
+    this.#forgetExit();
     this.#hooks.remove();
     if (!this.stream.destroyed) this.#report({ change: 'detached', mode: 'detached', reason: 'detach()' });
   }
 
-  #follows(shared: SharedReads, variant: CommandVariant, encoded: string | Part[], entry: Entry): boolean {
-    const text = typeof encoded === 'string' || encoded.length > 1 ? encoded : encoded[0];
-    if (!variant.command.shareable || typeof text !== 'string') {
-      shared.close();
-      return false;
-    }
-    const leader = shared.leaderOf(variant, text);
-    if (leader === undefined) {
-      shared.lead(variant, text, entry);
-      return false;
-    }
-    leader.followers ??= [];
-    leader.followers.push(entry);
-    this.stats.sharedReads += 1;
-    return true;
-  }
-
   /**
-   * Host: what a hand-shake writes goes out at once and command by command, as a plain client's does. Whoever schedules
-   * flushes himself does so for his own commands.
+   * Host: what a handshake writes goes out at once and command by command, as a plain client's does. A user-supplied
+   * schedule applies to user commands only.
    */
-  get #handShaking(): boolean {
-    return this.client.status === 'connect' && this.batch.commands === 0 && this.backlog.commands === 0;
+  get #handshaking(): boolean {
+    return this.client.status === 'connect' && this.batch.commands === 0 && this.gate.waiting === 0;
   }
 
-  /** Every write of the host's comes past here: single commands, explicit pipelines, hand-shakes. */
+  /** Every write of the host's comes past here: single commands, explicit pipelines, handshakes. */
   #hostWrite(
     data: HostWrite['data'],
     encoding: BufferEncoding | HostWrite['callback'],
     callback: HostWrite['callback'],
   ): boolean {
-    if (!this.open || this.stream.destroyed || data.length === 0 || this.#handShaking) {
-      return this.batch.write.call(this.stream, data, encoding as BufferEncoding, callback);
+    if (!this.open || this.stream.destroyed || data.length === 0 || this.#handshaking) {
+      return this.#hooks.originals.write.call(this.stream, data, encoding as BufferEncoding, callback);
     }
     const write: HostWrite =
       typeof encoding === 'function' ? { data, encoding: undefined, callback: encoding } : { data, encoding, callback };
-    const { backlog, client } = this;
-    const commands = this.#writes.count(client, data);
-    const transaction =
-      data.length <= LONGEST_TRANSACTION_COMMAND || this.#shared !== undefined
-        ? scanRequests(data).transaction
-        : undefined;
+    const { gate, client } = this;
+    const { commands, transaction, repliesOff } = this.#writes.scan(
+      client,
+      data,
+      data.length <= LONGEST_STATE_COMMAND || this.#shared !== undefined,
+    );
     this.stats.commands += commands;
     if (this.#shared !== undefined) {
       this.#shared.close();
       if (transaction !== undefined) this.#shared.inTransaction = transaction === 'open';
     }
+    if (repliesOff) gate.stopCounting();
     // All but the last of a pipeline's entries are in the queue by now.
-    if (this.#mustWait(client.commandQueue.length - (commands - 1), commands)) {
-      backlog.holdHost(write, commands, transaction);
+    if (gate.mustWait(client.commandQueue.length - (commands - 1), commands)) {
+      gate.holdHost(write, commands, transaction);
       return false;
     }
-    if (transaction !== undefined) this.#transactionOpen = transaction === 'open';
+    gate.passes(transaction);
     return this.batch.addHost(write, commands);
-  }
-
-  /**
-   * Whether the bytes of `commands` more commands must wait, with `queued` entries in front of them.
-   * Ordering: nothing overtakes what waits. A transaction that has begun goes on, and what is larger than the bound
-   * goes alone.
-   */
-  #mustWait(queued: number, commands: number): boolean {
-    if (this.backlog.commands > 0) return true;
-    if (queued + commands <= this.options.maxInFlight) return false;
-    return queued > 0 && !this.#transactionOpen;
   }
 
   readonly #afterChunk = (): void => {
     this.#deadlines?.sweep();
     if (!this.open) return;
-    if (this.backlog.commands > 0) this.#release();
+    this.gate.release();
     this.batch.reconsiderDelay();
   };
 
-  /** The queue ends with the entries of what waits, before them come the batch's. */
-  #encodeLast(count: number): Part[] {
-    const queue = this.client.commandQueue;
-    const entries: Entry[] = [];
-    for (let index = queue.length - this.backlog.commands - 1; index >= 0 && entries.length < count; index -= 1) {
-      const item = queue.peekAt(index);
-      // In between are commands of the explicit pipeline that is about to be written.
-      if (item instanceof Entry) entries.push(item);
-    }
-    return entries.reduceRight<Part[]>((parts, entry) => appendParts(parts, entry.encode()), []);
-  }
-
-  /** Sends what has room now. */
-  #release(): void {
-    const { backlog, client, options } = this;
-    this.batch.checkText();
-    for (;;) {
-      const onWire = client.commandQueue.length - backlog.commands;
-      const held = backlog.take(options.maxInFlight - onWire, onWire <= 0 || this.#transactionOpen);
-      if (held === undefined) break;
-      this.#send(held);
-    }
-    this.batch.flush('room');
-  }
-
-  #send(held: NonNullable<ReturnType<Backlog['take']>>): void {
-    if (held.transaction !== undefined) this.#transactionOpen = held.transaction === 'open';
-    if (Array.isArray(held.content)) this.batch.addExact(held.content, held.commands);
-    else this.batch.addHost(held.content, held.commands);
+  /** Sends all that is pending, whatever limits there are: the stream or the process is about to end. */
+  drain(reason: 'end' | 'exit'): void {
+    if (!this.open || this.stream.destroyed) return;
+    this.gate.drain();
+    this.batch.flushUnseen(reason);
   }
 
   /**
    * The stream is about to end: pending bytes go first (invariant 2), as a plain client has written them by now.
    * Host: `disconnect()` ends the stream, and destroys it after `disconnectTimeout`.
-   *
-   * @param backlogToo - what waits for room as well; a stream that is destroyed would not send so much any more.
    */
-  #drain(backlogToo: boolean): void {
-    if (!this.open) return;
+  #close(): void {
+    this.drain('end');
     this.open = false;
-    if (this.stream.destroyed) return;
-    this.batch.checkText();
-    for (let held = backlogToo ? this.backlog.take(0, true) : undefined; held; held = this.backlog.take(0, true)) {
-      this.#send(held);
-    }
-    this.batch.flush('end');
+  }
+
+  /** Entries are queued whose bytes cannot be sent: nobody may get the reply to a command behind them (invariant 3). */
+  #fail(error: unknown): void {
+    this.open = false;
+    this.stream.destroy(error instanceof Error ? error : new Error(String(error)));
   }
 
   readonly #onClose = (): void => {
     this.open = false;
+    this.#forgetExit();
     this.batch.discard();
     this.#deadlines?.release();
     this.reader?.close();
     this.#report({ change: 'detached', mode: 'detached', reason: 'the connection is closed' });
   };
+}
+
+/** A command's exact parts, whatever was assumed when it was encoded. */
+function exactParts(encoded: string | readonly Part[], entry: Entry): readonly Part[] {
+  if (typeof encoded !== 'string') return encoded;
+  return isAscii(encoded) ? [encoded] : entry.encode();
 }

@@ -1,17 +1,18 @@
+import Denque from 'denque';
 import type { HostQueue } from '../host/types.js';
 import { now, setImmediate } from '../util/clock.js';
-import { Entry, type SettleObserver } from './entry.js';
+import type { Entry, SettleObserver } from './entry.js';
 
 /**
- * `commandTimeout` for hot commands: one timer for those of a batch that have the same time-out, instead of one each.
+ * `commandTimeout` for hot commands: one timer for those of a batch that have the same timeout, instead of one each.
  *
- * Hot commands are numbered per connection in the order they were sent, which is the order they settle in, so a
- * deadline is a range of numbers, and no entry has to know of it.
+ * Hot commands are numbered per connection in the order they were sent, which is the order they settle in. A deadline
+ * keeps its entries and the number of the first, so how many of them are settled is a subtraction.
  */
 export class Deadlines {
-  /** The time-out in milliseconds that the next hot command gets without further ado; undefined for none. */
+  /** The timeout that the open deadline covers, in milliseconds; undefined while none is open. */
   ms: number | undefined;
-  readonly #pending: Deadline[] = [];
+  readonly #pending = new Denque<Deadline>();
   #current: Deadline | undefined;
   /** All its commands have settled, but its timer runs until the end of this turn: the next batch is likely to take it. */
   #spare: Deadline | undefined;
@@ -25,9 +26,19 @@ export class Deadlines {
     readonly firstUnsettled: () => number,
   ) {}
 
-  /** Hot commands from this number on must be answered within `ms` milliseconds from now, or whenever. */
-  begin(number: number, ms: number | undefined): void {
-    this.close(number);
+  /**
+   * A hot command is about to be sent.
+   *
+   * @param number - its number.
+   * @param ms - its timeout in milliseconds; undefined for none.
+   */
+  add(number: number, entry: Entry, ms: number | undefined): void {
+    if (ms !== this.ms) this.#begin(number, ms);
+    this.#current?.entries.push(entry);
+  }
+
+  #begin(number: number, ms: number | undefined): void {
+    this.close();
     if (ms === undefined) return;
     this.ms = ms;
     this.#current = this.#takeSpare(number, ms) ?? new Deadline(number, ms, (deadline) => this.#expire(deadline));
@@ -41,30 +52,38 @@ export class Deadlines {
     return spare;
   }
 
-  /** Hot commands from this number on were issued later and get a timer of their own. */
-  close(number: number): void {
+  /** Hot commands from now on were issued later and get a timer of their own. */
+  close(): void {
     this.ms = undefined;
     if (this.#current === undefined) return;
-    this.#current.end = number;
+    this.#current.closed = true;
     this.#current = undefined;
   }
 
-  /** The same, but only if the clock has moved on since: for batches that stay open longer than a turn of the loop. */
-  closeIfOld(number: number): void {
-    if (this.#current !== undefined && now() - this.#current.startedAt >= 1) this.close(number);
+  /**
+   * The same, but only if the clock has moved on since: for batches that stay open longer than a turn of the loop.
+   *
+   * @returns whether the open deadline was closed, or has expired.
+   */
+  closeIfOld(): boolean {
+    if (this.#current === undefined) return true;
+    if (now() - this.#current.startedAt < 1) return false;
+    this.close();
+    return true;
   }
 
   /** Clears the timers of which every command has settled. */
   sweep(): void {
     const settled = this.firstUnsettled();
-    while (this.#pending.length > 0 && (this.#pending[0] as Deadline).end <= settled) {
-      const deadline = this.#pending.shift() as Deadline;
+    for (let first = this.#pending.peekFront(); first?.isDone(settled); first = this.#pending.peekFront()) {
+      this.#pending.shift();
+      first.entries = [];
       if (this.#spare === undefined) {
-        // To stop a timer and start another costs more than all else here, to set it back costs next to nothing.
-        this.#spare = deadline;
+        // clearTimeout and setTimeout dominate here; `refresh()` is nearly free.
+        this.#spare = first;
         setImmediate(this.#clearSpare);
       } else {
-        deadline.clear();
+        first.clear();
       }
     }
   }
@@ -76,16 +95,23 @@ export class Deadlines {
 
   /**
    * The connection is gone, or our reader is: what is still in the queue may be sent again by the host, and settles
-   * out of our sight. Its time-out goes on, as a plain command's does.
+   * out of our sight. Its timeout goes on, as a plain command's does.
    */
   release(): void {
-    for (const deadline of this.#pending.splice(0)) deadline.handOver(this.#entriesOf(deadline));
+    if (this.#pending.length > 0) {
+      // The host may have rejected some by now: those are queued no longer.
+      const queue = this.queue();
+      const queued = new Set<unknown>(Array.from({ length: queue.length }, (_, index) => queue.peekAt(index)));
+      for (let first = this.#pending.shift(); first !== undefined; first = this.#pending.shift()) {
+        first.handOver(first.entries.filter((entry) => queued.has(entry)));
+      }
+    }
     this.#current = undefined;
     this.ms = undefined;
   }
 
   /**
-   * An entry leaves this connection for another one: what is left of its time-out goes with it.
+   * An entry leaves this connection for another one: what is left of its timeout goes with it.
    * Ordering: entries leave in the order of their numbers, between two settled ones or when the queue is flushed.
    */
   follow(entry: Entry): void {
@@ -93,40 +119,36 @@ export class Deadlines {
     this.#gone = first === this.#goneFrom ? this.#gone + 1 : 0;
     this.#goneFrom = first;
     const number = first + this.#gone;
-    const deadline = this.#pending.find(({ start, end }) => start <= number && number < end);
-    if (deadline === undefined) return;
+    const deadline = this.#pending.peekAt(this.#indexOf(number));
+    if (deadline === undefined || number < deadline.start || number >= deadline.end) return;
     const left = Math.max(0, deadline.startedAt + deadline.ms - now());
     new Deadline(number, left, () => {}).handOver([entry]);
   }
 
   #expire(deadline: Deadline): void {
     if (deadline === this.#spare) return;
-    if (this.#current === deadline) {
-      this.#current = undefined;
-      this.ms = undefined;
-    }
-    const index = this.#pending.indexOf(deadline);
-    if (index >= 0) this.#pending.splice(index, 1);
-    for (const entry of this.#entriesOf(deadline)) timeOut(entry);
+    if (this.#current === deadline) this.close();
+    const index = this.#indexOf(deadline.start);
+    if (this.#pending.peekAt(index) === deadline) this.#pending.removeOne(index);
+    for (const entry of deadline.unsettled(this.firstUnsettled())) timeOut(entry);
   }
 
-  #entriesOf(deadline: Deadline): Entry[] {
-    const queue = this.queue();
-    const entries: Entry[] = [];
-    let number = this.firstUnsettled();
-    for (let index = 0; index < queue.length && number < deadline.end; index += 1) {
-      const item = queue.peekAt(index);
-      if (!(item instanceof Entry)) continue;
-      if (number >= deadline.start) entries.push(item);
-      number += 1;
+  /** Of the pending deadlines, which are in order, the last one that starts at `number` or before. */
+  #indexOf(number: number): number {
+    let low = 0;
+    let high = this.#pending.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if ((this.#pending.peekAt(middle) as Deadline).start <= number) low = middle;
+      else high = middle - 1;
     }
-    return entries;
+    return low;
   }
 }
 
 class Deadline implements SettleObserver {
-  /** The number behind its last command; not known while it is open. */
-  end = Number.POSITIVE_INFINITY;
+  entries: Entry[] = [];
+  closed = false;
   startedAt = now();
   readonly #timer: NodeJS.Timeout;
   readonly #clock = setTimeout;
@@ -134,23 +156,38 @@ class Deadline implements SettleObserver {
   #unsettled = 0;
 
   constructor(
+    /** The number of its first command. */
     public start: number,
     readonly ms: number,
     onExpire: (deadline: Deadline) => void,
   ) {
-    // The global of this moment, as ioredis does in `Command#setTimeout`: tests that turn a fake clock to see a
-    // command time out see it here too.
+    // The one exception to `clock.ts`: the global of this moment, as ioredis takes it in `Command#setTimeout`. Tests that
+    // advance a fake clock to see a command time out see it here too.
     this.#timer = setTimeout(() => {
       if (this.#handedOver === undefined) onExpire(this);
       else for (const entry of this.#handedOver) timeOut(entry);
     }, ms);
   }
 
+  /** The number behind its last command so far. */
+  get end(): number {
+    return this.start + this.entries.length;
+  }
+
+  isDone(settled: number): boolean {
+    return this.closed && this.end <= settled;
+  }
+
+  /** Its entries that have not settled, `settled` being the number of the connection's first such. */
+  unsettled(settled: number): Entry[] {
+    return settled <= this.start ? this.entries : this.entries.slice(settled - this.start);
+  }
+
   /** For other commands, from now; false if the global clock is another one by now. */
   restart(start: number): boolean {
     if (this.#clock !== setTimeout) return false;
     this.start = start;
-    this.end = Number.POSITIVE_INFINITY;
+    this.closed = false;
     this.startedAt = now();
     this.#timer.refresh();
     return true;

@@ -27,6 +27,30 @@ export interface SettleObserver {
 
 type Settle = (value: unknown) => void;
 
+let settleValue: Settle;
+let settleError: (error: unknown) => void;
+/** One executor for all promises: it saves a closure per command. */
+function keepSettlers(resolve: Settle, reject: (error: unknown) => void): void {
+  settleValue = resolve;
+  settleError = reject;
+}
+
+function noop(): void {}
+
+/** @param sent - the arguments as they are encoded, `keyPrefix` applied. */
+export function createEntry(
+  variant: CommandVariant,
+  context: EntryContext,
+  sent: readonly unknown[],
+  select: number,
+): Entry {
+  let promise = new Promise<unknown>(keepSettlers);
+  // Ordering: callers settle in the order of their replies, whichever path each of them took.
+  if (context.settlesLate) promise = promise.finally(noop);
+  const kept = sent.length === 1 ? sent[0] : sent;
+  return new Entry(variant, context, kept, select, promise, settleValue, settleError);
+}
+
 /**
  * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`.
  *
@@ -86,6 +110,8 @@ export class Entry implements QueueItem, HostCommand {
   }
 
   // ---- What the host calls or reads ----
+  // Host: `pipelineIndex` and `inTransaction` are read when the connection closes (`abortIncompletePipelines`,
+  // `abortTransactionFragments`), `isTraced` when a command is sent. None of them has to exist.
 
   get name(): string {
     return this.variant.command.name;
@@ -149,11 +175,6 @@ export class Entry implements QueueItem, HostCommand {
   }
 }
 
-/**
- * Host: `pipelineIndex` and `inTransaction` are read when the connection closes (`abortIncompletePipelines`,
- * `abortTransactionFragments`), `isTraced` when a command is sent. None of them has to exist.
- */
-
 /** The host's own conversion of a raw reply: Buffers to strings, then the command's reply transformer. */
 function transformHostReply(entry: Entry, reply: unknown): unknown {
   return transform(entry, entry.variant.encoding, reply);
@@ -172,11 +193,23 @@ function transform(entry: Entry, replyEncoding: 'utf8' | null, reply: unknown): 
   );
 }
 
-/** A reply of the host's decoder with Buffers of its own. */
+/** A reply of the host's decoder with Buffers, arrays and objects of its own. */
 function copyOfReply(reply: unknown): unknown {
+  if (typeof reply !== 'object' || reply === null) return reply;
   if (reply instanceof Buffer) return Buffer.from(reply);
   if (Array.isArray(reply)) return reply.map(copyOfReply);
-  return reply;
+  // Host: a map under `replyMapping: 'resp3'`.
+  const copy = Object.create(Object.getPrototypeOf(reply)) as object;
+  for (const [key, value] of Object.entries(reply)) {
+    // Defined, not assigned: a field may be named `__proto__`.
+    Object.defineProperty(copy, key, {
+      value: copyOfReply(value),
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    });
+  }
+  return copy;
 }
 
 /** An equal error for another caller, who may well change what he gets. */

@@ -32,10 +32,11 @@ const LF = 10;
  * command. Long strings alone are put together here; until the last byte, they too can become the host's.
  */
 export class ReplyReader {
-  /** Light entries put into the queue on this connection, and those that have left it. */
-  sent = 0;
+  /** Light entries that have left the queue of this connection. */
   settled = 0;
 
+  /** Light entries that were put into it. */
+  #sent = 0;
   #state: State;
   #reading = false;
   /** The host's listener is running, and with it maybe user code. */
@@ -68,13 +69,20 @@ export class ReplyReader {
     this.#state = fresh ? 'reading' : 'joining';
     // Of an attachment before this one; they settle here.
     for (let index = 0; index < client.commandQueue.length; index += 1) {
-      if (client.commandQueue.peekAt(index) instanceof Entry) this.sent += 1;
+      if (client.commandQueue.peekAt(index) instanceof Entry) this.#sent += 1;
     }
     stream.removeListener('data', hostListener);
     // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
     // there are none, `on`: Node emits data within the read for listeners added so, and on nextTick for prepended ones.
     if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
     else stream.prependListener('data', this.#onData);
+  }
+
+  /** A light entry is about to be queued; returns its number on this connection. */
+  expect(): number {
+    const number = this.#sent;
+    this.#sent = number + 1;
+    return number;
   }
 
   /** Whether hot commands may be encoded: their replies will come past here, or reach the host in order. */
@@ -139,7 +147,7 @@ export class ReplyReader {
         this.#finish(chunk, position);
         return;
       }
-      position = this.sent === this.settled ? this.#forwardRest(chunk, position) : this.#readReply(chunk, position);
+      position = this.#sent === this.settled ? this.#forwardRest(chunk, position) : this.#readReply(chunk, position);
     }
   }
 

@@ -8,7 +8,8 @@ const HOOKED: readonly StreamMethod[] = ['write', 'end', 'destroy'];
 /** Own methods put in front of a stream's, and taken away again so that the stream is as it was found. */
 export class StreamHooks {
   readonly #hooks: Record<StreamMethod, StreamFunction>;
-  readonly #originals: Record<StreamMethod, StreamFunction>;
+  /** The stream's methods as they were. */
+  readonly originals: Pick<Duplex, StreamMethod>;
   readonly #wereOwn: ReadonlySet<StreamMethod>;
 
   constructor(
@@ -17,7 +18,7 @@ export class StreamHooks {
   ) {
     const { write, end, destroy } = stream;
     this.#hooks = hooks;
-    this.#originals = { write, end, destroy };
+    this.originals = { write, end, destroy };
     this.#wereOwn = new Set(HOOKED.filter((method) => Object.hasOwn(stream, method)));
     for (const method of HOOKED) {
       Object.defineProperty(stream, method, { value: hooks[method], writable: true, configurable: true });
@@ -28,7 +29,7 @@ export class StreamHooks {
     for (const method of HOOKED) {
       // Someone may have put a hook of his own in front of ours; it calls ours, which passes on by then.
       if (Object.getOwnPropertyDescriptor(this.stream, method)?.value !== this.#hooks[method]) continue;
-      if (this.#wereOwn.has(method)) Object.defineProperty(this.stream, method, { value: this.#originals[method] });
+      if (this.#wereOwn.has(method)) Object.defineProperty(this.stream, method, { value: this.originals[method] });
       else Reflect.deleteProperty(this.stream, method);
     }
   }

@@ -74,7 +74,12 @@ export interface HostClient extends EventEmitter {
 }
 
 type ReplyTransformers = Record<string, unknown>;
-type ArgumentTransformers = Record<string, ((args: unknown[]) => unknown[]) | undefined>;
+type ArgumentTransformers = Record<
+  string,
+  | ((args: unknown[]) => unknown[])
+  | { readonly transformerFunction: (args: unknown[]) => unknown[]; readonly includeCommand: unknown }
+  | undefined
+>;
 
 /** The host's `Command` class: the only way to its transformers, which users can replace at any time. */
 export interface HostCommandClass {

@@ -15,6 +15,12 @@ export type Part = string | Buffer;
 /** Above this many bytes an argument is a part of its own. */
 const LARGE = 4096;
 
+/**
+ * Above this many characters a request is cut into several parts. Joined text must stay far below the longest string of
+ * V8 (2^29 characters), whatever number of arguments a command has.
+ */
+const LONG_TEXT = 64 * 1024;
+
 const LENGTHS = 1024;
 const bulkHeaders = Array.from({ length: LENGTHS }, (_, length) => `\r\n$${length}\r\n`);
 
@@ -48,6 +54,7 @@ export function encodeAssumingAscii(head: string, args: readonly unknown[]): str
       const { length } = argument;
       if (length > LARGE) return encodeExactly(head, args);
       text += nextBulkHeader(length) + argument;
+      if (text.length > LONG_TEXT) return encodeExactly(head, args);
     } else if (typeof argument === 'number' && isPlainNumber(argument)) {
       const digits = String(argument);
       text += nextBulkHeader(digits.length) + digits;
@@ -72,6 +79,10 @@ export function encodeExactly(head: string, args: readonly unknown[]): Part[] | 
       text += nextBulkHeader(argument.length);
       if (argument.length <= LARGE) {
         text += argument;
+        if (text.length > LONG_TEXT) {
+          parts.push(text);
+          text = '';
+        }
         continue;
       }
       parts.push(text, argument);
@@ -86,6 +97,10 @@ export function encodeExactly(head: string, args: readonly unknown[]): Part[] | 
       text = '';
     } else {
       text += bytes.latin1Slice();
+      if (text.length > LONG_TEXT) {
+        parts.push(text);
+        text = '';
+      }
     }
   }
   parts.push(`${text}\r\n`);

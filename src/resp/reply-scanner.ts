@@ -36,6 +36,7 @@ const KIND_OF_BYTE: readonly (LineKind | undefined)[] = Array.from(
 
 /** Beyond any limit below; digits are not read on for ever. */
 const MAX_LENGTH = 2 ** 40;
+const MAX_LENGTH_DIGITS = 64;
 
 /**
  * What a reply may announce. Hosts have no limits: they set memory aside for what a header says, and recurse as deep as
@@ -143,6 +144,8 @@ export class ReplyScanner {
   }
 
   #addToLength(byte: number): boolean {
+    // Zeros in front change no length, but must not be read on for ever.
+    if (this.#lineLength > MAX_LENGTH_DIGITS) return this.#exceed(`a length of more than ${MAX_LENGTH_DIGITS} digits`);
     if (this.#line === 'letter') return true;
     if (this.#line === 'empty') return false;
     if (byte === MINUS && this.#lineLength === 1) {

@@ -4,6 +4,8 @@ export interface RequestScan {
   readonly commands: number;
   /** Whether a transaction is open after it, if it opens or closes any. */
   readonly transaction: 'open' | 'closed' | undefined;
+  /** Whether it has a `CLIENT REPLY OFF` or `SKIP`, behind which replies are missing. */
+  readonly repliesOff: boolean;
 }
 
 const CR = 13;
@@ -19,6 +21,7 @@ export function scanRequests(data: string | Uint8Array): RequestScan {
   let position = 0;
   let commands = 0;
   let transaction: RequestScan['transaction'];
+  let repliesOff = false;
 
   const readLength = (marker: string): number => {
     if (bytes[position] !== marker.charCodeAt(0)) return -1;
@@ -35,13 +38,17 @@ export function scanRequests(data: string | Uint8Array): RequestScan {
     let name = '';
     for (let index = 0; index < argumentCount; index += 1) {
       const length = readLength('$');
-      if (length < 0) return { commands: Math.max(commands, 1), transaction };
-      if (index === 0) name = bytes.latin1Slice(position, position + Math.min(length, 16)).toLowerCase();
+      if (length < 0) return { commands: Math.max(commands, 1), transaction, repliesOff };
+      if (index === 0 || (index < 3 && name.startsWith('client '))) {
+        name += `${bytes.latin1Slice(position, position + Math.min(length, 16)).toLowerCase()} `;
+      }
       position += length + 2;
     }
+    name = name.trimEnd();
     commands += 1;
+    if (name === 'client reply off' || name === 'client reply skip') repliesOff = true;
     if (name === 'multi') transaction = 'open';
     else if (name === 'exec' || name === 'discard' || name === 'reset') transaction = 'closed';
   }
-  return { commands: Math.max(commands, 1), transaction };
+  return { commands: Math.max(commands, 1), transaction, repliesOff };
 }

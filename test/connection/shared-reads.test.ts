@@ -13,33 +13,43 @@ describe('SharedReads', () => {
     encoding: 'utf8',
   };
   const getBuffer: CommandVariant = { ...get, encoding: null };
-  const entry = {} as Entry;
+  const newEntry = () => ({}) as Entry;
 
-  it('finds the leader of the same read, in the same variant', () => {
+  it('makes a read follow an identical one of the same variant', () => {
     const shared = new SharedReads();
-    shared.lead(get, 'get a', entry);
-    expect(shared.leaderOf(get, 'get a')).toBe(entry);
-    expect(shared.leaderOf(get, 'get b')).toBeUndefined();
-    expect(shared.leaderOf(getBuffer, 'get a')).toBeUndefined();
+    const [leader, follower] = [newEntry(), newEntry()];
+    expect(shared.join(get, 'get a', leader)).toBe(false);
+    expect(shared.join(get, 'get a', follower)).toBe(true);
+    expect(leader.followers).toEqual([follower]);
+    expect(shared.join(get, 'get b', newEntry())).toBe(false);
+    expect(shared.join(getBuffer, 'get a', newEntry())).toBe(false);
   });
 
-  it('forgets all of them when closed', () => {
+  it('forgets all leaders when closed', () => {
     const shared = new SharedReads();
-    shared.lead(get, 'get a', entry);
+    shared.join(get, 'get a', newEntry());
     shared.close();
-    expect(shared.leaderOf(get, 'get a')).toBeUndefined();
-    shared.lead(get, 'get a', entry);
-    expect(shared.leaderOf(get, 'get a')).toBe(entry);
+    expect(shared.join(get, 'get a', newEntry())).toBe(false);
+    expect(shared.join(get, 'get a', newEntry())).toBe(true);
   });
 
   it('shares nothing in a transaction', () => {
     const shared = new SharedReads();
-    shared.lead(get, 'get a', entry);
+    shared.join(get, 'get a', newEntry());
     shared.inTransaction = true;
-    expect(shared.leaderOf(get, 'get a')).toBeUndefined();
-    shared.lead(get, 'get b', entry);
+    expect(shared.join(get, 'get a', newEntry())).toBe(false);
+    expect(shared.join(get, 'get b', newEntry())).toBe(false);
     shared.inTransaction = false;
-    expect(shared.leaderOf(get, 'get b')).toBeUndefined();
+    expect(shared.join(get, 'get b', newEntry())).toBe(false);
+  });
+
+  it('keeps text that states characters apart from text that states bytes', () => {
+    const shared = new SharedReads();
+    const [assumed, exact] = ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n', ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n']];
+    expect(shared.join(get, assumed, newEntry())).toBe(false);
+    expect(shared.join(get, exact, newEntry())).toBe(false);
+    expect(shared.join(get, assumed, newEntry())).toBe(true);
+    expect(shared.join(get, exact, newEntry())).toBe(true);
   });
 });
 

@@ -33,15 +33,15 @@ describe('request scanner', () => {
     ['many commands', Array.from({ length: 500 }, (_, index) => ['get', `key ${index}`]), 500],
   ])('counts %s', (_title, commands, count) => {
     const bytes = Buffer.concat(commands.map((command) => request(...command)));
-    expect(scanRequests(bytes)).toEqual({ commands: count, transaction: undefined });
-    expect(scanRequests(bytes.toString())).toEqual({ commands: count, transaction: undefined });
+    expect(scanRequests(bytes)).toEqual({ commands: count, transaction: undefined, repliesOff: false });
+    expect(scanRequests(bytes.toString())).toEqual({ commands: count, transaction: undefined, repliesOff: false });
   });
 
   it('looks at its piece alone where the bytes lie in a larger buffer', () => {
     const whole = Buffer.concat([request('multi'), request('get', 'a'), request('exec')]);
     const start = request('multi').length;
     const piece = new Uint8Array(whole.buffer, whole.byteOffset + start, request('get', 'a').length);
-    expect(scanRequests(piece)).toEqual({ commands: 1, transaction: undefined });
+    expect(scanRequests(piece)).toEqual({ commands: 1, transaction: undefined, repliesOff: false });
   });
 
   it.each([
@@ -58,7 +58,18 @@ describe('request scanner', () => {
     expect(scanRequests(Buffer.concat(names.map((name) => request(name))))).toEqual({
       commands: names.length,
       transaction,
+      repliesOff: false,
     });
+  });
+
+  it.each([
+    [['client', 'reply', 'off'], true],
+    [['CLIENT', 'REPLY', 'SKIP'], true],
+    [['client', 'reply', 'on'], false],
+    [['client', 'setname', 'off'], false],
+    [['get', 'client reply off'], false],
+  ] as const)('of %j, says that replies are off: %s', ([name, ...args], repliesOff) => {
+    expect(scanRequests(request(name, ...args)).repliesOff).toBe(repliesOff);
   });
 
   it('is not fooled by the names of commands as arguments', () => {
@@ -77,12 +88,12 @@ describe('request scanner', () => {
     '*1\r\n$-1\r\n',
     '*1\r\n$x\r\nget\r\n',
   ])('takes %j for one command', (bytes) => {
-    expect(scanRequests(bytes)).toEqual({ commands: 1, transaction: undefined });
+    expect(scanRequests(bytes)).toEqual({ commands: 1, transaction: undefined, repliesOff: false });
   });
 
   it('counts what stands before bytes of another form', () => {
     const bytes = Buffer.concat([request('get', 'a'), request('multi'), Buffer.from('INLINE\r\n')]);
-    expect(scanRequests(bytes)).toEqual({ commands: 2, transaction: 'open' });
+    expect(scanRequests(bytes)).toEqual({ commands: 2, transaction: 'open', repliesOff: false });
   });
 
   it('counts any commands', () => {
@@ -93,7 +104,7 @@ describe('request scanner', () => {
     fc.assert(
       fc.property(fc.array(fc.array(argument, { maxLength: 5 }), { minLength: 1, maxLength: 20 }), (commands) => {
         const bytes = Buffer.concat(commands.map((args) => request('set', ...args)));
-        expect(scanRequests(bytes)).toEqual({ commands: commands.length, transaction: undefined });
+        expect(scanRequests(bytes)).toEqual({ commands: commands.length, transaction: undefined, repliesOff: false });
       }),
     );
   });

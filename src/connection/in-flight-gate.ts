@@ -1,0 +1,127 @@
+import Denque from 'denque';
+import type { HostQueue, HostWrite } from '../host/types.js';
+import { appendParts, type Part, toBytes } from '../resp/encoder.js';
+import type { Batch } from './batch.js';
+import { isExiting } from './exit.js';
+
+/** Hot commands' bytes, or one write of the host's: all of it waits, or none. */
+interface Held {
+  commands: number;
+  bytes: number;
+  readonly content: Part[] | HostWrite;
+  readonly transaction: Transaction;
+}
+
+/** Whether a transaction is open behind some commands, if they open or close any. */
+type Transaction = 'open' | 'closed' | undefined;
+
+/**
+ * `maxInFlight`: how many unanswered commands are on the wire, and the backlog of those that wait for room.
+ *
+ * Invariant 10: what waits, waits in the host's queue. An entry is queued at once and only its bytes are held here, in
+ * order, so that whatever the host does to queued commands, it does to these too.
+ */
+export class InFlightGate {
+  /** Commands whose bytes wait. */
+  waiting = 0;
+  readonly #backlog = new Denque<Held>();
+  readonly #maxRun: number;
+  #transactionOpen = false;
+  #repliesOff = false;
+
+  constructor(
+    readonly limits: { readonly maxInFlight: number; readonly maxBatchSize: number; readonly maxBatchBytes: number },
+    readonly client: { readonly commandQueue: HostQueue },
+    readonly batch: Batch,
+  ) {
+    // Small enough to be sent one by one as replies come in, large enough to be worth a write.
+    this.#maxRun = Math.max(1, Math.min(limits.maxBatchSize, limits.maxInFlight >> 3));
+  }
+
+  /** Commands that have been handed to the batch or the socket and await their reply. */
+  get passed(): number {
+    return this.client.commandQueue.length - this.waiting;
+  }
+
+  /** Of these, the ones that have left the batch: the server knows of them. */
+  get awaitingReply(): number {
+    return this.passed - this.batch.commands;
+  }
+
+  /**
+   * Whether the bytes of `commands` more commands must wait, with `queued` entries in front of them.
+   * Ordering: nothing overtakes what waits. A transaction that has begun goes on, and what is larger than the limit
+   * goes alone. A server that was told to send no replies makes no room, and a process that exits cannot wait.
+   */
+  mustWait(queued: number, commands: number): boolean {
+    if (this.waiting > 0) return true;
+    if (queued + commands <= this.limits.maxInFlight) return false;
+    return queued > 0 && !this.#transactionOpen && !this.#repliesOff && !isExiting();
+  }
+
+  /** Writes of the host's that pass at once tell of their transaction here. */
+  passes(transaction: Transaction): void {
+    if (transaction !== undefined) this.#transactionOpen = transaction === 'open';
+  }
+
+  /** `CLIENT REPLY OFF` or `SKIP` was sent: from now on fewer replies come than commands are queued. */
+  stopCounting(): void {
+    this.#repliesOff = true;
+    this.drain();
+  }
+
+  /** @param encoded - exact: text that waits is not checked again. */
+  holdHot(encoded: readonly Part[], commands = 1): void {
+    const { maxBatchBytes } = this.limits;
+    this.waiting += commands;
+    let last = this.#backlog.peekBack();
+    if (
+      last === undefined ||
+      !Array.isArray(last.content) ||
+      last.commands >= this.#maxRun ||
+      last.bytes >= maxBatchBytes
+    ) {
+      last = { commands: 0, bytes: 0, content: [], transaction: undefined };
+      this.#backlog.push(last);
+    }
+    last.commands += commands;
+    for (const part of encoded) last.bytes += part.length;
+    const parts = last.content as Part[];
+    appendParts(parts, encoded);
+    // Joined text is a tree of its pieces until it is written; a million commands must not wait as trees.
+    if (last.commands >= this.#maxRun || last.bytes >= maxBatchBytes)
+      parts.splice(0, parts.length, ...parts.map(toBytes));
+  }
+
+  holdHost(write: HostWrite, commands: number, transaction: Transaction): void {
+    this.waiting += commands;
+    this.#backlog.push({ commands, bytes: 0, content: write, transaction });
+  }
+
+  /** Replies have come in: hands the batch what has room now, and flushes it. */
+  release(): void {
+    if (this.waiting === 0) return;
+    for (;;) {
+      const { passed } = this;
+      if (!this.#next(this.limits.maxInFlight - passed, passed <= 0 || this.#transactionOpen)) break;
+    }
+    this.batch.flush('room');
+  }
+
+  /** Hands the batch all that waits, whatever the limit: the stream is about to end. */
+  drain(): void {
+    while (this.#next(Number.POSITIVE_INFINITY, true));
+  }
+
+  /** Hands the batch the next of the backlog if it fits, or whatever comes next if `any`; false if nothing went. */
+  #next(room: number, any: boolean): boolean {
+    const first = this.#backlog.peekFront();
+    if (first === undefined || !(any || first.commands <= room)) return false;
+    this.#backlog.shift();
+    this.waiting -= first.commands;
+    this.passes(first.transaction);
+    if (Array.isArray(first.content)) this.batch.addExact(first.content, first.commands);
+    else this.batch.addHost(first.content, first.commands);
+    return true;
+  }
+}

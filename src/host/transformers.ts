@@ -1,0 +1,64 @@
+import type { HostCommandClass } from './types.js';
+
+/** Makes other arguments of those a command was called with; users can set one for any command at any time. */
+export type ArgumentTransformer = (args: unknown[]) => unknown[];
+
+/** What a transformer made of a call's arguments, or threw. */
+export type Transformation = { readonly args: unknown[] } | { readonly error: unknown };
+
+/** Changes the command's name too: only the host can run it. */
+const HOST_ONLY: ArgumentTransformer = () => {
+  throw new TypeError('this transformer takes the host to run');
+};
+
+/**
+ * The command's transformer, if it has one.
+ * Host: a function in ioredis; in iovalkey `{ transformerFunction, includeCommand }`, of which the second form changes
+ * the command's name too (`built/Command.js`, `setArgumentTransformer`).
+ */
+export function argumentTransformerOf(commandClass: HostCommandClass, name: string): ArgumentTransformer | undefined {
+  const registered = commandClass._transformer.argument[name];
+  if (registered === undefined || typeof registered === 'function') return registered;
+  return registered.includeCommand ? HOST_ONLY : registered.transformerFunction;
+}
+
+export function runTransformer(transformer: ArgumentTransformer, args: unknown[]): Transformation {
+  if (transformer === HOST_ONLY) return { error: HOST_ONLY };
+  try {
+    return { args: transformer(args) };
+  } catch (error) {
+    return { error };
+  }
+}
+
+/**
+ * Calls a host's method with a transformation that has been made already, so that its transformer does not run again.
+ * Host: a command runs its transformer in its constructor, the first thing that a genuine method does
+ * (`Command#initPromise`); it is replaced until then.
+ */
+export function withTransformation<T>(
+  commandClass: HostCommandClass,
+  name: string,
+  transformation: Transformation,
+  call: () => T,
+): T {
+  if ('error' in transformation && transformation.error === HOST_ONLY) return call();
+  const registered = commandClass._transformer.argument;
+  const original = registered[name];
+  const restore = () => {
+    if (registered[name] === replacement) registered[name] = original;
+  };
+  const answer: ArgumentTransformer = () => {
+    restore();
+    if ('error' in transformation) throw transformation.error;
+    return transformation.args.slice();
+  };
+  const replacement =
+    typeof original === 'function' ? answer : { transformerFunction: answer, includeCommand: undefined };
+  registered[name] = replacement;
+  try {
+    return call();
+  } finally {
+    restore();
+  }
+}
