@@ -3,6 +3,8 @@
  * `AbortError` or `Error`.
  */
 
+import { processWide } from './util/process-wide.js';
+
 /** Stable codes of the errors and warnings this package raises. */
 export const CODES = {
   /** An option is unknown, of the wrong type or out of range. */
@@ -50,7 +52,7 @@ function constructorName(value: object): string {
   return typeof made === 'function' && made.name !== '' ? made.name : 'no constructor';
 }
 
-const warned = new Set<string>();
+const warned = processWide('warned', () => new Set<string>());
 
 /** Emits a process warning with a stable code, once per process and text. */
 export function warnOnce(code: string, message: string): void {
