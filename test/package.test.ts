@@ -191,6 +191,32 @@ test(
 );
 
 test(
+  'TypeScript finds the types beside ioredis 5 too, whose classes are not generic',
+  async () => {
+    const withIoredis5 = await packed.createProject('with-ioredis-5', ['ioredis=ioredis5', '@types/node']);
+    await withIoredis5.write(
+      'drop-in.mts',
+      `import { Redis as Plain } from 'ioredis';
+       import Redis, { Cluster, coalesce, type ScanStreamOptions } from 'ioredis-coalesce';
+       const redis: Redis = new Redis({ lazyConnect: true, coalesce: { maxBatchSize: 100 } });
+       const copy: Redis = redis.duplicate({ db: 1, coalesce: false });
+       const plain: Plain = copy;
+       const value: Promise<string | null> = copy.get('k');
+       const cluster: Cluster = new Redis.Cluster([{ host: '127.0.0.1', port: 1 }], { coalesce: {} }).duplicate();
+       const members: Promise<string[]> = cluster.smembers('k');
+       const scan: ScanStreamOptions = { match: 'a*' };
+       // @ts-expect-error no such option
+       new Redis({ coalesce: { maxBatchSise: 1 } });
+       // @ts-expect-error no such method
+       redis.gett('k');
+       export const all = [plain, value, members, redis.scanStream(scan), coalesce(plain).coalescer.enabled];`,
+    );
+    await typecheck(withIoredis5, ['drop-in.mts']);
+  },
+  TIMEOUT,
+);
+
+test(
   'the coalesce entry needs no ioredis: it wraps an iovalkey client, types included',
   async () => {
     const wrapAndAsk = `

@@ -71,10 +71,10 @@ describe('duplicate()', () => {
     const redis = endWithTest(new Redis(url, { coalesce: { maxBatchSize: 7 } }));
     const copy = redis.duplicate();
     expect(copy).toBeInstanceOf(Redis);
-    expect((copy as Redis).coalescer.options).toEqual(redis.coalescer.options);
-    await expectCoalesced(copy as Redis);
+    expect(copy.coalescer.options).toEqual(redis.coalescer.options);
+    await expectCoalescedcopy;
     const other = redis.duplicate({ db: 5 });
-    await expectCoalesced(other as Redis);
+    await expectCoalesced(other);
     expect(other.options.db).toBe(5);
   });
 

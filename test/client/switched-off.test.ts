@@ -41,14 +41,14 @@ describe('coalesce: false', () => {
     expect(await redis.echo('a')).toBe('a');
     expectIdle(redis);
     expectIdle(endWithTest(redis.duplicate() as Redis));
-    const copy = endWithTest(redis.duplicate({ coalesce: true } as object) as Redis);
+    const copy = endWithTest(redis.duplicate({ coalesce: true }));
     expect(copy.coalescer.enabled).toBe(true);
-    expectIdle(endWithTest(copy.duplicate({ coalesce: false } as object) as Redis));
+    expectIdle(endWithTest(copy.duplicate({ coalesce: false }) as Redis));
   });
 
   it('makes a plain Cluster, whose duplicate() is plain too', () => {
     const cluster = new Cluster(nowhere, { lazyConnect: true, coalesce: false });
-    const copy = cluster.duplicate() as Cluster;
+    const copy = cluster.duplicate();
     const wrapped = coalesce(new IOCluster(nowhere, { lazyConnect: true }), false);
     onTestFinished(() => {
       for (const each of [cluster, copy, wrapped]) each.disconnect();
