@@ -72,7 +72,7 @@ describe('duplicate()', () => {
     const copy = redis.duplicate();
     expect(copy).toBeInstanceOf(Redis);
     expect(copy.coalescer.options).toEqual(redis.coalescer.options);
-    await expectCoalescedcopy;
+    await expectCoalesced(copy);
     const other = redis.duplicate({ db: 5 });
     await expectCoalesced(other);
     expect(other.options.db).toBe(5);
