@@ -1,21 +1,21 @@
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 const src = (file: string) => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
 
-/** `npm run test:matrix` sets these: a folder with other versions of clients, and which tests to run. */
+/** `npm run test:matrix` and `canary` set these: a folder with other versions of clients, and which tests to run. */
 const { MATRIX_CLIENTS: clients, MATRIX_TESTS: tests } = process.env;
-const matrixClient = (name: string) => ({
-  find: new RegExp(`^${name}$`),
-  replacement: `${clients}/node_modules/${name}/built/index.js`,
-});
+const matrixClients = ['ioredis', 'ioredis5', 'iovalkey']
+  .map((name) => ({ find: new RegExp(`^${name}$`), replacement: `${clients}/node_modules/${name}/built/index.js` }))
+  .filter(({ replacement }) => clients && existsSync(replacement));
 
 export default defineConfig({
   resolve: {
     alias: [
       { find: /^ioredis-coalesce$/, replacement: src('index.ts') },
       { find: /^ioredis-coalesce\/(.+)$/, replacement: src('$1.ts') },
-      ...(clients ? ['ioredis5', 'iovalkey'].map(matrixClient) : []),
+      ...matrixClients,
     ],
   },
   test: {
@@ -26,5 +26,13 @@ export default defineConfig({
     pool: 'forks',
     // Two cores is what the smallest supported machine has; more forks only make timings noisy.
     maxWorkers: 2,
+    coverage: {
+      provider: 'v8',
+      include: ['src/**/*.ts'],
+      // The command line program runs in processes of its own, where nothing is counted (test/cli).
+      exclude: ['src/**/*.d.ts', 'src/cli.ts', 'src/cli/**'],
+      reporter: ['text', 'html'],
+      thresholds: { statements: 96.5, branches: 93, functions: 96.5, lines: 98 },
+    },
   },
 });

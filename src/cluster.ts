@@ -44,7 +44,12 @@ export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M
     // Checked before the host's constructor runs, which connects.
     const resolved = resolveSetting(own, 'option coalesce');
     super(startupNodes, hostOptions);
-    attach(this, resolved);
+    try {
+      attach(this, resolved);
+    } catch (error) {
+      this.disconnect();
+      throw error;
+    }
   }
 }
 

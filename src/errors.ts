@@ -21,6 +21,8 @@ export const CODES = {
   BLOCKING: 'COALESCE_WARN_BLOCKING',
   /** A test's stand-in for a client was handed to `coalesce()`, and stays as it is. */
   STAND_IN: 'COALESCE_WARN_STAND_IN',
+  /** The server does not say when keys change, or not reliably, so nothing is cached. */
+  CACHE: 'COALESCE_WARN_CACHE',
   /** Nearly every batch hits `maxBatchSize` or `maxBatchBytes`. */
   BATCH_BOUND: 'COALESCE_WARN_BATCH_BOUND',
 } as const;
@@ -53,6 +55,16 @@ function constructorName(value: object): string {
 }
 
 const warned = processWide('warned', () => new Set<string>());
+
+export function cacheNeedsResp3(): CodedError<TypeError> {
+  return withCode(
+    new TypeError(
+      'ioredis-coalesce: the option cache needs a client that speaks RESP3, in which Redis says what has changed: ' +
+        'ioredis 6 with protocol 3, its default; ioredis 5, iovalkey and the option protocol: 2 have RESP2 alone',
+    ),
+    CODES.OPTION,
+  );
+}
 
 /** Emits a process warning with a stable code, once per process and text. */
 export function warnOnce(code: string, message: string): void {

@@ -12,6 +12,8 @@ export interface Coalescer {
   readonly options: ResolvedOptions;
   /** Counters since `coalesce()`; a copy, cheap enough to take every second. */
   stats(): CoalescerStats;
+  /** What is kept of the answers of reads; undefined without the option `cache`. */
+  readonly cache: ClientCache | undefined;
   /** Sends the open batch now instead of at its scheduled flush. */
   flush(): void;
   /**
@@ -19,6 +21,12 @@ export interface Coalescer {
    * called on it again.
    */
   detach(): void;
+}
+
+/** The handle on the answers that a client keeps in memory; see the option `cache`. */
+export interface ClientCache {
+  /** Forgets everything, replies on their way included. */
+  clear(): void;
 }
 
 /** The setting that a client has, for one like it. After `detach()` there is none. */

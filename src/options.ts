@@ -4,10 +4,11 @@ import { CODES, describe, describeType, withCode } from './errors.js';
 /** What `coalesce()` and the drop-in class take; every key is optional. */
 export interface CoalesceOptions {
   /**
-   * When a batch is flushed, counted from its first command: at the end of this turn of the event loop
-   * (`'immediate'`), at the end of the running callback (`'tick'`), or when a function of yours calls the `flush` it
-   * is given. A later flush makes larger batches and longer latencies.
-   * @default 'immediate'
+   * When a batch is flushed, counted from its first command: at the end of this turn of the event loop, parts of it
+   * sooner while the loop has time to wait (`'adaptive'`); at the end of the turn in one write (`'immediate'`); at the end of the running callback (`'tick'`), or when a function of yours calls the `flush` it
+   * is given. A later flush makes larger batches and longer latencies. With `maxFlushDelay` or `shareReads`, which want
+   * large batches, `'adaptive'` is `'immediate'`.
+   * @default 'adaptive'
    */
   schedule?: Schedule;
   /**
@@ -47,25 +48,71 @@ export interface CoalesceOptions {
    * @default false
    */
   shareReads?: boolean;
+  /**
+   * Whether the answers of reads are kept in memory until Redis says that their key has changed. `true` takes the
+   * defaults of {@link CacheOptions}. Needs RESP3: ioredis 6, and Redis 7 or Valkey.
+   * @default false
+   */
+  cache?: boolean | CacheOptions;
+}
+
+/** What is kept of the answers of reads; every key is optional. */
+export interface CacheOptions {
+  /**
+   * Beginnings of the keys that are cached, as callers write them: `keyPrefix` is added. Redis then keeps no list of
+   * what was read, and announces every change of a key that begins so (`BCAST`). Without it, all keys are cached, and
+   * Redis remembers each key that was read.
+   * @default undefined
+   */
+  prefixes?: readonly string[] | undefined;
+  /**
+   * Milliseconds after which an answer is read anew, whatever Redis has said or not said. Minimum 1.
+   * @default 60000
+   */
+  ttl?: number;
+  /**
+   * Answers kept on one connection; those not used lately make room. Minimum 1.
+   * @default 10000
+   */
+  maxEntries?: number;
+  /**
+   * Bytes that the answers kept on one connection take, about. Minimum 1.
+   * @default 67108864
+   */
+  maxBytes?: number;
 }
 
 /** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain. */
 export type CoalesceSetting = CoalesceOptions | boolean;
 
+export type ResolvedCacheOptions = Readonly<
+  Required<Omit<CacheOptions, 'prefixes'>> & { prefixes: readonly string[] | undefined }
+>;
+
 /** Every option with its value; frozen. */
-export type ResolvedOptions = Readonly<Required<CoalesceOptions>>;
+export type ResolvedOptions = Readonly<
+  Required<Omit<CoalesceOptions, 'cache'>> & { cache: ResolvedCacheOptions | false }
+>;
 
 /** A `writev` of strings counts three bytes per character, and fails beyond about 700 MB; so does V8 beyond 2^29 characters. */
 const MOST_BATCH_BYTES = 64 * 1024 * 1024;
 
 export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
-  schedule: 'immediate',
+  schedule: 'adaptive',
   maxFlushDelay: 0,
   maxBatchSize: 1_000,
   maxBatchBytes: 256 * 1024,
   maxInFlight: 10_000,
   hotPath: true,
   shareReads: false,
+  cache: false,
+});
+
+const DEFAULT_CACHE: ResolvedCacheOptions = Object.freeze({
+  prefixes: undefined,
+  ttl: 60_000,
+  maxEntries: 10_000,
+  maxBytes: 64 * 1024 * 1024,
 });
 
 /**
@@ -82,70 +129,106 @@ export function resolveSetting(setting: CoalesceSetting | undefined, name: strin
 }
 
 function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw coded(TypeError, `${name} must be an object, true or false, got ${describeType(options)}`);
+  const given = new GivenOptions(name, options, DEFAULT_OPTIONS, 'an object, true or false');
+  const cache = resolveCache(options.cache, `${name}.cache`);
+  if (cache && options.hotPath === false) {
+    throw coded(TypeError, `${name}.cache needs the hot path, which ${name}.hotPath: false switches off`);
   }
-  for (const key of Object.keys(options)) {
-    if (!Object.hasOwn(DEFAULT_OPTIONS, key)) {
-      const known = Object.keys(DEFAULT_OPTIONS).join(', ');
-      throw coded(TypeError, `${name}.${key} is not an option; the options are ${known}`);
-    }
-  }
-  const given = new GivenOptions(options, name);
   return Object.freeze({
-    schedule: given.schedule(),
-    maxFlushDelay: given.delay('maxFlushDelay'),
+    schedule: validSchedule(given),
+    maxFlushDelay: given.milliseconds('maxFlushDelay'),
     maxBatchSize: given.count('maxBatchSize'),
-    maxBatchBytes: given.count('maxBatchBytes'),
+    maxBatchBytes: given.count('maxBatchBytes', MOST_BATCH_BYTES),
     maxInFlight: given.count('maxInFlight'),
     hotPath: given.boolean('hotPath'),
     shareReads: given.boolean('shareReads'),
+    cache,
   });
 }
 
-/** Options as the caller gave them; each getter checks one, or takes its default. */
-class GivenOptions {
+function resolveCache(value: CoalesceOptions['cache'], name: string): ResolvedOptions['cache'] {
+  if (value === undefined || value === false) return false;
+  if (value === true) return DEFAULT_CACHE;
+  const given = new GivenOptions(name, value, DEFAULT_CACHE, 'a boolean or an object');
+  return Object.freeze({
+    prefixes: validPrefixes(given),
+    ttl: given.count('ttl'),
+    maxEntries: given.count('maxEntries'),
+    maxBytes: given.count('maxBytes'),
+  });
+}
+
+function validSchedule(given: GivenOptions<ResolvedOptions>): Schedule {
+  const value = given.value('schedule') as Schedule;
+  if (value === 'adaptive' || value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
+  throw given.wrong(TypeError, 'schedule', "'adaptive', 'immediate', 'tick' or a function that takes the flush", value);
+}
+
+/** Redis refuses a prefix that begins with another one, and needs it no more. */
+function validPrefixes(given: GivenOptions<ResolvedCacheOptions>): readonly string[] | undefined {
+  const value = given.value('prefixes');
+  if (value === undefined) return undefined;
+  if (!Array.isArray(value) || value.length === 0) {
+    throw given.wrong(TypeError, 'prefixes', 'an array of one or more strings that are not empty', value);
+  }
+  const wrong = value.findIndex((prefix) => typeof prefix !== 'string' || prefix === '' || !prefix.isWellFormed());
+  if (wrong >= 0) throw given.wrong(TypeError, `prefixes[${wrong}]`, 'a string that is not empty', value[wrong]);
+  const prefixes = [...new Set(value as string[])];
+  return Object.freeze(
+    prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other))),
+  );
+}
+
+/** Options as the caller gave them: each value is checked when it is asked for, and undefined is its default. */
+class GivenOptions<Defaults extends object> {
   constructor(
-    readonly options: CoalesceOptions,
+    /** What the caller has them under. */
     readonly name: string,
-  ) {}
-
-  schedule(): Schedule {
-    const value = this.#valueOf('schedule') as Schedule;
-    if (value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
-    throw this.#wrong(TypeError, 'schedule', "'immediate', 'tick' or a function that takes the flush");
+    readonly given: object,
+    readonly defaults: Defaults,
+    expected: string,
+  ) {
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+      throw coded(TypeError, `${name} must be ${expected}, got ${describeType(given)}`);
+    }
+    for (const key of Object.keys(given)) {
+      if (!Object.hasOwn(defaults, key)) {
+        const known = Object.keys(defaults).join(', ');
+        throw coded(TypeError, `${name}.${key} is not an option; the options are ${known}`);
+      }
+    }
   }
 
-  delay(key: 'maxFlushDelay'): number {
-    return this.#number(key, 'a number of milliseconds from 0 to 2147483647', (ms) => ms >= 0 && ms <= 0x7fffffff);
+  value(key: keyof Defaults): unknown {
+    const value = (this.given as Partial<Record<keyof Defaults, unknown>>)[key];
+    return value === undefined ? this.defaults[key] : value;
   }
 
-  count(key: 'maxBatchSize' | 'maxBatchBytes' | 'maxInFlight'): number {
-    const most = key === 'maxBatchBytes' ? MOST_BATCH_BYTES : Number.MAX_SAFE_INTEGER;
-    const expected = key === 'maxBatchBytes' ? `a positive integer of at most ${most}` : 'a positive integer';
+  boolean(key: keyof Defaults): boolean {
+    const value = this.value(key);
+    if (typeof value === 'boolean') return value;
+    throw this.wrong(TypeError, key, 'a boolean', value);
+  }
+
+  milliseconds(key: keyof Defaults): number {
+    const isInRange = (ms: number) => ms >= 0 && ms <= 0x7fffffff;
+    return this.#number(key, 'a number of milliseconds from 0 to 2147483647', isInRange);
+  }
+
+  count(key: keyof Defaults, most = Number.MAX_SAFE_INTEGER): number {
+    const expected = most < Number.MAX_SAFE_INTEGER ? `a positive integer of at most ${most}` : 'a positive integer';
     return this.#number(key, expected, (count) => Number.isInteger(count) && count >= 1 && count <= most);
   }
 
-  boolean(key: 'hotPath' | 'shareReads'): boolean {
-    const value = this.#valueOf(key);
-    if (typeof value === 'boolean') return value;
-    throw this.#wrong(TypeError, key, 'a boolean');
+  wrong(errorClass: ErrorClass, key: PropertyKey, expected: string, got: unknown): Error {
+    return coded(errorClass, `${this.name}.${String(key)} must be ${expected}, got ${describe(got)}`);
   }
 
-  #number(key: keyof CoalesceOptions, expected: string, isInRange: (value: number) => boolean): number {
-    const value = this.#valueOf(key);
-    if (typeof value !== 'number') throw this.#wrong(TypeError, key, expected);
-    if (!isInRange(value)) throw this.#wrong(RangeError, key, expected);
+  #number(key: keyof Defaults, expected: string, isInRange: (value: number) => boolean): number {
+    const value = this.value(key);
+    if (typeof value !== 'number') throw this.wrong(TypeError, key, expected, value);
+    if (!isInRange(value)) throw this.wrong(RangeError, key, expected, value);
     return value;
-  }
-
-  #valueOf(key: keyof CoalesceOptions): unknown {
-    const value: unknown = this.options[key];
-    return value === undefined ? DEFAULT_OPTIONS[key] : value;
-  }
-
-  #wrong(errorClass: ErrorClass, key: keyof CoalesceOptions, expected: string): Error {
-    return coded(errorClass, `${this.name}.${key} must be ${expected}, got ${describe(this.options[key])}`);
   }
 }
 

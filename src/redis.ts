@@ -66,7 +66,12 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
   constructor(...args: Arguments) {
     const { hostArguments, options } = splitOptions(args);
     super(...hostArguments);
-    attach(this, options);
+    try {
+      attach(this, options);
+    } catch (error) {
+      this.disconnect();
+      throw error;
+    }
   }
 }
 

@@ -5,10 +5,10 @@ import { Redis as Valkey } from 'iovalkey';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
-const KNOWN = 'schedule, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads';
+const KNOWN = 'schedule, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache';
 const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
 const POSITIVE = 'a positive integer';
-const SCHEDULE = "'immediate', 'tick' or a function that takes the flush";
+const SCHEDULE = "'adaptive', 'immediate', 'tick' or a function that takes the flush";
 
 const resolveOptions = (setting: CoalesceSetting | undefined): ResolvedOptions | false =>
   resolveSetting(setting, 'options');
@@ -37,13 +37,14 @@ afterEach(() => {
 describe('options', () => {
   it('has the documented defaults', () => {
     expect(resolveOptions(undefined)).toEqual({
-      schedule: 'immediate',
+      schedule: 'adaptive',
       maxFlushDelay: 0,
       maxBatchSize: 1000,
       maxBatchBytes: 262_144,
       maxInFlight: 10_000,
       hotPath: true,
       shareReads: false,
+      cache: false,
     });
     expect(resolveOptions({})).toEqual(DEFAULT_OPTIONS);
   });
@@ -55,6 +56,7 @@ describe('options', () => {
   });
 
   it.each<CoalesceOptions>([
+    { schedule: 'adaptive' },
     { schedule: 'immediate' },
     { schedule: 'tick' },
     { schedule: (flush) => flush() },

@@ -1,11 +1,15 @@
 import { execFile } from 'node:child_process';
+import { cp } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type PackedPackage, type Project, packPackage } from './helpers/packed.js';
 
 const run = promisify(execFile);
 const TSC = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+const PROGRAMS = fileURLToPath(new URL('types/programs/', import.meta.url));
 const TIMEOUT = 60_000;
 
 let packed: PackedPackage;
@@ -190,6 +194,27 @@ test(
   TIMEOUT,
 );
 
+test.each([
+  ['ES modules of Node', 'module', { module: 'Node16' }],
+  ['CommonJS of Node', 'commonjs', { module: 'Node16' }],
+  ['a bundler', 'module', { module: 'ESNext', moduleResolution: 'bundler' }],
+] as const)(
+  'what people write compiles for %s: a service, a Cluster, scripts of their own, an app on Fastify',
+  async (_name, type, options) => {
+    const users = await packed.createProject(`users-${type}-${options.module}`, [
+      'ioredis',
+      '@types/node',
+      'fastify',
+      '@fastify/redis',
+    ]);
+    await users.write('package.json', JSON.stringify({ name: 'users', private: true, type }));
+    for (const file of ['service.ts', 'app.ts']) await cp(join(PROGRAMS, file), join(users.folder, file));
+    // The test above looks into the declarations themselves.
+    await typecheck(users, ['service.ts', 'app.ts'], { ...options, skipLibCheck: true });
+  },
+  3 * TIMEOUT,
+);
+
 test(
   'TypeScript finds the types beside ioredis 5 too, whose classes are not generic',
   async () => {
@@ -260,8 +285,8 @@ test.each([
   );
 });
 
-async function typecheck({ folder, write }: Project, files: readonly string[]): Promise<void> {
-  const options = { module: 'NodeNext', target: 'ES2022', strict: true, noEmit: true, types: ['node'] };
+async function typecheck({ folder, write }: Project, files: readonly string[], more: object = {}): Promise<void> {
+  const options = { module: 'NodeNext', target: 'ES2022', strict: true, noEmit: true, types: ['node'], ...more };
   await write('tsconfig.json', JSON.stringify({ compilerOptions: options, files }));
   try {
     await run(process.execPath, [TSC, '-p', '.'], { cwd: folder });

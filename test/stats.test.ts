@@ -62,7 +62,7 @@ describe('stats', () => {
   });
 
   it('tells of each command, batch, byte and reply of a connection', async () => {
-    const { client, socket } = await coalescedFake({ maxInFlight: 4 });
+    const { client, socket } = await coalescedFake({ schedule: 'immediate', maxInFlight: 4 });
     const before = client.coalescer.stats();
     const answers = [client.get('a'), client.get('b'), client.call('info'), client.incr('c'), client.get('waits')];
     expect(client.coalescer.stats()).toMatchObject({ inFlight: 5, queued: 1, batches: before.batches });

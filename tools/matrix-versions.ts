@@ -116,21 +116,21 @@ async function describeServer(path: string): Promise<{ path: string; found: stri
   return { path, found: `${/valkey/i.test(stdout) ? 'Valkey' : 'Redis'} ${version}` };
 }
 
-async function findClients({ packages }: Clients): Promise<{ path: string; found: string }> {
+async function findClients({ name, packages }: Clients): Promise<{ path: string; found: string }> {
   const names = ['ioredis', 'ioredis5', 'iovalkey'];
   const folder =
     packages === undefined
       ? fileURLToPath(new URL('..', import.meta.url))
       : await npmInstall(
-          'oldest-clients',
+          name.replaceAll(' ', '-'),
           Object.entries(packages).map(([name, from]) => `${name}@${from}`),
         );
   const versions = await Promise.all(
     names
-      .filter((name) => packages === undefined || name in packages)
-      .map(async (name) => {
-        const text = await readFile(join(folder, 'node_modules', name, 'package.json'), 'utf8');
-        return `${name.replace(/\d$/, '')} ${(JSON.parse(text) as { version: string }).version}`;
+      .filter((installed) => packages === undefined || installed in packages)
+      .map(async (installed) => {
+        const text = await readFile(join(folder, 'node_modules', installed, 'package.json'), 'utf8');
+        return `${installed.replace(/\d$/, '')} ${(JSON.parse(text) as { version: string }).version}`;
       }),
   );
   return { path: packages === undefined ? '' : folder, found: versions.join(', ') };

@@ -1,4 +1,4 @@
-import { HOT_COMMANDS, type HotCommand, type KeyRule } from '../commands/hot-commands.js';
+import { HOT_COMMANDS, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import type { CommandVariant } from '../connection/entry.js';
 import type { ClusterRouting } from '../host/cluster.js';
@@ -14,6 +14,7 @@ import {
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
 import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
+import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { debugFallThrough } from '../util/debug.js';
 
 /** What the hot methods of a client or Cluster need of its attachment. */
@@ -29,7 +30,27 @@ export interface HotRoute {
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason;
 }
 
-type HotMethod = (this: unknown, ...args: unknown[]) => unknown;
+/** Finds the attachment of the object that a method is called on, if it has one. */
+export type FindRoute = (receiver: unknown) => HotRoute | undefined;
+
+/** Sends the commands of one name, or leaves them to the host. */
+export interface HotSender {
+  /** Sends a command, or says why the host must. `method` is the host's, which is called then. */
+  send(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason;
+  /**
+   * Calls the host's method for the command that `send` has just left to it, with all its arguments: `leading` of them
+   * are in front of those that `send` was given, as the name of `call(name, …)`.
+   */
+  leaveToHost(
+    route: HotRoute,
+    methodName: string,
+    reason: FallThroughReason,
+    method: AnyFunction,
+    receiver: unknown,
+    args: unknown[],
+    leading?: number,
+  ): unknown;
+}
 
 /** Heads are kept for commands of up to this many arguments. */
 const KEPT_HEADS = 32;
@@ -44,11 +65,8 @@ const KEPT_HEADS = 32;
  * @param parent - the client's prototype.
  * @param find - finds the attachment of the object that a method is called on, if it has one.
  */
-export function hotMethods(
-  parent: object,
-  find: (receiver: unknown) => HotRoute | undefined,
-): Record<string, HotMethod> {
-  const methods: Record<string, HotMethod> = {};
+export function hotMethods(parent: object, find: FindRoute): Record<string, AnyFunction> {
+  const methods: Record<string, AnyFunction> = {};
   for (const command of HOT_COMMANDS) {
     for (const encoding of ['utf8', null] as const) {
       const name = encoding === null ? `${command.name}Buffer` : command.name;
@@ -60,37 +78,74 @@ export function hotMethods(
   return methods;
 }
 
-function hotMethod(
+/** @param parent - has the host's own method under this name. */
+export function hotMethod(
   methodName: string,
   variant: CommandVariant,
   parent: Record<string, AnyFunction>,
-  find: (receiver: unknown) => HotRoute | undefined,
-): HotMethod {
+  find: FindRoute,
+): AnyFunction {
+  const sender = hotSender(variant);
+  return function hot(...args) {
+    const route = find(this);
+    const method = parent[methodName] as AnyFunction;
+    if (route === undefined) return method.apply(this, args);
+    const promise = sender.send(route, method, args);
+    if (typeof promise !== 'string') return promise;
+    return sender.leaveToHost(route, methodName, promise, method, this, args);
+  };
+}
+
+/** A command has fallen through. */
+export function countFallThrough(route: HotRoute, methodName: string, reason: FallThroughReason): void {
+  route.counters.fellThrough(reason);
+  if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, reason);
+}
+
+export function hotSender(variant: CommandVariant): HotSender {
   const { name } = variant.command;
   const heads: string[] = [];
   let genuine: AnyFunction | undefined;
 
   /** What the transformer has made of the arguments of the call that is being looked at. */
   let transformation: Transformation | undefined;
+  /** Its arguments, arrays flattened: elements may be getters, which are read once per call. */
+  let flattened: unknown[] | undefined;
 
-  return function hot(...args) {
-    const route = find(this);
-    const method = parent[methodName] as AnyFunction;
-    if (route === undefined) return method.apply(this, args);
-    const promise = tryHot(route, method, args);
-    if (typeof promise !== 'string') return promise;
-    route.counters.fellThrough(promise);
-    if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, promise);
+  return { send, leaveToHost };
+
+  function send(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
+    const callback = args.length > 0 ? args[args.length - 1] : undefined;
+    if (typeof callback !== 'function') return tryHot(route, method, args);
+    const promise = tryHot(route, method, args.slice(0, -1));
+    if (typeof promise !== 'string') asCallback(promise, callback as NodeCallback);
+    return promise;
+  }
+
+  function leaveToHost(
+    route: HotRoute,
+    methodName: string,
+    reason: FallThroughReason,
+    method: AnyFunction,
+    receiver: unknown,
+    args: unknown[],
+    leading = 0,
+  ): unknown {
+    countFallThrough(route, methodName, reason);
     const transformed = transformation;
-    if (transformed === undefined) return method.apply(this, args);
+    const given = flattened === undefined ? args : withFlattened(args, leading, flattened);
     transformation = undefined;
+    flattened = undefined;
+    if (transformed === undefined) return method.apply(receiver, given);
     // Transformers are the user's, and read getters of the user's: once per call, as in a plain client.
     return withTransformation(route.commandClass as HostCommandClass, name, transformed, () =>
-      method.apply(this, args),
+      method.apply(receiver, given),
     );
-  };
+  }
 
   function tryHot(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
+    transformation = undefined;
+    flattened = undefined;
     const { client, commandClass } = route;
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
@@ -114,15 +169,19 @@ function hotMethod(
     }
     const connection = route.connectionFor(variant.command, sent[0]);
     if (typeof connection === 'string') return connection;
+    if (connection.cache !== undefined && variant.command.cacheable) {
+      const kept = connection.cache.read(variant, sent);
+      if (kept !== undefined) return kept;
+    }
     const exact = connection.encodesExactly;
     let encoded = encode(sent, exact);
     if (encoded === undefined && sent === args) {
       // Arrays are looked for only now: `args.some(Array.isArray)` before each encoding costs more than this.
-      sent = args.flat();
+      flattened = args.flat();
+      sent = flattened;
       encoded = encode(sent, exact);
     }
     if (encoded === undefined) return 'arguments';
-    transformation = undefined;
     return connection.sendHot(variant, encoded, sent, route.routing);
   }
 
@@ -148,39 +207,52 @@ function hotMethod(
     transformer: ArgumentTransformer | undefined,
     args: readonly unknown[],
   ): unknown[] | FallThroughReason {
-    // A callback is the host's business: nothing is to be run for it here.
+    // Not a callback, that is gone by now: the host makes text of it, and nothing is to be run for it here.
     if (typeof args[args.length - 1] === 'function') return 'arguments';
     let prepared = args.flat();
+    const flat = prepared.slice();
     if (transformer !== undefined) {
-      transformation = runTransformer(transformer, prepared);
-      if ('error' in transformation) return 'transformer';
-      prepared = transformation.args;
+      const transformed = runTransformer(transformer, prepared);
+      transformation = transformed;
+      flattened = flat;
+      if ('error' in transformed) return 'transformer';
+      // A copy: the transformer may keep its array, and change it before the command is sent.
+      prepared = transformed.args.slice();
     }
+    // Ordering: after the user's code, which may call this method.
+    flattened = flat;
     return keyPrefix === undefined ? prepared : (withKeyPrefix(variant.command, keyPrefix, prepared) ?? 'arguments');
   }
 }
 
-/** The first key and the step to the next, by rule; `count` keys at the most. */
-const KEY_POSITIONS: Readonly<Record<KeyRule, { count: number; step: number } | undefined>> = {
-  first: { count: 1, step: 1 },
-  two: { count: 2, step: 1 },
-  all: { count: Number.POSITIVE_INFINITY, step: 1 },
-  pairs: { count: Number.POSITIVE_INFINITY, step: 2 },
-  none: { count: 0, step: 1 },
-  own: undefined,
-};
+/** Host: one level of arrays is flattened, so one array of all arguments is as good as the arguments. */
+function withFlattened(args: readonly unknown[], leading: number, flattened: unknown[]): unknown[] {
+  const last = args[args.length - 1];
+  const callback = args.length > leading && typeof last === 'function' ? [last] : [];
+  return [...args.slice(0, leading), flattened, ...callback];
+}
 
 /** The arguments with `keyPrefix` before each key, in a new array; undefined where it takes the host to say. */
-function withKeyPrefix(command: HotCommand, prefix: string | Buffer, args: readonly unknown[]): unknown[] | undefined {
+export function withKeyPrefix(
+  command: HotCommand,
+  prefix: string | Buffer,
+  args: readonly unknown[],
+): unknown[] | undefined {
   const positions = KEY_POSITIONS[command.keys];
   if (positions === undefined || typeof prefix !== 'string') return undefined;
   if (Number.isFinite(positions.count) && args.length < positions.count) return undefined;
   const prefixed = args.slice();
   const last = Math.min(args.length, positions.count * positions.step);
   for (let index = 0; index < last; index += positions.step) {
-    const key = args[index];
-    if (typeof key !== 'string' && !(typeof key === 'number' && isPlainNumber(key))) return undefined;
-    prefixed[index] = prefix + key;
+    const key = prefixedKey(prefix, args[index]);
+    if (key === undefined) return undefined;
+    prefixed[index] = key;
   }
   return prefixed;
+}
+
+/** A key with `keyPrefix` before it; undefined where it takes the host to say. */
+export function prefixedKey(prefix: unknown, key: unknown): string | undefined {
+  if (typeof prefix !== 'string') return undefined;
+  return typeof key === 'string' || (typeof key === 'number' && isPlainNumber(key)) ? prefix + key : undefined;
 }

@@ -5,6 +5,7 @@ import { type CoalescerStats, Stats } from '../stats.js';
 /** The handle of a client that stays plain: what asks it goes on working, and finds that nothing was coalesced. */
 class IdleCoalescer implements Coalescer {
   readonly enabled = false;
+  readonly cache = undefined;
 
   constructor(readonly options: ResolvedOptions) {}
 

@@ -1,14 +1,18 @@
 import type { Coalescer } from '../handle.js';
 import type { AnyFunction } from '../host/types.js';
 import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
-import { type HotRoute, hotMethods } from './hot-path.js';
+import { hotCalls } from './hot-calls.js';
+import { hotMethods } from './hot-path.js';
 import { removeIdleHandle } from './idle.js';
+import type { PipelineRoute } from './light-pipeline.js';
+import { DEFINERS, replaceDefined, replaceOwnMethods, restoreOwnMethods } from './own-methods.js';
+import { pipelineMethods } from './pipelines.js';
 
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
 const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
 /** What stands behind the mark. */
-export interface Attachment extends Coalescer, HotRoute, BlockedQueue {
+export interface Attachment extends Coalescer, PipelineRoute, BlockedQueue {
   /** Coalesces what the host's `duplicate(...args)` made. */
   attachCopy(copy: object, args: readonly unknown[]): void;
 }
@@ -36,12 +40,14 @@ export function addOverlay(client: object, attached: Attachment, form: OverlayFo
   removeIdleHandle(client);
   Object.defineProperty(client, MARK, { value: attached, configurable: true });
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
+  if (form === 'hot') replaceOwnMethods(client, findRoute);
 }
 
 /** @returns whether `attached` was what the client is marked with, and is not any more. */
 export function removeOverlay(client: object, attached: Attachment): boolean {
   if ((client as Marked)[MARK] !== attached) return false;
   Reflect.deleteProperty(client, MARK);
+  restoreOwnMethods(client);
   const layer = Object.getPrototypeOf(client) as object;
   const parent = Object.getPrototypeOf(layer) as object;
   // Someone may have put another prototype in front; the layer finds no mark then and passes everything on.
@@ -83,11 +89,33 @@ function createBareOverlay(parent: object): object {
 }
 
 function addCommandMethods(layer: object, parent: object): void {
-  const find = (receiver: unknown): HotRoute | undefined => {
-    const attached = (receiver as Marked | undefined)?.[MARK];
-    return attached !== undefined && attached.client === receiver ? attached : undefined;
-  };
-  Object.assign(layer, hotMethods(parent, find), blockingMethods(parent as Record<string, unknown>));
+  Object.assign(
+    layer,
+    hotMethods(parent, findRoute),
+    hotCalls(parent, findRoute),
+    pipelineMethods(parent as Record<string, AnyFunction>, findRoute),
+    blockingMethods(parent as Record<string, unknown>),
+    definingMethods(parent as Record<string, unknown>),
+  );
+}
+
+function findRoute(receiver: unknown): PipelineRoute | undefined {
+  const attached = (receiver as Marked | undefined)?.[MARK];
+  return attached !== undefined && attached.client === receiver ? attached : undefined;
+}
+
+/** What the host defines on the client itself hides the layer, so it is replaced there. */
+function definingMethods(parent: Record<string, unknown>): Record<string, AnyFunction> {
+  const methods: Record<string, AnyFunction> = {};
+  for (const methodName of DEFINERS) {
+    if (typeof parent[methodName] !== 'function') continue;
+    methods[methodName] = function define(name, ...args) {
+      const result = (parent[methodName] as AnyFunction).call(this, name, ...args);
+      if (findRoute(this) !== undefined) replaceDefined(this as object, String(name), findRoute);
+      return result;
+    };
+  }
+  return methods;
 }
 
 /** Blocking commands go to the host as they are; what waits behind them is looked at later. */

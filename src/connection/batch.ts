@@ -7,6 +7,7 @@ import type { FlushReason, Stats } from '../stats.js';
 import { nextTick, now } from '../util/clock.js';
 import { debugFlush } from '../util/debug.js';
 import { isExiting } from './exit.js';
+import type { FlushPolicy } from './flush-policy.js';
 import { LimitWatch } from './limit-watch.js';
 import { type BatchSchedule, delay } from './scheduler.js';
 
@@ -43,6 +44,8 @@ export class Batch {
   #told = false;
   readonly #limits: LimitWatch;
   #bytes = 0;
+  /** The server's, in units of a short `GET`. */
+  #work = 0;
   #text = '';
   /** Whose commands are in `#text`, in order. */
   #textEntries: Encodable[] = [];
@@ -58,14 +61,15 @@ export class Batch {
     readonly write: Write,
     readonly options: ResolvedOptions,
     readonly schedule: BatchSchedule,
+    readonly policy: FlushPolicy,
     readonly stats: Stats,
     readonly owner: {
       /** The server's, for subscribers. */
       address(): string;
       /** Commands on the wire that await their reply, the open batch excluded. */
       awaiting(): number;
-      /** A batch has left. */
-      flushed(): void;
+      /** No command from here on is of the same turn as one from before. Parts of a batch leave without. */
+      turnEnded(): void;
       /** Bytes could not be written: their commands are queued and will not be answered. */
       failed(error: unknown): void;
     },
@@ -84,24 +88,24 @@ export class Batch {
    * @param encoded - text on the assumption that it is ASCII, or exact parts.
    * @param entry - encodes the command again if the assumption was wrong.
    */
-  addHot(encoded: string | readonly Part[], entry: Encodable): void {
+  addHot(encoded: string | readonly Part[], entry: Encodable, work: number): void {
     if (typeof encoded !== 'string') {
-      this.addExact(encoded, 1);
+      this.addExact(encoded, 1, work);
       return;
     }
     this.#text += encoded;
     this.#textEntries.push(entry);
     this.#hotCommands += 1;
     this.#bytes += encoded.length;
-    this.#added(1);
+    this.#added(1, work);
   }
 
   /** Adds hot commands' exact bytes. */
-  addExact(parts: readonly Part[], commands: number): void {
+  addExact(parts: readonly Part[], commands: number, work: number): void {
     this.#checkText();
     this.#append(parts);
     this.#hotCommands += commands;
-    this.#added(commands);
+    this.#added(commands, work);
   }
 
   #append(parts: readonly Part[]): void {
@@ -114,7 +118,7 @@ export class Batch {
    * Host: a single command is written before its entry is queued. No user code may run until then: it could send, and
    * every later reply would go to the wrong caller (invariant 1). Subscribers and schedules are called afterwards.
    */
-  addHost({ data, encoding, callback }: HostWrite, commands: number): boolean {
+  addHost({ data, encoding, callback }: HostWrite, commands: number, work: number): boolean {
     const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.length;
     // Node reserves three bytes per character for a writev of strings and fails with ENOBUFS beyond about 700 MB: what
     // is larger than a batch goes alone, as a plain client would send it.
@@ -123,7 +127,7 @@ export class Batch {
     this.#handOver();
     const result = this.write.call(this.stream, data, encoding, callback);
     this.#bytes += bytes;
-    this.#added(commands, true);
+    this.#added(commands, work, true);
     return result;
   }
 
@@ -181,7 +185,7 @@ export class Batch {
     if (this.#exactBatches > 0) this.#exactBatches -= 1;
     this.#reset();
     this.#write();
-    this.owner.flushed();
+    if (reason !== 'overlap') this.owner.turnEnded();
   }
 
   #write(): void {
@@ -199,6 +203,7 @@ export class Batch {
 
   /** The connection is gone: what was not written has gone with it. The host re-sends or rejects its commands. */
   discard(): void {
+    this.schedule.discard?.(this.#onSchedule);
     this.#reset();
     this.#text = '';
     this.#textEntries = [];
@@ -210,25 +215,39 @@ export class Batch {
     this.commands = 0;
     this.#hotCommands = 0;
     this.#bytes = 0;
+    this.#work = 0;
     this.#clearDelay?.();
     this.#clearDelay = undefined;
   }
 
-  #added(commands: number, inHostWrite = false): void {
+  #added(commands: number, work: number, inHostWrite = false): void {
     if (this.commands === 0) this.#openedAt = now();
     this.commands += commands;
+    this.#work += work;
     if (this.commands >= this.options.maxBatchSize) this.flushUnseen('size');
     else if (this.#bytes >= this.options.maxBatchBytes) this.flushUnseen('bytes');
     else if (isExiting()) this.flushUnseen('exit');
-    else if (!this.#scheduled) {
+    else if (this.#paysNow(inHostWrite)) this.flushUnseen('overlap');
+    if (!this.#scheduled) {
       this.#scheduled = true;
       if (inHostWrite && this.schedule.runsUserCode) nextTick(() => this.schedule(this.#onSchedule));
       else this.schedule(this.#onSchedule);
     }
   }
 
+  /** Host: the entry of a write of the host's is not queued yet. */
+  #paysNow(inHostWrite: boolean): boolean {
+    const awaiting = this.owner.awaiting() + (inHostWrite ? 1 : 0);
+    return this.policy.sendsNow(this.commands, this.#work + (this.#bytes >> 10), awaiting, this.#openedAt);
+  }
+
   readonly #onSchedule = (): void => {
     this.#scheduled = false;
+    this.policy.turnEnded(now());
+    if (this.commands === 0) {
+      this.owner.turnEnded();
+      return;
+    }
     const { maxFlushDelay } = this.options;
     // More replies outstanding than commands to send: waiting costs little, since the connection is busy anyway, and
     // the batch grows. A lone command, or one behind few, is never held back.

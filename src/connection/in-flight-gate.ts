@@ -8,6 +8,7 @@ import { isExiting } from './exit.js';
 interface Held {
   commands: number;
   bytes: number;
+  work: number;
   readonly content: Part[] | HostWrite;
   readonly transaction: Transaction;
 }
@@ -71,7 +72,7 @@ export class InFlightGate {
   }
 
   /** @param encoded - exact: text that waits is not checked again. */
-  holdHot(encoded: readonly Part[], commands = 1): void {
+  holdHot(encoded: readonly Part[], commands: number, work: number): void {
     const { maxBatchBytes } = this.limits;
     this.waiting += commands;
     let last = this.#backlog.peekBack();
@@ -81,10 +82,11 @@ export class InFlightGate {
       last.commands >= this.#maxRun ||
       last.bytes >= maxBatchBytes
     ) {
-      last = { commands: 0, bytes: 0, content: [], transaction: undefined };
+      last = { commands: 0, bytes: 0, work: 0, content: [], transaction: undefined };
       this.#backlog.push(last);
     }
     last.commands += commands;
+    last.work += work;
     for (const part of encoded) last.bytes += part.length;
     const parts = last.content as Part[];
     appendParts(parts, encoded);
@@ -93,9 +95,15 @@ export class InFlightGate {
       parts.splice(0, parts.length, ...parts.map(toBytes));
   }
 
-  holdHost(write: HostWrite, commands: number, transaction: Transaction): void {
+  /** An explicit pipeline goes as a whole: nothing joins it. */
+  holdPipeline(encoded: readonly Part[], commands: number, work: number, transaction: Transaction): void {
     this.waiting += commands;
-    this.#backlog.push({ commands, bytes: 0, content: write, transaction });
+    this.#backlog.push({ commands, bytes: Number.POSITIVE_INFINITY, work, content: encoded.map(toBytes), transaction });
+  }
+
+  holdHost(write: HostWrite, commands: number, work: number, transaction: Transaction): void {
+    this.waiting += commands;
+    this.#backlog.push({ commands, bytes: 0, work, content: write, transaction });
   }
 
   /** Replies have come in: hands the batch what has room now, and flushes it. */
@@ -120,8 +128,8 @@ export class InFlightGate {
     this.#backlog.shift();
     this.waiting -= first.commands;
     this.passes(first.transaction);
-    if (Array.isArray(first.content)) this.batch.addExact(first.content, first.commands);
-    else this.batch.addHost(first.content, first.commands);
+    if (Array.isArray(first.content)) this.batch.addExact(first.content, first.commands, first.work);
+    else this.batch.addHost(first.content, first.commands, first.work);
     return true;
   }
 }

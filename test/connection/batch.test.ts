@@ -8,13 +8,13 @@ import { commandNames, type SocketSpy, spyOnSocket } from '../helpers/sockets.js
 const prefix = uniquePrefix('batch');
 
 async function spied(options?: CoalesceOptions): Promise<{ client: CoalescedClient; spy: SocketSpy }> {
-  const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, options));
+  const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { schedule: 'immediate', ...options }));
   return { client, spy: spyOnSocket(client) };
 }
 
 describe.each(HOSTS)('$name: one batch', (host) => {
   it('200 GETs in one tick are one batch and one socket write', async () => {
-    const client = await ready(host.createCoalesced(redisUrl()));
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { schedule: 'immediate' }));
     const spy = spyOnSocket(client);
     const before = client.coalescer.stats();
     const values = await Promise.all(Array.from({ length: 200 }, (_, index) => client.get(`${prefix}none:${index}`)));

@@ -54,7 +54,7 @@ describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
   });
 
   it('messages arrive, unsubscribe ends it, and the client is hot again', async () => {
-    const client = await ready(host.createCoalesced(redisUrl(), options));
+    const client = await ready(host.createCoalesced(redisUrl(), options, { schedule: 'immediate' }));
     const publisher = await ready(host.createCoalesced(redisUrl(), options));
     const messages: string[] = [];
     client.on('message', (channel: string, message: string) =>

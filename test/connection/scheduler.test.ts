@@ -191,7 +191,7 @@ describe('maxFlushDelay', () => {
   });
 
   it('is off by default', async () => {
-    const { client, socket } = await coalescedFake({});
+    const { client, socket } = await coalescedFake({ schedule: 'immediate' });
     for (let index = 0; index < 3; index += 1) ask(client, 'a');
     await turn();
     ask(client, 'b');

@@ -1,5 +1,4 @@
 import { Redis } from 'ioredis';
-import { coalesce } from 'ioredis-coalesce';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { buildApp } from '../../examples/fastify-app/src/app.js';
 import { removeSeed, seed } from '../../examples/fastify-app/src/seed.js';
@@ -8,17 +7,9 @@ import { ExampleService } from './service.js';
 
 const PRODUCTS = 5;
 const TIMEOUT = 60_000;
-const CLIENTS = {
-  plain: () => new Redis(redisUrl()),
-  coalesced: () => coalesce(new Redis(redisUrl())),
-};
+const COALESCED = 'redis_coalesce_attached{client="shop"} 1';
 
-type App = ReturnType<typeof buildApp>;
-
-/** One application per test, under keys of its own. */
-function openApp(redis: Redis, prefix: string, rateLimit?: number): App {
-  return buildApp({ redis, prefix, products: PRODUCTS, ...(rateLimit === undefined ? {} : { rateLimit }) });
-}
+type App = Awaited<ReturnType<typeof buildApp>>;
 
 async function signIn(app: App): Promise<Record<string, string>> {
   const response = await app.inject({ method: 'POST', url: '/sessions', payload: { customer: 'Ada' } });
@@ -27,22 +18,30 @@ async function signIn(app: App): Promise<Record<string, string>> {
   return { [cookie!.name]: cookie!.value };
 }
 
-describe.each(Object.entries(CLIENTS))('the shop on a %s client', (_name, connect) => {
+describe.each([
+  ['plain', false],
+  ['coalesced', true],
+] as const)('the shop on a %s client', (_name, coalesce) => {
   let redis: Redis;
   let prefix: string;
   let app: App;
 
+  /** Under keys of its own. */
+  function openApp(options: { prefix: string; rateLimit?: number }): Promise<App> {
+    return buildApp({ redisUrl: redisUrl(), coalesce, products: PRODUCTS, ...options });
+  }
+
   beforeEach(async () => {
-    redis = connect();
+    redis = new Redis(redisUrl());
     prefix = uniquePrefix('shop');
     await seed(redis, { prefix, products: PRODUCTS });
-    app = openApp(redis, prefix);
+    app = await openApp({ prefix });
   });
 
   afterEach(async () => {
     await app.close();
     await removeSeed(redis, { prefix, products: PRODUCTS });
-    await redis.quit();
+    redis.disconnect();
   });
 
   it('puts a product page together from its eight hashes', async () => {
@@ -113,7 +112,7 @@ describe.each(Object.entries(CLIENTS))('the shop on a %s client', (_name, connec
   });
 
   it('refuses more requests a minute than it allows, and says so', async () => {
-    const limited = openApp(redis, `${prefix}limited:`, 2);
+    const limited = await openApp({ prefix: `${prefix}limited:`, rateLimit: 2 });
     try {
       const answers = [];
       for (let request = 0; request < 3; request += 1) {
@@ -134,6 +133,7 @@ describe.each(Object.entries(CLIENTS))('the shop on a %s client', (_name, connec
     const metrics = await app.inject('/metrics');
     expect(metrics.headers['content-type']).toContain('text/plain');
     expect(metrics.body).toContain('\nredis_up 1\n');
+    expect(metrics.body.includes(COALESCED)).toBe(coalesce);
     expect(metrics.body).toContain(
       'http_request_duration_seconds_count{method="GET",route="/products/:id",status="200"} 1',
     );
@@ -143,9 +143,9 @@ describe.each(Object.entries(CLIENTS))('the shop on a %s client', (_name, connec
 describe('while Redis is away', () => {
   it('answers 503, and serves again when it is back', { timeout: TIMEOUT }, async () => {
     const first = await startServer();
-    const redis = coalesce(new Redis(first.url, { maxRetriesPerRequest: 1, retryStrategy: () => 50 }));
+    const app = await buildApp({ redisUrl: first.url, products: PRODUCTS });
+    const { redis } = app;
     redis.on('error', () => {});
-    const app = openApp(redis, 'shop:');
     let second: Awaited<ReturnType<typeof startServer>> | undefined;
     try {
       await seed(redis, { prefix: 'shop:', products: PRODUCTS });
@@ -167,7 +167,6 @@ describe('while Redis is away', () => {
       expect((await app.inject('/health')).statusCode).toBe(200);
     } finally {
       await app.close();
-      redis.disconnect();
       await first.stop();
       await second?.stop();
     }
@@ -183,14 +182,14 @@ describe('the live page’s own routes', () => {
   beforeAll(async () => {
     redis = new Redis(redisUrl());
     await seed(redis, { prefix, products: PRODUCTS });
-    app = buildApp({ redis, prefix, products: PRODUCTS, redisUrl: redisUrl(), livePage: true });
+    app = await buildApp({ redisUrl: redisUrl(), prefix, products: PRODUCTS, livePage: true });
     origin = await app.listen({ host: '127.0.0.1', port: 0 });
   });
 
   afterAll(async () => {
     await app.close();
     await removeSeed(redis, { prefix, products: PRODUCTS });
-    await redis.quit();
+    redis.disconnect();
   });
 
   const post = (path: string, body: object): Promise<Response> =>
@@ -225,6 +224,20 @@ describe('the live page’s own routes', () => {
     expect(bursts.plain.writes).toBe(200);
     expect(bursts.coalesced.writes).toBe(1);
     expect(await redis.keys(`${prefix}cascade:*`)).toEqual([]);
+  });
+
+  it('lets a dashboard see the load: it moves the counters of the page’s coalesced client at /metrics', async () => {
+    const hotCommands = async (): Promise<number> => {
+      const text = await (await fetch(`${origin}/metrics`)).text();
+      const counter = /^redis_coalesce_commands_total\{client="live page",path="hot"\} (\d+)$/m;
+      return Number(counter.exec(text)?.[1]);
+    };
+    const before = await hotCommands();
+    expect(before).toBeGreaterThanOrEqual(0);
+    await fetch(`${origin}/live/load/plain/1?commands=8`);
+    expect(await hotCommands()).toBe(before);
+    await fetch(`${origin}/live/load/coalesced/1?commands=8`);
+    expect(await hotCommands()).toBe(before + 8);
   });
 
   it('refuses a run beyond its bounds', async () => {
@@ -263,6 +276,32 @@ describe('npm start', () => {
     expect(service.output.trim()).toBe(
       `Redis at 127.0.0.1:${server.port} is not reachable (connect ECONNREFUSED 127.0.0.1:${server.port})`,
     );
+  });
+
+  it('closes in order while Redis is away', { timeout: TIMEOUT }, async () => {
+    const server = await startServer();
+    service = new ExampleService({ env: { REDIS_URL: server.url } });
+    const origin = await service.listening();
+    await server.stop();
+    await expect.poll(async () => (await fetch(`${origin}/health`)).status, { timeout: TIMEOUT }).toBe(503);
+    expect(await service.stop()).toBe(0);
+    expect(service.output).toContain('"msg":"closed"');
+  });
+
+  it('fills a Redis that comes back empty', { timeout: TIMEOUT }, async () => {
+    const first = await startServer();
+    service = new ExampleService({ env: { REDIS_URL: first.url, SEED_PRODUCTS: '5' } });
+    const origin = await service.listening();
+    await first.stop();
+    const second = await startServer({ port: first.port });
+    try {
+      const name = async (): Promise<unknown> => (await fetch(`${origin}/products/5`)).json();
+      await expect.poll(name, { timeout: 20_000 }).toMatchObject({ id: '5', name: 'Trowel no. 5' });
+      expect(service.output).toContain('Redis came back empty: 5 products written under');
+      await service.stop();
+    } finally {
+      await second.stop();
+    }
   });
 
   it('ends with one clear line when a variable is not what it must be', { timeout: TIMEOUT }, async () => {

@@ -17,6 +17,12 @@ if (chromium === undefined) {
   );
 }
 
+/** What reaches beyond the card that it is in, by its id or text. */
+const OVERFLOWING = `[...document.querySelectorAll('.card *')].filter((element) => {
+  const { right, width } = element.getBoundingClientRect();
+  return width > 0 && right > element.closest('.card').getBoundingClientRect().right;
+}).map((element) => element.id || element.textContent)`;
+
 describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout: 2 * WAIT }, () => {
   let server: RedisServer;
   let service: ExampleService;
@@ -48,8 +54,8 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(complaints).toEqual([]);
   });
 
-  async function openPage(colorScheme: 'light' | 'dark', path = '/'): Promise<Page> {
-    const context = await browser.newContext({ colorScheme, viewport: { width: 1280, height: 900 } });
+  async function openPage(colorScheme: 'light' | 'dark', width = 1280): Promise<Page> {
+    const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } });
     const opened = await context.newPage();
     complaints = [];
     opened.on('console', (message) => {
@@ -60,7 +66,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
       if (!response.url().startsWith(origin)) complaints.push(`asked ${response.url()}`);
       if (response.status() >= 400) complaints.push(`${response.status()} for ${response.url()}`);
     });
-    await opened.goto(`${origin}${path}`);
+    await opened.goto(origin);
     await waitForText(opened.locator('#redis'), /at 127\.0\.0\.1/);
     return opened;
   }
@@ -116,6 +122,25 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
       expect(await isDrawn(id, 'coalesced')).toBe(false);
     }
     expect(await page.locator('#start').isEnabled()).toBe(true);
+  });
+
+  it('explains its terms where they first stand', async () => {
+    const lede = page.locator('.lede');
+    expect(await lede.locator('dfn').allTextContents()).toEqual(['coalesced', 'turn of the event loop']);
+    expect(await lede.textContent()).toContain('A turn is one pass of');
+    expect(await page.locator('[data-field=p99Ms] .name').textContent()).toContain('99 of 100 took no longer');
+    await page.locator('#tab-cascade').click();
+    expect(await page.locator('#view-cascade dfn').textContent()).toBe('latency cascade');
+  });
+
+  it('fits a telephone: nothing leaves its card, nothing is wider than the screen', async () => {
+    await page.context().close();
+    page = await openPage('light', 390);
+    for (const view of ['load', 'cascade']) {
+      await page.locator(`#tab-${view}`).click();
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+      expect(await page.evaluate(OVERFLOWING)).toEqual([]);
+    }
   });
 
   it('fills every chart, the tiles and the table from a run', async () => {
@@ -182,21 +207,39 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     }
     expect(order).toEqual(['connections', 'commands', 'seconds', 'start']);
     await page.keyboard.press('Enter');
+    await waitForText(page.locator('#progress-label'), /load on both clients/i);
+    expect(await focused()).toBe('start');
+    // It is one run, however often it is pressed.
+    await page.keyboard.press('Enter');
     await waitForText(page.locator('#progress-label'), /^Done: 31 connections/);
+    expect(await focused()).toBe('start');
+    expect(await page.locator('#trouble').isVisible()).toBe(false);
   });
 
-  it('can stop a run', async () => {
+  it('keeps the place of the keyboard when a run is stopped, and while 200 GETs are sent', async () => {
     await page.locator('#seconds').fill('10');
-    await page.locator('#start').click();
-    await page.locator('#stop').click();
-    await waitForText(page.locator('#progress-label'), /The run failed: the run was stopped/);
+    await page.locator('#start').focus();
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('#stop').isVisible(), { timeout: WAIT }).toBe(true);
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('stop');
+    await page.keyboard.press('Enter');
+    await waitForText(page.locator('#progress-label'), /^Stopped/);
+    expect(await focused()).toBe('start');
     expect(await page.locator('#start').isEnabled()).toBe(true);
+
+    await page.locator('#tab-cascade').click();
+    await page.locator('#send').focus();
+    await page.keyboard.press('Enter');
+    await waitForText(page.locator('#cascade-status'), /sooner/);
+    expect(await focused()).toBe('send');
   });
 
   it('shows that Redis is down, in the middle of a run too, and that it is back', async () => {
     await page.locator('#seconds').fill('10');
     await page.locator('#start').click();
     await waitForText(page.locator('#progress-label'), /load on both clients/i);
+    await expect.poll(() => chart('requests').getAttribute('data-empty'), { timeout: WAIT }).toBe('false');
     await server.stop();
     await waitForUp(false);
     const address = `Redis at 127.0.0.1:${server.port}`;
@@ -210,8 +253,21 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     server = await startServer({ port: server.port });
     await waitForUp(true);
     expect(await page.locator('#trouble').isVisible()).toBe(false);
+    // Nothing is left of the run that failed, here or on a page that is opened now.
+    for (const reopened of [false, true]) {
+      if (reopened) {
+        await page.context().close();
+        page = await openPage('light');
+      }
+      await waitForText(page.locator('#progress-label'), /^No run yet/);
+      expect(await page.locator('#progress').getAttribute('value')).toBe('0');
+      for (const id of CHARTS) expect(await chart(id).getAttribute('data-empty')).toBe('true');
+      expect(await page.locator('.tile .ratio').allTextContents()).toEqual(Array(5).fill('–'));
+    }
     await runLoad();
     expect(await chart('requests').getAttribute('data-empty')).toBe('false');
+    // The server came back empty; the load would have read nothing.
+    expect(await (await fetch(`${origin}/products/50`)).json()).toMatchObject({ id: '50' });
   });
 
   it.runIf(process.env.UPDATE_SCREENSHOT === '1')('has its picture taken for the README', async () => {

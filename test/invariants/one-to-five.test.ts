@@ -52,6 +52,7 @@ function queued(client: Client): string {
 describe('1. Queue order is wire order', () => {
   it.each([
     ['by default', {}],
+    ['with a write per turn', { schedule: 'immediate' }],
     ['with small batches', { maxBatchSize: 3 }],
     ['with batches of few bytes', { maxBatchBytes: 64 }],
     ['with layer 1 alone', { hotPath: false }],
@@ -75,7 +76,7 @@ describe('1. Queue order is wire order', () => {
 
 describe('2. Pending bytes go first', () => {
   it('before any write of the host’s on the same stream', async () => {
-    const client = await create();
+    const client = await create({ schedule: 'immediate' });
     const spy = spyOnSocket(client);
     await Promise.all([
       client.echo('1'),

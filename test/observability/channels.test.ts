@@ -50,7 +50,7 @@ async function warmed(
   host: Host,
   ...options: [Parameters<Host['create']>[1]?, Parameters<Host['createCoalesced']>[2]?]
 ) {
-  const client = await ready(host.createCoalesced(redisUrl(), ...options));
+  const client = await ready(host.createCoalesced(redisUrl(), options[0], { schedule: 'immediate', ...options[1] }));
   clients.push(client);
   await client.echo('warm');
   return client;

@@ -106,7 +106,7 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
   });
 
   it(`${REQUESTS} concurrent requests: each command under its own request`, async () => {
-    const client = await ready(host.createCoalesced(redisUrl()));
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { schedule: 'immediate' }));
     await client.echo('hot');
     const before = client.coalescer.stats();
     expect(before.hotCommands).toBe(1);

@@ -52,7 +52,9 @@ it('internals that are not as expected: once, however many clients', async () =>
       throw new Error('not the host’s own');
     }
   };
-  const clients = [1, 2].map(() => coalesce(new odd(redisUrl(), { lazyConnect: true }) as Client));
+  const clients = [1, 2].map(() =>
+    coalesce(new odd(redisUrl(), { lazyConnect: true }) as Client, { schedule: 'immediate' }),
+  );
   expect(await warned()).toEqual([CODES.CORK_ONLY]);
   expect(warnings[0]?.message).toContain('Command#transformReply() is missing');
   // What it says holds: corked, and not encoded by the hot path.
@@ -119,7 +121,7 @@ it.each([
 });
 
 it('a bound that is hit now and then is no reason to warn', async () => {
-  const client = await createReady({}, { maxBatchSize: 3 });
+  const client = await createReady({}, { schedule: 'immediate', maxBatchSize: 3 });
   // One batch of two is by the bound.
   for (let round = 0; round < 6_000; round += 1) {
     const replies = [1, 2, 3, 4].map(() => client.echo('a'));

@@ -20,7 +20,7 @@ function atNextBatch(act: (event: BatchEvent) => void): void {
 
 /** Whoever watches runs in the middle of what is watched; nothing may come of it. */
 describe.each(HOSTS)('$name: a watcher of batches that', (host) => {
-  const create = (): Promise<CoalescedClient> => ready(host.createCoalesced(redisUrl()));
+  const create = (): Promise<CoalescedClient> => ready(host.createCoalesced(redisUrl(), {}, { schedule: 'immediate' }));
 
   it('disconnects: what has gathered is written before the end', async () => {
     const client = await create();

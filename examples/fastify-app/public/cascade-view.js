@@ -1,5 +1,5 @@
 import { axis, bars, Chart } from './charts.js';
-import { digits, element, tick, VARIANTS } from './format.js';
+import { digits, disable, element, isDisabled, tick, VARIANTS } from './format.js';
 
 const REPLAY_MS = 4000;
 const EXPLANATIONS = {
@@ -25,7 +25,9 @@ export class CascadeView {
     const parent = document.querySelector('#cascades');
     this.#charts = Object.fromEntries(VARIANTS.map((variant) => [variant, this.#chart(parent, variant)]));
     this.#send.addEventListener('click', () => this.#measure());
-    this.#replay.addEventListener('click', () => this.#play());
+    this.#replay.addEventListener('click', () => {
+      if (!isDisabled(this.#replay)) this.#play();
+    });
   }
 
   set ready(ready) {
@@ -34,6 +36,7 @@ export class CascadeView {
   }
 
   async #measure() {
+    if (isDisabled(this.#send)) return;
     this.#sending = true;
     this.#showButtons();
     const cascade = await this.#request('POST', 'live/cascade');
@@ -63,10 +66,8 @@ export class CascadeView {
   }
 
   #showButtons() {
-    const focused = document.activeElement;
-    this.#send.disabled = !this.#ready || this.#sending;
-    this.#replay.disabled = this.#cascade === undefined || this.#sending;
-    if (focused === this.#send && !this.#send.disabled) this.#send.focus();
+    disable(this.#send, !this.#ready || this.#sending);
+    disable(this.#replay, this.#cascade === undefined || this.#sending);
   }
 
   #longest() {

@@ -82,7 +82,7 @@ export class Chart {
       {
         width: Math.max(200, this.#plot.clientWidth),
         height: this.#height,
-        padding: [10, 18, 0, 0],
+        padding: [10, 28, 0, 0],
         legend: { show: false },
         cursor: { points: { show: false }, drag: { x: false, y: false } },
         hooks: { setCursor: [(plot) => this.#showReadout(plot.cursor.idx)] },

@@ -30,3 +30,12 @@ export function element(name, attributes = {}, ...children) {
   made.append(...children);
   return made;
 }
+
+/** Not the attribute `disabled`: with it a focused button loses the keyboard's place. Its handler must ask `isDisabled`. */
+export function disable(button, disabled) {
+  button.setAttribute('aria-disabled', String(disabled));
+}
+
+export function isDisabled(button) {
+  return button.getAttribute('aria-disabled') === 'true';
+}

@@ -54,7 +54,7 @@ export class LoadCharts {
     this.#edges = edges;
   }
 
-  clear(seconds) {
+  clear(seconds = this.#seconds) {
     this.#seconds = seconds;
     for (const chart of [...this.#overTime.map(({ chart }) => chart), this.#latency, this.#sizes]) chart.clear();
   }

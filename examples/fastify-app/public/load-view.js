@@ -1,14 +1,40 @@
-import { digits, element, median, VARIANTS } from './format.js';
+import { digits, disable, element, isDisabled, median, VARIANTS } from './format.js';
 import { LoadCharts } from './load-charts.js';
+
+const NO_RUN = 'No run yet. Press “Run the load”.';
 
 /** What a run comes to: shown as tiles (the first five) and in the table. */
 const FIGURES = [
-  { field: 'requestsPerSecond', name: 'Requests per second', unit: '', better: 'more', worse: 'fewer' },
-  { field: 'p99Ms', name: 'Latency, 99th percentile', unit: ' ms', better: 'shorter', worse: 'longer', low: true },
-  { field: 'writesPerCommand', name: 'Writes per command', unit: '', better: 'fewer', worse: 'more', low: true },
+  {
+    field: 'requestsPerSecond',
+    name: 'Requests per second',
+    note: 'answered by this service',
+    unit: '',
+    better: 'more',
+    worse: 'fewer',
+  },
+  {
+    field: 'p99Ms',
+    name: 'Latency, 99th percentile',
+    note: '99 of 100 took no longer',
+    unit: ' ms',
+    better: 'shorter',
+    worse: 'longer',
+    low: true,
+  },
+  {
+    field: 'writesPerCommand',
+    name: 'Writes per command',
+    note: 'system calls on the socket',
+    unit: '',
+    better: 'fewer',
+    worse: 'more',
+    low: true,
+  },
   {
     field: 'redisCpuUsPerCommand',
     name: 'Redis CPU per command',
+    note: 'spent by the server',
     unit: ' µs',
     better: 'less',
     worse: 'more',
@@ -17,6 +43,7 @@ const FIGURES = [
   {
     field: 'serviceCpuUsPerRequest',
     name: 'Service CPU per request',
+    note: 'spent by this Node process',
     unit: ' µs',
     better: 'less',
     worse: 'more',
@@ -76,9 +103,16 @@ export class LoadView {
     if (run.state === 'running' && !this.#running) this.#clear(run.settings);
     this.#running = run.state === 'running';
     this.#progress.value = run.fraction ?? (run.state === 'done' ? 1 : 0);
+    this.#showButtons();
+    if (run.state === 'none') {
+      this.#clear();
+      this.#say(NO_RUN);
+      return;
+    }
     const { connections, commands } = run.settings;
     const what = `${connections} connections, ${commands} ${commands === 1 ? 'command' : 'commands'} per request`;
     if (run.state === 'running') this.#say(`${capital(run.label)} …`);
+    if (run.state === 'stopped') this.#say('Stopped. The figures are those until then.');
     if (run.state === 'failed') this.#say(`The run failed: ${run.reason}.`);
     if (run.state === 'done') {
       this.#clear(run.settings);
@@ -87,7 +121,6 @@ export class LoadView {
       this.#showFigures(run.figures);
       this.#say(`Done: ${what}.`);
     }
-    this.#showButtons();
   }
 
   sampled({ variant, latencies, commandsBySize, ...point }) {
@@ -98,16 +131,17 @@ export class LoadView {
   }
 
   async #run() {
+    if (isDisabled(this.#start)) return;
     const numbers = [...new FormData(this.#form)].map(([name, text]) => [name, Number(text)]);
-    this.#start.disabled = true;
+    disable(this.#start, true);
     await this.#request('POST', 'live/run', Object.fromEntries(numbers));
     this.#showButtons();
   }
 
-  #clear({ seconds }) {
+  #clear(settings) {
     this.#points = [];
     this.#counts = {};
-    this.#charts.clear(seconds);
+    this.#charts.clear(settings?.seconds);
     this.#showFigures({});
   }
 
@@ -133,7 +167,7 @@ export class LoadView {
     // A focused button that vanishes would lose the keyboard's place.
     const focused = document.activeElement;
     this.#stop.hidden = !this.#running;
-    this.#start.disabled = this.#running || !this.#ready;
+    disable(this.#start, this.#running || !this.#ready);
     if (focused === this.#stop && this.#stop.hidden) this.#start.focus();
   }
 
@@ -145,7 +179,7 @@ export class LoadView {
   }
 }
 
-function tileOf({ field, name, unit, better, worse, low }, figures) {
+function tileOf({ field, name, note, unit, better, worse, low }, figures) {
   const values = VARIANTS.map((variant) => figures[variant]?.[field] ?? Number.NaN);
   const [plain, coalesced] = values;
   const gain = low ? plain / coalesced : coalesced / plain;
@@ -164,7 +198,8 @@ function tileOf({ field, name, unit, better, worse, low }, figures) {
     const value = Number.isFinite(values[which]) ? `${digits(values[which])}${unit}` : '–';
     list.append(term, element('dd', { class: variant }, value));
   });
-  return element('li', { class: 'tile card', 'data-field': field }, element('p', { class: 'name' }, name), ratio, list);
+  const title = element('p', { class: 'name' }, name, element('small', {}, note));
+  return element('li', { class: 'tile card', 'data-field': field }, title, ratio, list);
 }
 
 function rowOf({ field, name, unit }, figures) {

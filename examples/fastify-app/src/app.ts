@@ -1,16 +1,19 @@
+import fastifyRedis from '@fastify/redis';
 import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify';
-import type { Redis } from 'ioredis';
+import fastifyCoalesce from 'ioredis-coalesce/fastify';
 import { DEFAULT_PREFIX, DEFAULT_PRODUCTS } from './config.js';
 import { handleErrors } from './errors.js';
 import { livePage } from './live/page.js';
 import { createMetrics } from './metrics.js';
+import { CLIENT_OPTIONS } from './redis.js';
 import { healthRoutes } from './routes/health.js';
 import { readingRoutes } from './routes/reading.js';
 import { shopRoutes } from './routes/shop.js';
 
 export interface AppOptions {
-  /** Any ioredis client. The routes neither know nor care whether it coalesces. */
-  redis: Redis;
+  redisUrl: string;
+  /** Whether `app.redis` coalesces. The routes neither know nor care. @default true */
+  coalesce?: boolean;
   logger?: NonNullable<FastifyServerOptions['logger']>;
   /** What every key of the shop begins with. @default 'shop:' */
   prefix?: string;
@@ -20,30 +23,44 @@ export interface AppOptions {
   rateLimit?: number;
   /** In seconds. @default 1800 */
   sessionLife?: number;
-  /** Whether `/` serves the live page, which opens connections of its own to `redisUrl`. @default false */
+  /** Whether `/` serves the live page, which opens two more connections to `redisUrl`. @default false */
   livePage?: boolean;
-  redisUrl?: string;
 }
 
-export function buildApp(options: AppOptions): FastifyInstance {
-  const { redis, prefix = DEFAULT_PREFIX, products = DEFAULT_PRODUCTS } = options;
+/** Resolves when `app.redis` is connected; a Redis that is not there makes it reject once Fastify's timeout is over. */
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const app = Fastify({ logger: options.logger ?? false });
-  const metrics = createMetrics(redis);
-  handleErrors(app, redis);
+  try {
+    await addParts(app, options);
+  } catch (error) {
+    await app.close();
+    throw error;
+  }
+  return app;
+}
 
-  app.register(healthRoutes, { redis, metrics });
+async function addParts(app: FastifyInstance, options: AppOptions): Promise<void> {
+  const { redisUrl, prefix = DEFAULT_PREFIX, products = DEFAULT_PRODUCTS } = options;
+  const client = { url: redisUrl, ...CLIENT_OPTIONS };
+  if (options.coalesce ?? true) {
+    await app.register(fastifyCoalesce, client);
+  } else {
+    await app.register(fastifyRedis, client);
+  }
+  const metrics = createMetrics(app.redis);
+  handleErrors(app);
+
+  app.register(healthRoutes, { metrics });
   // Fastify takes `prefix` for the routes' own.
   const keyPrefix = prefix;
-  app.register(readingRoutes, { redis, keyPrefix, products });
+  app.register(readingRoutes, { keyPrefix, products });
   app.register(shopRoutes, {
-    redis,
     keyPrefix,
     metrics,
     rateLimit: options.rateLimit ?? 600,
     sessionLife: options.sessionLife ?? 1800,
   });
-  if (options.livePage && options.redisUrl !== undefined) {
-    app.register(livePage, { redisUrl: options.redisUrl, keyPrefix, products });
+  if (options.livePage) {
+    app.register(livePage, { redisUrl, keyPrefix, products, metrics });
   }
-  return app;
 }

@@ -1,6 +1,5 @@
 import { STATUS_CODES } from 'node:http';
 import type { FastifyError, FastifyInstance } from 'fastify';
-import type { Redis } from 'ioredis';
 
 /** An error that is the caller's, with the status to answer with. */
 export class RequestError extends Error {
@@ -19,9 +18,9 @@ export const FAILURE_SCHEMA = {
   properties: { statusCode: { type: 'integer' }, error: { type: 'string' }, message: { type: 'string' } },
 } as const;
 
-export function handleErrors(app: FastifyInstance, redis: Redis): void {
+export function handleErrors(app: FastifyInstance): void {
   app.setErrorHandler<FastifyError>((error, request, reply) => {
-    const statusCode = statusOf(error, redis);
+    const statusCode = statusOf(error, app.redis.status);
     if (statusCode >= 500) {
       request.log.error({ err: error }, 'request failed');
     }
@@ -32,9 +31,9 @@ export function handleErrors(app: FastifyInstance, redis: Redis): void {
 }
 
 /** Redis being away is not a fault of this service: say 503, so that a load balancer tries elsewhere. */
-function statusOf(error: FastifyError, redis: Redis): number {
+function statusOf(error: FastifyError, redisStatus: string): number {
   if (error.statusCode !== undefined) {
     return error.statusCode;
   }
-  return redis.status === 'ready' ? 500 : 503;
+  return redisStatus === 'ready' ? 500 : 503;
 }

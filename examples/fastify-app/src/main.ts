@@ -1,5 +1,5 @@
 import { buildApp } from './app.js';
-import { readConfig } from './config.js';
+import { type Config, readConfig } from './config.js';
 import { type OwnRedis, startOwnRedis } from './own-redis.js';
 import { closeRedis, connectRedis } from './redis.js';
 import { seedIfMissing } from './seed.js';
@@ -17,10 +17,19 @@ async function main(): Promise<void> {
   }
 }
 
-async function serve(config: ReturnType<typeof readConfig> & { redisUrl: string }, own?: OwnRedis): Promise<void> {
-  const redis = await connectRedis(config);
-  const app = buildApp({ ...config, redis, logger: { level: config.logLevel } });
-  redis.on('error', (error: Error) => app.log.error({ err: error }, 'Redis connection'));
+type RunConfig = Config & { redisUrl: string };
+
+async function serve(config: RunConfig, own?: OwnRedis): Promise<void> {
+  const seeded = await seedBeforeStart(config);
+  const app = await buildApp({ ...config, logger: { level: config.logLevel } });
+  app.redis.on('error', (error: Error) => app.log.error({ err: error }, 'Redis connection'));
+  // It may be another server that comes back, and an empty one.
+  app.redis.on('ready', () => {
+    seedIfMissing(app.redis, config).then(
+      (again) => again && app.log.info(`Redis came back empty: ${seededText(config)}`),
+      (error: unknown) => app.log.error({ err: error }, 'seeding failed'),
+    );
+  });
 
   let closing = false;
   const shutDown = async (signal: NodeJS.Signals): Promise<void> => {
@@ -31,7 +40,6 @@ async function serve(config: ReturnType<typeof readConfig> & { redisUrl: string 
     app.log.info(`${signal}: closing`);
     setTimeout(() => process.exit(1), SHUTDOWN_TIMEOUT).unref();
     await app.close();
-    await closeRedis(redis);
     await own?.stop();
     app.log.info('closed');
   };
@@ -50,16 +58,29 @@ async function serve(config: ReturnType<typeof readConfig> & { redisUrl: string 
         `REDIS_URL is not set: started ${own.binary} ${own.version} at ${own.url}, it ends with this service`,
       );
     }
-    if (await seedIfMissing(redis, config)) {
-      app.log.info(`${config.products} products written under "${config.prefix}"`);
+    if (seeded) {
+      app.log.info(seededText(config));
     }
     await app.listen({ host: config.host, port: config.port });
   } catch (error) {
     await app.close();
-    redis.disconnect();
     throw error;
   }
   app.log.info(`Redis client: ${config.coalesce ? 'coalesced' : 'plain'}`);
+}
+
+/** Also finds out whether Redis is there at all: one clear error, and at once. */
+async function seedBeforeStart(config: RunConfig): Promise<boolean> {
+  const redis = await connectRedis(config);
+  try {
+    return await seedIfMissing(redis, config);
+  } finally {
+    await closeRedis(redis);
+  }
+}
+
+function seededText({ products, prefix }: RunConfig): string {
+  return `${products} products written under "${prefix}"`;
 }
 
 main().catch((error: unknown) => {

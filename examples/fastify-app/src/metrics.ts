@@ -6,13 +6,14 @@ import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 export interface Metrics {
   registry: Registry;
   requestSeconds: Histogram<'method' | 'route' | 'status'>;
+  /** Adds what a client counts, under its name; a plain client counts nothing. */
+  collect(client: string, redis: Redis): void;
 }
 
-/** A registry per application, so that two in one process do not meet. */
+/** A registry per application, so that two in one process do not meet; `redis` is the shop's own client. */
 export function createMetrics(redis: Redis): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  collectRedisMetrics(registry, redis);
   const requestSeconds = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'How long requests took, by route and status',
@@ -20,11 +21,6 @@ export function createMetrics(redis: Redis): Metrics {
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1],
     registers: [registry],
   });
-  return { registry, requestSeconds };
-}
-
-/** Everything that `/metrics` says about Redis. */
-function collectRedisMetrics(registry: Registry, redis: Redis): void {
   new Gauge({
     name: 'redis_up',
     help: 'Whether the connection to Redis is ready',
@@ -33,10 +29,13 @@ function collectRedisMetrics(registry: Registry, redis: Redis): void {
       this.set(redis.status === 'ready' ? 1 : 0);
     },
   });
-  if (isCoalesced(redis)) collectMetrics(redis, { register: registry });
+  const collect = (client: string, from: Redis): void => {
+    if (isCoalesced(from)) collectMetrics(from, { register: registry, labels: { client } });
+  };
+  collect('shop', redis);
+  return { registry, requestSeconds, collect };
 }
 
-/** The live page compares with a plain client. */
 function isCoalesced(redis: Redis): redis is Redis & Coalesced {
   return 'coalescer' in redis;
 }

@@ -1,24 +1,22 @@
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce';
+
+/** Of every client of the service. */
+export const CLIENT_OPTIONS = {
+  // While Redis is away, a caller of this service would rather have a 503 soon than wait for twenty reconnects.
+  maxRetriesPerRequest: 1,
+  retryStrategy: (attempt: number) => Math.min(attempt * 50, 1000),
+} satisfies RedisOptions;
 
 export interface ConnectOptions {
   redisUrl: string;
-  /** The one thing in which a plain and a coalesced service differ. */
   coalesce: boolean;
-  /** Sees the client before it connects. */
-  prepare?: (redis: Redis) => void;
 }
 
-/** A connected client, coalesced or plain. */
-export async function connectRedis({ redisUrl, coalesce: wanted, prepare }: ConnectOptions): Promise<Redis> {
-  const client = new Redis(redisUrl, {
-    lazyConnect: true,
-    // While Redis is away, a caller of this service would rather have a 503 soon than wait for twenty reconnects.
-    maxRetriesPerRequest: 1,
-    retryStrategy: (attempt) => Math.min(attempt * 50, 1000),
-  });
+/** A connected client for a task of its own, outside Fastify; one clear error if Redis is not there. */
+export async function connectRedis({ redisUrl, coalesce: wanted }: ConnectOptions): Promise<Redis> {
+  const client = new Redis(redisUrl, { ...CLIENT_OPTIONS, lazyConnect: true });
   const redis = wanted ? coalesce(client) : client;
-  prepare?.(redis);
 
   let failure: Error | undefined;
   const onError = (error: Error): void => {

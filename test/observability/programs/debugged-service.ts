@@ -2,7 +2,7 @@
 import { Redis } from 'ioredis-coalesce';
 
 const secret = process.env.TEST_SECRET as string;
-const redis = new Redis(process.env.TEST_URL as string);
+const redis = new Redis(process.env.TEST_URL as string, { coalesce: { schedule: 'immediate' } });
 await new Promise<void>((resolve) => {
   redis.once('ready', resolve);
 });

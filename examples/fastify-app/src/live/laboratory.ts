@@ -1,13 +1,28 @@
 import { availableParallelism } from 'node:os';
 import type { Redis } from 'ioredis';
 import { RequestError } from '../errors.js';
-import { addressOf, closeRedis, connectRedis } from '../redis.js';
+import { addressOf } from '../redis.js';
 import { readServerVersion } from '../server-info.js';
 import { type Cascade, measureCascade } from './cascade.js';
 import { Feed } from './feed.js';
 import { latencyEdgesMs } from './load.js';
 import { LoadRun, type RunSettings } from './load-run.js';
 import { Subject, type Variant } from './subject.js';
+
+/** Why a run ended early, if nothing failed. */
+class RunStopped extends Error {}
+class RedisWentDown extends Error {}
+
+export interface LaboratoryOptions {
+  /** The two clients under comparison. */
+  plain: Redis;
+  coalesced: Redis;
+  /** A third connection: to ask the server for its CPU time and version. */
+  observer: Redis;
+  redisUrl: string;
+  /** What every key begins with. */
+  prefix: string;
+}
 
 /** The two clients, what is measured on them, one thing at a time, and the pages that watch. */
 export class Laboratory {
@@ -19,34 +34,26 @@ export class Laboratory {
   #version: string;
   #busyWith: string | undefined;
   #run: LoadRun | undefined;
+  #hasFailedRun = false;
 
-  static async open(redisUrl: string, prefix: string): Promise<Laboratory> {
-    const [plain, coalesced, observer] = await Promise.all([
-      Subject.open('plain', redisUrl),
-      Subject.open('coalesced', redisUrl),
-      connectRedis({ redisUrl, coalesce: false }),
-    ]);
-    const version = await readServerVersion(observer);
-    return new Laboratory({ plain, coalesced }, observer, addressOf(redisUrl), prefix, version);
+  /** All three clients are connected; they are closed by who made them. */
+  static async open(options: LaboratoryOptions): Promise<Laboratory> {
+    return new Laboratory(options, await readServerVersion(options.observer));
   }
 
-  private constructor(
-    subjects: Record<Variant, Subject>,
-    observer: Redis,
-    address: string,
-    prefix: string,
-    version: string,
-  ) {
-    this.subjects = subjects;
+  private constructor({ plain, coalesced, observer, redisUrl, prefix }: LaboratoryOptions, version: string) {
+    this.subjects = { plain: new Subject('plain', plain), coalesced: new Subject('coalesced', coalesced) };
     this.#observer = observer;
-    this.#address = address;
+    this.#address = addressOf(redisUrl);
     this.#prefix = prefix;
     this.#version = version;
+    // First of all: how to draw what the other events tell.
     this.feed.set('setting', {
       latencyEdgesMs: latencyEdgesMs(),
       node: process.version,
       cores: availableParallelism(),
     });
+    this.#showNoRun();
     this.#watch();
   }
 
@@ -64,12 +71,13 @@ export class Laboratory {
       },
     });
     this.#run = run;
+    this.#hasFailedRun = false;
     this.feed.set('run', { state: 'running', settings, fraction: 0, label: 'starting' });
     run
       .run()
       .then(
         (result) => this.feed.set('run', { state: 'done', ...result }),
-        (error: Error) => this.feed.set('run', { state: 'failed', settings, reason: error.message }),
+        (error: Error) => this.#showFailure(settings, error),
       )
       .finally(() => {
         this.#run = undefined;
@@ -78,7 +86,7 @@ export class Laboratory {
   }
 
   stopRun(): void {
-    this.#run?.stop('the run was stopped');
+    this.#run?.stop(new RunStopped('the run was stopped'));
   }
 
   async cascade(): Promise<Cascade> {
@@ -96,10 +104,6 @@ export class Laboratory {
   stop(): void {
     this.stopRun();
     this.feed.close();
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([...this.#clients()].map((redis) => closeRedis(redis)));
   }
 
   #begin(what: string): void {
@@ -120,8 +124,12 @@ export class Laboratory {
       if (up !== told) {
         told = up;
         this.feed.set('redis', { up, address: this.#address, version: this.#version });
+        // A failed run's figures are from a time when Redis was going away: they are not worth keeping.
+        if (up && this.#hasFailedRun) {
+          this.#showNoRun();
+        }
         if (!up) {
-          this.#run?.stop(this.#downText());
+          this.#run?.stop(new RedisWentDown(this.#downText()));
         }
       }
     };
@@ -141,6 +149,22 @@ export class Laboratory {
       );
     });
     tell();
+  }
+
+  #showNoRun(): void {
+    this.#hasFailedRun = false;
+    this.feed.set('run', { state: 'none' });
+  }
+
+  #showFailure(settings: RunSettings, error: Error): void {
+    if (error instanceof RunStopped) {
+      this.feed.set('run', { state: 'stopped', settings });
+    } else if (error instanceof RedisWentDown && this.#isUp()) {
+      this.#showNoRun();
+    } else {
+      this.#hasFailedRun = true;
+      this.feed.set('run', { state: 'failed', settings, reason: error.message });
+    }
   }
 
   #isUp(): boolean {

@@ -91,7 +91,7 @@ export class LoadRun {
   readonly #load = new LoadProcess();
   readonly #points: RunPoint[] = [];
   readonly #totals: Record<Variant, Totals> = { plain: newTotals(), coalesced: newTotals() };
-  #stopped: string | undefined;
+  #stopped: Error | undefined;
 
   constructor(options: LoadRunOptions) {
     this.#options = options;
@@ -114,13 +114,14 @@ export class LoadRun {
       const { plain, coalesced } = this.#totals;
       return { settings, figures: { plain: figuresOf(plain), coalesced: figuresOf(coalesced) }, points: this.#points };
     } catch (error) {
-      throw this.#stopped === undefined ? error : new Error(this.#stopped);
+      throw this.#stopped ?? error;
     } finally {
       this.#load.stop();
     }
   }
 
-  stop(reason: string): void {
+  /** Ends it: `run()` rejects with this error. */
+  stop(reason: Error): void {
     this.#stopped ??= reason;
     this.#load.stop();
   }

@@ -1,8 +1,12 @@
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import fastifyRedis from '@fastify/redis';
 import serveStatic from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
+import fastifyCoalesce from 'ioredis-coalesce/fastify';
+import type { Metrics } from '../metrics.js';
 import { DETAILS, HASHES, keyOf } from '../product.js';
+import { CLIENT_OPTIONS } from '../redis.js';
 import { Laboratory } from './laboratory.js';
 import type { RunSettings } from './load-run.js';
 import { assertLocal, originOf } from './loopback.js';
@@ -13,6 +17,7 @@ export interface LivePageOptions {
   redisUrl: string;
   keyPrefix: string;
   products: number;
+  metrics: Metrics;
 }
 
 interface LoadRoute {
@@ -25,12 +30,19 @@ const CONTENT_SECURITY_POLICY = "default-src 'self'; img-src 'self' data:; frame
 /** The page at `/`: a plain and a coalesced client side by side, measured in this very service. */
 export async function livePage(
   app: FastifyInstance,
-  { redisUrl, keyPrefix, products }: LivePageOptions,
+  { redisUrl, keyPrefix, products, metrics }: LivePageOptions,
 ): Promise<void> {
-  const laboratory = await Laboratory.open(redisUrl, keyPrefix);
+  const client = { url: redisUrl, ...CLIENT_OPTIONS };
+  await app.register(fastifyRedis, { ...client, namespace: 'plain' });
+  await app.register(fastifyCoalesce, { ...client, namespace: 'coalesced' });
+  const { plain, coalesced } = app.redis;
+  if (!plain || !coalesced) {
+    throw new Error('expected the plugins to have registered their clients as "plain" and "coalesced"');
+  }
+  metrics.collect('live page', coalesced);
+  const laboratory = await Laboratory.open({ plain, coalesced, observer: app.redis, redisUrl, prefix: keyPrefix });
   // Open event streams would keep the server from closing.
   app.addHook('preClose', async () => laboratory.stop());
-  app.addHook('onClose', async () => laboratory.close());
 
   await app.register(serveStatic, {
     root: fileURLToPath(new URL('../../public/', import.meta.url)),

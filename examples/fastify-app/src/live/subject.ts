@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import type { Redis } from 'ioredis';
-import { closeRedis, connectRedis } from '../redis.js';
 
 export const VARIANTS = ['plain', 'coalesced'] as const;
 
@@ -25,23 +24,14 @@ export class Subject {
   readonly #usage: Usage = { commands: 0, writes: 0, commandsBySize: {} };
   #written = 0;
 
-  static async open(variant: Variant, redisUrl: string): Promise<Subject> {
-    let subject: Subject | undefined;
-    await connectRedis({
-      redisUrl,
-      coalesce: variant === 'coalesced',
-      prepare: (redis) => {
-        subject = new Subject(variant, redis);
-      },
-    });
-    return subject!;
-  }
-
-  private constructor(variant: Variant, redis: Redis) {
+  /** Of a client that is connected. */
+  constructor(variant: Variant, redis: Redis) {
     this.variant = variant;
     this.#redis = redis;
+    const meter = (): void => this.#meter(redis.stream as unknown as Writer);
+    meter();
     // Each connection has a socket of its own.
-    redis.on('connect', () => this.#meter(redis.stream as unknown as Writer));
+    redis.on('connect', meter);
   }
 
   get redis(): Redis {
@@ -60,10 +50,6 @@ export class Subject {
 
   usage(): Usage {
     return { ...this.#usage, commandsBySize: { ...this.#usage.commandsBySize } };
-  }
-
-  close(): Promise<void> {
-    return closeRedis(this.#redis);
   }
 
   /** Below any cork: `_write` and `_writev` are what Node hands to the operating system. */

@@ -1,9 +1,8 @@
 import type { FastifyInstance } from 'fastify';
-import type { Redis } from 'ioredis';
 import type { Metrics } from '../metrics.js';
 
-export async function healthRoutes(app: FastifyInstance, options: { redis: Redis; metrics: Metrics }): Promise<void> {
-  const { redis, metrics } = options;
+export async function healthRoutes(app: FastifyInstance, { metrics }: { metrics: Metrics }): Promise<void> {
+  const { redis } = app;
 
   app.get('/health', { logLevel: 'warn' }, async (_request, reply) => {
     if (redis.status !== 'ready') {

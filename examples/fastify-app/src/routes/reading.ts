@@ -1,21 +1,16 @@
 import type { FastifyInstance } from 'fastify';
-import type { Redis } from 'ioredis';
 import { Catalog } from '../catalog.js';
 import { ProductNotFound, type ProductPage, sampleProducts } from '../product.js';
 import { type ById, PRODUCT_ROUTE } from './product-schema.js';
 
 export interface ReadingOptions {
-  redis: Redis;
   keyPrefix: string;
   products: number;
 }
 
 /** The product page in the three ways of reading it, and from memory: with nothing else in the way, to be measured. */
-export async function readingRoutes(
-  app: FastifyInstance,
-  { redis, keyPrefix, products }: ReadingOptions,
-): Promise<void> {
-  const catalog = new Catalog(redis, keyPrefix);
+export async function readingRoutes(app: FastifyInstance, { keyPrefix, products }: ReadingOptions): Promise<void> {
+  const catalog = new Catalog(app.redis, keyPrefix);
   const inMemory = new Map(sampleProducts(products).map((product) => [product.id, product]));
 
   app.get<ById>('/sequential/:id', PRODUCT_ROUTE, async ({ params }) => catalog.readInSequence(params.id));

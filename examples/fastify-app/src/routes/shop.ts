@@ -1,7 +1,6 @@
 import cookie from '@fastify/cookie';
 import rateLimit from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Redis } from 'ioredis';
 import { Carts } from '../cart.js';
 import { Catalog } from '../catalog.js';
 import { RequestError } from '../errors.js';
@@ -14,7 +13,6 @@ import * as schemas from './shop-schemas.js';
 const COOKIE = 'session';
 
 export interface ShopOptions {
-  redis: Redis;
   keyPrefix: string;
   metrics: Metrics;
   rateLimit: number;
@@ -23,7 +21,8 @@ export interface ShopOptions {
 
 /** The shop itself: product pages, sessions, the cart and the best-sellers; rate limited and metered. */
 export async function shopRoutes(app: FastifyInstance, options: ShopOptions): Promise<void> {
-  const { redis, keyPrefix, metrics, sessionLife } = options;
+  const { redis } = app;
+  const { keyPrefix, metrics, sessionLife } = options;
   const catalog = new Catalog(redis, keyPrefix);
   const sessions = new Sessions(redis, keyPrefix, sessionLife);
   const carts = new Carts(redis, keyPrefix, sessionLife);

@@ -1,0 +1,69 @@
+import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
+import { findsKeysInAnyCase } from '../host/command-class.js';
+import type { AnyFunction, HostCommandClass } from '../host/types.js';
+import { type FindRoute, type HotSender, hotSender } from './hot-path.js';
+
+/** The methods that take the name of their command as an argument. */
+const CALLS = [
+  ['call', 'utf8'],
+  ['callBuffer', null],
+  ['send_command', 'utf8'],
+] as const;
+
+/** So many names are kept; `call('gEt')` has as many forms as there are ways to write it. */
+const KEPT_NAMES = 1_000;
+
+const commands = new Map(HOT_COMMANDS.map((command) => [command.name, command]));
+
+/** `call('get', key)` and its like: hot if the command is. */
+export function hotCalls(parent: object, find: FindRoute): Record<string, AnyFunction> {
+  const hostMethods = parent as Record<string, AnyFunction>;
+  const methods: Record<string, AnyFunction> = {};
+  for (const [methodName, encoding] of CALLS) {
+    if (typeof hostMethods[methodName] !== 'function') continue;
+    methods[methodName] = hotCall(methodName, encoding, hostMethods, find);
+  }
+  return methods;
+}
+
+function hotCall(
+  methodName: string,
+  encoding: 'utf8' | null,
+  parent: Record<string, AnyFunction>,
+  find: FindRoute,
+): AnyFunction {
+  const senders = new Map<string, HotSender>();
+
+  return function call(name, ...args) {
+    const route = find(this);
+    const method = parent[methodName] as AnyFunction;
+    const sender = route?.commandClass && senderFor(name, route.commandClass);
+    if (route === undefined || sender === undefined) return method.call(this, name, ...args);
+    const promise = sender.send(route, method, args);
+    if (typeof promise !== 'string') return promise;
+    return sender.leaveToHost(route, methodName, promise, method, this, [name, ...args], 1);
+  };
+
+  function senderFor(name: unknown, commandClass: HostCommandClass): HotSender | undefined {
+    if (typeof name !== 'string') return undefined;
+    const kept = senders.get(name);
+    if (kept !== undefined) return kept;
+    const command = hotCommandNamed(name, commandClass);
+    if (command === undefined) return undefined;
+    const sender = hotSender({ command, encoding });
+    if (senders.size < KEPT_NAMES) senders.set(name, sender);
+    return sender;
+  }
+}
+
+/**
+ * The hot command of this name, in whatever case. Host: it is sent as it was given, and looked up so for transformers
+ * and for what Redis flags `readonly` (`Cluster#sendCommand`).
+ */
+export function hotCommandNamed(name: string, commandClass: HostCommandClass): HotCommand | undefined {
+  const exact = commands.get(name);
+  if (exact !== undefined) return exact;
+  const command = commands.get(name.toLowerCase());
+  if (command === undefined) return undefined;
+  return { ...command, name, readOnly: false, keys: findsKeysInAnyCase(commandClass) ? command.keys : 'none' };
+}

@@ -1,0 +1,142 @@
+import { type HostScript, isGenuineScriptMethod, isNoScript, LoadedScript, scriptCommand } from '../host/script.js';
+import type { AnyFunction, HostClient } from '../host/types.js';
+import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
+import type { FallThroughReason } from '../stats.js';
+import { asCallback, type NodeCallback } from '../util/as-callback.js';
+import { countFallThrough, type FindRoute, type HotRoute, prefixedKey } from './hot-path.js';
+import { ScriptForms } from './script-forms.js';
+
+/** Heads are kept for calls with up to this many arguments. */
+const KEPT_HEADS = 32;
+
+const LINE_END = '\r\n';
+
+const hotScripts = new WeakMap<AnyFunction, HotScript>();
+
+/** The script that a method of a coalesced client runs, if it is one of ours. */
+export function hotScriptOf(method: AnyFunction): HotScript | undefined {
+  return hotScripts.get(method);
+}
+
+/**
+ * A hot method in the place of the one that the host has made for a script; undefined if that is not the host's any
+ * more, or not made as it is known to be.
+ */
+export function hotScriptMethod(
+  script: HostScript,
+  methodName: string,
+  encoding: 'utf8' | null,
+  original: AnyFunction,
+  find: FindRoute,
+): AnyFunction | undefined {
+  const { numberOfKeys } = script;
+  if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
+  if (!isGenuineScriptMethod(original) || !LoadedScript.isKnown(script)) return undefined;
+  const hot = new HotScript(script, encoding);
+  const method: AnyFunction = function (...args) {
+    const route = find(this);
+    if (route === undefined) return original.apply(this, args);
+    const promise = hot.send(route, args);
+    if (typeof promise !== 'string') return promise;
+    countFallThrough(route, methodName, promise);
+    return original.apply(this, args);
+  };
+  hotScripts.set(method, hot);
+  return method;
+}
+
+/** A defined script as a hot command. */
+export class HotScript {
+  readonly forms: ScriptForms;
+  readonly #heads: string[] = [];
+
+  constructor(
+    readonly script: HostScript,
+    readonly encoding: 'utf8' | null,
+  ) {
+    this.forms = new ScriptForms(script, encoding);
+  }
+
+  /** Sends a call, or says why the host must. */
+  send(route: HotRoute, args: readonly unknown[]): Promise<unknown> | FallThroughReason {
+    const callback = args.length > 0 ? args[args.length - 1] : undefined;
+    if (typeof callback !== 'function') return this.#send(route, args);
+    const promise = this.#send(route, args.slice(0, -1));
+    if (typeof promise !== 'string') asCallback(promise, callback as NodeCallback);
+    return promise;
+  }
+
+  #send(route: HotRoute, args: readonly unknown[]): Promise<unknown> | FallThroughReason {
+    const { client, commandClass, routing } = route;
+    if (commandClass === undefined) return 'cork-only';
+    const reason = route.fallThroughReason();
+    if (reason !== undefined) return reason;
+    if (commandClass._transformer.argument.evalsha !== undefined) return 'transformer';
+    let sent = args;
+    let key: unknown;
+    if (this.script.keyPrefix || routing !== undefined) {
+      const prepared = this.#findKeys(args.flat());
+      if (prepared === undefined) return 'arguments';
+      ({ sent, key } = prepared);
+    }
+    const connection = route.connectionFor(this.forms.evalsha.command, key);
+    if (typeof connection === 'string') return connection;
+    const exact = connection.encodesExactly;
+    let encoded = this.#encode(sent, exact);
+    if (encoded === undefined) {
+      sent = sent.flat().map(toPlain);
+      encoded = this.#encode(sent, exact);
+      if (encoded === undefined) return 'arguments';
+    }
+    // Ordering: asked when nothing can keep the command from being sent, since the host takes it to be from here on.
+    const form = this.forms.formOn(connection.stream);
+    if (form !== this.forms.evalsha) encoded = encodeEval(form.script.leading, sent);
+    const promise = connection.sendHot(form, encoded, sent, routing);
+    // Ordering: the host settles callers one step later than its commands, in this way.
+    return promise.catch((error: unknown) => {
+      if (!isNoScript(error)) throw error;
+      return (client as HostClient).sendCommand(scriptCommand(this.script, args, this.encoding));
+    });
+  }
+
+  /** Flat arguments with `keyPrefix` before each key, and the first key; undefined where it takes the host to say. */
+  #findKeys(args: unknown[]): { sent: unknown[]; key: unknown } | undefined {
+    const { keyPrefix, numberOfKeys } = this.script;
+    const first = typeof numberOfKeys === 'number' ? 0 : 1;
+    const count = Number(first === 0 ? numberOfKeys : args[0]);
+    if (!Number.isInteger(count) || count < 0 || first + count > args.length) return undefined;
+    for (let index = first; keyPrefix && index < first + count; index += 1) {
+      const key = prefixedKey(keyPrefix, args[index]);
+      if (key === undefined) return undefined;
+      args[index] = key;
+    }
+    return { sent: args, key: count > 0 ? args[first] : undefined };
+  }
+
+  #encode(args: readonly unknown[], exact: boolean): string | Part[] | undefined {
+    const head = this.#headFor(args.length);
+    return exact ? encodeExactly(head, args) : encodeAssumingAscii(head, args);
+  }
+
+  /** Everything up to the call's own arguments. */
+  #headFor(count: number): string {
+    const kept = this.#heads[count];
+    if (kept !== undefined) return kept;
+    const { leading } = this.forms.evalsha.script;
+    const [text] = encodeExactly(commandHead('evalsha', leading.length + count), leading) as [string];
+    const head = text.slice(0, -LINE_END.length);
+    if (count < KEPT_HEADS) this.#heads[count] = head;
+    return head;
+  }
+}
+
+function encodeEval(leading: readonly unknown[], args: readonly unknown[]): Part[] {
+  const all = [...leading, ...args];
+  return encodeExactly(commandHead('eval', all.length), all) as Part[];
+}
+
+/** Host: `toArg`; what users write `toString` for is left to it. */
+function toPlain(argument: unknown): unknown {
+  if (argument === null || argument === undefined) return '';
+  return typeof argument === 'boolean' ? String(argument) : argument;
+}

@@ -1,0 +1,128 @@
+/**
+ * The host's scripts: what `defineCommand` and the option `scripts` leave on a client.
+ *
+ * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Script.js`, `built/utils/Commander.js`.
+ */
+import { sourceTest } from './probe.js';
+import type { AnyFunction, HostCommand } from './types.js';
+
+/** A command of a script, as far as it is asked what it would write. */
+interface ScriptCommand extends HostCommand {
+  name: string;
+  args: unknown[];
+  reject: (error: Error) => void;
+  toWritable(socket: object): unknown;
+}
+
+interface ScriptCommandOptions {
+  readonly replyEncoding: 'utf8' | null;
+  readonly keyPrefix?: unknown;
+  readonly readOnly?: boolean;
+}
+
+/** The host's `Script`: one for each definition. */
+export interface HostScript {
+  readonly lua: string;
+  readonly sha: string;
+  /** Anything but a number: callers give it as the first argument. */
+  readonly numberOfKeys: unknown;
+  /** The client's `keyPrefix` when the script was defined. */
+  readonly keyPrefix: unknown;
+  readonly readOnly: unknown;
+  readonly execute: AnyFunction;
+  readonly Command: {
+    new (name: string, args: unknown[], options: ScriptCommandOptions): ScriptCommand;
+    readonly prototype: ScriptCommand;
+  };
+}
+
+interface Scripted {
+  readonly scriptsSet?: Readonly<Record<string, HostScript>>;
+}
+
+/** The names of the scripts of a client or Cluster. */
+export function scriptNames(client: object): string[] {
+  return Object.keys((client as Scripted).scriptsSet ?? {});
+}
+
+export function scriptNamed(client: object, name: string): HostScript | undefined {
+  const scripts = (client as Scripted).scriptsSet;
+  return scripts !== undefined && Object.hasOwn(scripts, name) ? scripts[name] : undefined;
+}
+
+/** Whether a method is the one that the host generates for a script; see `isGenuineMethod`. */
+export const isGenuineScriptMethod = sourceTest((source) =>
+  ['showFriendlyErrorStack', 'replyEncoding', '.execute('].every((text) => source.includes(text)),
+);
+
+/** Whether `Script#execute` does what `scriptCommand` and `noScript` repeat of it. */
+export const isGenuineExecute = sourceTest((source) =>
+  ['evalsha', 'NOSCRIPT', 'unshift', 'sendCommand'].every((text) => source.includes(text)),
+);
+
+/** The names of commands that `addBuiltinCommand` has made methods of a client. */
+export function addedBuiltinNames(client: object): string[] {
+  return [...((client as { readonly addedBuiltinSet?: Iterable<string> }).addedBuiltinSet ?? [])];
+}
+
+/** Host: the test of `Script#execute` and of its commands. */
+export function isNoScript(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('NOSCRIPT');
+}
+
+/** The command that the host makes of a call. Host: `Script#execute`. */
+export function scriptCommand(script: HostScript, args: readonly unknown[], replyEncoding: 'utf8' | null): HostCommand {
+  const keyCount = typeof script.numberOfKeys === 'number' ? [script.numberOfKeys] : [];
+  return new script.Command('evalsha', [script.sha, ...keyCount, ...args], {
+    replyEncoding,
+    ...(script.keyPrefix ? { keyPrefix: script.keyPrefix } : {}),
+    ...(script.readOnly ? { readOnly: true } : {}),
+  });
+}
+
+/**
+ * On which connections a script is loaded, as the host sees it. Host: the commands of a script share a private set of
+ * sockets. `toWritable(socket)` sends EVAL and adds the socket if it is not in there, EVALSHA if it is; `reject` with
+ * NOSCRIPT takes it out. So a command that is never sent can ask, and tell.
+ */
+export class LoadedScript {
+  readonly #command: ScriptCommand;
+
+  constructor(script: HostScript) {
+    // Not constructed: that would make a promise, and run the argument transformers of users.
+    this.#command = Object.create(script.Command.prototype) as ScriptCommand;
+    this.#command.args = [];
+  }
+
+  /** Whether EVALSHA will do on this socket. From now on the host takes the script to be loaded there. */
+  load(socket: object): boolean {
+    const command = this.#command;
+    command.name = 'evalsha';
+    // Each `toWritable` puts a wrapper around it.
+    command.reject = ignore;
+    command.toWritable(socket);
+    if (command.name === 'evalsha') return true;
+    // The script's text, which would be encoded again each time.
+    command.args.length = 0;
+    return false;
+  }
+
+  /** The server has answered NOSCRIPT on this socket. */
+  unload(socket: object, error: Error): void {
+    this.load(socket);
+    this.#command.reject(error);
+  }
+
+  /** Whether the host keeps the set in the way that is described above. */
+  static isKnown(script: HostScript): boolean {
+    if (!isGenuineExecute(script.execute)) return false;
+    const loaded = new LoadedScript(script);
+    const socket = {};
+    const seen = [loaded.load(socket), loaded.load(socket)];
+    loaded.unload(socket, new Error('NOSCRIPT'));
+    seen.push(loaded.load(socket));
+    return seen.join() === 'false,true,false';
+  }
+}
+
+function ignore(): void {}

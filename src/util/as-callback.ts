@@ -1,0 +1,22 @@
+export type NodeCallback = (error: unknown, value?: unknown) => void;
+
+/**
+ * Calls `callback` with what becomes of the promise. Host: `standard-as-callback`, called in `Command#initPromise` and
+ * `Script#execute`; what the callback throws surfaces in a timer of its own.
+ */
+export function asCallback(promise: Promise<unknown>, callback: NodeCallback): void {
+  promise.then(
+    (value) => call(() => (value === undefined ? callback(null) : callback(null, value))),
+    (error) => call(() => callback(error || Object.assign(new Error(`${error}`), { cause: error }))),
+  );
+}
+
+function call(callback: () => void): void {
+  try {
+    callback();
+  } catch (error) {
+    setTimeout(() => {
+      throw error;
+    }, 0);
+  }
+}

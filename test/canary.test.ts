@@ -1,0 +1,62 @@
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { redisUrl } from './helpers/redis.js';
+
+const run = promisify(execFile);
+const PROBE = fileURLToPath(new URL('../tools/canary-probe.ts', import.meta.url));
+const IOREDIS = dirname(createRequire(import.meta.url).resolve('ioredis/package.json'));
+
+describe('the probe of the canary', () => {
+  let scratch: string;
+
+  beforeAll(async () => {
+    scratch = await mkdtemp(join(tmpdir(), 'canary-'));
+  });
+
+  afterAll(() => rm(scratch, { recursive: true, force: true }));
+
+  /** A client package of the future: the installed ioredis, changed by `change`. */
+  async function publish(name: string, change: string): Promise<string> {
+    const folder = join(scratch, name);
+    await mkdir(folder);
+    await writeFile(join(folder, 'package.json'), JSON.stringify({ name: 'ioredis', version: '99.0.0' }));
+    const source = `const { Redis } = require(${JSON.stringify(IOREDIS)}); ${change} module.exports = { Redis };`;
+    await writeFile(join(folder, 'index.js'), source);
+    return folder;
+  }
+
+  const probe = (folder: string) => run(process.execPath, ['--import', 'tsx', PROBE, folder, redisUrl()]);
+
+  it('says of a client that it knows that its commands are hot', async () => {
+    expect((await probe(IOREDIS)).stdout).toMatch(/^ioredis \d+\.\d+\.\d+: hot\n$/);
+  });
+
+  it('fails for a client with other internals, and names what is missing', async () => {
+    const folder = await publish(
+      'internals',
+      `const { _transformer } = require('${IOREDIS}/built/Command').default;
+       _transformer.argument = Object.assign(() => {}, _transformer.argument);`,
+    );
+    await expect(probe(folder)).rejects.toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(
+        /^ioredis 99\.0\.0: .*Command\._transformer\.argument is missing.*expected hot commands to be 3, got 0/,
+      ),
+    });
+  });
+
+  it('fails for a client whose functions read otherwise, although every command is answered', async () => {
+    const change =
+      'const { get } = Redis.prototype; Redis.prototype.get = function (key) { return get.call(this, key); };';
+    await expect(probe(await publish('functions', change))).rejects.toMatchObject({
+      code: 1,
+      stdout: 'ioredis 99.0.0: expected hot commands to be 3, got 2; expected hot replies to be 3, got 2\n',
+    });
+  });
+});

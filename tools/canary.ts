@@ -1,0 +1,90 @@
+/**
+ * `npm run canary`: does this package still know the clients and servers that were published last?
+ *
+ *     npm run canary                 the probe, and the core's tests
+ *     npm run canary -- --all        the probe, and all integration tests
+ *
+ * The hot path reads private fields and the source of functions of its clients. A version that changed them is not
+ * broken, its commands are just no longer hot, which no test of behaviour sees: so each client is probed as well.
+ */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs, promisify } from 'node:util';
+import type { Cell } from './matrix-report.js';
+import { printCells, runTests } from './matrix-run.js';
+import { type Clients, NODES, type Obtained, obtain, SERVERS } from './matrix-versions.js';
+import { startRedis } from './redis-server.js';
+
+const execute = promisify(execFile);
+const PROBE = fileURLToPath(new URL('canary-probe.ts', import.meta.url));
+/** Tags of the registry beside `latest` under which releases are announced. */
+const PREVIEWS = ['next', 'beta', 'rc'];
+
+const { values: flags } = parseArgs({ options: { all: { type: 'boolean', default: false } } });
+
+const problems: string[] = [];
+const clients = await must(await publishedClients());
+const servers = await must(SERVERS);
+const [node] = await must(NODES.filter(({ version }) => process.versions.node.startsWith(`${version}.`)));
+
+for (const set of clients) await probe(set);
+
+const cells: Cell[] = [];
+if (node === undefined) problems.push(`no tests were run: Node ${process.versions.node} is not one of the matrix`);
+else {
+  // A new client meets every server; the servers are new once.
+  for (const [index, set] of clients.entries()) {
+    for (const server of index === 0 ? servers : servers.slice(-1)) {
+      cells.push(await runTests(node, server, set, { quick: !flags.all }));
+    }
+  }
+}
+printCells(cells);
+for (const { server, clients: name, failed } of cells) {
+  if (failed > 0) problems.push(`${failed} tests failed with ${name} on ${server}`);
+}
+for (const problem of problems) console.error(`!! ${problem}`);
+if (problems.length > 0) process.exitCode = 1;
+else console.log('The newest clients take the hot path, and all tests passed.');
+
+/** What cannot be had is a problem too: a canary that is not there sings no worse. */
+async function must<T extends Parameters<typeof obtain>[0]>(versions: readonly T[]): Promise<Obtained<T>[]> {
+  const found: Obtained<T>[] = [];
+  for (const version of versions) {
+    const obtained = await obtain(version);
+    if ('missing' in obtained) problems.push(`${version.name} could not be had: ${obtained.missing}`);
+    else found.push(obtained);
+  }
+  return found;
+}
+
+/** The newest release of each client, and of ioredis what is announced as the next one. */
+async function publishedClients(): Promise<Clients[]> {
+  const { stdout } = await execute('npm', ['view', 'ioredis', 'dist-tags', '--json']);
+  const tags = JSON.parse(stdout) as Record<string, string>;
+  const previews = PREVIEWS.filter((tag) => tags[tag] !== undefined && tags[tag] !== tags.latest);
+  return [
+    {
+      kind: 'clients',
+      name: 'newest published clients',
+      packages: { ioredis: 'latest', ioredis5: 'npm:ioredis@5', iovalkey: 'latest' },
+    },
+    ...previews.map((tag): Clients => ({ kind: 'clients', name: `ioredis ${tag}`, packages: { ioredis: tag } })),
+  ];
+}
+
+async function probe({ path, packages = {} }: Obtained<Clients>): Promise<void> {
+  const server = await startRedis();
+  try {
+    for (const name of Object.keys(packages)) {
+      const args = ['--import', 'tsx', PROBE, `${path}/node_modules/${name}`, server.url];
+      const { stdout } = await execute(process.execPath, args).catch((error: { stdout: string; stderr: string }) => {
+        problems.push(error.stdout.trim() || error.stderr.trim());
+        return error;
+      });
+      console.log(stdout.trim());
+    }
+  } finally {
+    await server.stop();
+  }
+}

@@ -1,0 +1,85 @@
+/** Runs the integration tests with chosen versions: for `npm run test:matrix` and `npm run canary`. */
+import { spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import Table from 'cli-table3';
+import type { Cell } from './matrix-report.js';
+import type { Clients, Node, Obtained, Server } from './matrix-versions.js';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** Of the tests, the ones that talk to a server. What is about packaging, browsers or tools runs once, in `npm test`. */
+const INTEGRATION = [
+  'test/stats.test.ts',
+  'test/{client,connection,invariants,cluster,sentinel,tls,lifecycle,hostile}/*.test.ts',
+  'test/fidelity/hot-commands.test.ts',
+];
+const QUICK = [
+  'test/invariants/*.test.ts',
+  'test/connection/{ordering,command-timeout,transactions,pubsub-and-blocking}.test.ts',
+  'test/lifecycle/{edges,reconnect}.test.ts',
+];
+const LEFT_OUT = ['test/client/hot-commands.test.ts', 'test/connection/reply-reader.test.ts'];
+
+interface Report {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly testResults: readonly { readonly status: string; readonly name: string }[];
+}
+
+export async function runTests(
+  node: Obtained<Node>,
+  server: Obtained<Server>,
+  client: Obtained<Clients>,
+  { quick }: { quick: boolean },
+): Promise<Cell> {
+  const name = `Node ${node.found}, ${server.found}, ${client.found}`;
+  console.log(`\n== ${name}`);
+  const folder = await mkdtemp(join(tmpdir(), 'matrix-'));
+  const file = join(folder, 'vitest.json');
+  const args = [
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    '--reporter=dot',
+    '--reporter=json',
+    `--outputFile.json=${file}`,
+  ];
+  for (const pattern of LEFT_OUT) args.push('--exclude', pattern);
+  const started = Date.now();
+  const child = spawn(node.path, args, {
+    cwd: ROOT,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: {
+      ...process.env,
+      REDIS_SERVER: server.path,
+      MATRIX_CLIENTS: client.path,
+      MATRIX_TESTS: (quick ? QUICK : INTEGRATION).join(' '),
+    },
+  });
+  await new Promise((resolve) => child.once('close', resolve));
+  const report = await readFile(file, 'utf8').then(
+    (text) => JSON.parse(text) as Report,
+    (): Report => ({ numPassedTests: 0, numFailedTests: 1, testResults: [] }),
+  );
+  await rm(folder, { recursive: true });
+  // A file that does not load has no failed test.
+  const unloaded = report.testResults.filter(({ status }) => status === 'failed').length;
+  const failed = Math.max(report.numFailedTests, unloaded);
+  const seconds = Math.round((Date.now() - started) / 1000);
+  return {
+    node: node.found,
+    server: server.found,
+    clients: client.found,
+    passed: report.numPassedTests,
+    failed,
+    seconds,
+  };
+}
+
+export function printCells(results: readonly Cell[]): void {
+  const table = new Table({ head: ['Node', 'server', 'clients', 'passed', 'failed', 'seconds'], style: { head: [] } });
+  for (const cell of results)
+    table.push([cell.node, cell.server, cell.clients, cell.passed, cell.failed, cell.seconds]);
+  console.log(`\n${table.toString()}`);
+}
