@@ -230,7 +230,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
       ...keys.map((key) => cluster.set(key, `of ${key}`)),
       ...byNode.flatMap((node) => [node.echo('hot'), node.call('ECHO', 'cold')]),
     ];
-    const coalesced = coalesce(cluster, { maxBatchSize: 77 });
+    const coalesced = coalesce(cluster, { maxBatchSize: 77, schedule: 'immediate' });
     expect(await Promise.all(inFlight)).toEqual([...keys.map(() => 'OK'), ...byNode.flatMap(() => ['hot', 'cold'])]);
     for (const node of byNode) expect(node.coalescer.options.maxBatchSize).toBe(77);
     await Promise.all(byNode.map((node) => node.ping()));
