@@ -217,7 +217,8 @@ const batch = fc.record<Step & { kind: 'batch' }>({
     'multi called',
   ),
   discard: fc.constantFrom(false, false, false, true),
-  calls: fc.array(batched, { maxLength: 6 }).map((runs) => runs.flat()),
+  // An `exec` recorded among a batch's own calls is a known difference, see docs/guarantees.md.
+  calls: fc.array(batched, { maxLength: 6 }).map((runs) => runs.flat().filter(([name]) => name !== 'exec')),
 });
 
 const script = fc.record<Step & { kind: 'script' }>({

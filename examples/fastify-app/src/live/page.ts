@@ -34,7 +34,12 @@ export async function livePage(
 ): Promise<void> {
   const client = { url: redisUrl, ...CLIENT_OPTIONS };
   await app.register(fastifyRedis, { ...client, namespace: 'plain' });
-  await app.register(fastifyCoalesce, { ...client, namespace: 'coalesced' });
+  await app.register(fastifyCoalesce, {
+    ...client,
+    namespace: 'coalesced',
+    // The page shows one write per turn beside one write per command.
+    coalesce: { schedule: 'immediate' },
+  });
   const { plain, coalesced } = app.redis;
   if (!plain || !coalesced) {
     throw new Error('expected the plugins to have registered their clients as "plain" and "coalesced"');
