@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** `npx ioredis-coalesce`: what would coalescing gain on a Redis of one's own? */
-import { readFileSync } from 'node:fs';
+import manifest from '../package.json' with { type: 'json' };
 import { BENCH_HELP, parseBenchArguments, UsageError } from './cli/arguments.js';
 import { runBench } from './cli/bench.js';
 import { Failure, Interrupted } from './cli/failure.js';
@@ -21,19 +21,14 @@ async function main(args: readonly string[]): Promise<void> {
   if (command === undefined || command === '--help' || command === '-h') {
     process.stdout.write(HELP);
   } else if (command === '--version' || command === '-v') {
-    process.stdout.write(`${version()}\n`);
+    process.stdout.write(`${manifest.version}\n`);
   } else if (command === 'bench') {
     const settings = parseBenchArguments(rest, process.env);
     if (settings === 'help') process.stdout.write(BENCH_HELP);
-    else await runBench(settings, version(), interruptSignal());
+    else await runBench(settings, manifest.version, interruptSignal());
   } else {
     throw new UsageError(`expected the command "bench", got "${command}"`, 'ioredis-coalesce --help');
   }
-}
-
-function version(): string {
-  const file = new URL('../package.json', import.meta.url);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }
 
 main(process.argv.slice(2)).then(

@@ -1,31 +1,51 @@
-import { type ClusterNode, type ClusterOptions as HostOptions, Cluster as IORedisCluster } from 'ioredis';
-import { ClusterAttachment } from './client/cluster-attachment.js';
-import type { Coalesced, Coalescer } from './handle.js';
+import { type ClusterNode, type ClusterOptions as HostOptions, Cluster as PlainCluster } from 'ioredis';
+import { attach } from './client/attach.js';
+import { type Coalesced, type Coalescer, settingOf } from './handle.js';
+import type { ClusterMappingOf, HostClusterClass, HostCluster as HostClusterOf, ReplyMapping } from './host/classes.js';
 import { type HostCluster, startupNodesOf } from './host/cluster.js';
-import { type CoalesceOptions, resolveOptions } from './options.js';
+import { type CoalesceSetting, resolveSetting } from './options.js';
 
 /** ioredis's options of a Cluster, and how to coalesce. */
 export interface ClusterOptions extends HostOptions {
-  /** For every node's connection; see {@link CoalesceOptions}. */
-  coalesce?: CoalesceOptions;
+  /** For every node's connection; see {@link CoalesceOptions}. `false` leaves the Cluster plain. */
+  coalesce?: CoalesceSetting | undefined;
 }
 
+/** Named in the call, so that its type is known. Options of a wider type make a Cluster of the default mapping's type. */
+type WithMapping<M extends ReplyMapping> = ClusterOptions & {
+  redisOptions: HostOptions['redisOptions'] & { replyMapping: M };
+};
+
+/** Makes a Cluster of the same class, with these nodes and options over those of this one. */
+type Duplicate<M extends ReplyMapping> = <Override extends ClusterOptions | undefined = undefined>(
+  startupNodes?: ClusterNode[],
+  override?: Override,
+) => Cluster<ClusterMappingOf<Override, M>>;
+
+const IORedisCluster = PlainCluster as unknown as HostClusterClass;
+
 /**
- * ioredis's `Cluster`, coalesced from the start: the same constructor, plus the option `coalesce`.
+ * ioredis's `Cluster`, coalesced from the start: the same constructor, plus the option `coalesce`. As there, the type
+ * parameter follows the nodes' option `replyMapping`.
  *
  * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce` or a wrong type.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
-export class Cluster extends IORedisCluster implements Coalesced {
+export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M> implements Coalesced {
   declare readonly coalescer: Coalescer;
 
+  /** Host: its `duplicate()` makes a Cluster of its own class; see `redis.ts`. */
+  declare duplicate: Duplicate<M> & HostClusterOf<M>['duplicate'];
+
+  constructor(startupNodes: ClusterNode[], options: WithMapping<M>);
+  constructor(startupNodes: ClusterNode[], options?: ClusterOptions);
   constructor(startupNodes: ClusterNode[], options: ClusterOptions = {}) {
     const { coalesce: own, ...hostOptions } = options;
     // Checked before the host's constructor runs, which connects.
-    const resolved = resolveOptions(own);
-    super(startupNodes, hostOptions as object);
+    const resolved = resolveSetting(own, 'option coalesce');
+    super(startupNodes, hostOptions);
     try {
-      ClusterAttachment.attach(this as unknown as HostCluster, resolved);
+      attach(this, resolved);
     } catch (error) {
       this.disconnect();
       throw error;
@@ -33,10 +53,9 @@ export class Cluster extends IORedisCluster implements Coalesced {
   }
 }
 
-/** Host: its `duplicate()` makes a Cluster of its own class; see `redis.ts`. */
 Object.defineProperty(Cluster.prototype, 'duplicate', {
   value(this: Cluster, startupNodes: ClusterNode[] = [], override: ClusterOptions = {}) {
-    const options: ClusterOptions = { ...this.options, coalesce: this.coalescer?.options, ...override };
+    const options: ClusterOptions = { ...this.options, coalesce: settingOf(this), ...override };
     if (this.options.redisOptions && override.redisOptions) {
       options.redisOptions = { ...this.options.redisOptions, ...override.redisOptions };
     }

@@ -3,6 +3,8 @@
  * `AbortError` or `Error`.
  */
 
+import { processWide } from './util/process-wide.js';
+
 /** Stable codes of the errors and warnings this package raises. */
 export const CODES = {
   /** An option is unknown, of the wrong type or out of range. */
@@ -17,6 +19,8 @@ export const CODES = {
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
   /** Commands wait behind a blocking one on a connection that they share with it. */
   BLOCKING: 'COALESCE_WARN_BLOCKING',
+  /** A test's stand-in for a client was handed to `coalesce()`, and stays as it is. */
+  STAND_IN: 'COALESCE_WARN_STAND_IN',
   /** The server does not say when keys change, or not reliably, so nothing is cached. */
   CACHE: 'COALESCE_WARN_CACHE',
   /** Nearly every batch hits `maxBatchSize` or `maxBatchBytes`. */
@@ -50,17 +54,17 @@ function constructorName(value: object): string {
   return typeof made === 'function' && made.name !== '' ? made.name : 'no constructor';
 }
 
+const warned = processWide('warned', () => new Set<string>());
+
 export function cacheNeedsResp3(): CodedError<TypeError> {
   return withCode(
     new TypeError(
-      'options.cache needs a client that speaks RESP3, in which Redis says what has changed: ioredis 6 with protocol 3, ' +
-        'its default; ioredis 5, iovalkey and the option protocol: 2 have RESP2 alone',
+      'ioredis-coalesce: the option cache needs a client that speaks RESP3, in which Redis says what has changed: ' +
+        'ioredis 6 with protocol 3, its default; ioredis 5, iovalkey and the option protocol: 2 have RESP2 alone',
     ),
     CODES.OPTION,
   );
 }
-
-const warned = new Set<string>();
 
 /** Emits a process warning with a stable code, once per process and text. */
 export function warnOnce(code: string, message: string): void {
@@ -75,6 +79,14 @@ export function warnCorkOnly(why: string): void {
     CODES.CORK_ONLY,
     `ioredis-coalesce: the client's internals are not as expected (${why}), so its commands are corked but not ` +
       'encoded by the hot path',
+  );
+}
+
+export function warnStandIn(): void {
+  warnOnce(
+    CODES.STAND_IN,
+    'ioredis-coalesce: the client is a stand-in without a connection (ioredis-mock, or a mock of another library), ' +
+      'so it stays as it is and nothing is coalesced',
   );
 }
 

@@ -3,13 +3,12 @@
  * closing are left to @fastify/redis; this file makes the client that it is handed.
  */
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify';
-import fp from 'fastify-plugin';
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { coalesce } from './coalesce.js';
 import { createClient } from './fastify/create-client.js';
-import { type GivenOptions, loadFastifyRedis } from './fastify/host-plugin.js';
+import { type GivenOptions, loadHostPlugin } from './fastify/host-plugin.js';
 import type { Coalesced } from './handle.js';
-import { type CoalesceOptions, resolveOptions } from './options.js';
+import { type CoalesceSetting, resolveSetting } from './options.js';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -37,8 +36,8 @@ export interface OtherClient {
 interface CommonOptions {
   /** The name of the client on `fastify.redis`, for more than one of them. */
   namespace?: string;
-  /** How to coalesce; the defaults suit a web service. */
-  coalesce?: CoalesceOptions;
+  /** How to coalesce; the defaults suit a web service. `false` leaves the client plain. */
+  coalesce?: CoalesceSetting | undefined;
 }
 
 /** ioredis's options; the client is closed with the application. */
@@ -70,26 +69,36 @@ export interface ClientOptions extends CommonOptions {
 /** The options of @fastify/redis, `coalesce`, and `nodes` for a Cluster. */
 export type FastifyRedisPluginOptions = ServerOptions | ClusterNodesOptions | ClientOptions;
 
-const plugin: FastifyPluginCallback<FastifyRedisPluginOptions> = (fastify, options, next) => {
-  const { coalesce: coalesceOptions, ...given } = options as GivenOptions & CommonOptions;
-  try {
-    const register = loadFastifyRedis();
-    const delegated = isTaken(fastify, given.namespace) ? given : withCoalescedClient(given, coalesceOptions);
-    register(fastify, delegated, next);
-  } catch (error) {
-    next(error as Error);
-  }
+/**
+ * What the package fastify-plugin sets, by the symbols that Fastify reads: decorate the instance that the plugin is
+ * registered on, not a child of it. Not by that package, whose `require('path')` cannot be part of an ES module.
+ */
+const PLUGIN_META = {
+  [Symbol.for('skip-override')]: true,
+  [Symbol.for('fastify.display-name')]: '@fastify/redis',
+  [Symbol.for('plugin-meta')]: { fastify: '5.x', name: '@fastify/redis' },
 };
+
+const plugin: FastifyPluginCallback<FastifyRedisPluginOptions> = (fastify, options, next) => {
+  registerClient(fastify, options as GivenOptions & CommonOptions, next).catch(next);
+};
+
+async function registerClient(
+  fastify: FastifyInstance,
+  { coalesce: setting, ...given }: GivenOptions & CommonOptions,
+  next: (error?: Error) => void,
+): Promise<void> {
+  const register = await loadHostPlugin();
+  const delegated = isTaken(fastify, given.namespace) ? given : await withCoalescedClient(given, setting);
+  register(fastify, delegated, next);
+}
 
 /**
  * @fastify/redis with coalesced clients: the same options and behaviour, plus `coalesce`, plus `nodes` for a Cluster.
  *
  * The name is that of @fastify/redis, so that plugins which declare it as their dependency find it.
  */
-export const fastifyCoalesce: FastifyPluginCallback<FastifyRedisPluginOptions> = fp(plugin, {
-  fastify: '5.x',
-  name: '@fastify/redis',
-});
+export const fastifyCoalesce: FastifyPluginCallback<FastifyRedisPluginOptions> = Object.assign(plugin, PLUGIN_META);
 
 /** The same, by the name that @fastify/redis gives it. */
 export { fastifyCoalesce as default, fastifyCoalesce as fastifyRedis };
@@ -100,11 +109,11 @@ function isTaken(fastify: FastifyInstance, namespace: string | undefined): boole
   return Boolean(namespace ? registered?.[namespace] : registered);
 }
 
-function withCoalescedClient(given: GivenOptions, options: CoalesceOptions | undefined): GivenOptions {
+async function withCoalescedClient(given: GivenOptions, setting: CoalesceSetting | undefined): Promise<GivenOptions> {
   // Checked before a client is made, which connects.
-  resolveOptions(options);
+  resolveSetting(setting, 'option coalesce');
   const { client, namespace, closeClient, ...hostOptions } = given;
-  if (client) return { namespace, client: coalesce(client, options), closeClient: closeClient ?? false };
+  if (client) return { namespace, client: coalesce(client, setting), closeClient: closeClient ?? false };
   // @fastify/redis closes every client that it made, whatever `closeClient` says.
-  return { namespace, client: coalesce(createClient(hostOptions), options), closeClient: true };
+  return { namespace, client: coalesce(await createClient(hostOptions), setting), closeClient: true };
 }

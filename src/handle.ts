@@ -3,6 +3,11 @@ import type { CoalescerStats } from './stats.js';
 
 /** The handle on a client's coalescing, at `client.coalescer`. */
 export interface Coalescer {
+  /**
+   * Whether the client is coalesced. Not after `detach()`, and not with `coalesce: false` or a test's stand-in for a
+   * client: `stats()` is zero throughout then, `flush()` and `detach()` do nothing.
+   */
+  readonly enabled: boolean;
   /** The options in force, defaults filled in; frozen. */
   readonly options: ResolvedOptions;
   /** Counters since `coalesce()`; a copy, cheap enough to take every second. */
@@ -22,6 +27,11 @@ export interface Coalescer {
 export interface ClientCache {
   /** Forgets everything, replies on their way included. */
   clear(): void;
+}
+
+/** The setting that a client has, for one like it. After `detach()` there is none. */
+export function settingOf({ coalescer }: Partial<Coalesced>): ResolvedOptions | false | undefined {
+  return coalescer?.enabled === false ? false : coalescer?.options;
 }
 
 /** What a coalesced client has beside its own. */

@@ -31,4 +31,5 @@ export {
 } from 'ioredis';
 export { Cluster, type ClusterOptions } from './cluster.js';
 export * from './coalesce.js';
-export { Redis, Redis as default, type RedisOptions } from './redis.js';
+export type { ReplyMapping } from './host/classes.js';
+export { Redis, Redis as default, type RedisOptions, type ScanStreamOptions } from './redis.js';

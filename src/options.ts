@@ -82,6 +82,9 @@ export interface CacheOptions {
   maxBytes?: number;
 }
 
+/** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain. */
+export type CoalesceSetting = CoalesceOptions | boolean;
+
 export type ResolvedCacheOptions = Readonly<
   Required<Omit<CacheOptions, 'prefixes'>> & { prefixes: readonly string[] | undefined }
 >;
@@ -115,109 +118,122 @@ const DEFAULT_CACHE: ResolvedCacheOptions = Object.freeze({
 /**
  * Fills in defaults and checks every key.
  *
+ * @param name - what the caller has them under, for messages: `options`, or `option coalesce` of a class.
+ * @returns false if the client is to stay plain.
  * @throws {TypeError} of code `COALESCE_ERR_OPTION` for an unknown key or a wrong type.
  * @throws {RangeError} of code `COALESCE_ERR_OPTION` for a number out of range.
  */
-export function resolveOptions(options: CoalesceOptions | undefined): ResolvedOptions {
-  if (options === undefined) return DEFAULT_OPTIONS;
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw withCode(new TypeError(`options must be an object, got ${describeType(options)}`), CODES.OPTION);
-  }
-  checkKeys('options', options, DEFAULT_OPTIONS);
-  const cache = validCache(options.cache);
+export function resolveSetting(setting: CoalesceSetting | undefined, name: string): ResolvedOptions | false {
+  if (setting === false) return false;
+  return setting === undefined || setting === true ? DEFAULT_OPTIONS : resolveOptions(setting, name);
+}
+
+function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions {
+  const given = new GivenOptions(name, options, DEFAULT_OPTIONS, 'an object, true or false');
+  const cache = resolveCache(options.cache, `${name}.cache`);
   if (cache && options.hotPath === false) {
-    throw withCode(
-      new TypeError('options.cache needs the hot path, which options.hotPath: false switches off'),
-      CODES.OPTION,
-    );
+    throw coded(TypeError, `${name}.cache needs the hot path, which ${name}.hotPath: false switches off`);
   }
   return Object.freeze({
-    schedule: validSchedule(options.schedule),
-    maxFlushDelay: validDelay(options.maxFlushDelay),
-    maxBatchSize: validCount('maxBatchSize', options.maxBatchSize, DEFAULT_OPTIONS.maxBatchSize),
-    maxBatchBytes: validCount('maxBatchBytes', options.maxBatchBytes, DEFAULT_OPTIONS.maxBatchBytes, MOST_BATCH_BYTES),
-    maxInFlight: validCount('maxInFlight', options.maxInFlight, DEFAULT_OPTIONS.maxInFlight),
-    hotPath: validBoolean('hotPath', options.hotPath),
-    shareReads: validBoolean('shareReads', options.shareReads),
+    schedule: validSchedule(given),
+    maxFlushDelay: given.milliseconds('maxFlushDelay'),
+    maxBatchSize: given.count('maxBatchSize'),
+    maxBatchBytes: given.count('maxBatchBytes', MOST_BATCH_BYTES),
+    maxInFlight: given.count('maxInFlight'),
+    hotPath: given.boolean('hotPath'),
+    shareReads: given.boolean('shareReads'),
     cache,
   });
 }
 
-function checkKeys(name: string, given: object, known: object): void {
-  for (const key of Object.keys(given)) {
-    if (!Object.hasOwn(known, key)) {
-      const names = Object.keys(known).join(', ');
-      throw withCode(new TypeError(`${name}.${key} is not an option; the options are ${names}`), CODES.OPTION);
-    }
-  }
-}
-
-function validCache(value: CoalesceOptions['cache']): ResolvedOptions['cache'] {
+function resolveCache(value: CoalesceOptions['cache'], name: string): ResolvedOptions['cache'] {
   if (value === undefined || value === false) return false;
   if (value === true) return DEFAULT_CACHE;
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw typeError('cache', 'a boolean or an object', value);
-  }
-  checkKeys('options.cache', value, DEFAULT_CACHE);
+  const given = new GivenOptions(name, value, DEFAULT_CACHE, 'a boolean or an object');
   return Object.freeze({
-    prefixes: validPrefixes(value.prefixes),
-    ttl: validCount('cache.ttl', value.ttl, DEFAULT_CACHE.ttl),
-    maxEntries: validCount('cache.maxEntries', value.maxEntries, DEFAULT_CACHE.maxEntries),
-    maxBytes: validCount('cache.maxBytes', value.maxBytes, DEFAULT_CACHE.maxBytes),
+    prefixes: validPrefixes(given),
+    ttl: given.count('ttl'),
+    maxEntries: given.count('maxEntries'),
+    maxBytes: given.count('maxBytes'),
   });
 }
 
+function validSchedule(given: GivenOptions<ResolvedOptions>): Schedule {
+  const value = given.value('schedule') as Schedule;
+  if (value === 'adaptive' || value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
+  throw given.wrong(TypeError, 'schedule', "'adaptive', 'immediate', 'tick' or a function that takes the flush", value);
+}
+
 /** Redis refuses a prefix that begins with another one, and needs it no more. */
-function validPrefixes(value: unknown): readonly string[] | undefined {
+function validPrefixes(given: GivenOptions<ResolvedCacheOptions>): readonly string[] | undefined {
+  const value = given.value('prefixes');
   if (value === undefined) return undefined;
-  const expected = 'an array of one or more strings that are not empty';
-  if (!Array.isArray(value)) throw typeError('cache.prefixes', expected, value);
+  if (!Array.isArray(value) || value.length === 0) {
+    throw given.wrong(TypeError, 'prefixes', 'an array of one or more strings that are not empty', value);
+  }
   const wrong = value.findIndex((prefix) => typeof prefix !== 'string' || prefix === '' || !prefix.isWellFormed());
-  if (value.length === 0) throw typeError('cache.prefixes', expected, value);
-  if (wrong >= 0) throw typeError(`cache.prefixes[${wrong}]`, 'a string that is not empty', value[wrong]);
+  if (wrong >= 0) throw given.wrong(TypeError, `prefixes[${wrong}]`, 'a string that is not empty', value[wrong]);
   const prefixes = [...new Set(value as string[])];
   return Object.freeze(
     prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other))),
   );
 }
 
-function validSchedule(value: Schedule | undefined): Schedule {
-  if (value === undefined) return DEFAULT_OPTIONS.schedule;
-  if (value === 'adaptive' || value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
-  throw typeError('schedule', "'adaptive', 'immediate', 'tick' or a function that takes the flush", value);
+/** Options as the caller gave them: each value is checked when it is asked for, and undefined is its default. */
+class GivenOptions<Defaults extends object> {
+  constructor(
+    /** What the caller has them under. */
+    readonly name: string,
+    readonly given: object,
+    readonly defaults: Defaults,
+    expected: string,
+  ) {
+    if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+      throw coded(TypeError, `${name} must be ${expected}, got ${describeType(given)}`);
+    }
+    for (const key of Object.keys(given)) {
+      if (!Object.hasOwn(defaults, key)) {
+        const known = Object.keys(defaults).join(', ');
+        throw coded(TypeError, `${name}.${key} is not an option; the options are ${known}`);
+      }
+    }
+  }
+
+  value(key: keyof Defaults): unknown {
+    const value = (this.given as Partial<Record<keyof Defaults, unknown>>)[key];
+    return value === undefined ? this.defaults[key] : value;
+  }
+
+  boolean(key: keyof Defaults): boolean {
+    const value = this.value(key);
+    if (typeof value === 'boolean') return value;
+    throw this.wrong(TypeError, key, 'a boolean', value);
+  }
+
+  milliseconds(key: keyof Defaults): number {
+    const isInRange = (ms: number) => ms >= 0 && ms <= 0x7fffffff;
+    return this.#number(key, 'a number of milliseconds from 0 to 2147483647', isInRange);
+  }
+
+  count(key: keyof Defaults, most = Number.MAX_SAFE_INTEGER): number {
+    const expected = most < Number.MAX_SAFE_INTEGER ? `a positive integer of at most ${most}` : 'a positive integer';
+    return this.#number(key, expected, (count) => Number.isInteger(count) && count >= 1 && count <= most);
+  }
+
+  wrong(errorClass: ErrorClass, key: PropertyKey, expected: string, got: unknown): Error {
+    return coded(errorClass, `${this.name}.${String(key)} must be ${expected}, got ${describe(got)}`);
+  }
+
+  #number(key: keyof Defaults, expected: string, isInRange: (value: number) => boolean): number {
+    const value = this.value(key);
+    if (typeof value !== 'number') throw this.wrong(TypeError, key, expected, value);
+    if (!isInRange(value)) throw this.wrong(RangeError, key, expected, value);
+    return value;
+  }
 }
 
-function validDelay(value: number | undefined): number {
-  if (value === undefined) return DEFAULT_OPTIONS.maxFlushDelay;
-  const expected = 'a number of milliseconds from 0 to 2147483647';
-  if (typeof value !== 'number') throw typeError('maxFlushDelay', expected, value);
-  if (!(value >= 0 && value <= 0x7fffffff)) throw rangeError('maxFlushDelay', expected, value);
-  return value;
-}
+type ErrorClass = new (message: string) => Error;
 
-function validCount(
-  name: string,
-  value: number | undefined,
-  byDefault: number,
-  most = Number.MAX_SAFE_INTEGER,
-): number {
-  if (value === undefined) return byDefault;
-  const expected = most < Number.MAX_SAFE_INTEGER ? `a positive integer of at most ${most}` : 'a positive integer';
-  if (typeof value !== 'number') throw typeError(name, expected, value);
-  if (!Number.isSafeInteger(value) || value < 1 || value > most) throw rangeError(name, expected, value);
-  return value;
-}
-
-function validBoolean(name: 'hotPath' | 'shareReads', value: boolean | undefined): boolean {
-  if (value === undefined) return DEFAULT_OPTIONS[name];
-  if (typeof value === 'boolean') return value;
-  throw typeError(name, 'a boolean', value);
-}
-
-function typeError(name: string, expected: string, got: unknown): TypeError {
-  return withCode(new TypeError(`options.${name} must be ${expected}, got ${describe(got)}`), CODES.OPTION);
-}
-
-function rangeError(name: string, expected: string, got: unknown): RangeError {
-  return withCode(new RangeError(`options.${name} must be ${expected}, got ${describe(got)}`), CODES.OPTION);
+function coded(errorClass: ErrorClass, message: string): Error {
+  return withCode(new errorClass(`ioredis-coalesce: ${message}`), CODES.OPTION);
 }

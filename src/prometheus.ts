@@ -3,6 +3,7 @@ import { CODES, describe, withCode } from './errors.js';
 import type { Coalesced } from './handle.js';
 import { CollectedClient, type Labels } from './prometheus/collected-client.js';
 import { RegisteredMetrics } from './prometheus/registered-metrics.js';
+import { processWide } from './util/process-wide.js';
 
 export type { Labels } from './prometheus/collected-client.js';
 
@@ -17,7 +18,7 @@ export interface CollectOptions {
 }
 
 /** What has been registered, by registry. */
-const registered = new WeakMap<object, RegisteredMetrics>();
+const registered = processWide('metrics', () => new WeakMap<object, RegisteredMetrics>());
 
 /**
  * Exposes what `coalescer.stats()` counts as Prometheus metrics named `redis_coalesce_…`. Counters are read when the
@@ -35,7 +36,7 @@ export function collectMetrics(client: Coalesced, options: CollectOptions = {}):
   const collected = new CollectedClient(client, labels);
   if (typeof (register as Partial<Registry> | null)?.registerMetric !== 'function') {
     throw withCode(
-      new TypeError(`options.register must be a Registry of prom-client, got ${describe(register)}`),
+      new TypeError(`ioredis-coalesce: options.register must be a Registry of prom-client, got ${describe(register)}`),
       CODES.OPTION,
     );
   }

@@ -1,48 +1,73 @@
 import * as ioredis from 'ioredis';
-import { ClientAttachment } from './client/client-attachment.js';
+import { attach } from './client/attach.js';
 import { Cluster } from './cluster.js';
-import type { Coalesced, Coalescer } from './handle.js';
-import type { HostClient } from './host/types.js';
-import { type CoalesceOptions, type ResolvedOptions, resolveOptions } from './options.js';
+import { type Coalesced, type Coalescer, settingOf } from './handle.js';
+import type { HostRedis, HostRedisClass, MappingOf, ReplyMapping } from './host/classes.js';
+import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './options.js';
 
 /** Host: before 5.1 the class is not among the named exports, it is the module itself. */
-const IORedis = ioredis.Redis ?? (ioredis.default as unknown as typeof ioredis.Redis);
+const IORedis = (ioredis.Redis ?? ioredis.default) as unknown as HostRedisClass;
 
 /** ioredis's options, and how to coalesce. */
 export interface RedisOptions extends ioredis.RedisOptions {
-  /** See {@link CoalesceOptions}; the defaults suit a web service. */
-  coalesce?: CoalesceOptions;
+  /** See {@link CoalesceOptions}; the defaults suit a web service. `false` leaves the client plain. */
+  coalesce?: CoalesceSetting | undefined;
 }
+
+/** Of `scanStream()` and its like. Host: ioredis 5 does not export it. */
+export type ScanStreamOptions = NonNullable<Parameters<ioredis.Redis['scanStream']>[0]>;
+
+/** Named in the call, so that its type is known. Options of a wider type make a client of the default mapping's type. */
+type WithMapping<M extends ReplyMapping> = RedisOptions & { replyMapping: M };
+
+/** Makes a client of the same class, with these options over those of this one. */
+type Duplicate<M extends ReplyMapping> = <Override extends Partial<RedisOptions> | undefined = undefined>(
+  override?: Override,
+) => Redis<MappingOf<Override, M>>;
 
 type Arguments = [arg1?: unknown, arg2?: unknown, arg3?: unknown];
 
 /**
- * ioredis's `Redis`, coalesced from the start: the same constructor, plus the option `coalesce`.
+ * ioredis's `Redis`, coalesced from the start: the same constructor, plus the option `coalesce`. As there, the type
+ * parameter follows the option `replyMapping`.
  *
  * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce` or a wrong type.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
-export class Redis extends IORedis implements Coalesced {
+export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> implements Coalesced {
+  /** As in `new Redis.Cluster(…)`. */
+  declare static Cluster: typeof Cluster;
+
   declare readonly coalescer: Coalescer;
 
+  /**
+   * Host: its `duplicate()` makes a client of its own class. Users who changed the import line expect one of this class.
+   * Defined below, since the host's signature differs among the supported versions.
+   */
+  declare duplicate: Duplicate<M> & HostRedis<M>['duplicate'];
+
   /** The same as `new Redis(…)`, for those who come from node-redis. */
-  static override createClient(...args: ConstructorParameters<typeof Redis>): Redis {
+  static createClient(...args: ConstructorParameters<typeof Redis>): Redis {
     return new Redis(...args);
   }
 
+  constructor(port: number, host: string, options: WithMapping<M>);
   constructor(port: number, host: string, options: RedisOptions);
+  constructor(path: string, options: WithMapping<M>);
   constructor(path: string, options: RedisOptions);
+  constructor(port: number, options: WithMapping<M>);
   constructor(port: number, options: RedisOptions);
   constructor(port: number, host: string);
+  constructor(options: WithMapping<M>);
   constructor(options: RedisOptions);
   constructor(port: number);
   constructor(path: string);
   constructor();
   constructor(...args: Arguments) {
     const { hostArguments, options } = splitOptions(args);
-    super(...(hostArguments as []));
+    super(...hostArguments);
     try {
-      ClientAttachment.attach(this as unknown as HostClient, options);
+      attach(this, options);
     } catch (error) {
       this.disconnect();
       throw error;
@@ -50,24 +75,19 @@ export class Redis extends IORedis implements Coalesced {
   }
 }
 
-/**
- * Host: its `duplicate()` makes a client of its own class. Whoever changed the import line expects one of this class.
- * Defined here, since the host's signature differs among the supported versions; the type stays the host's.
- */
 Object.defineProperty(Redis.prototype, 'duplicate', {
   value(this: Redis, override?: Partial<RedisOptions>) {
-    return new Redis({ ...this.options, coalesce: this.coalescer?.options, ...override });
+    return new Redis({ ...this.options, coalesce: settingOf(this), ...override });
   },
   writable: true,
   configurable: true,
 });
 
-/** As in `new Redis.Cluster(…)`. Its type stays the host's too: the class has fewer type parameters. */
 Object.defineProperty(Redis, 'Cluster', { value: Cluster, writable: true, configurable: true });
 
 /** Takes the key `coalesce` out of the options object, which the host would keep and copy. */
-function splitOptions(args: Arguments): { hostArguments: unknown[]; options: ResolvedOptions } {
-  let options: CoalesceOptions | undefined;
+function splitOptions(args: Arguments): { hostArguments: unknown[]; options: ResolvedOptions | false } {
+  let options: CoalesceSetting | undefined;
   const hostArguments = args.map((arg) => {
     if (typeof arg !== 'object' || arg === null || !('coalesce' in arg)) return arg;
     const { coalesce: own, ...rest } = arg as RedisOptions;
@@ -75,5 +95,5 @@ function splitOptions(args: Arguments): { hostArguments: unknown[]; options: Res
     return rest;
   });
   // Checked before the host's constructor runs, which connects.
-  return { hostArguments, options: resolveOptions(options) };
+  return { hostArguments, options: resolveSetting(options, 'option coalesce') };
 }

@@ -19,7 +19,8 @@ export type FlushReason =
  * - `cork-only`: the connection never takes the hot path: `hotPath: false`, `DEBUG=ioredis:*`, unknown internals of the
  *   client, or a reply that could not be read;
  * - `subscriber`: RESP2 subscriber mode;
- * - `options`: `socketTimeout`, `showFriendlyErrorStack` or `enableAutoPipelining` is set;
+ * - `options`: `socketTimeout` or `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later; with
+ *   this one set from the start, this package has no method on the callers' stack, and commands are not counted;
  * - `patched`: the method or `sendCommand` is not the host's own, as with tracing by OpenTelemetry;
  * - `traced`: someone subscribes to the channel `ioredis:command`, or `ioredis:batch` for transactions;
  * - `arguments`: one is not a string, finite number or Buffer, or `keyPrefix` needs the host's knowledge;

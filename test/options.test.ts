@@ -1,12 +1,17 @@
 import { Redis as IORedis } from 'ioredis';
-import Redis, { CODES, type CoalesceOptions, coalesce } from 'ioredis-coalesce';
-import { afterEach, describe, expect, it } from 'vitest';
-import { DEFAULT_OPTIONS, resolveOptions } from '../src/options.js';
+import Redis, { Cluster, CODES, type CoalesceOptions, coalesce } from 'ioredis-coalesce';
+import { Redis as IORedis5 } from 'ioredis5';
+import { Redis as Valkey } from 'iovalkey';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
 const KNOWN = 'schedule, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache';
 const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
 const POSITIVE = 'a positive integer';
 const SCHEDULE = "'adaptive', 'immediate', 'tick' or a function that takes the flush";
+
+const resolveOptions = (setting: CoalesceSetting | undefined): ResolvedOptions | false =>
+  resolveSetting(setting, 'options');
 
 function thrownBy(action: () => unknown): Error & { code?: string } {
   try {
@@ -118,7 +123,7 @@ describe('options', () => {
     const options = { [name]: value } as CoalesceOptions;
     const error = thrownBy(() => resolveOptions(options));
     expect(error.constructor).toBe(errorClass);
-    expect(error.message).toBe(`options.${name} must be ${expected}, got ${got}`);
+    expect(error.message).toBe(`ioredis-coalesce: options.${name} must be ${expected}, got ${got}`);
     expect(error.code).toBe('COALESCE_ERR_OPTION');
     expect(Object.keys(error)).toEqual(['code']);
   });
@@ -128,7 +133,7 @@ describe('options', () => {
     (key) => {
       const error = thrownBy(() => resolveOptions({ [key]: 1 } as CoalesceOptions));
       expect(error.constructor).toBe(TypeError);
-      expect(error.message).toBe(`options.${key} is not an option; the options are ${KNOWN}`);
+      expect(error.message).toBe(`ioredis-coalesce: options.${key} is not an option; the options are ${KNOWN}`);
       expect(error.code).toBe(CODES.OPTION);
     },
   );
@@ -142,7 +147,7 @@ describe('options', () => {
   ])('refuses options that are %j', (options, got) => {
     const error = thrownBy(() => resolveOptions(options as unknown as CoalesceOptions));
     expect(error.constructor).toBe(TypeError);
-    expect(error.message).toBe(`options must be an object, got ${got}`);
+    expect(error.message).toBe(`ioredis-coalesce: options must be an object, true or false, got ${got}`);
     expect(error.code).toBe(CODES.OPTION);
   });
 
@@ -164,20 +169,36 @@ describe('coalesce()', () => {
     [null, 'null'],
     [5, '5 (number)'],
     ['redis://127.0.0.1', 'a string'],
-    [{}, 'an object (Object)'],
-    [new Thing(), 'an object (Thing)'],
-    [{ host: '127.0.0.1', port: 6379 }, 'an object (Object)'],
+    [{}, 'an object (Object) without sendCommand()'],
+    [new Thing(), 'an object (Thing) without sendCommand()'],
+    [{ host: '127.0.0.1', port: 6379 }, 'an object (Object) without sendCommand()'],
     [IORedis, 'a function'],
-    [{ sendCommand() {}, on() {}, status: 'ready', options: null }, 'an object (Object)'],
-    [{ sendCommand() {}, on() {}, options: {} }, 'an object (Object)'],
-    [[], 'an array'],
+    [{ sendCommand() {}, status: 'ready', options: {} }, 'an object (Object) without on()'],
+    [{ sendCommand() {}, on() {}, status: 'ready', options: null }, 'an object (Object) without options'],
+    [{ sendCommand() {}, on() {}, options: {} }, 'an object (Object) without status'],
+    [[], 'an array without sendCommand()'],
   ])('refuses %s', (client, got) => {
     const error = thrownBy(() => coalesce(client as object));
     expect(error.constructor).toBe(TypeError);
     expect(error.message).toBe(
-      `coalesce() expects an ioredis or iovalkey client, such as new Redis() or new Cluster(), got ${got}`,
+      'ioredis-coalesce: coalesce() expects an ioredis or iovalkey client, such as new Redis() or new Cluster(), ' +
+        `got ${got}`,
     );
     expect(error.code).toBe('COALESCE_ERR_CLIENT');
+  });
+
+  it.each([
+    ['ioredis 6', IORedis],
+    ['ioredis 5', IORedis5],
+    ['iovalkey', Valkey],
+  ])('takes a Cluster of %s whose connect() was replaced, so that it has no status', (_, { Cluster }) => {
+    const connect = vi.spyOn(Cluster.prototype, 'connect').mockResolvedValue();
+    onTestFinished(() => connect.mockRestore());
+    const cluster = coalesce(new Cluster([{ host: '127.0.0.1', port: 1 }]), { maxBatchSize: 5 });
+    expect(cluster.status).toBeUndefined();
+    expect(cluster.coalescer.options.maxBatchSize).toBe(5);
+    expect(cluster.coalescer.stats().inFlight).toBe(0);
+    cluster.coalescer.detach();
   });
 
   it('takes a Cluster', () => {
@@ -224,8 +245,17 @@ describe('new Redis()', () => {
   });
 
   it('refuses a wrong one before it connects', () => {
-    const error = thrownBy(() => new Redis({ coalesce: { shareReads: 'yes' as unknown as boolean } }));
-    expect(error.message).toBe('options.shareReads must be a boolean, got "yes" (string)');
-    expect(error.code).toBe(CODES.OPTION);
+    const wrong = { shareReads: 'yes' as unknown as boolean };
+    const nodes = [{ host: '127.0.0.1', port: 1 }];
+    for (const make of [() => new Redis({ coalesce: wrong }), () => new Cluster(nodes, { coalesce: wrong })]) {
+      const error = thrownBy(make);
+      expect(error.message).toBe('ioredis-coalesce: option coalesce.shareReads must be a boolean, got "yes" (string)');
+      expect(error.code).toBe(CODES.OPTION);
+    }
+  });
+
+  it('names the option itself if that is neither options nor a boolean', () => {
+    const error = thrownBy(() => new Redis({ coalesce: 5 as unknown as boolean }));
+    expect(error.message).toBe('ioredis-coalesce: option coalesce must be an object, true or false, got 5 (number)');
   });
 });

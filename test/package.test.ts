@@ -1,57 +1,43 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, statSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { redisUrl, uniquePrefix } from './helpers/redis.js';
+import { type PackedPackage, type Project, packPackage } from './helpers/packed.js';
 
 const run = promisify(execFile);
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const TSC = createRequire(import.meta.url).resolve('typescript/bin/tsc');
 const PROGRAMS = fileURLToPath(new URL('types/programs/', import.meta.url));
 const TIMEOUT = 60_000;
 
-let scratch: string;
-let packed: string[];
-/** A project whose node_modules holds the packed package, ioredis and types. */
-let project: string;
+let packed: PackedPackage;
+/** Has ioredis and types. */
+let project: Project;
 /** The same, but with iovalkey in place of ioredis. */
-let withoutIoredis: string;
+let withoutIoredis: Project;
 
 beforeAll(async () => {
-  if (isStale()) {
-    await run('npm', ['run', 'build'], { cwd: ROOT });
-  }
-  scratch = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-package-'));
-  // prepack would build again.
-  const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', scratch], {
-    cwd: ROOT,
-  });
-  const [tarball] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
-  packed = tarball.files.map(({ path }) => path);
-  project = await createProject('project', join(scratch, tarball.filename), ['ioredis', '@types/node']);
-  withoutIoredis = await createProject('without-ioredis', join(scratch, tarball.filename), ['iovalkey', '@types/node']);
-}, TIMEOUT);
+  packed = await packPackage();
+  project = await packed.createProject('project', ['ioredis', '@types/node']);
+  withoutIoredis = await packed.createProject('without-ioredis', ['iovalkey', '@types/node']);
+}, 180_000);
 
-afterAll(() => rm(scratch, { recursive: true, force: true }));
+afterAll(() => packed?.remove());
 
 test('the package holds the build and its papers, nothing else', () => {
-  const outside = packed.filter((path) => !path.startsWith('dist/'));
+  const outside = packed.files.filter((path) => !path.startsWith('dist/'));
   expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
   for (const entry of ['index', 'coalesce']) {
     for (const extension of ['js', 'cjs', 'd.ts', 'd.cts']) {
-      expect(packed).toContain(`dist/${entry}.${extension}`);
+      expect(packed.files).toContain(`dist/${entry}.${extension}`);
     }
   }
 });
 
 test('an ES module imports the class and coalesce()', async () => {
-  await write(
-    project,
+  await project.write(
     'esm.mjs',
     `import { createRequire } from 'node:module';
      import { Redis as Plain } from 'ioredis';
@@ -76,7 +62,7 @@ test('an ES module imports the class and coalesce()', async () => {
      redis.disconnect();
      wrapped.disconnect();`,
   );
-  expect(await runIn(project, 'esm.mjs')).toEqual({
+  expect(await project.run('esm.mjs')).toEqual({
     value: 'v',
     batches: true,
     same: true,
@@ -88,8 +74,7 @@ test('an ES module imports the class and coalesce()', async () => {
 });
 
 test('a CommonJS module requires the class in each of the ways that ioredis allows', async () => {
-  await write(
-    project,
+  await project.write(
     'common.cjs',
     `const Redis = require('ioredis-coalesce');
      const { coalesce } = require('ioredis-coalesce/coalesce');
@@ -105,7 +90,76 @@ test('a CommonJS module requires the class in each of the ways that ioredis allo
        redis.disconnect();
      })();`,
   );
-  expect(await runIn(project, 'common.cjs')).toEqual({ value: 'v', batches: true, same: true });
+  expect(await project.run('common.cjs')).toEqual({ value: 'v', batches: true, same: true });
+});
+
+test('two copies of the package in one process, as beside a bundle, work on the same clients', async () => {
+  await project.write(
+    'two-copies.cjs',
+    `const { Redis: Plain, Cluster } = require('ioredis');
+     const common = require('ioredis-coalesce/coalesce');
+     const [url, prefix] = process.argv.slice(2);
+     const warnings = [];
+     process.on('warning', ({ code }) => warnings.push(code));
+     (async () => {
+       const esm = await import('./node_modules/ioredis-coalesce/dist/esm/coalesce.js');
+       const found = { copies: esm.coalesce === common.coalesce ? 1 : 2 };
+       for (const [name, first, second] of [['esm first', esm, common], ['cjs first', common, esm]]) {
+         const client = first.coalesce(new Plain(url), { maxBatchSize: 7 });
+         const { coalescer } = client;
+         const same = second.coalesce(client, { maxBatchSize: 8 }).coalescer === coalescer;
+         const replies = await Promise.all([client.echo('a'), second.coalesce(client).echo('b')]);
+         // In flight by one copy, then taken over by the other.
+         const inFlight = [client.echo('c'), client.call('ECHO', 'd')];
+         coalescer.detach();
+         second.coalesce(client, { shareReads: true });
+         const more = [client.echo('e'), client.get(prefix), client.get(prefix)];
+         found[name] = [same, ...replies, ...(await Promise.all([...inFlight, ...more])), client.coalescer.options.shareReads];
+         first.coalesce(client);
+         await client.echo('f');
+         found[name].push(client.coalescer.stats().hotCommands > 0);
+         client.disconnect();
+       }
+       const idle = esm.coalesce(new Plain({ lazyConnect: true }), false);
+       found.idle = [idle.coalescer.enabled, common.coalesce(idle).coalescer.enabled];
+       for (const copy of [esm, common]) copy.coalesce({ get() {}, set() {}, quit() {} });
+       await new Promise(setImmediate);
+       found.warnings = warnings;
+       console.log(JSON.stringify(found));
+     })();`,
+  );
+  const answers = [true, 'a', 'b', 'c', 'd', 'e', null, null, true, true];
+  expect(await project.run('two-copies.cjs')).toEqual({
+    copies: 2,
+    'esm first': answers,
+    'cjs first': answers,
+    idle: [false, true],
+    warnings: ['COALESCE_WARN_STAND_IN'],
+  });
+});
+
+test('two copies of the metrics add to one registry', async () => {
+  const both = await packed.createProject('metrics', ['ioredis', 'prom-client']);
+  await both.write(
+    'metrics.cjs',
+    `const { Redis } = require('ioredis');
+     const { register } = require('prom-client');
+     const { coalesce } = require('ioredis-coalesce/coalesce');
+     const common = require('ioredis-coalesce/prometheus');
+     (async () => {
+       const esm = await import('./node_modules/ioredis-coalesce/dist/esm/prometheus.js');
+       const clients = ['a', 'b'].map(() => coalesce(new Redis(process.argv[2])));
+       common.collectMetrics(clients[0], { labels: { client: 'a' } });
+       esm.collectMetrics(clients[1], { labels: { client: 'b' } });
+       const metrics = await register.metrics();
+       console.log(JSON.stringify(metrics.match(/^redis_coalesce_attached.*$/gm)));
+       for (const client of clients) client.disconnect();
+     })();`,
+  );
+  expect(await both.run('metrics.cjs')).toEqual([
+    'redis_coalesce_attached{client="a"} 1',
+    'redis_coalesce_attached{client="b"} 1',
+  ]);
 });
 
 test(
@@ -121,16 +175,14 @@ test(
       coalesce(redis, { maxBatchSise: 1 });
       export const all = [batches, wrapped.coalescer.stats().commands, value, sameClass, other(redis).coalescer];
     `;
-    await write(
-      project,
+    await project.write(
       'module.mts',
       `import { Redis as Plain } from 'ioredis';
        import Redis, { coalesce, Redis as Same } from 'ioredis-coalesce';
        import { coalesce as other } from 'ioredis-coalesce/coalesce';
        ${body}`,
     );
-    await write(
-      project,
+    await project.write(
       'common.cts',
       `import { Redis as Plain } from 'ioredis';
        import { coalesce, default as Redis, Redis as Same } from 'ioredis-coalesce';
@@ -149,17 +201,44 @@ test.each([
 ] as const)(
   'what people write compiles for %s: a service, a Cluster, scripts of their own, an app on Fastify',
   async (_name, type, options) => {
-    const folder = join(scratch, `users-${type}-${options.module}`);
-    await cp(project, folder, { recursive: true, verbatimSymlinks: true });
-    for (const dependency of ['fastify', '@fastify']) {
-      await symlink(join(ROOT, 'node_modules', dependency), join(folder, 'node_modules', dependency), 'dir');
-    }
-    await write(folder, 'package.json', JSON.stringify({ name: 'users', private: true, type }));
-    for (const file of ['service.ts', 'app.ts']) await cp(join(PROGRAMS, file), join(folder, file));
+    const users = await packed.createProject(`users-${type}-${options.module}`, [
+      'ioredis',
+      '@types/node',
+      'fastify',
+      '@fastify/redis',
+    ]);
+    await users.write('package.json', JSON.stringify({ name: 'users', private: true, type }));
+    for (const file of ['service.ts', 'app.ts']) await cp(join(PROGRAMS, file), join(users.folder, file));
     // The test above looks into the declarations themselves.
-    await typecheck(folder, ['service.ts', 'app.ts'], { ...options, skipLibCheck: true });
+    await typecheck(users, ['service.ts', 'app.ts'], { ...options, skipLibCheck: true });
   },
   3 * TIMEOUT,
+);
+
+test(
+  'TypeScript finds the types beside ioredis 5 too, whose classes are not generic',
+  async () => {
+    const withIoredis5 = await packed.createProject('with-ioredis-5', ['ioredis=ioredis5', '@types/node']);
+    await withIoredis5.write(
+      'drop-in.mts',
+      `import { Redis as Plain } from 'ioredis';
+       import Redis, { Cluster, coalesce, type ScanStreamOptions } from 'ioredis-coalesce';
+       const redis: Redis = new Redis({ lazyConnect: true, coalesce: { maxBatchSize: 100 } });
+       const copy: Redis = redis.duplicate({ db: 1, coalesce: false });
+       const plain: Plain = copy;
+       const value: Promise<string | null> = copy.get('k');
+       const cluster: Cluster = new Redis.Cluster([{ host: '127.0.0.1', port: 1 }], { coalesce: {} }).duplicate();
+       const members: Promise<string[]> = cluster.smembers('k');
+       const scan: ScanStreamOptions = { match: 'a*' };
+       // @ts-expect-error no such option
+       new Redis({ coalesce: { maxBatchSise: 1 } });
+       // @ts-expect-error no such method
+       redis.gett('k');
+       export const all = [plain, value, members, redis.scanStream(scan), coalesce(plain).coalescer.enabled];`,
+    );
+    await typecheck(withIoredis5, ['drop-in.mts']);
+  },
+  TIMEOUT,
 );
 
 test(
@@ -175,10 +254,10 @@ test(
       import Valkey from 'iovalkey';
       import { coalesce } from 'ioredis-coalesce/coalesce';
       ${wrapAndAsk}`;
-    await write(withoutIoredis, 'wrap.mjs', source.replace(' as string', ''));
-    expect(await runIn(withoutIoredis, 'wrap.mjs')).toEqual({ value: 'v', batches: true });
+    await withoutIoredis.write('wrap.mjs', source.replace(' as string', ''));
+    expect(await withoutIoredis.run('wrap.mjs')).toEqual({ value: 'v', batches: true });
 
-    await write(withoutIoredis, 'wrap.mts', source.replace('import Valkey', 'import { Redis as Valkey }'));
+    await withoutIoredis.write('wrap.mts', source.replace('import Valkey', 'import { Redis as Valkey }'));
     await typecheck(withoutIoredis, ['wrap.mts']);
   },
   TIMEOUT,
@@ -188,8 +267,8 @@ test.each([
   ['missing.mjs', "import 'ioredis-coalesce';"],
   ['missing.cjs', "require('ioredis-coalesce');"],
 ])('the drop-in classes without ioredis are an error that says what to do (%s)', async (file, source) => {
-  await write(withoutIoredis, file, source);
-  await expect(runIn(withoutIoredis, file)).rejects.toThrow(
+  await withoutIoredis.write(file, source);
+  await expect(withoutIoredis.run(file)).rejects.toThrow(
     'ioredis-coalesce: the drop-in classes need the package "ioredis" (version 5 or 6), which is not installed: ' +
       'run "npm install ioredis", or import { coalesce } from "ioredis-coalesce/coalesce"',
   );
@@ -199,55 +278,16 @@ test.each([
   ['metrics.mjs', "import 'ioredis-coalesce/prometheus';"],
   ['metrics.cjs', "require('ioredis-coalesce/prometheus');"],
 ])('the metrics without prom-client are an error that says what to do (%s)', async (file, source) => {
-  await write(withoutIoredis, file, source);
-  await expect(runIn(withoutIoredis, file)).rejects.toThrow(
+  await withoutIoredis.write(file, source);
+  await expect(withoutIoredis.run(file)).rejects.toThrow(
     'ioredis-coalesce: ioredis-coalesce/prometheus needs the package "prom-client", which is not installed: ' +
       'run "npm install prom-client"',
   );
 });
 
-function isStale(): boolean {
-  const built = join(ROOT, 'dist/index.js');
-  if (!existsSync(built)) return true;
-  const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).map((file) => `src/${file}`);
-  const newest = Math.max(
-    ...[...sources, 'package.json', 'tsup.config.ts', 'tools/esm-entries.mjs'].map(
-      (file) => statSync(join(ROOT, file)).mtimeMs,
-    ),
-  );
-  return statSync(built).mtimeMs < newest;
-}
-
-/** Unpacks the tarball as npm would, and links what an install would have fetched: no network. */
-async function createProject(name: string, tarball: string, dependencies: readonly string[]): Promise<string> {
-  const folder = join(scratch, name);
-  const target = join(folder, 'node_modules/ioredis-coalesce');
-  await mkdir(target, { recursive: true });
-  await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', target]);
-  const own = JSON.parse(await readFile(join(target, 'package.json'), 'utf8')) as { dependencies: object };
-  for (const dependency of [...Object.keys(own.dependencies), ...dependencies]) {
-    const link = join(folder, 'node_modules', dependency);
-    await mkdir(dirname(link), { recursive: true });
-    await symlink(join(ROOT, 'node_modules', dependency), link, 'dir');
-  }
-  await write(folder, 'package.json', JSON.stringify({ name, private: true }));
-  return folder;
-}
-
-function write(folder: string, file: string, text: string): Promise<void> {
-  return writeFile(join(folder, file), text);
-}
-
-/** Runs a program that prints one line of JSON. */
-async function runIn(folder: string, file: string): Promise<unknown> {
-  const prefix = uniquePrefix('package');
-  const { stdout } = await run(process.execPath, [file, redisUrl(), prefix], { cwd: folder, timeout: 15_000 });
-  return JSON.parse(stdout);
-}
-
-async function typecheck(folder: string, files: readonly string[], more: object = {}): Promise<void> {
+async function typecheck({ folder, write }: Project, files: readonly string[], more: object = {}): Promise<void> {
   const options = { module: 'NodeNext', target: 'ES2022', strict: true, noEmit: true, types: ['node'], ...more };
-  await write(folder, 'tsconfig.json', JSON.stringify({ compilerOptions: options, files }));
+  await write('tsconfig.json', JSON.stringify({ compilerOptions: options, files }));
   try {
     await run(process.execPath, [TSC, '-p', '.'], { cwd: folder });
   } catch (error) {

@@ -1,5 +1,6 @@
-// Completes what tsup wrote to dist/. tsup writes CommonJS alone; the ES modules written here re-export it, so that a
-// program which loads the package both ways has one copy of it.
+// Completes the CommonJS that tsup wrote to dist/. The ES modules written here, which Node loads for an `import`, re-export
+// it, so that a program which loads the package both ways has one copy of it. Bundlers read those in dist/esm instead
+// (the condition "module" in package.json).
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
@@ -74,7 +75,11 @@ function addGuard(file, text, code) {
 }
 
 function patchFastify() {
-  write('fastify.cjs', withDefaultAsModule('fastify.cjs'));
+  // What esbuild makes of import(): a require() that bundlers do not see, and so leave out.
+  const hidden = /\w+\.__require\(/g;
+  const text = withDefaultAsModule('fastify.cjs');
+  if (!hidden.test(text)) throw new Error('dist/fastify.cjs must load its packages by __require(), found none');
+  write('fastify.cjs', text.replaceAll(hidden, 'require('));
 }
 
 /** Added at the end, where it moves no line of the source map. */

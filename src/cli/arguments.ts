@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { type Target, targetOf } from './target.js';
+import { type Target, type TlsCheck, targetOf } from './target.js';
 
 export interface BenchSettings {
   readonly target: Target;
@@ -28,12 +29,16 @@ Ctrl-C.
 Options:
   --url <url>          redis://user:password@host:port/db or rediss://…  (default: $REDIS_URL, or redis://127.0.0.1:6379)
   --cluster            the URL is a node of a Cluster
+  --ca <file>          with rediss://: trust this authority's certificate (PEM), as for a self-signed one
+  --insecure           with rediss://: trust any certificate
   --concurrency <n>    callers that each await one command after the other  (default: 100)
   --value-size <n>     bytes of a value  (default: 100)
   --keys <n>           keys that are read  (default: 1000)
   --seconds <n>        time measured for each of the three clients  (default: 5)
   --json               print the result as JSON
   --help               this text
+
+× plain is the ratio of the two figures shown, each the median of its rounds.
 
 A password is better given in REDIS_URL than on the command line, where other users of the machine can see it.
 `;
@@ -45,7 +50,7 @@ export function parseBenchArguments(args: readonly string[], env: NodeJS.Process
   const values = parse(args);
   if (values.help) return 'help';
   const settings: BenchSettings = {
-    target: target(values.url ?? (env.REDIS_URL || 'redis://127.0.0.1:6379'), values.cluster),
+    target: target(values.url ?? (env.REDIS_URL || 'redis://127.0.0.1:6379'), values.cluster, tlsCheck(values)),
     concurrency: integer('--concurrency', values.concurrency, 100_000),
     valueBytes: integer('--value-size', values['value-size'], 64 * 1024 * 1024),
     keys: integer('--keys', values.keys, 10_000_000),
@@ -68,6 +73,8 @@ function parse(args: readonly string[]) {
       options: {
         url: { type: 'string' },
         cluster: { type: 'boolean', default: false },
+        ca: { type: 'string' },
+        insecure: { type: 'boolean', default: false },
         concurrency: { type: 'string', default: '100' },
         'value-size': { type: 'string', default: '100' },
         keys: { type: 'string', default: '1000' },
@@ -85,9 +92,21 @@ function parse(args: readonly string[]) {
   }
 }
 
-function target(url: string, cluster: boolean): Target {
+function tlsCheck({ ca, insecure }: { ca?: string | undefined; insecure: boolean }): TlsCheck | undefined {
+  if (ca === undefined) return insecure ? { rejectUnauthorized: false } : undefined;
+  if (insecure) throw new UsageError('--ca and --insecure exclude each other');
   try {
-    return targetOf(url, cluster);
+    return { ca: readFileSync(ca, 'utf8') };
+  } catch (error) {
+    throw new UsageError(
+      `--ca must name a file that can be read, got "${ca}" (${(error as NodeJS.ErrnoException).code})`,
+    );
+  }
+}
+
+function target(url: string, cluster: boolean, tls: TlsCheck | undefined): Target {
+  try {
+    return targetOf(url, cluster, tls);
   } catch (error) {
     throw new UsageError((error as Error).message);
   }

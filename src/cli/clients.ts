@@ -89,14 +89,20 @@ export function briefly(error: Error): string {
   const { message } = error;
   // Errors of several addresses have an empty message.
   const text = message || ((error as NodeJS.ErrnoException).code ?? error.name);
-  const hint = message.startsWith('MOVED ') ? '; it is a node of a Cluster: add --cluster' : '';
-  return `${text.split('\n')[0]}${hint}`;
+  return `${text.split('\n')[0]}${hintOf(error)}`;
+}
+
+function hintOf({ message, code }: NodeJS.ErrnoException): string {
+  if (message.startsWith('MOVED ')) return '; it is a node of a Cluster: add --cluster';
+  const isUntrusted = /^(SELF_SIGNED|DEPTH_ZERO_SELF_SIGNED|UNABLE_TO_(GET|VERIFY))/.test(code ?? '');
+  return isUntrusted ? '; trust its authority with --ca <file>, or any certificate with --insecure' : '';
 }
 
 function create(host: Host, target: Target, enableAutoPipelining: boolean): Client {
   const common = { lazyConnect: true, enableAutoPipelining };
   const connection = { connectTimeout: CONNECT_TIMEOUT, retryStrategy: () => null, maxRetriesPerRequest: 0 };
-  if (!target.cluster) return new host.Redis(target.url, { ...common, ...connection });
+  const tls = target.tls && { tls: target.tls };
+  if (!target.cluster) return new host.Redis(target.url, { ...common, ...connection, ...tls });
   return new host.Cluster([target.url], {
     ...common,
     clusterRetryStrategy: () => null,

@@ -4,23 +4,31 @@ export interface Target {
   readonly cluster: boolean;
   /** `host:port`, for messages: never the user or the password. */
   readonly name: string;
+  /** How the server's certificate is checked; undefined for Node's own way. */
+  readonly tls: TlsCheck | undefined;
 }
 
+/** What the options of a TLS connection are given. */
+export type TlsCheck = { readonly ca: string } | { readonly rejectUnauthorized: false };
+
 /** @throws {Error} whose message does not repeat the URL, since it may hold a password. */
-export function targetOf(url: string, cluster: boolean): Target {
+export function targetOf(url: string, cluster: boolean, tls?: TlsCheck): Target {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !/^rediss?:$/.test(parsed.protocol) || parsed.hostname === '') {
     throw new Error('the URL of Redis must look like redis://host:port or rediss://host:port');
   }
-  return { url, cluster, name: `${parsed.hostname}:${parsed.port || '6379'}` };
+  if (tls !== undefined && parsed.protocol !== 'rediss:') {
+    throw new Error('--ca and --insecure are about TLS: they need a URL that begins with rediss://');
+  }
+  return { url, cluster, tls, name: `${parsed.hostname}:${parsed.port || '6379'}` };
 }
 
 /** What ioredis needs to know of each node of a Cluster beside its address. */
-export function clusterNodeOptions({ url }: Target): { username?: string; password?: string; tls?: object } {
+export function clusterNodeOptions({ url, tls }: Target): { username?: string; password?: string; tls?: object } {
   const { username, password, protocol } = new URL(url);
   return {
     ...(username && { username: decodeURIComponent(username) }),
     ...(password && { password: decodeURIComponent(password) }),
-    ...(protocol === 'rediss:' && { tls: {} }),
+    ...(protocol === 'rediss:' && { tls: tls ?? {} }),
   };
 }

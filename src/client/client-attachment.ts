@@ -4,14 +4,22 @@ import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js
 import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import type { ClientCache } from '../handle.js';
 import { probeInternals } from '../host/probe.js';
-import { fallThroughReason, isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast } from '../host/state.js';
+import {
+  fallThroughReason,
+  isAutoPipelining,
+  isDebugging,
+  keyPrefixOf,
+  makeOptionsFast,
+  showsCallers,
+} from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
-import { type Attachment, addOverlay, isAttached, removeOverlay } from './overlay.js';
+import { type Attachment, addOverlay, removeOverlay } from './overlay.js';
 
 /** What `coalesce()` attaches to a client: its options, counters and current connection, and the way back. */
 export class ClientAttachment implements Attachment {
+  enabled = true;
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
@@ -20,7 +28,6 @@ export class ClientAttachment implements Attachment {
   readonly #hot: HostCommandClass | string;
 
   static attach(client: HostClient, options: ResolvedOptions): void {
-    if (isAttached(client)) return;
     if (options.cache && client.options.protocol !== 3) throw cacheNeedsResp3();
     new ClientAttachment(client, options, new Stats());
     if (isAutoPipelining(client)) warnAutoPipelining();
@@ -42,7 +49,7 @@ export class ClientAttachment implements Attachment {
     this.#schedule = schedule;
     this.#hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
     this.commandClass = typeof this.#hot === 'string' ? undefined : this.#hot;
-    addOverlay(client, this);
+    addOverlay(client, this, showsCallers(client) ? 'bare' : 'hot');
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
   }
@@ -87,6 +94,7 @@ export class ClientAttachment implements Attachment {
 
   detach(): void {
     if (!removeOverlay(this.client, this)) return;
+    this.enabled = false;
     this.client.removeListener('connect', this.#onConnect);
     this.connection?.detach();
     this.connection = undefined;
@@ -151,6 +159,7 @@ function prefixesOnTheWire({ cache }: ResolvedOptions, keyPrefix: string | Buffe
 /** The host's `Command` class if its internals are as the hot path expects them, or why there is no hot path. */
 function hotCommandClass(client: HostClient): HostCommandClass | string {
   if (isDebugging()) return 'DEBUG prints the commands of the client';
+  if (showsCallers(client)) return 'the option showFriendlyErrorStack is set';
   makeOptionsFast(client);
   const probed = probeInternals(client);
   if ('commandClass' in probed) return probed.commandClass;

@@ -7,12 +7,12 @@ import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js'
 import type { ClientCache } from '../handle.js';
 import { ClusterRouting, type HostCluster, missingClusterInternal, SlotWatch, speaksResp3 } from '../host/cluster.js';
 import { probeCommandClass } from '../host/probe.js';
-import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast } from '../host/state.js';
+import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCallers } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { ClientAttachment } from './client-attachment.js';
-import { type Attachment, addOverlay, isAttached, removeOverlay } from './overlay.js';
+import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
 
 /**
  * What `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a client of its own
@@ -20,6 +20,7 @@ import { type Attachment, addOverlay, isAttached, removeOverlay } from './overla
  * its node's batch. A command that its node fails goes back to the Cluster, which redirects it alone.
  */
 export class ClusterAttachment implements Attachment {
+  enabled = true;
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
   readonly routing: ClusterRouting;
@@ -28,7 +29,6 @@ export class ClusterAttachment implements Attachment {
   readonly #schedule: BatchSchedule;
 
   static attach(cluster: HostCluster, options: ResolvedOptions): void {
-    if (isAttached(cluster)) return;
     if (options.cache && !speaksResp3(cluster)) throw cacheNeedsResp3();
     new ClusterAttachment(cluster, options);
     if (isAutoPipelining(cluster)) warnAutoPipelining();
@@ -42,7 +42,7 @@ export class ClusterAttachment implements Attachment {
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
     this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
-    addOverlay(client, this);
+    addOverlay(client, this, showsCallers(client) ? 'bare' : 'hot');
     for (const node of client.nodes()) this.#onNode(node);
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
@@ -86,6 +86,7 @@ export class ClusterAttachment implements Attachment {
 
   detach(): void {
     if (!removeOverlay(this.client, this)) return;
+    this.enabled = false;
     this.client.removeListener('+node', this.#onNode);
     this.client.removeListener('refresh', this.#onRefresh);
     for (const attachment of this.#attachments()) attachment.detach();
@@ -118,9 +119,12 @@ export class ClusterAttachment implements Attachment {
     return this.#attachments().reduce((sum, attachment) => sum + attachment.waitingBehind(name), 0);
   }
 
-  /** Host: emitted when a node is added to the pool, before it connects. */
+  /**
+   * Host: emitted when a node is added to the pool, before it connects. A node that was coalesced by itself is taken
+   * over: it counts with the Cluster from now on, and what it has in flight settles.
+   */
   readonly #onNode = (node: HostClient): void => {
-    if (isAttached(node)) return;
+    attachedTo(node)?.detach();
     const prefix = keyPrefixOf(this.client);
     this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false, this.#schedule, prefix));
   };

@@ -3,6 +3,7 @@ import type { AnyFunction } from '../host/types.js';
 import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
 import { hotCalls } from './hot-calls.js';
 import { hotMethods } from './hot-path.js';
+import { removeIdleHandle } from './idle.js';
 import type { PipelineRoute } from './light-pipeline.js';
 import { DEFINERS, replaceDefined, replaceOwnMethods, restoreOwnMethods } from './own-methods.js';
 import { pipelineMethods } from './pipelines.js';
@@ -20,22 +21,26 @@ interface Marked {
   [MARK]?: Attachment;
 }
 
-/** The prototype layers, one for each class of clients. */
-const layers = new WeakMap<object, object>();
+/** The two forms of the layer. `bare` has no methods of commands, so nothing of ours is on the stack of their callers. */
+export type OverlayForm = 'hot' | 'bare';
 
-/** Whether `client` is coalesced already, by this copy of the package or another one. */
-export function isAttached(client: object): boolean {
-  return (client as Marked)[MARK] !== undefined;
+/** The prototype layers by form, one of each for a class of clients. */
+const layers = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };
+
+/** What coalesces `client`, if it is coalesced, by this copy of the package or another one. */
+export function attachedTo(client: object): Coalescer | undefined {
+  return (client as Marked)[MARK];
 }
 
 /**
- * Puts the layer between a client and its class, `client → layer → Redis.prototype`. The layer holds the hot methods,
- * `duplicate` and `coalescer`, so that a client has one own property more, and its class none.
+ * Puts the layer between a client and its class, `client → layer → Redis.prototype`. The layer holds the hot methods
+ * unless it is bare, `duplicate` and `coalescer`, so that a client has one own property more, and its class none.
  */
-export function addOverlay(client: object, attached: Attachment): void {
+export function addOverlay(client: object, attached: Attachment, form: OverlayForm): void {
+  removeIdleHandle(client);
   Object.defineProperty(client, MARK, { value: attached, configurable: true });
-  Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client)));
-  replaceOwnMethods(client, findRoute);
+  Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
+  if (form === 'hot') replaceOwnMethods(client, findRoute);
 }
 
 /** @returns whether `attached` was what the client is marked with, and is not any more. */
@@ -46,20 +51,21 @@ export function removeOverlay(client: object, attached: Attachment): boolean {
   const layer = Object.getPrototypeOf(client) as object;
   const parent = Object.getPrototypeOf(layer) as object;
   // Someone may have put another prototype in front; the layer finds no mark then and passes everything on.
-  if (layers.get(parent) === layer) Object.setPrototypeOf(client, parent);
+  if (layers.hot.get(parent) === layer || layers.bare.get(parent) === layer) Object.setPrototypeOf(client, parent);
   return true;
 }
 
-function overlayFor(parent: object): object {
-  let layer = layers.get(parent);
+function overlayFor(parent: object, form: OverlayForm): object {
+  let layer = layers[form].get(parent);
   if (layer === undefined) {
-    layer = createOverlay(parent);
-    layers.set(parent, layer);
+    layer = createBareOverlay(parent);
+    if (form === 'hot') addCommandMethods(layer, parent);
+    layers[form].set(parent, layer);
   }
   return layer;
 }
 
-function createOverlay(parent: object): object {
+function createBareOverlay(parent: object): object {
   const layer = Object.create(parent) as object;
   Object.defineProperties(layer, {
     coalescer: {
@@ -71,14 +77,19 @@ function createOverlay(parent: object): object {
     duplicate: {
       value(this: Marked, ...args: unknown[]) {
         const copy = (parent as { duplicate(...args: unknown[]): object }).duplicate.apply(this, args);
-        this[MARK]?.attachCopy(copy, args);
+        // One of the drop-in class has its own setting.
+        if (!('coalescer' in copy)) this[MARK]?.attachCopy(copy, args);
         return copy;
       },
       writable: true,
       configurable: true,
     },
   });
-  return Object.assign(
+  return layer;
+}
+
+function addCommandMethods(layer: object, parent: object): void {
+  Object.assign(
     layer,
     hotMethods(parent, findRoute),
     hotCalls(parent, findRoute),

@@ -1,7 +1,6 @@
-import { createRequire } from 'node:module';
 import type * as IORedis from 'ioredis';
 import { describe } from '../errors.js';
-import { FASTIFY_REDIS } from './host-plugin.js';
+import { loadIoredis, versionOfFastifyRedis } from './packages.js';
 
 /** Its constructors check the options themselves. */
 interface Host {
@@ -15,18 +14,22 @@ interface HostOptions {
   [option: string]: unknown;
 }
 
-const requireHere = createRequire(import.meta.url);
-
 /** Makes the client that @fastify/redis would make of these options, or a Cluster if they have `nodes`. */
-export function createClient({ url, nodes, ...options }: HostOptions): object {
-  const { Redis, Cluster } = loadHost();
+export async function createClient({ url, nodes, ...options }: HostOptions): Promise<object> {
   if (nodes !== undefined) {
-    if (url) throw new TypeError('the options "url" and "nodes" exclude each other: a Cluster starts from its nodes');
+    if (url)
+      throw new TypeError(
+        'ioredis-coalesce: the options "url" and "nodes" exclude each other: a Cluster starts from its nodes',
+      );
     if (!Array.isArray(nodes)) {
-      throw new TypeError(`options.nodes must be an array of Cluster nodes to start from, got ${describe(nodes)}`);
+      throw new TypeError(
+        `ioredis-coalesce: options.nodes must be an array of Cluster nodes to start from, got ${describe(nodes)}`,
+      );
     }
+    const { Cluster } = await loadHost();
     return new Cluster(nodes, { ...options, redisOptions: withTag(options.redisOptions) });
   }
+  const { Redis } = await loadHost();
   return url ? new Redis(url, withTag(options)) : new Redis(withTag(options));
 }
 
@@ -37,20 +40,12 @@ function withTag(options: HostOptions = {}): HostOptions {
 }
 
 function defaultTag(): string {
-  try {
-    const { version } = requireHere(`${FASTIFY_REDIS}/package.json`) as { version: string };
-    return `fastify-redis_v${version}`;
-  } catch {
-    return 'fastify-redis';
-  }
+  const version = versionOfFastifyRedis();
+  return version === undefined ? 'fastify-redis' : `fastify-redis_v${version}`;
 }
 
-/** The ioredis that the project has chosen; where it has none of its own, the one that came with @fastify/redis. */
-function loadHost(): Host {
-  try {
-    return requireHere('ioredis') as Host;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error;
-    return createRequire(requireHere.resolve(FASTIFY_REDIS))('ioredis') as Host;
-  }
+async function loadHost(): Promise<Host> {
+  const ioredis = (await loadIoredis()) as Host & { readonly default: Host['Redis'] };
+  // Host: before 5.1 the class is not among the named exports, it is the module itself.
+  return { Redis: ioredis.Redis ?? ioredis.default, Cluster: ioredis.Cluster };
 }

@@ -1,8 +1,6 @@
-import { createRequire } from 'node:module';
 import type { FastifyInstance } from 'fastify';
 import { withCode } from '../errors.js';
-
-export const FASTIFY_REDIS = '@fastify/redis';
+import { FASTIFY_REDIS, isMissing, loadFastifyRedis } from './packages.js';
 
 /** The options as they come from JavaScript. */
 export interface GivenOptions {
@@ -13,23 +11,18 @@ export interface GivenOptions {
   [hostOption: string]: unknown;
 }
 
-type HostPlugin = (fastify: FastifyInstance, options: GivenOptions, next: (error?: Error) => void) => void;
+export type HostPlugin = (fastify: FastifyInstance, options: GivenOptions, next: (error?: Error) => void) => void;
 
-/**
- * Loads @fastify/redis when it is first needed. Not imported, since its types give `fastify.redis` another type than
- * this package does, and TypeScript allows one.
- */
-export function loadFastifyRedis(): HostPlugin {
+export async function loadHostPlugin(): Promise<HostPlugin> {
   try {
-    return createRequire(import.meta.url)(FASTIFY_REDIS) as HostPlugin;
+    return await loadFastifyRedis();
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code !== 'MODULE_NOT_FOUND' || !message.startsWith(`Cannot find module '${FASTIFY_REDIS}'`)) throw error;
+    if (!isMissing(error, FASTIFY_REDIS)) throw error;
     const missing = new Error(
       `ioredis-coalesce/fastify needs the package "${FASTIFY_REDIS}" (version 9), which is not installed: ` +
         `run "npm install ${FASTIFY_REDIS}"`,
       { cause: error },
     );
-    throw withCode(missing, code);
+    throw withCode(missing, 'MODULE_NOT_FOUND');
   }
 }

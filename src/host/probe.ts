@@ -2,17 +2,19 @@
 import type { Duplex } from 'node:stream';
 import type { AnyFunction, HostClient, HostCommandClass, HostQueue } from './types.js';
 
-/** Whether `value` has what every ioredis-like client has; by what it has, since class names differ among versions. */
-export function isHostClient(value: unknown): value is HostClient {
-  if (typeof value !== 'object' || value === null) return false;
+/**
+ * What `value` lacks of what every ioredis-like client or Cluster has, undefined for one that has it all. By what it
+ * has, since class names differ among versions, and ioredis 6 shows its clients as `EventEmitter`.
+ *
+ * Host: a Cluster has no `status` before `connect()` was called, which tests replace.
+ */
+export function missingOfClient(value: object): string | undefined {
   const client = value as Partial<Record<keyof HostClient, unknown>>;
-  return (
-    typeof client.sendCommand === 'function' &&
-    typeof client.on === 'function' &&
-    typeof client.status === 'string' &&
-    typeof client.options === 'object' &&
-    client.options !== null
-  );
+  if (typeof client.sendCommand !== 'function') return 'sendCommand()';
+  if (typeof client.on !== 'function') return 'on()';
+  if (typeof client.options !== 'object' || client.options === null) return 'options';
+  if (typeof client.status !== 'string' && typeof client.isCluster !== 'boolean') return 'status';
+  return undefined;
 }
 
 /** What the hot path needs of a client's internals, or what it misses there. */

@@ -79,6 +79,14 @@ export function fallThroughReason(client: HostClient, stream: Duplex): FallThrou
   return undefined;
 }
 
+/**
+ * Host: with `showFriendlyErrorStack` on, a command method notes its stack, and an error shows it from the first frame
+ * that is not the host's.
+ */
+export function showsCallers(client: HasOptions): boolean {
+  return Boolean(client.options.showFriendlyErrorStack);
+}
+
 export function isAutoPipelining(client: HasOptions): boolean {
   return Boolean(client.options.enableAutoPipelining);
 }

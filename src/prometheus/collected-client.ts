@@ -30,7 +30,7 @@ export class CollectedClient {
     if (coalescer === undefined) {
       throw withCode(
         new TypeError(
-          `collectMetrics() expects a coalesced client, such as coalesce(new Redis()), got ${describeType(client)}`,
+          `ioredis-coalesce: collectMetrics() expects a coalesced client, such as coalesce(new Redis()), got ${describeType(client)}`,
         ),
         CODES.CLIENT,
       );
@@ -47,7 +47,7 @@ export class CollectedClient {
     return {
       stats: this.#coalescer.stats(),
       maxInFlight: this.#coalescer.options.maxInFlight,
-      attached: coalescer !== undefined,
+      attached: coalescer?.enabled === true,
     };
   }
 
@@ -65,18 +65,23 @@ function coalescerOf(client: Coalesced): Coalescer | undefined {
 
 function checkLabels(labels: Labels): void {
   if (typeof labels !== 'object' || labels === null || Array.isArray(labels)) {
-    throw withCode(new TypeError(`options.labels must be an object, got ${describe(labels)}`), CODES.OPTION);
+    throw withCode(
+      new TypeError(`ioredis-coalesce: options.labels must be an object, got ${describe(labels)}`),
+      CODES.OPTION,
+    );
   }
   for (const [name, value] of Object.entries(labels)) {
     if (OWN_LABELS.includes(name)) {
       throw withCode(
-        new TypeError(`options.labels.${name} is a label of these metrics themselves; give it another name`),
+        new TypeError(
+          `ioredis-coalesce: options.labels.${name} is a label of these metrics themselves; give it another name`,
+        ),
         CODES.OPTION,
       );
     }
     if (typeof value !== 'string' && typeof value !== 'number') {
       throw withCode(
-        new TypeError(`options.labels.${name} must be a string or a number, got ${describe(value)}`),
+        new TypeError(`ioredis-coalesce: options.labels.${name} must be a string or a number, got ${describe(value)}`),
         CODES.OPTION,
       );
     }

@@ -5,7 +5,7 @@ import { runCli } from './helpers.js';
 describe('options of bench', () => {
   it('have defaults', () => {
     expect(parseBenchArguments([], {})).toEqual({
-      target: { url: 'redis://127.0.0.1:6379', cluster: false, name: '127.0.0.1:6379' },
+      target: { url: 'redis://127.0.0.1:6379', cluster: false, name: '127.0.0.1:6379', tls: undefined },
       concurrency: 100,
       valueBytes: 100,
       keys: 1000,
@@ -30,6 +30,9 @@ describe('options of bench', () => {
     [['--value-size', 'big'], '--value-size must be a whole number from 1 to 67108864, got "big"'],
     [['--seconds', '0'], '--seconds must be a number from 0.1 to 3600, got "0"'],
     [['--keys', '1000000', '--value-size', '1000'], '--keys × --value-size must be at most 268435456 bytes'],
+    [['--insecure'], '--ca and --insecure are about TLS: they need a URL that begins with rediss://'],
+    [['--url', 'rediss://h', '--ca', '/no/such'], '--ca must name a file that can be read, got "/no/such" (ENOENT)'],
+    [['--url', 'rediss://h', '--ca', 'x', '--insecure'], '--ca and --insecure exclude each other'],
     [['redis://:s3cret@127.0.0.1'], 'expected options only; a URL follows --url'],
     [['--url', 'http://:s3cret@127.0.0.1'], 'the URL of Redis must look like redis://host:port or rediss://host:port'],
     [['--url', 's3cret'], 'the URL of Redis must look like redis://host:port or rediss://host:port'],

@@ -259,13 +259,28 @@ describe('transformers of the user’s', () => {
 describe.each(HOSTS)('$name: options that the hot path leaves to the host', (host) => {
   const create = (options: RedisOptions) => ready(host.createCoalesced(redisUrl(), options));
 
-  it('showFriendlyErrorStack: the stack names the caller', async () => {
+  it.each(['incr', 'blpop'] as const)('showFriendlyErrorStack: the first frame is the caller of %s', async (method) => {
     const client = await create({ showFriendlyErrorStack: true });
     await client.set(`${prefix}text`, 'text');
-    const error = (await client.incr(`${prefix}text`).catch((reason: unknown) => reason)) as Error;
-    expect(error.stack).toContain('patched.test.ts');
+    const reply: Promise<unknown> = method === 'incr' ? client.incr(`${prefix}text`) : client.blpop(`${prefix}text`, 1);
+    const error = (await reply.catch((reason: unknown) => reason)) as Error;
+    expect(error.stack?.split('\n')[1]).toContain('patched.test.ts');
     await client.del(`${prefix}text`);
-    expect(fellThrough(client)).toEqual({ options: 3 });
+    const { commands, hotCommands, fallThroughs } = client.coalescer.stats();
+    expect({ hotCommands, options: fallThroughs.options }).toEqual({ hotCommands: 0, options: 0 });
+    expect(commands).toBeGreaterThanOrEqual(3);
+    expect(Object.keys(Object.getPrototypeOf(client))).toEqual([]);
+    client.coalescer.detach();
+    expect(Object.getPrototypeOf(client)).toBe(host.Redis.prototype);
+  });
+
+  it('showFriendlyErrorStack switched on later: commands are left to the host from then on', async () => {
+    const client = await create({});
+    await client.echo('a');
+    client.options.showFriendlyErrorStack = true;
+    const error = (await client.incrby(`${prefix}text`, 'x').catch((reason: unknown) => reason)) as Error;
+    expect(error.stack).toContain('patched.test.ts');
+    expect(fellThrough(client)).toMatchObject({ options: 1 });
   });
 
   it.skipIf(!host.features.socketTimeout)(

@@ -1,3 +1,4 @@
+import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { CLUSTER_HOSTS, type ClusterHost, createCluster, KINDS, type Kind, warm } from '../helpers/cluster/clients.js';
@@ -138,6 +139,15 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     expect(await commandCounts(nodes, 'set')).toMatchObject({ rejected_calls: 0 });
   });
 
+  it('shows the caller first with showFriendlyErrorStack', async () => {
+    const cluster = await warm(host.createCoalesced(nodes, { showFriendlyErrorStack: true }));
+    await cluster.set('{s}text', 'text');
+    const error = (await cluster.incr('{s}text').catch((reason: unknown) => reason)) as Error;
+    expect(error.stack?.split('\n')[1]).toContain('basic.test.ts');
+    cluster.coalescer.detach();
+    expect((cluster as { coalescer?: unknown }).coalescer).toBeUndefined();
+  });
+
   it('follows natMap', async () => {
     const natMap = Object.fromEntries(
       nodes.nodes.map(({ host: ip, port }) => [`${ip}:${port}`, { host: 'localhost', port }]),
@@ -211,6 +221,27 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     } finally {
       copy.disconnect();
     }
+  });
+
+  it('takes over nodes that were coalesced one by one, commands in flight included', async () => {
+    const cluster = await warm(host.create(nodes));
+    const keys = keysOverAllSlots(60);
+    const byNode = cluster.nodes('all').map((node) => coalesce(node, { maxBatchSize: 3 }));
+    const inFlight = [
+      ...keys.map((key) => cluster.set(key, `of ${key}`)),
+      ...byNode.flatMap((node) => [node.echo('hot'), node.call('ECHO', 'cold')]),
+    ];
+    const coalesced = coalesce(cluster, { maxBatchSize: 77, schedule: 'immediate' });
+    expect(await Promise.all(inFlight)).toEqual([...keys.map(() => 'OK'), ...byNode.flatMap(() => ['hot', 'cold'])]);
+    for (const node of byNode) expect(node.coalescer.options.maxBatchSize).toBe(77);
+    await Promise.all(byNode.map((node) => node.ping()));
+    const before = coalesced.coalescer.stats();
+    expect(await Promise.all(keys.map((key) => coalesced.get(key)))).toEqual(keys.map((key) => `of ${key}`));
+    const after = coalesced.coalescer.stats();
+    expect(after.hotCommands - before.hotCommands).toBe(keys.length);
+    expect(after.batches - before.batches).toBe(3);
+    coalesced.coalescer.detach();
+    for (const node of byNode) expect(node.coalescer).toBeUndefined();
   });
 
   it('is plain again after detach(), commands in flight included', async () => {

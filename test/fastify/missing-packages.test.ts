@@ -1,49 +1,57 @@
-import Module from 'node:module';
-import { fastify } from 'fastify';
-import fastifyCoalesce from 'ioredis-coalesce/fastify';
-import { expect, it, onTestFinished, vi } from 'vitest';
-import { redisUrl } from '../helpers/redis.js';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type PackedPackage, packPackage } from '../helpers/packed.js';
 
-interface Resolver {
-  _resolveFilename(request: string, parent?: { filename?: string | null }, ...rest: unknown[]): string;
+let packed: PackedPackage;
+
+beforeAll(async () => {
+  packed = await packPackage();
+}, 180_000);
+
+afterAll(() => packed?.remove());
+
+/** Registers the plugin, and prints what came of it. */
+const PROGRAM = `
+  const app = fastify();
+  app.register(fastifyCoalesce, { url: process.argv[2] }).ready().then(
+    async () => {
+      const reply = await app.redis.echo('found');
+      const { clientInfoTag: tag } = app.redis.options;
+      console.log(JSON.stringify({ reply, tag, enabled: app.redis.coalescer.enabled }));
+      await app.close();
+    },
+    ({ code, message }) => console.log(JSON.stringify({ code, message })),
+  );`;
+const PROGRAMS = {
+  'app.mjs': `import { fastify } from 'fastify'; import fastifyCoalesce from 'ioredis-coalesce/fastify'; ${PROGRAM}`,
+  'app.cjs': `const { fastify } = require('fastify'); const fastifyCoalesce = require('ioredis-coalesce/fastify'); ${PROGRAM}`,
+};
+
+async function runBoth(name: string, dependencies: readonly string[]): Promise<unknown[]> {
+  const project = await packed.createProject(name, ['fastify', ...dependencies]);
+  return Promise.all(
+    Object.entries(PROGRAMS).map(async ([file, program]) => {
+      await project.write(file, program);
+      return project.run(file);
+    }),
+  );
 }
 
-it('says what to install where @fastify/redis is missing', async () => {
-  hide('@fastify/redis', () => true);
-  const app = fastify();
-  app.register(fastifyCoalesce, { url: redisUrl() });
-  await expect(app.ready()).rejects.toMatchObject({
+it('says what to install where @fastify/redis is missing, by import and by require()', async () => {
+  const missing = {
     code: 'MODULE_NOT_FOUND',
     message:
       'ioredis-coalesce/fastify needs the package "@fastify/redis" (version 9), which is not installed: ' +
       'run "npm install @fastify/redis"',
-  });
+  };
+  expect(await runBoth('without-fastify-redis', ['ioredis'])).toEqual([missing, missing]);
 });
 
 it('takes the ioredis that came with @fastify/redis where the project has none of its own', async () => {
-  const refused: string[] = [];
-  hide('ioredis', (from) => {
-    if (from.includes('@fastify')) return false;
-    refused.push(from);
-    return true;
-  });
-  const app = fastify();
-  onTestFinished(() => app.close());
-  await app.register(fastifyCoalesce, { url: redisUrl() });
-  expect(await app.redis.ping()).toBe('PONG');
-  expect(app.redis.coalescer.stats().commands).toBeGreaterThan(0);
-  expect(refused).toHaveLength(1);
+  const found = { reply: 'found', tag: expect.stringMatching(/fastify-redis_v9/), enabled: true };
+  expect(await runBoth('without-ioredis', ['@fastify/redis'])).toEqual([found, found]);
 });
 
-/** Makes a package unresolvable for the modules for which `isHidden` holds. */
-function hide(name: string, isHidden: (from: string) => boolean): void {
-  const resolver = Module as unknown as Resolver;
-  const resolve = resolver._resolveFilename;
-  const spy = vi.spyOn(resolver, '_resolveFilename').mockImplementation((request, parent, ...rest) => {
-    if (request === name && isHidden(parent?.filename ?? '')) {
-      throw Object.assign(new Error(`Cannot find module '${name}'`), { code: 'MODULE_NOT_FOUND' });
-    }
-    return resolve.call(Module, request, parent, ...rest);
-  });
-  onTestFinished(() => spy.mockRestore());
-}
+it('takes the ioredis of the project where it has one', async () => {
+  const found = { reply: 'found', tag: expect.stringMatching(/fastify-redis_v9/), enabled: true };
+  expect(await runBoth('with-both', ['@fastify/redis', 'ioredis'])).toEqual([found, found]);
+});

@@ -173,6 +173,19 @@ describe('ioredis-coalesce/fastify', () => {
     expect(await app.redis.echo('☕')).toBe('☕');
   });
 
+  it('makes a plain client with `coalesce: false`, and leaves one that it is given plain', async () => {
+    const app = createApp();
+    const client = ioredis6.create(redisUrl());
+    await app.register(fastifyCoalesce, { url: redisUrl(), namespace: 'made', coalesce: false });
+    await app.register(fastifyCoalesce, { client, namespace: 'given', coalesce: false });
+    for (const redis of [app.redis.made!, app.redis.given!]) {
+      expect(await redis.echo('plain')).toBe('plain');
+      expect(redis.coalescer.enabled).toBe(false);
+      expect(redis.coalescer.stats().commands).toBe(0);
+    }
+    expect(app.redis.given).toBe(client);
+  });
+
   it('leaves a client alone whose registration is refused', async () => {
     const app = createApp();
     const client = ioredis6.create(redisUrl());
@@ -187,7 +200,7 @@ describe('ioredis-coalesce/fastify', () => {
     app.register(fastifyCoalesce, { url: server.url, coalesce: { maxBatchSize: 0 } });
     await expect(app.ready()).rejects.toMatchObject({
       code: 'COALESCE_ERR_OPTION',
-      message: expect.stringContaining('maxBatchSize'),
+      message: 'ioredis-coalesce: option coalesce.maxBatchSize must be a positive integer, got 0 (number)',
     });
     expect(await connections(server.url)).toBe(0);
   });

@@ -26,7 +26,7 @@ function client(): Promise<CoalescedClient> {
 
 /** A coalesced client as `collectMetrics()` sees it, with counters that the test feeds. */
 function counting(stats = new Stats()): { stats: Stats; client: CoalescedClient } {
-  const coalescer = { options: { maxInFlight: 7 }, stats: () => stats.snapshot(5, 2) };
+  const coalescer = { enabled: true, options: { maxInFlight: 7 }, stats: () => stats.snapshot(5, 2) };
   return { stats, client: { coalescer } as unknown as CoalescedClient };
 }
 
@@ -253,7 +253,7 @@ describe('what it refuses', () => {
       expect.objectContaining({
         name: 'TypeError',
         code: 'COALESCE_ERR_CLIENT',
-        message: `collectMetrics() expects a coalesced client, such as coalesce(new Redis()), got ${shown}`,
+        message: `ioredis-coalesce: collectMetrics() expects a coalesced client, such as coalesce(new Redis()), got ${shown}`,
       }),
     );
   });
@@ -273,7 +273,11 @@ describe('what it refuses', () => {
     [{ labels: { reason: 'a' } }, 'options.labels.reason is a label of these metrics themselves; give it another name'],
   ])('options %j', (options, message) => {
     expect(collect(counting().client, options)).toThrow(
-      expect.objectContaining({ name: 'TypeError', code: 'COALESCE_ERR_OPTION', message }),
+      expect.objectContaining({
+        name: 'TypeError',
+        code: 'COALESCE_ERR_OPTION',
+        message: `ioredis-coalesce: ${message}`,
+      }),
     );
     expect(globalRegister.getMetricsAsArray()).toEqual([]);
   });

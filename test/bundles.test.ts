@@ -1,0 +1,183 @@
+/** Services are bundled: each entry, by each common bundler, into each kind of module. The bundles run on a real server. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import commonjs from '@rollup/plugin-commonjs';
+import json from '@rollup/plugin-json';
+import nodeResolve from '@rollup/plugin-node-resolve';
+import terser from '@rollup/plugin-terser';
+import * as esbuild from 'esbuild';
+import { type Plugin, rollup } from 'rollup';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import webpack from 'webpack';
+import { linkPackage, type PackedPackage, type Project, packPackage, runProgram } from './helpers/packed.js';
+
+/** One program for each entry. Each prints what it got, and whether its commands were hot. */
+const PROGRAMS = {
+  index: `
+    import Redis, { coalesce, Redis as Same, ReplyError } from 'ioredis-coalesce';
+    const redis = new Redis(url);
+    await redis.set(prefix + 'k', 'v');
+    const [value, failure] = await Promise.all([redis.getdel(prefix + 'k'), redis.call('NONE').catch((error) => error)]);
+    report(redis, { value, right: Redis === Same && failure instanceof ReplyError && coalesce(redis) === redis });`,
+  coalesce: `
+    import { Redis } from 'ioredis';
+    import { coalesce } from 'ioredis-coalesce/coalesce';
+    const redis = coalesce(new Redis(url));
+    await redis.set(prefix + 'k', 'v');
+    report(redis, { value: await redis.getdel(prefix + 'k'), right: true });`,
+  fastify: `
+    import { fastify } from 'fastify';
+    import fastifyRedis from 'ioredis-coalesce/fastify';
+    const app = fastify();
+    await app.register(fastifyRedis, { url });
+    const { redis } = app;
+    await redis.set(prefix + 'k', 'v');
+    report(redis, { value: await redis.getdel(prefix + 'k'), right: app.hasDecorator('redis') });`,
+  prometheus: `
+    import { Registry } from 'prom-client';
+    import { Redis } from 'ioredis';
+    import { coalesce } from 'ioredis-coalesce/coalesce';
+    import { collectMetrics } from 'ioredis-coalesce/prometheus';
+    const redis = coalesce(new Redis(url));
+    const register = new Registry();
+    collectMetrics(redis, { register });
+    await redis.set(prefix + 'k', 'v');
+    const value = await redis.getdel(prefix + 'k');
+    report(redis, { value, right: /redis_coalesce_attached 1/.test(await register.metrics()) });`,
+};
+type Entry = keyof typeof PROGRAMS;
+const ENTRIES = Object.keys(PROGRAMS) as Entry[];
+
+const REPORT = `
+  const [url, prefix] = process.argv.slice(2);
+  function report(redis, found) {
+    console.log(JSON.stringify({ ...found, hot: redis.coalescer.stats().hotCommands > 0 }));
+    process.exit();
+  }`;
+
+/** What is left out of a bundle and found beside it. */
+const EXTERNAL = ['fastify', 'ioredis', '@fastify/redis', 'prom-client'];
+const BANNER =
+  "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);";
+
+/** How services are bundled. */
+interface Kind {
+  readonly format: 'esm' | 'cjs';
+  /** Fastify itself is always one of them. */
+  readonly external: readonly string[];
+  readonly minify: boolean;
+}
+
+type Bundler = (sources: Record<Entry, string>, folder: string, kind: Kind) => Promise<unknown>;
+
+const byEsbuild: Bundler = (entryPoints, outdir, { format, external, minify }) =>
+  esbuild.build({
+    entryPoints,
+    outdir,
+    format,
+    minify,
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    external: [...external],
+    outExtension: { '.js': format === 'esm' ? '.mjs' : '.cjs' },
+    // With everything in it, an ES module needs require() for what ioredis requires of Node.
+    ...(format === 'esm' && external.length === 1 && { banner: { js: BANNER } }),
+    logLevel: 'silent',
+  });
+
+const byRollup: Bundler = async (input, dir, { format, external, minify }) => {
+  const plugins = [
+    (nodeResolve as unknown as (options: object) => Plugin)({ exportConditions: ['node'], preferBuiltins: true }),
+    (commonjs as unknown as () => Plugin)(),
+    (json as unknown as () => Plugin)(),
+    ...(minify ? [(terser as unknown as () => Plugin)()] : []),
+  ];
+  const bundle = await rollup({ input, external: [...external], plugins, onwarn: () => {} });
+  await bundle.write({ dir, format, entryFileNames: format === 'esm' ? '[name].mjs' : '[name].cjs' });
+  await bundle.close();
+};
+
+const byWebpack: Bundler = (entry, path, { format, external, minify }) =>
+  new Promise((resolve, reject) => {
+    const esm = format === 'esm';
+    webpack(
+      {
+        entry,
+        mode: minify ? 'production' : 'development',
+        devtool: false,
+        target: 'node20',
+        externalsType: esm ? 'module' : 'commonjs',
+        externals: [...external],
+        experiments: { outputModule: esm },
+        output: {
+          path,
+          filename: esm ? '[name].mjs' : '[name].cjs',
+          chunkFilename: esm ? '[name].mjs' : '[name].cjs',
+          library: { type: esm ? 'module' : 'commonjs2' },
+        },
+      },
+      (error, stats) => {
+        if (error) reject(error);
+        else if (stats?.hasErrors()) reject(new Error(stats.toString({ all: false, errors: true })));
+        else resolve(stats);
+      },
+    );
+  });
+
+const everything = { external: ['fastify'] };
+const alone = { external: EXTERNAL };
+const CASES: [string, Bundler, Kind][] = [
+  ['esbuild, an ES module with ioredis in it', byEsbuild, { format: 'esm', ...everything, minify: false }],
+  ['esbuild, a minified ES module with ioredis in it', byEsbuild, { format: 'esm', ...everything, minify: true }],
+  ['esbuild, an ES module beside ioredis', byEsbuild, { format: 'esm', ...alone, minify: false }],
+  ['esbuild, a minified ES module beside ioredis', byEsbuild, { format: 'esm', ...alone, minify: true }],
+  ['esbuild, CommonJS with ioredis in it', byEsbuild, { format: 'cjs', ...everything, minify: false }],
+  ['esbuild, minified CommonJS with ioredis in it', byEsbuild, { format: 'cjs', ...everything, minify: true }],
+  ['esbuild, CommonJS beside ioredis', byEsbuild, { format: 'cjs', ...alone, minify: false }],
+  ['rollup, a minified ES module with ioredis in it', byRollup, { format: 'esm', ...everything, minify: true }],
+  ['rollup, an ES module beside ioredis', byRollup, { format: 'esm', ...alone, minify: false }],
+  ['rollup, CommonJS with ioredis in it', byRollup, { format: 'cjs', ...everything, minify: false }],
+  ['webpack, a minified ES module with ioredis in it', byWebpack, { format: 'esm', ...everything, minify: true }],
+  ['webpack, an ES module beside ioredis', byWebpack, { format: 'esm', ...alone, minify: false }],
+  ['webpack, minified CommonJS with ioredis in it', byWebpack, { format: 'cjs', ...everything, minify: true }],
+];
+
+let packed: PackedPackage;
+let project: Project;
+
+beforeAll(async () => {
+  packed = await packPackage();
+  project = await packed.createProject('service', EXTERNAL);
+}, 180_000);
+
+afterAll(() => packed?.remove());
+
+describe.each(CASES)('bundled by %s', (name, bundler, kind) => {
+  const extension = kind.format === 'esm' ? 'mjs' : 'cjs';
+  let folder: string;
+
+  beforeAll(async () => {
+    // Beside the project, so that nothing is found but what is meant to be.
+    folder = join(project.folder, '..', name.replaceAll(/\W+/g, '-'));
+    const sources = Object.fromEntries(
+      ENTRIES.map((entry) => [entry, join(project.folder, `${entry}.${kind.format}.mjs`)]),
+    ) as Record<Entry, string>;
+    await mkdir(folder, { recursive: true });
+    for (const entry of ENTRIES) await writeFile(sources[entry], programOf(entry, kind.format));
+    for (const external of kind.external) await linkPackage(folder, external);
+    await bundler(sources, folder, kind);
+  }, 120_000);
+
+  it.each(ENTRIES)('the entry %s works, and is hot', async (entry) => {
+    expect(await runProgram(join(folder, `${entry}.${extension}`))).toEqual({ value: 'v', right: true, hot: true });
+  });
+});
+
+/** CommonJS has no `await` outside of functions. */
+function programOf(entry: Entry, format: Kind['format']): string {
+  const lines = PROGRAMS[entry].split('\n').map((line) => line.trim());
+  const imports = lines.filter((line) => line.startsWith('import '));
+  const body = lines.filter((line) => !line.startsWith('import ')).join('\n');
+  return [...imports, REPORT, format === 'esm' ? body : `(async () => {${body}})();`].join('\n');
+}
