@@ -55,6 +55,11 @@ const MAX_CUT_LINE = 512;
 /** What `#number` says of a line that is not whole; no number on the wire comes to it. */
 const CUT_LINE = Number.POSITIVE_INFINITY;
 
+/** Characters of a substring that V8 copies instead of referring to the whole (`SlicedString::kMinLength` is 13). */
+const MAX_COPIED_TEXT = 12;
+/** Bytes read at once for short strings. */
+const SHARED_TEXT = 128;
+
 const EMPTY = Buffer.alloc(0);
 
 /** An aggregate that is not whole. */
@@ -74,6 +79,10 @@ export class ReplyDecoder {
   readonly #mode: ReplyMode;
   #chunk: Buffer = EMPTY;
   #utf8 = true;
+  /** Bytes of the chunk as text, of which short strings are cut; see `#text`. */
+  #sharedText = '';
+  #textStart = 0;
+  #textEnd = 0;
   /** Elements announced in this reply. */
   #announced = 0;
 
@@ -329,6 +338,7 @@ export class ReplyDecoder {
 
   #fill(values: unknown[], filled: number, length: number, keyed: boolean, depth: number): unknown {
     const chunk = this.#chunk;
+    this.#textEnd = 0;
     for (let index = filled; index < length; index += 1) {
       const isKey = keyed && index % 2 === 0;
       const start = this.#wholeString();
@@ -347,9 +357,24 @@ export class ReplyDecoder {
     return keyed ? objectOf(values) : values;
   }
 
-  /** The text of a string among others. */
+  /**
+   * The text of a string among others. To read a short one is mostly the call into Node, so that many are read at once
+   * and cut apart. V8 copies substrings of up to 12 characters; a longer one would keep all of them in memory.
+   */
   #text(start: number, stop: number): string {
-    return this.#chunk.utf8Slice(start, stop);
+    const chunk = this.#chunk;
+    if (stop - start > MAX_COPIED_TEXT) return chunk.utf8Slice(start, stop);
+    if (stop > this.#textEnd) {
+      this.#textStart = start;
+      this.#textEnd = Math.min(start + SHARED_TEXT, chunk.length);
+      this.#sharedText = chunk.utf8Slice(start, this.#textEnd);
+    }
+    const text = this.#sharedText;
+    const offset = start - this.#textStart;
+    // As many characters as bytes: each of them is one byte, here and in any part.
+    return text.length === this.#textEnd - this.#textStart
+      ? text.substring(offset, offset + stop - start)
+      : chunk.utf8Slice(start, stop);
   }
 
   /** A key of a map under the resp3 mapping: a string in either encoding. */
