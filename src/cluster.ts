@@ -24,7 +24,12 @@ export class Cluster extends IORedisCluster implements Coalesced {
     // Checked before the host's constructor runs, which connects.
     const resolved = resolveOptions(own);
     super(startupNodes, hostOptions as object);
-    ClusterAttachment.attach(this as unknown as HostCluster, resolved);
+    try {
+      ClusterAttachment.attach(this as unknown as HostCluster, resolved);
+    } catch (error) {
+      this.disconnect();
+      throw error;
+    }
   }
 }
 

@@ -10,9 +10,9 @@ import { type CoalesceOptions, resolveOptions } from './options.js';
 export { type BatchEvent, CHANNELS, type ConnectionEvent } from './channels.js';
 export type { Schedule, ScheduleFunction } from './connection/scheduler.js';
 export { CODES, type CodedError } from './errors.js';
-export type { Coalesced, Coalescer } from './handle.js';
-export type { CoalesceOptions, ResolvedOptions } from './options.js';
-export type { CoalescerStats, FallThroughReason, FlushReason } from './stats.js';
+export type { ClientCache, Coalesced, Coalescer } from './handle.js';
+export type { CacheOptions, CoalesceOptions, ResolvedCacheOptions, ResolvedOptions } from './options.js';
+export type { CacheStats, CacheUse, CoalescerStats, FallThroughReason, FlushReason } from './stats.js';
 
 /**
  * Makes a client coalesce: commands that are issued one at a time leave as one batch, and each caller's promise is

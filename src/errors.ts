@@ -17,6 +17,8 @@ export const CODES = {
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
   /** Commands wait behind a blocking one on a connection that they share with it. */
   BLOCKING: 'COALESCE_WARN_BLOCKING',
+  /** The server does not say when keys change, or not reliably, so nothing is cached. */
+  CACHE: 'COALESCE_WARN_CACHE',
   /** Nearly every batch hits `maxBatchSize` or `maxBatchBytes`. */
   BATCH_BOUND: 'COALESCE_WARN_BATCH_BOUND',
 } as const;
@@ -46,6 +48,16 @@ export function describe(value: unknown): string {
 function constructorName(value: object): string {
   const made = value.constructor as unknown;
   return typeof made === 'function' && made.name !== '' ? made.name : 'no constructor';
+}
+
+export function cacheNeedsResp3(): CodedError<TypeError> {
+  return withCode(
+    new TypeError(
+      'options.cache needs a client that speaks RESP3, in which Redis says what has changed: ioredis 6 with protocol 3, ' +
+        'its default; ioredis 5, iovalkey and the option protocol: 2 have RESP2 alone',
+    ),
+    CODES.OPTION,
+  );
 }
 
 const warned = new Set<string>();

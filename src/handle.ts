@@ -7,6 +7,8 @@ export interface Coalescer {
   readonly options: ResolvedOptions;
   /** Counters since `coalesce()`; a copy, cheap enough to take every second. */
   stats(): CoalescerStats;
+  /** What is kept of the answers of reads; undefined without the option `cache`. */
+  readonly cache: ClientCache | undefined;
   /** Sends the open batch now instead of at its scheduled flush. */
   flush(): void;
   /**
@@ -14,6 +16,12 @@ export interface Coalescer {
    * called on it again.
    */
   detach(): void;
+}
+
+/** The handle on the answers that a client keeps in memory; see the option `cache`. */
+export interface ClientCache {
+  /** Forgets everything, replies on their way included. */
+  clear(): void;
 }
 
 /** What a coalesced client has beside its own. */

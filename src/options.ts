@@ -48,10 +48,48 @@ export interface CoalesceOptions {
    * @default false
    */
   shareReads?: boolean;
+  /**
+   * Whether the answers of reads are kept in memory until Redis says that their key has changed. `true` takes the
+   * defaults of {@link CacheOptions}. Needs RESP3: ioredis 6, and Redis 7 or Valkey.
+   * @default false
+   */
+  cache?: boolean | CacheOptions;
 }
 
+/** What is kept of the answers of reads; every key is optional. */
+export interface CacheOptions {
+  /**
+   * Beginnings of the keys that are cached, as callers write them: `keyPrefix` is added. Redis then keeps no list of
+   * what was read, and announces every change of a key that begins so (`BCAST`). Without it, all keys are cached, and
+   * Redis remembers each key that was read.
+   * @default undefined
+   */
+  prefixes?: readonly string[] | undefined;
+  /**
+   * Milliseconds after which an answer is read anew, whatever Redis has said or not said. Minimum 1.
+   * @default 60000
+   */
+  ttl?: number;
+  /**
+   * Answers kept on one connection; those not used lately make room. Minimum 1.
+   * @default 10000
+   */
+  maxEntries?: number;
+  /**
+   * Bytes that the answers kept on one connection take, about. Minimum 1.
+   * @default 67108864
+   */
+  maxBytes?: number;
+}
+
+export type ResolvedCacheOptions = Readonly<
+  Required<Omit<CacheOptions, 'prefixes'>> & { prefixes: readonly string[] | undefined }
+>;
+
 /** Every option with its value; frozen. */
-export type ResolvedOptions = Readonly<Required<CoalesceOptions>>;
+export type ResolvedOptions = Readonly<
+  Required<Omit<CoalesceOptions, 'cache'>> & { cache: ResolvedCacheOptions | false }
+>;
 
 /** A `writev` of strings counts three bytes per character, and fails beyond about 700 MB; so does V8 beyond 2^29 characters. */
 const MOST_BATCH_BYTES = 64 * 1024 * 1024;
@@ -64,6 +102,14 @@ export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
   maxInFlight: 10_000,
   hotPath: true,
   shareReads: false,
+  cache: false,
+});
+
+const DEFAULT_CACHE: ResolvedCacheOptions = Object.freeze({
+  prefixes: undefined,
+  ttl: 60_000,
+  maxEntries: 10_000,
+  maxBytes: 64 * 1024 * 1024,
 });
 
 /**
@@ -77,21 +123,62 @@ export function resolveOptions(options: CoalesceOptions | undefined): ResolvedOp
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw withCode(new TypeError(`options must be an object, got ${describeType(options)}`), CODES.OPTION);
   }
-  for (const key of Object.keys(options)) {
-    if (!Object.hasOwn(DEFAULT_OPTIONS, key)) {
-      const known = Object.keys(DEFAULT_OPTIONS).join(', ');
-      throw withCode(new TypeError(`options.${key} is not an option; the options are ${known}`), CODES.OPTION);
-    }
+  checkKeys('options', options, DEFAULT_OPTIONS);
+  const cache = validCache(options.cache);
+  if (cache && options.hotPath === false) {
+    throw withCode(
+      new TypeError('options.cache needs the hot path, which options.hotPath: false switches off'),
+      CODES.OPTION,
+    );
   }
   return Object.freeze({
     schedule: validSchedule(options.schedule),
     maxFlushDelay: validDelay(options.maxFlushDelay),
-    maxBatchSize: validCount('maxBatchSize', options.maxBatchSize),
-    maxBatchBytes: validCount('maxBatchBytes', options.maxBatchBytes),
-    maxInFlight: validCount('maxInFlight', options.maxInFlight),
+    maxBatchSize: validCount('maxBatchSize', options.maxBatchSize, DEFAULT_OPTIONS.maxBatchSize),
+    maxBatchBytes: validCount('maxBatchBytes', options.maxBatchBytes, DEFAULT_OPTIONS.maxBatchBytes, MOST_BATCH_BYTES),
+    maxInFlight: validCount('maxInFlight', options.maxInFlight, DEFAULT_OPTIONS.maxInFlight),
     hotPath: validBoolean('hotPath', options.hotPath),
     shareReads: validBoolean('shareReads', options.shareReads),
+    cache,
   });
+}
+
+function checkKeys(name: string, given: object, known: object): void {
+  for (const key of Object.keys(given)) {
+    if (!Object.hasOwn(known, key)) {
+      const names = Object.keys(known).join(', ');
+      throw withCode(new TypeError(`${name}.${key} is not an option; the options are ${names}`), CODES.OPTION);
+    }
+  }
+}
+
+function validCache(value: CoalesceOptions['cache']): ResolvedOptions['cache'] {
+  if (value === undefined || value === false) return false;
+  if (value === true) return DEFAULT_CACHE;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw typeError('cache', 'a boolean or an object', value);
+  }
+  checkKeys('options.cache', value, DEFAULT_CACHE);
+  return Object.freeze({
+    prefixes: validPrefixes(value.prefixes),
+    ttl: validCount('cache.ttl', value.ttl, DEFAULT_CACHE.ttl),
+    maxEntries: validCount('cache.maxEntries', value.maxEntries, DEFAULT_CACHE.maxEntries),
+    maxBytes: validCount('cache.maxBytes', value.maxBytes, DEFAULT_CACHE.maxBytes),
+  });
+}
+
+/** Redis refuses a prefix that begins with another one, and needs it no more. */
+function validPrefixes(value: unknown): readonly string[] | undefined {
+  if (value === undefined) return undefined;
+  const expected = 'an array of one or more strings that are not empty';
+  if (!Array.isArray(value)) throw typeError('cache.prefixes', expected, value);
+  const wrong = value.findIndex((prefix) => typeof prefix !== 'string' || prefix === '' || !prefix.isWellFormed());
+  if (value.length === 0) throw typeError('cache.prefixes', expected, value);
+  if (wrong >= 0) throw typeError(`cache.prefixes[${wrong}]`, 'a string that is not empty', value[wrong]);
+  const prefixes = [...new Set(value as string[])];
+  return Object.freeze(
+    prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other))),
+  );
 }
 
 function validSchedule(value: Schedule | undefined): Schedule {
@@ -108,10 +195,14 @@ function validDelay(value: number | undefined): number {
   return value;
 }
 
-function validCount(name: 'maxBatchSize' | 'maxBatchBytes' | 'maxInFlight', value: number | undefined): number {
-  if (value === undefined) return DEFAULT_OPTIONS[name];
-  const most = name === 'maxBatchBytes' ? MOST_BATCH_BYTES : Number.MAX_SAFE_INTEGER;
-  const expected = name === 'maxBatchBytes' ? `a positive integer of at most ${most}` : 'a positive integer';
+function validCount(
+  name: string,
+  value: number | undefined,
+  byDefault: number,
+  most = Number.MAX_SAFE_INTEGER,
+): number {
+  if (value === undefined) return byDefault;
+  const expected = most < Number.MAX_SAFE_INTEGER ? `a positive integer of at most ${most}` : 'a positive integer';
   if (typeof value !== 'number') throw typeError(name, expected, value);
   if (!Number.isSafeInteger(value) || value < 1 || value > most) throw rangeError(name, expected, value);
   return value;

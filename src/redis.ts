@@ -41,7 +41,12 @@ export class Redis extends IORedis implements Coalesced {
   constructor(...args: Arguments) {
     const { hostArguments, options } = splitOptions(args);
     super(...(hostArguments as []));
-    ClientAttachment.attach(this as unknown as HostClient, options);
+    try {
+      ClientAttachment.attach(this as unknown as HostClient, options);
+    } catch (error) {
+      this.disconnect();
+      throw error;
+    }
   }
 }
 

@@ -12,7 +12,8 @@ export type FlushReason =
   | 'manual';
 
 /**
- * Why a command that could take the hot path was left to the host:
+ * Why a command that could take the hot path was left to the host; an explicit pipeline or transaction that was left to it
+ * as a whole counts once:
  *
  * - `connection`: not ready, ending, or just attached while connected; it passes;
  * - `cork-only`: the connection never takes the hot path: `hotPath: false`, `DEBUG=ioredis:*`, unknown internals of the
@@ -20,11 +21,12 @@ export type FlushReason =
  * - `subscriber`: RESP2 subscriber mode;
  * - `options`: `socketTimeout`, `showFriendlyErrorStack` or `enableAutoPipelining` is set;
  * - `patched`: the method or `sendCommand` is not the host's own, as with tracing by OpenTelemetry;
- * - `traced`: someone subscribes to the channel `ioredis:command`;
+ * - `traced`: someone subscribes to the channel `ioredis:command`, or `ioredis:batch` for transactions;
  * - `arguments`: one is not a string, finite number or Buffer, or `keyPrefix` needs the host's knowledge;
  * - `transformer`: an argument transformer threw;
  * - `routing`: of a Cluster, a command whose first argument is no key, whose slot is not known yet, or which a function
- *   as `scaleReads` sends.
+ *   as `scaleReads` sends;
+ * - `command`: an explicit pipeline or transaction holds one that says something to the client, such as `select`.
  */
 export type FallThroughReason = keyof typeof NO_FALL_THROUGHS;
 
@@ -38,6 +40,7 @@ const NO_FALL_THROUGHS = {
   arguments: 0,
   transformer: 0,
   routing: 0,
+  command: 0,
 };
 
 const NO_FLUSHES: Record<FlushReason, number> = {
@@ -84,6 +87,28 @@ export interface CoalescerStats {
   readonly fallThroughs: Readonly<Record<FallThroughReason, number>>;
   /** Replies by who decoded them: this package (`hot`) or the host (`host`). */
   readonly replies: { readonly hot: number; readonly host: number };
+  /** Only with the option `cache`. */
+  readonly cache?: CacheStats;
+}
+
+/** What was answered from memory, and what is kept. */
+export interface CacheStats extends CacheUse {
+  /** Reads answered from memory; they are not among `commands`. */
+  readonly hits: number;
+  /** Reads that could have been, and were sent. */
+  readonly misses: number;
+  /** Answers removed since their key has changed, or all keys have. */
+  readonly invalidations: number;
+  /** Answers removed for lack of room. */
+  readonly evictions: number;
+}
+
+/** What the caches of a client's connections hold now. */
+export interface CacheUse {
+  /** Answers kept. */
+  readonly entries: number;
+  /** Bytes they take, about. */
+  readonly bytes: number;
 }
 
 /** Upper bounds of 2^0 to 2^31. */
@@ -98,6 +123,10 @@ export class Stats {
   sharedReads = 0;
   hotReplies = 0;
   hostReplies = 0;
+  cacheHits = 0;
+  cacheMisses = 0;
+  cacheInvalidations = 0;
+  cacheEvictions = 0;
   #flushWaitTotal = 0;
   readonly #sizes = new Array<number>(BUCKETS).fill(0);
   readonly #waits = new Array<number>(BUCKETS).fill(0);
@@ -118,7 +147,8 @@ export class Stats {
     count(this.#waits, Math.ceil(waited * 1000));
   }
 
-  snapshot(inFlight: number, queued: number): CoalescerStats {
+  /** @param cache - what is kept; undefined without the option `cache`. */
+  snapshot(inFlight: number, queued: number, cache?: CacheUse): CoalescerStats {
     return {
       commands: this.commands,
       hotCommands: this.hotCommands,
@@ -133,6 +163,15 @@ export class Stats {
       flushReasons: { ...this.#flushes },
       fallThroughs: { ...this.#fallThroughs },
       replies: { hot: this.hotReplies, host: this.hostReplies },
+      ...(cache && {
+        cache: {
+          hits: this.cacheHits,
+          misses: this.cacheMisses,
+          invalidations: this.cacheInvalidations,
+          evictions: this.cacheEvictions,
+          ...cache,
+        },
+      }),
     };
   }
 }

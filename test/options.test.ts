@@ -3,7 +3,7 @@ import Redis, { CODES, type CoalesceOptions, coalesce } from 'ioredis-coalesce';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DEFAULT_OPTIONS, resolveOptions } from '../src/options.js';
 
-const KNOWN = 'schedule, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads';
+const KNOWN = 'schedule, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache';
 const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
 const POSITIVE = 'a positive integer';
 const SCHEDULE = "'adaptive', 'immediate', 'tick' or a function that takes the flush";
@@ -39,6 +39,7 @@ describe('options', () => {
       maxInFlight: 10_000,
       hotPath: true,
       shareReads: false,
+      cache: false,
     });
     expect(resolveOptions({})).toEqual(DEFAULT_OPTIONS);
   });

@@ -1,12 +1,13 @@
 import { inspect } from 'node:util';
 import { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
-import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
+import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
+import type { ClientCache } from '../handle.js';
 import { probeInternals } from '../host/probe.js';
-import { fallThroughReason, isAutoPipelining, isDebugging, makeOptionsFast } from '../host/state.js';
+import { fallThroughReason, isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
-import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
+import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { type Attachment, addOverlay, isAttached, removeOverlay } from './overlay.js';
 
 /** What `coalesce()` attaches to a client: its options, counters and current connection, and the way back. */
@@ -20,6 +21,7 @@ export class ClientAttachment implements Attachment {
 
   static attach(client: HostClient, options: ResolvedOptions): void {
     if (isAttached(client)) return;
+    if (options.cache && client.options.protocol !== 3) throw cacheNeedsResp3();
     new ClientAttachment(client, options, new Stats());
     if (isAutoPipelining(client)) warnAutoPipelining();
   }
@@ -34,6 +36,8 @@ export class ClientAttachment implements Attachment {
     readonly attachesCopies = true,
     /** A Cluster's nodes have one between them. */
     schedule: BatchSchedule = scheduleFunction(options.schedule),
+    /** Of the keys on the wire; a Cluster's nodes do not know it. */
+    readonly keyPrefix = keyPrefixOf(client),
   ) {
     this.#schedule = schedule;
     this.#hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
@@ -54,7 +58,18 @@ export class ClientAttachment implements Attachment {
   }
 
   stats(): CoalescerStats {
-    return this.counters.snapshot(this.inFlight, this.queued);
+    return this.counters.snapshot(this.inFlight, this.queued, this.cacheUse);
+  }
+
+  /** Undefined without the option `cache`. */
+  get cacheUse(): CacheUse | undefined {
+    if (!this.options.cache) return undefined;
+    const { entries = 0, bytes = 0 } = this.connection?.cache ?? {};
+    return { entries, bytes };
+  }
+
+  get cache(): ClientCache | undefined {
+    return this.options.cache ? { clear: () => this.connection?.cache?.clear() } : undefined;
   }
 
   flush(): void {
@@ -93,6 +108,11 @@ export class ClientAttachment implements Attachment {
     return this.connection ?? 'connection';
   }
 
+  connectionForPipeline(): Connection | FallThroughReason {
+    // The cache looks for writes in the bytes of a pipeline, which the host writes.
+    return this.connection?.cache === undefined ? this.connectionFor() : 'options';
+  }
+
   waitingBehind(name: string): number {
     const { commandQueue } = this.client;
     return commandQueue.peekFront()?.command.name === name ? commandQueue.length - 1 : 0;
@@ -117,9 +137,15 @@ export class ClientAttachment implements Attachment {
       this.counters,
       this.#hot,
       fresh,
+      prefixesOnTheWire(this.options, this.keyPrefix),
     );
     this.connection.announce();
   }
+}
+
+/** The option `cache.prefixes` as keys begin on the wire. */
+function prefixesOnTheWire({ cache }: ResolvedOptions, keyPrefix: string | Buffer = ''): string[] | undefined {
+  return cache ? cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`) : undefined;
 }
 
 /** The host's `Command` class if its internals are as the hot path expects them, or why there is no hot path. */

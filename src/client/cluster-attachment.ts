@@ -3,10 +3,11 @@ import calculateSlot from 'cluster-key-slot';
 import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
-import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
-import { ClusterRouting, type HostCluster, missingClusterInternal } from '../host/cluster.js';
+import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
+import type { ClientCache } from '../handle.js';
+import { ClusterRouting, type HostCluster, missingClusterInternal, SlotWatch, speaksResp3 } from '../host/cluster.js';
 import { probeCommandClass } from '../host/probe.js';
-import { isAutoPipelining, isDebugging, makeOptionsFast } from '../host/state.js';
+import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
@@ -23,10 +24,12 @@ export class ClusterAttachment implements Attachment {
   readonly counters = new Stats();
   readonly routing: ClusterRouting;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
+  readonly #slots: SlotWatch;
   readonly #schedule: BatchSchedule;
 
   static attach(cluster: HostCluster, options: ResolvedOptions): void {
     if (isAttached(cluster)) return;
+    if (options.cache && !speaksResp3(cluster)) throw cacheNeedsResp3();
     new ClusterAttachment(cluster, options);
     if (isAutoPipelining(cluster)) warnAutoPipelining();
   }
@@ -37,10 +40,12 @@ export class ClusterAttachment implements Attachment {
   ) {
     this.#schedule = scheduleFunction(options.schedule);
     this.routing = new ClusterRouting(client);
+    this.#slots = new SlotWatch(client);
     this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
     addOverlay(client, this);
     for (const node of client.nodes()) this.#onNode(node);
     client.on('+node', this.#onNode);
+    if (options.cache) client.on('refresh', this.#onRefresh);
   }
 
   stats(): CoalescerStats {
@@ -48,7 +53,22 @@ export class ClusterAttachment implements Attachment {
     return this.counters.snapshot(
       attachments.reduce((sum, { inFlight }) => sum + inFlight, 0),
       attachments.reduce((sum, { queued }) => sum + queued, 0),
+      this.options.cache
+        ? {
+            entries: attachments.reduce((sum, { cacheUse }) => sum + (cacheUse?.entries ?? 0), 0),
+            bytes: attachments.reduce((sum, { cacheUse }) => sum + (cacheUse?.bytes ?? 0), 0),
+          }
+        : undefined,
     );
+  }
+
+  get cache(): ClientCache | undefined {
+    if (!this.options.cache) return undefined;
+    return {
+      clear: () => {
+        for (const attachment of this.#attachments()) attachment.cache?.clear();
+      },
+    };
   }
 
   flush(): void {
@@ -67,6 +87,7 @@ export class ClusterAttachment implements Attachment {
   detach(): void {
     if (!removeOverlay(this.client, this)) return;
     this.client.removeListener('+node', this.#onNode);
+    this.client.removeListener('refresh', this.#onRefresh);
     for (const attachment of this.#attachments()) attachment.detach();
   }
 
@@ -87,20 +108,35 @@ export class ClusterAttachment implements Attachment {
     return attachment.fallThroughReason() ?? attachment.connectionFor();
   }
 
+  connectionForPipeline(key: unknown): Connection | FallThroughReason {
+    if (!this.routing.readsFromMasters) return 'routing';
+    const connection = this.connectionFor(ANY_WRITE, key);
+    return typeof connection === 'string' || connection.cache === undefined ? connection : 'options';
+  }
+
   waitingBehind(name: string): number {
     return this.#attachments().reduce((sum, attachment) => sum + attachment.waitingBehind(name), 0);
   }
 
   /** Host: emitted when a node is added to the pool, before it connects. */
   readonly #onNode = (node: HostClient): void => {
-    if (!isAttached(node))
-      this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false, this.#schedule));
+    if (isAttached(node)) return;
+    const prefix = keyPrefixOf(this.client);
+    this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false, this.#schedule, prefix));
+  };
+
+  /** Host: emitted when the slots have been asked for. What a node says of a slot that it has lost is nothing. */
+  readonly #onRefresh = (): void => {
+    for (const node of this.#slots.losers()) this.#nodes.get(node)?.cache?.clear();
   };
 
   #attachments(): ClientAttachment[] {
     return this.client.nodes().flatMap((node) => this.#nodes.get(node) ?? []);
   }
 }
+
+/** What decides where a pipeline goes: its first key, and that masters take it. */
+const ANY_WRITE: HotCommand = { name: '', keys: 'first', readOnly: false, shareable: false, cacheable: false, work: 1 };
 
 /** The slot of a hot command by its first argument; undefined if that is not its first key. */
 function slotOf(command: HotCommand, key: unknown): number | undefined {

@@ -17,6 +17,7 @@ export class ScriptForms {
         keys: 'first',
         readOnly: Boolean(script.readOnly),
         shareable: false,
+        cacheable: false,
         work: WORK_OF_SCRIPT,
       } satisfies HotCommand,
       encoding,

@@ -20,21 +20,36 @@ export interface HotCommand {
   readonly readOnly: boolean;
   /** A read whose answer depends on the data alone: identical ones may share a reply. */
   readonly shareable: boolean;
+  /** A shareable read of its first argument's key that no clock changes: its answer may be kept until Redis says no. */
+  readonly cacheable: boolean;
   /** What it costs a server beside the bytes that it reads and writes, in units of a short `GET`: half a microsecond. */
   readonly work: number;
 }
 
-/** Reads that may be shared, by key rule. */
-const READS: Record<KeyRule, string> = {
-  first: `
-    get getrange strlen getbit bitcount bitpos type ttl pttl expiretime pexpiretime dump
+/** The first key and the step to the next, by rule; `count` keys at the most. */
+export const KEY_POSITIONS: Readonly<Record<KeyRule, { count: number; step: number } | undefined>> = {
+  first: { count: 1, step: 1 },
+  two: { count: 2, step: 1 },
+  all: { count: Number.POSITIVE_INFINITY, step: 1 },
+  pairs: { count: Number.POSITIVE_INFINITY, step: 2 },
+  none: { count: 0, step: 1 },
+  own: undefined,
+};
+
+/** Reads that may be shared, and kept in memory. */
+const CACHEABLE_READS = `
+    get getrange strlen getbit bitcount bitpos type
     hget hmget hgetall hexists hlen hkeys hvals hstrlen
     llen lrange lindex lpos
     sismember smismember smembers scard
     zscore zmscore zcard zcount zrank zrevrank zrange zrangebyscore zrangebylex
     zrevrange zrevrangebyscore zrevrangebylex zlexcount
     xlen xrange xrevrange
-    geopos geodist geohash geosearch`,
+    geopos geodist geohash geosearch`;
+
+/** Reads that may be shared, by key rule. */
+const READS: Record<KeyRule, string> = {
+  first: 'ttl pttl expiretime pexpiretime dump',
   two: 'lcs',
   all: 'mget exists sinter sunion sdiff pfcount',
   pairs: '',
@@ -77,12 +92,16 @@ export const WORK_OF_SCRIPT = 16;
 const HEAVY: Readonly<Record<string, number>> = { eval: WORK_OF_SCRIPT, evalsha: WORK_OF_SCRIPT, sort: 16, keys: 16 };
 
 export const HOT_COMMANDS: readonly HotCommand[] = [
-  ...commands(READS, { readOnly: true, shareable: true }),
-  ...commands(IMPURE_READS, { readOnly: true, shareable: false }),
-  ...commands(OTHERS, { readOnly: false, shareable: false }),
+  ...commands({ first: CACHEABLE_READS }, { readOnly: true, shareable: true, cacheable: true }),
+  ...commands(READS, { readOnly: true, shareable: true, cacheable: false }),
+  ...commands(IMPURE_READS, { readOnly: true, shareable: false, cacheable: false }),
+  ...commands(OTHERS, { readOnly: false, shareable: false, cacheable: false }),
 ];
 
-function commands(table: Record<KeyRule, string>, flags: Pick<HotCommand, 'readOnly' | 'shareable'>): HotCommand[] {
+function commands(
+  table: Partial<Record<KeyRule, string>>,
+  flags: Pick<HotCommand, 'readOnly' | 'shareable' | 'cacheable'>,
+): HotCommand[] {
   return Object.entries(table).flatMap(([keys, names]) =>
     names
       .split(/\s+/)

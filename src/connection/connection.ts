@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
+import type { PipelinedCommand } from '../host/pipeline.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
 import { addressOf, commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
@@ -15,6 +16,8 @@ import { Deadlines } from './deadlines.js';
 import { type CommandVariant, createEntry, type Entry, type EntryContext } from './entry.js';
 import { drainAtExit } from './exit.js';
 import { InFlightGate } from './in-flight-gate.js';
+import { encodePipeline, PipelineEntry } from './pipeline-entry.js';
+import { ReadCache } from './read-cache.js';
 import { ReplyReader } from './reply-reader.js';
 import { type BatchSchedule, flushPolicy } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
@@ -39,6 +42,7 @@ export class Connection {
   readonly batch: Batch;
   readonly gate: InFlightGate;
   readonly reader: ReplyReader | undefined;
+  readonly cache: ReadCache | undefined;
   readonly #deadlines: Deadlines | undefined;
   readonly #context: EntryContext | undefined;
   #clusterContext: EntryContext | undefined;
@@ -63,6 +67,8 @@ export class Connection {
     hot: HostCommandClass | string,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
+    /** Of the keys that are cached, as they are on the wire. */
+    cachePrefixes: readonly string[] | undefined,
   ) {
     this.#batchesLast = options.maxFlushDelay > 0 || typeof options.schedule === 'function';
     const { write, end, destroy } = stream;
@@ -92,15 +98,29 @@ export class Connection {
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
       this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
-      const reader = new ReplyReader(client, stream, listener, this.#context, replyModeOf(client), stats, fresh, {
-        chunkRead: this.#afterChunk,
-        stoppedDecoding: () => {
-          this.#deadlines?.release();
-          // Later: subscribers must not run inside the reader (invariant 7).
-          nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
+      const cache = options.cache
+        ? new ReadCache(client, options.cache, cachePrefixes, this.#context, stats)
+        : undefined;
+      const reader = new ReplyReader(
+        client,
+        stream,
+        listener,
+        this.#context,
+        replyModeOf(client),
+        stats,
+        fresh,
+        cache,
+        {
+          chunkRead: this.#afterChunk,
+          stoppedDecoding: () => {
+            this.#deadlines?.release();
+            // Later: subscribers must not run inside the reader (invariant 7).
+            nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
+          },
         },
-      });
+      );
       this.reader = reader;
+      this.cache = cache;
       this.#deadlines = new Deadlines(
         () => client.commandQueue,
         () => reader.settled,
@@ -156,12 +176,59 @@ export class Connection {
     this.stats.hotCommands += 1;
     const number = (this.reader as ReplyReader).expect();
     if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, entry, timeout);
+    this.cache?.sends(entry, sent);
     client.commandQueue.push(entry);
     const { readOnly, work } = variant.command;
     const cost = readOnly ? work + this.#replyWork : work;
     if (held === undefined) this.batch.addHot(encoded, entry, cost);
     else this.gate.holdHot(held, 1, cost);
     return promise;
+  }
+
+  /**
+   * Sends an explicit pipeline or a transaction in one step.
+   * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
+   *
+   * @param commands - light entries, and commands of the host's.
+   * @param isTransaction - whether one of them is EXEC.
+   */
+  sendPipeline(commands: readonly PipelinedCommand[], isTransaction: boolean): void {
+    const { client, gate } = this;
+    const encoded = encodePipeline(commands, client);
+    const reader = this.reader as ReplyReader;
+    const deadlines = this.#deadlines as Deadlines;
+    const context = this.#context as EntryContext;
+    const select = selectedDatabase(client);
+    const timeout = commandTimeoutOf(client);
+    const queue = client.commandQueue;
+    const transaction = isTransaction ? 'closed' : undefined;
+    const waits = gate.mustWait(queue.length, commands.length);
+    if (timeout !== undefined && (waits || this.#batchesLast)) deadlines.closeIfOld();
+    if (this.#shared !== undefined) {
+      this.#shared.close();
+      if (isTransaction) this.#shared.inTransaction = false;
+    }
+    this.stats.commands += commands.length;
+    let work = 0;
+    for (const command of commands) {
+      if (command instanceof PipelineEntry) {
+        command.sentWith(context, select);
+        work += command.variant.command.work;
+        this.stats.hotCommands += 1;
+        const number = reader.expect();
+        if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, command, timeout);
+        queue.push(command);
+      } else {
+        work += HOST_COMMAND_WORK;
+        queue.push({ command, select });
+      }
+    }
+    if (waits) {
+      gate.holdPipeline(encoded, commands.length, work, transaction);
+      return;
+    }
+    gate.passes(transaction);
+    this.batch.addExact(encoded, commands.length, work);
   }
 
   /**
@@ -173,6 +240,8 @@ export class Connection {
       ...(this.#context as EntryContext),
       redirect: (entry, error) => {
         this.#deadlines?.follow(entry);
+        // The node has lost the slot, or part of it, and need not say what becomes of the keys.
+        if (/^(?:MOVED|ASK) /.test(error.message)) this.cache?.clear();
         entry.reject = (final) => entry.fail(final);
         routing.reject(this.client, entry, error);
       },
@@ -192,6 +261,7 @@ export class Connection {
   /** Tells subscribers, once the client has this connection: they may detach it. */
   announce(): void {
     const reason = this.#corkOnlyReason;
+    void this.cache?.arm();
     this.#report(
       reason === undefined ? { change: 'attached', mode: 'hot' } : { change: 'attached', mode: 'cork', reason },
     );
@@ -209,6 +279,7 @@ export class Connection {
 
   /** Leaves the stream as it was found; what is in flight settles through the host. */
   detach(): void {
+    this.cache?.detach();
     this.#close();
     this.#deadlines?.release();
     this.reader?.remove();
@@ -233,6 +304,7 @@ export class Connection {
     encoding: BufferEncoding | HostWrite['callback'],
     callback: HostWrite['callback'],
   ): boolean {
+    this.cache?.writes(data);
     if (!this.open || this.stream.destroyed || data.length === 0 || this.#handshaking) {
       return this.#hooks.originals.write.call(this.stream, data, encoding as BufferEncoding, callback);
     }
@@ -291,6 +363,7 @@ export class Connection {
 
   readonly #onClose = (): void => {
     this.open = false;
+    this.cache?.end();
     this.#forgetExit();
     this.batch.discard();
     this.#deadlines?.release();

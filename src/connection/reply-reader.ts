@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { CODES, withCode } from '../errors.js';
 import { inSubscriberMode } from '../host/state.js';
-import type { AnyFunction, HostClient } from '../host/types.js';
+import type { AnyFunction, HostClient, QueueItem } from '../host/types.js';
 import type { ReplyMode } from '../resp/decoder.js';
 import { CUT, NOT_DECODED, ReplyDecoder } from '../resp/decoder.js';
 import { ReplyAssembler } from '../resp/reply-assembler.js';
@@ -9,6 +9,8 @@ import { ReplyScanner } from '../resp/reply-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { copyOfReply, Entry, type EntryContext, transformDecodedReply } from './entry.js';
+import { EXEC, type ExecEntry } from './pipeline-entry.js';
+import type { ReadCache } from './read-cache.js';
 
 /**
  * - `joining`: attached to a connection in use; the host may hold half a reply, so it gets everything until a reply is
@@ -21,6 +23,7 @@ import { copyOfReply, Entry, type EntryContext, transformDecodedReply } from './
 type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
 
 const LF = 10;
+const PUSH = 62; // >
 
 /**
  * Stands in front of the host's decoder on one connection. A chunk is cut into replies; a reply is decoded here when
@@ -64,6 +67,7 @@ export class ReplyReader {
     readonly stats: Stats,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
+    readonly cache: ReadCache | undefined,
     readonly observer: {
       /** A chunk has been read to its end. */
       chunkRead(): void;
@@ -137,6 +141,7 @@ export class ReplyReader {
       return;
     }
     this.#reading = true;
+    this.cache?.heard();
     try {
       this.#read(chunk);
     } finally {
@@ -157,15 +162,26 @@ export class ReplyReader {
 
   #read(chunk: Buffer): void {
     let position = this.#state === 'joining' ? this.#join(chunk) : this.#passLineFeed(chunk);
-    if (this.#assembler.open) position = this.#assemble(chunk);
+    const { cache } = this;
+    if (cache?.invalidations.open) position = this.#readPush(cache, chunk, position);
+    else if (this.#assembler.open) position = this.#assemble(chunk);
     else if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
     while (position < chunk.length) {
       if (this.#state !== 'reading') {
         this.#finish(chunk, position);
         return;
       }
-      position = this.#sent === this.settled ? this.#forwardRest(chunk, position) : this.#readReply(chunk, position);
+      if (cache !== undefined && chunk[position] === PUSH) position = this.#readPush(cache, chunk, position);
+      else if (this.#sent === this.settled && cache === undefined) position = this.#forwardRest(chunk, position);
+      else position = this.#readReply(chunk, position);
     }
+  }
+
+  /** Invalidations are taken out; other pushes are the host's, as replies to its commands are. */
+  #readPush({ invalidations }: ReadCache, chunk: Buffer, position: number): number {
+    if (invalidations.read(chunk, position)) return invalidations.end;
+    if (invalidations.open) this.#forwardReply(invalidations.release(), 0);
+    return this.#forwardReply(chunk, position);
   }
 
   /** What happens to the rest of a chunk when we do not read it ourselves. */
@@ -180,7 +196,10 @@ export class ReplyReader {
     // Host: under RESP2 messages of a subscription look like replies, and its decoder tells them by this condition.
     if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     const utf8 = head.variant.encoding === 'utf8';
-    const value = this.#decoder.decode(chunk, position, utf8);
+    const value =
+      head.variant === EXEC
+        ? this.#decodeExec(head as ExecEntry, chunk, position)
+        : this.#decoder.decode(chunk, position, utf8);
     if (value === NOT_DECODED) return this.#forwardReply(chunk, position);
     if (value === CUT) {
       if (!this.#assembler.begin(chunk, position)) return this.#forwardReply(chunk, position);
@@ -190,6 +209,12 @@ export class ReplyReader {
     const { end } = this.#decoder;
     this.#answer(head, value);
     return end;
+  }
+
+  /** A transaction's replies at once; a transformer of users' for EXEC expects them as the host decodes them. */
+  #decodeExec(head: ExecEntry, chunk: Buffer, position: number): unknown {
+    if (this.context.commandClass._transformer.reply.exec !== undefined) return NOT_DECODED;
+    return this.#decoder.decodeElements(chunk, position, head);
   }
 
   /** A light entry's reply that chunks have cut: the next piece of it. Returns where that ends. */
@@ -219,12 +244,13 @@ export class ReplyReader {
     this.client.commandQueue.shift();
     this.settled += 1;
     this.stats.hotReplies += 1;
+    this.cache?.answered(head, value);
     const { followers } = head;
     if (followers === undefined) {
       this.#settle(head, value);
       return;
     }
-    // Every caller gets a value of his own, Buffers included; made first, since transformers may change theirs.
+    // Every caller gets a value of its own, Buffers included; made first, since transformers may change theirs.
     const copies = followers.map(() => copyOfReply(value));
     this.#settle(head, value);
     for (const [index, follower] of followers.entries()) this.#settle(follower, copies[index]);
@@ -261,9 +287,16 @@ export class ReplyReader {
     const queue = this.client.commandQueue;
     const head = queue.peekFront();
     this.#forward(position === 0 && end === chunk.length ? chunk : chunk.subarray(position, end));
-    if (head instanceof Entry && queue.peekFront() !== head) this.settled += 1;
+    if (head !== undefined && queue.peekFront() !== head) this.#hostAnswered(head);
     if (result === 'whole') this.stats.hostReplies += 1;
     return end;
+  }
+
+  /** The host has taken the head off the queue. */
+  #hostAnswered(head: QueueItem): void {
+    const entry = head instanceof Entry ? head : undefined;
+    if (entry !== undefined) this.settled += 1;
+    this.cache?.answered(entry, undefined);
   }
 
   /** No light entry is in flight: the host gets the rest of the chunk in one piece, we only keep track of its end. */
@@ -304,7 +337,7 @@ export class ReplyReader {
       position = next;
       if (this.#state === 'joining' && head !== undefined && queue.peekFront() !== head) {
         this.#state = 'reading';
-        if (head instanceof Entry) this.settled += 1;
+        this.#hostAnswered(head);
         // Host: ioredis 6 answers a command at the carriage return and skips the rest of the line's end unseen.
         this.#lineFeedToCome = lineEnd < 0;
       }
@@ -331,6 +364,7 @@ export class ReplyReader {
   #giveUp(): void {
     if (this.#state !== 'reading') return;
     this.#state = 'forwarding';
+    this.cache?.end();
     this.observer.stoppedDecoding();
     this.#handOver();
   }
@@ -338,6 +372,7 @@ export class ReplyReader {
   /** What is there of a reply that is being put together is the host's from now on. */
   #handOver(): void {
     for (const piece of this.#takeBack()) this.#finish(piece, 0);
+    if (this.cache?.invalidations.open) this.#forward(this.cache.invalidations.release());
   }
 
   #takeBack(): Buffer[] {

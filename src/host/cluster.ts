@@ -5,11 +5,12 @@
  */
 import type { EventEmitter } from 'node:events';
 import type { FallThroughReason } from '../stats.js';
-import { sourceTest } from './probe.js';
+import { probeCommandClass, sourceTest } from './probe.js';
 import type { AnyFunction, HostClient, HostCommand, HostOptions } from './types.js';
 
 interface ClusterOptions extends HostOptions {
   readonly scaleReads?: unknown;
+  readonly redisOptions?: HostOptions;
 }
 
 interface ConnectionPool {
@@ -36,6 +37,32 @@ export function isHostCluster(value: object): value is HostCluster {
 /** What the Cluster was told to start from; a copy. Host: `Cluster#duplicate`. */
 export function startupNodesOf<T>(cluster: HostCluster): T[] {
   return [...(cluster as unknown as { startupNodes: T[] }).startupNodes];
+}
+
+/** Whether its nodes are asked for RESP3. Host: ioredis 6, unless told otherwise. */
+export function speaksResp3(cluster: HostCluster): boolean {
+  const probed = probeCommandClass(cluster);
+  if (!('commandClass' in probed) || !('setReplyContext' in probed.commandClass.prototype)) return false;
+  return (cluster.options.redisOptions?.protocol ?? 3) === 3;
+}
+
+/** Which nodes serve which slots, compared with what they served before. */
+export class SlotWatch {
+  #before: readonly string[] = [];
+
+  constructor(readonly cluster: HostCluster) {}
+
+  /** The nodes that have lost a slot since this was asked last. */
+  losers(): HostClient[] {
+    const { slots, connectionPool } = this.cluster;
+    const now = Array.from(slots, (keys) => keys?.join(' ') ?? '');
+    const keys = new Set<string>();
+    this.#before.forEach((before, slot) => {
+      if (before !== now[slot]) for (const key of before.split(' ')) keys.add(key);
+    });
+    this.#before = now;
+    return [...keys].flatMap((key) => connectionPool.getInstanceByKey(key) ?? []);
+  }
 }
 
 /** What the hot path needs of a Cluster's internals and misses there; undefined if it has everything. */
@@ -68,6 +95,10 @@ export class ClusterRouting {
     }
     if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
     return undefined;
+  }
+
+  get readsFromMasters(): boolean {
+    return this.cluster.options.scaleReads === 'master';
   }
 
   /**

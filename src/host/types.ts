@@ -55,6 +55,8 @@ export interface HostOptions {
   readonly showFriendlyErrorStack?: unknown;
   readonly enableAutoPipelining?: unknown;
   readonly stringNumbers?: unknown;
+  /** ioredis 6 and up, where it is always set. */
+  readonly protocol?: unknown;
 }
 
 /** A client or a Cluster. */
@@ -71,6 +73,7 @@ export interface HostClient extends EventEmitter {
   readonly condition?: HostCondition;
   readonly isCluster: boolean;
   sendCommand: AnyFunction;
+  call(name: string, ...args: string[]): Promise<unknown>;
 }
 
 type ReplyTransformers = Record<string, unknown>;

@@ -113,6 +113,35 @@ export class ReplyDecoder {
     return this.#keepLine(this.#value(0));
   }
 
+  /**
+   * The reply to EXEC: an array whose elements are decoded in an encoding each, or null.
+   *
+   * @param encodings - whether the strings of an element become JavaScript strings.
+   */
+  decodeElements(
+    chunk: Buffer,
+    position: number,
+    encodings: { utf8At(index: number, count: number): boolean },
+  ): unknown {
+    if (chunk[position] !== ARRAY) {
+      const value = this.decode(chunk, position, false);
+      if (value === CUT) this.abandon();
+      return value === CUT ? NOT_DECODED : value;
+    }
+    this.#chunk = chunk;
+    const count = this.#number(position + 1);
+    if (count === -1) return null;
+    if (!(count >= 0) || count * MIN_ELEMENT_BYTES > chunk.length - this.end) return NOT_DECODED;
+    const values = new Array<unknown>(count);
+    for (let index = 0; index < count; index += 1) {
+      const value = this.decode(chunk, this.end, encodings.utf8At(index, count));
+      if (value === CUT) this.abandon();
+      if (value === NOT_DECODED || value === CUT) return NOT_DECODED;
+      values[index] = value;
+    }
+    return values;
+  }
+
   /** Goes on with the reply that was `CUT`. Returns as `decode` does. */
   resume(chunk: Buffer): unknown {
     const value = this.#cutString.missing > 0 ? this.#resumeString(chunk) : this.#resumeLine(chunk);

@@ -10,6 +10,7 @@ import Redis, {
   type Redis as NamedRedis,
   type RedisOptions,
   ReplyError,
+  type ResolvedCacheOptions,
   type ResolvedOptions,
 } from 'ioredis-coalesce';
 import { coalesce as coalesceOnly } from 'ioredis-coalesce/coalesce';
@@ -49,7 +50,13 @@ const everything: CoalesceOptions = {
   maxInFlight: 1,
   hotPath: false,
   shareReads: true,
+  cache: { prefixes: ['user:'], ttl: 1000, maxEntries: 10, maxBytes: 1000 },
 };
+coalesce(plain, { cache: true });
+// @ts-expect-error: a boolean or an object
+coalesce(plain, { cache: 1 });
+// @ts-expect-error: not an option of the cache
+coalesce(plain, { cache: { max: 10 } });
 coalesce(plain, everything);
 coalesce(plain, {});
 coalesce(plain, undefined);
@@ -67,7 +74,8 @@ coalesce('redis://127.0.0.1');
 coalesce();
 
 // Resolved options are complete and read-only.
-same<ResolvedOptions, Readonly<Required<CoalesceOptions>>>();
+same<Omit<ResolvedOptions, 'cache'>, Readonly<Required<Omit<CoalesceOptions, 'cache'>>>>();
+same<ResolvedOptions['cache'], ResolvedCacheOptions | false>();
 same<typeof coalesced.coalescer.options, ResolvedOptions>();
 // @ts-expect-error: read-only
 coalesced.coalescer.options.maxBatchSize = 2;

@@ -1,0 +1,194 @@
+import type { CommandVariant } from './entry.js';
+
+/** What a key and a read take of memory beside their own text, about; measured by test/client-cache/memory.test.ts. */
+const KEY_OVERHEAD = 150;
+const READ_OVERHEAD = 100;
+/** Each element of a reply is a string or number of its own. */
+const ELEMENT_OVERHEAD = 24;
+
+/** Reads of one key that are looked through one by one; more of them get an index. */
+const MAX_LISTED = 8;
+
+/** The arguments behind a read's key, as far as its answer depends on them. */
+export interface ReadArguments {
+  /** Arguments with the key. */
+  readonly count: number;
+  /** The only one, or all of them joined so that no two lists give the same text. */
+  readonly text: string;
+}
+
+/** One read's answer: the value as decoded, before the command's reply transformer. */
+export class CachedRead {
+  /** The next one of the same key. */
+  next: CachedRead | undefined;
+
+  constructor(
+    readonly key: CachedKey,
+    readonly variant: CommandVariant,
+    readonly count: number,
+    readonly text: string,
+    public value: unknown,
+    public bytes: number,
+    /** Milliseconds of `now()`. */
+    public readAt: number,
+  ) {}
+}
+
+/** The reads of one key, which all become invalid at once. */
+export class CachedKey {
+  /** Whether it was read from since the hand of the clock came past. */
+  used = false;
+  reads = 0;
+  bytes = 0;
+  /** Its reads but the newest are not to be used until the reply at this position has come; see `OwnCommands`. */
+  heldUntil = -1;
+  newest: CachedRead | undefined;
+  #first: CachedRead | undefined;
+  #index: Map<CommandVariant, Map<string, CachedRead>> | undefined;
+
+  constructor(readonly name: string) {}
+
+  find(variant: CommandVariant, count: number, text: string): CachedRead | undefined {
+    if (this.#index !== undefined) return this.#index.get(variant)?.get(indexed(count, text));
+    let read = this.#first;
+    while (read !== undefined) {
+      if (read.variant === variant && read.text === text && read.count === count) return read;
+      read = read.next;
+    }
+    return undefined;
+  }
+
+  add(read: CachedRead): void {
+    this.reads += 1;
+    read.next = this.#first;
+    this.#first = read;
+    if (this.#index !== undefined) this.#addToIndex(this.#index, read);
+    else if (this.reads > MAX_LISTED) {
+      this.#index = new Map();
+      for (let listed: CachedRead | undefined = read; listed !== undefined; listed = listed.next) {
+        this.#addToIndex(this.#index, listed);
+      }
+    }
+  }
+
+  #addToIndex(index: Map<CommandVariant, Map<string, CachedRead>>, read: CachedRead): void {
+    let reads = index.get(read.variant);
+    if (reads === undefined) {
+      reads = new Map();
+      index.set(read.variant, reads);
+    }
+    reads.set(indexed(read.count, read.text), read);
+  }
+}
+
+function indexed(count: number, text: string): string {
+  return `${count}:${text}`;
+}
+
+/**
+ * Answers of reads, by key, within bounds of number and bytes.
+ *
+ * What has to go is found as by the hand of a clock: it goes round the keys, takes the mark off those that were used
+ * since it came past last, and removes the first without one. A hit costs one store for it, where an order by last use
+ * would cost a deletion and an insertion.
+ */
+export class CachedReads {
+  /** Reads. */
+  entries = 0;
+  bytes = 0;
+  /** Reads that were removed for lack of room. */
+  evictions = 0;
+  readonly #keys = new Map<string, CachedKey>();
+  #hand = this.#keys.values();
+
+  constructor(
+    readonly maxEntries: number,
+    readonly maxBytes: number,
+  ) {}
+
+  key(name: string): CachedKey | undefined {
+    return this.#keys.get(name);
+  }
+
+  /** Keeps an answer in place of an earlier one of the same read. */
+  put(name: string, variant: CommandVariant, { count, text }: ReadArguments, value: unknown, now: number): CachedRead {
+    let key = this.#keys.get(name);
+    if (key === undefined) {
+      key = new CachedKey(name);
+      this.#keys.set(name, key);
+      this.#grow(key, KEY_OVERHEAD + name.length);
+    }
+    const bytes = READ_OVERHEAD + text.length + sizeOf(value);
+    let read = key.find(variant, count, text);
+    if (read === undefined) {
+      read = new CachedRead(key, variant, count, text, value, bytes, now);
+      key.add(read);
+      this.entries += 1;
+      this.#grow(key, bytes);
+    } else {
+      this.#grow(key, bytes - read.bytes);
+      read.value = value;
+      read.bytes = bytes;
+      read.readAt = now;
+    }
+    if (this.entries > this.maxEntries || this.bytes > this.maxBytes) this.#evict();
+    return read;
+  }
+
+  /** Forgets a key; returns how many reads of it there were. */
+  drop(name: string): number {
+    const key = this.#keys.get(name);
+    if (key === undefined) return 0;
+    this.#remove(key);
+    return key.reads;
+  }
+
+  /** Forgets everything; returns how many reads there were. */
+  clear(): number {
+    const { entries } = this;
+    this.#keys.clear();
+    this.#hand = this.#keys.values();
+    this.entries = 0;
+    this.bytes = 0;
+    return entries;
+  }
+
+  #grow(key: CachedKey, bytes: number): void {
+    key.bytes += bytes;
+    this.bytes += bytes;
+  }
+
+  #remove(key: CachedKey): void {
+    this.#keys.delete(key.name);
+    this.entries -= key.reads;
+    this.bytes -= key.bytes;
+  }
+
+  #evict(): void {
+    while (this.entries > this.maxEntries || this.bytes > this.maxBytes) {
+      const { value: key } = this.#hand.next();
+      if (key === undefined) {
+        this.#hand = this.#keys.values();
+      } else if (key.used) {
+        key.used = false;
+      } else {
+        this.#remove(key);
+        this.evictions += key.reads;
+      }
+    }
+  }
+}
+
+/** Bytes of a decoded reply, about. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return Buffer.byteLength(value);
+  if (value instanceof Buffer) return value.length;
+  if (typeof value !== 'object' || value === null) return 8;
+  let bytes = ELEMENT_OVERHEAD;
+  if (Array.isArray(value)) {
+    for (const element of value) bytes += ELEMENT_OVERHEAD + sizeOf(element);
+    return bytes;
+  }
+  for (const [name, element] of Object.entries(value)) bytes += 2 * ELEMENT_OVERHEAD + name.length + sizeOf(element);
+  return bytes;
+}

@@ -1,0 +1,369 @@
+import { effectOf } from '../commands/effects.js';
+import { type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
+import type { HostClient } from '../host/types.js';
+import type { ResolvedCacheOptions } from '../options.js';
+import { isPlainNumber } from '../resp/encoder.js';
+import { RequestReader } from '../resp/request-scanner.js';
+import type { Stats } from '../stats.js';
+import { now } from '../util/clock.js';
+import { nextTurn, turnIsLate, turnTime } from '../util/turn.js';
+import { CachedReads, type ReadArguments } from './cached-reads.js';
+import { type CommandVariant, type Entry, type EntryContext, transformDecodedReply } from './entry.js';
+import { InvalidationReader } from './invalidation-reader.js';
+import { OwnCommands } from './own-commands.js';
+import { Tracking } from './tracking.js';
+
+/** Milliseconds without a byte from the server after which one read is sent all the same, to hear of it. */
+const SILENCE_PROBED_AFTER = 1_000;
+/** Milliseconds without a byte after which nothing is served: invalidations may be lost with the connection. */
+const LONGEST_SILENCE = 2_000;
+
+/**
+ * What one connection keeps of the answers it has read, so that the same read needs no command as long as Redis has
+ * not said that its key has changed. It is filled and emptied in the reply reader, in the order of the bytes, and ends
+ * with its connection.
+ */
+export class ReadCache {
+  readonly invalidations: InvalidationReader;
+  readonly #store: CachedReads;
+  readonly #own: OwnCommands;
+  readonly #tracking: Tracking;
+  /** Whether Redis tracks what is read now. */
+  #tracked = false;
+  #ended = false;
+  #inTransaction = false;
+  #watching = false;
+  #heardAt = now();
+  #probing = false;
+
+  constructor(
+    readonly client: HostClient,
+    readonly options: ResolvedCacheOptions,
+    /** Of keys as they are on the wire; undefined for all keys. */
+    readonly prefixes: readonly string[] | undefined,
+    readonly context: EntryContext,
+    readonly stats: Stats,
+  ) {
+    this.#store = new CachedReads(options.maxEntries, options.maxBytes);
+    this.#own = new OwnCommands(prefixes !== undefined, (keys, position) => {
+      for (const name of keys) this.#hold(name, position);
+    });
+    this.#tracking = new Tracking(client, prefixes ?? []);
+    this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
+  }
+
+  get entries(): number {
+    return this.#store.entries;
+  }
+
+  get bytes(): number {
+    return this.#store.bytes;
+  }
+
+  /** Asks for invalidations. Nothing is kept until the server has agreed. */
+  async arm(): Promise<void> {
+    const armed = await this.#tracking.arm();
+    this.#tracked = armed && !this.#ended;
+  }
+
+  /** The connection is gone, or is nobody's to cache any more. */
+  end(): void {
+    this.#ended = true;
+    this.#tracked = false;
+    this.#store.clear();
+  }
+
+  /** Back to a plain connection, which goes on. */
+  detach(): void {
+    if (this.#tracked && this.client.status === 'ready') this.#tracking.disarm();
+    this.end();
+  }
+
+  /** Forgets everything, replies on their way included. */
+  clear(): void {
+    this.#store.clear();
+    this.#own.forgetBefore(this.#nextPosition);
+  }
+
+  /** A chunk has come. */
+  heard(): void {
+    this.#heardAt = now();
+    this.#probing = false;
+  }
+
+  /** A promise of the answer to a read, from memory; undefined if it has to be sent. */
+  read(variant: CommandVariant, args: readonly unknown[]): Promise<unknown> | undefined {
+    const name = keyName(args[0]);
+    const key = name === undefined ? undefined : this.#store.key(name);
+    if (key === undefined || !this.#serves()) return undefined;
+    const rest = argumentsOf(args);
+    const read = rest === undefined ? undefined : key.find(variant, rest.count, rest.text);
+    if (read === undefined) return undefined;
+    if (this.#own.answered <= key.heldUntil && key.newest !== read) return undefined;
+    const time = turnTime();
+    if (time - read.readAt >= this.options.ttl || !this.#alive(time)) return undefined;
+    key.used = true;
+    this.stats.cacheHits += 1;
+    const { value } = read;
+    return turnIsLate() ? nextTurn().then(() => this.#answer(variant, value)) : this.#answer(variant, value);
+  }
+
+  /** A hot command is about to be queued. */
+  sends(entry: Entry, args: readonly unknown[]): void {
+    const { command, script } = entry.variant;
+    const position = this.#nextPosition;
+    if (script !== undefined) {
+      // It may change more than the keys that it names.
+      this.#own.changesAnything(position);
+      return;
+    }
+    if (command.cacheable && this.#keeps(args)) {
+      if (this.#tracked && !this.#inTransaction) {
+        entry.cachedAs = keyName(args[0]);
+        this.stats.cacheMisses += 1;
+      }
+      return;
+    }
+    this.#touch(command, args.length, (index) => wireName(args[index]), position);
+  }
+
+  /** The host is about to write these bytes. Its last command is queued behind all that are in the queue. */
+  writes(data: string | Uint8Array): void {
+    const requests = new RequestReader(data);
+    const position = this.#nextPosition;
+    let openedHere = false;
+    while (requests.next()) {
+      const effect = effectOf(requests);
+      if (typeof effect === 'object') {
+        this.#touch(effect, requests.count - 1, (index) => requests.text(index + 1), position);
+        continue;
+      }
+      switch (effect) {
+        case 'none':
+          break;
+        case 'multi':
+          openedHere = true;
+          this.#inTransaction = true;
+          break;
+        case 'exec':
+          // What was queued in this write counts as issued with its last command.
+          if (!openedHere) this.#own.changesAnything(position);
+          this.#transactionEnds();
+          break;
+        case 'discard':
+          this.#transactionEnds();
+          break;
+        case 'watch':
+          this.#watching = true;
+          break;
+        case 'unwatch':
+          this.#watching = false;
+          break;
+        case 'clear':
+          this.#store.clear();
+          this.#own.forgetBefore(position);
+          break;
+        case 'end':
+          if (!this.#tracking.isOwn(requests)) this.end();
+          break;
+        default:
+          this.#own.changesAnything(position);
+      }
+    }
+    // Inline commands, or no command at all.
+    if (!requests.atEnd) {
+      this.#store.clear();
+      this.#own.forgetBefore(position);
+      this.#own.changesAnything(position);
+    }
+  }
+
+  /**
+   * The head of the queue has its reply.
+   *
+   * @param entry - the head, if it is a hot command.
+   * @param value - what the reader has decoded; undefined if the host has it.
+   */
+  answered(entry: Entry | undefined, value: unknown): void {
+    const own = this.#own;
+    own.answer(own.answered + 1 + this.client.commandQueue.length);
+    const name = entry?.cachedAs;
+    if (name === undefined) return;
+    if (value === undefined) {
+      if (own.pushesLate) this.#hold(name, this.#nextPosition);
+      return;
+    }
+    if (this.#tracked && own.mayFill(name)) this.#fill(entry as Entry, name, value);
+  }
+
+  #fill(entry: Entry, name: string, value: unknown): void {
+    const { sent, variant } = entry;
+    const rest = argumentsOf(Array.isArray(sent) ? sent : [sent]) as ReadArguments;
+    const before = this.#store.key(name);
+    // Ordering: what this reply shows, no earlier answer may take back (see `OwnCommands`).
+    const showsMore =
+      this.#own.pushesLate &&
+      before !== undefined &&
+      !sameValue(before.find(variant, rest.count, rest.text)?.value, value);
+    const { evictions } = this.#store;
+    const read = this.#store.put(name, variant, rest, ownCopy(value), this.#heardAt);
+    if (showsMore) {
+      read.key.heldUntil = this.#nextPosition;
+      read.key.newest = read;
+    }
+    this.stats.cacheEvictions += this.#store.evictions - evictions;
+  }
+
+  #hold(name: string, position: number): void {
+    const key = this.#store.key(name);
+    if (key === undefined) return;
+    key.heldUntil = position;
+    key.newest = undefined;
+  }
+
+  #invalidate(keys: readonly string[] | undefined): void {
+    if (keys === undefined) this.stats.cacheInvalidations += this.#store.clear();
+    else for (const name of keys) this.stats.cacheInvalidations += this.#store.drop(name);
+  }
+
+  /** The position of the command that is issued next. */
+  get #nextPosition(): number {
+    return this.#own.answered + this.client.commandQueue.length;
+  }
+
+  #serves(): boolean {
+    return this.#tracked && this.#own.settled && !this.#inTransaction && !this.#watching;
+  }
+
+  /**
+   * Whether the connection was heard of lately. If everything is answered from memory, nothing is written any more,
+   * and nobody would notice that the other end is gone; so now and then a read is sent.
+   */
+  #alive(time: number): boolean {
+    const silence = time - this.#heardAt;
+    if (silence < SILENCE_PROBED_AFTER) return true;
+    if (silence >= LONGEST_SILENCE || !this.#probing) {
+      this.#probing = true;
+      return false;
+    }
+    return true;
+  }
+
+  /** Whether the answer to a read with these arguments could be kept. */
+  #keeps(args: readonly unknown[]): boolean {
+    const name = keyName(args[0]);
+    if (name === undefined || argumentsOf(args) === undefined) return false;
+    // Half of a surrogate pair is another character on the wire, and in the invalidation.
+    return this.#hasPrefix(name) && name.isWellFormed();
+  }
+
+  #hasPrefix(name: string): boolean {
+    const { prefixes } = this;
+    return prefixes === undefined || prefixes.some((prefix) => name.startsWith(prefix));
+  }
+
+  /** Takes note of the keys that a command may change, or in which it may show a change. */
+  #touch(command: HotCommand, count: number, argument: (index: number) => string, position: number): void {
+    const positions = KEY_POSITIONS[command.keys];
+    const own = this.#own;
+    if (positions === undefined || (positions.count === 0 && command.readOnly)) {
+      if (!command.readOnly || own.pushesLate) own.changesAnything(position);
+      return;
+    }
+    if (command.readOnly && !own.pushesLate) return;
+    const keys: string[] = [];
+    const end = Math.min(count, positions.count * positions.step);
+    for (let index = 0; index < end; index += positions.step) {
+      const name = argument(index);
+      if (this.#hasPrefix(name)) keys.push(name);
+    }
+    if (keys.length === 0) return;
+    if (command.readOnly) {
+      own.shows(keys, position);
+      return;
+    }
+    for (const name of keys) this.#store.drop(name);
+    own.writes(keys, position);
+  }
+
+  #transactionEnds(): void {
+    this.#inTransaction = false;
+    this.#watching = false;
+  }
+
+  #answer(variant: CommandVariant, kept: unknown): Promise<unknown> {
+    const value = ownCopy(kept);
+    const { name } = variant.command;
+    // Users can set a reply transformer at any time.
+    if (this.context.commandClass._transformer.reply[name] === undefined) return Promise.resolve(value);
+    try {
+      return Promise.resolve(transformDecodedReply({ name, context: this.context }, value));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+}
+
+/** The key of a read as it is kept, if it can be: its bytes must be known from its text. */
+function keyName(argument: unknown): string | undefined {
+  if (typeof argument === 'string') return argument;
+  return typeof argument === 'number' && isPlainNumber(argument) ? String(argument) : undefined;
+}
+
+/** A key as the server names it in an invalidation, read as UTF-8. */
+function wireName(argument: unknown): string {
+  if (argument instanceof Buffer) return argument.utf8Slice();
+  const name = String(argument);
+  return name.isWellFormed() ? name : Buffer.from(name).utf8Slice();
+}
+
+/** What the answer depends on beside the key; undefined if an argument is more than text. */
+function argumentsOf(args: readonly unknown[]): ReadArguments | undefined {
+  if (args.length === 1) return NO_ARGUMENTS;
+  if (args.length === 2) {
+    const text = keyName(args[1]);
+    if (text !== undefined) return { count: 2, text };
+  }
+  const flat = args.flat();
+  let joined = '';
+  for (let index = 1; index < flat.length; index += 1) {
+    const text = keyName(flat[index]);
+    if (text === undefined) return undefined;
+    if (flat.length === 2) return { count: 2, text };
+    joined += `${text.length}:${text}`;
+  }
+  return { count: flat.length, text: joined };
+}
+
+const NO_ARGUMENTS: ReadArguments = { count: 1, text: '' };
+
+/** A value of which no part that can be changed is anyone else's. */
+function ownCopy(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (value instanceof Buffer) return Buffer.from(value);
+  if (Array.isArray(value)) return value.map(ownCopy);
+  const copy: Record<string, unknown> = {};
+  for (const [name, element] of Object.entries(value)) {
+    Object.defineProperty(copy, name, {
+      value: ownCopy(element),
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    });
+  }
+  return copy;
+}
+
+function sameValue(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
+  if (one instanceof Buffer) return other instanceof Buffer && one.equals(other);
+  if (Array.isArray(one)) {
+    return Array.isArray(other) && one.length === other.length && one.every((value, i) => sameValue(value, other[i]));
+  }
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => sameValue((one as Record<string, unknown>)[name], (other as Record<string, unknown>)[name]))
+  );
+}

@@ -1,0 +1,345 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { type Random, seeded } from '../hostile/random.js';
+import { type Client, type CoalescedClient, sleep } from '../hosts.js';
+
+/**
+ * Finds reads that memory should not have answered as it did.
+ *
+ * Every key holds a number that only grows, so each value says how old it is. A read must return at least
+ *
+ * - what any read or write of the same client on that key has returned before the read was issued (never back in time),
+ * - plus one for each of the client's own increments issued before it, answered or not (own writes are seen),
+ * - and what others' writes have returned longer ago than the bound (not older than stated).
+ */
+export interface CheckOptions {
+  /** Cached clients that read, and write a little. */
+  readonly subjects: readonly CoalescedClient[];
+  /** Plain clients that write. */
+  readonly writers: readonly Client[];
+  /** Reads to make in all. */
+  readonly reads: number;
+  readonly seed: number;
+  /** Milliseconds after which a value written by others must be seen. */
+  readonly bound: number;
+  /** Milliseconds between two writes of each writer. @default 1 */
+  readonly pause?: number;
+  /** Keys of each kind. @default 8 */
+  readonly keys?: number;
+  /**
+   * Whether keys are removed too. Then writes set the server's clock instead of counting, so that values still only
+   * grow, a key may be missing, and what an own write will return is not known beforehand.
+   * @default false
+   */
+  readonly removed?: boolean;
+}
+
+export interface CheckFigures {
+  reads: number;
+  hits: number;
+  ownWrites: number;
+  writes: number;
+  /** The first ones, in words. */
+  violations: string[];
+  /** Milliseconds by which a value was out of date when its read was issued, of the reads where it was. */
+  late: number[];
+}
+
+/** What one client must not go behind, for one key. */
+interface Floor {
+  seen: number;
+  /** Its own increments on their way. */
+  pending: number;
+  /** Own increments ever issued. */
+  issued: number;
+}
+
+interface Ack {
+  readonly at: number;
+  readonly value: number;
+}
+
+const MAX_VIOLATIONS = 20;
+const PREFIX = 'checked:';
+const CLOCK = "local t = redis.call('TIME') local n = string.format('%.0f', t[1] * 1000000 + t[2])";
+const SET_CLOCK = `${CLOCK} redis.call('SET', KEYS[1], n) return n`;
+const HSET_CLOCK = `${CLOCK} redis.call('HSET', KEYS[1], 'a', n, 'b', n, 'c', n) return n`;
+/** HINCRBY of one field and two copies of it, in one step. */
+const BUMP = "local n = redis.call('HINCRBY', KEYS[1], 'a', 1) redis.call('HSET', KEYS[1], 'b', n, 'c', n) return n";
+
+export class Checker {
+  readonly figures: CheckFigures = { reads: 0, hits: 0, ownWrites: 0, writes: 0, violations: [], late: [] };
+  readonly counters: readonly string[];
+  readonly hashes: readonly string[];
+  readonly #floors = new Map<Client, Map<string, Floor>>();
+  readonly #acks = new Map<string, Ack[]>();
+  #done = false;
+
+  constructor(readonly options: CheckOptions) {
+    const { keys = 8 } = options;
+    this.counters = Array.from({ length: keys }, (_, index) => `${PREFIX}counter:${index}`);
+    this.hashes = Array.from({ length: keys }, (_, index) => `${PREFIX}hash:${index}`);
+  }
+
+  async run(): Promise<CheckFigures> {
+    const { subjects, writers, seed } = this.options;
+    const hits = () => subjects.reduce((sum, { coalescer }) => sum + (coalescer.stats().cache?.hits ?? 0), 0);
+    const before = hits();
+    const writing = writers.map((writer, index) => this.#write(writer, seeded(seed + index)));
+    for (const subject of subjects) {
+      subject.defineCommand('bump', { numberOfKeys: 0, lua: "return redis.call('INCR', ARGV[1])" });
+    }
+    await Promise.all(subjects.map((subject, index) => this.#read(subject, seeded(seed + 100 + index))));
+    this.#done = true;
+    await Promise.all(writing);
+    this.figures.hits = hits() - before;
+    return this.figures;
+  }
+
+  /** Once nothing is written any more, memory must say what the server says. */
+  async compareAtRest(plain: Client): Promise<void> {
+    await sleep(this.options.bound);
+    for (const key of this.counters) await this.#compare(plain, key, (client) => client.get(key));
+    for (const key of this.hashes) await this.#compare(plain, key, (client) => client.hgetall(key));
+  }
+
+  async #compare(plain: Client, key: string, read: (client: Client) => Promise<unknown>): Promise<void> {
+    const expected = JSON.stringify(await read(plain));
+    for (const subject of this.options.subjects) {
+      const found = JSON.stringify(await read(subject));
+      if (found !== expected) this.#violation(`at rest, ${key}: ${found}, expected ${expected}`);
+    }
+  }
+
+  /** Reads issued from now on must return at least this, whatever was seen. */
+  expectAtLeast(value: number): void {
+    for (const subject of this.options.subjects) {
+      for (const key of [...this.counters, ...this.hashes]) this.#floor(subject, key).seen = value;
+    }
+  }
+
+  async #write(client: Client, random: Random): Promise<void> {
+    const { pause = 1 } = this.options;
+    while (!this.#done) {
+      const hash = random.oneIn(2);
+      const key = random.of(hash ? this.hashes : this.counters);
+      try {
+        const value = await (hash ? this.#bumpHash(client, key, random) : this.#bumpCounter(client, key, random));
+        this.figures.writes += 1;
+        this.#acked(key, value);
+      } catch {
+        // Servers come and go here.
+      }
+      await (pause > 0 ? sleep(pause) : turn());
+    }
+  }
+
+  async #read(client: CoalescedClient, random: Random): Promise<void> {
+    while (this.figures.reads < this.options.reads) {
+      const replies: Promise<unknown>[] = [];
+      for (let left = random.between(1, 40); left > 0; left -= 1) {
+        replies.push(random.oneIn(25) ? this.#ownWrite(client, random) : this.#oneRead(client, random));
+      }
+      await Promise.all(replies);
+      if (random.oneIn(4)) await turn();
+      if (random.oneIn(40)) await sleep(random.below(4));
+    }
+  }
+
+  async #oneRead(client: Client, random: Random): Promise<void> {
+    const hash = random.oneIn(2);
+    const key = random.of(hash ? this.hashes : this.counters);
+    const floor = this.#floor(client, key);
+    const atLeast = floor.seen + floor.pending;
+    const issuedBefore = floor.issued;
+    const issuedAt = performance.now();
+    const read = hash ? readHash(client, key, random) : readCounter(client, key, random);
+    let value: number | undefined;
+    try {
+      value = await read.reply;
+    } catch {
+      return;
+    }
+    this.figures.reads += 1;
+    if (value === undefined) {
+      // What comes after it has been removed is newer.
+      if (this.options.removed) floor.seen = Math.max(floor.seen, atLeast + 1);
+      else if (atLeast > 0) this.#violation(`${read.name} ${key}: nothing, expected at least ${atLeast}`);
+      return;
+    }
+    if (value < atLeast) this.#violation(`${read.name} ${key}: ${value}, expected at least ${atLeast}`);
+    floor.seen = Math.max(floor.seen, value + this.#unseen(floor, issuedBefore));
+    const late = this.#lateness(key, value, issuedAt);
+    if (late === undefined) return;
+    this.figures.late.push(late);
+    if (late > this.options.bound) {
+      this.#violation(`${read.name} ${key}: ${value} was out of date for ${late.toFixed(0)} ms`);
+    }
+  }
+
+  /** Own increments that were issued since, less those still counted as pending. */
+  #unseen(floor: Floor, issuedBefore: number): number {
+    return Math.max(0, floor.issued - issuedBefore - floor.pending);
+  }
+
+  async #ownWrite(client: Client, random: Random): Promise<void> {
+    const hash = random.oneIn(2);
+    const key = random.of(hash ? this.hashes : this.counters);
+    const floor = this.#floor(client, key);
+    const reply = hash ? this.#bumpHash(client, key, random) : this.#bumpCounter(client, key, random);
+    const counted = this.options.removed ? 0 : 1;
+    floor.pending += counted;
+    floor.issued += counted;
+    this.figures.ownWrites += 1;
+    try {
+      const value = await reply;
+      floor.pending -= counted;
+      floor.seen = Math.max(floor.seen, value);
+      this.#acked(key, value);
+    } catch {
+      // Nobody knows whether it was carried out.
+      this.#floors.get(client)?.delete(key);
+    }
+  }
+
+  #bumpCounter(client: Client, key: string, random: Random): Promise<number> {
+    return this.options.removed ? client.eval(SET_CLOCK, 1, key).then(Number) : bumpCounter(client, key, random);
+  }
+
+  #bumpHash(client: Client, key: string, random: Random): Promise<number> {
+    return this.options.removed ? client.eval(HSET_CLOCK, 1, key).then(Number) : bumpHash(client, key, random);
+  }
+
+  #floor(client: Client, key: string): Floor {
+    let floors = this.#floors.get(client);
+    if (floors === undefined) {
+      floors = new Map();
+      this.#floors.set(client, floors);
+    }
+    let floor = floors.get(key);
+    if (floor === undefined) {
+      floor = { seen: 0, pending: 0, issued: 0 };
+      floors.set(key, floor);
+    }
+    return floor;
+  }
+
+  #acked(key: string, value: number): void {
+    const acks = this.#acks.get(key) ?? [];
+    this.#acks.set(key, acks);
+    const last = acks[acks.length - 1];
+    // Acknowledgements of different clients arrive out of order.
+    if (last === undefined || value > last.value) acks.push({ at: performance.now(), value });
+    if (acks.length > 20_000) acks.splice(0, 10_000);
+  }
+
+  /** How long ago a newer value was acknowledged when a read was issued; undefined if none was. */
+  #lateness(key: string, value: number, issuedAt: number): number | undefined {
+    const acks = this.#acks.get(key) ?? [];
+    let low = 0;
+    let high = acks.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((acks[middle] as Ack).value > value) high = middle;
+      else low = middle + 1;
+    }
+    const newer = acks[low];
+    return newer === undefined || newer.at >= issuedAt ? undefined : issuedAt - newer.at;
+  }
+
+  #violation(text: string): void {
+    if (this.figures.violations.length < MAX_VIOLATIONS) this.figures.violations.push(text);
+  }
+}
+
+interface Read {
+  readonly name: string;
+  readonly reply: Promise<number | undefined>;
+}
+
+const numberOf = (value: unknown): number | undefined =>
+  value === null || value === undefined ? undefined : Number(String(value));
+
+function readCounter(client: Client, key: string, random: Random): Read {
+  switch (random.below(10)) {
+    case 0:
+      return { name: 'getBuffer', reply: client.getBuffer(key).then(numberOf) };
+    case 1:
+      return { name: 'mget', reply: client.mget(key).then(([value]) => numberOf(value)) };
+    case 2:
+      return { name: 'getrange', reply: client.getrange(key, 0, -1).then((text) => numberOf(text || null)) };
+    default:
+      return { name: 'get', reply: client.get(key).then(numberOf) };
+  }
+}
+
+function readHash(client: Client, key: string, random: Random): Read {
+  switch (random.below(8)) {
+    case 0:
+      return { name: 'hgetall', reply: client.hgetall(key).then(({ a }) => numberOf(a)) };
+    case 1:
+      return { name: 'hmget', reply: client.hmget(key, 'b', 'c').then(([value]) => numberOf(value)) };
+    case 2:
+      return {
+        name: 'pipeline',
+        reply: client
+          .pipeline()
+          .hget(key, 'a')
+          .exec()
+          .then((replies) => numberOf(replies?.[0]?.[1])),
+      };
+    default: {
+      const field = random.of(['a', 'b', 'c']);
+      return { name: `hget ${field}`, reply: client.hget(key, field).then(numberOf) };
+    }
+  }
+}
+
+async function bumpCounter(client: Client, key: string, random: Random): Promise<number> {
+  switch (random.below(7)) {
+    case 6:
+      return Number(await (client as Client & { bump(key: string): Promise<number> }).bump(key));
+    case 0: {
+      const replies = await client.pipeline().ping().incr(key).exec();
+      return Number(replies?.[1]?.[1]);
+    }
+    case 1: {
+      const replies = await client.multi().incr(key).exec();
+      return Number(replies?.[0]?.[1]);
+    }
+    case 2:
+      return Number(await client.eval("return redis.call('INCR', KEYS[1])", 1, key));
+    case 3:
+      return Number(await client.call('INCRBY', key, '1'));
+    case 4:
+      return Number(await client.incr(Buffer.from(key)));
+    default:
+      return client.incr(key);
+  }
+}
+
+async function bumpHash(client: Client, key: string, random: Random): Promise<number> {
+  if (random.oneIn(2)) return Number(await client.eval(BUMP, 1, key));
+  const replies = await client.multi().hincrby(key, 'a', 1).hincrby(key, 'b', 1).hincrby(key, 'c', 1).exec();
+  const value = replies?.[0]?.[1];
+  if (value === undefined) throw new Error('the transaction was not carried out');
+  return Number(value);
+}
+
+/** The value below which `share` of all lie. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+}
+
+/** One line of figures for people. */
+export function describeFigures(
+  name: string,
+  { reads, hits, ownWrites, writes, violations, late }: CheckFigures,
+): string {
+  const share = ((100 * hits) / Math.max(reads, 1)).toFixed(0);
+  const ms = (part: number) => quantile(late, part).toFixed(1);
+  return (
+    `${name}: ${reads} reads, ${share}% from memory, ${ownWrites} own writes, ${writes} of others, ` +
+    `${violations.length} violations; ${late.length} out of date, by ${ms(0.5)} ms (p50), ${ms(0.99)} ms (p99), ${ms(1)} ms at most`
+  );
+}

@@ -1,0 +1,183 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { CacheOptions } from 'ioredis-coalesce/coalesce';
+import { type Client, ioredis6, ready, sleep } from '../hosts.js';
+import { type FaultyProxy, startProxy } from '../proxy.js';
+import { startServer } from '../redis.js';
+import { Checker, type CheckFigures, type CheckOptions } from './checker.js';
+
+/** What happens to a cached client while it is checked. */
+export interface Scenario {
+  readonly name: string;
+  /** Arguments of the server. */
+  readonly args?: readonly string[];
+  /** Whether the clients under test connect through a proxy. */
+  readonly proxied?: boolean;
+  readonly check?: Partial<CheckOptions>;
+  /** Disturbs until it is told to stop. */
+  disturb?(scene: Scene): Promise<void>;
+}
+
+interface Scene {
+  readonly checker: Checker;
+  readonly proxy: FaultyProxy | undefined;
+  readonly admin: Client;
+  stopped(): boolean;
+  /** Kills the server; another one, with nothing in it, takes its place. */
+  restart(): Promise<void>;
+  /** The server's clock when it was killed last. */
+  restartedAt(): number;
+}
+
+/** Runs two cached clients, two plain writers and another process's worth of others against one server. */
+export async function runScenario(
+  scenario: Scenario,
+  cache: boolean | CacheOptions,
+  reads: number,
+  seed: number,
+): Promise<CheckFigures> {
+  const args = scenario.args ?? [];
+  let server = await startServer({ args });
+  let others: ChildProcess | undefined;
+  let restartedAt = 0;
+  const restart = async (): Promise<void> => {
+    const { port } = server;
+    await server.kill();
+    restartedAt = Date.now() * 1_000;
+    server = await startServer({ args, port });
+  };
+  try {
+    const proxy = scenario.proxied ? await startProxy(server.url) : undefined;
+    const patient = { maxRetriesPerRequest: null, retryStrategy: () => 20 };
+    const admin = ioredis6.create(server.url, patient);
+    const subjects = [1, 2].map(() => ioredis6.createCoalesced(proxy?.url ?? server.url, patient, { cache }));
+    const writers = [ioredis6.create(server.url, patient), ioredis6.create(server.url, patient)];
+    await Promise.all([admin, ...subjects, ...writers].map(ready));
+    const checker = new Checker({ subjects, writers, reads, seed, bound: 1_000, ...scenario.check });
+    let stopped = false;
+    const scene = { checker, proxy, admin, stopped: () => stopped, restart, restartedAt: () => restartedAt };
+    const disturbing = scenario.disturb?.(scene);
+    if (!scenario.check?.removed) others = spawnWriter(server.url, checker.counters);
+    const figures = await checker.run();
+    stopped = true;
+    await disturbing;
+    others?.kill();
+    proxy?.resume();
+    proxy?.cutRepliesInto(Number.POSITIVE_INFINITY);
+    await checker.compareAtRest(admin);
+    return figures;
+  } finally {
+    others?.kill();
+    await server.stop();
+  }
+}
+
+/** Another process, which increments the counters every other millisecond. */
+function spawnWriter(url: string, keys: readonly string[]): ChildProcess {
+  const program = `
+    import { Redis } from 'ioredis';
+    const client = new Redis(${JSON.stringify(url)}, { maxRetriesPerRequest: null, retryStrategy: () => 20 });
+    const keys = ${JSON.stringify(keys)};
+    client.on('error', () => {});
+    setInterval(() => client.incr(keys[Math.floor(Math.random() * keys.length)]).catch(() => {}), 2);
+  `;
+  return spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'ignore' });
+}
+
+const every = async (scene: Scene, ms: number, action: () => unknown): Promise<void> => {
+  while (!scene.stopped()) {
+    await sleep(ms);
+    await action();
+  }
+};
+
+export const SCENARIOS: readonly Scenario[] = [
+  { name: 'undisturbed' },
+  { name: 'writers without pause', check: { pause: 0, keys: 3 } },
+  {
+    name: 'replies in pieces of 1 to 9 bytes',
+    proxied: true,
+    check: { pause: 3 },
+    disturb: async (scene) => {
+      for (let size = 1; !scene.stopped(); size = (size % 9) + 1) {
+        scene.proxy?.cutRepliesInto(size);
+        await sleep(5);
+      }
+    },
+  },
+  {
+    name: 'replies that stop and go on',
+    proxied: true,
+    disturb: (scene) =>
+      every(scene, 15, async () => {
+        scene.proxy?.stall();
+        await sleep(10);
+        scene.proxy?.resume();
+      }),
+  },
+  {
+    name: 'connections reset',
+    proxied: true,
+    disturb: (scene) => every(scene, 60, () => scene.proxy?.reset()),
+  },
+  {
+    name: 'tracking-table-max-keys 10',
+    args: ['--tracking-table-max-keys', '10'],
+    check: { keys: 40 },
+  },
+  {
+    name: 'connections killed by the server',
+    disturb: (scene) => every(scene, 50, () => scene.admin.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {})),
+  },
+  {
+    name: 'keys flushed, deleted, expired and evicted',
+    args: ['--maxmemory-policy', 'allkeys-random'],
+    check: { removed: true },
+    disturb: async (scene) => {
+      const { admin, checker } = scene;
+      const used = /used_memory:(\d+)/.exec(await admin.info('memory'))?.[1];
+      await admin.config('SET', 'maxmemory', Number(used) + 300_000);
+      for (let round = 0; !scene.stopped(); round += 1) {
+        await sleep(10);
+        await admin.pexpire(checker.counters[0] as string, 15);
+        await admin.del(checker.hashes[0] as string);
+        await admin.unlink(checker.counters[1] as string);
+        await admin.set(`filler:${round}`, 'x'.repeat(20_000)).catch(() => {});
+        if (round % 5 === 0) await admin.flushall();
+      }
+    },
+  },
+  {
+    name: 'the server killed and started again',
+    check: { removed: true },
+    disturb: async (scene) => {
+      while (!scene.stopped()) {
+        await sleep(150);
+        await scene.restart();
+        // The new server has nothing: what was written before must not be seen again.
+        scene.checker.expectAtLeast(scene.restartedAt());
+      }
+    },
+  },
+  {
+    name: 'output buffers cut off',
+    args: ['--client-output-buffer-limit', 'normal', '20kb', '0', '0'],
+    disturb: (scene) =>
+      every(scene, 20, () =>
+        scene.admin.mset(Array.from({ length: 1_000 }, (_, index) => [`checked:other:${index}`, 'x']).flat()),
+      ),
+  },
+  {
+    name: 'keys renamed',
+    disturb: async (scene) => {
+      const { admin, checker } = scene;
+      for (let base = 1_000_000_000; !scene.stopped(); base += 1_000_000) {
+        await sleep(20);
+        await admin.mset('renamed:a', base, 'renamed:b', base);
+        await admin.hset('renamed:c', { a: base, b: base, c: base });
+        await admin.rename('renamed:a', checker.counters[0] as string);
+        await admin.copy('renamed:b', checker.counters[1] as string, 'REPLACE');
+        await admin.rename('renamed:c', checker.hashes[0] as string);
+      }
+    },
+  },
+];
