@@ -7,7 +7,10 @@
  *
  * RESP: types and forms, https://redis.io/docs/latest/develop/reference/protocol-spec.
  */
+import { BULK, ChunkReader, CUT, CUT_LINE, NOT_DECODED } from './chunk-reader.js';
 import { CutString } from './cut-string.js';
+
+export { CUT, NOT_DECODED };
 
 /** How the host's decoder turns replies into values on one connection. */
 export interface ReplyMode {
@@ -17,19 +20,10 @@ export interface ReplyMode {
   readonly stringNumbers: boolean;
 }
 
-/** The reply is left to the host. */
-export const NOT_DECODED: unique symbol = Symbol('left to the host');
-/** The chunk ends within the reply: `resume` goes on in the next one. */
-export const CUT: unique symbol = Symbol('cut by the end of the chunk');
-
 const CR = 13;
 const LF = 10;
-const MINUS = 45;
-const ZERO = 48;
-const NINE = 57;
 
 const SIMPLE = 43; // +
-const BULK = 36; // $
 const INTEGER = 58; // :
 const ARRAY = 42; // *
 const NULL = 95; // _
@@ -38,22 +32,13 @@ const BOOLEAN = 35; // #
 const MAP = 37; // %
 const SET = 126; // ~
 
-/** Digits in which every decoder agrees: beyond 2^53 the host's sum of `n * 10 + d` rounds in its own way. */
-const MAX_DIGITS = 15;
 const MAX_DEPTH = 16;
-/** `$0\r\n\r\n`. */
-const SHORTEST_STRING = 6;
-/** Bytes of a string that is whole in its chunk, and more than any chunk has. */
-const MAX_WHOLE_STRING = 10 ** 8;
 /** `_\r\n`: no element is shorter, so no more room is set aside than what is there of the chunk can fill. */
 const MIN_ELEMENT_BYTES = 3;
 /** Elements announced in one reply; more are left to the host. */
 const MAX_ELEMENTS = 2 ** 20;
 /** Bytes of a line that chunks have cut: they are joined anew with each chunk. */
 const MAX_CUT_LINE = 512;
-
-/** What `#number` says of a line that is not whole; no number on the wire comes to it. */
-const CUT_LINE = Number.POSITIVE_INFINITY;
 
 const EMPTY = Buffer.alloc(0);
 
@@ -67,12 +52,8 @@ interface OpenAggregate {
   readonly keyed: boolean;
 }
 
-export class ReplyDecoder {
-  /** Where the reply that was decoded last ends in its chunk. */
-  end = 0;
-
+export class ReplyDecoder extends ChunkReader {
   readonly #mode: ReplyMode;
-  #chunk: Buffer = EMPTY;
   #utf8 = true;
   /** Elements announced in this reply. */
   #announced = 0;
@@ -86,6 +67,7 @@ export class ReplyDecoder {
   #cutLine: Buffer = EMPTY;
 
   constructor(mode: ReplyMode) {
+    super(EMPTY);
     this.#mode = mode;
   }
 
@@ -94,10 +76,9 @@ export class ReplyDecoder {
    * @returns the value, after which `end` is set; `NOT_DECODED`; or `CUT`, after which comes `resume` or `abandon`.
    */
   decode(chunk: Buffer, position: number, utf8: boolean): unknown {
-    this.#chunk = chunk;
-    this.end = position;
+    this.open(chunk, position);
     // The one reply that most commands get, without the detour.
-    const start = this.#wholeString();
+    const start = this.wholeString();
     if (start >= 0) return utf8 ? chunk.utf8Slice(start, this.end - 2) : chunk.subarray(start, this.end - 2);
     this.#utf8 = utf8;
     this.#announced = 0;
@@ -119,8 +100,8 @@ export class ReplyDecoder {
       if (value === CUT) this.abandon();
       return value === CUT ? NOT_DECODED : value;
     }
-    this.#chunk = chunk;
-    const count = this.#number(position + 1);
+    this.open(chunk, position);
+    const count = this.number(position + 1);
     if (count === -1) return null;
     if (!(count >= 0) || count * MIN_ELEMENT_BYTES > chunk.length - this.end) return NOT_DECODED;
     const values = new Array<unknown>(count);
@@ -160,7 +141,7 @@ export class ReplyDecoder {
     this.#open = [];
     this.#cutLine = EMPTY;
     this.#cutString.discard();
-    this.#chunk = EMPTY;
+    this.chunk = EMPTY;
   }
 
   #resumeString(chunk: Buffer): unknown {
@@ -170,15 +151,13 @@ export class ReplyDecoder {
     if (string.missing > 0) return CUT;
     const value = string.take();
     if (value === undefined) return NOT_DECODED;
-    this.#chunk = chunk;
-    this.end = end;
+    this.open(chunk, end);
     return this.#fillOpen(value);
   }
 
   #resumeLine(chunk: Buffer): unknown {
     const line = this.#cutLine;
-    this.#chunk = line.length === 0 ? chunk : Buffer.concat([line, chunk]);
-    this.end = 0;
+    this.open(line.length === 0 ? chunk : Buffer.concat([line, chunk]), 0);
     const value = this.#fillOpen(undefined);
     this.end -= line.length;
     return value;
@@ -206,39 +185,16 @@ export class ReplyDecoder {
    */
   #keepLine(value: unknown): unknown {
     const inLine = value === CUT && this.#cutString.missing === 0;
-    this.#cutLine = inLine ? this.#chunk.subarray(this.end) : EMPTY;
+    this.#cutLine = inLine ? this.chunk.subarray(this.end) : EMPTY;
     if (!inLine) return value;
     if (this.#open.length > 0 && this.#cutLine.length <= MAX_CUT_LINE) return CUT;
     this.abandon();
     return NOT_DECODED;
   }
 
-  /**
-   * Where the content of a bulk string begins, `end` set behind its line's end; -1 if there is anything else at `end`.
-   * Nothing is read beyond the chunk, which would make every read of it slower.
-   */
-  #wholeString(): number {
-    const chunk = this.#chunk;
-    const limit = chunk.length;
-    let cursor = this.end;
-    if (cursor + SHORTEST_STRING > limit || chunk[cursor] !== BULK) return -1;
-    let length = 0;
-    let byte = chunk[++cursor] as number;
-    do {
-      if (byte < ZERO || byte > NINE || length > MAX_WHOLE_STRING) return -1;
-      length = length * 10 + (byte - ZERO);
-      byte = chunk[++cursor] as number;
-    } while (byte !== CR && cursor < limit - 1);
-    const start = cursor + 2;
-    const stop = start + length;
-    if (stop + 2 > limit || chunk[cursor + 1] !== LF || chunk[stop] !== CR || chunk[stop + 1] !== LF) return -1;
-    this.end = stop + 2;
-    return start;
-  }
-
   /** On `CUT`, `end` is where the element that was cut begins. */
   #value(depth: number): unknown {
-    const chunk = this.#chunk;
+    const chunk = this.chunk;
     if (this.end >= chunk.length) return CUT;
     const start = this.end + 1;
     const type = chunk[this.end] as number;
@@ -248,7 +204,7 @@ export class ReplyDecoder {
       case INTEGER:
         return this.#integer(start);
       case SIMPLE:
-        return this.#line(start, this.#utf8);
+        return this.line(start, this.#utf8);
       case ARRAY:
         return this.#array(start, 1, depth);
       default:
@@ -261,18 +217,18 @@ export class ReplyDecoder {
     const legacy = replyMapping === 'legacy';
     switch (type) {
       case NULL: {
-        const nothing = this.#line(start, true);
+        const nothing = this.line(start, true);
         return nothing === '' ? null : nothing === CUT ? CUT : NOT_DECODED;
       }
       case BOOLEAN: {
-        const letter = this.#line(start, true);
+        const letter = this.line(start, true);
         if (letter !== 't' && letter !== 'f') return letter === CUT ? CUT : NOT_DECODED;
         return legacy ? Number(letter === 't') : letter === 't';
       }
       case DOUBLE:
         // Under the resp3 mapping a double becomes a number, by an algorithm that differs among host versions.
-        if (stringNumbers) return this.#line(start, true);
-        return legacy ? this.#line(start, this.#utf8) : NOT_DECODED;
+        if (stringNumbers) return this.line(start, true);
+        return legacy ? this.line(start, this.#utf8) : NOT_DECODED;
       case SET:
         return this.#array(start, 1, depth);
       case MAP:
@@ -282,49 +238,18 @@ export class ReplyDecoder {
     }
   }
 
-  #line(start: number, utf8: boolean): string | Buffer | typeof CUT | typeof NOT_DECODED {
-    const chunk = this.#chunk;
-    const lineEnd = chunk.indexOf(CR, start);
-    if (lineEnd < 0 || lineEnd + 1 === chunk.length) return CUT;
-    if (chunk[lineEnd + 1] !== LF) return NOT_DECODED;
-    this.end = lineEnd + 2;
-    return utf8 ? chunk.utf8Slice(start, lineEnd) : chunk.subarray(start, lineEnd);
-  }
-
-  /** A safe integer; NaN for anything else: `-0`, too many digits, another sign; `CUT_LINE` if the line is not whole. */
-  #number(start: number): number {
-    const chunk = this.#chunk;
-    const limit = chunk.length;
-    const negative = start < limit && chunk[start] === MINUS;
-    const first = negative ? start + 1 : start;
-    let cursor = first;
-    let number = 0;
-    for (; cursor < limit && chunk[cursor] !== CR; cursor += 1) {
-      const digit = (chunk[cursor] as number) - ZERO;
-      if (digit < 0 || digit > 9) return Number.NaN;
-      number = number * 10 + digit;
-    }
-    if (cursor + 1 >= limit) return CUT_LINE;
-    const digits = cursor - first;
-    if (chunk[cursor + 1] !== LF || digits === 0 || digits > MAX_DIGITS || (negative && number === 0)) {
-      return Number.NaN;
-    }
-    this.end = cursor + 2;
-    return negative ? -number : number;
-  }
-
   #integer(start: number): unknown {
-    const number = this.#number(start);
+    const number = this.number(start);
     if (!Number.isFinite(number)) return notWhole(number);
-    return this.#mode.stringNumbers ? this.#chunk.latin1Slice(start, this.end - 2) : number;
+    return this.#mode.stringNumbers ? this.chunk.latin1Slice(start, this.end - 2) : number;
   }
 
   #bulk(start: number): unknown {
-    const length = this.#number(start);
+    const length = this.number(start);
     if (length === -1) return null;
     if (!(length >= 0 && length !== CUT_LINE)) return notWhole(length);
     const { end } = this;
-    const chunk = this.#chunk;
+    const chunk = this.chunk;
     const stop = end + length;
     if (stop + 2 > chunk.length) {
       this.#cutString.begin(chunk, end, length, this.#utf8);
@@ -337,14 +262,14 @@ export class ReplyDecoder {
 
   /** An array of `perElement` values an element: a map is decoded flat, as RESP2 has it. */
   #array(start: number, perElement: 1 | 2, depth: number): unknown {
-    const count = this.#number(start);
+    const count = this.number(start);
     if (count === -1 && perElement === 1) return null;
     return this.#aggregate(count, count * perElement, false, depth);
   }
 
   /** A map under the resp3 mapping. */
   #map(start: number, depth: number): unknown {
-    const count = this.#number(start);
+    const count = this.number(start);
     return this.#aggregate(count, count * 2, true, depth);
   }
 
@@ -352,18 +277,18 @@ export class ReplyDecoder {
     if (!(length >= 0 && length <= MAX_ELEMENTS) || depth >= MAX_DEPTH) return notWhole(count);
     this.#announced += length;
     if (this.#announced > MAX_ELEMENTS) return NOT_DECODED;
-    const room = Math.floor((this.#chunk.length - this.end) / MIN_ELEMENT_BYTES);
+    const room = Math.floor((this.chunk.length - this.end) / MIN_ELEMENT_BYTES);
     return this.#fill(new Array<unknown>(Math.min(length, room)), 0, length, keyed, depth);
   }
 
   #fill(values: unknown[], filled: number, length: number, keyed: boolean, depth: number): unknown {
-    const chunk = this.#chunk;
+    const chunk = this.chunk;
     for (let index = filled; index < length; index += 1) {
       const isKey = keyed && index % 2 === 0;
-      const start = this.#wholeString();
+      const start = this.wholeString();
       if (start >= 0) {
         const stop = this.end - 2;
-        values[index] = isKey || this.#utf8 ? this.#text(start, stop) : chunk.subarray(start, stop);
+        values[index] = isKey || this.#utf8 ? this.text(start, stop) : chunk.subarray(start, stop);
         continue;
       }
       const value = isKey ? this.#key(depth + 1) : this.#value(depth + 1);
@@ -376,15 +301,10 @@ export class ReplyDecoder {
     return keyed ? objectOf(values) : values;
   }
 
-  /** The text of a string among others. */
-  #text(start: number, stop: number): string {
-    return this.#chunk.utf8Slice(start, stop);
-  }
-
   /** A key of a map under the resp3 mapping: a string in either encoding. */
   #key(depth: number): string | typeof CUT | typeof NOT_DECODED {
-    if (this.end >= this.#chunk.length) return CUT;
-    const type = this.#chunk[this.end];
+    if (this.end >= this.chunk.length) return CUT;
+    const type = this.chunk[this.end];
     if (type !== BULK && type !== SIMPLE) return NOT_DECODED;
     const utf8 = this.#utf8;
     this.#utf8 = true;

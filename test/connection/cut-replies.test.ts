@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce/coalesce';
@@ -24,6 +25,10 @@ import {
   UNITS,
 } from '../helpers/cut-replies.js';
 import { coalescedFake, connectFake, type FakeOptions, Witness } from '../helpers/fake-connection.js';
+import { HOSTS, ready } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { REPLY_CASES } from '../helpers/reply-cases.js';
 import { issue, PUSH, repliesOf, type Step, SUBSCRIBE } from '../helpers/reply-programs.js';
 import { aggregate, bulk, cutAt } from '../helpers/resp.js';
 
@@ -33,6 +38,7 @@ afterEach(() => {
 
 const GET = ['get', 'k'] as const;
 const FOO = ['call', 'foo'] as const;
+const LRANGE = ['lrange', 'l', '0', '-1'] as const;
 
 describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
   const pushes = protocol === 3 ? [PUSH] : [];
@@ -85,8 +91,10 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
     const value = fc
       .tuple(fc.constantFrom(...texts), fc.oneof(fc.nat({ max: 40 }), fc.integer({ min: 8_180, max: 40_000 })))
       .map(([unit, length]) => bulk(filled(unit, length)));
+    const list = fc.array(value, { minLength: 1, maxLength: 6 }).map((elements) => aggregate('*', elements));
     const step = fc.oneof(
       { weight: 5, arbitrary: fc.record({ command: fc.constant(GET), reply: value }) },
+      { weight: 3, arbitrary: fc.record({ command: fc.constant(LRANGE), reply: list }) },
       fc.record({ command: fc.constantFrom(FOO, ['getBuffer', 'k'] as const), reply: value }),
       fc.record({ command: fc.constant(GET), reply: fc.constantFrom('-ERR no\r\n', '$-1\r\n', ':12\r\n') }),
       ...pushes.map((push) => fc.constant(push)),
@@ -107,6 +115,32 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
   });
 });
 
+describe.each(SETTINGS)('a reply of any kind, cut in two: $title', ({ protocol, options }) => {
+  const cases = REPLY_CASES.filter(
+    ({ resp3, bytes, decodedBy }) => (!resp3 || protocol === 3) && bytes.length < 100 && decodedBy === 'us',
+  );
+
+  it.each(cases)('$title: as a plain client has it, wherever the cut is', async ({ bytes }) => {
+    const steps: Step[] = [
+      { command: GET, reply: bytes },
+      { command: ['getBuffer', 'k'], reply: bytes },
+      { command: GET, reply: bulk('behind') },
+    ];
+    const plain = await play(options, steps, [repliesOf(steps)]);
+    const hot: number[] = [];
+    for (let cut = 1; cut < bytes.length; cut += 1) {
+      const ours = await play({ ...options, coalesce: {} }, steps, cutAt(repliesOf(steps), [cut, bytes.length + cut]));
+      expect(ours.seen, `cut at ${cut}`).toStrictEqual(plain.seen);
+      hot.push(ours.hot);
+    }
+    // Of aggregates all are ours but those that are cut in their header or in their last element.
+    const elements = '*~%'.includes(String.fromCharCode(bytes[0] as number))
+      ? Number(bytes.toString('latin1', 1, 2))
+      : 0;
+    if (elements > 1) expect(hot.filter((replies) => replies === 3).length).toBeGreaterThan(elements);
+  });
+});
+
 describe.each(EACH_HOST)('a long reply half received: $hostName, RESP$protocol', (options) => {
   /** Interrupts both clients behind each cut; what they see then must be the same. */
   async function interrupt(does: Interruption['does'], cuts = CUTS, own: FakeOptions = options, steps = STEPS) {
@@ -115,6 +149,28 @@ describe.each(EACH_HOST)('a long reply half received: $hostName, RESP$protocol',
       expect(ours.seen, `cut at ${cut}`).toStrictEqual(plain.seen);
     }
   }
+
+  it.each<[string, Interruption['does']]>([
+    ['detach()', ({ client }) => client.coalescer?.detach()],
+    ['disconnect()', ({ client }) => client.disconnect()],
+    ['no data listeners any more', ({ socket }) => socket.removeAllListeners('data')],
+    ['a lost connection', ({ socket }) => socket.destroy()],
+  ])('%s at every byte of a nested reply', async (_title, does) => {
+    const nested = aggregate('*', [
+      bulk('żółw'),
+      aggregate('*', [':1\r\n', bulk('')]),
+      '$-1\r\n',
+      '+OK\r\n',
+      bulk('end'),
+    ]);
+    const steps: Step[] = [
+      { command: LRANGE, reply: nested },
+      { command: ['lrangeBuffer', 'l', '0', '-1'], reply: nested },
+      { command: GET, reply: bulk('behind') },
+    ];
+    const cuts = Array.from({ length: nested.length * 2 }, (_, cut) => cut + 1);
+    await interrupt(does, cuts, options, steps);
+  });
 
   it('detach(): the plain client goes on', async () => {
     const detaching: Interruption['does'] = ({ client }) => client.coalescer?.detach();
@@ -271,6 +327,50 @@ describe('a long reply', () => {
     await expect(value).rejects.toThrow('Connection is closed.');
   });
 
+  it.each(EACH_HOST)('with another end than it should have: $hostName, RESP$protocol', async (options) => {
+    for (const end of ['xx', '\rx', 'x\n', '\n\r', '$1', '\r\r']) {
+      const reply = Buffer.concat([bulk(LONG).subarray(0, -2), Buffer.from(end)]);
+      for (const behind of ['', bulk('next'), bulk(LONG), '-ERR no\r\n', 'not RESP\r\n']) {
+        const steps: Step[] = [{ command: GET, reply }, { command: GET, reply: behind }, ...STEPS];
+        // Host: ioredis 6 answers at the first byte behind the string.
+        for (const cut of [HEADER, HEADER + 40, END - 2]) {
+          const { plain, ours } = await playBoth(options, steps, () => cutAt(repliesOf(steps), [cut, END + 3]));
+          expect(ours.seen, `${JSON.stringify(end)}, cut at ${cut}`).toStrictEqual(plain.seen);
+        }
+      }
+    }
+  });
+
+  it('is counted: later timeouts find their commands, and no others', async () => {
+    const { client, socket } = await coalescedFake({}, { commandTimeout: 60 });
+    const first = client.get('k');
+    await turn();
+    for (const chunk of cutAt(bulk(LONG), [4_000])) socket.feed(chunk);
+    expect(await first).toBe(LONG.toString());
+    await sleep(30);
+    const from = performance.now();
+    await expect(client.get('unanswered')).rejects.toThrow('Command timed out');
+    expect(performance.now() - from).toBeGreaterThan(50);
+    client.disconnect();
+  });
+
+  it('longer than may be kept is the host’s, after all of it that was kept', async () => {
+    const mebibyte = bulk(filled('long ', 2 ** 20));
+    const reply = aggregate('*', Array<Buffer>(70).fill(mebibyte));
+    const steps: Step[] = [
+      { command: LRANGE, reply },
+      { command: GET, reply: bulk('behind') },
+    ];
+    const chunks = () =>
+      cutAt(
+        repliesOf(steps),
+        Array.from({ length: 80 }, (_, index) => index * 1_000_000),
+      );
+    const { plain, ours } = await playBoth({}, steps, chunks);
+    expect(ours.seen).toStrictEqual(plain.seen);
+    expect(ours.hot).toBe(1);
+  });
+
   it('settles all who share it', async () => {
     const { client, socket } = await coalescedFake({ shareReads: true });
     const values = [client.get('k'), client.get('other'), client.get('k'), client.get('k'), client.getBuffer('k')];
@@ -281,6 +381,28 @@ describe('a long reply', () => {
     expect(await Promise.all(values)).toStrictEqual([text, 'other', text, text, LONG]);
     expect(client.coalescer.stats()).toMatchObject({ sharedReads: 2, replies: { hot: 3 }, inFlight: 0 });
     client.disconnect();
+  });
+
+  it('gives each who shares it Buffers, arrays and objects of his own', async () => {
+    for (const [replyMapping, type] of [
+      ['legacy', '*'],
+      ['resp3', '%'],
+    ] as const) {
+      const { client, socket } = await coalescedFake(
+        { shareReads: true },
+        { protocol: 3, replyMapping: replyMapping as never },
+      );
+      const both = [client.hgetallBuffer('h'), client.hgetallBuffer('h')];
+      await turn();
+      for (const chunk of cutAt(aggregate(type, [bulk('field'), bulk(LONG)]), [4_000])) socket.feed(chunk);
+      const [first, second] = (await Promise.all(both)) as [Record<string, Buffer>, Record<string, Buffer>];
+      expect(first).toStrictEqual({ field: LONG });
+      first.field?.fill('#');
+      first.more = Buffer.from('of the first');
+      expect(second).toStrictEqual({ field: LONG });
+      expect(client.coalescer.stats()).toMatchObject({ sharedReads: 1, replies: { hot: 1 } });
+      client.disconnect();
+    }
   });
 
   it('settles all who share it, detached in mid-reply', async () => {
@@ -362,5 +484,50 @@ describe('a long reply', () => {
       },
     });
     expect(ours.seen).toStrictEqual(plain.seen);
+  });
+
+  it.each(HOSTS)('$name: of every kind from a real server, cut at random', async (host) => {
+    const proxy = await startProxy(redisUrl());
+    const prefix = uniquePrefix('cut');
+    const writer = await ready(host.create(redisUrl()));
+    const plain = await ready(host.create(redisUrl()));
+    const units = Object.entries(UNITS).flatMap(([title, unit]) => (title === 'broken' ? [] : [String(unit)]));
+    const any = (exponent: number) => Math.floor(2 ** (Math.random() * exponent)) + 1;
+    const keys = Array.from({ length: 15 }, (_, index) => `${prefix}${index}`);
+    for (const [index, key] of keys.entries()) {
+      const elements = Array.from(
+        { length: any(8) },
+        (_, nth) => `${nth} ${filled(units[nth % units.length] as string, any(index % 2 ? 7 : 11))}`,
+      );
+      await writer.set(`${key}s`, filled(units[index % units.length] as string, any(20)));
+      await writer.rpush(`${key}l`, ...elements);
+      await writer.hset(`${key}h`, new Map(elements.map((element, nth) => [`f${nth}`, element])));
+      await writer.zadd(`${key}z`, ...elements.flatMap((element, nth) => [nth / 8, element]));
+      await writer.sadd(`${key}m`, ...elements);
+    }
+    const readAll = (client: typeof plain) =>
+      Promise.all(
+        keys.flatMap((key): Promise<unknown>[] => [
+          client.get(`${key}s`),
+          client.getBuffer(`${key}s`),
+          client.lrange(`${key}l`, 0, -1),
+          client.lrangeBuffer(`${key}l`, 0, -1),
+          client.hgetall(`${key}h`),
+          client.zrange(`${key}z`, 0, -1, 'WITHSCORES'),
+          client.smembers(`${key}m`),
+        ]),
+      );
+    const client = await ready(host.createCoalesced(proxy.url));
+    let reading = true;
+    const cutting = (async () => {
+      for (; reading; await turn()) proxy.cutRepliesInto(127 + any(17));
+    })();
+    const [expected, values] = [await readAll(plain), await readAll(client)];
+    reading = false;
+    await cutting;
+    const differing = values.flatMap((value, index) => (isDeepStrictEqual(value, expected[index]) ? [] : [index]));
+    expect(differing).toEqual([]);
+    expect(client.coalescer.stats().replies.hot).toBeGreaterThan(values.length / 2);
+    await writer.del(keys.flatMap((key) => [...'slhzm'].map((kind) => key + kind)));
   });
 });
