@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
+import {
+  CLUSTER_HOSTS,
+  type ClusterClient,
+  type ClusterHost,
+  type CoalescedCluster,
+  createCluster,
+  KINDS,
+  type Kind,
+  warm,
+} from '../helpers/cluster/clients.js';
+import { empty } from '../helpers/cluster/run-program.js';
+import { type Outcome, outcomes, until } from '../helpers/hosts.js';
+import { bulk, handshake, type Script, startScriptedServer } from '../helpers/scripted-server.js';
+
+let nodes: RedisCluster;
+
+beforeAll(async () => {
+  nodes = await startCluster({ masters: 3, replicas: 0 });
+});
+afterAll(() => nodes?.stop());
+
+type Pipelines = Readonly<Record<string, (cluster: ClusterClient) => (Promise<unknown> | null)[]>>;
+
+/** Hot as a whole, or in what can be. */
+const HOT: Pipelines = {
+  'of one slot': (cluster) => [
+    cluster.pipeline().set('{a}1', 'é').get('{a}1').getBuffer('{a}1').mget('{a}1', '{a}2').exec(),
+    cluster.pipeline().hset('{a}h', { f: 1 }).hgetall('{a}h').del('{a}h', '{a}1').exec(),
+  ],
+  'of several slots of one master': (cluster) => [
+    cluster.pipeline().set('k1', '1').get('k1').exec(),
+    cluster.pipeline().set('k1', '1').set('k2', '2').set('k3', '3').set('k4', '4').set('k5', '5').exec(),
+  ],
+  'with a command that has no key, and one that is not hot': (cluster) => [
+    cluster.pipeline().echo('x').set('{a}1', '1').object('ENCODING', '{a}1').call('get', '{a}1').exec(),
+    cluster.pipeline().set('{a}1', '1').eval('return KEYS[1]', 1, '{a}1').exec(),
+  ],
+  'whose keys belong to several slots': (cluster) => [
+    cluster.pipeline().set('{a}1', '1').mget('{a}1', '{b}1').exec(),
+    cluster.multi().set('{a}1', '1').mget('{a}1', '{b}1').exec(),
+    cluster.pipeline().set('{a}1', '1').get('{a}1').exec(),
+  ],
+  'with errors of commands': (cluster) => [
+    cluster.pipeline().set('{a}t', 't').incr('{a}t').get('{a}t').exec(),
+    cluster.multi().set('{a}t', 't').incr('{a}t').get('{a}t').exec(),
+  ],
+  'that are transactions': (cluster) => [
+    cluster.multi().set('{a}1', '1').incr('{a}1').getBuffer('{a}1').hgetall('{a}h').exec(),
+    cluster.multi([['get', '{a}1']]).exec(),
+    cluster.multi().get('{a}1').get('{b}1').exec(),
+  ],
+};
+
+/** What the host does by itself. */
+const COLD: Pipelines = {
+  'without a key': (cluster) => [cluster.pipeline().echo('x').echo('y').exec(), cluster.multi().echo('x').exec()],
+  'without a command': (cluster) => [cluster.pipeline().exec()],
+};
+
+describe.each(CLUSTER_HOSTS)('pipelines on a Cluster of $name', (host) => {
+  async function run(kind: Kind, pipelines: Pipelines[string], options = {}): Promise<[Outcome[], ClusterClient]> {
+    await empty(nodes);
+    const cluster = await warm(createCluster(host, kind, nodes, options));
+    return [await outcomes(pipelines(cluster) as Promise<unknown>[]), cluster];
+  }
+
+  it.each(Object.entries(HOT))('%s: as on a plain Cluster', async (_name, pipelines) => {
+    for (const options of [{}, { keyPrefix: 'prefix:' }]) {
+      const [plain] = await run('plain', pipelines, options);
+      const [coalesced, cluster] = await run('coalesced', pipelines, options);
+      expect(coalesced).toEqual(plain);
+      expect((cluster as CoalescedCluster).coalescer.stats().hotCommands).toBeGreaterThan(1);
+    }
+  });
+
+  it.each(Object.entries(COLD))('%s: as on a plain Cluster', async (_name, pipelines) => {
+    const [plain] = await run('plain', pipelines);
+    const [coalesced] = await run('coalesced', pipelines);
+    expect(coalesced).toEqual(plain);
+  });
+
+  it('are left to the client when replicas may be read from', async () => {
+    const [[found], cluster] = await run('coalesced', (client) => [client.pipeline().get('{a}1').exec()], {
+      scaleReads: 'all',
+    });
+    expect(found).toEqual({ value: [[null, null]] });
+    expect((cluster as CoalescedCluster).coalescer.stats()).toMatchObject({
+      hotCommands: 0,
+      fallThroughs: { routing: 1 },
+    });
+  });
+});
+
+/** What a node says to a command on a key, the n-th time that it is asked. */
+type Say = (times: number, there: string) => string | undefined;
+
+const value: Say = () => bulk('value');
+const once =
+  (first: Say): Say =>
+  (times, there) =>
+    (times === 1 ? first : value)(times, there);
+const says =
+  (message: string): Say =>
+  (_times, there) =>
+    `-${message.replace('THERE', there)}\r\n`;
+
+/** By key: how the node that owns all slots answers, and how the other one does. */
+type Story = Readonly<Record<string, readonly [owner: Say, other: Say]>>;
+
+const STORIES: Readonly<Record<string, Story>> = {
+  'MOVED, all of them': { a: [says('MOVED 1 THERE'), value], b: [says('MOVED 1 THERE'), value] },
+  'MOVED, one of them': { a: [value, value], b: [says('MOVED 1 THERE'), value] },
+  'MOVED without end': { a: [says('MOVED 1 THERE'), says('MOVED 1 THERE')], b: [value, value] },
+  'ASK, all of them': { a: [says('ASK 1 THERE'), value], b: [says('ASK 1 THERE'), value] },
+  'ASK and another error': { a: [says('ASK 1 THERE'), value], b: [says('ERR no'), value] },
+  TRYAGAIN: { a: [once(says('TRYAGAIN later')), value], b: [value, value] },
+  CLUSTERDOWN: { a: [once(says('CLUSTERDOWN not served')), value], b: [value, value] },
+  'errors that are no redirections': { a: [says('ERR x'), value], b: [says('WRONGTYPE y'), value] },
+  'a connection that closes before a reply': { a: [once(() => 'close'), value], b: [value, value] },
+  'a connection that closes between two replies': { a: [value, value], b: [once(() => 'close'), value] },
+};
+
+const SENT: Readonly<Record<string, (cluster: ClusterClient) => Promise<unknown>>> = {
+  'a pipeline of reads': (cluster) => cluster.pipeline().get('{x}a').get('{x}b').exec(),
+  'a pipeline with a write': (cluster) => cluster.pipeline().set('{x}a', '1').get('{x}b').exec(),
+  'a transaction': (cluster) => cluster.multi().get('{x}a').get('{x}b').exec() as Promise<unknown>,
+};
+
+describe.each(CLUSTER_HOSTS)('redirections of pipelines on a Cluster of $name', (host) => {
+  it.each(Object.entries(STORIES))('%s: as on a plain Cluster', async (_name, story) => {
+    for (const [name, send] of Object.entries(SENT)) {
+      const [plain, coalesced] = await Promise.all(KINDS.map((kind) => play(host, kind, story, send)));
+      expect({ [name]: coalesced?.outcome }).toEqual({ [name]: plain?.outcome });
+      expect({ [name]: coalesced?.asked }).toEqual({ [name]: plain?.asked });
+      expect(coalesced?.hot).toBeGreaterThan(1);
+    }
+  });
+});
+
+interface Played {
+  readonly outcome: Outcome | undefined;
+  readonly asked: readonly string[];
+  readonly hot: number;
+}
+
+/** Sends a pipeline to a Cluster of two nodes, of which the first owns all slots. */
+async function play(
+  host: ClusterHost,
+  kind: Kind,
+  story: Story,
+  send: (cluster: ClusterClient) => Promise<unknown>,
+): Promise<Played> {
+  const ports: number[] = [];
+  const address = (index: number) => `127.0.0.1:${ports[index]}`;
+  const servers = await Promise.all(
+    [0, 1].map((index) => startScriptedServer(nodeScript(story, index as 0 | 1, address))),
+  );
+  for (const { url } of servers) ports.push(Number(new URL(url).port));
+  const startupNodes = [{ host: '127.0.0.1', port: ports[0] as number }];
+  const cluster = createCluster(host, kind, { startupNodes } as unknown as RedisCluster, {
+    retryDelayOnTryAgain: 5,
+    retryDelayOnClusterDown: 5,
+    retryDelayOnFailover: 5,
+    slotsRefreshTimeout: 2_000,
+  });
+  await until(() => cluster.status === 'ready', 'a ready Cluster');
+  // Nodes connect when they get their first command.
+  await cluster.get('warm');
+  const [outcome] = await outcomes([send(cluster)]);
+  const asked = servers.flatMap(({ commands }) =>
+    commands.filter(([name, key]) => /^(asking|get|set|multi|exec)$/.test(name ?? '') && key !== 'warm'),
+  );
+  return {
+    outcome: JSON.parse(JSON.stringify(outcome).replaceAll(/127\.0\.0\.1:\d+/g, 'a node')),
+    // TRYAGAIN and CLUSTERDOWN are tried again at any node.
+    asked: asked.map((command) => command.join(' ')).sort(),
+    hot: kind === 'plain' ? 0 : (cluster as CoalescedCluster).coalescer.stats().hotCommands,
+  };
+}
+
+function nodeScript(story: Story, index: 0 | 1, address: (index: number) => string): Script {
+  const times = new Map<string, number>();
+  const queued = new Map<number, (string | undefined)[]>();
+  return (command, connection) => {
+    const [name = '', key = ''] = command;
+    const transaction = queued.get(connection);
+    if (name === 'cluster') return key.toLowerCase() === 'slots' ? slots(address) : bulk('cluster_state:ok\r\n');
+    if (name === 'asking') return '+OK\r\n';
+    if (name === 'multi') {
+      queued.set(connection, []);
+      return '+OK\r\n';
+    }
+    if (name === 'exec') {
+      queued.delete(connection);
+      return transaction?.includes(undefined)
+        ? '-EXECABORT Transaction discarded because of previous errors.\r\n'
+        : `*${transaction?.length}\r\n${transaction?.join('')}`;
+    }
+    if (name !== 'get' && name !== 'set') return handshake(command);
+    if (key === 'warm') return bulk('up');
+    times.set(key, (times.get(key) ?? 0) + 1);
+    const reply = story[key.slice(-1)]?.[index](times.get(key) as number, address(1 - index));
+    if (transaction === undefined || reply === 'close') return reply;
+    const refused = reply?.startsWith('-') === true;
+    transaction.push(refused ? undefined : reply);
+    return refused ? reply : '+QUEUED\r\n';
+  };
+}
+
+/** All slots are the first node's; the second one is known for one slot, which no key has. */
+function slots(address: (index: number) => string): string {
+  const entry = (from: number, to: number, index: number) => {
+    const [host = '', port] = address(index).split(':');
+    return `*3\r\n:${from}\r\n:${to}\r\n*2\r\n${bulk(host)}:${port}\r\n`;
+  };
+  return `*2\r\n${entry(0, 16382, 0)}${entry(16383, 16383, 1)}`;
+}
