@@ -1,20 +1,25 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { dirname } from 'node:path';
-import { buildArms } from './arm-process.js';
-import { compareWith } from './compare.js';
 import { runExperiment } from './experiments/experiment.js';
-import { Lab } from './experiments/lab.js';
-import { runHttpRows } from './http-rows.js';
-import { judge } from './judge.js';
-import { type BenchOptions, HELP, parseOptions } from './options.js';
-import { Progress } from './progress.js';
-import type { BenchReport, RowResult } from './results.js';
-import type { HttpRow } from './rows.js';
-import { Runner } from './runner.js';
-import { BenchServer } from './server.js';
-import { readSettings } from './settings.js';
-import { barsMissed, printReport } from './tables.js';
+import { Harness } from './experiments/harness.js';
+import { runHttpBenchmarks } from './http/benchmarks.js';
+import { printReport } from './report/terminal.js';
+import { BenchServer } from './suite/bench-server.js';
+import { type Bundle, bundlePrograms } from './suite/bundle.js';
+import { compareWith } from './suite/compare.js';
+import { targetsMissed } from './suite/evaluate.js';
+import { type BenchOptions, HELP, parseOptions } from './suite/options.js';
+import { Progress } from './suite/progress.js';
+import {
+  type BenchmarkResult,
+  type BenchReport,
+  type ExperimentResult,
+  mergeInto,
+  writeReport,
+} from './suite/results.js';
+import { Runner } from './suite/runner.js';
+import { readSettings } from './suite/settings.js';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -28,76 +33,68 @@ async function main(): Promise<void> {
     console.log(await compareWith(options.compare, options));
     return;
   }
-  const report = await bench(options);
+  const bundle = await bundlePrograms();
+  const report = await bench(bundle, options).finally(() => bundle.remove());
   printReport(report);
-  if (options.out !== undefined) {
-    await mkdir(dirname(options.out), { recursive: true });
-    await writeFile(options.out, `${JSON.stringify(report, null, 2)}\n`);
-    console.log(`Written to ${options.out}.`);
-  } else if (!options.smoke) {
-    console.log('Not written to a file: rows were chosen, and --out was not given.');
-  }
-  if (options.check && barsMissed(report) > 0) process.exitCode = 1;
+  await write(report, options);
+  if (options.check && targetsMissed(report.benchmarks) > 0) process.exitCode = 1;
 }
 
-async function bench(options: BenchOptions): Promise<BenchReport> {
-  const armFile = await buildArms();
-  try {
-    return await benchWith(armFile, options);
-  } finally {
-    await rm(armFile, { force: true });
+async function write(report: BenchReport, { merge, out, smoke }: BenchOptions): Promise<void> {
+  if (out === undefined) {
+    if (!smoke) console.log('Not written to a file: neither --out nor --merge was given.');
+    return;
   }
+  await mkdir(dirname(out), { recursive: true });
+  await writeReport(out, merge ? await mergeInto(out, report) : report);
+  console.log(`Written to ${out}.`);
 }
 
-async function benchWith(armFile: string, options: BenchOptions): Promise<BenchReport> {
-  const { rows, experiments, pace, smoke } = options;
-  const server = await BenchServer.open((line) => process.stderr.write(`${line}\n`));
-  const clientRows = rows.filter((row) => row.kind === 'client');
-  const httpRows = rows.filter((row): row is HttpRow => row.kind === 'http');
-  const stepsOfRows = clientRows.reduce((sum, row) => sum + Runner.steps(row, pace), httpRows.length);
-  const progress = new Progress(experiments.reduce((sum, { steps }) => sum + steps, stepsOfRows));
-  const runner = new Runner(server, armFile, pace, progress, smoke);
+async function bench(bundle: Bundle, { benchmarks, experiments, pace, smoke }: BenchOptions): Promise<BenchReport> {
+  const server = await BenchServer.open(process.env.REDIS_URL, { log: (line) => process.stderr.write(`${line}\n`) });
+  const ofClients = benchmarks.filter((one) => one.kind === 'client');
+  const overHttp = benchmarks.filter((one) => one.kind === 'http');
+  const steps = [
+    ...ofClients.map((one) => Runner.steps(one, pace)),
+    ...experiments.map((one) => one.steps),
+    overHttp.length,
+  ];
+  const progress = new Progress(steps.reduce((sum, some) => sum + some, 0));
+  const runner = new Runner(server, bundle.files.variant, pace, progress, smoke);
   if (smoke) runner.notes.add('A smoke run: everything ran and values are right; the figures mean nothing.');
-  const lab = new Lab({ server, armFile, smoke, rounds: pace.rounds, progress, notes: runner.notes });
+  const harness = new Harness({ server, bundle, smoke, rounds: pace.rounds, progress, notes: runner.notes });
   const stopping = new AbortController();
-  let http: Promise<RowResult[]> | undefined;
+  let http: Promise<BenchmarkResult[]> | undefined;
   const cleanUp = async () => {
     progress.stop();
     stopping.abort();
     await runner.abort();
     runner.kill();
-    await lab.close();
+    await harness.close();
     await http?.catch(() => {});
-    await rm(armFile, { force: true });
+    await bundle.remove();
     await server.close();
   };
   const uninstall = onSignal(cleanUp);
   try {
     const settings = readSettings({ url: server.url, server: server.version, ...pace });
-    const results: RowResult[] = [];
-    for (const row of clientRows) {
-      const cases = await runner.run(row);
-      if (cases !== undefined) results.push(judge(row, cases));
+    const results: BenchmarkResult[] = [];
+    for (const benchmark of ofClients) {
+      const cases = await runner.run(benchmark);
+      if (cases !== undefined) results.push({ id: benchmark.id, title: benchmark.title, cases });
     }
     await runner.close();
-    if (httpRows.length > 0) {
-      http = runHttpRows(httpRows, {
-        redisUrl: server.url,
-        smoke,
-        rounds: pace.rounds,
-        seconds: pace.seconds,
-        progress: (label) => progress.show('Fastify', label),
-        signal: stopping.signal,
-      });
+    if (overHttp.length > 0) {
+      http = runHttpBenchmarks(overHttp, { server, smoke, pace, progress, signal: stopping.signal });
       results.push(...(await http));
     }
-    const found = [];
+    const found: ExperimentResult[] = [];
     for (const experiment of experiments) {
-      lab.begin(experiment.title, experiment.steps);
-      found.push(await runExperiment(experiment, lab));
-      await lab.close();
+      harness.begin(experiment.title, experiment.steps);
+      found.push(await runExperiment(experiment, harness));
+      await harness.close();
     }
-    return { settings, rows: results, experiments: found, notes: [...runner.notes] };
+    return { settings, benchmarks: results, experiments: found, notes: [...runner.notes] };
   } finally {
     uninstall();
     await cleanUp();
@@ -109,7 +106,7 @@ function onSignal(cleanUp: () => Promise<void>): () => void {
   const listeners = SIGNALS.map((signal) => {
     const listener = () => {
       process.stderr.write(`\n${signal}: removing the run's keys\n`);
-      // What the ended arms make fail is of no interest any more.
+      // What the ended processes make fail is of no interest any more.
       process.on('uncaughtException', () => {});
       const leave = () => process.exit(128 + constants.signals[signal]);
       cleanUp().then(leave, leave);
@@ -123,7 +120,7 @@ function onSignal(cleanUp: () => Promise<void>): () => void {
 }
 
 main().catch((error: unknown) => {
-  // An arm's error comes with the arm's own stack in its message.
+  // A variant's error comes with the stack of its process in its message.
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
 });

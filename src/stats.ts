@@ -12,7 +12,8 @@ export type FlushReason =
   | 'manual';
 
 /**
- * Why a command that could take the hot path was left to the host:
+ * Why a command that could take the hot path was left to the host; an explicit pipeline or transaction that was left to it
+ * as a whole counts once:
  *
  * - `connection`: not ready, ending, or just attached while connected; it passes;
  * - `cork-only`: the connection never takes the hot path: `hotPath: false`, `DEBUG=ioredis:*`, unknown internals of the
@@ -20,11 +21,12 @@ export type FlushReason =
  * - `subscriber`: RESP2 subscriber mode;
  * - `options`: `socketTimeout`, `showFriendlyErrorStack` or `enableAutoPipelining` is set;
  * - `patched`: the method or `sendCommand` is not the host's own, as with tracing by OpenTelemetry;
- * - `traced`: someone subscribes to the channel `ioredis:command`;
+ * - `traced`: someone subscribes to the channel `ioredis:command`, or `ioredis:batch` for transactions;
  * - `arguments`: one is not a string, finite number or Buffer, or `keyPrefix` needs the host's knowledge;
  * - `transformer`: an argument transformer threw;
  * - `routing`: of a Cluster, a command whose first argument is no key, whose slot is not known yet, or which a function
- *   as `scaleReads` sends.
+ *   as `scaleReads` sends;
+ * - `command`: an explicit pipeline or transaction holds one that says something to the client, such as `select`.
  */
 export type FallThroughReason = keyof typeof NO_FALL_THROUGHS;
 
@@ -38,6 +40,7 @@ const NO_FALL_THROUGHS = {
   arguments: 0,
   transformer: 0,
   routing: 0,
+  command: 0,
 };
 
 const NO_FLUSHES: Record<FlushReason, number> = {

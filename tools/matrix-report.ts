@@ -1,5 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { markdownTable, writeRegions } from './documents.js';
 
 /** One combination of versions and what the tests came to. */
 export interface Cell {
@@ -11,35 +12,35 @@ export interface Cell {
   readonly seconds: number;
 }
 
-const RESULTS = fileURLToPath(new URL('../docs/compatibility.json', import.meta.url));
-const README = fileURLToPath(new URL('../README.md', import.meta.url));
-const BEGIN = '<!-- matrix:begin -->';
-const END = '<!-- matrix:end -->';
+interface Compatibility {
+  readonly date: string;
+  readonly cells: readonly Cell[];
+}
 
-/** Keeps the results and puts their table into the README. */
+const RESULTS = fileURLToPath(new URL('../docs/compatibility.json', import.meta.url));
+
+/** Keeps the results and puts their table into the documents. */
 export async function writeCompatibility(cells: readonly Cell[], date: Date): Promise<void> {
   const results = { date: date.toISOString().slice(0, 10), cells };
   await writeFile(RESULTS, `${JSON.stringify(results, null, 2)}\n`);
-  const readme = await readFile(README, 'utf8');
-  await writeFile(README, withTable(readme, compatibilityTable(results)));
+  await writeRegions({ matrix: compatibilityTable(results) });
 }
 
-/** The README's compatibility table: servers and clients down, versions of Node across. */
-export function compatibilityTable({ date, cells }: { date: string; cells: readonly Cell[] }): string {
+export async function readCompatibility(): Promise<Compatibility> {
+  return JSON.parse(await readFile(RESULTS, 'utf8')) as Compatibility;
+}
+
+/** Servers and clients down, versions of Node across. */
+export function compatibilityTable({ date, cells }: Compatibility): string {
   const nodes = distinct(cells.map(({ node }) => node));
-  const rows = distinct(cells.map((cell) => `| ${cell.server} | ${cell.clients} |`)).map((row) => {
-    const own = nodes.map((node) =>
-      cells.find((cell) => cell.node === node && row === `| ${cell.server} | ${cell.clients} |`),
-    );
-    return `${row} ${own.map(outcome).join(' | ')} |`;
+  const pairs = distinct(cells.map(({ server, clients }) => JSON.stringify([server, clients])));
+  const rows = pairs.map((pair) => {
+    const [server, clients] = JSON.parse(pair) as [string, string];
+    const own = cells.filter((cell) => cell.server === server && cell.clients === clients);
+    return [server, clients, ...nodes.map((node) => outcome(own.find((cell) => cell.node === node)))];
   });
-  return [
-    `| server | clients | ${nodes.map((node) => `Node ${node}`).join(' | ')} |`,
-    `| --- | --- |${' --- |'.repeat(nodes.length)}`,
-    ...rows,
-    '',
-    `Tests passed, of a run on ${date} by \`npm run test:matrix\`.`,
-  ].join('\n');
+  const table = markdownTable(['server', 'clients', ...nodes.map((node) => `Node ${node}`)], rows);
+  return `${table}\n\nTests passed, of a run on ${date} by \`npm run test:matrix\`.`;
 }
 
 function outcome(cell: Cell | undefined): string {
@@ -50,11 +51,4 @@ function outcome(cell: Cell | undefined): string {
 
 function distinct(values: readonly string[]): string[] {
   return [...new Set(values)];
-}
-
-function withTable(readme: string, table: string): string {
-  const begin = readme.indexOf(BEGIN);
-  const end = readme.indexOf(END);
-  if (begin < 0 || end < begin) throw new Error(`README.md must have ${BEGIN} before ${END}`);
-  return `${readme.slice(0, begin + BEGIN.length)}\n${table}\n${readme.slice(end)}`;
 }

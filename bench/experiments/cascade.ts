@@ -1,176 +1,117 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import type { ArmProcess } from '../arm-process.js';
-import { exactly, medianAt, type Panel, type PanelValue } from '../panel.js';
-import type { Figures } from '../workload.js';
+import { exactly, type Figure, type FigureValue, medianAt, published, ratio, say } from '../report/figure.js';
+import type { VariantProcess } from '../suite/variant-process.js';
 import type { Experiment } from './experiment.js';
-import { cellsOf, type Grid, panelOf, ratio, say } from './grid.js';
-import type { Lab, Readings } from './lab.js';
+import type { Harness } from './harness.js';
+import type { Grid, Readings } from './readings.js';
+import { hasStrace, straced } from './strace.js';
 
 const CALLERS = 200;
-const ARMS = ['plain', 'auto', 'coalesced'] as const;
+const VARIANTS = ['plain', 'auto', 'coalesced'] as const;
 const CONNECTIONS = ['1', '2', '4'];
 /** The callers that are shown. */
 const SHOWN = Array.from({ length: 21 }, (_, index) => Math.min(index * 10, CALLERS - 1));
 const REQUESTS_PER_SECOND = 800;
 const COMMANDS_PER_REQUEST = 20;
+const BURST = `${CALLERS} GETs at once`;
 
-type Arms = ReadonlyMap<string, ArmProcess>;
+type Variants = ReadonlyMap<string, VariantProcess>;
 
-async function cascades(lab: Lab): Promise<Panel[]> {
-  await lab.server.seed({ kind: 'burst', operation: 'get', size: 1, data: { keys: 1000, valueBytes: 100 } });
-  const arms: Arms = new Map(
-    await Promise.all(
-      ARMS.flatMap((arm) =>
-        lab.some(CONNECTIONS).map(async (connections) => [`${arm} ${connections}`, await lab.arm(arm)] as const),
-      ),
-    ),
-  );
+async function cascades(harness: Harness): Promise<Figure[]> {
+  await harness.server.seed({ kind: 'burst', operation: 'get', size: 1, data: { keys: 1000, valueBytes: 100 } });
+  const places = harness.some(CONNECTIONS);
+  const names = VARIANTS.flatMap((variant) => places.map((connections) => `${variant} ${connections}`));
+  const variants = await harness.openEach(names, (name) => harness.open(name.split(' ')[0] as 'plain'));
   const grid = (way: string): Grid => ({
-    xs: lab.some(CONNECTIONS),
-    series: ARMS,
-    run: (arm, connections) => () =>
-      arms.get(`${arm} ${connections}`)!.task('cascade', {
-        callers: CALLERS,
-        connections: Number(connections),
-        repetitions: lab.count(way === 'timed' ? 200 : 20, 3),
-        way,
-      }),
+    x: ['connections', places],
+    series: VARIANTS,
+    run: (variant, connections) => () => {
+      const repetitions = harness.count(way === 'timed' ? 200 : 20, 3);
+      const options = { callers: CALLERS, connections: Number(connections), repetitions, way };
+      return variants.get(`${variant} ${connections}`)!.task('cascade', options);
+    },
   });
-  const timed = await lab.measure(cellsOf(grid('timed')));
-  const calls = await systemCalls(lab, arms, grid('timed').xs);
-  const counted = await lab.measure(cellsOf(grid('counted')), { rounds: 1, warmUp: false });
-  await lab.closeArms();
-  const by = (readings: ReadonlyMap<string, Readings>, figure: string, id: string, title: string, unit: string) =>
-    panelOf(grid('timed'), readings, figure, { id, title, x: 'connections', y: { title: unit }, chart: 'none' });
+  const timed = await harness.measure(grid('timed'));
+  const calls = await systemCalls(harness, variants, places);
+  const counted = await harness.measure(grid('counted'), { rounds: 1, warmUp: false });
+  await harness.closeVariants();
   return [
     callers(timed),
-    by(timed, 'first', 'first', `${CALLERS} GETs at once: when the first caller has its reply`, 'ms'),
-    by(timed, 'last', 'last', `${CALLERS} GETs at once: when the last caller has its reply`, 'ms'),
-    by(timed, 'loopDelayMs', 'loop-delay', 'Event-loop delay meanwhile, p99', 'ms'),
-    by(counted, 'writes', 'writes', `Socket writes for ${CALLERS} GETs`, 'writes'),
-    by(counted, 'reads', 'reads', `\`data\` events for ${CALLERS} GETs`, 'events'),
+    timed.figure('first', `${BURST}: when the first caller has its reply`, 'first', 'ms'),
+    timed.figure('last', `${BURST}: when the last caller has its reply`, 'last', 'ms'),
+    timed.figure('loop-delay', 'Event-loop delay meanwhile, p99', 'loopDelayMs', 'ms'),
+    counted.figure('writes', `Socket writes for ${CALLERS} GETs`, 'writes', 'writes'),
+    counted.figure('reads', `\`data\` events for ${CALLERS} GETs`, 'reads', 'events'),
     ...(calls === undefined ? [] : [calls]),
   ];
 }
 
 /** Response time by the caller's place in the burst, over one connection. */
-function callers(timed: ReadonlyMap<string, Readings>): Panel {
+function callers(timed: Readings): Figure {
   return {
     id: 'callers',
-    title: `${CALLERS} GETs at once on one connection: response time of each caller, first to last`,
+    title: `${BURST} on one connection: response time of each caller, first to last`,
+    chart: 'line',
     x: { title: 'caller', values: SHOWN.map((index) => `${index + 1}`) },
     y: { title: 'ms' },
-    series: ARMS.map((arm) => {
-      const medians: PanelValue[] = timed.get(`${arm}, 1`)?.spreads('medians') ?? [];
-      return { name: arm, values: SHOWN.map((index) => medians[index] ?? null) };
+    series: VARIANTS.map((variant) => {
+      const medians = timed.listAt(variant, '1', 'medians');
+      return { name: variant, values: SHOWN.map((index) => medians[index] ?? null) };
     }),
-    chart: 'line',
   };
 }
 
 /** System calls of the client's process for each burst, as strace counts them. */
-async function systemCalls(lab: Lab, arms: Arms, connections: readonly string[]): Promise<Panel | undefined> {
+async function systemCalls(
+  harness: Harness,
+  variants: Variants,
+  connections: readonly string[],
+): Promise<Figure | undefined> {
   if (!(await hasStrace())) {
-    lab.notes.add('strace is not on PATH: system calls were not counted.');
+    harness.notes.add('strace is not on PATH: system calls were not counted.');
     return undefined;
   }
-  const repetitions = lab.count(100, 5);
-  const series: { name: string; values: PanelValue[] }[] = [];
-  for (const name of ARMS) {
-    const values: PanelValue[] = [];
+  const repetitions = harness.count(100, 5);
+  const series: { name: string; values: FigureValue[] }[] = [];
+  for (const name of VARIANTS) {
+    const values: FigureValue[] = [];
     for (const count of connections) {
-      const arm = arms.get(`${name} ${count}`)!;
+      const variant = variants.get(`${name} ${count}`)!;
       const options = { callers: CALLERS, connections: Number(count), repetitions, way: 'timed' };
-      const calls = await straced(arm, () => arm.task('cascade', options));
+      const calls = await straced(variant.pid, () => variant.task('cascade', options));
       if (calls === undefined) {
-        lab.notes.add('strace may not look at another process here: system calls were not counted.');
+        harness.notes.add('strace may not look at another process here: system calls were not counted.');
         return undefined;
       }
       values.push(exactly(calls / repetitions));
     }
     series.push({ name, values });
   }
-  return {
-    id: 'system-calls',
-    title: `System calls for ${CALLERS} GETs, of all kinds and threads`,
-    x: { title: 'connections', values: connections },
-    y: { title: 'calls' },
-    series,
-    chart: 'none',
-  };
+  const title = `System calls for ${CALLERS} GETs, of all kinds and threads`;
+  return { id: 'system-calls', title, x: { title: 'connections', values: connections }, y: { title: 'calls' }, series };
 }
 
-async function hasStrace(): Promise<boolean> {
-  return promisify(execFile)('strace', ['-V']).then(
-    () => true,
-    () => false,
+async function service(harness: Harness): Promise<Figure> {
+  const variants = await harness.openEach<string>(VARIANTS, (variant) => harness.open(variant as 'plain'));
+  const load = {
+    perSecond: REQUESTS_PER_SECOND,
+    commands: COMMANDS_PER_REQUEST,
+    seconds: harness.count(2, 0.05),
+  };
+  const readings = await harness.measure(
+    { x: ['', ['a service']], series: VARIANTS, run: (series) => () => variants.get(series)!.task('requests', load) },
+    { warmUp: false },
   );
-}
-
-async function straced(arm: ArmProcess, run: () => Promise<Figures>): Promise<number | undefined> {
-  const folder = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-strace-'));
-  const file = join(folder, 'calls');
-  const strace = spawn('strace', ['-f', '-c', '-U', 'calls,name', '-o', file, '-p', String(arm.pid)], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const ended = once(strace, 'close');
-  try {
-    // It says so when it is attached, or why it is not.
-    const said = await Promise.race([
-      once(strace.stderr, 'data').then(String),
-      ended.then(() => 'ended'),
-      sleep(5000, 'silent'),
-    ]);
-    if (!said.includes('attached')) return undefined;
-    await run();
-    strace.kill('SIGINT');
-    await ended;
-    const calls = /^\s*(\d+)\s+total$/m.exec(await readFile(file, 'utf8'))?.[1];
-    return calls === undefined ? undefined : Number(calls);
-  } finally {
-    strace.kill('SIGKILL');
-    await ended;
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-async function service(lab: Lab): Promise<Panel[]> {
-  const arms = new Map(await Promise.all(ARMS.map(async (arm) => [arm as string, await lab.arm(arm)] as const)));
-  const grid: Grid = {
-    xs: ['average', 'p50', 'p99'],
-    series: ARMS,
-    run: (arm, x) =>
-      x === 'average'
-        ? () =>
-            arms.get(arm)!.task('requests', {
-              perSecond: REQUESTS_PER_SECOND,
-              commands: COMMANDS_PER_REQUEST,
-              seconds: lab.count(2, 0.05),
-            })
-        : undefined,
+  await harness.closeVariants();
+  return {
+    id: 'service',
+    title: `A service at ${REQUESTS_PER_SECOND} requests per second, ${COMMANDS_PER_REQUEST} concurrent GETs each`,
+    x: { title: 'response time', values: ['average', 'p50', 'p99'] },
+    y: { title: 'ms' },
+    series: VARIANTS.map((name) => ({
+      name,
+      values: ['averageMs', 'p50Ms', 'p99Ms'].map((measurement) => readings.at(name, 'a service', measurement)),
+    })),
   };
-  const readings = await lab.measure(cellsOf(grid), { warmUp: false });
-  await lab.closeArms();
-  const of = (arm: string, figure: string) => readings.get(`${arm}, average`)?.spread(figure) ?? null;
-  return [
-    {
-      id: 'service',
-      title: `A service at ${REQUESTS_PER_SECOND} requests a second, ${COMMANDS_PER_REQUEST} concurrent GETs each`,
-      x: { title: 'response time', values: grid.xs },
-      y: { title: 'ms' },
-      series: ARMS.map((arm) => ({
-        name: arm,
-        values: ['averageMs', 'p50Ms', 'p99Ms'].map((figure) => of(arm, figure)),
-      })),
-      chart: 'bar',
-    },
-  ];
 }
 
 export const cascade: Experiment = {
@@ -181,36 +122,32 @@ export const cascade: Experiment = {
     '200 concurrent GETs on one ioredis connection: response times that climb to 257 ms from the first caller to the ' +
     'last, `data` events up to 35 ms apart; cured by batching the writes with `writev`. A service at 800 requests/s ' +
     'whose average went to 60 ms.',
-  publishedPanels: [
-    {
-      id: 'published-cascade',
-      title: 'Published: 200 GETs at once',
-      published: true,
-      x: { title: 'measure', values: ['last caller', 'between `data` events, up to'] },
-      y: { title: 'ms' },
-      series: [{ name: 'ioredis', values: [exactly(257), exactly(35)] }],
-      chart: 'none',
-    },
+  publishedFigures: [
+    published('cascade', '200 GETs at once', ['measure', ['last caller', 'between `data` events, up to']], 'ms', [
+      'ioredis',
+      [257, 35],
+    ]),
   ],
-  async run(lab) {
-    return [...(await cascades(lab)), ...(await service(lab))];
+  async run(harness) {
+    return [...(await cascades(harness)), await service(harness)];
   },
-  findings(panels) {
-    const last = (arm: string, connections = '1') => medianAt(panels, 'last', arm, connections);
-    const first = (arm: string) => medianAt(panels, 'first', arm, '1');
-    const writes = (arm: string) => medianAt(panels, 'writes', arm, '1');
+  findings(figures) {
+    const last = (variant: string, connections = '1') => medianAt(figures, 'last', variant, connections);
+    const first = (variant: string) => say(medianAt(figures, 'first', variant, '1'));
+    const writes = (variant: string) => say(medianAt(figures, 'writes', variant, '1'));
+    const lastBy = (variant: string) => ['1', '2', '4'].map((connections) => say(last(variant, connections)));
+    const [plain, coalesced] = [lastBy('plain'), lastBy('coalesced')];
     return [
       'Different from the published experiment: a server on the same machine with nothing else to do, and a process ' +
         'with nothing else to do either.',
-      `Here the whole burst waits, not its tail alone: the first caller has its reply after ${say(first('plain'))} ms ` +
-        `with plain ioredis (coalesced ${say(first('coalesced'))} ms), because the process makes all its writes before ` +
-        'it reads the first reply. Time from first to last caller grows where reading and writing take turns: under load.',
+      `Here the whole burst waits, not its tail alone: the first caller has its reply after ${first('plain')} ms with ` +
+        `plain ioredis (coalesced ${first('coalesced')} ms), because the process makes all its writes before it reads ` +
+        'the first reply. Time from first to last caller grows where reading and writing take turns: under load.',
       `The last of ${CALLERS} callers waits ${say(last('plain'))} ms with plain ioredis, ${say(last('auto'))} ms with ` +
         `auto-pipelining and ${say(last('coalesced'))} ms coalesced (${ratio(last('plain'), last('coalesced'))} sooner ` +
-        `than plain), for ${say(writes('plain'))}, ${say(writes('auto'))} and ${say(writes('coalesced'))} socket writes.`,
-      `More connections, as the source recommends: plain ioredis needs ${say(last('plain', '1'))} ms on one, ` +
-        `${say(last('plain', '2'))} ms on two and ${say(last('plain', '4'))} ms on four; coalesced ` +
-        `${say(last('coalesced', '1'))}, ${say(last('coalesced', '2'))} and ${say(last('coalesced', '4'))} ms.`,
+        `than plain), for ${writes('plain')}, ${writes('auto')} and ${writes('coalesced')} socket writes.`,
+      `More connections, as the source recommends: plain ioredis needs ${plain[0]} ms on one, ${plain[1]} ms on two and ` +
+        `${plain[2]} ms on four; coalesced ${coalesced[0]}, ${coalesced[1]} and ${coalesced[2]} ms.`,
     ];
   },
 };

@@ -1,7 +1,8 @@
-import type { Panel } from '../panel.js';
-import type { Lab } from './lab.js';
+import type { Figure } from '../report/figure.js';
+import type { ExperimentResult } from '../suite/results.js';
+import type { Harness } from './harness.js';
 
-/** Something that others measured and published, done again with this package. */
+/** An experiment that others published, repeated with this package. */
 export interface Experiment {
   readonly id: string;
   readonly title: string;
@@ -9,24 +10,12 @@ export interface Experiment {
   readonly steps: number;
   /** What was published, in the words in which it is told. */
   readonly published: string;
-  readonly publishedPanels: readonly Panel[];
-  run(lab: Lab): Promise<readonly Panel[]>;
+  readonly publishedFigures: readonly Figure[];
+  run(harness: Harness): Promise<readonly Figure[]>;
   /** What differs from the published experiment and what its figures say; from the figures where they are named. */
-  findings(panels: readonly Panel[]): readonly string[];
+  findings(figures: readonly Figure[]): readonly string[];
 }
 
-/** An experiment as it stands in the JSON. */
-export interface ExperimentResult {
-  readonly id: string;
-  readonly title: string;
-  readonly published: string;
-  readonly publishedPanels: readonly Panel[];
-  readonly panels: readonly Panel[];
-  readonly findings: readonly string[];
-}
-
-export async function runExperiment(experiment: Experiment, lab: Lab): Promise<ExperimentResult> {
-  const { id, title, published, publishedPanels } = experiment;
-  const panels = await experiment.run(lab);
-  return { id, title, published, publishedPanels, panels, findings: experiment.findings(panels) };
+export async function runExperiment({ id, title, run }: Experiment, harness: Harness): Promise<ExperimentResult> {
+  return { id, title, figures: await run(harness) };
 }

@@ -10,7 +10,7 @@ export interface ScaleModel {
   readonly commandSeconds: number;
 }
 
-/** One loop, and many of them: CPU per command and commands a second of each. */
+/** One loop, and many of them: CPU per command and commands per second of each. */
 export function modelFrom(
   one: { readonly cpuUs: number; readonly perSecond: number },
   many: { readonly depth: number; readonly cpuUs: number; readonly perSecond: number },
@@ -29,7 +29,7 @@ export function cpuPerCommand({ commandCpuUs, roundTripCpuUs }: ScaleModel, batc
   return commandCpuUs + roundTripCpuUs / batch;
 }
 
-/** Commands a second of one connection with so many callers, so far away. */
+/** Commands per second of one connection with so many callers, so far away. */
 export function commandsPerSecond(model: ScaleModel, callers: number, roundTripMs: number): number {
   return callers / (roundTripMs / 1000 + model.roundTripSeconds + (callers - 1) * model.commandSeconds);
 }

@@ -1,7 +1,6 @@
-import { exactly, medianAt, type Panel, type Series } from '../panel.js';
+import { exactly, type Figure, medianAt, type Series, say } from '../report/figure.js';
 import type { Experiment } from './experiment.js';
-import { cellsOf, type Grid, panelOf, say } from './grid.js';
-import type { Lab } from './lab.js';
+import type { Harness } from './harness.js';
 import { commandsPerSecond, cpuPerCommand, meanBatch, modelFrom, type ScaleModel } from './scale-model.js';
 
 const DATA = { keys: 1000, valueBytes: 100 };
@@ -13,174 +12,129 @@ const PROCESSES = ['1', '2', '4'];
 const LOOPS_OF_PROCESS = 50;
 /** Of the fleet on paper. */
 const FLEET = { processes: 1000, turns: 1000, rates: ['1,000/s', '10,000/s', '100,000/s'], nodes: [1, 10, 100] };
+const MEASURED = 'measured';
 
-async function byBatch(lab: Lab): Promise<{ panel: Panel; throughput: Panel; model: ScaleModel }> {
-  const arm = await lab.arm('coalesced');
-  const grid: Grid = {
-    xs: lab.some(DEPTHS),
-    series: ['measured'],
-    run: (_, depth) => () => arm.task('manyClients', load(lab, 1, Number(depth))),
-  };
-  const readings = await lab.measure(cellsOf(grid));
-  await lab.closeArms();
-  const found = (depth: string, figure: string) =>
-    readings.get(`measured, ${depth}`)?.spread(figure)?.median ?? Number.NaN;
-  const figures = (depth: string) => ({ cpuUs: found(depth, 'cpuUs'), perSecond: found(depth, 'perSecond') });
-  const model = modelFrom(figures('1'), { depth: 1000, ...figures('1000') });
-  const cpu = panelOf(grid, readings, 'cpuUs', {
-    id: 'batch',
-    title: 'CPU of the client per command, by callers on one connection',
-    x: 'callers = commands a batch',
-    y: { title: 'µs', log: true },
-    chart: 'line',
+async function byBatch(harness: Harness): Promise<{ figures: Figure[]; model: ScaleModel }> {
+  const variant = await harness.open('coalesced');
+  const readings = await harness.measure({
+    x: ['callers = commands per batch', harness.some(DEPTHS)],
+    series: [MEASURED],
+    run: (_, depth) => () => variant.task('manyClients', load(harness, 1, Number(depth))),
   });
-  const throughput = panelOf(grid, readings, 'perSecond', {
-    id: 'batch-throughput',
-    title: 'Commands a second, by callers on one connection',
-    x: 'callers = commands a batch',
-    y: { title: 'commands a second', log: true },
-    chart: 'line',
+  await harness.closeVariants();
+  const found = (depth: string) => ({
+    cpuUs: readings.at(MEASURED, depth, 'cpuUs')?.median ?? Number.NaN,
+    perSecond: readings.at(MEASURED, depth, 'perSecond')?.median ?? Number.NaN,
   });
-  return {
-    panel: beside(cpu, (depth) => cpuPerCommand(model, Number(depth))),
-    throughput: beside(throughput, (depth) => commandsPerSecond(model, Number(depth), 0)),
-    model,
-  };
+  const model = modelFrom(found('1'), { depth: 1000, ...found('1000') });
+  const callers = 'by callers on one connection';
+  const line = { chart: 'line', log: true } as const;
+  const cpu = readings.figure('batch', `CPU of the client per command, ${callers}`, 'cpuUs', 'µs', line);
+  const unit = 'commands/s';
+  const throughput = readings.figure('batch-throughput', `Commands per second, ${callers}`, 'perSecond', unit, line);
+  const figures = [
+    beside(cpu, (depth) => cpuPerCommand(model, Number(depth))),
+    beside(throughput, (depth) => commandsPerSecond(model, Number(depth), 0)),
+  ];
+  return { figures, model };
 }
 
-async function byNodes(lab: Lab, model: ScaleModel): Promise<Panel> {
-  const arm = await lab.arm('coalesced');
-  const grid: Grid = {
-    xs: lab.some(NODES),
-    series: ['measured'],
-    run: (_, nodes) => () => arm.task('manyClients', load(lab, Number(nodes), CALLERS / Number(nodes))),
-  };
-  const readings = await lab.measure(cellsOf(grid));
-  await lab.closeArms();
-  const panel = panelOf(grid, readings, 'cpuUs', {
-    id: 'nodes',
-    title: `CPU of the client per command: ${CALLERS} callers over so many nodes or connections`,
-    x: 'nodes or connections',
-    y: { title: 'µs' },
-    chart: 'line',
+async function byNodes(harness: Harness, model: ScaleModel): Promise<Figure> {
+  const variant = await harness.open('coalesced');
+  const readings = await harness.measure({
+    x: ['nodes or connections', harness.some(NODES)],
+    series: [MEASURED],
+    run: (_, nodes) => () => variant.task('manyClients', load(harness, Number(nodes), CALLERS / Number(nodes))),
   });
-  return beside(panel, (nodes) => cpuPerCommand(model, CALLERS / Number(nodes)));
+  await harness.closeVariants();
+  const title = `CPU of the client per command: ${CALLERS} callers over so many nodes or connections`;
+  const figure = readings.figure('nodes', title, 'cpuUs', 'µs', { chart: 'line' });
+  return beside(figure, (nodes) => cpuPerCommand(model, CALLERS / Number(nodes)));
 }
 
-async function byRoundTrip(lab: Lab, model: ScaleModel): Promise<Panel> {
-  const xs = lab.some(ROUND_TRIPS);
-  const depths = lab.some(DEPTHS);
-  const arms = new Map(
-    await Promise.all(
-      xs.map(async (x) => {
-        const url = await lab.delayed(lab.server, Number(x));
-        return [x, await lab.arm('coalesced', {}, lab.server, url)] as const;
-      }),
-    ),
+async function byRoundTrip(harness: Harness, model: ScaleModel): Promise<Figure> {
+  const places = harness.some(ROUND_TRIPS);
+  const depths = harness.some(DEPTHS);
+  const variants = await harness.openEach(places, async (place) =>
+    harness.open('coalesced', { url: await harness.delayed(Number(place)) }),
   );
   const nameOf = (depth: string) => (depth === '1' ? '1 caller' : `${depth} callers`);
-  const grid: Grid = {
-    xs,
-    series: depths.map(nameOf),
-    run: (series, x) => () => arms.get(x)!.task('manyClients', load(lab, 1, Number.parseInt(series, 10))),
-  };
-  const readings = await lab.measure(cellsOf(grid), { rounds: 2, warmUp: false });
-  await lab.closeArms();
-  const panel = panelOf(grid, readings, 'perSecond', {
-    id: 'round-trips',
-    title: 'Commands a second by round-trip time',
-    x: 'round trip, ms',
-    y: { title: 'commands a second', log: true },
-    chart: 'line',
-  });
+  const readings = await harness.measure(
+    {
+      x: ['round trip, ms', places],
+      series: depths.map(nameOf),
+      run: (series, place) => () =>
+        variants.get(place)!.task('manyClients', load(harness, 1, Number.parseInt(series, 10))),
+    },
+    { rounds: 2, warmUp: false },
+  );
+  await harness.closeVariants();
+  const title = 'Commands per second by round-trip time';
+  const figure = readings.figure('round-trips', title, 'perSecond', 'commands/s', { chart: 'line', log: true });
   const models: Series[] = depths.map((depth) => ({
     name: `${nameOf(depth)}, model`,
-    values: xs.map((x) => exactly(commandsPerSecond(model, Number(depth), Number(x)))),
+    values: places.map((place) => exactly(commandsPerSecond(model, Number(depth), Number(place)))),
   }));
-  return { ...panel, series: [...panel.series, ...models] };
+  return { ...figure, series: [...figure.series, ...models] };
 }
 
-async function byProcesses(lab: Lab): Promise<Panel[]> {
-  const most = Number(PROCESSES.at(-1));
-  const arms = await Promise.all(Array.from({ length: most }, () => lab.arm('coalesced')));
-  const grid: Grid = {
-    xs: lab.some(PROCESSES),
-    series: ['measured'],
+async function byProcesses(harness: Harness): Promise<Figure[]> {
+  const all = await harness.openEach(
+    Array.from({ length: Number(PROCESSES.at(-1)) }, (_, index) => index),
+    () => harness.open('coalesced'),
+  );
+  const readings = await harness.measure({
+    x: ['processes', harness.some(PROCESSES)],
+    series: [MEASURED],
     run: (_, processes) => () =>
-      lab.withServerCpu(lab.server, async () => {
-        const running = arms.slice(0, Number(processes));
-        const all = await Promise.all(running.map((arm) => arm.task('manyClients', load(lab, 1, LOOPS_OF_PROCESS))));
-        const sum = (name: string) => all.reduce((total, figures) => total + (figures[name] as number), 0);
+      harness.withServerCpu(async () => {
+        const running = [...all.values()].slice(0, Number(processes));
+        const order = load(harness, 1, LOOPS_OF_PROCESS);
+        const found = await Promise.all(running.map((variant) => variant.task('manyClients', order)));
+        const sum = (name: string) => found.reduce((total, measured) => total + (measured[name] as number), 0);
         return { commands: sum('commands'), perSecond: sum('perSecond') };
       }),
-  };
-  const readings = await lab.measure(cellsOf(grid));
-  await lab.closeArms();
-  const base = { x: 'processes', chart: 'none' as const };
+  });
+  await harness.closeVariants();
+  const title = `Commands per second of so many processes on one host, ${LOOPS_OF_PROCESS} callers each`;
+  const ofServer = 'CPU of the server per command, by processes';
   return [
-    panelOf(grid, readings, 'perSecond', {
-      ...base,
-      id: 'processes',
-      title: `Commands a second of so many processes on one host, ${LOOPS_OF_PROCESS} callers each`,
-      y: { title: 'commands a second' },
-    }),
-    panelOf(grid, readings, 'serverCpuPerCommand', {
-      ...base,
-      id: 'processes-server',
-      title: 'CPU of the server per command, by processes',
-      y: { title: 'µs' },
-    }),
+    readings.figure('processes', title, 'perSecond', 'commands/s'),
+    readings.figure('processes-server', ofServer, 'serverCpuPerCommand', 'µs'),
   ];
 }
 
 /** On paper only: commands in a batch, and what the client pays, if commands go to nodes at random. */
-function fleet(model: ScaleModel): Panel[] {
-  const x = { title: 'commands of a process', values: FLEET.rates };
+function fleet(model: ScaleModel): Figure[] {
   const rates = FLEET.rates.map((rate) => Number(rate.replace(/\D/g, '')));
-  const series = (value: (rate: number, nodes: number) => number): Series[] =>
-    FLEET.nodes.map((nodes) => ({
+  const figure = (id: string, title: string, unit: string, value: (rate: number, nodes: number) => number): Figure => ({
+    id: `fleet-${id}`,
+    title: `Model: ${title}`,
+    x: { title: 'commands of a process', values: FLEET.rates },
+    y: { title: unit },
+    series: FLEET.nodes.map((nodes) => ({
       name: `${nodes} ${nodes === 1 ? 'node' : 'nodes'}`,
       values: rates.map((rate) => exactly(value(rate, nodes))),
-    }));
+    })),
+  });
+  const [turns, processes] = [FLEET.turns, FLEET.processes].map((count) => count.toLocaleString('en-US'));
   const batch = (rate: number, nodes: number) => meanBatch(rate, FLEET.turns, nodes);
+  const writes = (rate: number, nodes: number) => (FLEET.processes * rate) / batch(rate, nodes) / 1e6;
   return [
-    {
-      id: 'fleet-batch',
-      title: `Model: commands a batch, at ${FLEET.turns.toLocaleString('en-US')} turns of the event loop a second`,
-      x,
-      y: { title: 'commands' },
-      series: series(batch),
-      chart: 'none',
-    },
-    {
-      id: 'fleet-writes',
-      title: `Model: million writes a second of ${FLEET.processes.toLocaleString('en-US')} processes`,
-      x,
-      y: { title: 'million writes a second' },
-      series: series((rate, nodes) => (FLEET.processes * rate) / batch(rate, nodes) / 1e6),
-      chart: 'none',
-    },
-    {
-      id: 'fleet-cpu',
-      title: 'Model: CPU of the client per command',
-      x,
-      y: { title: 'µs' },
-      series: series((rate, nodes) => cpuPerCommand(model, batch(rate, nodes))),
-      chart: 'none',
-    },
+    figure('batch', `commands per batch, at ${turns} turns of the event loop per second`, 'commands', batch),
+    figure('writes', `million writes per second of ${processes} processes`, 'million writes/s', writes),
+    figure('cpu', 'CPU of the client per command', 'µs', (rate, nodes) => cpuPerCommand(model, batch(rate, nodes))),
   ];
 }
 
-function load(lab: Lab, clients: number, depth: number): Record<string, number> {
-  return { clients, depth, keys: DATA.keys, bytes: DATA.valueBytes, seconds: lab.seconds };
+function load(harness: Harness, clients: number, depth: number): Record<string, number> {
+  return { clients, depth, keys: DATA.keys, bytes: DATA.valueBytes, seconds: harness.seconds };
 }
 
 /** The model's figures as one more series. */
-function beside(panel: Panel, model: (x: string) => number): Panel {
-  return {
-    ...panel,
-    series: [...panel.series, { name: 'model', values: panel.x.values.map((x) => exactly(model(x))) }],
-  };
+function beside(figure: Figure, model: (place: string) => number): Figure {
+  const values = figure.x.values.map((place) => exactly(model(place)));
+  return { ...figure, series: [...figure.series, { name: 'model', values }] };
 }
 
 export const scale: Experiment = {
@@ -188,37 +142,35 @@ export const scale: Experiment = {
   title: 'How cost grows',
   steps: 110,
   published: '',
-  publishedPanels: [],
-  async run(lab) {
-    await lab.server.seed({ kind: 'burst', operation: 'get', size: 1, data: DATA });
-    const { panel, throughput, model } = await byBatch(lab);
+  publishedFigures: [],
+  async run(harness) {
+    await harness.server.seed({ kind: 'burst', operation: 'get', size: 1, data: DATA });
+    const { figures, model } = await byBatch(harness);
     return [
-      panel,
-      throughput,
-      await byNodes(lab, model),
-      await byRoundTrip(lab, model),
-      ...(await byProcesses(lab)),
+      ...figures,
+      await byNodes(harness, model),
+      await byRoundTrip(harness, model),
+      ...(await byProcesses(harness)),
       ...fleet(model),
     ];
   },
-  findings(panels) {
-    const cpu = (depth: string) => medianAt(panels, 'batch', 'measured', depth);
-    const nodes = (count: string) => medianAt(panels, 'nodes', 'measured', count);
-    const fleetBatch = (nodeCount: string, rate: string) => medianAt(panels, 'fleet-batch', nodeCount, rate);
+  findings(figures) {
+    const cpu = (depth: string) => say(medianAt(figures, 'batch', MEASURED, depth));
+    const nodes = (count: string) => say(medianAt(figures, 'nodes', MEASURED, count));
+    const fleetBatch = (nodeCount: string) => say(medianAt(figures, 'fleet-batch', nodeCount, '10,000/s'));
     return [
-      `A round trip costs the client ${say(cpu('1'))} µs with one command in it; per command it is ${say(cpu('100'))} µs ` +
-        `with 100 and ${say(cpu('1000'))} µs with 1,000.`,
-      `${CALLERS} callers over 1, 10 and 100 nodes: ${say(nodes('1'))}, ${say(nodes('10'))} and ${say(nodes('100'))} µs ` +
-        'a command. A batch is per connection: what is spread over n nodes is in batches of an nth.',
+      `A round trip costs the client ${cpu('1')} µs with one command in it; per command it is ${cpu('100')} µs with 100 ` +
+        `and ${cpu('1000')} µs with 1,000.`,
+      `${CALLERS} callers over 1, 10 and 100 nodes: ${nodes('1')}, ${nodes('10')} and ${nodes('100')} µs per command. A ` +
+        'batch is per connection: what is spread over n nodes is in batches of an nth.',
       'The distances are made by a proxy on the same machine. Its own work is in what was measured and not in the model, ' +
         'and weighs most at 0.2 ms.',
       'More nodes cost less than the model says: replies of several connections that have arrived are read in one turn ' +
         'of the event loop, which the model counts for each of them.',
-      `In the fleet on paper, a process with 10,000 commands a second has batches of ` +
-        `${say(fleetBatch('1 node', '10,000/s'))} to one node and of ${say(fleetBatch('100 nodes', '10,000/s'))} to each ` +
-        'of 100: there coalescing has stopped paying. What helps then is to bring commands together that belong ' +
-        'together: hash tags, so that a request reads from one node; fewer, larger processes; or a `schedule` or ' +
-        '`maxFlushDelay` that waits for more.',
+      `In the fleet on paper, a process with 10,000 commands per second has batches of ${fleetBatch('1 node')} to one ` +
+        `node and of ${fleetBatch('100 nodes')} to each of 100: there coalescing has stopped paying. What helps then is ` +
+        'to bring commands together that belong together: hash tags, so that a request reads from one node; fewer, ' +
+        'larger processes; or a `schedule` or `maxFlushDelay` that waits for more.',
     ];
   },
 };

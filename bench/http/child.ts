@@ -4,7 +4,7 @@ import { once } from 'node:events';
 const STOP_TIMEOUT_MS = 5000;
 const KEPT_OUTPUT = 4000;
 
-/** One process of the demo's: its messages, its last words, and its orderly end. */
+/** A program in a process of its own: its messages, its last words, and its orderly end. */
 export class Child {
   readonly #name: string;
   readonly #process: ChildProcess;
@@ -14,7 +14,7 @@ export class Child {
 
   constructor(name: string, file: string, options: { execArgv: string[]; env: NodeJS.ProcessEnv }) {
     this.#name = name;
-    // A Ctrl-C at the terminal goes to the demo alone, which then ends its processes in order.
+    // A Ctrl-C at the terminal goes to the program that was started there, which then ends its processes in order.
     this.#process = fork(file, [], { ...options, detached: true, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
     const keep = (chunk: Buffer): void => {
       this.#output = (this.#output + chunk.toString()).slice(-KEPT_OUTPUT);
@@ -29,10 +29,9 @@ export class Child {
 
   /** Throws, with what the process said, if it is not running. */
   assertRunning(): void {
-    if (this.#ended) {
-      const status = this.#process.signalCode ?? `exit code ${this.#process.exitCode}`;
-      throw new Error(`${this.#name} ended (${status}):\n${this.#output.trim() || '(it printed nothing)'}`);
-    }
+    if (!this.#ended) return;
+    const status = this.#process.signalCode ?? `exit code ${this.#process.exitCode}`;
+    throw new Error(`${this.#name} ended (${status}):\n${this.#output.trim() || '(it printed nothing)'}`);
   }
 
   /** Rejects, with what the process said, once it has ended. */
@@ -41,27 +40,27 @@ export class Child {
     this.assertRunning();
   }
 
-  /** Sends a message and resolves with the next one that comes back. */
-  async ask(message: object): Promise<unknown> {
+  /** Sends a message and resolves with the next one that comes back, which is no error. */
+  async ask<T extends object>(message: object): Promise<T> {
     this.assertRunning();
     const stop = new AbortController();
     try {
       const answer = once(this.#process, 'message', { signal: stop.signal });
       this.#process.send(message);
-      const ended = this.#exited.then(() => this.assertRunning());
-      const result = await Promise.race([answer, ended]);
-      return result?.[0];
+      const result = await Promise.race([answer, this.ended()]);
+      const said = result?.[0] as T | { error: string };
+      if ('error' in said) throw new Error(said.error);
+      return said;
     } finally {
       stop.abort();
     }
   }
 
   async stop(): Promise<void> {
-    if (!this.#ended) {
-      this.#process.kill('SIGTERM');
-      const force = setTimeout(() => this.#process.kill('SIGKILL'), STOP_TIMEOUT_MS);
-      await this.#exited;
-      clearTimeout(force);
-    }
+    if (this.#ended) return;
+    this.#process.kill('SIGTERM');
+    const force = setTimeout(() => this.#process.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    await this.#exited;
+    clearTimeout(force);
   }
 }

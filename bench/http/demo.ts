@@ -2,14 +2,12 @@ import { writeFile } from 'node:fs/promises';
 import { constants, cpus, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startRedis } from '../../tools/redis-server.js';
-import { renderChart } from './chart.js';
+import { BenchServer } from '../suite/bench-server.js';
+import { Progress } from '../suite/progress.js';
+import { renderChart } from './demo-chart.js';
+import { renderTable, renderVerdict, summarize } from './demo-summary.js';
 import { showLivePage } from './live-page.js';
-import { type Measured, measure, stepsOf } from './measure.js';
-import { startProgress } from './progress.js';
-import { summarize } from './summary.js';
-import { renderTable, renderVerdict } from './table.js';
-import { CONNECTIONS, type Plan } from './types.js';
+import { CONNECTIONS, measureRoutes, type Plan, type RouteResult, stepsOf } from './routes.js';
 
 const HELP = `Runs the Fastify example once with a plain ioredis client and once with a coalesced one, the same handlers,
 puts both under load, prints one table, and draws a chart.
@@ -25,20 +23,9 @@ puts both under load, prints one table, and draws a chart.
 Without a URL it starts a Redis of its own on a free loopback port (REDIS_SERVER names the binary). On yours, it writes
 4000 small hashes under one prefix of its own, loads the server for as long as it runs, and removes the keys.`;
 
-const FULL: Plan = {
-  connections: CONNECTIONS,
-  rounds: 5,
-  seconds: 1.4,
-  warmUpSeconds: 1,
-  countedRequests: 1500,
-};
-const QUICK: Plan = {
-  connections: CONNECTIONS,
-  rounds: 2,
-  seconds: 0.4,
-  warmUpSeconds: 0.25,
-  countedRequests: 600,
-};
+const PREFIX = 'coalesce-demo:';
+const FULL: Plan = { rounds: 5, seconds: 1.4, warmUpSeconds: 1, countedRequests: 1500 };
+const QUICK: Plan = { rounds: 2, seconds: 0.4, warmUpSeconds: 0.25, countedRequests: 600 };
 
 class UsageError extends Error {}
 
@@ -66,70 +53,80 @@ async function main(flags: Flags): Promise<void> {
     process.on(signal, () => interrupt.abort(new InterruptedError(signal)));
   }
   try {
-    await withRedis(flags.url, (redisUrl) =>
-      flags.page ? openPage(redisUrl, interrupt.signal) : measureAndShow(flags, redisUrl, interrupt.signal),
-    );
+    const server = await openServer(flags.url);
+    try {
+      await (flags.page ? openPage(server, interrupt.signal) : measureAndShow(flags, server, interrupt.signal));
+    } finally {
+      await server.close();
+    }
   } catch (error) {
     // What fails after an interruption fails because of it.
     throw interrupt.signal.aborted ? interrupt.signal.reason : error;
   }
 }
 
-/** On the Redis that the user names, else on one of our own. */
-async function withRedis(given: string | undefined, use: (redisUrl: string) => Promise<void>): Promise<void> {
+/** The Redis that the user names, else one of our own. */
+async function openServer(given: string | undefined): Promise<BenchServer> {
   if (given !== undefined) {
     console.log(
-      `Using the Redis at ${new URL(given).host}. The keys begin with "coalesce-demo:", a random part follows; they are\n` +
+      `Using the Redis at ${new URL(given).host}. The keys begin with "${PREFIX}", a random part follows; they are\n` +
         'removed at the end. Meanwhile the server is under load: not one that others depend on.',
     );
-    return use(given);
   }
-  const own = await startRedis();
-  console.log(`Started ${own.binary} ${own.version} on port ${own.port}.`);
-  try {
-    await use(own.url);
-  } finally {
-    await own.stop();
-  }
+  const server = await BenchServer.open(given, { prefix: PREFIX });
+  if (given === undefined) console.log(`Started ${server.version} on port ${new URL(server.url).port}.`);
+  return server;
 }
 
-async function openPage(redisUrl: string, signal: AbortSignal): Promise<void> {
+async function openPage(server: BenchServer, signal: AbortSignal): Promise<void> {
   await showLivePage({
-    redisUrl,
+    server,
     signal,
     ready: (url) => console.log(`\nThe live page: ${url}\nCtrl-C ends it.`),
   });
   console.log('\nEnded; processes and keys are cleaned up.');
 }
 
-async function measureAndShow(flags: Flags, redisUrl: string, signal: AbortSignal): Promise<void> {
+async function measureAndShow(flags: Flags, server: BenchServer, signal: AbortSignal): Promise<void> {
   const plan = flags.quick ? QUICK : FULL;
-  const progress = startProgress(stepsOf(plan));
-  let measured: Measured;
+  const progress = new Progress(stepsOf(plan));
+  let results: RouteResult[];
   try {
-    measured = await measure({ redisUrl, plan, signal, progress: (label) => progress.step(label) });
+    results = await measureRoutes({
+      server,
+      plan,
+      signal,
+      started: () => server.expireAll(),
+      progress: (label) => progress.show(label, '', 1),
+    });
   } finally {
     progress.stop();
   }
-  await show(measured, plan, flags, redisUrl);
+  await show(results, plan, flags, server);
 }
 
-async function show({ rows, server }: Measured, plan: Plan, { json, chart }: Flags, redisUrl: string): Promise<void> {
-  const summary = summarize(rows);
+async function show(
+  results: readonly RouteResult[],
+  plan: Plan,
+  { json, chart }: Flags,
+  { url, version }: BenchServer,
+) {
+  const summary = summarize(results);
   const processors = cpus();
   const settings = {
     ...plan,
+    connections: CONNECTIONS,
     node: process.version,
-    server,
+    server: version,
     processor: processors[0]?.model ?? 'unknown',
     cores: processors.length,
-    network: networkOf(redisUrl),
+    network: networkOf(url),
     date: new Date().toISOString(),
   };
-  console.log(`\n${renderTable(summary, process.stdout.isTTY)}\n`);
+  console.log(`\n${renderTable(summary)}\n`);
   const how =
-    `${plan.connections} connections, medians of ${plan.rounds} runs of ${plan.seconds} s each, interleaved; ` +
-    `Node ${settings.node}, ${server}, ${settings.cores} × ${settings.processor}, ${settings.network}`;
+    `${CONNECTIONS} connections, medians of ${plan.rounds} runs of ${plan.seconds} s each, interleaved; ` +
+    `Node ${settings.node}, ${version}, ${settings.cores} × ${settings.processor}, ${settings.network}`;
   console.log(
     `* per request. ${how}.\n` +
       'The load (autocannon), and Redis if it is here, share this machine with the service: on two cores the service has\n' +
@@ -139,11 +136,11 @@ async function show({ rows, server }: Measured, plan: Plan, { json, chart }: Fla
   await writeFile(picture, renderChart(summary, how));
   console.log(`The chart: ${picture}`);
   if (json !== undefined) {
-    await writeFile(json, `${JSON.stringify({ settings, summary, rows }, null, 2)}\n`);
+    await writeFile(json, `${JSON.stringify({ settings, summary, results }, null, 2)}\n`);
     console.log(`Every figure: ${resolve(json)}`);
   }
   console.log();
-  console.log(renderVerdict(rows, summary));
+  console.log(renderVerdict(results));
   console.log(
     'Next: "npm run demo -- --page" to see it live; README.md, to put it under your own service;\n' +
       '"npm run bench" for every figure it promises.',

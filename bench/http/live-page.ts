@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../tools/free-port.js';
+import type { BenchServer } from '../suite/bench-server.js';
 import { Child } from './child.js';
 import { Cleanup } from './cleanup.js';
-import { waitForHealth } from './service.js';
-import { PRODUCTS, Shop } from './shop.js';
+import { shopEnvironment, waitForHealth } from './service.js';
 
 const EXAMPLE = new URL('../../examples/fastify-app/', import.meta.url);
 const WANTED_PORT = 3000;
@@ -11,26 +11,23 @@ const WANTED_PORT = 3000;
 const END_WITH_US = 'data:text/javascript,process.on("disconnect",()=>process.exit());process.channel?.unref()';
 
 export interface LivePageOrder {
-  redisUrl: string;
+  server: BenchServer;
   /** Ends it. */
   signal: AbortSignal;
   /** Called once, when the page can be opened. */
   ready(url: string): void;
 }
 
-/** Runs the example with its live page until it is told to end. No process and no key is left. */
-export async function showLivePage({ redisUrl, signal, ready }: LivePageOrder): Promise<void> {
+/** Runs the example with its live page until it is told to end. No process is left; the keys are the server's. */
+export async function showLivePage({ server, signal, ready }: LivePageOrder): Promise<void> {
   const cleanup = new Cleanup();
   try {
     signal.throwIfAborted();
-    const shop = await Shop.open(redisUrl);
-    await cleanup.add(() => shop.close());
-    await shop.fill();
-    await cleanup.add(() => shop.removeOthers());
     const origin = `http://127.0.0.1:${await freePort(WANTED_PORT)}`;
-    const child = startExample(origin, redisUrl, shop.prefix);
+    const child = startExample(origin, server);
     await cleanup.add(() => child.stop());
     await waitForHealth(child, origin);
+    await server.expireAll();
     ready(`${origin}/`);
     await Promise.race([child.ended(), aborted(signal)]);
   } finally {
@@ -38,7 +35,7 @@ export async function showLivePage({ redisUrl, signal, ready }: LivePageOrder): 
   }
 }
 
-function startExample(origin: string, redisUrl: string, prefix: string): Child {
+function startExample(origin: string, server: BenchServer): Child {
   return new Child('the example', fileURLToPath(new URL('start.mjs', EXAMPLE)), {
     execArgv: ['--import', END_WITH_US],
     env: {
@@ -50,9 +47,7 @@ function startExample(origin: string, redisUrl: string, prefix: string): Child {
       HOST: '127.0.0.1',
       PORT: new URL(origin).port,
       LOG_LEVEL: 'warn',
-      REDIS_URL: redisUrl,
-      SEED_PREFIX: prefix,
-      SEED_PRODUCTS: String(PRODUCTS),
+      ...shopEnvironment(server),
     },
   });
 }

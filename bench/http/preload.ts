@@ -1,6 +1,6 @@
 /** Loaded into the service before its own code (`node --import`), so that the example holds nothing of the bench. */
 import { Socket } from 'node:net';
-import type { ServiceUsage } from './types.js';
+import type { ServiceUsage } from './service.js';
 
 // However the demo ends, its services end with it.
 process.on('disconnect', () => process.exit());

@@ -1,19 +1,32 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../tools/free-port.js';
-import type { Bundle } from './bundle.js';
+import type { BenchServer } from '../suite/bench-server.js';
+import type { Bundle } from '../suite/bundle.js';
 import { Child } from './child.js';
-import type { ServiceUsage, Variant } from './types.js';
+import type { ClientKind } from './routes.js';
 
 const HOST = '127.0.0.1';
 const START_TIMEOUT_MS = 15_000;
 
+export const PRODUCTS = 500;
+
+/** What a service says about itself, so far. */
+export interface ServiceUsage {
+  readonly cpuUs: number;
+  /** To Redis; only counted where asked for. */
+  readonly writes: number;
+}
+
 export interface ServiceOptions {
-  variant: Variant;
-  redisUrl: string;
-  prefix: string;
-  products: number;
+  readonly client: ClientKind;
+  readonly server: BenchServer;
   /** Counting costs a little, so a service that is timed does not. */
-  countWrites: boolean;
+  readonly countWrites: boolean;
+}
+
+/** What the example is told of its products, which it writes at its start if they are missing. */
+export function shopEnvironment({ url, prefix }: BenchServer): NodeJS.ProcessEnv {
+  return { REDIS_URL: url, SEED_PREFIX: `${prefix}shop:`, SEED_PRODUCTS: String(PRODUCTS) };
 }
 
 /** The example as a process of its own. */
@@ -24,7 +37,7 @@ export class Service {
   static async start(bundle: Bundle, options: ServiceOptions): Promise<Service> {
     const service = new Service(bundle, options, await freePort());
     try {
-      await service.#ready();
+      await waitForHealth(service.#child, service.origin);
     } catch (error) {
       await service.stop();
       throw error;
@@ -34,8 +47,8 @@ export class Service {
 
   private constructor(bundle: Bundle, options: ServiceOptions, port: number) {
     this.origin = `http://${HOST}:${port}`;
-    this.#child = new Child(`the ${options.variant} service`, bundle.service, {
-      execArgv: ['--import', bundle.preload],
+    this.#child = new Child(`the ${options.client} service`, bundle.files.service, {
+      execArgv: ['--import', bundle.files.preload],
       env: {
         ...process.env,
         NODE_ENV: 'production',
@@ -43,18 +56,16 @@ export class Service {
         HOST,
         PORT: String(port),
         LOG_LEVEL: 'warn',
-        COALESCE: options.variant === 'coalesced' ? 'on' : 'off',
-        REDIS_URL: options.redisUrl,
-        SEED_PREFIX: options.prefix,
-        SEED_PRODUCTS: String(options.products),
+        COALESCE: options.client === 'coalesced' ? 'on' : 'off',
+        ...shopEnvironment(options.server),
         LIVE_PAGE: 'off',
-        ...(options.countWrites ? { COUNT_WRITES_TO_PORT: new URL(options.redisUrl).port || '6379' } : {}),
+        ...(options.countWrites ? { COUNT_WRITES_TO_PORT: new URL(options.server.url).port || '6379' } : {}),
       },
     });
   }
 
-  async usage(): Promise<ServiceUsage> {
-    return (await this.#child.ask({})) as ServiceUsage;
+  usage(): Promise<ServiceUsage> {
+    return this.#child.ask<ServiceUsage>({});
   }
 
   /** Throws, with what the service said, if it is not running. */
@@ -64,10 +75,6 @@ export class Service {
 
   stop(): Promise<void> {
     return this.#child.stop();
-  }
-
-  #ready(): Promise<void> {
-    return waitForHealth(this.#child, this.origin);
   }
 }
 

@@ -1,13 +1,12 @@
-import { LatencyRecorder } from '../arms/latency.js';
-import { atRate } from '../arms/rate.js';
-import type { Figures } from '../workload.js';
-import { numberOption } from './context.js';
-import type { TaskContext } from './index.js';
+import { LatencyRecorder } from '../variants/latency.js';
+import type { Measurements } from '../variants/protocol.js';
+import { atRate } from '../variants/rate.js';
+import { numberOption, type TaskContext } from './context.js';
 
 const PER_SECOND = 1000;
 
-/** What somebody else notices: one GET each millisecond, timed from when it was due. Option: `seconds`. */
-export async function bystander(context: TaskContext): Promise<Figures> {
+/** What another client notices: one GET each millisecond, timed from when it was due. Option: `seconds`. */
+export async function bystander(context: TaskContext): Promise<Measurements> {
   const latency = new LatencyRecorder();
   const key = `${context.prefix}bystander`;
   const until = performance.now() + numberOption(context, 'seconds') * 1000;

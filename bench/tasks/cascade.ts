@@ -1,19 +1,19 @@
 import { Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { BenchClient, OpenArm } from '../arms/clients.js';
-import { WriteCounter } from '../arms/write-counter.js';
-import { spread } from '../judge.js';
-import { type Figures, keysOf } from '../workload.js';
-import { numberOption, textOption } from './context.js';
-import type { TaskContext } from './index.js';
+import { spread } from '../suite/stats.js';
+import type { BenchClient, OpenVariant } from '../variants/clients.js';
+import { keysOf } from '../variants/data.js';
+import type { Measurements } from '../variants/protocol.js';
+import { WriteCounter } from '../variants/write-counter.js';
+import { numberOption, type TaskContext, textOption } from './context.js';
 
-let connections: OpenArm[] | undefined;
+let connections: OpenVariant[] | undefined;
 
 /**
  * `callers` GETs at once, over `connections`, `repetitions` times: when each caller gets its reply. With `counted`, what
  * passes between the process and the system instead, which costs too much to be timed.
  */
-export async function cascade(context: TaskContext): Promise<Figures> {
+export async function cascade(context: TaskContext): Promise<Measurements> {
   const callers = numberOption(context, 'callers');
   const repetitions = numberOption(context, 'repetitions');
   connections ??= await Promise.all(
@@ -48,7 +48,11 @@ async function once(clients: readonly BenchClient[], keys: readonly string[]): P
   );
 }
 
-async function count(clients: readonly BenchClient[], keys: readonly string[], repetitions: number): Promise<Figures> {
+async function count(
+  clients: readonly BenchClient[],
+  keys: readonly string[],
+  repetitions: number,
+): Promise<Measurements> {
   const writes = new WriteCounter();
   let reads = 0;
   const push = Socket.prototype.push;

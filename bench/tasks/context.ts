@@ -1,11 +1,16 @@
-import type { Redis } from 'ioredis';
-import type { TaskContext } from './index.js';
+import type { OpenVariant } from '../variants/clients.js';
+import type { ClientOptions, Measurements } from '../variants/protocol.js';
 
-/** The arm's client as what it is in the arms that tasks are run with: ioredis, coalesced or not. */
-export function ioredisOf(client: TaskContext['client']): Redis {
-  if (!('defineCommand' in client)) throw new Error('this task needs an arm whose client is of ioredis');
-  return client as unknown as Redis;
+export interface TaskContext {
+  readonly client: OpenVariant['client'];
+  /** One more client of the same kind; the task closes it. */
+  open(options?: ClientOptions): Promise<OpenVariant>;
+  readonly url: string;
+  readonly prefix: string;
+  readonly options: Readonly<Record<string, unknown>>;
 }
+
+export type Task = (context: TaskContext) => Promise<Measurements>;
 
 export function numberOption({ options }: TaskContext, name: string): number {
   const value = options[name];

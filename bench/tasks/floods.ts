@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Figures } from '../workload.js';
-import { keysOf } from '../workload.js';
-import { numberOption, Stopwatch } from './context.js';
-import type { TaskContext } from './index.js';
+import { keysOf } from '../variants/data.js';
+import type { Measurements } from '../variants/protocol.js';
+import { numberOption, Stopwatch, type TaskContext } from './context.js';
 
 /** Bursts of `size` GETs, at least one, for about `seconds`, with `pauseMs` between them; of values of `bytes`. */
-export async function floods(context: TaskContext): Promise<Figures> {
+export async function floods(context: TaskContext): Promise<Measurements> {
   const size = numberOption(context, 'size');
   const keys = keysOf(
     context.prefix,

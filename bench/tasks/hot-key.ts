@@ -1,9 +1,8 @@
-import type { Figures } from '../workload.js';
-import { loopsFor, numberOption, Stopwatch } from './context.js';
-import type { TaskContext } from './index.js';
+import type { Measurements } from '../variants/protocol.js';
+import { loopsFor, numberOption, Stopwatch, type TaskContext } from './context.js';
 
-/** Everybody reads the same key: `loops` of sequential awaits, for `seconds`. */
-export async function hotKey(context: TaskContext): Promise<Figures> {
+/** All callers read the same key: `loops` of sequential awaits, for `seconds`. */
+export async function hotKey(context: TaskContext): Promise<Measurements> {
   const key = `${context.prefix}hot`;
   await context.client.set(key, 'v'.repeat(100));
   const watch = new Stopwatch();

@@ -1,9 +1,9 @@
-import { type Figures, keysOf } from '../workload.js';
-import { loopsFor, numberOption, Stopwatch } from './context.js';
-import type { TaskContext } from './index.js';
+import { keysOf } from '../variants/data.js';
+import type { Measurements } from '../variants/protocol.js';
+import { loopsFor, numberOption, Stopwatch, type TaskContext } from './context.js';
 
 /** `clients` clients in one process, with `depth` loops of sequential GETs each, for `seconds`. */
-export async function manyClients(context: TaskContext): Promise<Figures> {
+export async function manyClients(context: TaskContext): Promise<Measurements> {
   const count = numberOption(context, 'clients');
   const keys = keysOf(
     context.prefix,

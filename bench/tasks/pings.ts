@@ -1,12 +1,12 @@
-import type { Figures } from '../workload.js';
-import { ioredisOf, numberOption, Stopwatch, textOption } from './context.js';
-import type { TaskContext } from './index.js';
+import { ioredisOf } from '../variants/operations.js';
+import type { Measurements } from '../variants/protocol.js';
+import { numberOption, Stopwatch, type TaskContext, textOption } from './context.js';
 
 /**
  * `count` PINGs, each awaited on its own: `in sequence`, each after the one before, or `at once`. What takes too long in
  * sequence is broken off after `seconds`; the figures are of what was done.
  */
-export async function pings(context: TaskContext): Promise<Figures> {
+export async function pings(context: TaskContext): Promise<Measurements> {
   const redis = ioredisOf(context.client);
   const count = numberOption(context, 'count');
   const until = performance.now() + numberOption(context, 'seconds') * 1000;

@@ -2,15 +2,15 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { Figures } from '../workload.js';
-import { ioredisOf, loopsFor, numberOption, Stopwatch, textOption } from './context.js';
-import type { TaskContext } from './index.js';
+import { ioredisOf } from '../variants/operations.js';
+import type { Measurements } from '../variants/protocol.js';
+import { loopsFor, numberOption, Stopwatch, type TaskContext, textOption } from './context.js';
 
 const IDLE_WAIT_SECONDS = 0.2;
 const FILL_STEP = 1000;
 
 /** Options: `connections`, `sources` for each of them, `bytes` of a message, `seconds`. */
-export async function produce(context: TaskContext): Promise<Figures> {
+export async function produce(context: TaskContext): Promise<Measurements> {
   const list = `${context.prefix}queue`;
   const message = 'x'.repeat(numberOption(context, 'bytes'));
   const more = await Promise.all(
@@ -31,7 +31,7 @@ export async function produce(context: TaskContext): Promise<Figures> {
 }
 
 /** Takes `messages` of `bytes` in batches of `batch`: so many LPOPs but one, and a BLPOP that waits if there is none. */
-export async function consume(context: TaskContext): Promise<Figures> {
+export async function consume(context: TaskContext): Promise<Measurements> {
   const redis = ioredisOf(context.client);
   const list = `${context.prefix}queue`;
   const messages = await fill(context, list);
@@ -43,7 +43,7 @@ export async function consume(context: TaskContext): Promise<Figures> {
 }
 
 /** The same, losing nothing: LMOVE to a list of its own, and LREM from it once the message is done with. */
-export async function consumeReliably(context: TaskContext): Promise<Figures> {
+export async function consumeReliably(context: TaskContext): Promise<Measurements> {
   const redis = ioredisOf(context.client);
   const list = `${context.prefix}queue`;
   const processing = `${context.prefix}processing`;
@@ -60,7 +60,7 @@ export async function consumeReliably(context: TaskContext): Promise<Figures> {
 }
 
 /** What a consumer sends while the queue is empty. Options: `batch`, `seconds`, and `wait`: with the final BLPOP or not. */
-export async function idleConsumer(context: TaskContext): Promise<Figures> {
+export async function idleConsumer(context: TaskContext): Promise<Measurements> {
   const redis = ioredisOf(context.client);
   const list = `${context.prefix}no-queue`;
   const batch = numberOption(context, 'batch');
@@ -79,14 +79,14 @@ export async function idleConsumer(context: TaskContext): Promise<Figures> {
  * A consumer as it might be killed: takes batches, handles message by message (`handlingMs` and a SADD to `done`), and
  * ends when the queue is empty. With `reliable`, what an earlier one left half done is put back first.
  */
-export async function work(context: TaskContext): Promise<Figures> {
+export async function work(context: TaskContext): Promise<Measurements> {
   const redis = ioredisOf(context.client);
   const [list, processing, done] = ['queue', 'processing', 'done'].map((name) => context.prefix + name) as [
     string,
     string,
     string,
   ];
-  const reliable = textOption(context, 'variant') === 'reliable';
+  const reliable = textOption(context, 'consumer') === 'reliable';
   const batch = numberOption(context, 'batch');
   const handlingMs = numberOption(context, 'handlingMs');
   let recovered = 0;

@@ -1,11 +1,11 @@
-import { LatencyRecorder } from '../arms/latency.js';
-import { atRate } from '../arms/rate.js';
-import { type Figures, keysOf } from '../workload.js';
-import { numberOption } from './context.js';
-import type { TaskContext } from './index.js';
+import { keysOf } from '../variants/data.js';
+import { LatencyRecorder } from '../variants/latency.js';
+import type { Measurements } from '../variants/protocol.js';
+import { atRate } from '../variants/rate.js';
+import { numberOption, type TaskContext } from './context.js';
 
 /** A service at a fixed rate: `perSecond` requests of `commands` concurrent GETs each, for `seconds`. */
-export async function requests(context: TaskContext): Promise<Figures> {
+export async function requests(context: TaskContext): Promise<Measurements> {
   const commands = numberOption(context, 'commands');
   const keys = keysOf(context.prefix, { keys: 1000, valueBytes: 100 }, 'get');
   const latency = new LatencyRecorder();

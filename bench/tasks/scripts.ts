@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import type { Figures } from '../workload.js';
-import { ioredisOf, numberOption, Stopwatch, textOption } from './context.js';
-import type { TaskContext } from './index.js';
+import { ioredisOf } from '../variants/operations.js';
+import type { Measurements } from '../variants/protocol.js';
+import { numberOption, Stopwatch, type TaskContext, textOption } from './context.js';
 
 const LUA = "return redis.call('INCR', KEYS[1])";
 
@@ -10,7 +10,7 @@ interface WithScript extends Redis {
 }
 
 /** `count` calls of a script of `defineCommand` at once: EVALSHA each, and EVAL for those that find it not `loaded`. */
-export async function scripts(context: TaskContext): Promise<Figures> {
+export async function scripts(context: TaskContext): Promise<Measurements> {
   const redis = ioredisOf(context.client) as WithScript;
   const count = numberOption(context, 'count');
   if (!('benchScript' in redis)) (redis as Redis).defineCommand('benchScript', { numberOfKeys: 1, lua: LUA });

@@ -108,6 +108,10 @@ export class ClientAttachment implements Attachment {
     return this.connection ?? 'connection';
   }
 
+  connectionForPipeline(): Connection | FallThroughReason {
+    return this.connectionFor();
+  }
+
   waitingBehind(name: string): number {
     const { commandQueue } = this.client;
     return commandQueue.peekFront()?.command.name === name ? commandQueue.length - 1 : 0;

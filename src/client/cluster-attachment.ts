@@ -108,6 +108,12 @@ export class ClusterAttachment implements Attachment {
     return attachment.fallThroughReason() ?? attachment.connectionFor();
   }
 
+  connectionForPipeline(key: unknown): Connection | FallThroughReason {
+    if (!this.routing.readsFromMasters) return 'routing';
+    const connection = this.connectionFor(ANY_WRITE, key);
+    return typeof connection === 'string' || connection.cache === undefined ? connection : 'options';
+  }
+
   waitingBehind(name: string): number {
     return this.#attachments().reduce((sum, attachment) => sum + attachment.waitingBehind(name), 0);
   }
@@ -128,6 +134,9 @@ export class ClusterAttachment implements Attachment {
     return this.client.nodes().flatMap((node) => this.#nodes.get(node) ?? []);
   }
 }
+
+/** What decides where a pipeline goes: its first key, and that masters take it. */
+const ANY_WRITE: HotCommand = { name: '', keys: 'first', readOnly: false, shareable: false, cacheable: false, work: 1 };
 
 /** The slot of a hot command by its first argument; undefined if that is not its first key. */
 function slotOf(command: HotCommand, key: unknown): number | undefined {

@@ -2,14 +2,16 @@ import type { Coalescer } from '../handle.js';
 import type { AnyFunction } from '../host/types.js';
 import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
 import { hotCalls } from './hot-calls.js';
-import { type HotRoute, hotMethods } from './hot-path.js';
+import { hotMethods } from './hot-path.js';
+import type { PipelineRoute } from './light-pipeline.js';
 import { DEFINERS, replaceDefined, replaceOwnMethods, restoreOwnMethods } from './own-methods.js';
+import { pipelineMethods } from './pipelines.js';
 
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
 const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
 /** What stands behind the mark. */
-export interface Attachment extends Coalescer, HotRoute, BlockedQueue {
+export interface Attachment extends Coalescer, PipelineRoute, BlockedQueue {
   /** Coalesces what the host's `duplicate(...args)` made. */
   attachCopy(copy: object, args: readonly unknown[]): void;
 }
@@ -80,12 +82,13 @@ function createOverlay(parent: object): object {
     layer,
     hotMethods(parent, findRoute),
     hotCalls(parent, findRoute),
+    pipelineMethods(parent as Record<string, AnyFunction>, findRoute),
     blockingMethods(parent as Record<string, unknown>),
     definingMethods(parent as Record<string, unknown>),
   );
 }
 
-function findRoute(receiver: unknown): HotRoute | undefined {
+function findRoute(receiver: unknown): PipelineRoute | undefined {
   const attached = (receiver as Marked | undefined)?.[MARK];
   return attached !== undefined && attached.client === receiver ? attached : undefined;
 }

@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
+import type { PipelinedCommand } from '../host/pipeline.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
 import { addressOf, commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
@@ -15,6 +16,7 @@ import { Deadlines } from './deadlines.js';
 import { type CommandVariant, createEntry, type Entry, type EntryContext } from './entry.js';
 import { drainAtExit } from './exit.js';
 import { InFlightGate } from './in-flight-gate.js';
+import { encodePipeline, PipelineEntry } from './pipeline-entry.js';
 import { ReadCache } from './read-cache.js';
 import { ReplyReader } from './reply-reader.js';
 import { type BatchSchedule, flushPolicy } from './scheduler.js';
@@ -181,6 +183,53 @@ export class Connection {
     if (held === undefined) this.batch.addHot(encoded, entry, cost);
     else this.gate.holdHot(held, 1, cost);
     return promise;
+  }
+
+  /**
+   * Sends an explicit pipeline or a transaction in one step.
+   * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
+   *
+   * @param commands - light entries, and commands of the host's.
+   * @param isTransaction - whether one of them is EXEC.
+   */
+  sendPipeline(commands: readonly PipelinedCommand[], isTransaction: boolean): void {
+    const { client, gate } = this;
+    const encoded = encodePipeline(commands, client);
+    const reader = this.reader as ReplyReader;
+    const deadlines = this.#deadlines as Deadlines;
+    const context = this.#context as EntryContext;
+    const select = selectedDatabase(client);
+    const timeout = commandTimeoutOf(client);
+    const queue = client.commandQueue;
+    const transaction = isTransaction ? 'closed' : undefined;
+    const waits = gate.mustWait(queue.length, commands.length);
+    if (timeout !== undefined && (waits || this.#batchesLast)) deadlines.closeIfOld();
+    if (this.#shared !== undefined) {
+      this.#shared.close();
+      if (isTransaction) this.#shared.inTransaction = false;
+    }
+    this.stats.commands += commands.length;
+    this.cache?.sendsPipeline(commands);
+    let work = 0;
+    for (const command of commands) {
+      if (command instanceof PipelineEntry) {
+        command.sentWith(context, select);
+        work += command.variant.command.work;
+        this.stats.hotCommands += 1;
+        const number = reader.expect();
+        if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, command, timeout);
+        queue.push(command);
+      } else {
+        work += HOST_COMMAND_WORK;
+        queue.push({ command, select });
+      }
+    }
+    if (waits) {
+      gate.holdPipeline(encoded, commands.length, work, transaction);
+      return;
+    }
+    gate.passes(transaction);
+    this.batch.addExact(encoded, commands.length, work);
   }
 
   /**

@@ -58,22 +58,23 @@ export function createEntry(
   context: EntryContext,
   sent: readonly unknown[],
   select: number,
-): Entry {
+): CallEntry {
   let promise = new Promise<unknown>(keepSettlers);
   // Ordering: callers settle in the order of their replies, whichever path each of them took.
   if (context.settlesLate) promise = promise.finally(noop);
   const kept = sent.length === 1 ? sent[0] : sent;
-  return new Entry(variant, context, kept, select, promise, settleValue, settleError);
+  return new CallEntry(variant, context, kept, select, promise, settleValue, settleError);
 }
 
 /**
  * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`.
+ * What settles with it is the subclass's: one caller's promise, or its place in a pipeline's result.
  *
  * The host may do with it what it does with a command: resolve or reject it from its own decoder, flush it with an
  * error, keep it over a lost connection and send it again. It has all that the host reads on those ways; what is
  * rarely needed is made when it is asked for.
  */
-export class Entry implements QueueItem, HostCommand {
+export abstract class Entry implements QueueItem, HostCommand {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
   declare followers: Entry[] | undefined;
   /** The key under which the answer of this read may be kept, see `ReadCache`. */
@@ -81,18 +82,20 @@ export class Entry implements QueueItem, HostCommand {
   /** Set when the command outlives its connection while a time-out is pending. */
   declare observer: SettleObserver | undefined;
 
+  abstract readonly context: EntryContext;
+  /** The database selected when it was sent. */
+  abstract readonly select: number;
+  abstract readonly promise: Promise<unknown>;
+  protected abstract settleValue(value: unknown): void;
+  protected abstract settleError(error: unknown): void;
+
   constructor(
     public variant: CommandVariant,
-    readonly context: EntryContext,
     /**
      * The arguments as they went out, `keyPrefix` applied: strings, numbers and Buffers in an array, or the only one
      * without, which saves an eighth of what a command in flight takes.
      */
     readonly sent: unknown,
-    readonly select: number,
-    readonly promise: Promise<unknown>,
-    readonly settleValue: Settle,
-    readonly settleError: (error: unknown) => void,
   ) {}
 
   get command(): this {
@@ -120,7 +123,7 @@ export class Entry implements QueueItem, HostCommand {
 
   /** The command as RESP, for those who cannot take it from a batch. */
   encode(): Part[] {
-    const args = this.#arguments();
+    const args = this.arguments();
     const parts = encodeExactly(commandHead(this.name, args.length), args);
     if (parts === undefined) throw new TypeError(`${this.name}: an argument has become one that cannot be encoded`);
     return parts;
@@ -136,7 +139,7 @@ export class Entry implements QueueItem, HostCommand {
 
   /** As a host's command has them: strings and Buffers. Read for `error.command` and by tracers. */
   get args(): unknown[] {
-    return this.#arguments().map((argument) => (typeof argument === 'number' ? String(argument) : argument));
+    return this.arguments().map((argument) => (typeof argument === 'number' ? String(argument) : argument));
   }
 
   /**
@@ -194,7 +197,7 @@ export class Entry implements QueueItem, HostCommand {
     return this.variant.command.readOnly;
   }
 
-  #arguments(): readonly unknown[] {
+  protected arguments(): readonly unknown[] {
     const own: readonly unknown[] = Array.isArray(this.sent) ? this.sent : [this.sent];
     const { script } = this.variant;
     return script === undefined ? own : [...script.leading, ...own];
@@ -210,8 +213,23 @@ export class Entry implements QueueItem, HostCommand {
   }
 }
 
+/** The entry of a single call, which has a promise of its own. */
+export class CallEntry extends Entry {
+  constructor(
+    variant: CommandVariant,
+    readonly context: EntryContext,
+    sent: unknown,
+    readonly select: number,
+    readonly promise: Promise<unknown>,
+    protected readonly settleValue: Settle,
+    protected readonly settleError: (error: unknown) => void,
+  ) {
+    super(variant, sent);
+  }
+}
+
 /** The host's own conversion of a raw reply: Buffers to strings, then the command's reply transformer. */
-function transformHostReply(entry: Entry, reply: unknown): unknown {
+export function transformHostReply(entry: Entry, reply: unknown): unknown {
   return transform(entry, entry.variant.encoding, reply);
 }
 
@@ -228,23 +246,14 @@ function transform(entry: Pick<Entry, 'name' | 'context'>, replyEncoding: 'utf8'
   );
 }
 
-/** A reply of the host's decoder with Buffers, arrays and objects of its own. */
-function copyOfReply(reply: unknown): unknown {
+/** An equal reply for another caller, who may well change it: Buffers, arrays and objects of its own. */
+export function copyOfReply(reply: unknown): unknown {
   if (typeof reply !== 'object' || reply === null) return reply;
   if (reply instanceof Buffer) return Buffer.from(reply);
   if (Array.isArray(reply)) return reply.map(copyOfReply);
-  // Host: a map under `replyMapping: 'resp3'`.
-  const copy = Object.create(Object.getPrototypeOf(reply)) as object;
-  for (const [key, value] of Object.entries(reply)) {
-    // Defined, not assigned: a field may be named `__proto__`.
-    Object.defineProperty(copy, key, {
-      value: copyOfReply(value),
-      configurable: true,
-      enumerable: true,
-      writable: true,
-    });
-  }
-  return copy;
+  if (Object.getPrototypeOf(reply) !== Object.prototype) return reply;
+  // `fromEntries` defines properties: a map may have the key `__proto__`.
+  return Object.fromEntries(Object.entries(reply).map(([key, value]) => [key, copyOfReply(value)]));
 }
 
 /** An equal error for another caller, who may well change what he gets. */

@@ -95,6 +95,12 @@ export class InFlightGate {
       parts.splice(0, parts.length, ...parts.map(toBytes));
   }
 
+  /** An explicit pipeline goes as a whole: nothing joins it. */
+  holdPipeline(encoded: readonly Part[], commands: number, work: number, transaction: Transaction): void {
+    this.waiting += commands;
+    this.#backlog.push({ commands, bytes: Number.POSITIVE_INFINITY, work, content: encoded.map(toBytes), transaction });
+  }
+
   holdHost(write: HostWrite, commands: number, work: number, transaction: Transaction): void {
     this.waiting += commands;
     this.#backlog.push({ commands, bytes: 0, work, content: write, transaction });

@@ -2,13 +2,14 @@ import type { Duplex } from 'node:stream';
 import { CODES, withCode } from '../errors.js';
 import { inSubscriberMode } from '../host/state.js';
 import type { AnyFunction, HostClient, QueueItem } from '../host/types.js';
-import { BulkAssembler } from '../resp/bulk-assembler.js';
 import type { ReplyMode } from '../resp/decoder.js';
-import { NOT_DECODED, ReplyDecoder } from '../resp/decoder.js';
+import { CUT, NOT_DECODED, ReplyDecoder } from '../resp/decoder.js';
+import { ReplyAssembler } from '../resp/reply-assembler.js';
 import { ReplyScanner } from '../resp/reply-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
-import { Entry, type EntryContext, transformDecodedReply } from './entry.js';
+import { copyOfReply, Entry, type EntryContext, transformDecodedReply } from './entry.js';
+import { EXEC, type ExecEntry } from './pipeline-entry.js';
 import type { ReadCache } from './read-cache.js';
 
 /**
@@ -29,9 +30,9 @@ const PUSH = 62; // >
  * the head of the host's queue is a light entry and the reply is whole and plain, else its bytes go untouched to the
  * listener that the host registered.
  *
- * What is cut off by the end of a chunk goes to the host from its first byte, and the scanner finds its last byte, so
- * that a split reply has one owner (invariant 4). The host's decoder resolves the light entry then, as it would any
- * command. Long strings alone are put together here; until the last byte, they too can become the host's.
+ * A reply that the end of a chunk cuts has one owner (invariant 4). A light entry's is put together here, and can become
+ * the host's from its first byte until the last. Any other is the host's, and the scanner finds its last byte. A light
+ * entry whose reply the host decodes is resolved by it, as any command.
  */
 export class ReplyReader {
   /** Light entries that have left the queue of this connection. */
@@ -53,9 +54,9 @@ export class ReplyReader {
   #lineFeedToCome = false;
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
-  readonly #bulk = new BulkAssembler();
+  readonly #assembler: ReplyAssembler;
   /** Whose reply is being put together. */
-  #bulkEntry: Entry | undefined;
+  #assembledFor: Entry | undefined;
 
   constructor(
     readonly client: HostClient,
@@ -75,6 +76,7 @@ export class ReplyReader {
     },
   ) {
     this.#decoder = new ReplyDecoder(mode);
+    this.#assembler = new ReplyAssembler(this.#decoder);
     this.#state = fresh ? 'reading' : 'joining';
     // Of an attachment before this one; they settle here.
     for (let index = 0; index < client.commandQueue.length; index += 1) {
@@ -117,8 +119,8 @@ export class ReplyReader {
 
   /** The stream has ended, and what it said of a reply is worth nothing: the host would take it for the next one's. */
   close(): void {
-    this.#bulk.discard();
-    this.#bulkEntry = undefined;
+    this.#assembler.discard();
+    this.#assembledFor = undefined;
     if (this.#state !== 'removed') this.#state = 'dead';
   }
 
@@ -162,7 +164,7 @@ export class ReplyReader {
     let position = this.#state === 'joining' ? this.#join(chunk) : this.#passLineFeed(chunk);
     const { cache } = this;
     if (cache?.invalidations.open) position = this.#readPush(cache, chunk, position);
-    else if (this.#bulk.open) position = this.#assemble(chunk, position);
+    else if (this.#assembler.open) position = this.#assemble(chunk);
     else if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
     while (position < chunk.length) {
       if (this.#state !== 'reading') {
@@ -194,34 +196,46 @@ export class ReplyReader {
     // Host: under RESP2 messages of a subscription look like replies, and its decoder tells them by this condition.
     if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     const utf8 = head.variant.encoding === 'utf8';
-    const value = this.#decoder.decode(chunk, position, utf8);
-    if (value === NOT_DECODED) {
-      if (!utf8 || !this.#bulk.begin(chunk, position)) return this.#forwardReply(chunk, position);
-      this.#bulkEntry = head;
+    const value =
+      head.variant === EXEC
+        ? this.#decodeExec(head as ExecEntry, chunk, position)
+        : this.#decoder.decode(chunk, position, utf8);
+    if (value === NOT_DECODED) return this.#forwardReply(chunk, position);
+    if (value === CUT) {
+      if (!this.#assembler.begin(chunk, position)) return this.#forwardReply(chunk, position);
+      this.#assembledFor = head;
       return chunk.length;
     }
     const { end } = this.#decoder;
     this.#answer(head, value);
-    if (head.followers !== undefined) this.#settleFollowers(head.followers, chunk, position, utf8);
     return end;
   }
 
-  /** A long string that chunks have cut: the next piece of it. Returns where that ends. */
-  #assemble(chunk: Buffer, position: number): number {
-    const end = this.#bulk.add(chunk, position);
-    // Host: ioredis 6 answers at the carriage return, whenever the line feed comes. The header was read, so the scanner
-    // finds nothing wrong.
-    if (this.#bulk.onlyLacksLineFeed) this.#forwardReply(this.#takeBack(), 0);
-    if (!this.#bulk.open || !this.#bulk.whole) return end;
-    const entry = this.#bulkEntry as Entry;
-    const value = this.client.commandQueue.peekFront() === entry ? this.#bulk.take() : undefined;
-    if (value === undefined) {
+  /** A transaction's replies at once; a transformer of users' for EXEC expects them as the host decodes them. */
+  #decodeExec(head: ExecEntry, chunk: Buffer, position: number): unknown {
+    if (this.context.commandClass._transformer.reply.exec !== undefined) return NOT_DECODED;
+    return this.#decoder.decodeElements(chunk, position, head);
+  }
+
+  /** A light entry's reply that chunks have cut: the next piece of it. Returns where that ends. */
+  #assemble(chunk: Buffer): number {
+    const entry = this.#assembledFor as Entry;
+    if (this.client.commandQueue.peekFront() !== entry) {
       this.#giveUp();
-      return end;
+      return 0;
     }
-    this.#bulkEntry = undefined;
+    const value = this.#assembler.add(chunk);
+    if (value === CUT) return chunk.length;
+    if (value === NOT_DECODED) {
+      for (const piece of this.#takeBack()) {
+        const end = this.#state === 'reading' ? this.#forwardReply(piece, 0) : 0;
+        if (end < piece.length) this.#finish(piece, end);
+      }
+      return this.#state === 'reading' ? this.#forwardReply(chunk, 0) : 0;
+    }
+    this.#assembledFor = undefined;
+    const { end } = this.#decoder;
     this.#answer(entry, value);
-    for (const follower of entry.followers ?? []) this.#settle(follower, value);
     return end;
   }
 
@@ -231,7 +245,15 @@ export class ReplyReader {
     this.settled += 1;
     this.stats.hotReplies += 1;
     this.cache?.answered(head, value);
+    const { followers } = head;
+    if (followers === undefined) {
+      this.#settle(head, value);
+      return;
+    }
+    // Every caller gets a value of its own, Buffers included; made first, since transformers may change theirs.
+    const copies = followers.map(() => copyOfReply(value));
     this.#settle(head, value);
+    for (const [index, follower] of followers.entries()) this.#settle(follower, copies[index]);
   }
 
   #settle(entry: Entry, value: unknown): void {
@@ -248,17 +270,6 @@ export class ReplyReader {
       return;
     }
     entry.fulfil(transformed);
-  }
-
-  /** Every caller gets a value of his own, Buffers included. */
-  #settleFollowers(followers: readonly Entry[], chunk: Buffer, start: number, utf8: boolean): void {
-    const bytes = utf8 ? undefined : chunk.subarray(start, this.#decoder.end);
-    for (const follower of followers) {
-      const value = bytes
-        ? this.#decoder.decode(Buffer.from(bytes), 0, false)
-        : this.#decoder.decode(chunk, start, utf8);
-      this.#settle(follower, value);
-    }
   }
 
   /** Hands the host one reply, or as much of it as the chunk holds; returns the position behind that. */
@@ -358,15 +369,15 @@ export class ReplyReader {
     this.#handOver();
   }
 
-  /** What is there of a long string is the host's from now on. */
+  /** What is there of a reply that is being put together is the host's from now on. */
   #handOver(): void {
-    if (this.#bulk.open) this.#forward(this.#takeBack());
+    for (const piece of this.#takeBack()) this.#finish(piece, 0);
     if (this.cache?.invalidations.open) this.#forward(this.cache.invalidations.release());
   }
 
-  #takeBack(): Buffer {
-    this.#bulkEntry = undefined;
-    return this.#bulk.release();
+  #takeBack(): Buffer[] {
+    this.#assembledFor = undefined;
+    return this.#assembler.release();
   }
 
   /** Invariant 7: whatever user code throws out of the host's listener surfaces later and unwinds nothing here. */

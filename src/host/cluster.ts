@@ -97,6 +97,10 @@ export class ClusterRouting {
     return undefined;
   }
 
+  get readsFromMasters(): boolean {
+    return this.cluster.options.scaleReads === 'master';
+  }
+
   /**
    * The node that the host would send a command with a key in this slot to; undefined where it takes the host to say.
    * Host: `tryConnection` in `Cluster#sendCommand`.

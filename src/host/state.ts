@@ -38,11 +38,11 @@ export function inSubscriberMode(client: HostClient): boolean {
   return condition !== undefined && Boolean(condition.subscriber) && condition.protocol !== 3;
 }
 
-const command = tracingChannel('ioredis:command');
-// Not `command.hasSubscribers`: Node has it since 20.13 only.
-const { start, end, asyncStart, asyncEnd, error } = command;
+const commands = tracingChannel('ioredis:command');
+const batches = tracingChannel('ioredis:batch');
 
-function isTraced(): boolean {
+/** Not `hasSubscribers` of the tracing channel: Node has it since 20.13 only. */
+function isTraced({ start, end, asyncStart, asyncEnd, error }: typeof commands): boolean {
   return (
     start.hasSubscribers ||
     end.hasSubscribers ||
@@ -50,6 +50,11 @@ function isTraced(): boolean {
     asyncEnd.hasSubscribers ||
     error.hasSubscribers
   );
+}
+
+/** Whether the host's tracing of transactions is listened to. */
+export function tracesBatches(): boolean {
+  return isTraced(batches);
 }
 
 let lastGenuineSendCommand: AnyFunction | undefined;
@@ -70,7 +75,7 @@ export function fallThroughReason(client: HostClient, stream: Duplex): FallThrou
   if (options.socketTimeout !== undefined || options.showFriendlyErrorStack || options.enableAutoPipelining) {
     return 'options';
   }
-  if (isTraced()) return 'traced';
+  if (isTraced(commands)) return 'traced';
   return undefined;
 }
 

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
-import { DelayProxy } from '../../bench/delay-proxy.js';
+import { DelayProxy } from '../../bench/suite/delay-proxy.js';
 import { redisUrl } from '../helpers/redis.js';
 
 async function behindProxy(roundTripMs: number): Promise<Redis> {

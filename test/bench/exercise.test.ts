@@ -1,19 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import type { BenchClient } from '../../bench/arms/clients.js';
-import { Exercise } from '../../bench/arms/exercise.js';
-import { LatencyRecorder } from '../../bench/arms/latency.js';
-import { hashOf, keysOf, listOf, type Operation, valuesOf } from '../../bench/workload.js';
+import type { BenchClient } from '../../bench/variants/clients.js';
+import { hashOf, keysOf, listOf, valuesOf } from '../../bench/variants/data.js';
+import { Exercise } from '../../bench/variants/exercise.js';
+import { LatencyRecorder } from '../../bench/variants/latency.js';
+import type { OperationId } from '../../bench/variants/protocol.js';
 
 const DATA = { keys: 10, valueBytes: 20 };
 const VALUES = valuesOf(DATA);
 
 /** What a client that does everything right would be told by a server that was seeded. */
-function seeded(operation: Operation): BenchClient {
+function seeded(operation: OperationId): BenchClient {
   const values = new Map(keysOf('p:', DATA, operation).map((key, index) => [key, VALUES[index]!]));
   const written = new Map<string, string>();
   return {
     get: async (key) => values.get(key) ?? written.get(key) ?? null,
-    set: async (key, value) => written.set(key, value),
+    set: async (key, value) => {
+      written.set(key, value);
+      return 'OK';
+    },
     hget: async (key) => values.get(key) ?? null,
     // As node-redis gives it: an object without a prototype.
     hgetall: async (key) => Object.assign(Object.create(null), hashOf(values.get(key) ?? '')),
@@ -21,7 +25,7 @@ function seeded(operation: Operation): BenchClient {
   };
 }
 
-function exercise(client: BenchClient, operation: Operation): Exercise {
+function exercise(client: BenchClient, operation: OperationId): Exercise {
   return new Exercise(client, { kind: 'burst', operation, size: 4, data: DATA }, 'p:');
 }
 
@@ -46,9 +50,9 @@ describe('verify', () => {
     await expect(exercise(wrong, 'get').verify()).rejects.toThrow(/p:read:20:7 should hold "7:coalesce/);
   });
 
-  it('says what a client cannot do', async () => {
+  it('says what a client cannot do', () => {
     const { hget: _, ...without } = seeded('hget');
-    await expect(exercise(without, 'hget').verify()).rejects.toThrow('"hget" needs a client that has it');
+    expect(() => exercise(without, 'hget')).toThrow('"hget" needs a client with hget');
   });
 });
 
@@ -67,7 +71,7 @@ describe('a fixed rate', () => {
     };
     const { commands } = await rate(client).run(0.2);
     expect(commands).toBe(issued);
-    expect(commands).toBeGreaterThan(350);
+    expect(commands).toBeGreaterThan(250);
     expect(commands).toBeLessThanOrEqual(400);
   });
 

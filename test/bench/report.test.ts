@@ -1,10 +1,19 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { chartsOf } from '../../bench/charts.js';
-import type { ExperimentResult } from '../../bench/experiments/experiment.js';
-import { exactly } from '../../bench/panel.js';
-import { documentsOf, parseReport } from '../../bench/report.js';
-import type { BenchReport } from '../../bench/results.js';
+import { gridCase } from '../../bench/benchmarks/grid.js';
+import { chartsOf } from '../../bench/report/charts.js';
+import { exactly } from '../../bench/report/figure.js';
+import { withPackageGains } from '../../bench/report/gains.js';
+import { documentsOf } from '../../bench/report/report.js';
+import { evaluate } from '../../bench/suite/evaluate.js';
+import {
+  type BenchmarkResult,
+  type BenchReport,
+  type ExperimentResult,
+  parseReport,
+  serialize,
+} from '../../bench/suite/results.js';
+import { fillRegions } from '../../tools/documents.js';
 
 const root = new URL('../../', import.meta.url);
 const read = (file: string) => readFileSync(new URL(file, root), 'utf8');
@@ -13,9 +22,7 @@ const latest = parseReport(read('bench/results/latest.json'), 'latest.json');
 const EXPERIMENT: ExperimentResult = {
   id: 'experiment-of-this-test',
   title: 'An experiment',
-  published: 'somebody measured 5',
-  publishedPanels: [],
-  panels: [
+  figures: [
     {
       id: 'figures',
       title: 'Figures & <more>',
@@ -28,12 +35,11 @@ const EXPERIMENT: ExperimentResult = {
       chart: 'line',
     },
   ],
-  findings: ['Four is more than two.'],
 };
 const WITH_EXPERIMENT: BenchReport = { ...latest, experiments: [EXPERIMENT] };
 
-describe('the documents of the latest results', () => {
-  const documents = documentsOf(latest, read('README.md'));
+describe('the documents of the latest results', async () => {
+  const documents = await documentsOf(latest);
 
   it.each([...documents.keys()])('%s is what they say ("npm run bench:report" writes it)', (file) => {
     expect(existsSync(new URL(file, root))).toBe(true);
@@ -41,13 +47,12 @@ describe('the documents of the latest results', () => {
   });
 });
 
-describe('an experiment', () => {
-  const text = documentsOf(WITH_EXPERIMENT, read('README.md')).get('docs/benchmarks.md') ?? '';
+describe('an experiment', async () => {
+  const text = (await documentsOf(WITH_EXPERIMENT)).get('docs/benchmarks.md') ?? '';
 
-  it('stands beside what was published, with its tables and its findings', () => {
-    expect(text).toContain('### An experiment\n\nPublished: somebody measured 5');
+  it('has a section with its tables', () => {
+    expect(text).toContain('### An experiment\n');
     expect(text).toContain('| place | one | two |\n| --- | --- | --- |\n| a | 1,234 | 2 (1–3) |\n| b |  | 4 |');
-    expect(text).toContain('- Four is more than two.');
   });
 
   it('has a chart that is a file of the same run', () => {
@@ -64,4 +69,96 @@ it('draws the same chart from the same figures, however often', () => {
 
 it('says of a file that holds no results what it should hold', () => {
   expect(() => parseReport('{"rows": []}', 'other.json')).toThrow('other.json should be the JSON of a benchmark run');
+});
+
+describe('a file of results', () => {
+  it('has one sample per line, with four significant digits', () => {
+    const samples = [{ perSecond: 108284.75059, cpuUs: 9.2995479704 }, { perSecond: 117791.44209 }];
+    const cases = [{ id: '200 GETs', variants: [{ variant: 'plain', probe: {}, samples }] }];
+    const text = serialize({ ...latest, benchmarks: [{ id: 'burst', title: 'x'.repeat(140), cases }] });
+    expect(text).toContain('{"perSecond":108300,"cpuUs":9.3}');
+    expect(parseReport(text, 'text').benchmarks[0]?.cases[0]?.variants[0]?.samples).toHaveLength(2);
+  });
+
+  it('is what the repository holds, in its own form', () => {
+    expect(serialize(latest)).toBe(read('bench/results/latest.json'));
+  });
+});
+
+describe('a target', () => {
+  const resultOf = (ratio: number): BenchmarkResult => ({
+    id: 'timeout',
+    title: 'a benchmark',
+    cases: [
+      {
+        id: 'a case',
+        variants: [
+          { variant: 'coalesced', probe: {}, samples: [{ perSecond: 100 }, { perSecond: 300 }] },
+          {
+            variant: 'coalesced-timeout',
+            probe: {},
+            samples: [{ perSecond: 100 * ratio }, { perSecond: 300 * ratio }],
+          },
+        ],
+      },
+    ],
+  });
+
+  it.each([
+    [0.99, true, true],
+    [0.96, true, false],
+    [0.9, false, false],
+  ])('is compared with the ratio of the rounds: %s', (ratio, met, furtherMet) => {
+    const [result] = evaluate([resultOf(ratio)]);
+    expect(result).toMatchObject({ metric: 'throughput', met, furtherMet });
+    expect(result?.measured.median).toBeCloseTo(ratio);
+  });
+
+  it('stands as met or not met in docs/benchmarks.md', async () => {
+    const text = (await documentsOf({ ...latest, benchmarks: [resultOf(0.9)] })).get('docs/benchmarks.md');
+    expect(text).toContain(
+      '| a benchmark: a case | throughput, coalesced-timeout / coalesced | 0.9× | ≥ 0.95× | not met |',
+    );
+  });
+});
+
+describe('a generated region', () => {
+  const fill = (text: string) => fillRegions(new Map([['a.md', text]]), { one: 'new', two: (was) => `${was}!` });
+
+  it('is replaced, and what is around it stays', () => {
+    expect(fill('a\n<!-- one:begin -->\nold\n<!-- one:end -->\nb').get('a.md')).toBe(
+      'a\n<!-- one:begin -->\nnew\n<!-- one:end -->\nb',
+    );
+  });
+
+  it('may be made from what stands there', () => {
+    expect(fill('<!-- two:begin -->\nold\n<!-- two:end -->').get('a.md')).toContain('\nold!\n');
+  });
+
+  it('without an end is an error that names the document', () => {
+    expect(() => fill('<!-- one:begin -->')).toThrow(
+      'a.md should hold <!-- one:begin --> and, after it, <!-- one:end -->',
+    );
+  });
+});
+
+it('fills the column "gain" of a table of packages, for what was measured', () => {
+  const side = (variant: string, perSecond: number) => ({ variant, probe: {}, samples: [{ perSecond }] });
+  const cases = [{ id: 'bullmq add, 10', variants: [side('plain', 100), side('coalesced', 150)] }];
+  const table = '| package | gain | test |\n| --- | --- | --- |\n| `bullmq` |  | a |\n| `other` | old | b |';
+  expect(withPackageGains(table, { ...latest, benchmarks: [{ id: 'packages', title: '', cases }] })).toBe(
+    '| package | gain | test |\n| --- | --- | --- |\n| `bullmq` | add, 10: 1.5× | a |\n| `other` | not measured | b |',
+  );
+});
+
+it('draws the grid as a heat map with the ratio of each of its cells', () => {
+  const side = (variant: string, perSecond: number, p50: number) => {
+    return { variant, probe: {}, samples: [{ perSecond, latencyUs: { p50, p99: p50 } }] };
+  };
+  const cell = { id: gridCase('GET', '4 KiB', 13), variants: [side('plain', 1000, 100), side('coalesced', 1230, 97)] };
+  const report = { ...latest, benchmarks: [{ id: 'grid', title: 'The grid', cases: [cell] }], experiments: [] };
+  const [chart] = chartsOf(report);
+  expect(chart?.file).toBe('grid.svg');
+  expect(chart?.svg).toContain('>1.23</text>');
+  expect(chart?.svg).toContain('>0.97</text>');
 });

@@ -1,19 +1,21 @@
 import { expect, it } from 'vitest';
-import { parseOptions } from '../../bench/options.js';
-import { IDS, ROWS, select } from '../../bench/row-selection.js';
+import { BENCHMARKS } from '../../bench/benchmarks/index.js';
+import { TARGETS } from '../../bench/benchmarks/targets.js';
+import { parseOptions } from '../../bench/suite/options.js';
+import { IDS, select } from '../../bench/suite/selection.js';
 
 it('gives everything an id of its own', () => {
   expect(new Set(IDS).size).toBe(IDS.length);
 });
 
 it('takes what starts with one of the filters, and everything without', () => {
-  const { rows, experiments } = select(['experiment-q', 'cluster']);
-  expect([...rows, ...experiments].map(({ id }) => id)).toEqual(['cluster', 'experiment-queue']);
-  expect(select([]).rows).toEqual(ROWS);
+  const { benchmarks, experiments } = select(['experiment-q', 'cluster']);
+  expect([...benchmarks, ...experiments].map(({ id }) => id)).toEqual(['cluster', 'experiment-queue']);
+  expect(select([]).benchmarks).toEqual(BENCHMARKS);
 });
 
 it('names what there is where there is nothing of that name', () => {
-  expect(() => select(['brust'])).toThrow(/"brust"; the ids are burst, /);
+  expect(() => select(['brust'])).toThrow(/"brust"; the groups are core, .*; the ids are burst, /);
 });
 
 it('writes the results of a whole run alone', () => {
@@ -30,4 +32,26 @@ it.each([
   [['--smoke', '--check'], 'give one of them'],
 ])('refuses %s', (args, message) => {
   expect(() => parseOptions(args)).toThrow(message);
+});
+
+it('runs a group by its name', () => {
+  expect(select(['hot-path']).benchmarks.map(({ id }) => id)).toContain('scripts');
+  expect(select(['hot-path']).experiments).toEqual([]);
+});
+
+it('keeps --merge to a file of results, of benchmarks that are named', () => {
+  expect(parseOptions(['burst', '--merge'])).toMatchObject({ merge: true, out: 'bench/results/latest.json' });
+  expect(() => parseOptions(['--smoke', '--merge'])).toThrow('give one of them');
+});
+
+it.each(TARGETS)('sets the target of $benchmark for $of on a benchmark that has both of its sides', (target) => {
+  const benchmark = BENCHMARKS.find(({ id }) => id === target.benchmark);
+  const variants = benchmark?.kind === 'http' ? Object.keys(benchmark.variants) : (benchmark?.variants ?? []);
+  expect(variants).toEqual(
+    expect.arrayContaining([target.of, ...(target.versus === undefined ? [] : [target.versus])]),
+  );
+  if (benchmark?.kind !== 'client') return;
+  const ids = benchmark.cases.map(({ id }) => id);
+  expect(ids.some((id) => id.startsWith(target.only ?? ''))).toBe(true);
+  if (target.versusCase !== undefined) expect(ids).toContain(target.versusCase);
 });

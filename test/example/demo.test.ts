@@ -1,31 +1,33 @@
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
-import { renderChart } from '../../bench/http/chart.js';
-import { summarize } from '../../bench/http/summary.js';
-import { type FastifyRow, ROUTES, VARIANTS } from '../../bench/http/types.js';
+import { renderChart } from '../../bench/http/demo-chart.js';
+import { summarize } from '../../bench/http/demo-summary.js';
+import { CLIENT_KINDS, ROUTE_IDS, type RouteResult } from '../../bench/http/routes.js';
 import { startServer } from '../helpers/redis.js';
 import { ExampleService } from './service.js';
 
 const TIMEOUT = 60_000;
 
-function rows(): FastifyRow[] {
-  return ROUTES.flatMap(({ id: route }) =>
-    VARIANTS.map((variant) => ({
+function results(): RouteResult[] {
+  return ROUTE_IDS.flatMap((route) =>
+    CLIENT_KINDS.map((client) => ({
       route,
-      variant,
-      round: 1,
-      requestsPerSecond: variant === 'plain' ? 1000 : 3000,
-      p50Ms: 1,
-      p99Ms: 2,
-      serviceCpuUsPerRequest: 80,
-      redisCpuUsPerRequest: 10,
-      writesPerRequest: 8,
+      client,
+      samples: [
+        {
+          perSecond: client === 'plain' ? 1000 : 3000,
+          cpuUs: 80,
+          serverCpuUs: 10,
+          latencyUs: { p50: 1000, p99: 2000 },
+        },
+      ],
+      probe: { writesPerCommand: 8 },
     })),
   );
 }
 
 describe('the chart', () => {
-  const svg = renderChart(summarize(rows()), 'settings with <, > & "');
+  const svg = renderChart(summarize(results()), 'settings with <, > & "');
 
   it('is well-formed', () => {
     const tag = /<(?:[\w:-]+(?:\s+[\w:-]+="[^"<]*")*\s*\/?|\/[\w:-]+)>/g;

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { difference } from '../helpers/fidelity/canonical.js';
+import { CountingTransformers } from '../helpers/fidelity/counting-transformers.js';
 import { Admin } from '../helpers/fidelity/fixture.js';
-import { commandCount, type Program, programs } from '../helpers/fidelity/program.js';
+import { Meddler } from '../helpers/fidelity/meddler.js';
+import { commandCount, meddledPrograms, type Program, programs } from '../helpers/fidelity/program.js';
 import { defineScripts, runProgram, SCRIPTS } from '../helpers/fidelity/program-runner.js';
 import { UnhandledRejections } from '../helpers/fidelity/unhandled.js';
 import {
@@ -42,6 +44,11 @@ const VARIANTS: readonly Variant[] = [
   { ...BASE, protocol: 2, keyPrefix: 'p:', coalesce: { shareReads: true } },
   { ...BASE, host: 'ioredis5', coalesce: { shareReads: true, maxInFlight: 3 } },
   { ...BASE, replyMapping: 'resp3', dropIn: true, coalesce: { shareReads: true } },
+  ...[{}, { maxBatchSize: 3 }, { maxBatchBytes: 100, maxInFlight: 4 }, { shareReads: true }].flatMap((coalesce) =>
+    (['subscriber', 'schedule'] as const).map((meddler): Variant => ({ ...BASE, coalesce, meddler })),
+  ),
+  { ...BASE, host: 'ioredis5', coalesce: { maxBatchSize: 2, shareReads: true }, meddler: 'subscriber' },
+  { ...BASE, host: 'iovalkey', coalesce: { maxInFlight: 3 }, meddler: 'schedule' },
 ];
 
 const SHARE = Math.ceil(COMMANDS / VARIANTS.length);
@@ -72,12 +79,20 @@ afterAll(async () => {
 class Pair {
   plain!: Client;
   coalesced!: Client;
+  readonly #meddler: Meddler | undefined;
+  #programs = 0;
 
-  constructor(readonly variant: Variant) {}
+  constructor(readonly variant: Variant) {
+    const { meddler, coalesce = {} } = variant;
+    this.#meddler = meddler && new Meddler(meddler, coalesce);
+  }
 
   async open(): Promise<void> {
-    this.plain = defineScripts(await connect(this.variant, { ...server, db: PLAIN[0] }, 'plain'));
-    this.coalesced = defineScripts(await connect(this.variant, { ...server, db: COALESCED[0] }, 'coalesced'));
+    const { variant } = this;
+    const coalesced = this.#meddler ? { ...variant, coalesce: this.#meddler.options } : variant;
+    this.plain = defineScripts(await connect(variant, { ...server, db: PLAIN[0] }, 'plain'));
+    this.coalesced = defineScripts(await connect(coalesced, { ...server, db: COALESCED[0] }, 'coalesced'));
+    if (this.#meddler) this.#meddler.client = this.coalesced;
   }
 
   close(): void {
@@ -87,8 +102,12 @@ class Pair {
 
   async mismatches(program: Program): Promise<string[]> {
     const plain = await this.run(this.plain, program, PLAIN);
+    this.#programs += 1;
+    this.#meddler?.begin(SEED + this.#programs);
     const coalesced = await this.run(this.coalesced, program, COALESCED);
+    const meddled = (await this.#meddler?.end()) ?? [];
     const found = coalesced.outcomes.mismatches(plain.outcomes);
+    found.push(...meddled);
     const rejections = difference(plain.rejections.join('\n'), coalesced.rejections.join('\n'));
     if (rejections !== undefined) {
       found.push(`unhandled rejections\n  ${rejections}`);
@@ -118,7 +137,10 @@ class Pair {
     await invoke(client, 'unwatch', []);
     await invoke(client, 'select', [dbs[0]]);
     await unhandled.take();
+    const transformers = program.transformed ? new CountingTransformers(this.variant.host) : undefined;
     const outcomes = await runProgram(client, program, dbs);
+    transformers?.remove();
+    outcomes.track('how often transformers were called', () => transformers?.calls);
     return { outcomes, rejections: await unhandled.take(), data: await admin.dump(dbs) };
   }
 }
@@ -136,7 +158,7 @@ describe.each(VARIANTS.map((variant, index) => [describeVariant(variant), varian
         let count = 0;
         for (let round = 0; count < SHARE; round += 1) {
           await fc.assert(
-            fc.asyncProperty(programs, async (program) => {
+            fc.asyncProperty(variant.meddler ? meddledPrograms : programs, async (program) => {
               count += commandCount(program);
               const found = await pair.mismatches(program);
               expect(found.slice(0, 5).join('\n')).toBe('');
@@ -145,7 +167,9 @@ describe.each(VARIANTS.map((variant, index) => [describeVariant(variant), varian
           );
         }
         total += count;
-        // Of what is generated, about 45 in 100 commands are single, plain and on the allow-list.
+        // Of what is generated, about 45 in 100 commands are single, plain and on the allow-list. A meddler makes clients
+        // anew, with counters of their own.
+        if (variant.meddler) return;
         const { hotShare, sharedReads } = workOf(pair.coalesced);
         const { hotPath = true, shareReads = false } = variant.coalesce ?? {};
         expect({ hot: hotShare > (hotPath ? 0.25 : 0), shared: sharedReads > 0 }).toEqual({

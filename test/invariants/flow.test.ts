@@ -1,7 +1,7 @@
 /** The invariants 7 to 10 of the design, each under its name. */
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   type CoalescedClient,
   HOSTS,
@@ -16,24 +16,12 @@ import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+import { collectUncaught } from '../helpers/uncaught.js';
 
 const prefix = uniquePrefix('invariants-of-flow');
 
 function create(options: CoalesceOptions = {}, hostOptions: RedisOptions = {}): Promise<CoalescedClient> {
   return ready(ioredis6.createCoalesced(redisUrl(), hostOptions, options));
-}
-
-/** Collects what surfaces as an uncaught exception until the running test ends, in place of the test runner. */
-function collectUncaught(): Error[] {
-  const errors: Error[] = [];
-  const listeners = process.listeners('uncaughtException');
-  process.removeAllListeners('uncaughtException');
-  process.on('uncaughtException', (error) => errors.push(error));
-  onTestFinished(() => {
-    process.removeAllListeners('uncaughtException');
-    for (const listener of listeners) process.on('uncaughtException', listener);
-  });
-  return errors;
 }
 
 /** A schedule whose flushes the test runs by hand, once it has taken over. */
@@ -86,7 +74,7 @@ describe('7. User code never unwinds the reader', () => {
   it.each(HOSTS.map((host) => [host.name, host] as const))('a tracer’s resolve() that throws: %s', async (_, host) => {
     const uncaught = collectUncaught();
     const client = await ready(host.createCoalesced(redisUrl()));
-    const replies = [client.echo('a'), client.call('ECHO', 'x'), client.echo('b'), client.call('ECHO', 'c')];
+    const replies = [client.echo('a'), client.call('CLIENT', 'ID'), client.echo('b'), client.call('ECHO', 'c')];
     const cold = client.commandQueue.peekAt(1)?.command as unknown as { resolve: (value: unknown) => void };
     cold.resolve = () => {
       throw new Error('by resolve');

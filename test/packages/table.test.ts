@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
 const ROOT = new URL('../../', import.meta.url);
-const COLUMNS = ['package', 'version', 'what was run', 'coalescing', 'what to set', 'test'];
+const COLUMNS = ['package', 'version', 'what was run', 'coalescing', 'gain', 'what to set', 'test'];
 
 interface Row {
   readonly name: string;

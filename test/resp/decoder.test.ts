@@ -1,11 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { NOT_DECODED, ReplyDecoder } from '../../src/resp/decoder.js';
+import { CUT, NOT_DECODED, ReplyDecoder } from '../../src/resp/decoder.js';
 import { decodeWithHost, REPLY_MODES } from '../helpers/host-decoder.js';
 import { anyReply2, anyReply3, MALFORMED, REPLY_CASES } from '../helpers/reply-cases.js';
+import { cutAt, everyCut } from '../helpers/resp.js';
 
 const BEHIND = Buffer.from('$3\r\nabc\r\n');
 const BEFORE = Buffer.from('+before\r\n');
+
+/** What the reader makes of a reply that comes in pieces, as far as the decoder is concerned. */
+function decodePieces(decoder: ReplyDecoder, chunks: readonly Buffer[], utf8: boolean): unknown {
+  const [first = Buffer.alloc(0), ...rest] = chunks;
+  let value = decoder.decode(first, 0, utf8);
+  for (const chunk of rest) {
+    if (value !== CUT) return value;
+    value = decoder.resume(chunk);
+  }
+  return value;
+}
 
 describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
   const cases = REPLY_CASES.filter(({ resp3 }) => !resp3 || mode.resp3Types);
@@ -32,12 +44,52 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
       if (value !== NOT_DECODED) expect(decoder.end).toBe(BEFORE.length + bytes.length);
     });
 
-    it.each(cases)('$title: left to the host while it is not whole', ({ bytes }) => {
+    it.each(cases)('$title: the same in whatever pieces it comes, or left', ({ bytes }) => {
+      const whole = new ReplyDecoder(mode).decode(bytes, 0, utf8);
+      for (const { way, chunks } of everyCut(bytes)) {
+        const decoder = new ReplyDecoder(mode);
+        const value = decodePieces(decoder, chunks, utf8);
+        expect([whole, NOT_DECODED], way).toContainEqual(value);
+        if (value !== NOT_DECODED) expect(decoder.end, way).toBe(chunks.at(-1)?.length);
+      }
+    });
+
+    it.each(cases)('$title: no value while it is not whole', ({ bytes }) => {
       const decoder = new ReplyDecoder(mode);
       for (let length = 0; length < bytes.length; length += 1) {
         // What lies behind the chunk's end in memory is the rest of the reply.
-        expect(decoder.decode(bytes.subarray(0, length), 0, utf8), `first ${length} bytes`).toBe(NOT_DECODED);
+        const value = decoder.decode(bytes.subarray(0, length), 0, utf8);
+        expect([CUT, NOT_DECODED], `first ${length} bytes`).toContain(value);
+        decoder.abandon();
       }
+    });
+
+    it('any reply, cut anywhere: as if it had not been cut, and so is the one behind it', () => {
+      let resumed = 0;
+      fc.assert(
+        fc.property(
+          mode.resp3Types ? anyReply3 : anyReply2,
+          fc.array(fc.nat({ max: 99 }), { minLength: 1, maxLength: 6 }),
+          (bytes, percents) => {
+            const whole = new ReplyDecoder(mode).decode(bytes, 0, utf8);
+            const decoder = new ReplyDecoder(mode);
+            const chunks = cutAt(
+              bytes,
+              percents.map((percent) => Math.floor((bytes.length * percent) / 100)),
+            );
+            const last = chunks.pop() as Buffer;
+            const value = decodePieces(decoder, [...chunks, Buffer.concat([last, BEHIND])], utf8);
+            if (value !== NOT_DECODED) {
+              expect(value).toStrictEqual(whole);
+              expect(decoder.end).toBe(last.length);
+              if (chunks.length > 0) resumed += 1;
+            }
+            expect(decoder.decode(BEHIND, 0, true)).toBe('abc');
+          },
+        ),
+        { numRuns: 300 },
+      );
+      expect(resumed).toBeGreaterThan(30);
     });
 
     it('any reply: as the host has it, or left', () => {
@@ -74,7 +126,7 @@ describe('decoder', () => {
   const mode = { resp3Types: true, replyMapping: 'legacy', stringNumbers: false } as const;
 
   it.each(['*900000000', '*4294967296', '*99999999999999', '~99999999999999', '%99999999999999'])(
-    'reserves nothing for %s, which the chunk cannot hold',
+    'leaves %s to the host, and reserves nothing for it',
     (count) => {
       const before = process.memoryUsage().heapUsed;
       const chunk = Buffer.from(`${count}\r\n:1\r\n`);
@@ -84,11 +136,63 @@ describe('decoder', () => {
     },
   );
 
+  it.each(['*1000000', '~1000000', '%500000', `${'*1000\r\n'.repeat(15)}*1000`])(
+    'reserves no more than the chunk can fill for %j, which it can only begin',
+    (count) => {
+      const chunk = Buffer.from(`${count}\r\n:1\r\n`);
+      const decoders = Array.from({ length: 200 }, () => new ReplyDecoder(mode));
+      const before = process.memoryUsage().heapUsed;
+      for (const decoder of decoders) expect(decoder.decode(chunk, 0, true)).toBe(CUT);
+      expect(process.memoryUsage().heapUsed - before).toBeLessThan(10e6);
+    },
+  );
+
+  it.each([
+    ['elements that it has announced', `*1048575\r\n*2\r\n`],
+    ['elements to each of its pairs', `%524289\r\n`],
+    ['aggregates within each other', '*1\r\n'.repeat(17)],
+    ['bytes of a line', `*2\r\n+${'x'.repeat(512)}`],
+  ])('leaves a reply with too many %s to the host', (_title, bytes) => {
+    const chunk = Buffer.from(bytes);
+    const decoder = new ReplyDecoder(mode);
+    expect(decodePieces(decoder, [chunk], true)).toBe(NOT_DECODED);
+    expect(decodePieces(decoder, cutAt(chunk, [6, chunk.length - 3]), true)).toBe(NOT_DECODED);
+    expect(decoder.decode(BEHIND, 0, true)).toBe('abc');
+  });
+
+  it('is not almost whole while there is no byte of the last element, or of its content more than one is missing', () => {
+    const reply = Buffer.from('*2\r\n:1\r\n%1\r\n$1\r\na\r\n$2\r\nbc\r\n');
+    const almost: number[] = [];
+    for (let length = '*2\r\n'.length; length < reply.length; length += 1) {
+      const decoder = new ReplyDecoder({ ...mode, replyMapping: 'resp3' });
+      expect(decoder.decode(reply.subarray(0, length), 0, true)).toBe(CUT);
+      if (decoder.almostWhole) almost.push(length);
+    }
+    const lastOfArray = [9, 10, 11];
+    const lastOfMap = [20, 21, 22];
+    expect(almost).toEqual([...lastOfArray, ...lastOfMap, reply.length - 1]);
+  });
+
   it('hands out Buffers that share the memory of the chunk, as the host does', () => {
     const chunk = Buffer.from('$5\r\nhello\r\n');
     const value = new ReplyDecoder(mode).decode(chunk, 0, false) as Buffer;
     expect(value.buffer).toBe(chunk.buffer);
     expect(value).toBeInstanceOf(Buffer);
+  });
+
+  it('hands out Buffers of a string that was cut that nobody else has', () => {
+    const decoder = new ReplyDecoder(mode);
+    const texts = [1, 2, 3].map((nth) => Buffer.alloc(9_000, `${nth} `));
+    const values = texts.map((text) => {
+      const whole = Buffer.concat([Buffer.from(`*2\r\n$9000\r\n`), text, Buffer.from('\r\n$1\r\nx\r\n')]);
+      const chunks = cutAt(whole, [20, 4_000]);
+      const value = decodePieces(decoder, chunks, false) as [Buffer, Buffer];
+      expect(value[1].buffer).toBe(chunks.at(-1)?.buffer);
+      for (const chunk of chunks) chunk.fill('#');
+      return value[0];
+    });
+    expect(values).toEqual(texts);
+    expect(new Set(values.map(({ buffer }) => buffer)).size).toBe(3);
   });
 
   it('knows no type of RESP3 on a host that knows none', () => {

@@ -6,6 +6,12 @@ export const MULTIBYTE = 'héllo€😀';
 export const RESP_LOOKALIKE = 'a\r\n$-1\r\n*1\r\nb';
 export const BINARY_KEY = Buffer.from([0xff, 0x00, 0x0d, 0x0a]);
 
+/**
+ * Keys that look alike to who takes bytes for characters: a byte above ASCII, its Latin-1 character as UTF-8, and the
+ * Latin-1 picture of that UTF-8.
+ */
+export const LOOKALIKE_KEYS: readonly (string | Buffer)[] = [Buffer.from([0xe9]), 'é', 'Ã©'];
+
 type Write = readonly [command: string, key: string | Buffer, ...args: (string | Buffer)[]];
 
 /** One key of every type, with members of every kind. */
@@ -20,6 +26,8 @@ const WRITES: readonly Write[] = [
   ['SET', 'bin', BINARY],
   ['SET', 'crlf', RESP_LOOKALIKE],
   ['SET', BINARY_KEY, 'under a binary key'],
+  ...LOOKALIKE_KEYS.map((key, index): Write => ['SET', key, `under lookalike key ${index}`]),
+  ['HSET', 'lookalikes', ...LOOKALIKE_KEYS.flatMap((field, index) => [field, `in lookalike field ${index}`])],
   ['SET', '__proto__', 'p'],
   ['SET', 'bits', Buffer.from([0xf0, 0x0f])],
   ['SET', 'expiring', 'v', 'EXAT', '33177117420'],

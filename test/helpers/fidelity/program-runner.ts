@@ -1,3 +1,4 @@
+import { CallCounts } from './call-counts.js';
 import { type Call, sorted } from './command-table.js';
 import { type Normalise, Outcomes } from './outcomes.js';
 import type { Gap, Program, Step } from './program.js';
@@ -32,34 +33,44 @@ export async function runProgram(
   client: Client,
   program: Program,
   dbs: readonly [home: number, other: number],
+  settlesWithin = 3_000,
 ): Promise<Outcomes> {
   const outcomes = new Outcomes();
+  const counts = new CallCounts();
   for (const step of program.steps) {
-    const settled = issue(client, step, dbs, outcomes);
+    const settled = issue(client, step, dbs, outcomes, counts);
     // A script that the server does not know is sent a second time, after what followed it.
     const gap = step.kind === 'script' && !program.scriptsLoaded ? 'await' : step.gap;
     if (!(await wait(gap, settled))) {
       break;
     }
   }
-  await outcomes.settled(3_000);
+  await outcomes.settled(settlesWithin);
+  outcomes.track('how often counted arguments were read', () => counts.reads);
   return outcomes;
 }
 
-function issue(client: Client, step: Step, dbs: readonly [number, number], outcomes: Outcomes): Promise<unknown> {
+/** Issues a step; the promise settles when all of it has. */
+export function issue(
+  client: Client,
+  step: Step,
+  dbs: readonly [number, number],
+  outcomes: Outcomes,
+  counts: CallCounts,
+): Promise<unknown> {
   switch (step.kind) {
     case 'select': {
       const db = step.db === 'home' ? dbs[0] : step.db === 'other' ? dbs[1] : step.db;
       return outcomes.track(`select ${String(step.db)}`, () => invoke(client, 'select', [db]));
     }
     case 'script':
-      return issueCall(client, step.call, 'method', outcomes);
+      return issueCall(client, step.call, 'method', outcomes, counts);
     case 'command': {
-      const runs = Array.from({ length: step.times }, () => issueCall(client, step.call, step.how, outcomes));
+      const runs = Array.from({ length: step.times }, () => issueCall(client, step.call, step.how, outcomes, counts));
       return Promise.all(runs);
     }
     case 'batch':
-      return issueBatch(client, step, outcomes);
+      return issueBatch(client, madeStep(step, counts), outcomes);
   }
 }
 
@@ -68,10 +79,11 @@ function issueCall(
   call: Call,
   how: 'method' | 'callback' | 'call',
   outcomes: Outcomes,
+  counts: CallCounts,
 ): Promise<unknown> {
   const [name, ...given] = call;
   const normalise = normaliseOf([call]);
-  const args = given.map((arg) => (Buffer.isBuffer(arg) ? Buffer.from(arg) : arg));
+  const args = given.map((arg) => (Buffer.isBuffer(arg) ? Buffer.from(arg) : counts.made(arg)));
   const settled = outcomes.track(
     name,
     () => {
@@ -87,6 +99,13 @@ function issueCall(
   );
   reuse(args);
   return settled;
+}
+
+type BatchStep = Step & { kind: 'batch' };
+
+function madeStep(step: BatchStep, counts: CallCounts): BatchStep {
+  const calls = step.calls.map(([name, ...args]): Call => [name, ...args.map((arg) => counts.made(arg))]);
+  return { ...step, calls };
 }
 
 /** A caller may put something else into its Buffers once the call has returned. */
@@ -108,7 +127,7 @@ function callOrNote(callback: (...args: unknown[]) => void, call: () => unknown)
   }
 }
 
-function issueBatch(client: Client, step: Step & { kind: 'batch' }, outcomes: Outcomes): Promise<unknown> {
+function issueBatch(client: Client, step: BatchStep, outcomes: Outcomes): Promise<unknown> {
   const normalise = normaliseOf(step.calls);
   switch (step.form) {
     case 'pipeline':

@@ -1,4 +1,4 @@
-import { BINARY, BINARY_KEY, MULTIBYTE, RESP_LOOKALIKE } from './fixture.js';
+import { BINARY, BINARY_KEY, LOOKALIKE_KEYS, MULTIBYTE, RESP_LOOKALIKE } from './fixture.js';
 
 /** Few enough that the commands of one program meet. */
 export const KEYS: readonly unknown[] = [
@@ -30,6 +30,7 @@ export const KEYS: readonly unknown[] = [
   '\ud800',
   7,
   BINARY_KEY,
+  ...LOOKALIKE_KEYS,
 ];
 
 export const VALUES: readonly unknown[] = [
@@ -62,6 +63,32 @@ export const VALUES: readonly unknown[] = [
   Buffer.alloc(6_000, 0xfe),
   Buffer.alloc(0),
   Buffer.from('*1\r\n$4\r\nPING\r\n'),
+  'naïve café',
+  Buffer.from('naïve café', 'latin1'),
+  'naÃ¯ve cafÃ©',
+];
+
+/** The sizes at which a value is treated differently on its way out or back, and one more. */
+const THRESHOLDS = [1_023, 4_096, 8_192, 65_536, 262_144];
+export const LARGE_VALUES: readonly unknown[] = THRESHOLDS.flatMap((size) =>
+  [size, size + 1].flatMap((length) => ['x'.repeat(length), 'é'.repeat(length >> 1), Buffer.alloc(length, 'b')]),
+);
+
+/** As many arguments as a kept head has, and one more. */
+export const WIDTHS: readonly number[] = [31, 32, 33];
+
+/** Stands for an object or array whose first member is read through a getter, which counts; made anew for each call. */
+export class Counted {
+  constructor(
+    readonly form: 'object' | 'text',
+    /** Whether the hot path can take what the object holds. */
+    readonly plain: boolean,
+  ) {}
+}
+export const COUNTED: readonly Counted[] = [
+  new Counted('object', true),
+  new Counted('object', false),
+  new Counted('text', false),
 ];
 
 export const FIELDS: readonly unknown[] = [
@@ -93,6 +120,8 @@ export const PAIRS: readonly unknown[] = [
   new Map(),
   ['p', 'q'],
   [],
+  ...COUNTED,
+  ...COUNTED,
 ];
 
 export const THROWING = {

@@ -1,7 +1,20 @@
 import fc from 'fast-check';
 import type { Call } from './command-table.js';
+import { LOOKALIKE_KEYS } from './fixture.js';
 import { TEMPLATES } from './program-templates.js';
-import { FIELDS, FLAT_HOSTILE, HOSTILE, INTEGERS, KEYS, PAIRS, SCORES, TIMES, VALUES } from './program-values.js';
+import {
+  FIELDS,
+  FLAT_HOSTILE,
+  HOSTILE,
+  INTEGERS,
+  KEYS,
+  LARGE_VALUES,
+  PAIRS,
+  SCORES,
+  TIMES,
+  VALUES,
+  WIDTHS,
+} from './program-values.js';
 
 /** What happens between one step and the next. */
 export type Gap = 'nothing' | 'await' | 'microtask' | 'nextTick' | 'immediate';
@@ -23,6 +36,8 @@ export type Step = { readonly gap: Gap } & (
 export interface Program {
   /** Whether the server knows the defined scripts already. */
   readonly scriptsLoaded: boolean;
+  /** Whether argument transformers that count are registered with the host. */
+  readonly transformed: boolean;
   readonly steps: readonly Step[];
 }
 
@@ -32,6 +47,22 @@ export function commandCount(program: Program): number {
     step.kind === 'batch' ? step.calls.length + 2 : step.kind === 'command' ? step.times : 1,
   );
   return counts.reduce((sum, count) => sum + count, 0);
+}
+
+/** About how many bytes of values a program sends. */
+export function byteCount(program: Program): number {
+  const size = (value: unknown): number =>
+    typeof value === 'string' || Buffer.isBuffer(value)
+      ? Buffer.byteLength(value)
+      : Array.isArray(value)
+        ? value.reduce((sum: number, item) => sum + size(item), 0)
+        : 16;
+  return program.steps.reduce((sum, step) => {
+    if (step.kind === 'select') return sum + 32;
+    const calls = step.kind === 'batch' ? step.calls : [step.call];
+    const times = step.kind === 'command' ? step.times : 1;
+    return sum + times * calls.reduce((bytes, call) => bytes + 32 + size(call), 0);
+  }, 0);
 }
 
 const POOLS: Record<string, readonly unknown[]> = {
@@ -61,6 +92,7 @@ const placeholder = (token: string, hostile: readonly unknown[]): fc.Arbitrary<u
         wild,
         { weight: 4, arbitrary: fc.string({ unit: 'binary', maxLength: 12 }) },
         { weight: 3, arbitrary: bytes },
+        { weight: 1, arbitrary: fc.constantFrom(...LARGE_VALUES) },
       )
     : fc.oneof(usual, wild);
 };
@@ -90,6 +122,17 @@ const callOf = (template: string, hostile: readonly unknown[]): fc.Arbitrary<Cal
   });
 };
 
+const lookalikeReads: readonly Call[] = [
+  ...LOOKALIKE_KEYS.flatMap((key): Call[] => [
+    ['get', key],
+    ['get', key],
+    ['getBuffer', key],
+    ['hget', 'lookalikes', key],
+  ]),
+  // Encoded exactly, and shareable: what follows is joined to it.
+  ['strlen', Buffer.from('str')],
+];
+
 /** Reads that a program is likely to make more than once: what `shareReads` is about. */
 const popular: readonly Call[] = [
   ['get', 'str'],
@@ -103,10 +146,20 @@ const popular: readonly Call[] = [
   ['hget', 'list', 'f'],
 ];
 
+/** More arguments than most commands have. */
+const wide: fc.Arbitrary<Call> = fc
+  .tuple(
+    fc.constantFrom('mget', 'del', 'exists', 'sadd', 'rpush'),
+    fc.constantFrom(...WIDTHS),
+    fc.constantFrom(...KEYS, ...VALUES),
+  )
+  .map(([name, width, value]) => [name, 'k1', ...Array<unknown>(width - 1).fill(value)]);
+
 const anyCall = (hostile: readonly unknown[]): fc.Arbitrary<Call> =>
   fc.oneof(
-    { weight: 6, arbitrary: fc.oneof(...TEMPLATES.map((template) => callOf(template, hostile))) },
-    { weight: 1, arbitrary: fc.constantFrom(...popular) },
+    { weight: 60, arbitrary: fc.oneof(...TEMPLATES.map((template) => callOf(template, hostile))) },
+    { weight: 12, arbitrary: fc.constantFrom(...popular) },
+    { weight: 1, arbitrary: wide },
   );
 
 const gap = fc.constantFrom<Gap>(
@@ -143,6 +196,15 @@ const command = fc.record<Step & { kind: 'command' }>({
   times,
 });
 
+/** As many commands as `maxBatchSize` allows, and one more. */
+const burst = fc.record<Step & { kind: 'command' }>({
+  kind: fc.constant('command'),
+  gap,
+  how: fc.constantFrom('method', 'method', 'callback'),
+  call: fc.constantFrom<Call>(['get', 'é'], ['set', 'k1', 'é'], ['append', 'k2', 'x'], ['incr', 'k3']),
+  times: fc.constantFrom(1_000, 1_001),
+});
+
 const batch = fc.record<Step & { kind: 'batch' }>({
   kind: fc.constant('batch'),
   gap,
@@ -174,15 +236,35 @@ const select = fc.record<Step & { kind: 'select' }>({
   db: fc.constantFrom<unknown>('home', 'other', 'home', 'other', 'home', 99, -1, 'x', null),
 });
 
-export const programs: fc.Arbitrary<Program> = fc.record({
-  scriptsLoaded: fc.boolean(),
-  steps: fc.array(
-    fc.oneof(
-      { weight: 40, arbitrary: command },
-      { weight: 2, arbitrary: batch },
-      { weight: 2, arbitrary: script },
-      { weight: 1, arbitrary: select },
-    ),
-    { minLength: 1, maxLength: 80, size: 'max' },
-  ),
-});
+/** Reads of keys that look alike, in one batch. */
+const lookalikes = fc
+  .array(fc.constantFrom(...lookalikeReads), { minLength: 2, maxLength: 4 })
+  .map((calls) => calls.map((call): Step => ({ kind: 'command', gap: 'nothing', how: 'method', call, times: 1 })));
+
+const one = (step: fc.Arbitrary<Step>): fc.Arbitrary<Step[]> => step.map((each) => [each]);
+
+const programsOf = (batches: fc.Arbitrary<Step>): fc.Arbitrary<Program> =>
+  fc.record({
+    scriptsLoaded: fc.boolean(),
+    transformed: fc.boolean(),
+    steps: fc
+      .array(
+        fc.oneof(
+          { weight: 400, arbitrary: one(command) },
+          { weight: 1, arbitrary: one(burst) },
+          { weight: 20, arbitrary: one(batches) },
+          { weight: 20, arbitrary: one(script) },
+          { weight: 10, arbitrary: one(select) },
+          { weight: 10, arbitrary: lookalikes },
+        ),
+        { minLength: 1, maxLength: 80, size: 'max' },
+      )
+      .map((runs) => runs.flat()),
+  });
+
+export const programs = programsOf(batch);
+
+/** What is sent in between joins no transaction: there it would be answered with QUEUED. */
+export const meddledPrograms = programsOf(
+  batch.filter(({ form }) => form !== 'multi unpiped' && form !== 'multi called'),
+);

@@ -22,6 +22,8 @@ export interface Variant {
   readonly keyPrefix: string;
   /** What the coalesced side is given. */
   readonly coalesce?: CoalesceOptions;
+  /** What runs within the coalesced side's flushes; see `Meddler`. */
+  readonly meddler?: 'subscriber' | 'schedule';
   /** The coalesced side is the drop-in class instead of `coalesce(client)`. */
   readonly dropIn?: boolean;
 }
@@ -55,6 +57,7 @@ export function describeVariant(variant: Variant): string {
     variant.stringNumbers && 'stringNumbers',
     variant.keyPrefix && `keyPrefix ${variant.keyPrefix}`,
     variant.coalesce && JSON.stringify(variant.coalesce),
+    variant.meddler && `a ${variant.meddler} that meddles`,
   ];
   return parts.filter(Boolean).join(', ');
 }

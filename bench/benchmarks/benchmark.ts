@@ -1,0 +1,52 @@
+/** What is measured, as data. What it should come to stands in targets.ts. */
+
+import type { ClientKind, RouteId } from '../http/routes.js';
+import type { EnvironmentKind } from '../suite/environment.js';
+import type { VariantId, Workload } from '../variants/protocol.js';
+
+export const METRICS = {
+  throughput: { title: 'throughput', unit: '/s' },
+  cpu: { title: 'client CPU', unit: 'µs' },
+  serverCpu: { title: 'server CPU', unit: 'µs' },
+  p50: { title: 'median latency', unit: 'µs' },
+  p99: { title: 'p99 latency', unit: 'µs' },
+  memory: { title: 'memory', unit: 'B' },
+} as const;
+export type Metric = keyof typeof METRICS;
+
+/** The server driven by its own benchmark tool: no Node in the way. */
+export const SERVER_LIMIT = 'redis-benchmark';
+export type ClientVariant = VariantId | typeof SERVER_LIMIT;
+
+export interface Case {
+  readonly id: string;
+  readonly workload: Workload;
+}
+
+interface Base {
+  readonly id: string;
+  readonly title: string;
+  /** How it is drawn; not at all if it is not said. */
+  readonly chart?: { readonly kind: 'bars' | 'curves' | 'heat'; readonly metric?: Metric; readonly log?: true };
+}
+
+export interface ClientBenchmark extends Base {
+  readonly kind: 'client';
+  readonly environment?: EnvironmentKind;
+  /** Fewer and shorter rounds, so that the whole stays within an hour. */
+  readonly brief?: true;
+  readonly variants: readonly ClientVariant[];
+  readonly cases: readonly Case[];
+  /** What a figure is per. @default command */
+  readonly per?: string;
+  /** How many cases a smoke run takes, from the front; 0 where other benchmarks run the same code. @default 1 */
+  readonly smokeCases?: number;
+}
+
+/** Routes of the example, over HTTP: which route, and which client, each variant is. Figures are per request. */
+export interface HttpBenchmark extends Base {
+  readonly kind: 'http';
+  readonly variants: Readonly<Record<string, { readonly route: RouteId; readonly client: ClientKind }>>;
+}
+
+export type Benchmark = ClientBenchmark | HttpBenchmark;

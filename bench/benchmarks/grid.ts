@@ -1,0 +1,46 @@
+/** Every burst size at every value size, read and written, by one loop: is any of them slower than plain? */
+
+import type { Case, ClientBenchmark } from './benchmark.js';
+
+export const BURSTS = [1, 2, 3, 5, 8, 13, 20, 50, 200, 1000];
+export const VALUES = {
+  '16 B': 16,
+  '1 KiB': 2 ** 10,
+  '4 KiB': 2 ** 12,
+  '16 KiB': 2 ** 14,
+  '64 KiB': 2 ** 16,
+  '1 MiB': 2 ** 20,
+};
+export const COMMANDS = ['GET', 'SET'] as const;
+const MOST_BYTES = 64 * 2 ** 20;
+const MOST_KEYS = 200;
+const KEYS_BYTES = 16 * 2 ** 20;
+
+export function gridCase(command: (typeof COMMANDS)[number], value: string, size: number): string {
+  return `${command} ${size} × ${value}`;
+}
+
+const cases = COMMANDS.flatMap((command) =>
+  Object.entries(VALUES).flatMap(([value, valueBytes]) =>
+    BURSTS.filter((size) => size * valueBytes <= MOST_BYTES).map((size): Case => {
+      const data = { keys: Math.min(MOST_KEYS, KEYS_BYTES / valueBytes), valueBytes };
+      const operation = command === 'GET' ? 'get' : 'set';
+      return {
+        id: gridCase(command, value, size),
+        workload: { kind: 'burst', operation, size, data, timed: 'burst' },
+      };
+    }),
+  ),
+);
+
+export const GRID: readonly ClientBenchmark[] = [
+  {
+    kind: 'client',
+    id: 'grid',
+    title: 'One loop of bursts, coalesced against plain',
+    brief: true,
+    chart: { kind: 'heat' },
+    variants: ['plain', 'coalesced'],
+    cases,
+  },
+];

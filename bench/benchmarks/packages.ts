@@ -1,0 +1,34 @@
+/** Packages on top of ioredis, handed a plain client and a coalesced one. */
+
+import type { PackageName } from '../packages/index.js';
+import type { Case, ClientBenchmark } from './benchmark.js';
+
+const NOTHING = { keys: 0, valueBytes: 0 };
+const CONCURRENCY: Readonly<Record<PackageName, readonly number[]>> = {
+  'bullmq add': [1, 10, 50],
+  'bullmq worker': [1, 10, 50],
+  'rate-limiter-flexible': [100],
+  '@fastify/rate-limit': [30],
+  redlock: [50],
+  '@socket.io/redis-adapter': [50],
+  '@fastify/session': [30],
+  'graphql-redis-subscriptions': [50],
+};
+
+export const PACKAGES: readonly ClientBenchmark[] = [
+  {
+    kind: 'client',
+    id: 'packages',
+    title: 'Packages on top, by how much they do at a time',
+    brief: true,
+    chart: { kind: 'bars', log: true },
+    per: 'operation of the package',
+    variants: ['plain', 'coalesced'],
+    cases: Object.entries(CONCURRENCY).flatMap(([name, concurrencies]) =>
+      concurrencies.map((concurrency): Case => {
+        return { id: `${name}, ${concurrency}`, workload: { kind: 'package', name, concurrency, data: NOTHING } };
+      }),
+    ),
+    smokeCases: 12,
+  },
+];

@@ -1,0 +1,103 @@
+import { terminalTable } from '../report/terminal.js';
+import { ratios, spread } from '../suite/stats.js';
+import type { Sample } from '../variants/protocol.js';
+import { type ClientKind, ROUTE_IDS, ROUTES, type RouteId, type RouteResult } from './routes.js';
+
+export const MEASURES = {
+  perSecond: 'requests\n/s',
+  p50Ms: 'p50\nms',
+  p99Ms: 'p99\nms',
+  serviceCpuUs: 'service\nCPU µs*',
+  redisCpuUs: 'Redis\nCPU µs*',
+  writes: 'socket\nwrites*',
+} as const;
+export type Measure = keyof typeof MEASURES;
+const MEASURE_IDS = Object.keys(MEASURES) as Measure[];
+
+export type Figures = Readonly<Record<Measure, number>>;
+
+export interface RouteSummary {
+  readonly route: RouteId;
+  readonly title: string;
+  /** Medians over the rounds. */
+  readonly plain: Figures;
+  readonly coalesced: Figures;
+  /** Coalesced divided by plain, round by round, then the median; NaN where plain has nothing to divide by. */
+  readonly ratios: Figures;
+}
+
+type Results = readonly RouteResult[];
+
+const READ: Readonly<Record<Exclude<Measure, 'writes'>, (sample: Sample) => number | undefined>> = {
+  perSecond: ({ perSecond }) => perSecond,
+  p50Ms: ({ latencyUs }) => latencyUs && latencyUs.p50 / 1000,
+  p99Ms: ({ latencyUs }) => latencyUs && latencyUs.p99 / 1000,
+  serviceCpuUs: ({ cpuUs }) => cpuUs,
+  redisCpuUs: ({ serverCpuUs }) => serverCpuUs,
+};
+
+export function summarize(results: Results): RouteSummary[] {
+  return ROUTE_IDS.map((route) => ({
+    route,
+    title: ROUTES[route],
+    plain: eachMeasure((measure) => median(valuesOf(results, route, 'plain', measure))),
+    coalesced: eachMeasure((measure) => median(valuesOf(results, route, 'coalesced', measure))),
+    ratios: eachMeasure((measure) => ratioOf(results, measure, route)),
+  }));
+}
+
+/** A route's figure with the coalesced client divided by another's. */
+function ratioOf(results: Results, measure: Measure, route: RouteId, plainRoute = route): number {
+  const [of, versus] = [
+    valuesOf(results, route, 'coalesced', measure),
+    valuesOf(results, plainRoute, 'plain', measure),
+  ];
+  return median(ratios(of, versus));
+}
+
+export function renderTable(summary: readonly RouteSummary[]): string {
+  const rows = summary.map(({ route, title, plain, coalesced, ratios: divided }) => {
+    const meaningful = (measure: Measure) => route !== 'no-redis' || !['redisCpuUs', 'writes'].includes(measure);
+    const cell = (value: number, measure: Measure) => (meaningful(measure) ? digits(value, measure) : '-');
+    const columns = MEASURE_IDS.map((measure) => {
+      const ratio = meaningful(measure) && Number.isFinite(divided[measure]) ? `${digits(divided[measure])}×` : '-';
+      return [cell(plain[measure], measure), cell(coalesced[measure], measure), ratio].join('\n');
+    });
+    // One row of three lines: a rule between routes only.
+    return [title, 'plain\ncoalesced\nratio', ...columns];
+  });
+  return terminalTable(['route', 'client', ...Object.values(MEASURES)], rows, false);
+}
+
+/** What was seen, in one sentence. */
+export function renderVerdict(results: Results): string {
+  const times = (route: RouteId, measure: Measure = 'perSecond', plainRoute = route) =>
+    `${digits(ratioOf(results, measure, route, plainRoute))}×`;
+  return (
+    `With the same handlers, the coalesced client served ${times('parallel')} the requests of the plain one where they ` +
+    `await Promise.all and ${times('sequential')} where they await one by one; its Promise.all served ` +
+    `${times('parallel', 'perSecond', 'pipeline')} a plain client's hand-written pipeline and ` +
+    `${times('parallel', 'perSecond', 'no-redis')} the route without Redis, for ` +
+    `${times('parallel', 'redisCpuUs')} the Redis CPU per request.`
+  );
+}
+
+function valuesOf(results: Results, route: RouteId, client: ClientKind, measure: Measure): number[] {
+  const found = results.find((result) => result.route === route && result.client === client);
+  if (found === undefined) return [];
+  if (measure === 'writes') return [found.probe.writesPerCommand ?? Number.NaN];
+  return found.samples.flatMap((sample) => READ[measure](sample) ?? []);
+}
+
+function eachMeasure(of: (measure: Measure) => number): Figures {
+  return Object.fromEntries(MEASURE_IDS.map((measure) => [measure, of(measure)])) as Figures;
+}
+
+function median(values: readonly number[]): number {
+  return spread(values)?.median ?? Number.NaN;
+}
+
+function digits(value: number, measure?: Measure): string {
+  if (measure === 'perSecond') return Math.round(value).toLocaleString('en-US');
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+}

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto';
+import { Queue, Worker } from 'bullmq';
+import { ioredisOf } from '../variants/operations.js';
+import type { OpenPackage, Package, PackageContext } from './index.js';
+import { callers, timed } from './loops.js';
+
+const BULK = 100;
+const FEW_JOBS = 200;
+const JOBS_AT_ONE = 1000;
+/** Beyond it, more at once is not so much faster. */
+const MOST_AT_ONCE = 4;
+/** Rounds that only have to run. */
+const SHORT_S = 0.05;
+
+async function openQueue({ open, prefix }: PackageContext) {
+  const variant = await open();
+  const connection = ioredisOf(variant.client);
+  // What BullMQ asks of a client that its workers block on.
+  connection.options.maxRetriesPerRequest = null;
+  const options = { connection, prefix: prefix.replaceAll(':', '-'), skipVersionCheck: true };
+  const name = randomBytes(4).toString('hex');
+  const queue = new Queue(name, options);
+  const close = async () => {
+    await queue.obliterate({ force: true });
+    await queue.close();
+    variant.close();
+  };
+  return { name, options, queue, close };
+}
+
+export const bullmqAdd: OpenPackage = async (context) => {
+  const { queue, close } = await openQueue(context);
+  const add = () => queue.add('job', { text: 'x'.repeat(100) }, { removeOnComplete: true });
+  return { refill: () => queue.drain(), run: callers(context.concurrency, add), close };
+};
+
+/** Jobs that do nothing: as many as there are, however long that takes. Latency is from a job's start to its end. */
+export const bullmqWorker: OpenPackage = async (context): Promise<Package> => {
+  const { name, options, queue, close } = await openQueue(context);
+  const { concurrency } = context;
+  let waiting = 0;
+  return {
+    async refill(seconds) {
+      const wanted = seconds < SHORT_S ? FEW_JOBS : JOBS_AT_ONE * Math.min(concurrency, MOST_AT_ONCE);
+      for (; waiting < wanted; waiting += BULK) {
+        const job = { name: 'job', data: {}, opts: { removeOnComplete: true } };
+        await queue.addBulk(new Array(BULK).fill(job));
+      }
+    },
+    async run() {
+      const jobs = waiting;
+      waiting = 0;
+      const started = new Map<string, number>();
+      const handle = async ({ id = '' }: { id?: string }) => {
+        started.set(id, performance.now());
+      };
+      const worker = new Worker(name, handle, { ...options, concurrency, autorun: false, skipStalledCheck: true });
+      await worker.waitUntilReady();
+      const measured = await timed(async (latency) => {
+        await new Promise<void>((resolve, reject) => {
+          let done = 0;
+          worker.on('completed', ({ id = '' }) => {
+            latency.record(started.get(id)!);
+            done += 1;
+            if (done === jobs) resolve();
+          });
+          worker.run().catch(reject);
+        });
+        return jobs;
+      });
+      await worker.close();
+      return measured;
+    },
+    close,
+  };
+};

@@ -1,0 +1,98 @@
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import cookie from '@fastify/cookie';
+import rateLimit from '@fastify/rate-limit';
+import session from '@fastify/session';
+import { type FastifyInstance, fastify } from 'fastify';
+import { Child } from '../http/child.js';
+import type { LoadRequest, LoadResult } from '../http/load.js';
+import { ioredisOf } from '../variants/operations.js';
+import type { OpenPackage, Package, PackageContext } from './index.js';
+
+const SESSIONS = 50;
+const SESSION_SECONDS = 600;
+const SECRET = 'a secret of the benchmark, of more than 32 letters';
+
+declare module 'fastify' {
+  interface Session {
+    views?: number;
+  }
+}
+
+export const fastifyRateLimit: OpenPackage = async (context) => {
+  const app = fastify();
+  const variant = await context.open();
+  await app.register(rateLimit, {
+    max: Number.MAX_SAFE_INTEGER,
+    timeWindow: '1 minute',
+    redis: ioredisOf(variant.client),
+    nameSpace: `${context.prefix}rate-limit:`,
+  });
+  app.get('/', async () => 'through');
+  return serve(app, context, variant.close.bind(variant), async () => [{}]);
+};
+
+/** Sessions in Redis, as such stores do it: one GET and one SET with an expiry per request. */
+export const fastifySession: OpenPackage = async (context) => {
+  const app = fastify();
+  const variant = await context.open();
+  const redis = ioredisOf(variant.client);
+  const key = (id: string) => `${context.prefix}session:${id}`;
+  const store = {
+    get(id: string, done: (error: unknown, found?: session.FastifySessionObject | null) => void) {
+      redis.get(key(id)).then((text) => done(null, text === null ? null : JSON.parse(text)), done);
+    },
+    set(id: string, kept: object, done: (error?: unknown) => void) {
+      redis.set(key(id), JSON.stringify(kept), 'EX', SESSION_SECONDS).then(() => done(), done);
+    },
+    destroy(id: string, done: (error?: unknown) => void) {
+      redis.del(key(id)).then(() => done(), done);
+    },
+  };
+  await app.register(cookie);
+  await app.register(session, { secret: SECRET, store, cookie: { secure: false } });
+  app.get('/', async (request) => {
+    request.session.views = (request.session.views ?? 0) + 1;
+    return { views: request.session.views };
+  });
+  return serve(app, context, variant.close.bind(variant), (origin) =>
+    Promise.all(
+      Array.from({ length: SESSIONS }, async () => {
+        const cookies = (await fetch(origin)).headers.getSetCookie();
+        return { cookie: cookies.map((text) => text.split(';', 1)[0]).join('; ') };
+      }),
+    ),
+  );
+};
+
+/** The app in this process, its load in another, which is not part of the CPU that is counted. */
+async function serve(
+  app: FastifyInstance,
+  { concurrency }: PackageContext,
+  closeClient: () => void,
+  visitors: (origin: string) => Promise<Record<string, string>[]>,
+): Promise<Package> {
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const origin = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  // Beside this file once both are bundled.
+  const load = new Child('the load process', fileURLToPath(new URL('load.mjs', import.meta.url)), {
+    execArgv: [],
+    env: { ...process.env, NODE_OPTIONS: '' },
+  });
+  const requests = (await visitors(origin)).map((headers) => ({ path: '/', headers }));
+  return {
+    async run(seconds) {
+      const cpuBefore = process.cpuUsage();
+      const order: LoadRequest = { origin, requests, connections: concurrency, limit: { seconds } };
+      const { requests: commands, seconds: took, p50Ms, p99Ms } = await load.ask<LoadResult>(order);
+      const { user, system } = process.cpuUsage(cpuBefore);
+      const latencyUs = { p50: p50Ms * 1000, p99: p99Ms * 1000 };
+      return { commands, perSecond: commands / took, cpuUs: (user + system) / commands, latencyUs };
+    },
+    async close() {
+      await load.stop();
+      await app.close();
+      closeClient();
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import { join } from 'node:path';
+import type { Case, ClientBenchmark } from '../benchmarks/benchmark.js';
+import { number } from '../report/tables.js';
+import { terminalTable } from '../report/terminal.js';
+import type { Sample, VariantId } from '../variants/protocol.js';
+import { BenchServer } from './bench-server.js';
+import { type Bundle, bundlePrograms } from './bundle.js';
+import type { BenchOptions } from './options.js';
+import { Progress } from './progress.js';
+import { Revision } from './revision.js';
+import { describeMachine, readSettings } from './settings.js';
+import { ratios, type Spread, signedRankTest, spread } from './stats.js';
+import { VariantProcess } from './variant-process.js';
+
+/** Compared where nothing is named. */
+const USUAL = ['burst', 'loops', 'single', 'cork', 'values'];
+const MOST_NAMED = 15;
+
+/** What is worth telling: less likely by chance than this, and at least so large. */
+const CHANCE = 0.01;
+const SMALLEST = 0.02;
+
+const MEASURES = [
+  { title: 'throughput', more: 'better', read: (sample: Sample) => sample.perSecond },
+  { title: 'client CPU', more: 'worse', read: (sample: Sample) => sample.cpuUs },
+  { title: 'memory', more: 'worse', read: (sample: Sample) => sample.bytes },
+] as const;
+
+export interface Change {
+  readonly work: string;
+  readonly measure: string;
+  /** New to old, round by round. */
+  readonly ratio: Spread;
+  readonly chance: number;
+  readonly verdict: 'better' | 'worse' | 'no change beyond the noise';
+}
+
+interface Job {
+  readonly work: string;
+  readonly case: Case;
+  readonly variant: VariantId;
+}
+
+/** Runs this revision and another one side by side, and says what changed beyond the noise. */
+export async function compareWith(name: string, { benchmarks, pace }: BenchOptions): Promise<string> {
+  const comparable = benchmarks.filter(
+    (one): one is ClientBenchmark => one.kind === 'client' && one.environment === undefined,
+  );
+  const named = comparable.length === benchmarks.length && benchmarks.length < MOST_NAMED;
+  const jobs = (named ? comparable : comparable.filter(({ id }) => USUAL.includes(id))).flatMap(jobsOf);
+  if (jobs.length === 0) throw new Error('expected benchmarks of a coalesced client on a single server to compare');
+  const revision = await Revision.build(name);
+  const bundles: Bundle[] = [];
+  let server: BenchServer | undefined;
+  const progress = new Progress(jobs.length * (pace.rounds + 1));
+  try {
+    // The variants are this revision's; what they import as `ioredis-coalesce` is that of the folder they lie in.
+    bundles.push(await bundlePrograms(join(revision.folder, '.bench')), await bundlePrograms());
+    server = await BenchServer.open(process.env.REDIS_URL, { log: (line) => process.stderr.write(`${line}\n`) });
+    const found: Change[] = [];
+    for (const job of jobs) found.push(...(await compareJob(job, bundles, server, pace, progress)));
+    const settings = readSettings({ url: server.url, server: server.version, ...pace });
+    const rounds = `${pace.rounds} rounds of ${pace.seconds} s each, interleaved.`;
+    const what = `${settings.revision} (new) against ${revision.name} (old), ${rounds}`;
+    const table = terminalTable(['work', 'measure', 'new / old', 'by chance', 'verdict'], found.map(cells));
+    return `${table}\n\n${what}\n${describeMachine(settings)}\n${summary(found)}`;
+  } finally {
+    progress.stop();
+    await server?.close();
+    for (const bundle of bundles) await bundle.remove();
+    await revision.remove();
+  }
+}
+
+/** Compares the rounds of two revisions at the same work; both have one sample in each round. */
+export function changes(work: string, before: readonly Sample[], after: readonly Sample[]): Change[] {
+  return MEASURES.flatMap(({ title, more, read }) => {
+    const [old, now] = [before, after].map((samples) => samples.flatMap((sample) => read(sample) ?? []));
+    const byRound = ratios(now!, old!);
+    const ratio = spread(byRound);
+    if (ratio === undefined) return [];
+    const chance = signedRankTest(byRound.map(Math.log));
+    const real = chance < CHANCE && Math.abs(ratio.median - 1) >= SMALLEST;
+    const grew = ratio.median > 1;
+    const verdict = !real ? 'no change beyond the noise' : grew === (more === 'better') ? 'better' : 'worse';
+    return [{ work, measure: title, ratio, chance, verdict }];
+  });
+}
+
+function jobsOf({ cases, title, variants }: ClientBenchmark): Job[] {
+  const ours = variants.filter((one): one is VariantId => one === 'cork' || one.startsWith('coalesced'));
+  return cases.flatMap((one) =>
+    ours.map((variant) => {
+      const details = [...(cases.length > 1 ? [one.id] : []), ...(variant === 'coalesced' ? [] : [variant])];
+      return { work: [title, ...details].join(', '), case: one, variant };
+    }),
+  );
+}
+
+async function compareJob(
+  { work, case: { workload }, variant }: Job,
+  bundles: readonly Bundle[],
+  server: BenchServer,
+  { rounds, seconds, warmUpSeconds, rewarmSeconds }: BenchOptions['pace'],
+  progress: Progress,
+): Promise<Change[]> {
+  await server.seed(workload);
+  const processes: VariantProcess[] = [];
+  const samples: [Sample[], Sample[]] = [[], []];
+  try {
+    for (const { files } of bundles) processes.push(await VariantProcess.open(variant, files.variant, server));
+    for (let round = 0; round < rounds; round += 1) {
+      progress.show(work, `round ${round + 1} of ${rounds}`, 1);
+      // Which one goes first changes from round to round.
+      for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
+        await processes[which]!.prepare(workload, round === 0 ? warmUpSeconds : rewarmSeconds, round === 0);
+        samples[which]!.push(await processes[which]!.measure(workload, seconds));
+      }
+    }
+    for (const process of processes) await process.close();
+    progress.show(work, 'done', 1);
+    return changes(work, ...samples);
+  } finally {
+    for (const process of processes) process.kill();
+  }
+}
+
+function cells({ work, measure, ratio, chance, verdict }: Change): string[] {
+  const range = `${number(ratio.median)}× (${number(ratio.min)}–${number(ratio.max)})`;
+  return [work, measure, range, chance < 0.001 ? '< 0.001' : chance.toFixed(3), verdict];
+}
+
+function summary(found: readonly Change[]): string {
+  const changed = found.filter(({ verdict }) => verdict !== 'no change beyond the noise');
+  if (changed.length === 0) return 'Nothing changed beyond the noise.';
+  const list = changed.map(({ work, measure, verdict }) => `${work}: ${measure} ${verdict}`);
+  return `Changed beyond the noise: ${list.join('; ')}.`;
+}

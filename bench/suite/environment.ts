@@ -1,0 +1,128 @@
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { generate } from 'selfsigned';
+import { freePort } from '../../tools/free-port.js';
+import { BenchServer } from './bench-server.js';
+import { DelayProxy } from './delay-proxy.js';
+
+const run = promisify(execFile);
+
+/**
+ * Where a benchmark runs, if not on the run's own server with the machine to itself. `cluster` has 3 masters;
+ * `cluster-of-one` is for comparing a Cluster with a client of one node at the same server. `one-core`: client and server
+ * share one; `busy`: another process spins beside them.
+ */
+export type EnvironmentKind =
+  | 'cluster'
+  | 'cluster-of-one'
+  | 'tls'
+  | 'unix-socket'
+  | 'one-core'
+  | 'busy'
+  | 'delay 0.2 ms'
+  | 'delay 1 ms';
+
+/** Why this machine, or its server, does not have an environment. */
+export class MissingError extends Error {}
+
+export interface Environment {
+  readonly server: BenchServer;
+  /** Where clients connect to. */
+  readonly url: string;
+  /** Called with each process that is measured. */
+  adopt(pid: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** @throws {MissingError} where it cannot be had here */
+export async function openEnvironment(kind: EnvironmentKind | undefined, own: BenchServer): Promise<Environment> {
+  switch (kind) {
+    case undefined:
+      return around(own, { close: async () => {} });
+    case 'cluster':
+      return around(await BenchServer.startCluster(3));
+    case 'cluster-of-one':
+      return around(await BenchServer.startCluster(1));
+    case 'tls':
+      return around(await startTlsServer());
+    case 'unix-socket':
+      return startOnSocket();
+    case 'one-core':
+      return shareOneCore();
+    case 'busy':
+      return besideSpinner(own);
+    case 'delay 0.2 ms':
+      return behindDelay(own, 0.2);
+    case 'delay 1 ms':
+      return behindDelay(own, 1);
+  }
+}
+
+function around(server: BenchServer, more: Partial<Environment> = {}): Environment {
+  return { server, url: server.url, adopt: async () => {}, close: () => server.close(), ...more };
+}
+
+/** A server that speaks TLS too, with a certificate made for this run. */
+async function startTlsServer(): Promise<BenchServer> {
+  const folder = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-tls-'));
+  try {
+    const { private: key, cert } = await generate([{ name: 'commonName', value: 'localhost' }], {
+      keyType: 'ec',
+      algorithm: 'sha256',
+      extensions: [{ name: 'subjectAltName', altNames: [{ type: 2, value: 'localhost' }] }],
+    });
+    await writeFile(join(folder, 'cert.pem'), cert);
+    await writeFile(join(folder, 'key.pem'), key, { mode: 0o600 });
+    const port = await freePort();
+    const args = ['--tls-port', String(port), '--tls-auth-clients', 'no'];
+    args.push('--tls-cert-file', join(folder, 'cert.pem'), '--tls-key-file', join(folder, 'key.pem'));
+    return await BenchServer.start({ args, clientOptions: { ca: cert }, url: `rediss://localhost:${port}` });
+  } catch (error) {
+    // What a server without TLS says of the option.
+    if (!/tls-port|Bad directive|--enable-tls|BUILD_TLS/i.test(String(error))) throw error;
+    throw new MissingError('the server was built without TLS');
+  } finally {
+    // The server has read them.
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function startOnSocket(): Promise<Environment> {
+  const folder = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-unix-'));
+  const socket = join(folder, 'redis.sock');
+  const server = await BenchServer.start({ args: ['--unixsocket', socket] });
+  const close = () => server.close().finally(() => rm(folder, { recursive: true, force: true }));
+  return around(server, { url: socket, close });
+}
+
+async function shareOneCore(): Promise<Environment> {
+  await run('taskset', ['--version']).catch(() => {
+    throw new MissingError('taskset is not on PATH');
+  });
+  const server = await BenchServer.start();
+  const adopt = async (pid: number) =>
+    void (await run('taskset', ['--all-tasks', '--cpu-list', '--pid', '0', `${pid}`]));
+  await adopt(server.pid!);
+  return around(server, { adopt });
+}
+
+/** Takes all of a core, 50 ms at a time, so that it sees when its parent is gone. */
+const SPIN = `process.on('disconnect', () => process.exit());
+(function spin() { const until = Date.now() + 50; while (Date.now() < until); setImmediate(spin); })()`;
+
+async function besideSpinner(server: BenchServer): Promise<Environment> {
+  const spinner = spawn(process.execPath, ['-e', SPIN], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  return around(server, {
+    close: async () => {
+      spinner.kill('SIGKILL');
+    },
+  });
+}
+
+async function behindDelay(server: BenchServer, roundTripMs: number): Promise<Environment> {
+  const proxy = await DelayProxy.open(server.url, roundTripMs);
+  return around(server, { url: proxy.url, close: () => proxy.close() });
+}

@@ -1,0 +1,126 @@
+/** The shape of `bench/results/latest.json`, and how it is read and written. */
+
+import { readFile, writeFile } from 'node:fs/promises';
+import type { Metric } from '../benchmarks/benchmark.js';
+import type { Figure } from '../report/figure.js';
+import type { Probe, Sample } from '../variants/protocol.js';
+import type { Settings } from './settings.js';
+import { type Spread, spread } from './stats.js';
+
+export interface VariantResult {
+  readonly variant: string;
+  readonly probe: Probe;
+  /** One per round, in the order of the rounds. */
+  readonly samples: readonly Sample[];
+}
+
+export interface CaseResult {
+  readonly id: string;
+  readonly variants: readonly VariantResult[];
+}
+
+/** When and with what it was run, where that was not with the rest. */
+export type Run = Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds'>;
+
+export interface BenchmarkResult {
+  readonly id: string;
+  readonly title: string;
+  readonly run?: Run;
+  readonly cases: readonly CaseResult[];
+}
+
+export interface ExperimentResult {
+  readonly id: string;
+  readonly title: string;
+  readonly run?: Run;
+  readonly figures: readonly Figure[];
+}
+
+export interface BenchReport {
+  readonly settings: Settings;
+  readonly benchmarks: readonly BenchmarkResult[];
+  readonly experiments: readonly ExperimentResult[];
+  /** What was left out, and what may have disturbed the run. */
+  readonly notes: readonly string[];
+}
+
+const READ: Record<Metric, (sample: Sample) => number | undefined> = {
+  throughput: (sample) => sample.perSecond,
+  cpu: (sample) => sample.cpuUs,
+  serverCpu: (sample) => sample.serverCpuUs,
+  p50: (sample) => sample.latencyUs?.p50,
+  p99: (sample) => sample.latencyUs?.p99,
+  memory: (sample) => sample.bytes,
+};
+
+export function valuesOf(result: VariantResult, metric: Metric): number[] {
+  return result.samples.flatMap((sample) => READ[metric](sample) ?? []);
+}
+
+/** Median and range of a metric over the rounds; undefined where it was not measured. */
+export function spreadOf(result: VariantResult, metric: Metric): Spread | undefined {
+  return spread(valuesOf(result, metric));
+}
+
+export function variantOf(result: CaseResult, variant: string): VariantResult | undefined {
+  return result.variants.find((candidate) => candidate.variant === variant);
+}
+
+export function parseReport(text: string, file: string): BenchReport {
+  const report: unknown = JSON.parse(text);
+  const whole = typeof report === 'object' && report !== null && 'settings' in report && 'benchmarks' in report;
+  if (!whole) throw new Error(`${file} should be the JSON of a benchmark run, with "settings" and "benchmarks"`);
+  return report as BenchReport;
+}
+
+export async function writeReport(file: string, report: BenchReport): Promise<void> {
+  await writeFile(file, serialize(report));
+}
+
+/** Puts the benchmarks of a run in the place of those of an earlier one, and leaves the others. */
+export async function mergeInto(file: string, report: BenchReport): Promise<BenchReport> {
+  const earlier = parseReport(await readFile(file, 'utf8'), file);
+  const { date, revision, rounds, seconds } = report.settings;
+  const merged = <T extends { readonly id: string }>(old: readonly T[], found: readonly T[]): T[] => {
+    const fresh = new Map(found.map((one) => [one.id, { ...one, run: { date, revision, rounds, seconds } }]));
+    return [...old.map((one) => fresh.get(one.id) ?? one), ...[...fresh.values()].filter(({ id }) => !has(old, id))];
+  };
+  return {
+    settings: earlier.settings,
+    benchmarks: merged(earlier.benchmarks, report.benchmarks),
+    experiments: merged(earlier.experiments, report.experiments),
+    notes: [...new Set([...earlier.notes, ...report.notes])],
+  };
+}
+
+function has(list: readonly { readonly id: string }[], id: string): boolean {
+  return list.some((one) => one.id === id);
+}
+
+const DIGITS = 4;
+const LINE = 140;
+
+/** JSON that can be read and compared: four significant digits, one sample per line. */
+export function serialize(report: BenchReport): string {
+  return `${lines(report, '')}\n`;
+}
+
+/** On one line what fits there; of an object that does not, all but its last member, if that fits. */
+function lines(value: unknown, indent: string): string {
+  const short = JSON.stringify(value, (_, part) => (typeof part === 'number' ? rounded(part) : part));
+  if (typeof value !== 'object' || value === null || indent.length + short.length <= LINE) return short;
+  const inner = `${indent} `;
+  const broken = (parts: readonly string[]) => `\n${parts.map((part) => inner + part).join(',\n')}\n${indent}`;
+  if (Array.isArray(value)) return `[${broken(value.map((part) => lines(part, inner)))}]`;
+  const members = Object.entries(value).filter(([, part]) => part !== undefined);
+  const first = members.slice(0, -1).map(([key, part]) => `${JSON.stringify(key)}:${lines(part, inner)}`);
+  const [key, last] = members.at(-1)!;
+  if (!first.some((text) => text.includes('\n')) && indent.length + first.join().length <= LINE) {
+    return `{${[...first, `${JSON.stringify(key)}:${lines(last, indent)}`].join(',')}}`;
+  }
+  return `{${broken([...first, `${JSON.stringify(key)}:${lines(last, inner)}`])}}`;
+}
+
+function rounded(value: number): number {
+  return Number.isInteger(value) && Math.abs(value) < 1000 ? value : Number(value.toPrecision(DIGITS));
+}

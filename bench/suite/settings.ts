@@ -1,0 +1,78 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { cpus, release, totalmem, type } from 'node:os';
+
+/** What a figure means nothing without. */
+export interface Settings {
+  readonly date: string;
+  readonly revision: string;
+  readonly node: string;
+  readonly v8: string;
+  readonly ioredis: string;
+  readonly nodeRedis: string;
+  readonly server: string;
+  readonly cpu: string;
+  readonly cores: number;
+  readonly kernel: string;
+  readonly memoryGiB: number;
+  readonly network: 'loopback' | 'remote';
+  readonly rounds: number;
+  readonly seconds: number;
+}
+
+export function readSettings(run: { url: string; server: string; rounds: number; seconds: number }): Settings {
+  return {
+    date: new Date().toISOString(),
+    revision: revision(),
+    node: process.version,
+    v8: process.versions.v8,
+    ioredis: versionOf('ioredis'),
+    nodeRedis: versionOf('redis'),
+    server: run.server,
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: cpus().length,
+    kernel: `${type()} ${release()}`,
+    memoryGiB: Math.round((totalmem() / 2 ** 30) * 10) / 10,
+    network: ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(run.url).hostname) ? 'loopback' : 'remote',
+    rounds: run.rounds,
+    seconds: run.seconds,
+  };
+}
+
+export function describeMachine(settings: Settings): string {
+  return [
+    `${settings.cores} × ${settings.cpu}`,
+    `${settings.memoryGiB} GiB`,
+    settings.kernel,
+    `Node ${settings.node.slice(1)}`,
+    settings.server,
+    `ioredis ${settings.ioredis}`,
+    `node-redis ${settings.nodeRedis}`,
+    settings.network,
+  ].join(', ');
+}
+
+export function describeRun(settings: Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds'>): string {
+  const rounds = `${settings.rounds} ${settings.rounds === 1 ? 'round' : 'rounds'} of ${settings.seconds} s`;
+  return `${rounds} for each variant, interleaved; revision ${settings.revision}, ${settings.date.slice(0, 10)}`;
+}
+
+function versionOf(name: string): string {
+  const manifest: unknown = JSON.parse(
+    readFileSync(new URL(`../../node_modules/${name}/package.json`, import.meta.url), 'utf8'),
+  );
+  return typeof manifest === 'object' && manifest !== null && 'version' in manifest
+    ? String(manifest.version)
+    : 'unknown';
+}
+
+function revision(): string {
+  const git = (...args: string[]) =>
+    execFileSync('git', args, { cwd: new URL('.', import.meta.url), stdio: 'pipe', encoding: 'utf8' }).trim();
+  try {
+    const changed = git('status', '--porcelain', '--untracked-files=no', '--', '../../src') !== '';
+    return `${git('rev-parse', '--short', 'HEAD')}${changed ? ' with changes' : ''}`;
+  } catch {
+    return 'unknown';
+  }
+}

@@ -1,0 +1,60 @@
+/** The keys and values of a run: the parent writes them, the variants read them. */
+
+import type { OperationId } from './protocol.js';
+
+export interface Dataset {
+  readonly keys: number;
+  readonly valueBytes: number;
+  /** Of a list or a sorted set, or the fields of a hash. @default 100, of a hash 8 */
+  readonly elements?: number;
+}
+
+const FIELDS = 8;
+const ELEMENTS = 100;
+
+/** Operations that share their keys; writes have keys of their own, so that they do not disturb what reads expect. */
+export type Group = 'read' | 'write' | 'hash' | 'list' | 'zset';
+
+export function groupOf(operation: OperationId): Group {
+  switch (operation) {
+    case 'set':
+    case 'setex':
+      return 'write';
+    case 'hget':
+    case 'hgetall':
+    case 'pipeline-8':
+      return 'hash';
+    case 'lrange':
+      return 'list';
+    case 'zrange':
+      return 'zset';
+    default:
+      return 'read';
+  }
+}
+
+export function keysOf(prefix: string, data: Dataset, operation: OperationId): string[] {
+  const kind = [groupOf(operation), data.valueBytes, ...(data.elements === undefined ? [] : [data.elements])].join(':');
+  return Array.from({ length: data.keys }, (_, index) => `${prefix}${kind}:${index}`);
+}
+
+/** Values differ from key to key, so that a reply given to the wrong caller is seen. */
+export function valuesOf(data: Dataset): string[] {
+  return Array.from({ length: data.keys }, (_, index) => `${index}:`.padEnd(data.valueBytes, 'coalesce'));
+}
+
+export const fieldOf = (field: number): string => `f${field}`;
+
+export function hashOf(value: string, { elements = FIELDS }: Partial<Dataset> = {}): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: elements }, (_, field) => [fieldOf(field), value]));
+}
+
+/** In the order of a sorted set, too, where each element's score is its place. */
+export function listOf(value: string, { elements = ELEMENTS }: Partial<Dataset> = {}): string[] {
+  return Array.from({ length: elements }, (_, element) => `${element}:${value}`);
+}
+
+/** The list that a memory round blocks on, so that what is sent after it stays unanswered. */
+export function gateOf(prefix: string): string {
+  return `${prefix}gate`;
+}

@@ -1,0 +1,52 @@
+import { subscribe, tracingChannel } from 'node:diagnostics_channel';
+import { createRequire } from 'node:module';
+import type { Redis } from 'ioredis';
+import type { BenchClient } from './clients.js';
+import type { VariantId } from './protocol.js';
+
+type WatchClient = (client: BenchClient) => Promise<void>;
+
+const SCRAPE_EVERY_MS = 100;
+
+function noop(): void {}
+
+/** Watches this process as the variant says: some of it before the client's library is loaded, the rest with a client. */
+export async function watchVariant(variant: VariantId): Promise<WatchClient> {
+  if (variant.endsWith('-otel')) await traceCommands();
+  if (variant.endsWith('-command-channel')) {
+    tracingChannel('ioredis:command').subscribe({
+      start: noop,
+      end: noop,
+      asyncStart: noop,
+      asyncEnd: noop,
+      error: noop,
+    });
+  }
+  if (variant === 'coalesced-batch-channel') {
+    const { CHANNELS } = await import('ioredis-coalesce');
+    for (const event of ['start', 'end']) subscribe(`tracing:${CHANNELS.BATCH}:${event}`, noop);
+  }
+  return variant === 'coalesced-prometheus' ? collect : async () => {};
+}
+
+async function collect(client: BenchClient): Promise<void> {
+  const { collectMetrics } = await import('ioredis-coalesce/prometheus');
+  const { Registry } = await import('prom-client');
+  const register = new Registry();
+  collectMetrics(client as unknown as Redis & Parameters<typeof collectMetrics>[0], { register });
+  client.scrape = () => register.metrics();
+  setInterval(() => void register.metrics(), SCRAPE_EVERY_MS).unref();
+}
+
+/** One span for each command, which is dropped. */
+async function traceCommands(): Promise<void> {
+  const { NodeTracerProvider } = await import('@opentelemetry/sdk-trace-node');
+  const { IORedisInstrumentation } = await import('@opentelemetry/instrumentation-ioredis');
+  const provider = new NodeTracerProvider();
+  provider.register();
+  const instrumentation = new IORedisInstrumentation({ requireParentSpan: false, enabled: false });
+  instrumentation.setTracerProvider(provider);
+  instrumentation.enable();
+  // It patches what is loaded by this name, when it is required.
+  createRequire(import.meta.url)('ioredis');
+}

@@ -1,0 +1,88 @@
+import { PipelineMethods, PipelinesOf, pipelinePrototype } from '../host/pipeline.js';
+import type { AnyFunction } from '../host/types.js';
+import type { FallThroughReason } from '../stats.js';
+import { debugFallThrough } from '../util/debug.js';
+import {
+  type LightPipeline,
+  type LightPipelineClass,
+  lightPipelineClass,
+  type PipelineRoute,
+} from './light-pipeline.js';
+
+/** What the pipelines of one class of clients are made of. */
+interface LightHost {
+  readonly methods: PipelineMethods;
+  readonly pipelines: LightPipelineClass;
+}
+
+/**
+ * `pipeline` and `multi` for the overlay of a class of clients: they make light pipelines, or leave it to the host where
+ * these could not take the hot path.
+ *
+ * @param parent - the client's prototype.
+ * @param find - finds the attachment of the object that a method is called on, if it has one.
+ */
+export function pipelineMethods(
+  parent: Record<string, AnyFunction>,
+  find: (receiver: unknown) => PipelineRoute | undefined,
+): Record<string, AnyFunction> {
+  const { pipeline, multi } = parent;
+  if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
+  /** Looked at when the first pipeline is made; null if the host's are not what is expected. */
+  let light: LightHost | null | undefined;
+  const clients = new WeakMap<object, PipelinesOf<LightPipelineClass>>();
+
+  return {
+    pipeline(commands, ...rest) {
+      const made = make(this, 'pipeline');
+      if (made === undefined) return (parent.pipeline as AnyFunction).call(this, commands, ...rest);
+      if (Array.isArray(commands)) made.addBatch(commands);
+      return made;
+    },
+    // Host: `multi(commands, options)` and `multi(options)`.
+    multi(...args) {
+      const [commands, options] = args[1] === undefined && !Array.isArray(args[0]) ? [undefined, args[0]] : args;
+      const isPipelined = !options || (options as { pipeline?: unknown }).pipeline !== false;
+      const made = isPipelined ? make(this, 'multi') : undefined;
+      if (made === undefined) return (parent.multi as AnyFunction).apply(this, args);
+      if (Array.isArray(commands)) made.addBatch(commands);
+      return made;
+    },
+  };
+
+  function make(client: unknown, kind: 'pipeline' | 'multi'): LightPipeline | undefined {
+    const route = find(client);
+    if (route === undefined) return undefined;
+    const made = tryMake(client as object, route, kind === 'multi');
+    if (typeof made !== 'string') return made;
+    route.counters.fellThrough(made);
+    if (debugFallThrough.enabled) debugFallThrough('%s: %s', kind, made);
+    return undefined;
+  }
+
+  function tryMake(client: object, route: PipelineRoute, isTransaction: boolean): LightPipeline | FallThroughReason {
+    const { commandClass } = route;
+    if (commandClass === undefined) return 'cork-only';
+    const reason = route.fallThroughReason();
+    if (reason !== undefined) return reason;
+    if (light === undefined) light = lightHostOf(client);
+    if (light === null) return 'cork-only';
+    if (!light.methods.areMadeBy(parent.pipeline as AnyFunction, parent.multi as AnyFunction)) return 'patched';
+    let ofClient = clients.get(client);
+    if (ofClient === undefined) {
+      ofClient = new PipelinesOf(client, light.pipelines);
+      clients.set(client, ofClient);
+    }
+    return new ofClient.class(client, route, commandClass, isTransaction);
+  }
+
+  function lightHostOf(client: object): LightHost | null {
+    const prototype = pipelinePrototype(client, parent.pipeline as AnyFunction);
+    if (prototype === undefined) return null;
+    const methods = new PipelineMethods(prototype);
+    const hostMulti: AnyFunction = function (this: unknown) {
+      return (parent.multi as AnyFunction).call(this);
+    };
+    return { methods, pipelines: lightPipelineClass(methods, hostMulti) };
+  }
+}

@@ -1,0 +1,233 @@
+import type { HotCommand } from '../commands/hot-commands.js';
+import {
+  type HostPipeline,
+  PIPELINE_INDEX,
+  type PipelinedCommand,
+  type PipelineResult,
+  type RecordedCommand,
+  writableOf,
+} from '../host/pipeline.js';
+import type { HostClient } from '../host/types.js';
+import { appendParts, commandHead, encodeAssumingAscii, isAscii, type Part, toBytes } from '../resp/encoder.js';
+import { type CommandVariant, Entry, type EntryContext, transformHostReply } from './entry.js';
+
+/** Heads are kept for commands of up to this many arguments. */
+const KEPT_HEADS = 32;
+
+/** Text is checked and joined in pieces of about this many characters. */
+const PIECE = 256 * 1024;
+
+/** Host: Node reserves three bytes a character for a writev of strings, and fails beyond about 700 MB. */
+const MAX_TEXT = 64 * 1024 * 1024;
+
+/** A hot command in one of its variants, as pipelines hold it. */
+export class PipelineVariant implements CommandVariant {
+  readonly #heads: string[] = [];
+
+  constructor(
+    readonly command: HotCommand,
+    readonly encoding: 'utf8' | null,
+  ) {}
+
+  head(count: number): string {
+    const kept = this.#heads[count];
+    if (kept !== undefined) return kept;
+    const head = commandHead(this.command.name, count);
+    if (count < KEPT_HEADS) this.#heads[count] = head;
+    return head;
+  }
+}
+
+const inPipelinesAlone = { keys: 'none', readOnly: false, shareable: false, cacheable: false, work: 1 } as const;
+
+/** Hot within pipelines, where the host makes them. Host: EXEC's reply stays as it is until its commands transform it. */
+export const MULTI = new PipelineVariant({ name: 'multi', ...inPipelinesAlone }, 'utf8');
+export const EXEC = new PipelineVariant({ name: 'exec', ...inPipelinesAlone }, null);
+
+interface OwnPromise {
+  readonly promise: Promise<unknown>;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+function noop(): void {}
+
+/**
+ * The light entry of a command in an explicit pipeline or a transaction: what it comes to fills a place in the host's
+ * pipeline, which has one promise for all.
+ *
+ * It takes the place of the host's command in the pipeline too, so that the host can send the pipeline once more.
+ */
+export class PipelineEntry extends Entry implements PipelinedCommand {
+  declare context: EntryContext;
+  select = 0;
+  #settled = false;
+  /** Someone has asked for a promise of this command alone. */
+  #own: OwnPromise | undefined;
+  /** The host fills the pipeline from the promise. */
+  #hostFills = false;
+  /** Host: where it stands in its pipeline. */
+  [PIPELINE_INDEX]: number;
+
+  constructor(
+    variant: PipelineVariant,
+    sent: unknown,
+    readonly pipeline: HostPipeline,
+    index: number,
+    readonly inTransaction: boolean,
+  ) {
+    super(variant, sent);
+    this[PIPELINE_INDEX] = index;
+  }
+
+  /** Tells it the connection it is put on the queue of, and the database that is selected there. */
+  sentWith(context: EntryContext, select: number): void {
+    this.context = context;
+    this.select = select;
+  }
+
+  /** As RESP, on the assumption that text is ASCII; see `encodeAssumingAscii`. */
+  encodeAssumingAscii(): string | Part[] {
+    const args = this.arguments();
+    return encodeAssumingAscii((this.variant as PipelineVariant).head(args.length), args) ?? this.encode();
+  }
+
+  /** For those who make the host's own command of it. */
+  get recorded(): RecordedCommand {
+    const { command, encoding } = this.variant;
+    return { name: command.name, args: this.arguments(), encoding };
+  }
+
+  protected settleValue(value: unknown): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#own?.resolve(value);
+    if (this.#hostFills) return;
+    // Host: `promise.then(fill).catch(fill)`. That it runs a microtask after the reply can be seen of the last one alone.
+    if (this.pipeline.replyPending > 1 && !isThenable(value)) {
+      this.#fill([null, value]);
+      return;
+    }
+    this.#settledPromise(value)
+      .then((settled) => this.#fill([null, settled]))
+      .catch((error: unknown) => this.#fill([error]));
+  }
+
+  protected settleError(error: unknown): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#own?.reject(error);
+    if (this.#hostFills) return;
+    this.#settledPromise(undefined)
+      .then(noop)
+      .then(() => this.#fill([error]));
+  }
+
+  #settledPromise(value: unknown): Promise<unknown> {
+    const promise = Promise.resolve(value);
+    return this.context.settlesLate ? promise.finally(noop) : promise;
+  }
+
+  #fill(result: PipelineResult): void {
+    this.pipeline.fillResult(result, this[PIPELINE_INDEX]);
+  }
+
+  // ---- What the host calls or reads ----
+
+  get promise(): Promise<unknown> {
+    this.#own ??= ownPromise();
+    return this.#own.promise;
+  }
+
+  /** Host: a Cluster calls it before it sends a whole pipeline again, which fills from this promise then. */
+  initPromise(): void {
+    this.#settled = false;
+    this.#hostFills = true;
+    this.#own = ownPromise();
+  }
+
+  /** Host: `fillResult` has the commands of a transaction transform what EXEC gave, decoded here or by the host. */
+  transformReply(reply: unknown): unknown {
+    const { commandClass } = this.context;
+    if (commandClass._transformer.reply[this.name] === undefined && (typeof reply !== 'object' || reply === null)) {
+      return reply;
+    }
+    return transformHostReply(this, reply);
+  }
+
+  /** Host: a Cluster computes slots from it. */
+  getKeys(): unknown[] {
+    const { args } = this;
+    switch (this.variant.command.keys) {
+      case 'first':
+        return args.slice(0, 1);
+      case 'two':
+        return args.slice(0, 2);
+      case 'all':
+        return args;
+      case 'pairs':
+        return args.filter((_, index) => index % 2 === 0);
+      default:
+        return [];
+    }
+  }
+}
+
+/** EXEC, whose reply holds those to the commands of its transaction. */
+export class ExecEntry extends PipelineEntry {
+  /** Whether the reply at `index` of `count` is decoded to text. Host: the transaction's commands are those in front. */
+  utf8At(index: number, count: number): boolean {
+    const position = (this[PIPELINE_INDEX] as number) - count + index;
+    const command = this.pipeline._queue[position];
+    // A command of the host's takes the reply as its decoder gives it.
+    return command instanceof PipelineEntry && command.variant.encoding === 'utf8';
+  }
+}
+
+/** Users' reply transformers may return promises. */
+function isThenable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+}
+
+function ownPromise(): OwnPromise {
+  let own: Pick<OwnPromise, 'resolve' | 'reject'> = { resolve: noop, reject: noop };
+  const promise = new Promise<unknown>((resolve, reject) => {
+    own = { resolve, reject };
+  });
+  // The pipeline's result has the error; this promise is the host's to look at.
+  promise.catch(noop);
+  return { promise, ...own };
+}
+
+/** The commands of a pipeline as RESP, one after the other, for the client that sends them. */
+export function encodePipeline(commands: readonly PipelinedCommand[], client: HostClient): Part[] {
+  const parts: Part[] = [];
+  /** Of the commands from `first`, taken for ASCII. */
+  let text = '';
+  let first = 0;
+  const checkText = (end: number) => {
+    if (text === '') return;
+    if (isAscii(text)) parts.push(text);
+    else for (const entry of commands.slice(first, end) as PipelineEntry[]) appendParts(parts, entry.encode());
+    text = '';
+  };
+  commands.forEach((command, index) => {
+    const encoded = command instanceof PipelineEntry ? command.encodeAssumingAscii() : [partOf(command, client)];
+    if (typeof encoded === 'string') {
+      if (text === '') first = index;
+      text += encoded;
+      if (text.length >= PIECE) checkText(index + 1);
+    } else {
+      checkText(index);
+      appendParts(parts, encoded);
+    }
+  });
+  checkText(commands.length);
+  const bytes = parts.reduce((sum, part) => sum + part.length, 0);
+  return bytes > MAX_TEXT ? parts.map(toBytes) : parts;
+}
+
+function partOf(command: PipelinedCommand, client: HostClient): Part {
+  const writable = writableOf(command, client);
+  return typeof writable === 'string' && isAscii(writable) ? writable : Buffer.from(writable as string);
+}

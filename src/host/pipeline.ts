@@ -1,0 +1,372 @@
+/**
+ * The host's explicit pipelines and transactions.
+ *
+ * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Pipeline.js`, `built/transaction.js`.
+ */
+import { sourceTest } from './probe.js';
+import { withTransformation } from './transformers.js';
+import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
+
+/** Host: where in its pipeline a command stands. Read when the connection closes (`abortIncompletePipelines`). */
+export const PIPELINE_INDEX = 'pipelineIndex';
+
+/** A command that a pipeline holds: the host's own, or a light entry. */
+export interface PipelinedCommand extends HostCommand {
+  readonly inTransaction: boolean;
+  readonly callback?: unknown;
+  readonly replyEncoding?: unknown;
+  /** ioredis 6 and up: the command has been written once. */
+  isTraced?: boolean;
+  [PIPELINE_INDEX]?: number | undefined;
+  transformReply(reply: unknown): unknown;
+  getKeys(): unknown[];
+  setTimeout(ms: number): void;
+  /** ioredis 6 and up. */
+  setReplyContext?(context: unknown): void;
+  toWritable(stream: unknown): string | Buffer;
+}
+
+/** A host's `Pipeline`, as far as this package knows it. */
+export interface HostPipeline {
+  redis: object;
+  replyPending: number;
+  _queue: PipelinedCommand[];
+  _transactions: number;
+  readonly isCluster: boolean;
+  readonly promise: Promise<unknown>;
+  nodeifiedPromise?: boolean;
+  fillResult(value: PipelineResult, position: number): void;
+  exec(...args: unknown[]): unknown;
+}
+
+/** What one command came to, as `exec()` gives it. */
+export type PipelineResult = [error: unknown] | [error: null, value: unknown];
+
+/** A client or Cluster, as the one who makes pipelines. */
+interface PipelineMaker extends HasOptions {
+  readonly scriptsSet: Readonly<Record<string, unknown>>;
+  readonly addedBuiltinSet: ReadonlySet<string>;
+}
+
+type Methods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
+
+type AnyClass = new (...args: unknown[]) => HostCommand;
+
+/** What `Pipeline`'s constructor makes, beside the methods of scripts and added commands. */
+const FIELDS = new Set(
+  (
+    'options scriptsSet addedBuiltinSet redis isPipeline replyPending _queue _result _transactions _shaToScript ' +
+    'isCluster promise resolve reject length'
+  ).split(' '),
+);
+
+/** Texts that the source of each method has, whatever a minifier has made of it. */
+const GENUINE: Readonly<Record<string, (method: AnyFunction) => boolean>> = {
+  exec: sourceWith('nodeifiedPromise', 'replyPending', 'sendCommand'),
+  fillResult: sourceWith('_result', 'replyPending', 'transformReply'),
+  sendCommand: sourceWith('pipelineIndex', 'inTransaction', 'fillResult'),
+  multi: sourceWith('_transactions', 'apply'),
+};
+const isGenuinePipelineFunction = sourceWith('addBatch', 'isArray');
+const isGenuineMultiFunction = sourceWith('addBatch', 'isArray', 'execBuffer', 'nodeifiedPromise');
+
+function sourceWith(...texts: string[]): (method: AnyFunction) => boolean {
+  return sourceTest((source) => texts.every((text) => source.includes(text)));
+}
+
+/** The prototype of the host's pipelines, if they are made of what a light one is made of. */
+export function pipelinePrototype(client: object, pipeline: AnyFunction): Methods | undefined {
+  const genuine = pipeline.call(client) as object;
+  const { scriptsSet, addedBuiltinSet } = client as PipelineMaker;
+  const copied = [...Object.keys(scriptsSet), ...addedBuiltinSet].flatMap((name) => [name, `${name}Buffer`]);
+  const known = new Set([...FIELDS, ...copied]);
+  const fields = Object.getOwnPropertyNames(genuine);
+  if (!fields.every((field) => known.has(field))) return undefined;
+  if (![...FIELDS].every((field) => fields.includes(field))) return undefined;
+  return Object.getPrototypeOf(genuine) as Methods;
+}
+
+/** Whether nobody has replaced what makes, fills and sends pipelines; looked at for each, since anybody may at any time. */
+export class PipelineMethods {
+  readonly #seen = new Map<string, AnyFunction>();
+  #pipeline: AnyFunction | undefined;
+  #multi: AnyFunction | undefined;
+
+  constructor(readonly prototype: Methods) {}
+
+  get areGenuine(): boolean {
+    const methods = this.prototype;
+    for (const name in GENUINE) {
+      const method = methods[name] as AnyFunction;
+      if (this.#seen.get(name) === method) continue;
+      if (typeof method !== 'function' || !(GENUINE[name] as (method: AnyFunction) => boolean)(method)) return false;
+      this.#seen.set(name, method);
+    }
+    return true;
+  }
+
+  areMadeBy(pipeline: AnyFunction, multi: AnyFunction): boolean {
+    if (pipeline === this.#pipeline && multi === this.#multi) return true;
+    if (!isGenuinePipelineFunction(pipeline) || !isGenuineMultiFunction(multi)) return false;
+    this.#pipeline = pipeline;
+    this.#multi = multi;
+    return true;
+  }
+}
+
+let settleValue: (value: unknown) => void;
+let settleError: (error: unknown) => void;
+function keepSettlers(resolve: (value: unknown) => void, reject: (error: unknown) => void): void {
+  settleValue = resolve;
+  settleError = reject;
+}
+
+/** A class of objects that are the host's pipelines, made at a twentieth of the cost of its constructor. */
+export type PipelineClass = new (client: object, isCluster: boolean) => HostPipeline;
+
+/**
+ * Host: `Pipeline`'s constructor gives each of them a `length` of its own, which takes V8 longer than all else, and
+ * copies the methods of scripts and added commands. Here `length` is inherited, and what nobody asks for is made when
+ * somebody does.
+ */
+export function pipelineClass(prototype: Methods): PipelineClass {
+  class Pipeline implements HostPipeline {
+    readonly isPipeline = true;
+    replyPending = 0;
+    _queue: PipelinedCommand[] = [];
+    readonly _result: unknown[] = [];
+    _transactions = 0;
+    readonly options: HostOptions;
+    readonly promise: Promise<unknown>;
+    readonly resolve: (value: unknown) => void;
+    readonly reject: (error: unknown) => void;
+    declare nodeifiedPromise: boolean;
+    declare fillResult: HostPipeline['fillResult'];
+    declare exec: HostPipeline['exec'];
+
+    constructor(
+      public redis: object,
+      readonly isCluster: boolean,
+    ) {
+      this.options = (redis as HasOptions).options;
+      this.promise = new Promise(keepSettlers);
+      this.resolve = settleValue;
+      this.reject = settleError;
+    }
+
+    get length(): number {
+      return this._queue.length;
+    }
+  }
+  const shared = Pipeline.prototype;
+  Object.setPrototypeOf(shared, prototype);
+  lazyField(shared, 'scriptsSet', () => ({}));
+  lazyField(shared, 'addedBuiltinSet', () => new Set());
+  lazyField(shared, '_shaToScript', shaToScript);
+  inheritConstructor(Pipeline);
+  return Pipeline;
+}
+
+/** Users read `pipeline.constructor`: it is the host's. */
+export function inheritConstructor(pipelines: { readonly prototype: object }): void {
+  Reflect.deleteProperty(pipelines.prototype, 'constructor');
+}
+
+function lazyField(target: object, name: string, make: (pipeline: HostPipeline) => unknown): void {
+  Object.defineProperty(target, name, {
+    get(this: HostPipeline) {
+      const value = make(this);
+      setOwn(this, name, value);
+      return value;
+    },
+    set(this: object, value: unknown) {
+      setOwn(this, name, value);
+    },
+    configurable: true,
+  });
+}
+
+function setOwn(target: object, name: string, value: unknown): void {
+  Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: true });
+}
+
+function shaToScript({ redis }: HostPipeline): object {
+  const scripts = Object.values((redis as PipelineMaker).scriptsSet) as { sha: string }[];
+  return Object.fromEntries(scripts.map((script) => [script.sha, script]));
+}
+
+/**
+ * Pipelines of one client: with the methods of its scripts and added commands, which the host copies onto each of them
+ * (`defineCommand`, `addBuiltinCommand`).
+ */
+export class PipelinesOf<T extends new (...args: never[]) => HostPipeline> {
+  #methods = 0;
+  #class: T;
+
+  constructor(
+    readonly client: object,
+    readonly general: T,
+  ) {
+    this.#class = general;
+  }
+
+  /** The class for the methods that the client has now. */
+  get class(): T {
+    const { scriptsSet, addedBuiltinSet } = this.client as PipelineMaker;
+    const methods = Object.keys(scriptsSet).length + addedBuiltinSet.size;
+    if (methods !== this.#methods) {
+      this.#methods = methods;
+      this.#class = this.#withMethods([...Object.keys(scriptsSet), ...addedBuiltinSet]);
+    }
+    return this.#class;
+  }
+
+  #withMethods(names: readonly string[]): T {
+    // @ts-expect-error TS2545: a class that adds nothing to the constructor may extend any.
+    const own = class extends this.general {};
+    inheritConstructor(own);
+    for (const name of names.flatMap((name) => [name, `${name}Buffer`])) {
+      Object.defineProperty(own.prototype, name, {
+        get(this: HostPipeline) {
+          return (this.redis as Record<string, unknown>)[name];
+        },
+        set(this: object, value: unknown) {
+          setOwn(this, name, value);
+        },
+        configurable: true,
+      });
+    }
+    return own;
+  }
+}
+
+/** A command as it was recorded: transformed, `keyPrefix` applied. */
+export interface RecordedCommand {
+  readonly name: string;
+  readonly args: readonly unknown[];
+  readonly encoding: 'utf8' | null;
+}
+
+/** The host's own command of one that was recorded. */
+export function hostCommandOf(
+  commandClass: HostCommandClass,
+  { name, args, encoding }: RecordedCommand,
+): PipelinedCommand {
+  const make = () =>
+    new (commandClass as unknown as AnyClass)(name, args, { replyEncoding: encoding }) as PipelinedCommand;
+  if (commandClass._transformer.argument[name] === undefined) return make();
+  return withTransformation(commandClass, name, { args: [...args] }, make);
+}
+
+/**
+ * Commands that say something to the client or the reader of replies when they are sent or answered, or bound a
+ * transaction; in lower case. Host: `sendCommand`, `DataHandler`, `HimportCoordinator`.
+ */
+const STATEFUL = new Set(
+  (
+    'select quit auth hello reset monitor sync psync asking himport multi exec discard ' +
+    'subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe ' +
+    'blpop brpop brpoplpush blmove blmovem blmpop bzpopmin bzpopmax bzmpop xread xreadgroup'
+  ).split(' '),
+);
+
+/** Whether a command of the host's can be sent along with light entries, past `sendCommand`, and gets one reply. */
+export function isSentAsItIs(command: HostCommand, commandClass: HostCommandClass): boolean {
+  if (!(command instanceof (commandClass as unknown as AnyClass))) return false;
+  const name = command.name.toLowerCase();
+  return name === 'client' ? !/^reply$/i.test(String(command.args[0])) : !STATEFUL.has(name);
+}
+
+/** What the host's `sendCommand` does to a command before it writes it, and what it writes. */
+export function writableOf(command: PipelinedCommand, client: HostClient): string | Buffer {
+  command.setReplyContext?.(client.condition ?? client.options);
+  const { commandTimeout } = client.options;
+  if (typeof commandTimeout === 'number') command.setTimeout(commandTimeout);
+  if ('isTraced' in command) command.isTraced = true;
+  return command.toWritable(client.stream);
+}
+
+/**
+ * Gives a light transaction the `exec` and `execBuffer` that the host makes for each.
+ *
+ * Host: they are closures over the object that `multi()` made. That object becomes another name of ours: it has
+ * nothing of its own any more, and what is read or set on it is read or set on ours.
+ */
+export function becomeHostTransaction(pipeline: HostPipeline, multi: AnyFunction): void {
+  const made = multi.call(pipeline.redis) as Record<PropertyKey, unknown>;
+  setOwn(pipeline, 'exec', made.exec);
+  setOwn(pipeline, 'execBuffer', made.execBuffer);
+  for (const name of Reflect.ownKeys(made)) Reflect.deleteProperty(made, name);
+  const alias = new Proxy(pipeline, {
+    get: (target, name) => Reflect.get(target, name),
+    set: (target, name, value) => Reflect.set(target, name, value),
+  });
+  Object.setPrototypeOf(made, alias);
+}
+
+/**
+ * Runs the host's `exec` for a Cluster's pipeline, which checks slots, and keeps what it would send.
+ *
+ * @returns its promise, and whether it would send the pipeline.
+ */
+export function execUnsent(
+  pipeline: HostPipeline,
+  exec: AnyFunction,
+  args: readonly unknown[],
+): { promise: unknown; sends: boolean } {
+  const { redis } = pipeline;
+  let sends = false;
+  pipeline.redis = Object.create(redis, {
+    sendCommand: {
+      value() {
+        sends = true;
+      },
+    },
+  });
+  try {
+    const promise = exec.apply(pipeline, args as unknown[]);
+    return { promise, sends };
+  } finally {
+    pipeline.redis = redis;
+  }
+}
+
+/**
+ * What the host makes of a transaction's results: those of EXEC, or its error with those of the commands before.
+ * Host: `built/transaction.js`, `wrapMultiResult` in `built/utils/index.js`.
+ */
+export function unwrapTransaction(results: unknown): unknown {
+  const settled = results as PipelineResult[];
+  const [error, values] = settled[settled.length - 1] as PipelineResult;
+  if (error) {
+    const before = settled.slice(0, -1).flatMap(([previous]) => (previous ? [previous] : []));
+    (error as { previousErrors: unknown[] }).previousErrors = before;
+    throw error;
+  }
+  if (!values) return null;
+  return (values as unknown[]).map((value) => (value instanceof Error ? [value] : [null, value]));
+}
+
+/**
+ * Calls back with what a promise comes to. Host: the package `standard-as-callback`; what a callback throws surfaces
+ * outside of the promise.
+ */
+export function callBack(promise: Promise<unknown>, callback: unknown): void {
+  if (typeof callback !== 'function') return;
+  const call = (...args: unknown[]) => {
+    try {
+      callback(...args);
+    } catch (error) {
+      setTimeout(() => {
+        throw error;
+      }, 0);
+    }
+  };
+  promise.then(
+    (value) => {
+      if (value === undefined) call(null);
+      else call(null, value);
+    },
+    (cause) => call(cause ? cause : Object.assign(new Error(String(cause)), { cause })),
+  );
+}

@@ -1,0 +1,366 @@
+import { once } from 'node:events';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import fc from 'fast-check';
+import { Command } from 'ioredis';
+import { coalesce } from 'ioredis-coalesce/coalesce';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { ReplyAssembler } from '../../src/resp/reply-assembler.js';
+import {
+  CUTS,
+  EACH_HOST,
+  END,
+  edgesOf,
+  filled,
+  HEADER,
+  type Interruption,
+  LONG,
+  lose,
+  oursAmong,
+  place,
+  play,
+  playBoth,
+  SETTINGS,
+  STEPS,
+  UNITS,
+} from '../helpers/cut-replies.js';
+import { coalescedFake, connectFake, type FakeOptions, Witness } from '../helpers/fake-connection.js';
+import { issue, PUSH, repliesOf, type Step, SUBSCRIBE } from '../helpers/reply-programs.js';
+import { aggregate, bulk, cutAt } from '../helpers/resp.js';
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const GET = ['get', 'k'] as const;
+const FOO = ['call', 'foo'] as const;
+
+describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
+  const pushes = protocol === 3 ? [PUSH] : [];
+  const texts = Object.values(UNITS);
+
+  it('are as a plain client has them, cut around every header and every end', async () => {
+    const steps: Step[] = [
+      ...(protocol === 3 ? [SUBSCRIBE] : []),
+      { command: GET, reply: bulk('small') },
+      ...texts.flatMap((unit, index) => [
+        { command: GET, reply: bulk(filled(unit, index === 3 ? 40_000 : 8_192 + index)) },
+        ...(index % 3 === 1 ? pushes : []),
+      ]),
+      { command: ['getBuffer', 'k'], reply: bulk(filled(UNITS.broken as Buffer, 9_000)) },
+      { command: FOO, reply: bulk(filled('foo', 9_000)) },
+      { command: ['hgetall', 'h'], reply: aggregate('*', [bulk('f'), bulk(filled('v', 8_300))]) },
+      { command: GET, reply: '-ERR of the server\r\n' },
+      { command: ['mget', 'a', 'b'], reply: aggregate('*', [bulk(LONG), bulk('b')]) },
+      ...pushes,
+      { command: GET, reply: bulk(filled('below ', 8_192 - 1)) },
+      { command: GET, reply: '$-1\r\n' },
+      { command: GET, reply: bulk(LONG) },
+    ];
+    const replies = repliesOf(steps);
+    const placed = place(steps).filter(({ start, end }) => end - start > 1_000);
+    const edges = placed.map(({ start, end }) => {
+      const header = (replies.indexOf(10, start) as number) + 1 - start;
+      return edgesOf(end - start - header - 2).map((offset) => start + offset);
+    });
+    const ways = [
+      edges.flat(),
+      ...Array.from({ length: 18 }, (_, at) => edges.flatMap((own) => own[at] ?? [])),
+      // From the middle of one to the middle of the next, and each edge with one in its text.
+      placed.map(({ start, end }) => (start + end) >> 1),
+      ...Array.from({ length: 18 }, (_, at) => edges.flatMap((own, n) => [own[at] ?? 0, (own[at] ?? 0) + 2_001 + n])),
+    ];
+    let hot = 0;
+    for (const cuts of ways) {
+      const chunks = () => cutAt(replies, cuts);
+      const { plain, ours } = await playBoth(options, steps, chunks);
+      expect(plain.seen.length).toBe(steps.length);
+      expect(ours.seen, `cut at ${cuts}`).toStrictEqual(plain.seen);
+      expect(ours.hot, `cut at ${cuts}`).toBe(oursAmong(steps, chunks()));
+      hot += ours.hot;
+    }
+    expect(hot).toBeGreaterThan(ways.length * 4);
+  });
+
+  it('any program, cut anywhere', async () => {
+    const value = fc
+      .tuple(fc.constantFrom(...texts), fc.oneof(fc.nat({ max: 40 }), fc.integer({ min: 8_180, max: 40_000 })))
+      .map(([unit, length]) => bulk(filled(unit, length)));
+    const step = fc.oneof(
+      { weight: 5, arbitrary: fc.record({ command: fc.constant(GET), reply: value }) },
+      fc.record({ command: fc.constantFrom(FOO, ['getBuffer', 'k'] as const), reply: value }),
+      fc.record({ command: fc.constant(GET), reply: fc.constantFrom('-ERR no\r\n', '$-1\r\n', ':12\r\n') }),
+      ...pushes.map((push) => fc.constant(push)),
+    );
+    const where = fc.array(fc.tuple(fc.nat({ max: 12 }), fc.nat({ max: 40_000 })), { maxLength: 14 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), where, async (own, picks) => {
+        const steps = protocol === 3 ? [SUBSCRIBE, ...own] : own;
+        const starts = place(steps);
+        const cuts = picks.map(([at, offset]) => (starts[at % starts.length]?.start ?? 0) + offset);
+        const chunks = () => cutAt(repliesOf(steps), cuts);
+        const { plain, ours } = await playBoth(options, steps, chunks);
+        expect(ours.seen).toStrictEqual(plain.seen);
+        expect(ours.hot).toBe(oursAmong(steps, chunks()));
+      }),
+      { numRuns: 25 },
+    );
+  });
+});
+
+describe.each(EACH_HOST)('a long reply half received: $hostName, RESP$protocol', (options) => {
+  /** Interrupts both clients behind each cut; what they see then must be the same. */
+  async function interrupt(does: Interruption['does'], cuts = CUTS, own: FakeOptions = options, steps = STEPS) {
+    for (const cut of cuts) {
+      const { plain, ours } = await playBoth(own, steps, () => cutAt(repliesOf(steps), [cut]), { after: 1, does });
+      expect(ours.seen, `cut at ${cut}`).toStrictEqual(plain.seen);
+    }
+  }
+
+  it('detach(): the plain client goes on', async () => {
+    const detaching: Interruption['does'] = ({ client }) => client.coalescer?.detach();
+    await interrupt(detaching);
+    for (const cut of CUTS) {
+      const { client, socket } = await coalescedFake({}, options);
+      const witness = new Witness(client);
+      issue(client, witness, STEPS);
+      await turn();
+      const [first = Buffer.alloc(0), ...rest] = cutAt(repliesOf(STEPS), [cut, cut + 3, cut + 100]);
+      socket.feed(first);
+      client.coalescer.detach();
+      issue(client, witness, [{ command: GET, reply: '' }]);
+      for (const chunk of [...rest, ...cutAt(bulk(LONG), [HEADER, 4_000])]) socket.feed(chunk);
+      await turn();
+      expect(witness.seen.map(([, value]) => value)).toStrictEqual([
+        LONG.toString(),
+        'small',
+        'cold',
+        filled('other ', 8_500).toString(),
+        Buffer.from('last'),
+        LONG.toString(),
+      ]);
+      client.disconnect();
+    }
+  });
+
+  it('detach() and coalesce() again, at once', async () => {
+    await interrupt(({ client }) => {
+      if (client.coalescer === undefined) return;
+      client.coalescer.detach();
+      coalesce(client);
+    });
+  });
+
+  it('coalesce(): joins', async () => {
+    for (const cut of [1, 3, HEADER - 1, ...CUTS, END]) {
+      await interrupt(
+        ({ client }) => {
+          coalesce(client);
+        },
+        [cut],
+        { ...options, coalesce: undefined },
+      );
+      const { client, socket } = await connectFake(options);
+      const witness = new Witness(client);
+      issue(client, witness, STEPS);
+      await turn();
+      const [first = Buffer.alloc(0), rest = Buffer.alloc(0)] = cutAt(repliesOf(STEPS), [cut]);
+      socket.feed(first);
+      const { coalescer } = coalesce(client);
+      socket.feed(rest);
+      const next = client.get('next');
+      await turn();
+      for (const chunk of cutAt(bulk(LONG), [4_000])) socket.feed(chunk);
+      expect(await next).toBe(LONG.toString());
+      expect(witness.seen).toHaveLength(STEPS.length);
+      expect(coalescer.stats().replies.hot).toBe(1);
+      client.disconnect();
+    }
+  });
+
+  it('disconnect(), and the rest still comes', async () => {
+    await interrupt(({ client }) => client.disconnect());
+  });
+
+  it('quit(), and a command behind it', async () => {
+    const steps = [...STEPS, { reply: '+OK\r\n' }];
+    await interrupt(
+      async ({ client }) => {
+        client.quit().catch(() => {});
+        client.get('late').catch(() => {});
+        await turn();
+      },
+      CUTS,
+      options,
+      steps,
+    );
+  });
+
+  it('the data listeners are removed', async () => {
+    await interrupt(({ socket }) => socket.removeAllListeners('data'));
+  });
+
+  it('the host flushes its queue', async () => {
+    const flushing: Interruption['does'] = ({ client }) =>
+      (client as unknown as { flushQueue(error: Error): void }).flushQueue(new Error('flushed'));
+    await interrupt(flushing);
+  });
+
+  it('the queue has moved on behind our back', async () => {
+    const shifting: Interruption['does'] = ({ client }) => {
+      const queue = (client as unknown as { commandQueue: { shift(): { command: { reject(error: Error): void } } } })
+        .commandQueue;
+      queue.shift().command.reject(new Error('taken'));
+    };
+    await interrupt(shifting);
+  });
+
+  it.each([{}, { autoResendUnfulfilledCommands: false }, { maxRetriesPerRequest: 0 }, { maxRetriesPerRequest: null }])(
+    'the connection is lost, %j: what was not answered is sent again, or fails',
+    async (own) => {
+      for (const error of [undefined, new Error('ECONNRESET')]) {
+        await interrupt(lose(error), CUTS, { ...options, ...own, retryStrategy: () => 0 });
+      }
+    },
+  );
+
+  it('commandTimeout: the late reply is dropped, the next caller gets his own', async () => {
+    await Promise.all(
+      CUTS.map((cut) =>
+        interrupt(
+          async ({ client, socket }) => {
+            await sleep(60);
+            const next = client.get('next');
+            await turn();
+            socket.feed(bulk(LONG).subarray(cut));
+            for (const chunk of cutAt(bulk(filled('mine ', 8_400)), [3_000])) socket.feed(chunk);
+            expect(await next).toBe(filled('mine ', 8_400).toString());
+          },
+          [cut],
+          { ...options, commandTimeout: 40 },
+          [{ command: GET, reply: bulk(LONG) }],
+        ),
+      ),
+    );
+  });
+});
+
+describe('a long reply', () => {
+  it('of which half has come is dropped with its connection, not given to the host later', async () => {
+    const release = vi.spyOn(ReplyAssembler.prototype, 'release');
+    const { client, socket } = await coalescedFake({}, { retryStrategy: () => 0 });
+    const value = client.get('k');
+    await turn();
+    socket.feed(bulk(LONG).subarray(0, 4_000));
+    const again = once(client, 'ready');
+    socket.destroy();
+    await again;
+    expect(release).not.toHaveBeenCalled();
+    client.disconnect();
+    await expect(value).rejects.toThrow('Connection is closed.');
+  });
+
+  it('is nobody’s once the data listeners are removed, after detach() too', async () => {
+    const { client, socket } = await coalescedFake({});
+    const value = client.get('k');
+    await turn();
+    socket.feed(bulk(LONG).subarray(0, 4_000));
+    socket.removeAllListeners('data');
+    client.coalescer.detach();
+    expect(socket.listenerCount('data')).toBe(0);
+    client.disconnect();
+    await expect(value).rejects.toThrow('Connection is closed.');
+  });
+
+  it('settles all who share it', async () => {
+    const { client, socket } = await coalescedFake({ shareReads: true });
+    const values = [client.get('k'), client.get('other'), client.get('k'), client.get('k'), client.getBuffer('k')];
+    await turn();
+    const replies = Buffer.concat([bulk(LONG), bulk('other'), bulk(LONG)]);
+    for (const chunk of cutAt(replies, [4_000, 9_005])) socket.feed(chunk);
+    const text = LONG.toString();
+    expect(await Promise.all(values)).toStrictEqual([text, 'other', text, text, LONG]);
+    expect(client.coalescer.stats()).toMatchObject({ sharedReads: 2, replies: { hot: 3 }, inFlight: 0 });
+    client.disconnect();
+  });
+
+  it('settles all who share it, detached in mid-reply', async () => {
+    const { client, socket } = await coalescedFake({ shareReads: true });
+    const values = [client.get('k'), client.get('k')];
+    await turn();
+    const [first = '', second = ''] = cutAt(bulk(LONG), [4_000]);
+    socket.feed(first);
+    client.coalescer.detach();
+    socket.feed(second);
+    expect(await Promise.all(values)).toStrictEqual([LONG.toString(), LONG.toString()]);
+    client.disconnect();
+  });
+
+  describe('and a reply transformer', () => {
+    const { _transformer: transformers } = Command as unknown as { _transformer: { reply: Record<string, unknown> } };
+    function transformGet(transform: (value: unknown) => unknown): void {
+      transformers.reply.get = transform;
+      onTestFinished(() => {
+        Reflect.deleteProperty(transformers.reply, 'get');
+      });
+    }
+
+    it('get what a plain client gives them', async () => {
+      let calls = 0;
+      transformGet((value) => {
+        calls += 1;
+        if (calls % 3 === 0) throw new RangeError(`${String(value).length} are too many`);
+        return [value, value];
+      });
+      for (const cut of CUTS) {
+        const chunks = cutAt(repliesOf(STEPS), [cut, END + 70]);
+        calls = 1;
+        const plain = await play({}, STEPS, chunks);
+        calls = 1;
+        expect((await play({ coalesce: {} }, STEPS, chunks)).seen).toStrictEqual(plain.seen);
+        expect(JSON.stringify(plain.seen)).toContain('are too many');
+      }
+    });
+
+    it.each(['detach', 'detach and attach', 'emit data'] as const)('may %s', async (what) => {
+      const { client, socket } = await coalescedFake({ shareReads: true }, { protocol: 3 });
+      const witness = new Witness(client);
+      let acts = what === 'emit data' ? 1 : 0;
+      transformGet((value) => {
+        acts += 1;
+        if (acts === 1 && what !== 'emit data') client.coalescer.detach();
+        if (acts === 1 && what === 'detach and attach') coalesce(client);
+        if (acts === 2 && what === 'emit data') socket.feed(bulk('fed inside'));
+        return value;
+      });
+      issue(client, witness, [...STEPS.slice(0, 1), ...STEPS]);
+      await turn();
+      const inside = what === 'emit data' ? 1 : 0;
+      const replies = repliesOf([STEPS[0] as Step, ...STEPS.slice(1 + inside)]);
+      for (const chunk of cutAt(replies, [4_000, END + 30 + 4_000])) socket.feed(chunk);
+      await turn();
+      expect(Object.fromEntries(witness.seen)).toStrictEqual({
+        '0 get': LONG.toString(),
+        '1 get': LONG.toString(),
+        '2 get': inside ? 'fed inside' : 'small',
+        '3 call': 'cold',
+        '4 get': filled('other ', 8_500).toString(),
+        '5 getBuffer': Buffer.from('last'),
+      });
+      client.disconnect();
+    });
+  });
+
+  it('half of it goes to the host when the stream gets an encoding', async () => {
+    const text = bulk(filled('plain text ', 9_001));
+    const steps: Step[] = [{ command: GET, reply: text }, ...STEPS.slice(1)];
+    const { plain, ours } = await playBoth({}, steps, () => [text.subarray(0, 4_000)], {
+      after: 1,
+      does: async ({ socket }) => {
+        socket.setEncoding('utf8');
+        socket.push(text.subarray(4_000));
+        await turn();
+      },
+    });
+    expect(ours.seen).toStrictEqual(plain.seen);
+  });
+});

@@ -1,0 +1,66 @@
+/** Random programs that a process issues in its last turn and in a listener of `exit`. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Admin } from '../helpers/fidelity/fixture.js';
+import { SCRIPTS } from '../helpers/fidelity/program-runner.js';
+import { describeVariant, type Variant } from '../helpers/fidelity/variants.js';
+import { sleep } from '../helpers/hosts.js';
+import { type RedisServer, startServer } from '../helpers/redis.js';
+import type { Orders } from './programs/exiting-program.js';
+
+const PROGRAM = fileURLToPath(new URL('programs/exiting-program.ts', import.meta.url));
+const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
+const RUNS = 2;
+const DBS: readonly [number, number] = [1, 2];
+
+const BASE: Variant = { host: 'ioredis6', protocol: 3, replyMapping: 'legacy', stringNumbers: false, keyPrefix: '' };
+const VARIANTS: readonly Variant[] = [
+  { ...BASE, coalesce: {} },
+  { ...BASE, coalesce: { maxInFlight: 3, shareReads: true } },
+  { ...BASE, host: 'iovalkey', coalesce: { maxInFlight: 5, maxBatchSize: 2 } },
+];
+
+let server: RedisServer;
+let admin: Admin;
+beforeAll(async () => {
+  console.log(`exiting programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
+  server = await startServer();
+  admin = new Admin(server);
+});
+afterAll(async () => {
+  await admin?.close();
+  await server?.stop();
+});
+
+async function dataAfter(orders: Omit<Orders, 'server' | 'dbs'>, expected?: readonly string[]): Promise<string[]> {
+  await admin.reset(
+    DBS,
+    '',
+    Object.values(SCRIPTS).map(({ lua }) => lua),
+  );
+  const { host, port, pid } = server;
+  const argument = JSON.stringify({ ...orders, server: { host, port, pid }, dbs: DBS });
+  const error = await new Promise((resolve) => {
+    execFile(process.execPath, ['--import', 'tsx', PROGRAM, argument], resolve);
+  });
+  process.kill(pid, 'SIGCONT');
+  expect(error).toBeNull();
+  await sleep(50);
+  let data = await admin.dump(DBS);
+  for (let attempt = 0; expected && attempt < 20 && data.join() !== expected.join(); attempt += 1) {
+    await sleep(20);
+    data = await admin.dump(DBS);
+  }
+  return data;
+}
+
+describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
+  it('leave the same data as with a plain client', async () => {
+    for (let run = 0; run < RUNS; run += 1) {
+      const seed = SEED + run;
+      const plain = await dataAfter({ variant, kind: 'plain', seed });
+      expect(await dataAfter({ variant, kind: 'coalesced', seed }, plain), `seed ${seed}`).toEqual(plain);
+    }
+  });
+});

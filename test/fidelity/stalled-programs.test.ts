@@ -1,0 +1,57 @@
+/** Random programs on a connection that stalls: `commandTimeout` with batches that stay open, shared reads among them. */
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Admin } from '../helpers/fidelity/fixture.js';
+import { runStalled, stalledPrograms } from '../helpers/fidelity/stalled-program.js';
+import { connect, describeVariant, type Variant } from '../helpers/fidelity/variants.js';
+import { type RedisServer, startServer } from '../helpers/redis.js';
+
+/** Side by side: each takes half a second, most of it waiting. */
+const PROGRAMS = 24;
+const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
+const DB = 1;
+
+const late = (ms: number) => (flush: () => void) => void setTimeout(flush, ms);
+const BASE: Variant = { host: 'ioredis6', protocol: 3, replyMapping: 'legacy', stringNumbers: false, keyPrefix: '' };
+const VARIANTS: readonly Variant[] = [
+  { ...BASE, coalesce: {} },
+  { ...BASE, coalesce: { shareReads: true, maxFlushDelay: 300 } },
+  { ...BASE, coalesce: { shareReads: true, schedule: late(60) } },
+  { ...BASE, coalesce: { shareReads: true, maxInFlight: 2 } },
+  { ...BASE, host: 'ioredis5', coalesce: { shareReads: true, schedule: late(60), maxInFlight: 3 } },
+  { ...BASE, host: 'iovalkey', coalesce: { shareReads: true, maxFlushDelay: 300 } },
+];
+
+let server: RedisServer;
+beforeAll(async () => {
+  console.log(`stalled programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
+  server = await startServer({ args: ['--hz', '500'] });
+  const admin = new Admin(server);
+  await admin.reset([DB], '');
+  await admin.close();
+});
+afterAll(() => server?.stop());
+
+describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
+  it('each command times out in its own time, as on a plain client', async () => {
+    const programs = fc.sample(stalledPrograms, { numRuns: PROGRAMS, seed: SEED });
+    const run = (kind: 'plain' | 'coalesced') =>
+      Promise.all(
+        programs.map(async (program) => {
+          const client = await connect(variant, { ...server, db: DB }, kind);
+          const fates = await runStalled(client, program);
+          client.disconnect();
+          return fates;
+        }),
+      );
+    const plain = await run('plain');
+    const coalesced = await run('coalesced');
+    const slow = (fates: readonly string[]): boolean => fates[0] === 'the machine was too slow';
+    const compared = programs.filter((__, index) => !slow(plain[index] ?? []) && !slow(coalesced[index] ?? []));
+    expect(compared.length).toBeGreaterThan(PROGRAMS / 4);
+    for (const program of compared) {
+      const index = programs.indexOf(program);
+      expect(coalesced[index], JSON.stringify(program)).toEqual(plain[index]);
+    }
+  });
+});

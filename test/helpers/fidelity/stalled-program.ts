@@ -1,0 +1,67 @@
+import fc from 'fast-check';
+import type { Call } from './command-table.js';
+import { type Client, invoke } from './variants.js';
+
+/** How long the connection is blocked, in milliseconds, and the time that each command has. */
+const BLOCKED = 450;
+export const COMMAND_TIMEOUT = 120;
+/** A timer of Node may be early by as much. */
+const EARLY = 3;
+
+/** Commands behind one that blocks the connection: all of them time out long before it ends. */
+export interface StalledProgram {
+  readonly steps: readonly { readonly call: Call; readonly wait: number }[];
+}
+
+/** The same few reads again and again, and now and then a write. */
+const call = fc.constantFrom<Call>(
+  ['get', 'str'],
+  ['get', 'str'],
+  ['get', 'é'],
+  ['get', Buffer.from([0xe9])],
+  ['getBuffer', 'str'],
+  ['hgetall', 'hash'],
+  ['set', 'k1', 'v'],
+  ['call', 'GET', 'str'],
+);
+
+/** Together at most 240 ms. */
+export const stalledPrograms: fc.Arbitrary<StalledProgram> = fc.record({
+  steps: fc.array(fc.record({ call, wait: fc.constantFrom(0, 0, 0, 2, 20, 40) }), { minLength: 4, maxLength: 6 }),
+});
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** What became of each command: a timeout in its own time, or whatever else. */
+export async function runStalled(client: Client, { steps }: StalledProgram): Promise<string[]> {
+  const options = client.options as { commandTimeout: number | undefined };
+  options.commandTimeout = COMMAND_TIMEOUT;
+  const blocked = performance.now();
+  const blocking = (invoke(client, 'blpop', ['nothing', BLOCKED / 1_000]) as Promise<unknown>).catch(() => {});
+  const fates: Promise<string>[] = [];
+  for (const {
+    call: [name, ...args],
+    wait,
+  } of steps) {
+    const issued = performance.now();
+    const reply = invoke(client, name, args) as Promise<unknown>;
+    fates.push(
+      reply.then(
+        (value) => `${name} was answered with ${JSON.stringify(value)}`,
+        ({ message }: Error) => {
+          const after = performance.now() - issued;
+          return `${name}: ${message}${after < COMMAND_TIMEOUT - EARLY ? `, after ${after.toFixed(0)} ms` : ''}`;
+        },
+      ),
+    );
+    await sleep(wait);
+  }
+  options.commandTimeout = undefined;
+  const slow = performance.now() - blocked > BLOCKED - COMMAND_TIMEOUT;
+  const settled = await Promise.race([Promise.all(fates), sleep(4 * BLOCKED).then(() => ['one of them stays open'])]);
+  await blocking;
+  // Replies that come too late reach nobody; later commands get their own.
+  const later = [invoke(client, 'get', ['str']), invoke(client, 'get', ['é'])];
+  const values = (await Promise.all(later)).map((value) => `later: ${JSON.stringify(value)}`);
+  return slow ? ['the machine was too slow'] : [...settled, ...values];
+}

@@ -1,0 +1,226 @@
+/** What users attach to a command's arguments runs once, as on a plain client, and before the command is sent. */
+import { Command } from 'ioredis';
+import type { Coalesced } from 'ioredis-coalesce/coalesce';
+import { Command as Command5 } from 'ioredis5';
+import { Command as ValkeyCommand } from 'iovalkey';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
+import { type Client, HOSTS, type Host, iovalkey, outcomes, outcomesAfter, ready, sleep } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { collectUncaught } from '../helpers/uncaught.js';
+
+const prefix = uniquePrefix('arguments-once');
+
+type Transform = (args: unknown[]) => unknown[];
+type CommandClass = {
+  setArgumentTransformer(name: string, transform: Transform): void;
+  readonly _transformer: { readonly argument: Record<string, unknown> };
+};
+const COMMANDS: Record<Host['name'], CommandClass> = {
+  'ioredis 6': Command as never,
+  'ioredis 5': Command5 as never,
+  iovalkey: ValkeyCommand as never,
+};
+
+/** Until the running test ends. */
+function transformArguments(host: Host, name: string, transform: Transform): void {
+  const commandClass = COMMANDS[host.name];
+  const { argument } = commandClass._transformer;
+  const before = argument[name];
+  commandClass.setArgumentTransformer(name, transform);
+  onTestFinished(() => {
+    if (before === undefined) Reflect.deleteProperty(argument, name);
+    else argument[name] = before;
+  });
+}
+
+/** Counts how often it was read as a field of an object, as a Map's entry, as an array's element, or as text. */
+class Counter {
+  count = 0;
+
+  get object(): Record<string, unknown> {
+    const counter = this;
+    return {
+      get seq() {
+        counter.count += 1;
+        return counter.count;
+      },
+    };
+  }
+
+  get array(): unknown[] {
+    return Object.defineProperty([] as unknown[], 0, {
+      get: () => {
+        this.count += 1;
+        return `${this.count}`;
+      },
+      enumerable: true,
+    });
+  }
+
+  get text(): { toString(): string } {
+    return {
+      toString: () => {
+        this.count += 1;
+        return `${this.count}`;
+      },
+    };
+  }
+}
+
+/** Each with an argument that the hot path cannot take, so that the command falls through after it was looked at. */
+const FALLING_THROUGH: Record<string, (client: Client, counter: Counter, key: string) => Promise<unknown>> = {
+  'hset of an object with a getter': (c, { object }, key) =>
+    c.hset(key, Object.defineProperty(object, 'flag', { value: true, enumerable: true }) as never),
+  'hmset of an object with a getter': (c, { object }, key) =>
+    c.hmset(key, Object.defineProperty(object, 'flag', { value: true, enumerable: true }) as never),
+  'mset of an object with a getter': (c, { object }) =>
+    c.mset(Object.defineProperty(object, `${prefix}flag`, { value: true, enumerable: true }) as never),
+  'rpush of an array with a getter': (c, { array }, key) => {
+    array[1] = true;
+    return c.rpush(key, array as never);
+  },
+  'mget of an array with a getter, in front': (c, { array }) => {
+    array[1] = true;
+    return c.mget(array as never);
+  },
+  'set of an object with toString()': (c, { text }, key) => c.set(key, text as never),
+  'hset of fields whose values have toString()': (c, { text }, key) => c.hset(key, { a: text, b: text } as never),
+};
+
+describe.each(HOSTS)('$name: arguments are read once', (host) => {
+  it.each(Object.keys(FALLING_THROUGH))('%s, the rest of which is not plain', async (title) => {
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
+      const key = `${prefix}${title}`;
+      await client.del(key);
+      const counter = new Counter();
+      const reply = await outcomes([Promise.resolve(FALLING_THROUGH[title]?.(client, counter, key))]);
+      const stored = await outcomes([client.hgetall(key), client.lrange(key, 0, -1), client.get(key)]);
+      return { reply, stored, read: counter.count };
+    });
+  });
+
+  it.each([
+    ['plain arguments', ['v']],
+    ['an argument that is not plain', [true]],
+    ['an argument beyond ASCII', ['é€']],
+    ['too few arguments', []],
+  ])('a transformer is called once: %s', async (title, args) => {
+    let calls = 0;
+    transformArguments(host, 'set', (given) => {
+      calls += 1;
+      return [...given, 'PX', `${100_000 + calls}`];
+    });
+    await expectAsPlain(async (kind) => {
+      calls = 0;
+      const client = await connectAs(kind, host, redisUrl(), { keyPrefix: prefix });
+      const set = client.set as (...args: unknown[]) => Promise<unknown>;
+      const reply = await outcomes([set.call(client, title, ...args)]);
+      return { reply, calls };
+    });
+  });
+
+  it('a transformer that throws is called once', async () => {
+    // Host: the command is sent all the same, and its reply finds no one to resolve.
+    collectUncaught();
+    let calls = 0;
+    transformArguments(host, 'set', () => {
+      calls += 1;
+      throw new RangeError('by the transformer');
+    });
+    const plain = await expectAsPlain(async (kind) => {
+      calls = 0;
+      const client = await connectAs(kind, host, redisUrl());
+      const replies = await outcomes([client.set(`${prefix}k`, 'v')]);
+      await sleep(20);
+      return { replies, calls };
+    });
+    expect(plain).toEqual({
+      replies: [{ error: 'RangeError/RangeError: by the transformer', command: undefined }],
+      calls: 1,
+    });
+  });
+
+  it('a transformer that keeps its array, and changes it later, has sent what was in it', async () => {
+    const kept: unknown[] = [];
+    transformArguments(host, 'set', (given) => {
+      kept.splice(0, kept.length, ...given);
+      return kept;
+    });
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
+      const keys = ['a', 'ż', 'c'].map((name) => `${prefix}kept:${name}`);
+      const replies = [...keys.map((key, index) => client.set(key, `€${index}`)), client.echo('behind')];
+      kept.push({ not: 'plain' });
+      return outcomes([...replies, ...keys.map((key) => client.get(key)), client.echo('later')]);
+    });
+  });
+});
+
+/** What a transformer may do, having been looked at as plain. */
+const WITHIN_A_TRANSFORMER: Record<string, (client: Client) => unknown> = {
+  'disconnect()': (client) => client.disconnect(),
+  'disconnect(true)': (client) => client.disconnect(true),
+  'stream.destroy()': (client) => client.stream.destroy(),
+  'stream.end()': (client) => client.stream.end(),
+  'a hot command': (client) => client.echo('nested').catch(() => {}),
+  'a cold command': (client) => client.call('ECHO', 'nested').catch(() => {}),
+  'select()': (client) => client.select(3).catch(() => {}),
+  'multi()': (client) => client.multi({ pipeline: false }),
+  'detach()': (client) => (client as unknown as Partial<Coalesced>).coalescer?.detach(),
+  'subscribe()': (client) => client.subscribe(`${prefix}channel`).catch(() => {}),
+};
+
+describe.each(HOSTS)('$name: an argument transformer that changes what the command meets', (host) => {
+  it.each(Object.keys(WITHIN_A_TRANSFORMER))(
+    '%s: the command and those around it fare as on a plain client',
+    async (title) => {
+      await expectAsPlain(async (kind) => {
+        let active: Client | undefined;
+        transformArguments(host, 'set', (args) => {
+          const client = active;
+          active = undefined;
+          if (client !== undefined) WITHIN_A_TRANSFORMER[title]?.(client);
+          return args;
+        });
+        // RESP2, where subscriber mode refuses commands; all hosts have it.
+        const client = await connectAs(kind, host, redisUrl(), { protocol: 2, retryStrategy: () => 5 });
+        const before = [client.echo('before'), client.call('ECHO', 'before')];
+        active = client;
+        const behind = [
+          client.set(`${prefix}transformed`, '1'),
+          client.echo('a'),
+          client.call('ECHO', 'b'),
+          client.echo('c'),
+        ];
+        const replies = await outcomesAfter(150, [...before, ...behind]);
+        return replies;
+      });
+    },
+  );
+});
+
+describe('iovalkey: commands whose arguments the host transforms', () => {
+  it.each<[string, (client: Client, key: string) => Promise<unknown>]>([
+    ['hset of an object', (c, key) => c.hset(key, { a: 1, b: 'é' })],
+    ['hset of a Map', (c, key) => c.hset(key, new Map([['a', 1]]))],
+    ['hset of fields', (c, key) => c.hset(key, 'a', 1, 'b', '2')],
+    ['hmset of an object', (c, key) => c.hmset(key, { a: 1, b: '€' })],
+    ['mset of an object', (c, key) => c.mset({ [key]: 1, [`${key}2`]: '2' })],
+    ['mset of a Map', (c, key) => c.mset(new Map([[key, '1']]))],
+    ['msetnx of pairs', (c, key) => c.msetnx(key, 1, `${key}2`, 'é')],
+    ['msetnx of an array', (c, key) => c.msetnx([key, 1] as never)],
+  ])('%s takes the hot path, with the values of a plain client', async (title, send) => {
+    const key = `${prefix}transformed:${title}`;
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, iovalkey, redisUrl());
+      await client.del(key, `${key}2`);
+      const reply = await outcomes([send(client, key)]);
+      return [reply, await outcomes([client.hgetall(key), client.get(key), client.get(`${key}2`)])];
+    });
+    const client = await ready(iovalkey.createCoalesced(redisUrl()));
+    await send(client, key).catch(() => {});
+    expect(client.coalescer.stats()).toMatchObject({ hotCommands: 1, commands: 1 });
+  });
+});

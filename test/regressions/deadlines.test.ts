@@ -1,0 +1,163 @@
+/** `commandTimeout`: each command has its own time, whatever shares a batch, a reply or a reader with it. */
+import { setImmediate as turn } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { Kind } from '../helpers/beside.js';
+import { coalescedFake, connectFake, type FakeConnection } from '../helpers/fake-connection.js';
+import { type CoalescedClient, HOSTS, ready, sleep, until } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl } from '../helpers/redis.js';
+import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
+
+const MS = 100;
+/** Timers of Node are at most so much early; a busy machine makes them late, and a wrong deadline is off by more. */
+const EARLY = 15;
+const OPEN = 'still open after a second';
+
+/** How long a command took to fail, rounded up to the deadline it may have kept: MS, or later. */
+async function timeTo(reply: Promise<unknown>): Promise<number | string> {
+  const start = performance.now();
+  const took = reply.then(
+    (value) => `answered ${String(value)}`,
+    (error: Error) => (error.message === 'Command timed out' ? performance.now() - start : `failed: ${error.message}`),
+  );
+  return Promise.race([took, sleep(1_000).then(() => OPEN)]);
+}
+
+function expectOwnDeadlines(times: readonly (number | string)[]): void {
+  for (const time of times) {
+    expect(time).toBeTypeOf('number');
+    expect(time).toBeGreaterThanOrEqual(MS - EARLY);
+    expect(time).toBeLessThan(900);
+  }
+}
+
+const LASTING: Record<string, object> = {
+  maxFlushDelay: { maxFlushDelay: 400 },
+  'a schedule function that flushes late': { schedule: (flush: () => void) => void setTimeout(flush, 400) },
+};
+
+describe.each(HOSTS)('$name: shareReads in a batch that stays open', (host) => {
+  it.each(Object.keys(LASTING))('%s: a follower has its own time-out', async (title) => {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(
+      host.createCoalesced(proxy.url, { commandTimeout: MS }, { shareReads: true, ...LASTING[title] }),
+    );
+    proxy.stall();
+    // So that more replies are outstanding than commands wait.
+    const outstanding = Array.from({ length: 8 }, (_, index) => timeTo(client.echo(String(index))));
+    client.coalescer.flush();
+    const times = [timeTo(client.get('a'))];
+    await sleep(70);
+    times.push(timeTo(client.get('a')), timeTo(client.get('other')));
+    await sleep(80);
+    times.push(timeTo(client.get('a')));
+    expectOwnDeadlines(await Promise.all([...outstanding, ...times]));
+  });
+
+  it('a reply that comes after the leader has timed out still answers a follower in time', async () => {
+    const client = await ready(
+      host.createCoalesced(
+        redisUrl(),
+        { commandTimeout: MS },
+        { shareReads: true, schedule: (flush) => void setTimeout(flush, 150) },
+      ),
+    );
+    // The batch leaves at 150 ms: after the leader's time, within the follower's.
+    const leader = timeTo(client.get('absent'));
+    await sleep(80);
+    const follower = client.get('absent');
+    expectOwnDeadlines([await leader]);
+    expect(await follower).toBeNull();
+  });
+});
+
+describe.each(HOSTS)('$name: detach() while the host settles a reply that was forwarded to it', (host) => {
+  it('in reconnectOnError: the commands behind it keep their own deadlines', async () => {
+    const server = await startScriptedServer((command) => {
+      if (command[1] === 'fails') return '-ERR it fails\r\n';
+      return handshake(command) ?? (command[1] === 'answered' ? bulk('yes') : undefined);
+    });
+    let detached = false;
+    const client: CoalescedClient = await ready(
+      host.createCoalesced(
+        server.url,
+        {
+          commandTimeout: MS,
+          reconnectOnError: () => {
+            if (!detached) client.coalescer.detach();
+            detached = true;
+            return false;
+          },
+        },
+        // All in one batch, each command with a deadline of its own.
+        { schedule: (flush) => void setTimeout(flush, 40) },
+      ),
+    );
+    const failing = client.get('fails').catch((error: Error) => error.message);
+    await sleep(10);
+    const answered = client.get('answered');
+    await sleep(10);
+    const times = [timeTo(client.get('never 1'))];
+    await sleep(10);
+    times.push(timeTo(client.get('never 2')));
+    expect([await failing, detached]).toEqual(['ERR it fails', true]);
+    expect(await answered).toBe('yes');
+    expectOwnDeadlines(await Promise.all(times));
+  });
+});
+
+/** CPU time of this process in milliseconds while `work` runs. */
+async function cpuTime(work: () => unknown): Promise<number> {
+  const before = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
+const BATCHES = 4_000;
+
+/** Commands in flight, each in a turn, so a batch, and with a deadline of its own. */
+async function manyBatches(kind: Kind, options: object): Promise<FakeConnection & { replies: Promise<unknown>[] }> {
+  const connection = await (kind === 'plain' ? connectFake(options) : coalescedFake({}, options));
+  const replies: Promise<unknown>[] = [];
+  for (let index = 0; index < BATCHES; index += 1) {
+    const reply = connection.client.get('k');
+    // Those of a slow machine may time out before all are issued.
+    reply.catch(() => {});
+    replies.push(reply);
+    await turn();
+  }
+  return { ...connection, replies };
+}
+
+describe(`the deadlines of ${BATCHES} batches of one command`, () => {
+  /** To walk the whole queue for each of them takes ten times as long as a plain client's timers, and more. */
+  const DEARER = 4;
+
+  it('expire about as cheaply as those of a plain client', async () => {
+    const cost = async (kind: Kind): Promise<number> => {
+      const { client, replies } = await manyBatches(kind, { commandTimeout: 1_500 });
+      const spent = await cpuTime(() => Promise.allSettled(replies));
+      client.disconnect();
+      return spent;
+    };
+    const plain = await cost('plain');
+    expect(await cost('coalesced')).toBeLessThan(DEARER * plain);
+  });
+
+  it('outlive the connection about as cheaply as those of a plain client', async () => {
+    const cost = async (kind: Kind): Promise<number> => {
+      const options = { commandTimeout: 60_000, retryStrategy: () => 60_000 };
+      const { client, socket } = await manyBatches(kind, options);
+      const spent = await cpuTime(async () => {
+        socket.destroy();
+        await until(() => client.status === 'reconnecting', 'the lost connection to be noticed');
+      });
+      client.disconnect();
+      return spent;
+    };
+    const plain = await cost('plain');
+    // Milliseconds, of which the waiting itself takes some.
+    expect(await cost('coalesced')).toBeLessThan(DEARER * plain + 20);
+  });
+});

@@ -1,0 +1,75 @@
+/** What is issued in the last moment of a process, or of a stream, is stored: a plain client has written it by then. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { coalescedFake } from '../helpers/fake-connection.js';
+import { ioredis6, ready, sleep } from '../helpers/hosts.js';
+import { type RedisServer, startServer, uniquePrefix } from '../helpers/redis.js';
+import type { Orders } from './programs/exiting-service.js';
+
+const PROGRAM = fileURLToPath(new URL('programs/exiting-service.ts', import.meta.url));
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server?.stop());
+
+/** Runs the program to its end, whatever that is, and counts which of its writes were stored. */
+async function storedBy(orders: Omit<Orders, 'url' | 'serverPid' | 'prefix'>): Promise<number> {
+  const { url, pid: serverPid } = server;
+  const prefix = uniquePrefix('exit');
+  const argument = JSON.stringify({ ...orders, url, serverPid, prefix });
+  await new Promise((resolve) => {
+    execFile(process.execPath, ['--import', 'tsx', PROGRAM, argument], resolve);
+  });
+  process.kill(serverPid, 'SIGCONT');
+  const admin = await ready(ioredis6.create(url));
+  const keys = Array.from({ length: orders.writes }, (_, index) => `${prefix}${index}`);
+  let stored = 0;
+  for (let attempt = 0; attempt < 50; attempt += 1) {
+    stored = await admin.exists(...keys);
+    if (stored === orders.writes) break;
+    await sleep(10);
+  }
+  await admin.del(...keys);
+  return stored;
+}
+
+/** All is few enough bytes to be read by the server at once: its first reply meets a closed connection. */
+describe.each(['plain', 'coalesced'] as const)('%s client: writes are stored', (kind) => {
+  it.each(['the tick', 'an exit listener', 'an exit listener of before'] as const)(
+    'issued in %s of process.exit()',
+    async (within) => {
+      expect(await storedBy({ kind, within, end: 'process.exit()', writes: 8 })).toBe(8);
+    },
+  );
+
+  it.each(['the tick', 'an exit listener', 'an exit listener of before'] as const)(
+    'issued in %s of an uncaught exception',
+    async (within) => {
+      expect(await storedBy({ kind, within, end: 'an uncaught exception', writes: 8 })).toBe(8);
+    },
+  );
+
+  it.each(['the tick', 'an exit listener'] as const)('more than maxInFlight of them, in %s', async (within) => {
+    expect(await storedBy({ kind, within, end: 'process.exit()', writes: 200, maxInFlight: 20 })).toBe(200);
+  });
+
+  it('behind flush(), whatever becomes of the process', async () => {
+    expect(await storedBy({ kind, within: 'the tick', end: 'SIGKILL after flush()', writes: 8 })).toBe(8);
+  });
+});
+
+describe('stream.destroy() with more commands than maxInFlight', () => {
+  it('all of them have been handed to the socket by then', async () => {
+    const { client, socket } = await coalescedFake({ maxInFlight: 3 });
+    const names = Array.from({ length: 12 }, (_, index) => `key${index}`);
+    for (const [index, name] of names.entries()) {
+      (index % 3 === 1 ? client.call('SET', name, 'v') : client.set(name, index % 3 ? 'v' : 'é')).catch(() => {});
+    }
+    client.stream.destroy();
+    expect(socket.written.toString().match(/key\d+/g)).toEqual(names);
+    client.disconnect();
+  });
+});

@@ -1,0 +1,80 @@
+/** `CLIENT REPLY OFF`: no reply will make room for what waits under `maxInFlight`. */
+import { describe, expect, it } from 'vitest';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
+import { type Client, HOSTS, ioredis6, outcomesAfter, ready, sleep } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+const COMMANDS = 300;
+
+function uniqueKeys(): string[] {
+  const prefix = uniquePrefix('no-replies');
+  return Array.from({ length: COMMANDS }, (_, index) => `${prefix}${index}`);
+}
+
+/** How many of the keys exist, as soon as all do, or a while after. */
+async function stored(keys: readonly string[]): Promise<number> {
+  const admin = await ready(ioredis6.create(redisUrl()));
+  let count = 0;
+  for (let attempt = 0; attempt < 40; attempt += 1) {
+    count = await admin.exists(...keys);
+    if (count === COMMANDS) break;
+    await sleep(10);
+  }
+  await admin.del(...keys);
+  return count;
+}
+
+const SILENCED: Record<string, (client: Client) => Promise<unknown>> = {
+  "client('REPLY', 'OFF')": (c) => c.client('REPLY', 'OFF'),
+  "client('reply', Buffer 'off')": (c) => c.client('reply' as never, Buffer.from('off') as never),
+  "call('CLIENT', 'REPLY', 'OFF')": (c) => c.call('CLIENT', 'REPLY', 'OFF'),
+  "call('client', ['reply', 'off'])": (c) => c.call('client', ['reply', 'off']),
+  'in a pipeline': (c) => c.pipeline().call('CLIENT', 'REPLY', 'OFF').exec(),
+  'behind others in a pipeline': (c) => c.pipeline().echo('x').client('REPLY', 'OFF').exec(),
+};
+
+describe.each(HOSTS)('$name: CLIENT REPLY OFF, then more commands than maxInFlight', (host) => {
+  it.each(Object.keys(SILENCED))('%s: every write is stored, and quit() ends the connection', async (title) => {
+    const plain = await expectAsPlain(async (kind) => {
+      const keys = uniqueKeys();
+      const client = await connectAs(kind, host, redisUrl(), { retryStrategy: null as never }, { maxInFlight: 50 });
+      SILENCED[title]?.(client).catch(() => {});
+      const replies: Promise<unknown>[] = [];
+      for (const [index, key] of keys.entries()) {
+        // Over several turns, hot and cold.
+        if (index % 40 === 0) await sleep(0);
+        replies.push(index % 7 === 0 ? client.call('SET', key, 'v') : client.set(key, 'v'));
+      }
+      const settled = outcomesAfter(200, [...replies, client.quit()]);
+      return { stored: await stored(keys), replies: await settled, status: client.status };
+    });
+    expect(plain.stored).toBe(COMMANDS);
+  });
+
+  it('replies that are switched on again answer the head of the queue, and make room again', async () => {
+    await expectAsPlain(async (kind) => {
+      const [key = ''] = uniqueKeys();
+      const client = await connectAs(kind, host, redisUrl(), {}, { maxInFlight: 50 });
+      const silenced = [client.client('REPLY', 'OFF'), ...Array.from({ length: 100 }, () => client.set(key, 'v'))];
+      const on = Array.from({ length: 102 }, () => client.client('REPLY', 'ON'));
+      const replies = await outcomesAfter(150, [...silenced, ...on]);
+      return { replies, status: client.status };
+    });
+  });
+});
+
+describe.each(HOSTS)('$name: CLIENT REPLY SKIP under maxInFlight', (host) => {
+  it('commands behind it are all sent, although fewer replies come than commands are in flight', async () => {
+    const plain = await expectAsPlain((kind) => {
+      const keys = uniqueKeys();
+      return connectAs(kind, host, redisUrl(), {}, { maxInFlight: 2 }).then((client) => {
+        for (const [index, key] of keys.entries()) {
+          if (index % 3 === 0) client.client('REPLY', 'SKIP').catch(() => {});
+          client.set(key, 'v').catch(() => {});
+        }
+        return stored(keys);
+      });
+    });
+    expect(plain).toBe(COMMANDS);
+  });
+});

@@ -1,0 +1,61 @@
+// Run by exit.test.ts, in a process of its own: writes in the last moment of a process. Its orders are its argument.
+import { Redis } from 'ioredis';
+import { coalesce } from 'ioredis-coalesce/coalesce';
+
+export interface Orders {
+  readonly kind: 'plain' | 'coalesced';
+  readonly url: string;
+  /** The server's, which is stopped before the first write: whoever exits with unread replies resets the connection. */
+  readonly serverPid: number;
+  /** Keys that begin with it are written, see `writes`. */
+  readonly prefix: string;
+  /** Where the writes are issued. */
+  readonly within: 'the tick' | 'an exit listener' | 'an exit listener of before';
+  readonly end: 'process.exit()' | 'an uncaught exception' | 'SIGKILL after flush()';
+  /** How many, each kind of command in turn. */
+  readonly writes: number;
+  readonly maxInFlight?: number;
+}
+
+const { kind, url, serverPid, prefix, within, end, writes, maxInFlight } = JSON.parse(process.argv[2] ?? '') as Orders;
+
+function write(client: Redis): void {
+  for (let index = 0; index < writes; index += 1) {
+    const key = `${prefix}${index}`;
+    const reply =
+      index % 4 === 0
+        ? client.set(key, 'hot')
+        : index % 4 === 1
+          ? client.call('SET', key, 'cold')
+          : index % 4 === 2
+            ? client.set(key, 'hot, é€')
+            : client.pipeline().set(key, 'piped').exec();
+    reply.catch(() => {});
+  }
+}
+
+const ENDS: Record<Orders['end'], (client: Redis) => void> = {
+  'process.exit()': () => process.exit(0),
+  'an uncaught exception': () => {
+    throw new Error('nobody catches it');
+  },
+  'SIGKILL after flush()': (client) => {
+    (client as Partial<{ coalescer: { flush(): void } }>).coalescer?.flush();
+    process.kill(process.pid, 'SIGKILL');
+  },
+};
+
+const onExit = (): void => write(client);
+if (within === 'an exit listener of before') process.on('exit', onExit);
+const client = new Redis(url, { retryStrategy: null as never });
+client.on('error', () => {});
+if (kind === 'coalesced') coalesce(client, maxInFlight === undefined ? {} : { maxInFlight });
+client.once('ready', () => {
+  if (within === 'an exit listener') process.on('exit', onExit);
+  // In a turn of its own: the hot path is ready.
+  setImmediate(() => {
+    process.kill(serverPid, 'SIGSTOP');
+    if (within === 'the tick') write(client);
+    ENDS[end](client);
+  });
+});

@@ -1,0 +1,212 @@
+import fc from 'fast-check';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { CUT, NOT_DECODED, ReplyDecoder } from '../../src/resp/decoder.js';
+import { LONGEST_ASSEMBLED, ReplyAssembler } from '../../src/resp/reply-assembler.js';
+import { filled, inShort, UNITS } from '../helpers/cut-replies.js';
+import { aggregate, bulk, cutAt } from '../helpers/resp.js';
+
+const MODE = { resp3Types: true, replyMapping: 'legacy', stringNumbers: false } as const;
+
+/** An assembler that has taken `first`, the beginning of a reply. */
+function begun(first: Buffer, utf8 = true): ReplyAssembler {
+  const assembler = new ReplyAssembler(new ReplyDecoder(MODE));
+  expect(assembler.decoder.decode(first, 0, utf8)).toBe(CUT);
+  expect(assembler.begin(first, 0)).toBe(true);
+  return assembler;
+}
+
+describe('ReplyAssembler', () => {
+  const list = aggregate('*', [bulk('first'), ':12\r\n', bulk(filled('żółw ', 300)), '_\r\n', bulk('last one')]);
+
+  it('gives the bytes back as they came, after any of them', () => {
+    for (let length = '*5\r\n'.length; length < list.length; length += 1) {
+      const [first = Buffer.alloc(0), ...rest] = cutAt(list.subarray(0, length), [4, 50, 51, 200]);
+      const assembler = begun(first);
+      let taken = first.length;
+      for (const chunk of rest) if (assembler.add(chunk) === CUT) taken += chunk.length;
+      expect(assembler.open).toBe(true);
+      expect(Buffer.concat(assembler.release()).equals(list.subarray(0, taken)), `${length} bytes`).toBe(true);
+      expect(assembler.open).toBe(false);
+      const inLast = length > list.length - bulk('last one').length;
+      expect(taken === length || inLast, `${length} bytes: ${taken} taken`).toBe(true);
+    }
+  });
+
+  it('keeps nothing of the chunk before the reply, and nothing of a reply that is whole', () => {
+    const chunk = Buffer.concat([Buffer.from(':1\r\n'), list.subarray(0, 30)]);
+    const assembler = new ReplyAssembler(new ReplyDecoder(MODE));
+    expect(assembler.decoder.decode(chunk, 4, true)).toBe(CUT);
+    expect(assembler.begin(chunk, 4)).toBe(true);
+    expect(assembler.release()).toEqual([list.subarray(0, 30)]);
+    const again = begun(list.subarray(0, 30));
+    expect(again.add(list.subarray(30))).toEqual(['first', 12, filled('żółw ', 300).toString(), null, 'last one']);
+    expect(again.open).toBe(false);
+    expect(again.release()).toEqual([]);
+  });
+
+  it('leaves a reply that turns out to be the host’s, with all bytes before that', () => {
+    for (const element of [
+      '-ERR inside\r\n',
+      ':9223372036854775807\r\n',
+      '(12\r\n',
+      'x',
+      '$x\r\n',
+      '$2\r\nabc',
+      '>0\r\n',
+    ]) {
+      const bytes = aggregate('*', [bulk('a'), element, bulk('b')]);
+      const first = bytes.subarray(0, 9);
+      const assembler = begun(first);
+      expect(assembler.add(bytes.subarray(9)), element).toBe(NOT_DECODED);
+      expect(Buffer.concat(assembler.release()).equals(first)).toBe(true);
+    }
+  });
+
+  it.each(['xx', '\r\r', '\n\n', '\n\r', '\rx', 'x\n', '$1'])('leaves a string that ends in %j', (end) => {
+    const whole = Buffer.concat([bulk(filled('long ', 10_000)).subarray(0, -2), Buffer.from(end)]);
+    for (const cut of ['$10000\r\n'.length, 5_000, whole.length - 2]) {
+      const assembler = begun(whole.subarray(0, cut));
+      expect(assembler.add(whole.subarray(cut))).toBe(NOT_DECODED);
+      expect(Buffer.concat(assembler.release()).equals(whole.subarray(0, cut))).toBe(true);
+    }
+  });
+
+  it('leaves what is longer than it may keep, as soon as that is known', () => {
+    const decoder = new ReplyDecoder(MODE);
+    const begins = (header: string) => {
+      const chunk = Buffer.from(`${header}\r\nxyz`);
+      return decoder.decode(chunk, 0, true) === CUT && new ReplyAssembler(decoder).begin(chunk, 0);
+    };
+    // What is kept is the header, the string and the line's end.
+    const longest = LONGEST_ASSEMBLED - `$${LONGEST_ASSEMBLED}\r\n`.length - 2;
+    expect(begins(`$${longest}`)).toBe(true);
+    decoder.abandon();
+    expect(begins(`$${longest + 1}`)).toBe(false);
+    expect(begins(`*2\r\n:1\r\n$${longest}`)).toBe(false);
+    const assembler = begun(Buffer.from('*3\r\n$3\r\nabc\r\n'));
+    expect(assembler.add(Buffer.from('$2\r\nxy\r\n'))).toBe(CUT);
+    expect(assembler.add(Buffer.from(`$${longest}\r\n`))).toBe(NOT_DECODED);
+    expect(Buffer.concat(assembler.release()).toString()).toBe('*3\r\n$3\r\nabc\r\n$2\r\nxy\r\n');
+  });
+
+  it('leaves what has become longer than it may keep', () => {
+    const mebibyte = bulk(Buffer.alloc(2 ** 20));
+    const assembler = begun(Buffer.from('*100\r\n'));
+    let kept = 0;
+    while (assembler.add(mebibyte) === CUT) kept += 1;
+    expect(kept).toBe(63);
+    expect(Buffer.concat(assembler.release()).length).toBe('*100\r\n'.length + 63 * mebibyte.length);
+  });
+
+  it('takes time in proportion to what comes, not to its square', () => {
+    const time = (elements: number) => {
+      const chunk = Buffer.from(':1\r\n');
+      const assembler = begun(Buffer.from(`*${elements + 1}\r\n`));
+      const from = performance.now();
+      for (let index = 0; index < elements; index += 1) assembler.add(chunk);
+      return performance.now() - from;
+    };
+    time(20_000);
+    expect(time(200_000)).toBeLessThan(40 * Math.max(time(20_000), 2));
+  });
+
+  it('sets nothing aside at a server’s word', () => {
+    const first = Buffer.from(`*1000000\r\n$${LONGEST_ASSEMBLED - 1000}\r\nx`);
+    const before = process.memoryUsage();
+    const assemblers = Array.from({ length: 50 }, () => begun(first));
+    const after = process.memoryUsage();
+    expect(after.heapUsed + after.arrayBuffers - before.heapUsed - before.arrayBuffers).toBeLessThan(10e6);
+    for (const assembler of assemblers) assembler.discard();
+  });
+
+  it('reads text as `toString` does, in whatever pieces it comes', () => {
+    const unit = fc.constantFrom(...Object.values(UNITS));
+    const length = fc.oneof(fc.nat({ max: 60 }), fc.integer({ min: 60, max: 100_000 }));
+    const cuts = fc.array(fc.nat({ max: 100_010 }), { minLength: 1, maxLength: 8 });
+    fc.assert(
+      fc.property(unit, length, cuts, fc.boolean(), (text, size, positions, utf8) => {
+        const content = filled(text, size);
+        const [first = Buffer.alloc(0), ...rest] = cutAt(bulk(content), [10, ...positions]);
+        const last = rest.pop();
+        const decoder = new ReplyDecoder(MODE);
+        if (decoder.decode(first, 0, utf8) !== CUT) return;
+        const assembler = new ReplyAssembler(decoder);
+        if (!assembler.begin(first, 0)) return;
+        for (const chunk of rest) if (assembler.add(chunk) !== CUT) return;
+        const value = assembler.add(last as Buffer) as string | Buffer;
+        for (const chunk of [first, ...rest, last as Buffer]) chunk.fill('#');
+        expect(utf8 ? value === content.toString('utf8') : content.equals(value as Buffer)).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('shares the memory in which it joins strings with others, but never at the same time', () => {
+    // Any number of replies at once, in any order of beginnings, pieces, ends and hand-overs.
+    const units = Object.values(UNITS);
+    const replies = [500, 20_000, 300_000].flatMap((length) =>
+      units.map((unit) => aggregate('*', [bulk('a'), bulk(filled(unit, length)), bulk('b')])),
+    );
+    const step = fc.record({
+      who: fc.nat({ max: 3 }),
+      act: fc.constantFrom('add', 'add', 'add', 'finish', 'finish', 'release'),
+      reply: fc.nat({ max: replies.length - 1 }),
+      piece: fc.integer({ min: 1, max: 9_000 }),
+      utf8: fc.boolean(),
+    });
+    const kept: { value: unknown; expected: unknown }[] = [];
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 4, maxLength: 40 }), (steps) => {
+        const open = new Map<number, { assembler: ReplyAssembler; reply: Buffer; fed: number; expected: unknown }>();
+        for (const { who, act, reply: nth, piece, utf8 } of steps) {
+          const reply = replies[nth] as Buffer;
+          const running = open.get(who);
+          if (running === undefined) {
+            const assembler = new ReplyAssembler(new ReplyDecoder(MODE));
+            const first = Buffer.from(reply.subarray(0, Math.min(piece, reply.length - 1)));
+            if (assembler.decoder.decode(first, 0, utf8) !== CUT || !assembler.begin(first, 0)) continue;
+            const expected = new ReplyDecoder(MODE).decode(Buffer.from(reply), 0, utf8);
+            open.set(who, { assembler, reply, fed: first.length, expected });
+            continue;
+          }
+          const { assembler, reply: whole, fed, expected } = running;
+          const end = act === 'finish' ? whole.length : Math.min(fed + piece, whole.length - 1);
+          const value = assembler.add(Buffer.from(whole.subarray(fed, end)));
+          if (value === CUT) running.fed = end;
+          if (value === CUT && act === 'add') continue;
+          open.delete(who);
+          if (value === CUT || value === NOT_DECODED) {
+            expect(Buffer.concat(assembler.release()).equals(whole.subarray(0, running.fed))).toBe(true);
+          } else if (kept.length < 200) kept.push({ value, expected });
+        }
+      }),
+      { numRuns: 60 },
+    );
+    expect(kept.length).toBeGreaterThan(20);
+    for (const { value, expected } of kept) expect(inShort(value)).toStrictEqual(inShort(expected));
+  });
+});
+
+describe('the memory in which cut strings are joined', () => {
+  const join = (length: number) => {
+    const reply = bulk(filled('x', length));
+    const value = begun(reply.subarray(0, 20)).add(reply.subarray(20));
+    expect((value as string).length).toBe(length);
+  };
+
+  it('is used again, the largest that is no more than 2 MiB', () => {
+    const allocate = vi.spyOn(Buffer, 'allocUnsafeSlow');
+    onTestFinished(() => allocate.mockRestore());
+    const allocations = (...lengths: number[]) => {
+      allocate.mockClear();
+      for (const length of lengths) join(length);
+      return allocate.mock.calls.length;
+    };
+    allocations(1_900_000);
+    expect(allocations(1_900_000, 9_000, 1_000_000, 1_900_000)).toBe(0);
+    expect(allocations(3_000_000, 1_900_000, 3_000_000)).toBe(2);
+    // A reply that is handed over has taken none.
+    begun(bulk(filled('x', 1_900_000)).subarray(0, 20)).release();
+    expect(allocations(1_900_000)).toBe(0);
+  });
+});
