@@ -117,8 +117,7 @@ export class ClientAttachment implements Attachment {
   }
 
   connectionForPipeline(): Connection | FallThroughReason {
-    // The cache looks for writes in the bytes of a pipeline, which the host writes.
-    return this.connection?.cache === undefined ? this.connectionFor() : 'options';
+    return this.connectionFor();
   }
 
   waitingBehind(name: string): number {

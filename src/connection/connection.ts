@@ -209,6 +209,7 @@ export class Connection {
       if (isTransaction) this.#shared.inTransaction = false;
     }
     this.stats.commands += commands.length;
+    this.cache?.sendsPipeline(commands);
     let work = 0;
     for (const command of commands) {
       if (command instanceof PipelineEntry) {

@@ -1,8 +1,7 @@
 import { effectOf } from '../commands/effects.js';
 import { type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
-import type { HostClient } from '../host/types.js';
+import type { HostClient, HostCommand } from '../host/types.js';
 import type { ResolvedCacheOptions } from '../options.js';
-import { isPlainNumber } from '../resp/encoder.js';
 import { RequestReader } from '../resp/request-scanner.js';
 import type { Stats } from '../stats.js';
 import { now } from '../util/clock.js';
@@ -11,12 +10,21 @@ import { CachedReads, type ReadArguments } from './cached-reads.js';
 import { type CommandVariant, type Entry, type EntryContext, transformDecodedReply } from './entry.js';
 import { InvalidationReader } from './invalidation-reader.js';
 import { OwnCommands } from './own-commands.js';
+import { ownCopy, sameValue } from './own-values.js';
+import { argumentsOf, keyName, wireName } from './read-names.js';
 import { Tracking } from './tracking.js';
 
 /** Milliseconds without a byte from the server after which one read is sent all the same, to hear of it. */
 const SILENCE_PROBED_AFTER = 1_000;
 /** Milliseconds without a byte after which nothing is served: invalidations may be lost with the connection. */
 const LONGEST_SILENCE = 2_000;
+
+/** Commands one after the other, the arguments of each from its name on. */
+interface Requests {
+  next(): boolean;
+  readonly count: number;
+  text(index: number): string;
+}
 
 /**
  * What one connection keeps of the answers it has read, so that the same read needs no command as long as Redis has
@@ -81,8 +89,12 @@ export class ReadCache {
 
   /** Forgets everything, replies on their way included. */
   clear(): void {
+    this.#forget(this.#nextPosition);
+  }
+
+  #forget(position: number): void {
     this.#store.clear();
-    this.#own.forgetBefore(this.#nextPosition);
+    this.#own.forgetBefore(position);
   }
 
   /** A chunk has come. */
@@ -131,6 +143,33 @@ export class ReadCache {
   writes(data: string | Uint8Array): void {
     const requests = new RequestReader(data);
     const position = this.#nextPosition;
+    this.#bears(requests, position);
+    // Inline commands, or no command at all.
+    if (!requests.atEnd) {
+      this.#forget(position);
+      this.#own.changesAnything(position);
+    }
+  }
+
+  /** A pipeline or transaction is about to be queued in one step. */
+  sendsPipeline(commands: readonly HostCommand[]): void {
+    let index = -1;
+    const requests: Requests = {
+      next: () => ++index < commands.length,
+      get count() {
+        return (commands[index] as HostCommand).args.length + 1;
+      },
+      text: (at) => {
+        const { name, args } = commands[index] as HostCommand;
+        return at === 0 ? name : wireName(args[at - 1]);
+      },
+    };
+    this.#bears(requests, this.#nextPosition + commands.length - 1);
+  }
+
+  /** Takes note of what commands mean for what is kept. All of them count as issued with the last one. */
+  #bears(requests: Requests, position: number): void {
+    const own = this.#own;
     let openedHere = false;
     while (requests.next()) {
       const effect = effectOf(requests);
@@ -146,8 +185,7 @@ export class ReadCache {
           this.#inTransaction = true;
           break;
         case 'exec':
-          // What was queued in this write counts as issued with its last command.
-          if (!openedHere) this.#own.changesAnything(position);
+          if (!openedHere) own.changesAnything(position);
           this.#transactionEnds();
           break;
         case 'discard':
@@ -160,21 +198,14 @@ export class ReadCache {
           this.#watching = false;
           break;
         case 'clear':
-          this.#store.clear();
-          this.#own.forgetBefore(position);
+          this.#forget(position);
           break;
         case 'end':
           if (!this.#tracking.isOwn(requests)) this.end();
           break;
         default:
-          this.#own.changesAnything(position);
+          own.changesAnything(position);
       }
-    }
-    // Inline commands, or no command at all.
-    if (!requests.atEnd) {
-      this.#store.clear();
-      this.#own.forgetBefore(position);
-      this.#own.changesAnything(position);
     }
   }
 
@@ -302,68 +333,4 @@ export class ReadCache {
       return Promise.reject(error);
     }
   }
-}
-
-/** The key of a read as it is kept, if it can be: its bytes must be known from its text. */
-function keyName(argument: unknown): string | undefined {
-  if (typeof argument === 'string') return argument;
-  return typeof argument === 'number' && isPlainNumber(argument) ? String(argument) : undefined;
-}
-
-/** A key as the server names it in an invalidation, read as UTF-8. */
-function wireName(argument: unknown): string {
-  if (argument instanceof Buffer) return argument.utf8Slice();
-  const name = String(argument);
-  return name.isWellFormed() ? name : Buffer.from(name).utf8Slice();
-}
-
-/** What the answer depends on beside the key; undefined if an argument is more than text. */
-function argumentsOf(args: readonly unknown[]): ReadArguments | undefined {
-  if (args.length === 1) return NO_ARGUMENTS;
-  if (args.length === 2) {
-    const text = keyName(args[1]);
-    if (text !== undefined) return { count: 2, text };
-  }
-  const flat = args.flat();
-  let joined = '';
-  for (let index = 1; index < flat.length; index += 1) {
-    const text = keyName(flat[index]);
-    if (text === undefined) return undefined;
-    if (flat.length === 2) return { count: 2, text };
-    joined += `${text.length}:${text}`;
-  }
-  return { count: flat.length, text: joined };
-}
-
-const NO_ARGUMENTS: ReadArguments = { count: 1, text: '' };
-
-/** A value of which no part that can be changed is anyone else's. */
-function ownCopy(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (value instanceof Buffer) return Buffer.from(value);
-  if (Array.isArray(value)) return value.map(ownCopy);
-  const copy: Record<string, unknown> = {};
-  for (const [name, element] of Object.entries(value)) {
-    Object.defineProperty(copy, name, {
-      value: ownCopy(element),
-      configurable: true,
-      enumerable: true,
-      writable: true,
-    });
-  }
-  return copy;
-}
-
-function sameValue(one: unknown, other: unknown): boolean {
-  if (one === other) return true;
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
-  if (one instanceof Buffer) return other instanceof Buffer && one.equals(other);
-  if (Array.isArray(one)) {
-    return Array.isArray(other) && one.length === other.length && one.every((value, i) => sameValue(value, other[i]));
-  }
-  const names = Object.keys(one);
-  return (
-    names.length === Object.keys(other).length &&
-    names.every((name) => sameValue((one as Record<string, unknown>)[name], (other as Record<string, unknown>)[name]))
-  );
 }

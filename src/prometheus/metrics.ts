@@ -81,6 +81,42 @@ export const METRICS: readonly MetricDefinition[] = [
     read: ({ stats }) => stats.sharedReads,
   },
   {
+    type: 'counter',
+    name: 'redis_coalesce_cache_hits_total',
+    help: 'Reads answered from memory (option cache); they are not among the commands sent.',
+    read: ({ stats }) => stats.cache?.hits ?? 0,
+  },
+  {
+    type: 'counter',
+    name: 'redis_coalesce_cache_misses_total',
+    help: 'Reads that could have been answered from memory and were sent.',
+    read: ({ stats }) => stats.cache?.misses ?? 0,
+  },
+  {
+    type: 'counter',
+    name: 'redis_coalesce_cache_invalidations_total',
+    help: 'Answers removed from memory since their key has changed, or all keys have.',
+    read: ({ stats }) => stats.cache?.invalidations ?? 0,
+  },
+  {
+    type: 'counter',
+    name: 'redis_coalesce_cache_evictions_total',
+    help: 'Answers removed from memory for lack of room.',
+    read: ({ stats }) => stats.cache?.evictions ?? 0,
+  },
+  {
+    type: 'gauge',
+    name: 'redis_coalesce_cache_entries',
+    help: 'Answers kept in memory.',
+    read: ({ stats }) => stats.cache?.entries ?? 0,
+  },
+  {
+    type: 'gauge',
+    name: 'redis_coalesce_cache_bytes',
+    help: 'Bytes that the answers kept in memory take, about.',
+    read: ({ stats }) => stats.cache?.bytes ?? 0,
+  },
+  {
     type: 'gauge',
     name: 'redis_coalesce_in_flight_commands',
     help: 'Commands that await their reply, sent or not.',

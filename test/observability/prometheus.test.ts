@@ -10,7 +10,7 @@ import {
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Stats } from '../../src/stats.js';
 import { cold } from '../helpers/cold.js';
-import { type CoalescedClient, HOSTS, ioredis6, ready } from '../helpers/hosts.js';
+import { type CoalescedClient, HOSTS, ioredis6, ready, until } from '../helpers/hosts.js';
 import { redisUrl } from '../helpers/redis.js';
 import { type Exposition, parseExposition } from './helpers/exposition.js';
 
@@ -49,6 +49,7 @@ describe('what is exposed', () => {
     expect(values('redis_coalesce_batches_total', { reason: 'schedule' })).toEqual([stats.flushReasons.schedule]);
     expect(values('redis_coalesce_written_bytes_total')).toEqual([stats.bytesWritten]);
     expect(values('redis_coalesce_shared_reads_total')).toEqual([0]);
+    expect(values('redis_coalesce_cache_hits_total')).toEqual([0]);
     expect(values('redis_coalesce_in_flight_commands')).toEqual([0]);
     expect(values('redis_coalesce_queued_commands')).toEqual([0]);
     expect(values('redis_coalesce_max_in_flight_commands')).toEqual([5_000]);
@@ -57,6 +58,24 @@ describe('what is exposed', () => {
     expect(values('redis_coalesce_batch_size_commands_sum')).toEqual([stats.commands]);
     expect(values('redis_coalesce_flush_wait_seconds_sum')).toEqual([stats.flushWaitTotal / 1000]);
     expect(stats.hotCommands).toBeGreaterThanOrEqual(100);
+  });
+
+  it('what is answered from memory, and what is kept', async () => {
+    const register = new Registry();
+    const cached = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
+    collectMetrics(cached, { register });
+    await until(() => {
+      void cached.get('prometheus:cached');
+      return (cached.coalescer.stats().cache?.hits ?? 0) > 0;
+    }, 'a read is answered from memory');
+    const { hits, misses, invalidations, evictions, entries, bytes } = cached.coalescer.stats().cache ?? {};
+    const { values } = await scrape(register);
+    expect(values('redis_coalesce_cache_hits_total')).toEqual([hits]);
+    expect(values('redis_coalesce_cache_misses_total')).toEqual([misses]);
+    expect(values('redis_coalesce_cache_invalidations_total')).toEqual([invalidations]);
+    expect(values('redis_coalesce_cache_evictions_total')).toEqual([evictions]);
+    expect(values('redis_coalesce_cache_entries')).toEqual([entries]);
+    expect(values('redis_coalesce_cache_bytes')).toEqual([bytes]);
   });
 
   it('reasons are all there from the start, so that rates of them can be drawn', async () => {

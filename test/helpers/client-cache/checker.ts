@@ -86,7 +86,7 @@ export class Checker {
     const before = hits();
     const writing = writers.map((writer, index) => this.#write(writer, seeded(seed + index)));
     for (const subject of subjects) {
-      subject.defineCommand('bump', { numberOfKeys: 0, lua: "return redis.call('INCR', ARGV[1])" });
+      subject.defineCommand('bump', { numberOfKeys: 1, lua: "return redis.call('INCR', KEYS[1])" });
     }
     await Promise.all(subjects.map((subject, index) => this.#read(subject, seeded(seed + 100 + index))));
     this.#done = true;

@@ -1,0 +1,31 @@
+/** A value of which no part that can be changed is anyone else's. */
+export function ownCopy(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (value instanceof Buffer) return Buffer.from(value);
+  if (Array.isArray(value)) return value.map(ownCopy);
+  const copy: Record<string, unknown> = {};
+  for (const [name, element] of Object.entries(value)) {
+    Object.defineProperty(copy, name, {
+      value: ownCopy(element),
+      configurable: true,
+      enumerable: true,
+      writable: true,
+    });
+  }
+  return copy;
+}
+
+/** Whether two decoded replies are equal. */
+export function sameValue(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
+  if (one instanceof Buffer) return other instanceof Buffer && one.equals(other);
+  if (Array.isArray(one)) {
+    return Array.isArray(other) && one.length === other.length && one.every((value, i) => sameValue(value, other[i]));
+  }
+  const names = Object.keys(one);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => sameValue((one as Record<string, unknown>)[name], (other as Record<string, unknown>)[name]))
+  );
+}

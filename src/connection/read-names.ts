@@ -1,0 +1,35 @@
+import { isPlainNumber } from '../resp/encoder.js';
+import type { ReadArguments } from './cached-reads.js';
+
+/** The key of a read as it is kept, if it can be: its bytes must be known from its text. */
+export function keyName(argument: unknown): string | undefined {
+  if (typeof argument === 'string') return argument;
+  return typeof argument === 'number' && isPlainNumber(argument) ? String(argument) : undefined;
+}
+
+/** A key as the server names it in an invalidation, read as UTF-8. */
+export function wireName(argument: unknown): string {
+  if (argument instanceof Buffer) return argument.utf8Slice();
+  const name = String(argument);
+  return name.isWellFormed() ? name : Buffer.from(name).utf8Slice();
+}
+
+/** What the answer depends on beside the key; undefined if an argument is more than text. */
+export function argumentsOf(args: readonly unknown[]): ReadArguments | undefined {
+  if (args.length === 1) return NO_ARGUMENTS;
+  if (args.length === 2) {
+    const text = keyName(args[1]);
+    if (text !== undefined) return { count: 2, text };
+  }
+  const flat = args.flat();
+  let joined = '';
+  for (let index = 1; index < flat.length; index += 1) {
+    const text = keyName(flat[index]);
+    if (text === undefined) return undefined;
+    if (flat.length === 2) return { count: 2, text };
+    joined += `${text.length}:${text}`;
+  }
+  return { count: flat.length, text: joined };
+}
+
+const NO_ARGUMENTS: ReadArguments = { count: 1, text: '' };
