@@ -41,7 +41,7 @@ function hotCall(
     if (route === undefined || sender === undefined) return method.call(this, name, ...args);
     const promise = sender.send(route, method, args);
     if (typeof promise !== 'string') return promise;
-    return sender.leaveToHost(route, methodName, promise, method, this, [name, ...args]);
+    return sender.leaveToHost(route, methodName, promise, method, this, [name, ...args], 1);
   };
 
   function senderFor(name: unknown, commandClass: HostCommandClass): HotSender | undefined {

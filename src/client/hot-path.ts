@@ -37,7 +37,10 @@ export type FindRoute = (receiver: unknown) => HotRoute | undefined;
 export interface HotSender {
   /** Sends a command, or says why the host must. `method` is the host's, which is called then. */
   send(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason;
-  /** Calls the host's method for the command that `send` has just left to it, with all its arguments. */
+  /**
+   * Calls the host's method for the command that `send` has just left to it, with all its arguments: `leading` of them
+   * are in front of those that `send` was given, as the name of `call(name, …)`.
+   */
   leaveToHost(
     route: HotRoute,
     methodName: string,
@@ -45,6 +48,7 @@ export interface HotSender {
     method: AnyFunction,
     receiver: unknown,
     args: unknown[],
+    leading?: number,
   ): unknown;
 }
 
@@ -105,6 +109,8 @@ export function hotSender(variant: CommandVariant): HotSender {
 
   /** What the transformer has made of the arguments of the call that is being looked at. */
   let transformation: Transformation | undefined;
+  /** Its arguments, arrays flattened: elements may be getters, which are read once per call. */
+  let flattened: unknown[] | undefined;
 
   return { send, leaveToHost };
 
@@ -123,18 +129,23 @@ export function hotSender(variant: CommandVariant): HotSender {
     method: AnyFunction,
     receiver: unknown,
     args: unknown[],
+    leading = 0,
   ): unknown {
     countFallThrough(route, methodName, reason);
     const transformed = transformation;
-    if (transformed === undefined) return method.apply(receiver, args);
+    const given = flattened === undefined ? args : withFlattened(args, leading, flattened);
     transformation = undefined;
+    flattened = undefined;
+    if (transformed === undefined) return method.apply(receiver, given);
     // Transformers are the user's, and read getters of the user's: once per call, as in a plain client.
     return withTransformation(route.commandClass as HostCommandClass, name, transformed, () =>
-      method.apply(receiver, args),
+      method.apply(receiver, given),
     );
   }
 
   function tryHot(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
+    transformation = undefined;
+    flattened = undefined;
     const { client, commandClass } = route;
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
@@ -166,11 +177,11 @@ export function hotSender(variant: CommandVariant): HotSender {
     let encoded = encode(sent, exact);
     if (encoded === undefined && sent === args) {
       // Arrays are looked for only now: `args.some(Array.isArray)` before each encoding costs more than this.
-      sent = args.flat();
+      flattened = args.flat();
+      sent = flattened;
       encoded = encode(sent, exact);
     }
     if (encoded === undefined) return 'arguments';
-    transformation = undefined;
     return connection.sendHot(variant, encoded, sent, route.routing);
   }
 
@@ -199,13 +210,26 @@ export function hotSender(variant: CommandVariant): HotSender {
     // Not a callback, that is gone by now: the host makes text of it, and nothing is to be run for it here.
     if (typeof args[args.length - 1] === 'function') return 'arguments';
     let prepared = args.flat();
+    const flat = prepared.slice();
     if (transformer !== undefined) {
-      transformation = runTransformer(transformer, prepared);
-      if ('error' in transformation) return 'transformer';
-      prepared = transformation.args;
+      const transformed = runTransformer(transformer, prepared);
+      transformation = transformed;
+      flattened = flat;
+      if ('error' in transformed) return 'transformer';
+      // A copy: the transformer may keep its array, and change it before the command is sent.
+      prepared = transformed.args.slice();
     }
+    // Ordering: after the user's code, which may call this method.
+    flattened = flat;
     return keyPrefix === undefined ? prepared : (withKeyPrefix(variant.command, keyPrefix, prepared) ?? 'arguments');
   }
+}
+
+/** Host: one level of arrays is flattened, so one array of all arguments is as good as the arguments. */
+function withFlattened(args: readonly unknown[], leading: number, flattened: unknown[]): unknown[] {
+  const last = args[args.length - 1];
+  const callback = args.length > leading && typeof last === 'function' ? [last] : [];
+  return [...args.slice(0, leading), flattened, ...callback];
 }
 
 /** The arguments with `keyPrefix` before each key, in a new array; undefined where it takes the host to say. */

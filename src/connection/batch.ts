@@ -203,6 +203,7 @@ export class Batch {
 
   /** The connection is gone: what was not written has gone with it. The host re-sends or rejects its commands. */
   discard(): void {
+    this.schedule.discard?.(this.#onSchedule);
     this.#reset();
     this.#text = '';
     this.#textEntries = [];

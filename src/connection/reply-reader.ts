@@ -228,8 +228,8 @@ export class ReplyReader {
     if (value === CUT) return chunk.length;
     if (value === NOT_DECODED) {
       for (const piece of this.#takeBack()) {
-        if (this.#state === 'reading') this.#forwardReply(piece, 0);
-        else this.#finish(piece, 0);
+        const end = this.#state === 'reading' ? this.#forwardReply(piece, 0) : 0;
+        if (end < piece.length) this.#finish(piece, end);
       }
       return this.#state === 'reading' ? this.#forwardReply(chunk, 0) : 0;
     }

@@ -1,5 +1,4 @@
 /** When a flush runs. */
-import Denque from 'denque';
 import { clearTimeout, loopTimes, nextTick, now, setImmediate, setTimeout } from '../util/clock.js';
 import { AdaptivePolicy, type FlushPolicy, GATHER } from './flush-policy.js';
 import { LoopWatch } from './loop-watch.js';
@@ -11,6 +10,8 @@ export type ScheduleFunction = (flush: () => void) => void;
 export interface BatchSchedule {
   (flush: () => void): void;
   readonly runsUserCode?: true;
+  /** The batch of this flush has gone with its connection. */
+  discard?(flush: () => void): void;
 }
 
 /**
@@ -29,21 +30,36 @@ export function scheduleFunction(schedule: Schedule): BatchSchedule {
   return groupedSchedule(schedule);
 }
 
+/** A batch of a group that waits for its flush, or has had it. */
+interface Grouped {
+  readonly number: number;
+  readonly flush: () => void;
+  /** The last batch that was open when this one was flushed or lost its connection; later ones are not its own. */
+  last: number;
+}
+
 /**
- * A function of the user's may be a debounce, which forgets every flush but the last it was given. So each flush sends
- * all batches that were opened up to its own. If the function throws, they are not lost: they are flushed at once.
+ * A function of the user's may be a debounce, which forgets every flush but the last it was given, or a throttle, which
+ * forgets every one but the first. So each flush sends all batches of the group that are open; one whose own batch is
+ * gone, those that were open by then. If the function throws, they are not lost: they are flushed at once.
  */
 function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
-  const open = new Denque<{ readonly number: number; readonly flush: () => void }>();
+  const open = new Map<() => void, Grouped>();
   let last = 0;
+  const close = (batch: Grouped) => {
+    batch.last = last;
+    open.delete(batch.flush);
+  };
   const add = (flush: () => void) => {
     last += 1;
-    const number = last;
-    open.push({ number, flush });
+    const own: Grouped = { number: last, flush, last: Number.POSITIVE_INFINITY };
+    open.set(flush, own);
     const flushOpen = () => {
-      for (let first = open.peekFront(); first !== undefined && first.number <= number; first = open.peekFront()) {
-        open.shift();
-        first.flush();
+      const limit = own.last;
+      for (const batch of [...open.values()]) {
+        if (batch.number > limit) continue;
+        close(batch);
+        batch.flush();
       }
     };
     try {
@@ -55,7 +71,11 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
       });
     }
   };
-  return Object.assign(add, { runsUserCode: true } as const);
+  const discard = (flush: () => void) => {
+    const batch = open.get(flush);
+    if (batch !== undefined) close(batch);
+  };
+  return Object.assign(add, { runsUserCode: true, discard } as const);
 }
 
 const adaptive = new AdaptivePolicy(new LoopWatch(loopTimes), now);

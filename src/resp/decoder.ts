@@ -26,6 +26,7 @@ const CR = 13;
 const LF = 10;
 const MINUS = 45;
 const ZERO = 48;
+const NINE = 57;
 
 const SIMPLE = 43; // +
 const BULK = 36; // $
@@ -40,6 +41,10 @@ const SET = 126; // ~
 /** Digits in which every decoder agrees: beyond 2^53 the host's sum of `n * 10 + d` rounds in its own way. */
 const MAX_DIGITS = 15;
 const MAX_DEPTH = 16;
+/** `$0\r\n\r\n`. */
+const SHORTEST_STRING = 6;
+/** Bytes of a string that is whole in its chunk, and more than any chunk has. */
+const MAX_WHOLE_STRING = 10 ** 8;
 /** `_\r\n`: no element is shorter, so no more room is set aside than what is there of the chunk can fill. */
 const MIN_ELEMENT_BYTES = 3;
 /** Elements announced in one reply; more are left to the host. */
@@ -89,33 +94,13 @@ export class ReplyDecoder {
    * @returns the value, after which `end` is set; `NOT_DECODED`; or `CUT`, after which comes `resume` or `abandon`.
    */
   decode(chunk: Buffer, position: number, utf8: boolean): unknown {
-    if (chunk[position] === BULK) {
-      // The one reply that most commands get, without the detour.
-      let cursor = position + 1;
-      let byte = chunk[cursor] as number;
-      let length = byte - ZERO;
-      if (length >= 0 && length <= 9) {
-        byte = chunk[++cursor] as number;
-        while (byte !== CR) {
-          const digit = byte - ZERO;
-          // `undefined - 48` at the chunk's end is NaN, which is no digit either.
-          if (!(digit >= 0 && digit <= 9) || cursor - position > MAX_DIGITS) return NOT_DECODED;
-          length = length * 10 + digit;
-          byte = chunk[++cursor] as number;
-        }
-        const start = cursor + 2;
-        const stop = start + length;
-        if (chunk[stop + 1] !== LF || chunk[stop] !== CR || chunk[cursor + 1] !== LF) {
-          return chunk[cursor + 1] === LF ? this.#cut(chunk, start, length, utf8) : NOT_DECODED;
-        }
-        this.end = stop + 2;
-        return utf8 ? chunk.utf8Slice(start, stop) : chunk.subarray(start, stop);
-      }
-    }
     this.#chunk = chunk;
+    this.end = position;
+    // The one reply that most commands get, without the detour.
+    const start = this.#wholeString();
+    if (start >= 0) return utf8 ? chunk.utf8Slice(start, this.end - 2) : chunk.subarray(start, this.end - 2);
     this.#utf8 = utf8;
     this.#announced = 0;
-    this.end = position;
     return this.#keepLine(this.#value(0));
   }
 
@@ -228,18 +213,35 @@ export class ReplyDecoder {
     return NOT_DECODED;
   }
 
-  /** A bulk string whose end is not where it should be: it is in another chunk. */
-  #cut(chunk: Buffer, start: number, length: number, utf8: boolean): typeof CUT | typeof NOT_DECODED {
-    if (start + length + 2 <= chunk.length) return NOT_DECODED;
-    this.#cutString.begin(chunk, start, length, utf8);
-    return CUT;
+  /**
+   * Where the content of a bulk string begins, `end` set behind its line's end; -1 if there is anything else at `end`.
+   * Nothing is read beyond the chunk, which would make every read of it slower.
+   */
+  #wholeString(): number {
+    const chunk = this.#chunk;
+    const limit = chunk.length;
+    let cursor = this.end;
+    if (cursor + SHORTEST_STRING > limit || chunk[cursor] !== BULK) return -1;
+    let length = 0;
+    let byte = chunk[++cursor] as number;
+    do {
+      if (byte < ZERO || byte > NINE || length > MAX_WHOLE_STRING) return -1;
+      length = length * 10 + (byte - ZERO);
+      byte = chunk[++cursor] as number;
+    } while (byte !== CR && cursor < limit - 1);
+    const start = cursor + 2;
+    const stop = start + length;
+    if (stop + 2 > limit || chunk[cursor + 1] !== LF || chunk[stop] !== CR || chunk[stop + 1] !== LF) return -1;
+    this.end = stop + 2;
+    return start;
   }
 
   /** On `CUT`, `end` is where the element that was cut begins. */
   #value(depth: number): unknown {
     const chunk = this.#chunk;
+    if (this.end >= chunk.length) return CUT;
     const start = this.end + 1;
-    const type = chunk[this.end];
+    const type = chunk[this.end] as number;
     switch (type) {
       case BULK:
         return this.#bulk(start);
@@ -249,8 +251,6 @@ export class ReplyDecoder {
         return this.#line(start, this.#utf8);
       case ARRAY:
         return this.#array(start, 1, depth);
-      case undefined:
-        return CUT;
       default:
         return this.#mode.resp3Types ? this.#resp3Value(type, start, depth) : NOT_DECODED;
     }
@@ -294,20 +294,21 @@ export class ReplyDecoder {
   /** A safe integer; NaN for anything else: `-0`, too many digits, another sign; `CUT_LINE` if the line is not whole. */
   #number(start: number): number {
     const chunk = this.#chunk;
-    const negative = chunk[start] === MINUS;
+    const limit = chunk.length;
+    const negative = start < limit && chunk[start] === MINUS;
     const first = negative ? start + 1 : start;
     let cursor = first;
     let number = 0;
-    let byte = chunk[cursor] as number;
-    while (byte !== CR) {
-      const digit = byte - ZERO;
-      if (!(digit >= 0 && digit <= 9)) return cursor < chunk.length ? Number.NaN : CUT_LINE;
+    for (; cursor < limit && chunk[cursor] !== CR; cursor += 1) {
+      const digit = (chunk[cursor] as number) - ZERO;
+      if (digit < 0 || digit > 9) return Number.NaN;
       number = number * 10 + digit;
-      byte = chunk[++cursor] as number;
     }
+    if (cursor + 1 >= limit) return CUT_LINE;
     const digits = cursor - first;
-    if (chunk[cursor + 1] !== LF) return cursor + 1 < chunk.length ? Number.NaN : CUT_LINE;
-    if (digits === 0 || digits > MAX_DIGITS || (negative && number === 0)) return Number.NaN;
+    if (chunk[cursor + 1] !== LF || digits === 0 || digits > MAX_DIGITS || (negative && number === 0)) {
+      return Number.NaN;
+    }
     this.end = cursor + 2;
     return negative ? -number : number;
   }
@@ -325,7 +326,11 @@ export class ReplyDecoder {
     const { end } = this;
     const chunk = this.#chunk;
     const stop = end + length;
-    if (chunk[stop + 1] !== LF || chunk[stop] !== CR) return this.#cut(chunk, end, length, this.#utf8);
+    if (stop + 2 > chunk.length) {
+      this.#cutString.begin(chunk, end, length, this.#utf8);
+      return CUT;
+    }
+    if (chunk[stop] !== CR || chunk[stop + 1] !== LF) return NOT_DECODED;
     this.end = stop + 2;
     return this.#utf8 ? chunk.utf8Slice(end, stop) : chunk.subarray(end, stop);
   }
@@ -352,8 +357,16 @@ export class ReplyDecoder {
   }
 
   #fill(values: unknown[], filled: number, length: number, keyed: boolean, depth: number): unknown {
+    const chunk = this.#chunk;
     for (let index = filled; index < length; index += 1) {
-      const value = keyed && index % 2 === 0 ? this.#key(depth + 1) : this.#value(depth + 1);
+      const isKey = keyed && index % 2 === 0;
+      const start = this.#wholeString();
+      if (start >= 0) {
+        const stop = this.end - 2;
+        values[index] = isKey || this.#utf8 ? this.#text(start, stop) : chunk.subarray(start, stop);
+        continue;
+      }
+      const value = isKey ? this.#key(depth + 1) : this.#value(depth + 1);
       if (typeof value === 'symbol') {
         if (value === CUT) this.#open.push({ values, filled: index, length, keyed });
         return value;
@@ -363,10 +376,15 @@ export class ReplyDecoder {
     return keyed ? objectOf(values) : values;
   }
 
+  /** The text of a string among others. */
+  #text(start: number, stop: number): string {
+    return this.#chunk.utf8Slice(start, stop);
+  }
+
   /** A key of a map under the resp3 mapping: a string in either encoding. */
   #key(depth: number): string | typeof CUT | typeof NOT_DECODED {
+    if (this.end >= this.#chunk.length) return CUT;
     const type = this.#chunk[this.end];
-    if (type === undefined) return CUT;
     if (type !== BULK && type !== SIMPLE) return NOT_DECODED;
     const utf8 = this.#utf8;
     this.#utf8 = true;

@@ -298,7 +298,7 @@ describe.each(HOSTS)('$name: options that the hot path leaves to the host', (hos
       const again = await create({ enableAutoPipelining: true });
       expect(await Promise.all([client.echo('a'), client.echo('b'), again.echo('c')])).toEqual(['a', 'b', 'c']);
       expect(client.coalescer.stats().hotCommands).toBe(0);
-      expect(fellThrough(client)).toEqual({ options: 2 });
+      expect(fellThrough(client)).toEqual({ options: 3 });
       await sleep(5);
     } finally {
       process.off('warning', onWarning);

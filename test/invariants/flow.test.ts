@@ -74,7 +74,7 @@ describe('7. User code never unwinds the reader', () => {
   it.each(HOSTS.map((host) => [host.name, host] as const))('a tracer’s resolve() that throws: %s', async (_, host) => {
     const uncaught = collectUncaught();
     const client = await ready(host.createCoalesced(redisUrl()));
-    const replies = [client.echo('a'), client.call('ECHO', 'x'), client.echo('b'), client.call('ECHO', 'c')];
+    const replies = [client.echo('a'), client.call('CLIENT', 'ID'), client.echo('b'), client.call('ECHO', 'c')];
     const cold = client.commandQueue.peekAt(1)?.command as unknown as { resolve: (value: unknown) => void };
     cold.resolve = () => {
       throw new Error('by resolve');

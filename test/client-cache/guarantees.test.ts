@@ -1,0 +1,534 @@
+/** The guarantees of the client-side cache, one by one; `consistency.test.ts` looks for breaches of them under load. */
+import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { CacheOptions } from 'ioredis-coalesce/coalesce';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Client, type CoalescedClient, HOSTS, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { startServer, uniquePrefix } from '../helpers/redis.js';
+import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
+import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+
+let server: Awaited<ReturnType<typeof startServer>>;
+/** Another client of the same server. */
+let other: Client;
+
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.stop());
+
+const MODES: readonly (readonly [string, boolean | CacheOptions])[] = [
+  ['every key', true],
+  ['keys of a prefix', { prefixes: ['guarantee:', 'other:'] }],
+];
+
+const hitsOf = (client: CoalescedClient) => client.coalescer.stats().cache?.hits;
+
+/** A client that Redis tells of changes by now. */
+async function cached(cache: boolean | CacheOptions = true, url = server.url, options = {}): Promise<CoalescedClient> {
+  const client = await ready(ioredis6.createCoalesced(url, options, { cache }));
+  await armed(client);
+  return client;
+}
+
+async function armed(client: CoalescedClient): Promise<void> {
+  const hits = hitsOf(client) ?? 0;
+  const key = `other:${uniquePrefix('armed')}`;
+  await until(() => {
+    void client.get(key);
+    return (hitsOf(client) ?? 0) > hits;
+  }, 'a read is answered from memory');
+}
+
+/** Whether this read is answered without a command. */
+async function fromMemory(client: CoalescedClient, read: () => Promise<unknown>): Promise<boolean> {
+  const before = hitsOf(client) ?? 0;
+  await read();
+  return hitsOf(client) === before + 1;
+}
+
+/** Reads until the answer comes from memory. */
+async function keep(client: CoalescedClient, ...reads: (() => Promise<unknown>)[]): Promise<void> {
+  for (const read of reads) {
+    for (let attempt = 0; !(await fromMemory(client, read)); attempt += 1) {
+      if (attempt === 10) throw new Error('expected a read to be answered from memory, it never was');
+    }
+  }
+}
+
+describe.each(MODES)('client-side cache, %s', (_, cache) => {
+  const k = uniquePrefix('guarantee');
+
+  it('answers a read from memory until another client changes the key', async () => {
+    const client = await cached(cache);
+    other = ioredis6.create(server.url);
+    await other.set(k, 'one');
+    await keep(client, () => client.get(k));
+    const spy = spyOnSocket(client);
+    expect(await Promise.all([client.get(k), client.get(k)])).toEqual(['one', 'one']);
+    expect(spy.text()).toBe('');
+    await other.set(k, 'two');
+    await until(() => client.coalescer.stats().cache?.invalidations === 1, 'the invalidation has come');
+    expect(await client.get(k)).toBe('two');
+    expect(commandNames(spy.text())).toEqual(['get']);
+  });
+
+  it('keeps that a key is missing', async () => {
+    const client = await cached(cache);
+    await keep(client, () => client.get(`${k}missing`));
+    expect(await client.get(`${k}missing`)).toBeNull();
+  });
+
+  describe('1. own writes are seen', () => {
+    it.each<[string, (client: Client, key: string) => unknown]>([
+      ['a hot command', (client, key) => client.set(key, 'new')],
+      ['a hot command with a Buffer as key', (client, key) => client.set(Buffer.from(key), 'new')],
+      ['a hot command of several keys', (client, key) => client.mset(`${key}x`, '1', key, 'new')],
+      ['a pipeline', (client, key) => client.pipeline().ping().set(key, 'new').exec()],
+      ['a transaction', (client, key) => client.multi().set(key, 'new').exec()],
+      [
+        'a transaction sent one by one',
+        (client, key) => {
+          void client.multi({ pipeline: false });
+          void client.set(key, 'new');
+          return client.exec();
+        },
+      ],
+      ['a script', (client, key) => client.eval("return redis.call('SET', KEYS[1], 'new')", 1, key)],
+      ['a script that names no key', (client, key) => client.eval("return redis.call('SET', ARGV[1], 'new')", 0, key)],
+      [
+        'a defined script that names another key',
+        (client, key) => {
+          client.defineCommand('sneak', { numberOfKeys: 1, lua: "return redis.call('SET', ARGV[1], 'new')" });
+          return (client as Client & { sneak(...args: string[]): unknown }).sneak(`${key}x`, key);
+        },
+      ],
+      ['call()', (client, key) => client.call('SET', key, 'new')],
+      [
+        'a command that is not known here',
+        (client, key) => {
+          void client.set(`${key}x`, 'new');
+          return client.call('SORT', [`${key}list`, 'BY', 'nosort', 'STORE', key]);
+        },
+      ],
+      ['a command of two keys', (client, key) => client.rename(`${key}new`, key)],
+      ['a flush', (client) => client.flushall()],
+    ])('%s, answered or not', async (_form, write) => {
+      const client = await cached(cache);
+      const key = `${k}own`;
+      await client.del(key);
+      await client.set(key, 'old');
+      await client.set(`${key}new`, 'new');
+      await keep(client, () => client.get(key));
+      const written = Promise.resolve(write(client, key)).catch(() => {});
+      const behind = client.get(key).catch(() => 'wrong type');
+      expect(await behind).not.toBe('old');
+      await written;
+      expect(await client.get(key).catch(() => 'wrong type')).not.toBe('old');
+      await client.flushall();
+    });
+
+    it('the reply to a read that was issued before a write is not kept', async () => {
+      const client = await cached(cache);
+      await client.set(k, 'old');
+      const before = client.get(k);
+      const written = client.set(k, 'new');
+      expect(await before).toBe('old');
+      expect(await client.get(k)).toBe('new');
+      await written;
+      await keep(client, () => client.get(k));
+      expect(await client.get(k)).toBe('new');
+    });
+
+    it('an invalidation that comes in a later packet than the reply to a script', async () => {
+      const proxy = await startProxy(server.url);
+      const client = await cached(cache, proxy.url);
+      for (let round = 0; round < 5; round += 1) {
+        proxy.cutRepliesInto(Number.POSITIVE_INFINITY);
+        await client.set(k, 'old');
+        await keep(client, () => client.get(k));
+        proxy.cutRepliesInto(1);
+        await client.eval(`return redis.call('SET', '${k}', 'new')`, 0);
+        expect(await client.get(k)).toBe('new');
+      }
+    });
+  });
+
+  it('6. arrays, objects and Buffers are every caller’s own', async () => {
+    const client = await cached(cache);
+    await client.hset(`${k}hash`, { f: 'v' });
+    await client.rpush(`${k}list`, 'a', 'b');
+    await keep(client, () => client.hgetall(`${k}hash`));
+    await keep(client, () => client.lrange(`${k}list`, 0, -1));
+    await keep(client, () => client.hgetBuffer(`${k}hash`, 'f'));
+    for (let round = 0; round < 2; round += 1) {
+      const object = await client.hgetall(`${k}hash`);
+      const list = await client.lrange(`${k}list`, 0, -1);
+      const buffer = await client.hgetBuffer(`${k}hash`, 'f');
+      expect([object, list, buffer]).toEqual([{ f: 'v' }, ['a', 'b'], Buffer.from('v')]);
+      object.f = 'spoiled';
+      list.push('spoiled');
+      buffer?.fill(0);
+    }
+  });
+
+  it('keeps reads apart by command, encoding and arguments', async () => {
+    const client = await cached(cache);
+    const h = `${k}apart`;
+    await client.hset(h, { f1: 'one', f2: 'two', '1': 'x', '23': 'y', '12': 'z', '3': 'w' });
+    const reads = [
+      () => client.hget(h, 'f1'),
+      () => client.hget(h, 'f2'),
+      () => client.hgetBuffer(h, 'f1'),
+      () => client.hmget(h, '1', '23'),
+      () => client.hmget(h, '12', '3'),
+      () => client.hmget(h, '1:12', '3'),
+      () => client.hmget(h, '123'),
+      () => client.hget(h, '2:2:121:3'),
+      () => client.hexists(h, 'f1'),
+      () => client.hlen(h),
+      () => client.hkeys(h),
+      () => client.hvals(h),
+    ];
+    const plain = ioredis6.create(server.url);
+    await keep(client, ...reads);
+    const expected = await Promise.all([
+      plain.hget(h, 'f1'),
+      plain.hget(h, 'f2'),
+      plain.hgetBuffer(h, 'f1'),
+      plain.hmget(h, '1', '23'),
+      plain.hmget(h, '12', '3'),
+      plain.hmget(h, '1:12', '3'),
+      plain.hmget(h, '123'),
+      plain.hget(h, '2:2:121:3'),
+      plain.hexists(h, 'f1'),
+      plain.hlen(h),
+      plain.hkeys(h),
+      plain.hvals(h),
+    ]);
+    // With BCAST, a reply to a later command shows that no invalidation is on its way.
+    await client.ping();
+    const before = hitsOf(client) ?? 0;
+    expect(await Promise.all(reads.map((read) => read()))).toEqual(expected);
+    expect(hitsOf(client)).toBe(before + reads.length);
+    // The same bytes, whatever the arguments were.
+    expect(await fromMemory(client, () => client.hget(h, 1 as unknown as string))).toBe(false);
+    await keep(client, () => client.hget(h, '1'));
+    await client.ping();
+    expect(await fromMemory(client, () => client.hget(h, 1 as unknown as string))).toBe(true);
+    expect(await fromMemory(client, () => client.hmget(h, ['1', '23'] as unknown as string))).toBe(true);
+  });
+
+  it('keeps nothing of a key whose text is not its bytes, and drops it for a write by its bytes', async () => {
+    const client = await cached(cache);
+    const plain = ioredis6.create(server.url);
+    const half = `${k}\ud800`;
+    await plain.set(half, 'one');
+    for (let round = 0; round < 3; round += 1) expect(await fromMemory(client, () => client.get(half))).toBe(false);
+    const whole = `${k}\ufffd é`;
+    await client.set(whole, 'old');
+    await keep(client, () => client.get(whole));
+    await client.set(`${k}\ud800 é`, 'new');
+    expect(await client.get(whole)).toBe('new');
+  });
+
+  it('4. is empty after SELECT, AUTH, FLUSHALL of another client, and a reconnect', async () => {
+    const client = await cached(cache);
+    const plain = ioredis6.create(server.url);
+    await plain.config('SET', 'requirepass', '');
+    await client.set(k, 'in 0');
+    const read = () => client.get(k);
+    await keep(client, read);
+    await client.select(1);
+    expect(await client.get(k)).toBeNull();
+    await keep(client, read);
+    await client.call('SELECT', '0');
+    expect(await client.get(k)).toBe('in 0');
+    await keep(client, read);
+    await client.auth('default', 'any').catch(() => {});
+    expect(await fromMemory(client, read)).toBe(false);
+    await keep(client, read);
+    await plain.flushall();
+    await until(() => client.coalescer.stats().cache?.entries === 0, 'the invalidation has come');
+    expect(await client.get(k)).toBeNull();
+    await keep(client, read);
+    await plain.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {});
+    await once(client, 'ready');
+    expect(await fromMemory(client, read)).toBe(false);
+    await keep(client, read);
+  });
+
+  it.each<[string, (client: Client) => Promise<unknown>]>([
+    ['CLIENT TRACKING OFF', (client) => client.call('CLIENT', 'TRACKING', 'OFF')],
+    ['HELLO', (client) => client.call('HELLO', '3')],
+    ['RESET', (client) => client.call('RESET')],
+  ])('4. serves nothing any more on a connection after %s', async (_command, send) => {
+    const client = await cached(cache);
+    await client.set(k, 'v');
+    await keep(client, () => client.get(k));
+    const sent = send(client).catch(() => {});
+    for (let round = 0; round < 4; round += 1) expect(await fromMemory(client, () => client.get(k))).toBe(false);
+    await sent;
+    expect(client.coalescer.stats().cache?.entries).toBe(0);
+  });
+
+  it('serves nothing between MULTI and EXEC, nor after WATCH', async () => {
+    const client = await cached(cache);
+    await client.set(k, 'v');
+    await keep(client, () => client.get(k));
+    await client.watch(k);
+    expect(await fromMemory(client, () => client.get(k))).toBe(false);
+    await client.unwatch();
+    await keep(client, () => client.get(k));
+    void client.multi({ pipeline: false });
+    expect(await client.get(k)).toBe('QUEUED');
+    expect(await client.exec()).toEqual([[null, 'v']]);
+    await keep(client, () => client.get(k));
+    expect(await client.get(k)).toBe('v');
+  });
+
+  it('forgets everything on clear(), replies on their way included', async () => {
+    const client = await cached(cache);
+    await client.set(k, 'v');
+    await keep(client, () => client.get(k));
+    client.coalescer.cache?.clear();
+    expect(client.coalescer.stats().cache?.entries).toBe(0);
+    const reply = client.get(k);
+    client.coalescer.cache?.clear();
+    await reply;
+    expect(client.coalescer.stats().cache?.entries).toBe(0);
+  });
+
+  it('adds keyPrefix to what is read and to the prefixes', async () => {
+    const client = await ready(
+      ioredis6.createCoalesced(
+        server.url,
+        { keyPrefix: `${k}app:` },
+        { cache: cache === true || { prefixes: ['of:'] } },
+      ),
+    );
+    const plain = ioredis6.create(server.url);
+    await plain.set(`${k}app:of:a`, '1');
+    await until(() => {
+      void client.get('of:a');
+      return (hitsOf(client) ?? 0) > 0;
+    }, 'a read is answered from memory');
+    await plain.set(`${k}app:of:a`, '2');
+    await until(() => (client.coalescer.stats().cache?.invalidations ?? 0) > 0, 'the invalidation has come');
+    expect(await client.get('of:a')).toBe('2');
+  });
+
+  it('reads anew after the ttl', async () => {
+    const client = await cached({ ...(cache === true ? {} : (cache as CacheOptions)), ttl: 80 });
+    await client.set(k, 'v');
+    await client.get(k);
+    await keep(client, () => client.get(k));
+    await sleep(100);
+    expect(await fromMemory(client, () => client.get(k))).toBe(false);
+  });
+
+  it('stays within its bounds', async () => {
+    const bounds = { maxEntries: 50, maxBytes: 20_000 };
+    const client = await cached({ ...(cache === true ? {} : (cache as CacheOptions)), ...bounds });
+    for (let index = 0; index < 300; index += 1) void client.get(`${k}${index}`);
+    await client.ping();
+    const { entries = 0, bytes = 0, evictions = 0 } = client.coalescer.stats().cache ?? {};
+    expect(entries).toBeGreaterThan(20);
+    expect(entries).toBeLessThanOrEqual(bounds.maxEntries);
+    expect(bytes).toBeLessThanOrEqual(bounds.maxBytes);
+    expect(evictions).toBeGreaterThanOrEqual(250);
+    // A value larger than all is never kept.
+    await client.set(`${k}large`, 'x'.repeat(30_000));
+    await client.get(`${k}large`);
+    expect(await fromMemory(client, () => client.get(`${k}large`))).toBe(false);
+  });
+
+  it('leaves a plain connection behind on detach()', async () => {
+    const client = await cached(cache);
+    await client.get(k);
+    client.coalescer.detach();
+    const info = String(await client.call('CLIENT', 'INFO'));
+    expect(info).toMatch(/ flags=N /);
+  });
+});
+
+it('caches keys of the prefixes alone', async () => {
+  const client = await cached({ prefixes: ['other:in:'] }, server.url).catch(() => undefined);
+  expect(client).toBeUndefined();
+  const within = await ready(ioredis6.createCoalesced(server.url, {}, { cache: { prefixes: ['in:'] } }));
+  await until(() => {
+    void within.get('in:a');
+    return (hitsOf(within) ?? 0) > 0;
+  }, 'a read is answered from memory');
+  const { misses } = within.coalescer.stats().cache ?? {};
+  for (let round = 0; round < 3; round += 1) expect(await fromMemory(within, () => within.get('out:a'))).toBe(false);
+  expect(within.coalescer.stats().cache?.misses).toBe(misses);
+});
+
+const hello = (version: string) => `%2\r\n${bulk('server')}${bulk('redis')}${bulk('version')}${bulk(version)}`;
+const invalidation = (...keys: string[]) => `>2\r\n${bulk('invalidate')}*${keys.length}\r\n${keys.map(bulk).join('')}`;
+
+/** A server whose replies, and what stands around them, a test writes. */
+async function scripted(
+  replies: Record<string, () => string>,
+  cache: boolean | CacheOptions = true,
+  version = '7.0.0',
+) {
+  const scriptedServer = await startScriptedServer((command) => {
+    const [name = ''] = command;
+    if (name === 'hello') return hello(version);
+    if (name === 'info') return bulk('redis_version:7.0.0\r\nloading:0\r\n');
+    return replies[command.join(' ')]?.() ?? '+OK\r\n';
+  });
+  const client = await ready(ioredis6.createCoalesced(scriptedServer.url, {}, { cache }));
+  await sleep(50);
+  return { client, commands: scriptedServer.commands };
+}
+
+describe('3. the order of the bytes decides', () => {
+  it.each([
+    ['an invalidation before the reply leaves it', (value: string) => `${invalidation('k')}${value}`, true],
+    ['an invalidation behind the reply takes it', (value: string) => `${value}${invalidation('k')}`, false],
+    ['of several keys all are meant', (value: string) => `${value}${invalidation('a', 'b', 'k')}`, false],
+    ['null means all keys', (value: string) => `${value}>2\r\n${bulk('invalidate')}_\r\n`, false],
+    ['other pushes mean nothing', (value: string) => `${value}>2\r\n${bulk('invalidatE')}*1\r\n${bulk('k')}`, true],
+    ['another key means nothing', (value: string) => `${value}${invalidation('kk')}`, true],
+  ])(
+    '%s, in any cut',
+    async (_, around, kept) => {
+      const bytes = Buffer.from(around(bulk('v')));
+      const start = bytes.indexOf(bulk('v'));
+      for (let cut = 0; cut < bytes.length; cut += 1) {
+        // A short reply that is cut itself is the host's, and not kept.
+        if (kept && cut > start && cut < start + bulk('v').length) continue;
+        const { client } = await scripted({});
+        await client.ping();
+        const { stream } = client as unknown as { stream: NodeJS.ReadWriteStream };
+        stream.removeAllListeners('end');
+        // The reply is played into the stream, so that it is cut here and nowhere else.
+        stream.write = () => true;
+        const reply = client.get('k');
+        client.coalescer.flush();
+        if (cut > 0) stream.emit('data', Buffer.from(bytes.subarray(0, cut)));
+        stream.emit('data', Buffer.from(bytes.subarray(cut)));
+        expect(await reply).toBe('v');
+        expect(client.coalescer.stats().cache?.entries, `cut at ${cut}`).toBe(kept ? 1 : 0);
+        client.disconnect();
+      }
+    },
+    60_000,
+  );
+});
+
+describe('2. never back in time', () => {
+  it('with BCAST, a reply that shows more than memory makes it wait for the invalidation', async () => {
+    let field = 'old';
+    const { client, commands } = await scripted(
+      {
+        'hget h f1': () => bulk(field),
+        'hget h f2': () => bulk(field),
+      },
+      { prefixes: ['h'] },
+    );
+    await keep(client, () => client.hget('h', 'f1'));
+    // Another client changes both; the invalidation is behind this reply, in a packet that is still on its way.
+    field = 'new';
+    expect(await client.hget('h', 'f2')).toBe('new');
+    const before = commands.length;
+    expect(await client.hget('h', 'f1')).toBe('new');
+    expect(commands.length).toBe(before + 1);
+  });
+});
+
+describe('5. a dead connection is noticed', () => {
+  it('after a second of silence one read is sent, after two all are', async () => {
+    const proxy = await startProxy(server.url);
+    const client = await cached(true, proxy.url);
+    const key = uniquePrefix('silent');
+    await keep(client, () => client.get(key));
+    proxy.stall();
+    const sent: Promise<unknown>[] = [];
+    const hit = () => {
+      const before = hitsOf(client) ?? 0;
+      sent.push(client.get(key));
+      return hitsOf(client) === before + 1;
+    };
+    expect([hit(), hit()]).toEqual([true, true]);
+    await sleep(1_200);
+    expect([hit(), hit(), hit()]).toEqual([false, true, true]);
+    await sleep(1_000);
+    expect([hit(), hit()]).toEqual([false, false]);
+    proxy.resume();
+    await Promise.all(sent);
+    expect(hit()).toBe(true);
+  });
+
+  it('a loop of answers from memory lets the event loop go on', async () => {
+    const client = await cached();
+    const key = uniquePrefix('starving');
+    const plain = ioredis6.create(server.url);
+    await keep(client, () => client.get(key));
+    setTimeout(() => void plain.set(key, 'stop'), 10);
+    const deadline = performance.now() + 5_000;
+    while ((await client.get(key)) !== 'stop') {
+      if (performance.now() > deadline) throw new Error('expected the loop to end, it starves the event loop');
+    }
+  });
+});
+
+describe('7. where it cannot be had', () => {
+  it.each(HOSTS.filter(({ name }) => name !== 'ioredis 6'))('$name is refused with what to use', (host) => {
+    const client = host.create(server.url, { lazyConnect: true });
+    expect(() => host.createCoalesced(server.url, { lazyConnect: true }, { cache: true })).toThrow(
+      expect.objectContaining({ code: 'COALESCE_ERR_OPTION', message: expect.stringContaining('ioredis 6') }),
+    );
+    client.disconnect();
+  });
+
+  it('protocol 2 and hotPath: false are refused', () => {
+    expect(() => ioredis6.createCoalesced(server.url, { protocol: 2, lazyConnect: true }, { cache: true })).toThrow(
+      /RESP3/,
+    );
+    expect(() => ioredis6.createCoalesced(server.url, { lazyConnect: true }, { cache: true, hotPath: false })).toThrow(
+      /hotPath/,
+    );
+  });
+
+  it('a server that refuses CLIENT TRACKING gives an uncached client and one warning', async () => {
+    const admin = ioredis6.create(server.url);
+    await admin.call('ACL', 'SETUSER', 'untracked', 'on', '>pw', '~*', '+@all', '-client|tracking');
+    const warning = once(process, 'warning');
+    const options = { username: 'untracked', password: 'pw' };
+    const client = await ready(ioredis6.createCoalesced(server.url, options, { cache: true }));
+    expect(((await warning)[0] as Error).message).toContain('NOPERM');
+    await client.set('untracked', 'v');
+    for (let round = 0; round < 3; round += 1) expect(await client.get('untracked')).toBe('v');
+    expect(client.coalescer.stats().cache).toMatchObject({ hits: 0, entries: 0 });
+  });
+
+  it('8. Redis 6 is not asked to track', async () => {
+    const warning = once(process, 'warning');
+    const tracking: string[] = [];
+    const { client } = await scripted({ 'client TRACKING ON': () => `:${tracking.push('asked')}\r\n` }, true, '6.2.14');
+    expect(((await warning)[0] as Error).message).toContain('6.2.14');
+    expect(tracking).toEqual([]);
+    expect(await fromMemory(client, () => client.get('k'))).toBe(false);
+    expect(await fromMemory(client, () => client.get('k'))).toBe(false);
+  });
+});
+
+it('10. without the option nothing is asked of the server, and stats() has no cache', async () => {
+  const commands: string[] = [];
+  const scriptedServer = await startScriptedServer((command) => {
+    commands.push(command.join(' '));
+    if (command[0] === 'hello') return hello('7.0.0');
+    return command[0] === 'info' ? bulk('redis_version:7.0.0\r\nloading:0\r\n') : '+OK\r\n';
+  });
+  const client = await ready(ioredis6.createCoalesced(scriptedServer.url));
+  await client.get('k');
+  await turn();
+  expect(commands.filter((command) => /tracking/i.test(command) || command === 'hello')).toEqual([]);
+  expect(client.coalescer.stats()).not.toHaveProperty('cache');
+  expect(client.coalescer.cache).toBeUndefined();
+});

@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import { CachedReads } from '../../src/connection/cached-reads.js';
+import type { CommandVariant } from '../../src/connection/entry.js';
+import { InvalidationReader } from '../../src/connection/invalidation-reader.js';
+import { OwnCommands } from '../../src/connection/own-commands.js';
+
+const get: CommandVariant = {
+  command: { name: 'get', keys: 'first', readOnly: true, shareable: true, cacheable: true, work: 1 },
+  encoding: 'utf8',
+};
+const NONE = { count: 1, text: '' };
+const field = (text: string) => ({ count: 2, text });
+
+describe('CachedReads', () => {
+  it('finds what was put, one by one and by the index of many', () => {
+    const store = new CachedReads(1_000, 1e9);
+    for (let index = 0; index < 100; index += 1) store.put('k', get, field(`f${index}`), index, 0);
+    for (let index = 0; index < 100; index += 1) expect(store.key('k')?.find(get, 2, `f${index}`)?.value).toBe(index);
+    expect(store.key('k')?.find(get, 2, 'f100')).toBeUndefined();
+    expect(store.key('k')?.find(get, 3, 'f1')).toBeUndefined();
+    expect(store.drop('k')).toBe(100);
+    expect([store.entries, store.bytes]).toEqual([0, 0]);
+  });
+
+  it('counts a read once that is put again, with its new size', () => {
+    const store = new CachedReads(10, 1e9);
+    store.put('k', get, NONE, 'x'.repeat(1_000), 0);
+    const large = store.bytes;
+    store.put('k', get, NONE, 'x', 1);
+    expect(store.entries).toBe(1);
+    expect(large - store.bytes).toBe(999);
+    expect(store.key('k')?.find(get, 1, '')).toMatchObject({ value: 'x', readAt: 1 });
+  });
+
+  it('removes what was not used, and goes round', () => {
+    const store = new CachedReads(4, 1e9);
+    for (const name of ['a', 'b', 'c', 'd']) store.put(name, get, NONE, name, 0);
+    for (const name of ['a', 'c']) (store.key(name) as { used: boolean }).used = true;
+    store.put('e', get, NONE, 'e', 0);
+    expect(['a', 'b', 'c', 'd', 'e'].filter((name) => store.key(name))).toEqual(['a', 'c', 'd', 'e']);
+    for (let index = 0; index < 100; index += 1) store.put(`more ${index}`, get, NONE, '', 0);
+    expect([store.entries, store.evictions]).toEqual([4, 101]);
+  });
+
+  it('stays within its bytes over any number of keys, and never keeps what is larger than all', () => {
+    const store = new CachedReads(1_000, 10_000);
+    for (let index = 0; index < 10_000; index += 1) {
+      store.put(`key ${index}`, get, NONE, 'x'.repeat(index % 300), 0);
+      expect(store.bytes).toBeLessThanOrEqual(10_000);
+    }
+    store.put('large', get, NONE, 'x'.repeat(10_001), 0);
+    expect(store.key('large')).toBeUndefined();
+    store.clear();
+    expect([store.entries, store.bytes]).toEqual([0, 0]);
+    store.put('k', get, NONE, 'v', 0);
+    expect(store.entries).toBe(1);
+  });
+});
+
+describe('OwnCommands', () => {
+  const answer = (own: OwnCommands, times: number, next = own.answered + times) => {
+    for (let time = 0; time < times; time += 1) own.answer(next);
+  };
+
+  it('a key with a write on its way is not filled, by position and not by number of writes', () => {
+    const own = new OwnCommands(false, () => {});
+    own.writes(['a', 'b'], 1);
+    own.writes(['a'], 3);
+    answer(own, 1);
+    expect([own.mayFill('a'), own.mayFill('b'), own.mayFill('c')]).toEqual([false, false, true]);
+    answer(own, 1);
+    expect([own.mayFill('a'), own.mayFill('b')]).toEqual([false, true]);
+    answer(own, 2);
+    expect(own.mayFill('a')).toBe(true);
+  });
+
+  it('after a command of unknown keys, the reply behind its own releases what is held', () => {
+    const own = new OwnCommands(false, () => {});
+    own.changesAnything(2);
+    answer(own, 3);
+    expect(own.settled).toBe(false);
+    answer(own, 1);
+    expect(own.settled).toBe(true);
+  });
+
+  it('with late pushes it takes the reply to a command that was issued after that reply', () => {
+    const own = new OwnCommands(true, () => {});
+    own.changesAnything(0);
+    // Three more commands were on their way when its reply came.
+    own.answer(4);
+    own.answer(4);
+    own.answer(4);
+    own.answer(4);
+    expect(own.settled).toBe(false);
+    own.answer(5);
+    expect(own.settled).toBe(true);
+  });
+
+  it('with late pushes it says which keys a reply has shown, and from when they may be used', () => {
+    const shown: unknown[] = [];
+    const own = new OwnCommands(true, (keys, position) => shown.push([keys, position]));
+    own.shows(['a', 'b'], 1);
+    own.answer(2);
+    expect(shown).toEqual([]);
+    own.answer(7);
+    expect(shown).toEqual([[['a', 'b'], 7]]);
+  });
+
+  it('reads from before a position fill nothing', () => {
+    const own = new OwnCommands(false, () => {});
+    own.forgetBefore(2);
+    answer(own, 2);
+    expect(own.mayFill('a')).toBe(false);
+    answer(own, 1);
+    expect(own.mayFill('a')).toBe(true);
+  });
+});
+
+describe('InvalidationReader', () => {
+  const bulk = (text: string) => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
+  const push = (...keys: string[]) => `>2\r\n${bulk('invalidate')}*${keys.length}\r\n${keys.map(bulk).join('')}`;
+
+  it.each([
+    [push('a'), ['a']],
+    [push('', 'é', 'a,b', '\r\n$1\r\n'), ['', 'é', 'a,b', '\r\n$1\r\n']],
+    [`>2\r\n${bulk('invalidate')}_\r\n`, undefined],
+    [`>2\r\n${bulk('invalidate')}*-1\r\n`, undefined],
+  ])('reads %j in any cut', (text, keys) => {
+    const bytes = Buffer.from(text);
+    for (let first = 1; first <= bytes.length; first += 1) {
+      for (let second = first; second <= bytes.length; second += 1) {
+        const found: unknown[] = [];
+        const reader = new InvalidationReader((invalid) => found.push(invalid));
+        for (const piece of [bytes.subarray(0, first), bytes.subarray(first, second), bytes.subarray(second)]) {
+          if (piece.length > 0) expect(reader.read(piece, 0)).toBe(true);
+        }
+        expect(found).toEqual([keys]);
+        expect(reader.open).toBe(false);
+      }
+    }
+  });
+
+  it('gives another push back from its first byte on', () => {
+    const bytes = Buffer.from(`>3\r\n${bulk('message')}${bulk('c')}${bulk('m')}`);
+    for (let cut = 1; cut < bytes.length; cut += 1) {
+      const reader = new InvalidationReader(() => {
+        throw new Error('expected no invalidation');
+      });
+      const taken = reader.read(bytes.subarray(0, cut), 0);
+      if (taken) expect(reader.read(bytes.subarray(cut), 0)).toBe(false);
+      expect(Buffer.concat([reader.release(), bytes.subarray(taken ? cut : 0)])).toEqual(bytes);
+    }
+  });
+
+  it('takes everything for invalid when an invalidation is too long to be put together', () => {
+    const found: unknown[] = [];
+    const reader = new InvalidationReader((keys) => found.push(keys));
+    const bytes = Buffer.from(push('x'.repeat(3 * 1024 * 1024)));
+    expect(reader.read(bytes.subarray(0, 1_000), 0)).toBe(true);
+    expect(reader.read(bytes.subarray(1_000, 2 * 1024 * 1024), 0)).toBe(false);
+    expect(found).toEqual([undefined]);
+    expect(reader.release().length).toBe(1_000);
+  });
+});

@@ -1,0 +1,212 @@
+import { type Client, HOSTS, sleep, until } from '../helpers/hosts.js';
+import { describeScenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
+import { type FaultyProxy, startProxy } from '../helpers/proxy.js';
+import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
+
+/** A pipeline and a transaction between single commands, all of them hot. */
+function issue({ track }: Pick<Scene, 'track'>, client: Client, name: string): Promise<unknown> {
+  return Promise.all([
+    track(`${name} before`, client.echo('a')),
+    track(`${name} pipeline`, client.pipeline().set('k', 'v').incr('k').incr('n').get('n').exec()),
+    track(`${name} multi`, client.multi().set('k', 'w').incr('n').get('k').exec()),
+    track(`${name} behind`, client.get('n')),
+  ]);
+}
+
+async function loseReplies(proxy: FaultyProxy, sent: string): Promise<void> {
+  proxy.stall();
+  await until(() => proxy.received().includes(sent), 'the commands to be on the wire');
+  proxy.reset();
+  proxy.resume();
+}
+
+/** The same, but nothing reaches the server. */
+async function loseRequests(proxy: FaultyProxy, sent: string): Promise<void> {
+  proxy.swallowRequests();
+  await until(() => proxy.received().includes(sent), 'the commands to be on the wire');
+  proxy.reset();
+}
+
+/** Issues everything and resets the connection in the middle of the replies, behind each of their bytes in turn. */
+async function resetAtEveryByte(scene: Scene, options: object): Promise<void> {
+  const proxy = await startProxy(scene.url);
+  const client = await scene.ready(options, { url: proxy.url });
+  let byte = 0;
+  for (let connections = 0; connections !== proxy.connections; ) {
+    connections = proxy.connections;
+    byte += 1;
+    proxy.resetAfterReplyBytes(byte);
+    await issue(scene, client, String(byte));
+    // The reset comes 20 ms behind the byte, and the new connection behind that.
+    for (let waited = 0; waited < 60 && proxy.connections === connections; waited += 2) await sleep(2);
+    await until(() => client.status === 'ready', 'the connection to be ready');
+    proxy.resetAfterReplyBytes(Number.POSITIVE_INFINITY);
+    await client.set('n', '0');
+  }
+  scene.note('bytes', byte);
+}
+
+const anyEvents = ['client: '];
+
+describeScenarios('pipelines and transactions when the connection is lost', HOSTS, {
+  'at every byte of the replies, sent again': scenario({ races: anyEvents }, (scene) => resetAtEveryByte(scene, {})),
+
+  'at every byte of the replies, maxRetriesPerRequest: 0': scenario({ races: anyEvents }, (scene) =>
+    resetAtEveryByte(scene, { maxRetriesPerRequest: 0 }),
+  ),
+
+  'before any reply: everything is sent again, in order': async (scene) => {
+    const proxy = await startProxy(scene.url);
+    const client = await scene.ready({}, { url: proxy.url });
+    proxy.stall();
+    const settled = issue(scene, client, 'lost');
+    await loseReplies(proxy, 'exec');
+    await settled;
+    await issue(scene, client, 'online');
+  },
+
+  'autoResendUnfulfilledCommands: false, and no new connection': async (scene) => {
+    const proxy = await startProxy(scene.url);
+    const options = { autoResendUnfulfilledCommands: false, retryStrategy: () => null };
+    const client = await scene.ready(options, { url: proxy.url });
+    proxy.stall();
+    const settled = issue(scene, client, 'lost');
+    await loseReplies(proxy, 'exec');
+    await settled;
+  },
+
+  'select: sent again where it was issued': scenario({ races: anyEvents }, async (scene) => {
+    const proxy = await startProxy(scene.url);
+    const client = await scene.ready({ db: 2 }, { url: proxy.url });
+    proxy.stall();
+    const settled = [
+      issue(scene, client, 'two'),
+      scene.track('select', client.select(5)),
+      issue(scene, client, 'five'),
+    ];
+    await loseReplies(proxy, 'select');
+    await Promise.all(settled);
+  }),
+
+  'exec() a second time while the first is being sent again': async ({ url, ready, track }) => {
+    const proxy = await startProxy(url);
+    const client = await ready({}, { url: proxy.url });
+    proxy.stall();
+    const pipeline = client.pipeline().incr('n').get('n');
+    const settled = [track('first', pipeline.exec()), track('second', pipeline.exec())];
+    await loseReplies(proxy, 'incr');
+    await Promise.all(settled);
+    await track('n', client.get('n'));
+  },
+
+  'reconnectOnError: 2, within a pipeline and within a transaction': async ({ ready, track }) => {
+    const client = await ready({ reconnectOnError: () => 2 });
+    let failed = false;
+    client.on('reconnecting', () => {
+      if (failed) return;
+      failed = true;
+      client.options.reconnectOnError = () => false;
+    });
+    await track('text', client.set('t', 'v'));
+    await track('pipeline', client.pipeline().get('t').incr('t').get('t').exec());
+    client.options.reconnectOnError = () => 1;
+    failed = false;
+    await track('again', client.pipeline().incr('t').get('t').exec());
+    client.options.reconnectOnError = () => 2;
+    failed = false;
+    await track('multi', client.multi().get('t').incr('t').exec());
+    await track('behind', client.get('t'));
+  },
+
+  'disconnect() and quit() behind them': async ({ ready, track }) => {
+    const client = await ready();
+    const settled = [
+      track('pipeline', client.pipeline().set('k', 'v').get('k').exec()),
+      track('multi', client.multi().incr('n').exec()),
+      track('quit', client.quit()),
+    ];
+    await Promise.all(settled);
+    await until(() => client.status === 'end', 'the end');
+    await client.connect();
+    const dropped = [
+      track('p', client.pipeline().incr('n').get('n').exec()),
+      track('m', client.multi().incr('n').exec()),
+    ];
+    client.disconnect();
+    await Promise.all(dropped);
+  },
+});
+
+describeScenarios('pipelines and transactions that are not answered in time', HOSTS, {
+  'commandTimeout: each command by itself, and late replies reach nobody': async ({ url, ready, track }) => {
+    const proxy = await startProxy(url);
+    const client = await ready({ commandTimeout: 60 }, { url: proxy.url });
+    proxy.stall();
+    await Promise.all([
+      track('pipeline', client.pipeline().set('k', 'v').get('k').exec()),
+      track('multi', client.multi().incr('n').get('n').exec()),
+      track('single', client.get('k')),
+    ]);
+    proxy.resume();
+    await track('behind', client.get('n'));
+    await track('pipeline in time', client.pipeline().get('k').incr('n').exec());
+  },
+
+  'commandTimeout, and some of the replies in time': async ({ ready, track, note }) => {
+    const server = await startScriptedServer(
+      (command) => handshake(command) ?? (command[1] === 'never' ? undefined : bulk(command[1] ?? '')),
+    );
+    const client = await ready({ commandTimeout: 60 }, { url: server.url });
+    await track('pipeline', client.pipeline().echo('a').echo('never').exec());
+    note('commands', server.commands.length);
+  },
+});
+
+describeScenarios('pipelines and transactions under maxInFlight', HOSTS, {
+  'wait as a whole, in order': scenario({ coalesce: { maxInFlight: 5 } }, async (scene) => {
+    const client = await scene.ready();
+    await Promise.all(['a', 'b', 'c', 'd'].map((name) => issue(scene, client, name)));
+    const large = client.pipeline();
+    for (let index = 0; index < 20; index += 1) large.incr('n');
+    await Promise.all([
+      scene.track('large pipeline', large.exec()),
+      scene.track('open', client.multi({ pipeline: false })),
+      scene.track('inside pipeline', client.pipeline().incr('n').get('n').exec()),
+      scene.track('exec', client.exec()),
+      issue(scene, client, 'last'),
+    ]);
+  }),
+
+  'sent again when they waited': scenario({ coalesce: { maxInFlight: 3 } }, async (scene) => {
+    const proxy = await startProxy(scene.url);
+    const client = await scene.ready({}, { url: proxy.url });
+    const settled = ['a', 'b', 'c'].map((name) => issue(scene, client, name));
+    await loseRequests(proxy, 'echo');
+    await Promise.all(settled);
+  }),
+});
+
+describeScenarios('pipelines and transactions with shareReads', HOSTS, {
+  'nothing in them is shared, and reads around them are fresh': scenario(
+    { coalesce: { shareReads: true } },
+    async (scene) => {
+      const { track } = scene;
+      const client = await scene.ready();
+      await Promise.all([
+        track('a', client.get('k')),
+        track('b pipeline', client.pipeline().get('k').set('k', '1').get('k').get('k').exec()),
+        track('c', client.get('k')),
+        track('d', client.get('k')),
+        track('e multi', client.multi().incr('k').get('k').get('k').exec()),
+        track('f', client.get('k')),
+        track('g', client.get('k')),
+      ]);
+      await track('open', client.multi({ pipeline: false }));
+      await Promise.all([
+        track('queued', client.get('k')),
+        track('m multi', client.multi().get('k').exec()),
+        track('h', client.get('k')),
+      ]);
+    },
+  ),
+});
