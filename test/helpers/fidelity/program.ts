@@ -237,10 +237,14 @@ const select = fc.record<Step & { kind: 'select' }>({
   db: fc.constantFrom<unknown>('home', 'other', 'home', 'other', 'home', 99, -1, 'x', null),
 });
 
+function asCommand(call: Call): Step {
+  return { kind: 'command', gap: 'nothing', how: 'method', call, times: 1 };
+}
+
 /** Reads of keys that look alike, in one batch. */
 const lookalikes = fc
   .array(fc.constantFrom(...lookalikeReads), { minLength: 2, maxLength: 4 })
-  .map((calls) => calls.map((call): Step => ({ kind: 'command', gap: 'nothing', how: 'method', call, times: 1 })));
+  .map((calls) => calls.map(asCommand));
 
 const one = (step: fc.Arbitrary<Step>): fc.Arbitrary<Step[]> => step.map((each) => [each]);
 
@@ -269,3 +273,18 @@ export const programs = programsOf(batch);
 export const meddledPrograms = programsOf(
   batch.filter(({ form }) => form !== 'multi unpiped' && form !== 'multi called'),
 );
+
+/**
+ * For a connection of its own: once text beyond ASCII was sent, a connection encodes all text exactly for a while, and
+ * what goes wrong with text that was taken for ASCII shows no more.
+ */
+export const firstPrograms: fc.Arbitrary<Program> = fc
+  .array(
+    fc.oneof(
+      { weight: 3, arbitrary: lookalikes },
+      { weight: 1, arbitrary: fc.constantFrom(...popular).map((call): Step[] => [asCommand(call)]) },
+      { weight: 1, arbitrary: fc.constant<Step[]>([asCommand(['set', 'str', 'w'])]) },
+    ),
+    { minLength: 1, maxLength: 4 },
+  )
+  .map((runs) => ({ scriptsLoaded: false, transformed: false, steps: runs.flat() }));
