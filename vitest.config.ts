@@ -21,6 +21,7 @@ export default defineConfig({
   test: {
     include: tests ? tests.split(' ') : ['test/**/*.test.ts'],
     globalSetup: ['test/helpers/global-setup.ts'],
+    setupFiles: ['test/helpers/no-warnings.ts'],
     testTimeout: 20_000,
     hookTimeout: 60_000,
     pool: 'forks',

@@ -17,7 +17,8 @@ const { Redis } = createRequire(import.meta.url)(folder) as { Redis: new (url: s
 const warnings: string[] = [];
 process.on('warning', ({ message }) => warnings.push(message));
 
-const redis = coalesce(new Redis(url));
+// Every command of a turn in one batch, so that they can be counted.
+const redis = coalesce(new Redis(url), { schedule: 'immediate' });
 await once(redis, 'ready', { signal: AbortSignal.timeout(TIMEOUT_MS) });
 const before = redis.coalescer.stats();
 const values = await Promise.all([redis.set('probe', 'value'), redis.get('probe'), redis.hgetall('nothing')]);

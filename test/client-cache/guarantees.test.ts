@@ -8,6 +8,9 @@ import { startProxy } from '../helpers/proxy.js';
 import { startServer, uniquePrefix } from '../helpers/redis.js';
 import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings('COALESCE_WARN_CACHE');
 
 let server: Awaited<ReturnType<typeof startServer>>;
 /** Another client of the same server. */

@@ -1,6 +1,9 @@
 /** As `jest.mock('ioredis')` without a factory: every method is a mock that returns undefined. */
 import { Redis } from 'ioredis-coalesce';
 import { expect, it, vi } from 'vitest';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings('COALESCE_WARN_STAND_IN');
 
 vi.mock('ioredis');
 

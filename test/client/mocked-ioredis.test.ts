@@ -1,6 +1,9 @@
 /** What a test suite meets that puts something else in the place of the module `ioredis`, as jest.mock() does. */
 import { Cluster, Redis } from 'ioredis-coalesce';
 import { expect, it, vi } from 'vitest';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings('COALESCE_WARN_STAND_IN');
 
 vi.mock('ioredis', async () => {
   const { default: IORedisMock } = await import('ioredis-mock');

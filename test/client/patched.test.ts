@@ -7,6 +7,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Client, type CoalescedClient, HOSTS, ioredis6, outcomes, ready, sleep, until } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings('COALESCE_WARN_AUTO_PIPELINING');
 
 const prefix = uniquePrefix('patched');
 const run = promisify(execFile);

@@ -4,6 +4,9 @@ import IORedisMock from 'ioredis-mock';
 import { createClient } from 'redis';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { endWithTest, sleep } from '../helpers/hosts.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings(CODES.STAND_IN);
 
 let warnings: (Error & { code?: string })[] = [];
 const onWarning = (warning: Error) => void warnings.push(warning);

@@ -513,7 +513,7 @@ describe('a long reply', () => {
           client.lrange(`${key}l`, 0, -1),
           client.lrangeBuffer(`${key}l`, 0, -1),
           client.hgetall(`${key}h`),
-          client.zrange(`${key}z`, 0, -1, 'WITHSCORES'),
+          client.zrange(`${key}z`, '0', '-1', 'WITHSCORES'),
           client.smembers(`${key}m`),
         ]),
       );

@@ -2,6 +2,9 @@ import { CODES, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings(CODES.CORK_ONLY, CODES.AUTO_PIPELINING, CODES.BLOCKING, CODES.BATCH_BOUND);
 
 const prefix = uniquePrefix('warnings');
 

@@ -6,6 +6,9 @@ import { type Client, type CoalescedClient, HOSTS, type Host, ready, until } fro
 import { startProxy } from '../helpers/proxy.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings('COALESCE_WARN_CORK_ONLY', 'COALESCE_WARN_AUTO_PIPELINING');
 
 /** What must not come to light, each under the name it is searched by. */
 const SECRETS = {

@@ -51,6 +51,8 @@ interface Floor {
   pending: number;
   /** Own increments ever issued. */
   issued: number;
+  /** Own increments on their way. */
+  readonly inFlight: Set<Promise<unknown>>;
 }
 
 interface Ack {
@@ -150,13 +152,16 @@ export class Checker {
     const key = random.of(hash ? this.hashes : this.counters);
     const floor = this.#floor(client, key);
     const atLeast = floor.seen + floor.pending;
+    const atLeastSeen = floor.seen;
+    const ownBefore = [...floor.inFlight];
     const issuedBefore = floor.issued;
     const issuedAt = performance.now();
     const read = hash ? readHash(client, key, random) : readCounter(client, key, random);
     let value: number | undefined;
     try {
       value = await read.reply;
-    } catch {
+    } catch (error) {
+      if (error instanceof StrangeReply) this.#violation(`${read.name} ${key}: ${error.message}`);
       return;
     }
     this.figures.reads += 1;
@@ -166,7 +171,11 @@ export class Checker {
       else if (atLeast > 0) this.#violation(`${read.name} ${key}: nothing, expected at least ${atLeast}`);
       return;
     }
-    if (value < atLeast) this.#violation(`${read.name} ${key}: ${value}, expected at least ${atLeast}`);
+    if (value < atLeast) {
+      // An own write that was lost with its connection, and rejected, need not be seen.
+      const lost = (await Promise.allSettled(ownBefore)).some(({ status }) => status === 'rejected');
+      if (value < atLeastSeen || !lost) this.#violation(`${read.name} ${key}: ${value}, expected at least ${atLeast}`);
+    }
     floor.seen = Math.max(floor.seen, value + this.#unseen(floor, issuedBefore));
     const late = this.#lateness(key, value, issuedAt);
     if (late === undefined) return;
@@ -187,6 +196,7 @@ export class Checker {
     const floor = this.#floor(client, key);
     const reply = hash ? this.#bumpHash(client, key, random) : this.#bumpCounter(client, key, random);
     const counted = this.options.removed ? 0 : 1;
+    floor.inFlight.add(reply);
     floor.pending += counted;
     floor.issued += counted;
     this.figures.ownWrites += 1;
@@ -198,6 +208,8 @@ export class Checker {
     } catch {
       // Nobody knows whether it was carried out.
       this.#floors.get(client)?.delete(key);
+    } finally {
+      floor.inFlight.delete(reply);
     }
   }
 
@@ -217,7 +229,7 @@ export class Checker {
     }
     let floor = floors.get(key);
     if (floor === undefined) {
-      floor = { seen: 0, pending: 0, issued: 0 };
+      floor = { seen: 0, pending: 0, issued: 0, inFlight: new Set() };
       floors.set(key, floor);
     }
     return floor;
@@ -256,8 +268,15 @@ interface Read {
   readonly reply: Promise<number | undefined>;
 }
 
-const numberOf = (value: unknown): number | undefined =>
-  value === null || value === undefined ? undefined : Number(String(value));
+function numberOf(value: unknown): number | undefined {
+  if (value === null || value === undefined) return undefined;
+  const number = Number(String(value));
+  // Another command's reply, such as OK or QUEUED.
+  if (Number.isNaN(number)) throw new StrangeReply(JSON.stringify(value));
+  return number;
+}
+
+class StrangeReply extends Error {}
 
 function readCounter(client: Client, key: string, random: Random): Read {
   switch (random.below(10)) {
@@ -275,7 +294,10 @@ function readCounter(client: Client, key: string, random: Random): Read {
 function readHash(client: Client, key: string, random: Random): Read {
   switch (random.below(8)) {
     case 0:
-      return { name: 'hgetall', reply: client.hgetall(key).then(({ a }) => numberOf(a)) };
+      return {
+        name: 'hgetall',
+        reply: client.hgetall(key).then((hash) => numberOf(typeof hash === 'object' ? hash.a : hash)),
+      };
     case 1:
       return { name: 'hmget', reply: client.hmget(key, 'b', 'c').then(([value]) => numberOf(value)) };
     case 2:

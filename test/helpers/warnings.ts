@@ -1,0 +1,10 @@
+const expected = new Set<string>();
+
+/** Announces warnings, by code or name, that the tests of the running file bring about. */
+export function expectWarnings(...codes: string[]): void {
+  for (const code of codes) expected.add(code);
+}
+
+export function isExpected({ code, name }: Error & { code?: string }): boolean {
+  return expected.has(code ?? name);
+}
