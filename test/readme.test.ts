@@ -1,28 +1,48 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { HOT_COMMANDS } from '../src/commands/hot-commands.js';
-import { DEFAULT_OPTIONS } from '../src/options.js';
+import { headings, slugOf } from './helpers/markdown.js';
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 
-it('lists every command of the hot path, and none that is not on it', () => {
-  const [, section = ''] = /## The hot path's commands\n([\s\S]*?)\nand the /.exec(readme) ?? [];
-  const listed = [...section.matchAll(/`(\w+)`/g)].map(([, name]) => name);
-  expect(listed.toSorted()).toEqual(HOT_COMMANDS.map(({ name }) => name).toSorted());
+/** What a reader sees without looking further: two screens. */
+const FIRST_SCREENS = 40;
+const LONGEST = 260;
+
+const lineOf = (text: string) => readme.split('\n').findIndex((line) => line.startsWith(text));
+
+it('is short enough to be read', () => {
+  expect(readme.split('\n').length).toBeLessThan(LONGEST);
 });
 
-it('gives every option with its default', () => {
-  for (const [name, value] of Object.entries(DEFAULT_OPTIONS)) {
-    const shown = typeof value === 'string' ? `'${value}'` : String(value);
-    expect(readme).toMatch(new RegExp(`^\\| \`${name}\` \\| .* \\| \`${shown}\` \\|`, 'm'));
+it('has how to install it, to try it and to test it on the first screens, in this order', () => {
+  const lines = ['npm install ioredis-coalesce ioredis', 'npm ci && npm run demo', 'npm ci && npm test'].map(lineOf);
+  expect(lines).not.toContain(-1);
+  expect(lines).toEqual(lines.toSorted((a, b) => a - b));
+  expect(lines.at(-1)).toBeLessThan(FIRST_SCREENS);
+});
+
+it('has every heading in its contents', () => {
+  const [contents = ''] = /^\*\*Contents:\*\*[\s\S]*?\n\n/m.exec(readme) ?? [];
+  for (const { text } of headings(readme).filter(({ level }) => level === 2 || level === 3)) {
+    expect(contents).toContain(`(#${slugOf(text)})`);
   }
 });
 
-it('names every package that was run on top, in its version', () => {
-  const docs = readFileSync(new URL('../docs/packages.md', import.meta.url), 'utf8');
-  const rows = [...docs.matchAll(/^\| (`[^`]+`) \| (\d[^ ]*) \|/gm)].map(
-    ([, name, version]) => `| ${name} | ${version} |`,
-  );
-  expect(rows.length).toBeGreaterThan(9);
-  for (const row of rows) expect(readme).toContain(row);
+it('has a heading for each question of a first-time reader', () => {
+  const texts = headings(readme)
+    .map(({ text }) => text)
+    .join('\n');
+  for (const question of [
+    /fit my service/,
+    /gain on my Redis/,
+    /Turn it on/,
+    /See that it works/,
+    /leave it off, and how/,
+    /costs, and what can go wrong/,
+    /Compatibility/,
+    /Who else/,
+    /enableAutoPipelining/,
+  ]) {
+    expect(texts).toMatch(question);
+  }
 });

@@ -4,7 +4,7 @@
  *     npm run test:matrix                          every combination
  *     npm run test:matrix -- --diagonal            every version once
  *     npm run test:matrix -- --quick               a few minutes: the core's tests alone
- *     npm run test:matrix -- --write               and the table in the README
+ *     npm run test:matrix -- --write               and the table in docs/compatibility.md
  */
 import { parseArgs } from 'node:util';
 import { type Cell, writeCompatibility } from './matrix-report.js';

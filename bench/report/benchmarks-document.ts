@@ -25,8 +25,8 @@ is that of the client's process, all its threads. Socket writes are counted, and
 in a pass of their own, because both cost. At fixed rates, commands fall due each millisecond, and their time counts from
 then, whether or not the process came to issue them (no coordinated omission).`;
 
-const TARGETS = `What the project asks of itself, met or not; the reasons for what is not met are in [performance.md](performance.md).
-*Further* is what would be better still.`;
+const TARGETS = `What the project asks of itself, met or not; the reasons for what is not met are in
+[performance.md](performance.md#what-is-left). *Further* is what would be better still.`;
 
 const SERVER_LIMIT = "the server's own tool, `-c 1` and `-P` as large as the burst: what the server can do";
 
@@ -60,10 +60,6 @@ export function figureSection(figure: Figure, experiment: { readonly id: string 
   const chart = charts.find(({ file }) => file === `${experiment.id}-${figure.id}.svg`);
   const table = tableOf(figureCells(figure));
   return [`**${figure.title}** (${figure.y.title})`, table, ...pictureOf(chart)].join('\n\n');
-}
-
-export function targetsTable({ benchmarks, settings }: BenchReport): string {
-  return `${tableOf(targetCells(evaluate(benchmarks)))}\n\n${describeMachine(settings)}. ${describeRun(settings)}.`;
 }
 
 function experimentSection({ figures, id, run, title }: ExperimentResult, charts: readonly Chart[]): string[] {

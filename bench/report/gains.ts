@@ -5,69 +5,103 @@ import type { Metric } from '../benchmarks/benchmark.js';
 import { compare } from '../suite/evaluate.js';
 import { type BenchReport, type CaseResult, spreadOf, variantOf } from '../suite/results.js';
 import { describeMachine } from '../suite/settings.js';
-import type { Chart } from './charts.js';
-import { say } from './figure.js';
+import { medianAt, say } from './figure.js';
 
+/** Plain, auto-pipelining, coalesced. */
+type Three<T> = readonly [T, T | undefined, T];
+
+/** A row of the README's table: figures of the three clients, and how many times better the coalesced one is. */
 interface Gain {
-  readonly benchmark: string;
-  readonly text: string;
-  readonly metric: Metric;
-  readonly unit: string;
-  readonly digits: number;
-  /** Plain, auto-pipelining, coalesced. */
-  readonly variants: readonly [string, string | undefined, string];
+  readonly figures: Three<string>;
+  readonly times: string;
 }
 
-const USUAL = ['plain', 'auto', 'coalesced'] as const;
-const OVER_HTTP = ['plain', undefined, 'coalesced'] as const;
-const CLUSTER = ['cluster', 'cluster-auto', 'cluster-coalesced'] as const;
+type GainRow = readonly [text: string, gain: (report: BenchReport) => Gain | undefined];
 
-const GAINS: readonly Gain[] = [
-  gain('burst', '200 concurrent `get`s, again and again', USUAL),
-  gain('burst', 'CPU of Node for one of them', USUAL, 'cpu', ' µs', 2),
-  gain('loops', '50 loops of sequential awaits', USUAL),
-  gain('cluster', '200 concurrent `get`s over a Cluster of 3 masters', CLUSTER),
-  gain('fastify-parallel', 'Fastify, 8 `hget`s per request in `Promise.all`: requests', OVER_HTTP),
-  gain('fastify-parallel', 'CPU of Redis for one of these requests', OVER_HTTP, 'serverCpu', ' µs', 1),
+const USUAL: Three<string> = ['plain', 'auto', 'coalesced'];
+const OVER_HTTP: Three<string> = ['plain', undefined, 'coalesced'];
+
+const ROWS: readonly GainRow[] = [
+  ['200 `get`s at once: reply to the first / to the last caller', cascade('first', 'last')],
+  ['200 `get`s at once, again and again', measured('burst', USUAL, 'throughput', '/s', 0)],
+  ['CPU of Node for one of them', measured('burst', USUAL, 'cpu', ' µs', 2)],
+  ['Fastify route with 8 `hget`s in `Promise.all`: latency, p50 / p99', latencies('fastify-parallel', OVER_HTTP)],
+  ['The same route, requests', measured('fastify-parallel', OVER_HTTP, 'throughput', '/s', 0)],
+  ['CPU of Redis for one of these requests', measured('fastify-parallel', OVER_HTTP, 'serverCpu', ' µs', 1)],
 ];
 
-/** The chart of the first benchmark, if there is one. */
-const CHART = 'burst.svg';
-
-function gain(
-  benchmark: string,
-  text: string,
-  variants: Gain['variants'],
-  metric: Metric = 'throughput',
-  unit = '/s',
-  digits = 0,
-): Gain {
-  return { benchmark, text, metric, unit, digits, variants };
-}
-
-export function gainsTable({ settings, benchmarks }: BenchReport, charts: readonly Chart[]): string {
-  const rows = GAINS.flatMap((one) => {
-    const found = benchmarks.find(({ id }) => id === one.benchmark)?.cases[0];
-    return found === undefined ? [] : [cells(one, found)];
+export function gainsTable(report: BenchReport): string {
+  const rows = ROWS.flatMap(([text, gain]) => {
+    const found = gain(report);
+    if (found === undefined) return [];
+    return [[text, ...found.figures.map((figure) => figure ?? ''), `**${found.times}**`]];
   });
-  const chart = charts.find(({ file }) => file === CHART);
   return [
     markdownTable(['', 'ioredis', 'its auto-pipelining', 'coalesced', 'gain over ioredis'], rows),
-    ...(chart === undefined ? [] : [`![${chart.title}](bench/results/${CHART})`]),
-    `${describeMachine(settings)}; medians of a run.`,
+    `${describeMachine(report.settings)}; medians of a run.`,
   ].join('\n\n');
 }
 
 /** The gain is the median of the rounds' ratios, as in the table of the targets; what it saves counts like what it does. */
-function cells({ text, metric, unit, digits, variants }: Gain, found: CaseResult): string[] {
-  const figures = variants.map((variant) => {
-    const result = variant === undefined ? undefined : variantOf(found, variant);
-    return result && spreadOf(result, metric)?.median;
-  });
-  const [versus, , of] = variants;
-  const times = compare({ metric, of, versus }, found)?.median;
-  const shown = figures.map((figure) => (figure === undefined ? '' : fixed(figure, digits) + unit));
-  return [text, ...shown, times === undefined ? '' : `**${fixed(Math.max(times, 1 / times), 1)}×**`];
+function measured(benchmark: string, variants: Three<string>, metric: Metric, unit: string, digits: number) {
+  return ({ benchmarks }: BenchReport): Gain | undefined => {
+    const found = firstCase(benchmarks, benchmark);
+    if (found === undefined) return undefined;
+    const [versus, , of] = variants;
+    const figure = (variant: string) => {
+      const result = variantOf(found, variant);
+      const median = result && spreadOf(result, metric)?.median;
+      return median === undefined ? '' : fixed(median, digits) + unit;
+    };
+    const times = compare({ metric, of, versus }, found)?.median;
+    return { figures: eachOf(variants, figure), times: times === undefined ? '' : gainOf(Math.max(times, 1 / times)) };
+  };
+}
+
+/** From the pass in which latencies are taken; the gains are the ratios of the figures. */
+function latencies(benchmark: string, variants: Three<string>) {
+  return ({ benchmarks }: BenchReport): Gain | undefined => {
+    const found = firstCase(benchmarks, benchmark);
+    const read = (variant: string) => {
+      const latency = found && variantOf(found, variant)?.probe.latencyUs;
+      return latency && [latency.p50 / 1000, latency.p99 / 1000];
+    };
+    return pairs(eachOf(variants, read));
+  };
+}
+
+/** Two figures of the experiment with 200 callers on one connection. */
+function cascade(...figures: readonly [string, string]) {
+  return ({ experiments }: BenchReport): Gain | undefined => {
+    const found = experiments.find(({ id }) => id === 'experiment-cascade')?.figures ?? [];
+    const read = (variant: string) => {
+      const [first, last] = figures.map((figure) => medianAt(found, figure, variant, '1'));
+      return first === undefined || last === undefined ? undefined : [first, last];
+    };
+    return pairs(eachOf(USUAL, read));
+  };
+}
+
+/** Pairs of milliseconds. */
+function pairs([plain, auto, coalesced]: readonly (readonly number[] | undefined)[]): Gain | undefined {
+  if (plain === undefined || coalesced === undefined) return undefined;
+  const text = (pair: readonly number[]) => `${pair.map((ms) => fixed(ms, 2)).join(' / ')} ms`;
+  return {
+    figures: [text(plain), auto && text(auto), text(coalesced)],
+    times: plain.map((ms, index) => gainOf(ms / coalesced[index]!)).join(' / '),
+  };
+}
+
+function eachOf<T>([plain, auto, coalesced]: Three<string>, read: (variant: string) => T): Three<T> {
+  return [read(plain), auto === undefined ? undefined : read(auto), read(coalesced)];
+}
+
+function firstCase(benchmarks: BenchReport['benchmarks'], benchmark: string): CaseResult | undefined {
+  return benchmarks.find(({ id }) => id === benchmark)?.cases[0];
+}
+
+function gainOf(times: number): string {
+  return `${fixed(times, 1)}×`;
 }
 
 function fixed(value: number, digits: number): string {

@@ -3,12 +3,12 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fillRegions, readDocuments } from '../../tools/documents.js';
+import { fillRegions, type Region, readDocuments } from '../../tools/documents.js';
 import { compatibilityTable, readCompatibility } from '../../tools/matrix-report.js';
 import { LATEST } from '../suite/options.js';
 import { type BenchReport, parseReport } from '../suite/results.js';
-import { benchmarksDocument, targetsTable } from './benchmarks-document.js';
-import { type Chart, chartsOf } from './charts.js';
+import { benchmarksDocument } from './benchmarks-document.js';
+import { chartsOf } from './charts.js';
 import { gainsTable, withPackageGains } from './gains.js';
 import { scaleDocument } from './scale-document.js';
 import { callsTable, watchedTable } from './watched.js';
@@ -18,8 +18,8 @@ const CHARTS = 'bench/results';
 const HELP = `Usage: npm run bench:report -- [--from FILE] [--into FOLDER]
 
 Writes what a benchmark run found: docs/benchmarks.md, docs/scale.md, the charts in ${CHARTS}, and in README.md and docs/
-the regions between <!-- gains:begin --> and <!-- gains:end -->, and so on: gains, bench, packages, watched, cost, and matrix,
-whose figures are those of the last "npm run test:matrix -- --write".
+the regions between <!-- gains:begin --> and <!-- gains:end -->, and so on: gains, packages, cost, and matrix, whose figures
+are those of the last "npm run test:matrix -- --write".
 FILE is ${LATEST} if it is not given, FOLDER is this repository.`;
 
 async function main(): Promise<void> {
@@ -50,21 +50,19 @@ export async function documentsOf(report: BenchReport): Promise<Map<string, stri
   const charts = chartsOf(report);
   const scale = scaleDocument(report, charts);
   return new Map([
-    ...fillRegions(await readDocuments(), await regionsOf(report, charts)),
+    ...fillRegions(await readDocuments(), await regionsOf(report)),
     ['docs/benchmarks.md', benchmarksDocument(report, charts)],
     ...(scale === undefined ? [] : [['docs/scale.md', scale] as const]),
     ...charts.map(({ file, svg }) => [`${CHARTS}/${file}`, `${svg}\n`] as const),
   ]);
 }
 
-async function regionsOf(report: BenchReport, charts: readonly Chart[]) {
-  const watched = watchedTable(report);
+/** What stands between the markers in README.md and docs/, by name. */
+export async function regionsOf(report: BenchReport): Promise<Readonly<Record<string, Region>>> {
   return {
-    gains: gainsTable(report, charts),
-    bench: targetsTable(report),
+    gains: gainsTable(report),
     packages: (table: string) => withPackageGains(table, report),
-    watched,
-    cost: `${watched}\n\n${callsTable(report)}`,
+    cost: `${watchedTable(report)}\n\n${callsTable(report)}`,
     matrix: compatibilityTable(await readCompatibility()),
   };
 }

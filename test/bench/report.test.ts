@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { gridCase } from '../../bench/benchmarks/grid.js';
 import { chartsOf } from '../../bench/report/charts.js';
 import { exactly } from '../../bench/report/figure.js';
-import { withPackageGains } from '../../bench/report/gains.js';
-import { documentsOf } from '../../bench/report/report.js';
+import { gainsTable, withPackageGains } from '../../bench/report/gains.js';
+import { documentsOf, regionsOf } from '../../bench/report/report.js';
 import { evaluate } from '../../bench/suite/evaluate.js';
 import {
   type BenchmarkResult,
@@ -13,7 +13,7 @@ import {
   parseReport,
   serialize,
 } from '../../bench/suite/results.js';
-import { fillRegions } from '../../tools/documents.js';
+import { fillRegions, readDocuments } from '../../tools/documents.js';
 
 const root = new URL('../../', import.meta.url);
 const read = (file: string) => readFileSync(new URL(file, root), 'utf8');
@@ -44,6 +44,29 @@ describe('the documents of the latest results', async () => {
   it.each([...documents.keys()])('%s is what they say ("npm run bench:report" writes it)', (file) => {
     expect(existsSync(new URL(file, root))).toBe(true);
     expect(read(file)).toBe(documents.get(file));
+  });
+});
+
+describe('the generated regions', async () => {
+  const documents = await readDocuments();
+
+  it.each(Object.keys(await regionsOf(latest)))('%s stands in one document', (name) => {
+    const holding = [...documents].filter(([, text]) => text.includes(`<!-- ${name}:begin -->`));
+    expect(holding).toHaveLength(1);
+  });
+});
+
+describe("the README's table", () => {
+  it('has the latency of callers and of a route, with what is gained of each figure', () => {
+    const rows = gainsTable(latest).split('\n');
+    const pair = /\| [\d.]+ \/ [\d.]+ ms \| \*\*[\d.]+× \/ [\d.]+×\*\* \|$/;
+    expect(rows.filter((row) => pair.test(row))).toHaveLength(2);
+    expect(rows.filter((row) => row.startsWith('| '))).toHaveLength(8);
+  });
+
+  it('leaves out what was not measured', () => {
+    const rows = gainsTable({ ...latest, benchmarks: [], experiments: [] }).split('\n');
+    expect(rows.filter((row) => row.startsWith('| '))).toHaveLength(2);
   });
 });
 

@@ -270,7 +270,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await (await fetch(`${origin}/products/50`)).json()).toMatchObject({ id: '50' });
   });
 
-  it.runIf(process.env.UPDATE_SCREENSHOT === '1')('has its picture taken for the README', async () => {
+  it.runIf(process.env.UPDATE_SCREENSHOT === '1')('has its picture taken for the documents', async () => {
     await page.locator('#start').click();
     await waitForText(page.locator('#progress-label'), /^Done/);
     mkdirSync(fileURLToPath(new URL('.', `file://${SCREENSHOT}`)), { recursive: true });
