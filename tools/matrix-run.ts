@@ -41,7 +41,8 @@ export async function runTests(
   const args = [
     'node_modules/vitest/vitest.mjs',
     'run',
-    '--reporter=dot',
+    '--reporter=default',
+    '--silent=passed-only',
     '--reporter=json',
     `--outputFile.json=${file}`,
   ];

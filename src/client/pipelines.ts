@@ -43,17 +43,17 @@ export function pipelineMethods(
     multi(...args) {
       const [commands, options] = args[1] === undefined && !Array.isArray(args[0]) ? [undefined, args[0]] : args;
       const isPipelined = !options || (options as { pipeline?: unknown }).pipeline !== false;
-      const made = isPipelined ? make(this, 'multi') : undefined;
+      const made = isPipelined ? make(this, 'multi', commands) : undefined;
       if (made === undefined) return (parent.multi as AnyFunction).apply(this, args);
       if (Array.isArray(commands)) made.addBatch(commands);
       return made;
     },
   };
 
-  function make(client: unknown, kind: 'pipeline' | 'multi'): LightPipeline | undefined {
+  function make(client: unknown, kind: 'pipeline' | 'multi', commands?: unknown): LightPipeline | undefined {
     const route = find(client);
     if (route === undefined) return undefined;
-    const made = tryMake(client as object, route, kind === 'multi');
+    const made = holdsExec(commands) ? 'command' : tryMake(client as object, route, kind === 'multi');
     if (typeof made !== 'string') return made;
     route.counters.fellThrough(made);
     if (debugFallThrough.enabled) debugFallThrough('%s: %s', kind, made);
@@ -85,4 +85,12 @@ export function pipelineMethods(
     };
     return { methods, pipelines: lightPipelineClass(methods, hostMulti) };
   }
+}
+
+/** Host: an EXEC among the commands that `multi()` is given is recorded: the `exec()` that sends is not there yet. */
+function holdsExec(commands: unknown): boolean {
+  return (
+    Array.isArray(commands) &&
+    commands.some((command) => Array.isArray(command) && (command[0] === 'exec' || command[0] === 'execBuffer'))
+  );
 }

@@ -331,20 +331,25 @@ export function execUnsent(
   }
 }
 
+const SENT_ALREADY = 'Pipeline cannot be used to send any commands when the `exec()` has been called on it.';
+
 /**
  * What the host makes of a transaction's results: those of EXEC, or its error with those of the commands before.
  * Host: `built/transaction.js`, `wrapMultiResult` in `built/utils/index.js`.
  */
 export function unwrapTransaction(results: unknown): unknown {
   const settled = results as PipelineResult[];
-  const [error, values] = settled[settled.length - 1] as PipelineResult;
+  const last = settled[settled.length - 1];
+  if (last === undefined) throw new Error(SENT_ALREADY);
+  const [error, values] = last;
   if (error) {
     const before = settled.slice(0, -1).flatMap(([previous]) => (previous ? [previous] : []));
     (error as { previousErrors: unknown[] }).previousErrors = before;
     throw error;
   }
   if (!values) return null;
-  return (values as unknown[]).map((value) => (value instanceof Error ? [value] : [null, value]));
+  // The last command is not EXEC where others were added behind it: then this may be no array.
+  return Array.from(values as ArrayLike<unknown>, (value) => (value instanceof Error ? [value] : [null, value]));
 }
 
 /**

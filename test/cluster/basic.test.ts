@@ -37,7 +37,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
   });
 
   it('sends 200 reads over all slots, issued in one turn, as one write to each master', async () => {
-    const cluster = await warm(host.createCoalesced(nodes));
+    const cluster = await warm(host.createCoalesced(nodes, {}, { schedule: 'immediate' }));
     const keys = keysOverAllSlots(200);
     await Promise.all(keys.map((key) => cluster.set(key, `of ${key}`)));
     const masters = cluster.nodes('master');
@@ -54,7 +54,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
   });
 
   it('sends what is not on the hot path in the same write, in program order', async () => {
-    const cluster = await warm(host.createCoalesced(nodes));
+    const cluster = await warm(host.createCoalesced(nodes, {}, { schedule: 'immediate' }));
     const spies = cluster.nodes('master').map((node) => spyOnSocket(node));
     const replies = await Promise.all([
       cluster.set('{o}', '1'),

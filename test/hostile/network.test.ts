@@ -5,6 +5,10 @@ import { type Row, runBoth } from '../helpers/hostile/run-both.js';
 import { run, type Stage } from '../helpers/hostile/scenario.js';
 import { SCENARIOS } from '../helpers/hostile/scenarios.js';
 import { ioredis6 } from '../helpers/hosts.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+// Host: it disconnects, and listens, for each of a reply's errors that `reconnectOnError` accepts.
+expectWarnings('MaxListenersExceededWarning');
 
 /** Of each; `npm run test:soak` gives each minutes, on every host. */
 const MS = 400;

@@ -16,6 +16,9 @@ import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { handshake, startScriptedServer } from '../helpers/scripted-server.js';
 import { spyOnSocket } from '../helpers/sockets.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings('COALESCE_WARN_CORK_ONLY');
 
 const SECRET = uniquePrefix('secret');
 const { host: ADDRESS } = new URL(redisUrl());
@@ -82,8 +85,8 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
     expect(started).toEqual([
       {
         size: 5,
-        hotCommands: 2,
-        hostCommands: 3,
+        hotCommands: 4,
+        hostCommands: 1,
         bytes: Buffer.concat(socket.writes).length,
         reason: 'schedule',
         waited: expect.any(Number),
