@@ -41,7 +41,7 @@ export function readSettings(run: { url: string; server: string; rounds: number;
 
 export function describeMachine(settings: Settings): string {
   return [
-    `${settings.cores} × ${settings.cpu}`,
+    `${settings.cores} cores of ${settings.cpu}`,
     `${settings.memoryGiB} GiB`,
     settings.kernel,
     `Node ${settings.node.slice(1)}`,
