@@ -201,7 +201,7 @@ export class Batch {
     }
   }
 
-  /** The connection is gone: what was not written has gone with it. The host re-sends or rejects its commands. */
+  /** The connection is gone, and pending bytes with it (invariant 8). The host re-sends or rejects their commands. */
   discard(): void {
     this.schedule.discard?.(this.#onSchedule);
     this.#reset();
@@ -228,6 +228,8 @@ export class Batch {
     else if (this.#bytes >= this.options.maxBatchBytes) this.flushUnseen('bytes');
     else if (isExiting()) this.flushUnseen('exit');
     else if (this.#paysNow(inHostWrite)) this.flushUnseen('overlap');
+    // Invariant 8: one flush is scheduled at a time, and it always runs. A command that is added after a flush by size
+    // is sent by the flush that was scheduled before.
     if (!this.#scheduled) {
       this.#scheduled = true;
       if (inHostWrite && this.schedule.runsUserCode) nextTick(() => this.schedule(this.#onSchedule));
@@ -292,7 +294,7 @@ export class Batch {
     this.stream.cork();
   }
 
-  /** Ordering: hot commands' bytes reach the stream here, before whatever the host writes next. */
+  /** Ordering: pending bytes of hot commands reach the stream here, before the host's next write (invariant 2). */
   #handOver(): void {
     this.#checkText();
     if (this.#parts.length === 0) return;

@@ -319,6 +319,7 @@ export class Connection {
     );
     this.stats.commands += commands;
     if (this.#shared !== undefined) {
+      // The host's command may be a write (invariant 6), or begin a transaction (invariant 11).
       this.#shared.close();
       if (transaction !== undefined) this.#shared.inTransaction = transaction === 'open';
     }

@@ -213,7 +213,10 @@ class Deadline implements SettleObserver {
   }
 }
 
-/** Host: the error of `Command#setTimeout`. The entry stays in the queue, where its late reply finds it and is dropped. */
+/**
+ * Host: the error of `Command#setTimeout`. The entry stays in the queue: its late reply is matched with it and dropped,
+ * so that the next caller does not get it (invariant 3).
+ */
 function timeOut(entry: Entry): void {
   entry.fail(new Error('Command timed out'));
 }

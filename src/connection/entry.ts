@@ -70,9 +70,9 @@ export function createEntry(
  * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`.
  * What settles with it is the subclass's: one caller's promise, or its place in a pipeline's result.
  *
- * The host may do with it what it does with a command: resolve or reject it from its own decoder, flush it with an
- * error, keep it over a lost connection and send it again. It has all that the host reads on those ways; what is
- * rarely needed is made when it is asked for.
+ * Invariant 5: an entry can always be re-sent. The host may resolve or reject it from its own decoder, flush it with an
+ * error, keep it over a lost connection and send it again, as any command in its queue. So an entry has every property
+ * that the host reads while doing so; rarely used ones are computed on demand.
  */
 export abstract class Entry implements QueueItem, HostCommand {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */

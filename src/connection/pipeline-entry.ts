@@ -92,7 +92,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     return encodeAssumingAscii((this.variant as PipelineVariant).head(args.length), args) ?? this.encode();
   }
 
-  /** For those who make the host's own command of it. */
+  /** The command as it was recorded, from which the host's own command can be made (invariant 5). */
   get recorded(): RecordedCommand {
     const { command, encoding } = this.variant;
     return { name: command.name, args: this.arguments(), encoding };

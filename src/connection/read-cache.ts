@@ -122,6 +122,7 @@ export class ReadCache {
 
   /** A hot command is about to be queued. */
   sends(entry: Entry, args: readonly unknown[]): void {
+    // Invariant 12: noted before the entry is queued, so that a read issued next already knows of it.
     const { command, script } = entry.variant;
     const position = this.#nextPosition;
     if (script !== undefined) {

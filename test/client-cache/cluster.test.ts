@@ -25,7 +25,7 @@ async function cached(nodes: RedisCluster, options = {}, cache: true | { prefixe
   return cluster;
 }
 
-describe('9. a Cluster', { timeout: 120_000 }, () => {
+describe('the cache of a Cluster', { timeout: 120_000 }, () => {
   let nodes: RedisCluster;
   beforeAll(async () => {
     nodes = await startCluster({ masters: 2, replicas: 2 });
@@ -61,7 +61,7 @@ describe('9. a Cluster', { timeout: 120_000 }, () => {
     expect(figures.hits).toBeGreaterThan(0);
   });
 
-  it('forgets what a node said when it has lost a slot, missing keys too', async () => {
+  it('forgets the answers of a node that has lost a slot, missing keys too', async () => {
     const cluster = await cached(nodes, { slotsRefreshInterval: 200 });
     const writer = await warm(ioredis6.create(nodes, PATIENT));
     const key = 'lost';
@@ -82,7 +82,7 @@ describe('9. a Cluster', { timeout: 120_000 }, () => {
     expect(await cluster.get(key)).toBe('on its new node');
   });
 
-  it('caches what replicas were asked, and drops it when they learn of a change', async () => {
+  it('caches answers of replicas, and drops them when the replica learns of a change', async () => {
     const cluster = await cached(nodes, { scaleReads: 'slave' });
     const writer = await warm(ioredis6.create(nodes, PATIENT));
     await writer.set('replicated', 'old');
@@ -98,8 +98,8 @@ describe('9. a Cluster', { timeout: 120_000 }, () => {
   });
 });
 
-describe('9. Sentinel', { timeout: 120_000 }, () => {
-  it('answers nothing from the memory of an earlier master', async () => {
+describe('the cache of a client behind Sentinel', { timeout: 120_000 }, () => {
+  it('answers no read with what an earlier master said', async () => {
     const group = await new SentinelGroup().start();
     onTestFinished(() => group.stop());
     const options = { sentinels: group.sentinels, name: group.name, maxRetriesPerRequest: null };

@@ -83,7 +83,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     expect(await client.get(`${k}missing`)).toBeNull();
   });
 
-  describe('1. own writes are seen', () => {
+  describe('Invariant 12: own writes are seen', () => {
     it.each<[string, (client: Client, key: string) => unknown]>([
       ['a hot command', (client, key) => client.set(key, 'new')],
       ['a hot command with a Buffer as key', (client, key) => client.set(Buffer.from(key), 'new')],
@@ -132,7 +132,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
       await client.flushall();
     });
 
-    it('the reply to a read that was issued before a write is not kept', async () => {
+    it('does not keep the reply to a read that was issued before a write', async () => {
       const client = await cached(cache);
       await client.set(k, 'old');
       const before = client.get(k);
@@ -144,7 +144,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
       expect(await client.get(k)).toBe('new');
     });
 
-    it('an invalidation that comes in a later packet than the reply to a script', async () => {
+    it('waits for an invalidation that comes in a later packet than the reply to a script', async () => {
       const proxy = await startProxy(server.url);
       const client = await cached(cache, proxy.url);
       for (let round = 0; round < 5; round += 1) {
@@ -158,7 +158,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     });
   });
 
-  it('6. arrays, objects and Buffers are every caller’s own', async () => {
+  it('gives each caller arrays, objects and Buffers of its own', async () => {
     const client = await cached(cache);
     await client.hset(`${k}hash`, { f: 'v' });
     await client.rpush(`${k}list`, 'a', 'b');
@@ -236,7 +236,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     expect(await client.get(whole)).toBe('new');
   });
 
-  it('4. is empty after SELECT, AUTH, FLUSHALL of another client, and a reconnect', async () => {
+  it('is empty after SELECT, AUTH, FLUSHALL of another client, and a reconnect', async () => {
     const client = await cached(cache);
     const plain = ioredis6.create(server.url);
     await plain.config('SET', 'requirepass', '');
@@ -291,7 +291,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     expect(await client.get(k)).toBe('v');
   });
 
-  it('forgets everything on clear(), replies on their way included', async () => {
+  it('forgets everything on clear(), and keeps no reply that is on its way', async () => {
     const client = await cached(cache);
     await client.set(k, 'v');
     await keep(client, () => client.get(k));
@@ -389,7 +389,7 @@ async function scripted(
   return { client, commands: scriptedServer.commands };
 }
 
-describe('3. the order of the bytes decides', () => {
+describe('Invariant 12: replies and invalidations take effect in the order of their bytes', () => {
   it.each([
     ['an invalidation before the reply leaves it', (value: string) => `${invalidation('k')}${value}`, true],
     ['an invalidation behind the reply takes it', (value: string) => `${value}${invalidation('k')}`, false],
@@ -424,8 +424,8 @@ describe('3. the order of the bytes decides', () => {
   );
 });
 
-describe('2. never back in time', () => {
-  it('with BCAST, a reply that shows more than memory makes it wait for the invalidation', async () => {
+describe('Invariant 12: no read goes back in time', () => {
+  it('with BCAST, a reply that is newer than the kept answer holds the key until its invalidation has come', async () => {
     let field = 'old';
     const { client, commands } = await scripted(
       {
@@ -444,8 +444,8 @@ describe('2. never back in time', () => {
   });
 });
 
-describe('5. a dead connection is noticed', () => {
-  it('after a second of silence one read is sent, after two all are', async () => {
+describe('a cached client on a silent connection', () => {
+  it('sends one read after one second without a byte, and every read after two seconds', async () => {
     const proxy = await startProxy(server.url);
     const client = await cached(true, proxy.url);
     const key = uniquePrefix('silent');
@@ -467,7 +467,7 @@ describe('5. a dead connection is noticed', () => {
     expect(hit()).toBe(true);
   });
 
-  it('a loop of answers from memory lets the event loop go on', async () => {
+  it('lets the event loop go on while code awaits answers from memory in a loop', async () => {
     const client = await cached();
     const key = uniquePrefix('starving');
     const plain = ioredis6.create(server.url);
@@ -480,8 +480,8 @@ describe('5. a dead connection is noticed', () => {
   });
 });
 
-describe('7. where it cannot be had', () => {
-  it.each(HOSTS.filter(({ name }) => name !== 'ioredis 6'))('$name is refused with what to use', (host) => {
+describe('the option cache, where it is not possible', () => {
+  it.each(HOSTS.filter(({ name }) => name !== 'ioredis 6'))('refuses $name, and says what to use instead', (host) => {
     const client = host.create(server.url, { lazyConnect: true });
     expect(() => host.createCoalesced(server.url, { lazyConnect: true }, { cache: true })).toThrow(
       expect.objectContaining({ code: 'COALESCE_ERR_OPTION', message: expect.stringContaining('ioredis 6') }),
@@ -489,7 +489,7 @@ describe('7. where it cannot be had', () => {
     client.disconnect();
   });
 
-  it('protocol 2 and hotPath: false are refused', () => {
+  it('refuses protocol 2 and hotPath: false', () => {
     expect(() => ioredis6.createCoalesced(server.url, { protocol: 2, lazyConnect: true }, { cache: true })).toThrow(
       /RESP3/,
     );
@@ -498,7 +498,7 @@ describe('7. where it cannot be had', () => {
     );
   });
 
-  it('a server that refuses CLIENT TRACKING gives an uncached client and one warning', async () => {
+  it('warns once and caches nothing when the server refuses CLIENT TRACKING', async () => {
     const admin = ioredis6.create(server.url);
     await admin.call('ACL', 'SETUSER', 'untracked', 'on', '>pw', '~*', '+@all', '-client|tracking');
     const warning = once(process, 'warning');
@@ -510,7 +510,7 @@ describe('7. where it cannot be had', () => {
     expect(client.coalescer.stats().cache).toMatchObject({ hits: 0, entries: 0 });
   });
 
-  it('8. Redis 6 is not asked to track', async () => {
+  it('does not ask Redis 6 to track keys', async () => {
     const warning = once(process, 'warning');
     const tracking: string[] = [];
     const { client } = await scripted({ 'client TRACKING ON': () => `:${tracking.push('asked')}\r\n` }, true, '6.2.14');
@@ -521,7 +521,7 @@ describe('7. where it cannot be had', () => {
   });
 });
 
-it('10. without the option nothing is asked of the server, and stats() has no cache', async () => {
+it('asks nothing of the server without the option cache, and stats() has no cache', async () => {
   const commands: string[] = [];
   const scriptedServer = await startScriptedServer((command) => {
     commands.push(command.join(' '));

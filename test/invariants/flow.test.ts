@@ -1,4 +1,4 @@
-/** The invariants 7 to 10 of the design, each under its name. */
+/** The invariants 7 to 10 of docs/design.md. */
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
@@ -38,8 +38,8 @@ function handSchedule(): { schedule: (flush: () => void) => void; flushes: (() =
   };
 }
 
-describe('7. User code never unwinds the reader', () => {
-  it('a message listener that throws', async () => {
+describe('Invariant 7: user code never unwinds the reader', () => {
+  it('when a message listener throws', async () => {
     const uncaught = collectUncaught();
     const client = await create({}, { protocol: 3 });
     client.on('message', (_channel: string, message: string) => {
@@ -59,7 +59,7 @@ describe('7. User code never unwinds the reader', () => {
     expect(uncaught.map(({ message }) => message)).toEqual(['by the listener of 1', 'by the listener of 2']);
   });
 
-  it.each(HOSTS.map((host) => [host.name, host] as const))('a callback that throws: %s', async (_, host) => {
+  it.each(HOSTS.map((host) => [host.name, host] as const))('when a callback throws: %s', async (_, host) => {
     const uncaught = collectUncaught();
     const client = await ready(host.createCoalesced(redisUrl()));
     const behind = [client.echo('a')];
@@ -72,7 +72,7 @@ describe('7. User code never unwinds the reader', () => {
     expect(await client.echo('still')).toBe('still');
   });
 
-  it.each(HOSTS.map((host) => [host.name, host] as const))('a tracer’s resolve() that throws: %s', async (_, host) => {
+  it.each(HOSTS.map((host) => [host.name, host] as const))('when a tracer’s resolve() throws: %s', async (_, host) => {
     const uncaught = collectUncaught();
     const client = await ready(host.createCoalesced(redisUrl()));
     const replies = [client.echo('a'), cold(client, 'ECHO', 'x'), client.echo('b'), cold(client, 'ECHO', 'c')];
@@ -86,8 +86,8 @@ describe('7. User code never unwinds the reader', () => {
   });
 });
 
-describe('8. Every flush that is scheduled happens once, or its batch is discarded with its connection', () => {
-  it('one flush is scheduled for a batch, and a flush too many writes nothing', async () => {
+describe('Invariant 8: every flush that is scheduled happens once, or its batch is discarded with its connection', () => {
+  it('schedules one flush per batch, and a second flush writes nothing', async () => {
     const { schedule, flushes, takeOver } = handSchedule();
     const client = await create({ schedule });
     takeOver();
@@ -105,7 +105,7 @@ describe('8. Every flush that is scheduled happens once, or its batch is discard
     expect(spy.writes).toHaveLength(2);
   });
 
-  it('what is issued after a batch was flushed for its size is flushed, too', async () => {
+  it('flushes commands that are issued after a flush by size', async () => {
     const client = await create({ maxBatchSize: 4 });
     const texts = Array.from({ length: 23 }, (_, n) => String(n));
     expect(await Promise.all(texts.map((text) => client.echo(text)))).toEqual(texts);
@@ -114,7 +114,7 @@ describe('8. Every flush that is scheduled happens once, or its batch is discard
     for (const text of texts) expect(await client.echo(text)).toBe(text);
   });
 
-  it('a schedule of the user’s that throws loses nothing', async () => {
+  it('loses no command when the user’s schedule throws', async () => {
     const uncaught = collectUncaught();
     let throwing = false;
     const schedule = (flush: () => void): void => {
@@ -127,7 +127,7 @@ describe('8. Every flush that is scheduled happens once, or its batch is discard
     await until(() => uncaught.length === 2, 'the errors to surface');
   });
 
-  it('a flush scheduled on a lost connection touches no later one', async () => {
+  it('a flush that was scheduled on a lost connection does not touch the next connection', async () => {
     const { schedule, flushes, takeOver } = handSchedule();
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 5 }, { schedule }));
@@ -152,7 +152,7 @@ describe('8. Every flush that is scheduled happens once, or its batch is discard
   });
 });
 
-describe('9. When the host drops its data listener, our reader is dead at once', () => {
+describe('Invariant 9: when the host drops its data listener, our reader is dead at once', () => {
   it.each(
     HOSTS.flatMap((host) =>
       (host === ioredis6 ? ['?\r\n'] : ['?\r\n', '_\r\n']).map((bad) => [host.name, bad, host] as const),
@@ -184,7 +184,7 @@ describe('9. When the host drops its data listener, our reader is dead at once',
     },
   );
 
-  it('nothing of the chunk is read after removeAllListeners("data"), nor encoded after it', async () => {
+  it('reads no more of the chunk after removeAllListeners("data"), and encodes nothing', async () => {
     const client = await create({}, { protocol: 3, retryStrategy: null as never });
     await client.subscribe(`${prefix}dropped`);
     const { stream } = client;
@@ -206,7 +206,7 @@ describe('9. When the host drops its data listener, our reader is dead at once',
   });
 });
 
-describe('10. What waits, waits in the host’s queue', () => {
+describe('Invariant 10: what waits, waits in the host’s queue', () => {
   async function stalled(options: RedisOptions = {}) {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, options, { maxInFlight: 3 }));
@@ -215,7 +215,7 @@ describe('10. What waits, waits in the host’s queue', () => {
     return { proxy, client, spy };
   }
 
-  it('entries enter it at once, only the bytes wait', async () => {
+  it('queues entries at once, and holds only their bytes back', async () => {
     const { proxy, client, spy } = await stalled();
     const replies: Promise<unknown>[] = [];
     for (let n = 0; n < 12; n += 1)
@@ -231,7 +231,7 @@ describe('10. What waits, waits in the host’s queue', () => {
     );
   });
 
-  it('select, re-send and maxRetriesPerRequest see them all', async () => {
+  it('select, re-send and maxRetriesPerRequest see every held command', async () => {
     const { proxy, client } = await stalled({ retryStrategy: () => 5 });
     const k = `${prefix}selected`;
     const replies: Promise<unknown>[] = [];
@@ -262,7 +262,7 @@ describe('10. What waits, waits in the host’s queue', () => {
     expect(flushed[9]).toMatchObject({ error: expect.stringContaining('MaxRetriesPerRequestError') });
   });
 
-  it('a transaction sent command by command goes on once it has begun', async () => {
+  it('a transaction that is sent command by command is not interrupted by maxInFlight', async () => {
     const { proxy, client, spy } = await stalled();
     const replies = [client.multi({ pipeline: false }), client.get(prefix), cold(client, 'ECHO', 'x')];
     for (let n = 0; n < 5; n += 1) replies.push(n % 2 === 0 ? client.echo('y') : cold(client, 'ECHO', 'z'));
@@ -273,7 +273,7 @@ describe('10. What waits, waits in the host’s queue', () => {
     expect((await Promise.all(replies)).slice(-2)).toEqual([expect.any(Array), 'behind it']);
   });
 
-  it('a transaction or pipeline is never split by it', async () => {
+  it('maxInFlight never splits a transaction or a pipeline', async () => {
     const { proxy, client, spy } = await stalled();
     const replies = [
       client.echo('a'),

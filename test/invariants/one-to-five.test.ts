@@ -1,4 +1,4 @@
-/** The invariants 1 to 5 of the design, each under its name; the others are in `invariants-of-…` beside this file. */
+/** The invariants 1 to 5 of docs/design.md. */
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
@@ -50,7 +50,7 @@ function queued(client: Client): string {
   return commands.map((command) => String(command.toWritable())).join('');
 }
 
-describe('1. Queue order is wire order', () => {
+describe('Invariant 1: queue order is wire order', () => {
   it.each([
     ['by default', {}],
     ['with a write per turn', { schedule: 'immediate' }],
@@ -75,7 +75,7 @@ describe('1. Queue order is wire order', () => {
   });
 });
 
-describe('2. Pending bytes go first', () => {
+describe('Invariant 2: pending bytes go first', () => {
   it('before any write of the host’s on the same stream', async () => {
     const client = await create({ schedule: 'immediate' });
     const spy = spyOnSocket(client);
@@ -125,7 +125,7 @@ describe('2. Pending bytes go first', () => {
   });
 });
 
-describe('3. Each caller gets the reply to its own command, or an error; once', () => {
+describe('Invariant 3: each caller gets the reply to its own command, or an error; once', () => {
   it('a reply that matches no entry fails the connection, as on a plain client', async () => {
     // An error of the host's that is thrown out of its listener ends up here, as with a plain client.
     const settle = async (kind: 'plain' | 'coalesced') => {
@@ -144,7 +144,7 @@ describe('3. Each caller gets the reply to its own command, or an error; once', 
     expect(await settle('coalesced')).toEqual(await settle('plain'));
   });
 
-  it('callbacks and promises are called once over time-outs, late replies and reconnects', async () => {
+  it('settles each callback and promise once over timeouts, late replies and reconnects', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(
       ioredis6.createCoalesced(proxy.url, { commandTimeout: 40, retryStrategy: () => 5 }, { maxInFlight: 20 }),
@@ -174,8 +174,8 @@ describe('3. Each caller gets the reply to its own command, or an error; once', 
   });
 });
 
-describe('4. A split reply has one owner', () => {
-  it.each([1, 2, 3, 4, 5, 7, 11, 13, 64])('chunks of %i bytes', async (size) => {
+describe('Invariant 4: a split reply has one owner', () => {
+  it.each([1, 2, 3, 4, 5, 7, 11, 13, 64])('when replies come in chunks of %i bytes', async (size) => {
     const proxy = await startProxy(redisUrl());
     for (const host of HOSTS) {
       const client = await ready(host.createCoalesced(proxy.url));
@@ -195,7 +195,7 @@ describe('4. A split reply has one owner', () => {
   });
 });
 
-describe.each(HOSTS)('5. An entry can always be re-sent: $name', (host) => {
+describe.each(HOSTS)('Invariant 5: an entry can always be re-sent: $name', (host) => {
   const k = `${prefix}resent:${host.name}`;
 
   function program(client: Client): Promise<unknown>[] {
@@ -222,21 +222,24 @@ describe.each(HOSTS)('5. An entry can always be re-sent: $name', (host) => {
     ];
   }
 
-  it.each([{}, { keyPrefix: `${prefix}keyPrefix:` }])('and gets what a plain client gets: %o', async (options) => {
-    const proxy = await startProxy(redisUrl());
-    const plain = await outcomes(program(await ready(host.create(redisUrl(), options as RedisOptions))));
-    const client = await ready(
-      host.createCoalesced(proxy.url, { ...(options as RedisOptions), retryStrategy: () => 5 }),
-    );
-    const { hotCommands } = client.coalescer.stats();
-    // The connection is lost before the commands are executed, so all values come from the second time.
-    proxy.swallowRequests();
-    const settled = outcomes(program(client));
-    await sleep(5);
-    // Host: iovalkey's argument transformers are of another kind, so what they apply to is left to it.
-    expect(client.coalescer.stats().hotCommands).toBeGreaterThanOrEqual(hotCommands + plain.length - 1);
-    proxy.reset();
-    expect(await settled).toEqual(plain);
-    expect(proxy.connections).toBe(2);
-  });
+  it.each([{}, { keyPrefix: `${prefix}keyPrefix:` }])(
+    'a re-sent entry gets what a plain client gets, with options %o',
+    async (options) => {
+      const proxy = await startProxy(redisUrl());
+      const plain = await outcomes(program(await ready(host.create(redisUrl(), options as RedisOptions))));
+      const client = await ready(
+        host.createCoalesced(proxy.url, { ...(options as RedisOptions), retryStrategy: () => 5 }),
+      );
+      const { hotCommands } = client.coalescer.stats();
+      // The connection is lost before the commands are executed, so all values come from the second time.
+      proxy.swallowRequests();
+      const settled = outcomes(program(client));
+      await sleep(5);
+      // Host: iovalkey's argument transformers are of another kind, so what they apply to is left to it.
+      expect(client.coalescer.stats().hotCommands).toBeGreaterThanOrEqual(hotCommands + plain.length - 1);
+      proxy.reset();
+      expect(await settled).toEqual(plain);
+      expect(proxy.connections).toBe(2);
+    },
+  );
 });

@@ -1,4 +1,4 @@
-/** The invariants 6 and 11 of the design, each under its name. */
+/** The invariants 6 and 11 of docs/design.md. */
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { type Client, type CoalescedClient, ioredis6, outcomes, ready, sleep } from '../helpers/hosts.js';
@@ -12,7 +12,7 @@ function create(options: CoalesceOptions): Promise<CoalescedClient> {
   return ready(ioredis6.createCoalesced(redisUrl(), {}, options));
 }
 
-describe('6. No write between the sharers of one read', () => {
+describe('Invariant 6: no write between the sharers of one read', () => {
   const k = `${prefix}shared`;
 
   it('identical reads of one batch are sent once, each caller gets a value of its own', async () => {
@@ -65,7 +65,7 @@ describe('6. No write between the sharers of one read', () => {
     expect(client.coalescer.stats().sharedReads).toBe(0);
   });
 
-  it('sharers settle when their leader is re-sent, times out or is flushed', async () => {
+  it('followers settle when their leader is re-sent, times out or is flushed', async () => {
     for (const [options, settle] of [
       [{ retryStrategy: () => 5 }, 'reset'],
       [{ commandTimeout: 30 }, 'time-out'],
@@ -88,7 +88,7 @@ describe('6. No write between the sharers of one read', () => {
   });
 });
 
-describe('11. No sharing of reads from MULTI to EXEC or DISCARD, nor of reads whose answer is random', () => {
+describe('Invariant 11: no sharing of reads from MULTI to EXEC or DISCARD, nor of reads whose answer is random', () => {
   const k = `${prefix}shared`;
 
   async function names(use: (client: Client) => Promise<unknown>[], options: CoalesceOptions = {}): Promise<string> {
@@ -98,30 +98,33 @@ describe('11. No sharing of reads from MULTI to EXEC or DISCARD, nor of reads wh
     return commandNames(spy.text()).join(' ');
   }
 
-  it.each([{}, { maxInFlight: 2 }])('in a transaction sent command by command: %o', async (options) => {
-    const used = await names(
-      (client) => [
-        client.get(k),
-        client.get(k),
-        client.multi({ pipeline: false }),
-        client.get(k),
-        client.get(k),
-        client.exec(),
-        client.get(k),
-        client.get(k),
-        client.multi({ pipeline: false }),
-        client.get(k),
-        client.get(k),
-        client.discard(),
-        client.get(k),
-        client.get(k),
-      ],
-      options,
-    );
-    expect(used).toBe('get multi get get exec get multi get get discard get');
-  });
+  it.each([{}, { maxInFlight: 2 }])(
+    'shares nothing in a transaction that is sent command by command, with options %o',
+    async (options) => {
+      const used = await names(
+        (client) => [
+          client.get(k),
+          client.get(k),
+          client.multi({ pipeline: false }),
+          client.get(k),
+          client.get(k),
+          client.exec(),
+          client.get(k),
+          client.get(k),
+          client.multi({ pipeline: false }),
+          client.get(k),
+          client.get(k),
+          client.discard(),
+          client.get(k),
+          client.get(k),
+        ],
+        options,
+      );
+      expect(used).toBe('get multi get get exec get multi get get discard get');
+    },
+  );
 
-  it('in one that stays open over batches', async () => {
+  it('shares nothing in a transaction that stays open over several batches', async () => {
     const client = await create({ shareReads: true });
     await client.multi({ pipeline: false });
     expect(await Promise.all([client.get(k), client.get(k)])).toEqual(['QUEUED', 'QUEUED']);
@@ -132,7 +135,7 @@ describe('11. No sharing of reads from MULTI to EXEC or DISCARD, nor of reads wh
     expect(client.coalescer.stats().sharedReads).toBe(0);
   });
 
-  it('random reads, cursors and the clock are sent each time', async () => {
+  it('sends random reads, cursors and TIME each time', async () => {
     expect(
       await names((client) => [
         client.srandmember(k),
