@@ -22,8 +22,9 @@ export default defineConfig({
     include: tests ? tests.split(' ') : ['test/**/*.test.ts'],
     globalSetup: ['test/helpers/global-setup.ts'],
     setupFiles: ['test/helpers/no-warnings.ts'],
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    // What hangs is found all the same; what is merely slow on a busy machine passes.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     pool: 'forks',
     // Two cores is what the smallest supported machine has; more forks only make timings noisy.
     maxWorkers: 2,

@@ -10,7 +10,7 @@ import { type PackedPackage, type Project, packPackage } from './helpers/packed.
 const run = promisify(execFile);
 const TSC = createRequire(import.meta.url).resolve('typescript/bin/tsc');
 const PROGRAMS = fileURLToPath(new URL('types/programs/', import.meta.url));
-const TIMEOUT = 60_000;
+const TIMEOUT = 180_000;
 
 let packed: PackedPackage;
 /** Has ioredis and types. */
@@ -22,7 +22,7 @@ beforeAll(async () => {
   packed = await packPackage();
   project = await packed.createProject('project', ['ioredis', '@types/node']);
   withoutIoredis = await packed.createProject('without-ioredis', ['iovalkey', '@types/node']);
-}, 180_000);
+}, 300_000);
 
 afterAll(() => packed?.remove());
 
