@@ -94,6 +94,7 @@ async function bench(bundle: Bundle, { benchmarks, experiments, pace, smoke }: B
       found.push(await runExperiment(experiment, harness));
       await harness.close();
     }
+    if (runner.disturbance !== undefined) runner.notes.add(runner.disturbance);
     return { settings, benchmarks: results, experiments: found, notes: [...runner.notes] };
   } finally {
     uninstall();

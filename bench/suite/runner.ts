@@ -5,6 +5,7 @@ import { type Environment, MissingError, openEnvironment } from './environment.j
 import type { Progress } from './progress.js';
 import type { CaseResult } from './results.js';
 import { ServerLimit } from './server-limit.js';
+import { undisturbed } from './steal.js';
 import { type Runnable, VariantProcess } from './variant-process.js';
 
 /** The pace of benchmarks that are brief, as parts of the others'. */
@@ -45,6 +46,8 @@ export class Runner {
   /** Processes that serve benchmark after benchmark; undefined where each benchmark has its own. */
   readonly #kept: Map<string, Runnable> | undefined;
   #environment: Environment | undefined;
+  #samples = 0;
+  #disturbed = 0;
 
   /**
    * @param reuse - whether a process may serve more than one benchmark: it starts sooner, but is warm and has counted
@@ -83,6 +86,12 @@ export class Runner {
     const environment = this.#environment;
     this.#environment = undefined;
     await environment?.close();
+  }
+
+  /** How much of the run others had their hands in, where they had. */
+  get disturbance(): string | undefined {
+    if (this.#disturbed === 0) return undefined;
+    return `${this.#disturbed} of ${this.#samples} samples were taken while the machine's host gave more than 2 % of its processors to others.`;
   }
 
   /** Ends the processes that served more than one benchmark. */
@@ -162,10 +171,11 @@ export class Runner {
       this.#progress.show(title, `${id}, ${variant}, round ${round + 1} of ${rounds}`);
       const idle = await runnable.prepare(workload, round === 0 ? warmUpSeconds : rewarmSeconds, round === 0);
       this.#checkIdle(variant, idle);
-      const { commands: _, ...sample } = await server.whileWriting<Measured>(workload, () =>
-        runnable.measure(workload, seconds),
-      );
+      const measure = () => server.whileWriting<Measured>(workload, () => runnable.measure(workload, seconds));
+      const [{ commands: _, ...sample }, quiet] = await undisturbed(measure, this.#kept && 1);
       samples.push(sample);
+      this.#samples += 1;
+      if (!quiet) this.#disturbed += 1;
       this.#progress.show(title, `${id}, ${variant}`, 1);
     }
   }
