@@ -10,6 +10,7 @@ import { Progress } from './progress.js';
 import { Revision } from './revision.js';
 import { describeMachine, readSettings } from './settings.js';
 import { ratios, type Spread, signedRankTest, spread } from './stats.js';
+import { undisturbed } from './steal.js';
 import { VariantProcess } from './variant-process.js';
 
 /** Compared where nothing is named. */
@@ -114,7 +115,8 @@ async function compareJob(
       // Which one goes first changes from round to round.
       for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
         await processes[which]!.prepare(workload, round === 0 ? warmUpSeconds : rewarmSeconds, round === 0);
-        samples[which]!.push(await processes[which]!.measure(workload, seconds));
+        const [sample] = await undisturbed(() => processes[which]!.measure(workload, seconds));
+        samples[which]!.push(sample);
       }
     }
     for (const process of processes) await process.close();
