@@ -37,7 +37,9 @@ async function cascades(harness: Harness): Promise<Figure[]> {
   return [
     callers(timed),
     timed.figure('first', `${BURST}: when the first caller has its reply`, 'first', 'ms'),
+    timed.figure('first-p99', `${BURST}: the same, p99`, 'firstP99', 'ms'),
     timed.figure('last', `${BURST}: when the last caller has its reply`, 'last', 'ms'),
+    timed.figure('last-p99', `${BURST}: the same, p99`, 'lastP99', 'ms'),
     timed.figure('loop-delay', 'Event-loop delay meanwhile, p99', 'loopDelayMs', 'ms'),
     counted.figure('writes', `Socket writes for ${CALLERS} GETs`, 'writes', 'writes'),
     counted.figure('reads', `\`data\` events for ${CALLERS} GETs`, 'reads', 'events'),

@@ -22,14 +22,14 @@ const USUAL: Three<string> = ['plain', 'auto', 'coalesced'];
 const OVER_HTTP: Three<string> = ['plain', undefined, 'coalesced'];
 
 const ROWS: readonly GainRow[] = [
-  ['200 `get`s at once: reply to the first / to the last caller', cascade('first', 'last')],
+  ['200 `get`s at once: reply to the first caller, p50 / p99', cascade('first', 'first-p99')],
+  ['Reply to the last caller, p50 / p99', cascade('last', 'last-p99')],
   ['200 `get`s at once, again and again', measured('burst', USUAL, 'throughput', '/s', 0)],
   ['CPU of Node per `get`', measured('burst', USUAL, 'cpu', ' µs', 2)],
   [
     'Fastify route with 8 `hget`s in `Promise.all`, 30 connections: latency, p50 / p99',
     latencies('fastify-parallel', OVER_HTTP),
   ],
-  ['The same route, requests', measured('fastify-parallel', OVER_HTTP, 'throughput', '/s', 0)],
   ['CPU of Redis per request', measured('fastify-parallel', OVER_HTTP, 'serverCpu', ' µs', 1)],
 ];
 

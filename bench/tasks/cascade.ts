@@ -36,9 +36,15 @@ export async function cascade(context: TaskContext): Promise<Measurements> {
   return {
     medians,
     first: medians[0] ?? Number.NaN,
+    firstP99: p99(times[0] ?? []),
     last: medians.at(-1) ?? Number.NaN,
+    lastP99: p99(times.at(-1) ?? []),
     loopDelayMs: delay.percentile(99) / 1e6,
   };
+}
+
+function p99(times: readonly number[]): number {
+  return times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.99) - 1] ?? Number.NaN;
 }
 
 async function once(clients: readonly BenchClient[], keys: readonly string[]): Promise<number[]> {
