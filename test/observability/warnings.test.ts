@@ -74,12 +74,12 @@ it('hotPath: false is no reason to warn', async () => {
   expect(await warned()).toEqual([]);
 });
 
-it('enableAutoPipelining: once, and it says to leave the option off', async () => {
+it('enableAutoPipelining warns once, and says to turn the option off', async () => {
   for (const _ of ['one client', 'another']) {
     expect(await (await createReady({ enableAutoPipelining: true })).echo('a')).toBe('a');
   }
   expect(await warned()).toEqual([CODES.AUTO_PIPELINING]);
-  expect(warnings[0]?.message).toContain('leave it off');
+  expect(warnings[0]?.message).toContain('turn it off');
 });
 
 it('a blocking command that others wait behind: once for each command, by its name', async () => {
