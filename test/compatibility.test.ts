@@ -23,7 +23,7 @@ describe('the compatibility table', () => {
     ]);
   });
 
-  it('in the README is what the results say', async () => {
+  it('in the README agrees with the results', async () => {
     const results = JSON.parse(await read('docs/compatibility.json')) as { date: string; cells: Cell[] };
     expect(await read('README.md')).toContain(compatibilityTable(results));
   });
