@@ -1,10 +1,9 @@
 import type { Duplex } from 'node:stream';
-import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import type { PipelinedCommand } from '../host/pipeline.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
-import { addressOf, commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
+import { commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
 import { HostWriteCounter } from '../host/write-counter.js';
 import type { ResolvedOptions } from '../options.js';
@@ -12,6 +11,7 @@ import { isAscii, type Part } from '../resp/encoder.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { Batch } from './batch.js';
+import { ConnectionEvents } from './connection-events.js';
 import { Deadlines } from './deadlines.js';
 import { type CommandVariant, createEntry, type Entry, type EntryContext } from './entry.js';
 import { drainAtExit } from './exit.js';
@@ -49,12 +49,12 @@ export class Connection {
   readonly #shared: SharedReads | undefined;
   readonly #writes = new HostWriteCounter();
   readonly #hooks: StreamHooks;
+  readonly #events: ConnectionEvents;
   /** Whether a batch may stay open for longer than a turn of the event loop. */
   readonly #batchesLast: boolean;
   readonly #forgetExit: () => void;
   /** A server's work for the reply to a read, lately, in units of a short `GET`: one per KiB. */
   #replyWork = 0;
-  #address: string | undefined;
   #corkOnlyReason: string | undefined;
 
   constructor(
@@ -71,6 +71,7 @@ export class Connection {
     cachePrefixes: readonly string[] | undefined,
   ) {
     this.#batchesLast = options.maxFlushDelay > 0 || typeof options.schedule === 'function';
+    this.#events = new ConnectionEvents(client, stream);
     const { write, end, destroy } = stream;
     this.#hooks = new StreamHooks(stream, {
       write: (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
@@ -85,7 +86,7 @@ export class Connection {
       },
     });
     this.batch = new Batch(stream, write as Batch['write'], options, schedule, flushPolicy(options), stats, {
-      address: () => this.#whereTo(),
+      address: () => this.#events.address,
       awaiting: () => this.gate.awaitingReply,
       turnEnded: () => {
         this.#shared?.close();
@@ -115,7 +116,7 @@ export class Connection {
           stoppedDecoding: () => {
             this.#deadlines?.release();
             // Later: subscribers must not run inside the reader (invariant 7).
-            nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
+            nextTick(() => this.#events.downgraded(NOT_READ));
           },
         },
       );
@@ -261,21 +262,8 @@ export class Connection {
 
   /** Tells subscribers, once the client has this connection: they may detach it. */
   announce(): void {
-    const reason = this.#corkOnlyReason;
     void this.cache?.arm();
-    this.#report(
-      reason === undefined ? { change: 'attached', mode: 'hot' } : { change: 'attached', mode: 'cork', reason },
-    );
-  }
-
-  #report(event: Omit<ConnectionEvent, 'address'>): void {
-    if (watchesConnections()) reportConnection({ ...event, address: this.#whereTo() });
-  }
-
-  /** Called only when there are subscribers: a socket keeps its peer's address once it was read. */
-  #whereTo(): string {
-    this.#address ??= addressOf(this.client, this.stream);
-    return this.#address;
+    this.#events.attached(this.#corkOnlyReason);
   }
 
   /** Leaves the stream as it was found; commands in flight settle through the host. */
@@ -288,7 +276,7 @@ export class Connection {
     this.stream.removeListener('close', this.#onClose);
     this.#forgetExit();
     this.#hooks.remove();
-    if (!this.stream.destroyed) this.#report({ change: 'detached', mode: 'detached', reason: 'detach()' });
+    if (!this.stream.destroyed) this.#events.detached('detach()');
   }
 
   /**
@@ -336,7 +324,7 @@ export class Connection {
   readonly #afterChunk = (): void => {
     this.#deadlines?.sweep();
     if (!this.open) return;
-    if (this.reader !== undefined) this.#replyWork = this.reader.bytesPerReply / 1024;
+    if (this.reader !== undefined) this.#replyWork = this.reader.weight.bytes / 1024;
     this.gate.release();
     this.batch.reconsiderDelay();
   };
@@ -373,7 +361,7 @@ export class Connection {
     this.batch.discard();
     this.#deadlines?.release();
     this.reader?.close();
-    this.#report({ change: 'detached', mode: 'detached', reason: 'the connection is closed' });
+    this.#events.detached('the connection is closed');
   };
 }
 

@@ -228,6 +228,35 @@ export class CallEntry extends Entry {
   }
 }
 
+/** Settles an entry and its followers with a reply that was decoded here. */
+export function settleDecoded(entry: Entry, value: unknown, commandClass: HostCommandClass): void {
+  const { followers } = entry;
+  if (followers === undefined) {
+    settleAlone(entry, value, commandClass);
+    return;
+  }
+  // Every caller gets a value of its own, Buffers included. Copied first, since transformers may change their value.
+  const copies = followers.map(() => copyOfReply(value));
+  settleAlone(entry, value, commandClass);
+  for (const [index, follower] of followers.entries()) settleAlone(follower, copies[index], commandClass);
+}
+
+function settleAlone(entry: Entry, value: unknown, commandClass: HostCommandClass): void {
+  // Users can set a reply transformer at any time, so it is looked up per reply, as the host does.
+  if (commandClass._transformer.reply[entry.variant.command.name] === undefined) {
+    entry.fulfil(value);
+    return;
+  }
+  let transformed: unknown;
+  try {
+    transformed = transformDecodedReply(entry, value);
+  } catch (error) {
+    entry.failAlone(error);
+    return;
+  }
+  entry.fulfil(transformed);
+}
+
 /** The host's own conversion of a raw reply: Buffers to strings, then the command's reply transformer. */
 export function transformHostReply(entry: Entry, reply: unknown): unknown {
   return transform(entry, entry.variant.encoding, reply);
@@ -247,7 +276,7 @@ function transform(entry: Pick<Entry, 'name' | 'context'>, replyEncoding: 'utf8'
 }
 
 /** An equal reply for another caller, who may change it: Buffers, arrays and objects of its own. */
-export function copyOfReply(reply: unknown): unknown {
+function copyOfReply(reply: unknown): unknown {
   if (typeof reply !== 'object' || reply === null) return reply;
   if (reply instanceof Buffer) return Buffer.from(reply);
   if (Array.isArray(reply)) return reply.map(copyOfReply);

@@ -8,9 +8,11 @@ import { ReplyAssembler } from '../resp/reply-assembler.js';
 import { ReplyScanner } from '../resp/reply-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
-import { copyOfReply, Entry, type EntryContext, transformDecodedReply } from './entry.js';
+import { Entry, type EntryContext, settleDecoded } from './entry.js';
 import { EXEC, type ExecEntry } from './pipeline-entry.js';
 import type { ReadCache } from './read-cache.js';
+import { ReplyBoundary } from './reply-boundary.js';
+import { ReplyWeight } from './reply-weight.js';
 
 /**
  * - `joining`: attached to a connection in use; the host may hold a partial reply, so it gets all bytes until a reply
@@ -22,7 +24,6 @@ import type { ReadCache } from './read-cache.js';
  */
 type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
 
-const LF = 10;
 const PUSH = 62; // >
 
 /**
@@ -38,20 +39,15 @@ export class ReplyReader {
   /** Number of light entries that have left the queue of this connection. */
   settled = 0;
 
-  /** Average bytes per reply over the last chunks. */
-  bytesPerReply = 0;
-  /** Bytes read and replies ended since `bytesPerReply` was updated. */
-  #bytesRead = 0;
-  #repliesBefore = 0;
-
+  readonly weight = new ReplyWeight();
   /** Number of light entries that were queued. */
   #sent = 0;
   #state: State;
   #reading = false;
   /** The host's listener is running, which may call user code. */
   #forwarding = false;
-  /** The host has answered a reply whose last line feed has not come yet. */
-  #lineFeedToCome = false;
+  /** Set until the first byte of a reply after `joining`. */
+  #boundary: ReplyBoundary | undefined;
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
   readonly #assembler: ReplyAssembler;
@@ -77,7 +73,21 @@ export class ReplyReader {
   ) {
     this.#decoder = new ReplyDecoder(mode);
     this.#assembler = new ReplyAssembler(this.#decoder);
-    this.#state = fresh ? 'reading' : 'joining';
+    this.#state = 'reading';
+    if (!fresh) {
+      this.#state = 'joining';
+      this.#boundary = new ReplyBoundary(
+        client,
+        (bytes) => {
+          this.#forward(bytes);
+          return this.#state === 'joining';
+        },
+        (head) => {
+          this.#state = 'reading';
+          this.#hostAnswered(head);
+        },
+      );
+    }
     // Entries of an earlier attachment settle here too.
     for (let index = 0; index < client.commandQueue.length; index += 1) {
       if (client.commandQueue.peekAt(index) instanceof Entry) this.#sent += 1;
@@ -146,22 +156,12 @@ export class ReplyReader {
     } finally {
       this.#reading = false;
     }
-    this.#weigh(chunk.length);
+    this.weight.add(chunk.length, this.stats.hotReplies + this.stats.hostReplies);
     this.observer.chunkRead();
   };
 
-  /** Updates the average of bytes per reply. */
-  #weigh(bytes: number): void {
-    this.#bytesRead += bytes;
-    const replies = this.stats.hotReplies + this.stats.hostReplies;
-    if (replies === this.#repliesBefore) return;
-    this.bytesPerReply += (this.#bytesRead / (replies - this.#repliesBefore) - this.bytesPerReply) / 8;
-    this.#bytesRead = 0;
-    this.#repliesBefore = replies;
-  }
-
   #read(chunk: Buffer): void {
-    let position = this.#state === 'joining' ? this.#join(chunk) : this.#passLineFeed(chunk);
+    let position = this.#boundary === undefined ? 0 : this.#join(this.#boundary, chunk);
     const { cache } = this;
     if (cache?.invalidations.open) position = this.#readPush(cache, chunk, position);
     else if (this.#assembler.open) position = this.#assemble(chunk);
@@ -245,31 +245,7 @@ export class ReplyReader {
     this.settled += 1;
     this.stats.hotReplies += 1;
     this.cache?.answered(head, value);
-    const { followers } = head;
-    if (followers === undefined) {
-      this.#settle(head, value);
-      return;
-    }
-    // Every caller gets a value of its own, Buffers included. Copied first, since transformers may change their value.
-    const copies = followers.map(() => copyOfReply(value));
-    this.#settle(head, value);
-    for (const [index, follower] of followers.entries()) this.#settle(follower, copies[index]);
-  }
-
-  #settle(entry: Entry, value: unknown): void {
-    // Users can set a reply transformer at any time, so it is looked up per reply, as the host does.
-    if (this.context.commandClass._transformer.reply[entry.variant.command.name] === undefined) {
-      entry.fulfil(value);
-      return;
-    }
-    let transformed: unknown;
-    try {
-      transformed = transformDecodedReply(entry, value);
-    } catch (error) {
-      entry.failAlone(error);
-      return;
-    }
-    entry.fulfil(transformed);
+    settleDecoded(head, value, this.context.commandClass);
   }
 
   /** Hands the host one reply, or the part of it in this chunk; returns where that ends. */
@@ -320,37 +296,11 @@ export class ReplyReader {
     return chunk.length;
   }
 
-  /**
-   * Attached while connected: the host may hold a partial reply, and there is no way to ask. But when it takes the head
-   * off its queue, a reply has just ended. So it gets the bytes line by line until then; the next byte begins a reply.
-   *
-   * @returns how many bytes of the chunk the host was given.
-   */
-  #join(chunk: Buffer): number {
-    const queue = this.client.commandQueue;
-    const head = queue.peekFront();
-    let position = 0;
-    while (position < chunk.length && this.#state === 'joining') {
-      const lineEnd = chunk.indexOf(LF, position);
-      const next = lineEnd < 0 ? chunk.length : lineEnd + 1;
-      this.#forward(chunk.subarray(position, next));
-      position = next;
-      if (this.#state === 'joining' && head !== undefined && queue.peekFront() !== head) {
-        this.#state = 'reading';
-        this.#hostAnswered(head);
-        // Host: ioredis 6 answers a command at the carriage return and skips the next byte, the line feed.
-        this.#lineFeedToCome = lineEnd < 0;
-      }
-    }
-    return position;
-  }
-
-  #passLineFeed(chunk: Buffer): number {
-    if (!this.#lineFeedToCome) return 0;
-    this.#lineFeedToCome = false;
-    if (chunk[0] !== LF) return 0;
-    this.#forward(chunk.subarray(0, 1));
-    return 1;
+  /** Hands the host the bytes in front of the first reply that is read here; returns their number. */
+  #join(boundary: ReplyBoundary, chunk: Buffer): number {
+    if (this.#state === 'joining') return boundary.search(chunk);
+    this.#boundary = undefined;
+    return boundary.passLineFeed(chunk);
   }
 
   /** Ends the connection before the host sees a header that announces too much. Its `error` handler does the rest. */
