@@ -4,16 +4,16 @@ import { debugAttach } from './util/debug.js';
 
 /**
  * Names for `diagnostics_channel.tracingChannel(name)`. Events are synchronous, so `start` and `end` are published for
- * each, with one and the same object; nothing is built while nobody subscribes.
+ * each, with one and the same object. Without subscribers nothing is built.
  */
 export const CHANNELS = {
-  /** A batch is handed to its socket, see {@link BatchEvent}; `end` minus `start` is what that cost. */
+  /** A batch is handed to its socket, see {@link BatchEvent}; the time from `start` to `end` is its cost. */
   BATCH: 'ioredis-coalesce:batch',
   /** A connection's coalescing changes, see {@link ConnectionEvent}. */
   CONNECTION: 'ioredis-coalesce:connection',
 } as const;
 
-/** No arguments of commands, nor their names, are in here. */
+/** One batch. It holds neither arguments of commands nor their names. */
 export interface BatchEvent {
   /** Commands, those of explicit pipelines and transactions included. */
   readonly size: number;
@@ -23,7 +23,7 @@ export interface BatchEvent {
   readonly hostCommands: number;
   readonly bytes: number;
   readonly reason: FlushReason;
-  /** Milliseconds since the batch's first command. */
+  /** Milliseconds since the batch's first command, with fractions. */
   readonly waited: number;
   /** `host:port` of the server, or the path of its socket. */
   readonly address: string;
@@ -32,11 +32,11 @@ export interface BatchEvent {
 export interface ConnectionEvent {
   /**
    * - `attached`: commands of this connection are coalesced from now on.
-   * - `downgraded`: from the hot path to the cork alone, see `reason`.
-   * - `detached`: it has ended, or `detach()` was called.
+   * - `downgraded`: from the hot path to only the cork, see `reason`.
+   * - `detached`: the connection has ended, or `detach()` was called.
    */
   readonly change: 'attached' | 'downgraded' | 'detached';
-  /** `hot`: hot path and cork; `cork`: the cork alone; `detached`: neither. */
+  /** `hot`: hot path and cork; `cork`: only the cork; `detached`: neither. */
   readonly mode: 'hot' | 'cork' | 'detached';
   readonly reason?: string;
   readonly address: string;
@@ -45,7 +45,7 @@ export interface ConnectionEvent {
 const batch = tracingChannel<BatchEvent>(CHANNELS.BATCH);
 const connection = tracingChannel<ConnectionEvent>(CHANNELS.CONNECTION);
 
-/** Whether anyone watches batches. Not `hasSubscribers` of the tracing channel: Node has it since 20.13 only. */
+/** Whether batches have a subscriber. Not `hasSubscribers` of the tracing channel: Node has it only since 20.13. */
 export function watchesBatches(): boolean {
   return batch.start.hasSubscribers || batch.end.hasSubscribers;
 }

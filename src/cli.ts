@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npx ioredis-coalesce`: what would coalescing gain on a Redis of one's own? */
+/** `npx ioredis-coalesce`: measures what coalescing would gain on the user's own Redis. */
 import manifest from '../package.json' with { type: 'json' };
 import { BENCH_HELP, parseBenchArguments, UsageError } from './cli/arguments.js';
 import { runBench } from './cli/bench.js';
@@ -42,7 +42,7 @@ main(process.argv.slice(2)).then(
   },
 );
 
-/** Not the user's doing: the stack helps whoever has to find it. */
+/** A bug of ours, not an error of the user's: the stack helps to find it. */
 function describeBug(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

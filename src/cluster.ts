@@ -11,7 +11,7 @@ export interface ClusterOptions extends HostOptions {
   coalesce?: CoalesceSetting | undefined;
 }
 
-/** Named in the call, so that its type is known. Options of a wider type make a Cluster of the default mapping's type. */
+/** Options whose mapping is known at compile time. Options of a wider type give the type of the default mapping. */
 type WithMapping<M extends ReplyMapping> = ClusterOptions & {
   redisOptions: HostOptions['redisOptions'] & { replyMapping: M };
 };
@@ -28,7 +28,7 @@ const IORedisCluster = PlainCluster as unknown as HostClusterClass;
  * ioredis's `Cluster`, coalesced from the start: the same constructor, plus the option `coalesce`. As there, the type
  * parameter follows the nodes' option `replyMapping`.
  *
- * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce` or a wrong type.
+ * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce`, a wrong type, or `cache` without RESP3.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M> implements Coalesced {

@@ -17,15 +17,16 @@ export type { CacheStats, CacheUse, CoalescerStats, FallThroughReason, FlushReas
 
 /**
  * Makes a client coalesce: commands that are issued one at a time leave as one batch, and each caller's promise is
- * settled from the batched replies. The client is changed in place and stays what it was in every other way.
+ * settled from the batched replies. The client is changed in place and behaves as before in every other way.
  *
- * @param client - an ioredis 5 or 6 or iovalkey `Redis` or `Cluster`, connected or not, of whatever copy of the package.
- *   A client that is coalesced already is returned as it is, its options unchanged. A test's stand-in for a client,
- *   such as one of ioredis-mock, stays as it is, with an idle `coalescer` and one warning.
- * @param options - see {@link CoalesceOptions}. With `false` the client stays plain, and has an idle `coalescer`.
+ * @param client - a `Redis` or `Cluster` of ioredis 5 or 6 or of iovalkey, connected or not, from any copy of the
+ *   package. A client that is coalesced already is returned unchanged, with the options it has. A test's stand-in for a
+ *   client, such as one of ioredis-mock, stays as it is, with an idle `coalescer` and one warning.
+ * @param options - see {@link CoalesceOptions}; default: all defaults. With `false` the client stays plain, and has an
+ *   idle `coalescer`.
  * @returns the same object, with `coalescer` on it.
  * @throws {TypeError} `COALESCE_ERR_CLIENT` if `client` is not such a client; `COALESCE_ERR_OPTION` for an unknown
- *   option or a wrong type.
+ *   option, a wrong type, or `cache` with a client that does not speak RESP3.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export function coalesce<T extends object>(client: T, options?: CoalesceSetting): T & Coalesced {

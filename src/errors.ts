@@ -9,13 +9,13 @@ import { processWide } from './util/process-wide.js';
 export const CODES = {
   /** An option is unknown, of the wrong type or out of range. */
   OPTION: 'COALESCE_ERR_OPTION',
-  /** What was handed to `coalesce()` is not a client it can work with. */
+  /** The argument of `coalesce()` is not a client that it can work with. */
   CLIENT: 'COALESCE_ERR_CLIENT',
-  /** A server announced a reply larger than any, see `REPLY_LIMITS`; emitted as the client's `error`. */
+  /** A server announced a reply that exceeds `REPLY_LIMITS`; emitted as the client's `error`. */
   REPLY: 'COALESCE_ERR_REPLY',
-  /** The client's internals are not as expected, so it gets the cork (layer 1) alone. */
+  /** The client's internals are not as expected, so it gets only the cork (layer 1). */
   CORK_ONLY: 'COALESCE_WARN_CORK_ONLY',
-  /** The client has `enableAutoPipelining` on, whose commands coalescing leaves to the client. */
+  /** The client has `enableAutoPipelining` on, so its commands stay with the client and are not coalesced. */
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
   /** Commands wait behind a blocking one on a connection that they share with it. */
   BLOCKING: 'COALESCE_WARN_BLOCKING',
@@ -35,7 +35,7 @@ export function withCode<T extends Error>(error: T, code: string): CodedError<T>
   return Object.assign(error, { code });
 }
 
-/** `a string`, `an array`: what a value is, for those that may hold a password. */
+/** `a string`, `an array`: the type of a value that may hold a password. */
 export function describeType(value: unknown): string {
   return typeof value === 'string' ? 'a string' : describe(value);
 }
@@ -59,8 +59,8 @@ const warned = processWide('warned', () => new Set<string>());
 export function cacheNeedsResp3(): CodedError<TypeError> {
   return withCode(
     new TypeError(
-      'ioredis-coalesce: the option cache needs a client that speaks RESP3, in which Redis says what has changed: ' +
-        'ioredis 6 with protocol 3, its default; ioredis 5, iovalkey and the option protocol: 2 have RESP2 alone',
+      'ioredis-coalesce: the option cache needs a client that speaks RESP3, in which Redis says which keys have ' +
+        'changed: ioredis 6 with protocol 3, its default; ioredis 5, iovalkey and protocol: 2 have only RESP2',
     ),
     CODES.OPTION,
   );
@@ -94,6 +94,6 @@ export function warnAutoPipelining(): void {
   warnOnce(
     CODES.AUTO_PIPELINING,
     'ioredis-coalesce: enableAutoPipelining is on, so commands queue in the client and are not coalesced; ' +
-      'coalescing makes the option needless, leave it off',
+      'with coalescing the option is redundant, turn it off',
   );
 }

@@ -1,6 +1,6 @@
 /**
- * `ioredis-coalesce/fastify`: @fastify/redis with coalesced clients. Registering, decorating, start-up errors and
- * closing are left to @fastify/redis; this file makes the client that it is handed.
+ * `ioredis-coalesce/fastify`: @fastify/redis with coalesced clients. Registering, decorating, startup errors and
+ * closing are left to @fastify/redis; this file makes the client for it.
  */
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify';
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
@@ -21,7 +21,7 @@ export interface FastifyRedisNamespacedInstance {
   [namespace: string]: Redis & Coalesced;
 }
 
-/** What `fastify.redis` is: the client, or the clients by their namespaces. */
+/** The type of `fastify.redis`: the client, or the clients by their namespaces. */
 export type FastifyRedis = FastifyRedisNamespacedInstance & Redis & Coalesced;
 
 /** A client of another copy of ioredis, or of iovalkey. */
@@ -42,7 +42,7 @@ interface CommonOptions {
 
 /** ioredis's options; the client is closed with the application. */
 export interface ServerOptions extends CommonOptions, RedisOptions {
-  /** `redis://user:password@host:port/db`; the other options are added to it. */
+  /** `redis://user:password@host:port/db`; the other options apply too. */
   url?: string;
   client?: never;
   nodes?: never;
@@ -56,7 +56,7 @@ export interface ClusterNodesOptions extends CommonOptions, ClusterOptions {
   url?: never;
 }
 
-/** A client of your own, coalesced in place. */
+/** A client that you have made, coalesced in place. */
 export interface ClientOptions extends CommonOptions {
   client: Redis | Cluster | OtherClient;
   /**
@@ -70,8 +70,9 @@ export interface ClientOptions extends CommonOptions {
 export type FastifyRedisPluginOptions = ServerOptions | ClusterNodesOptions | ClientOptions;
 
 /**
- * What the package fastify-plugin sets, by the symbols that Fastify reads: decorate the instance that the plugin is
- * registered on, not a child of it. Not by that package, whose `require('path')` cannot be part of an ES module.
+ * The marks that the package fastify-plugin sets, under the symbols that Fastify reads: decorate the instance that the
+ * plugin is registered on, not a child of it. That package is not used: its `require('path')` cannot be part of an ES
+ * module.
  */
 const PLUGIN_META = {
   [Symbol.for('skip-override')]: true,
@@ -96,14 +97,14 @@ async function registerClient(
 /**
  * @fastify/redis with coalesced clients: the same options and behaviour, plus `coalesce`, plus `nodes` for a Cluster.
  *
- * The name is that of @fastify/redis, so that plugins which declare it as their dependency find it.
+ * The plugin's name is that of @fastify/redis, so that plugins which declare it as their dependency find it.
  */
 export const fastifyCoalesce: FastifyPluginCallback<FastifyRedisPluginOptions> = Object.assign(plugin, PLUGIN_META);
 
 /** The same, by the name that @fastify/redis gives it. */
 export { fastifyCoalesce as default, fastifyCoalesce as fastifyRedis };
 
-/** Whether @fastify/redis is about to refuse the registration: then no client must be made, nor changed. */
+/** Whether @fastify/redis is about to refuse the registration: then a client must be neither made nor changed. */
 function isTaken(fastify: FastifyInstance, namespace: string | undefined): boolean {
   const registered = fastify.redis as FastifyRedis | undefined;
   return Boolean(namespace ? registered?.[namespace] : registered);

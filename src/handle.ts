@@ -4,37 +4,37 @@ import type { CoalescerStats } from './stats.js';
 /** The handle on a client's coalescing, at `client.coalescer`. */
 export interface Coalescer {
   /**
-   * Whether the client is coalesced. Not after `detach()`, and not with `coalesce: false` or a test's stand-in for a
-   * client: `stats()` is zero throughout then, `flush()` and `detach()` do nothing.
+   * Whether the client is coalesced. False after `detach()`. Also false with `coalesce: false` and for a test's
+   * stand-in for a client: then all figures of `stats()` are zero, and `flush()` and `detach()` do nothing.
    */
   readonly enabled: boolean;
   /** The options in force, defaults filled in; frozen. */
   readonly options: ResolvedOptions;
-  /** Counters since `coalesce()`; a copy, cheap enough to take every second. */
+  /** A copy of the counters since `coalesce()`; cheap enough to take every second. */
   stats(): CoalescerStats;
-  /** What is kept of the answers of reads; undefined without the option `cache`. */
+  /** The replies to reads that are kept in memory; undefined without the option `cache`. */
   readonly cache: ClientCache | undefined;
   /** Sends the open batch now instead of at its scheduled flush. */
   flush(): void;
   /**
-   * Makes the client plain again, at any time. What waits is sent, what is in flight settles. `coalesce()` may be
-   * called on it again.
+   * Makes the client plain again, at any time. Pending bytes and the backlog are sent, and commands in flight settle.
+   * `coalesce()` may be called on the client again.
    */
   detach(): void;
 }
 
 /** The handle on the answers that a client keeps in memory; see the option `cache`. */
 export interface ClientCache {
-  /** Forgets everything, replies on their way included. */
+  /** Forgets every answer, and keeps no reply to a read that was sent before. */
   clear(): void;
 }
 
-/** The setting that a client has, for one like it. After `detach()` there is none. */
+/** The setting of a client, for a copy of it; undefined after `detach()`. */
 export function settingOf({ coalescer }: Partial<Coalesced>): ResolvedOptions | false | undefined {
   return coalescer?.enabled === false ? false : coalescer?.options;
 }
 
-/** What a coalesced client has beside its own. */
+/** The property that `coalesce()` adds to a client. */
 export interface Coalesced {
   readonly coalescer: Coalescer;
 }

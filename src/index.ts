@@ -1,6 +1,6 @@
 /**
- * `ioredis-coalesce`: the drop-in client, `coalesce()` for a client you have, and what people import from ioredis
- * beside them.
+ * `ioredis-coalesce`: the drop-in client, `coalesce()` for a client you have, and the other exports of ioredis that
+ * users import.
  */
 
 export {

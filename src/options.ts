@@ -4,79 +4,85 @@ import { CODES, describe, describeType, withCode } from './errors.js';
 /** What `coalesce()` and the drop-in class take; every key is optional. */
 export interface CoalesceOptions {
   /**
-   * When a batch is flushed, counted from its first command: at the end of this turn of the event loop, parts of it
-   * sooner while the loop has time to wait (`'adaptive'`); at the end of the turn in one write (`'immediate'`); at the end of the running callback (`'tick'`), or when a function of yours calls the `flush` it
-   * is given. A later flush makes larger batches and longer latencies. With `maxFlushDelay` or `shareReads`, which want
-   * large batches, `'adaptive'` is `'immediate'`.
+   * When a batch is flushed:
+   *
+   * - `'adaptive'`: at the end of this turn of the event loop; parts of the batch leave sooner while the loop has time
+   *   to wait. With `maxFlushDelay` or `shareReads`, which need large batches, it is `'immediate'`.
+   * - `'immediate'`: at the end of this turn of the event loop, in one write.
+   * - `'tick'`: at the end of the running callback.
+   * - a function: when it calls the `flush` that it is given.
+   *
+   * A later flush makes larger batches and longer latencies.
    * @default 'adaptive'
    */
   schedule?: Schedule;
   /**
-   * Milliseconds that a batch may be held back for more commands, and only while more commands await their reply than
-   * wait to be sent: a lone command never waits. It trades latency for fewer, larger writes. `0` switches it off.
-   * Minimum 0.
+   * Milliseconds for which a batch may be held back for more commands. It is held only while more commands await their
+   * reply than are pending in the batch, so a lone command never waits. Trades latency for fewer, larger writes.
+   * `0` switches it off. Minimum 0, maximum 2147483647.
    * @default 0
    */
   maxFlushDelay?: number;
   /**
-   * Commands in one batch; the one that reaches it flushes at once. Smaller values let the server start earlier on a
-   * large burst, larger ones save system calls. Minimum 1.
+   * Commands in one batch; the command that reaches this limit flushes at once. Smaller values let the server start
+   * earlier on a large burst, larger ones save system calls. An integer, minimum 1.
    * @default 1000
    */
   maxBatchSize?: number;
   /**
-   * Bytes in one batch; the command that reaches it flushes at once. Minimum 1, maximum 67108864 (64 MiB): Node cannot
-   * write much more in one go.
+   * Bytes in one batch; the command that reaches this limit flushes at once. An integer, minimum 1, maximum 67108864
+   * (64 MiB): Node cannot write much more in one call.
    * @default 262144
    */
   maxBatchBytes?: number;
   /**
-   * Unanswered commands on the wire per connection. The bytes of later ones wait in the client, in order, until
-   * replies make room, so that a burst of a million commands does not fill the server's reply buffers. A transaction
-   * or explicit pipeline is never split; one larger than this goes alone. Minimum 1.
+   * Unanswered commands on the wire, per connection. The bytes of later commands wait in a backlog in the client, in
+   * order, until replies make room, so that a burst of a million commands does not fill the server's reply buffers. A
+   * transaction or explicit pipeline is never split; one larger than this limit goes alone. An integer, minimum 1.
    * @default 10000
    */
   maxInFlight?: number;
   /**
-   * Whether simple commands are encoded and decoded by this package (layer 2). `false` leaves the cork (layer 1) alone.
+   * Whether simple commands are encoded and decoded by this package (layer 2). `false` leaves only the cork (layer 1).
    * @default true
    */
   hotPath?: boolean;
   /**
-   * Whether identical reads in one batch, with no other kind of command between them, are sent once; each caller still
+   * Whether identical reads in one batch are sent once, if no other kind of command is between them. Each caller still
    * gets a value of its own.
    * @default false
    */
   shareReads?: boolean;
   /**
-   * Whether the answers of reads are kept in memory until Redis says that their key has changed. `true` takes the
-   * defaults of {@link CacheOptions}. Needs RESP3: ioredis 6, and Redis 7 or Valkey.
+   * Whether replies to reads are kept in memory until Redis says that their key has changed. `true` takes the defaults
+   * of {@link CacheOptions}. Needs RESP3 (ioredis 6), Redis 7 or Valkey, and `hotPath`.
    * @default false
    */
   cache?: boolean | CacheOptions;
 }
 
-/** What is kept of the answers of reads; every key is optional. */
+/** Which replies to reads are kept in memory, and for how long; every key is optional. */
 export interface CacheOptions {
   /**
-   * Beginnings of the keys that are cached, as callers write them: `keyPrefix` is added. Redis then keeps no list of
-   * what was read, and announces every change of a key that begins so (`BCAST`). Without it, all keys are cached, and
-   * Redis remembers each key that was read.
+   * Only keys with one of these prefixes are cached; `keyPrefix` is added to each. Redis then announces every change of
+   * such a key (`BCAST`) and need not remember which keys were read. Without this option all keys are cached, and Redis
+   * remembers each key that was read. One or more strings, none of them empty.
    * @default undefined
    */
   prefixes?: readonly string[] | undefined;
   /**
-   * Milliseconds after which an answer is read anew, whatever Redis has said or not said. Minimum 1.
+   * Milliseconds after which a kept answer is not used any more, even if Redis has announced no change. An integer,
+   * minimum 1.
    * @default 60000
    */
   ttl?: number;
   /**
-   * Answers kept on one connection; those not used lately make room. Minimum 1.
+   * Answers kept per connection; answers that were not used lately are removed to make room. An integer, minimum 1.
    * @default 10000
    */
   maxEntries?: number;
   /**
-   * Bytes that the answers kept on one connection take, about. Minimum 1.
+   * Approximate bytes of memory for the answers kept per connection. An integer, minimum 1.
    * @default 67108864
    */
   maxBytes?: number;
@@ -94,7 +100,7 @@ export type ResolvedOptions = Readonly<
   Required<Omit<CoalesceOptions, 'cache'>> & { cache: ResolvedCacheOptions | false }
 >;
 
-/** A `writev` of strings counts three bytes per character, and fails beyond about 700 MB; so does V8 beyond 2^29 characters. */
+/** A `writev` of strings takes three bytes per character and fails beyond 700 MB; V8 has strings of up to 2^29. */
 const MOST_BATCH_BYTES = 64 * 1024 * 1024;
 
 export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
@@ -118,7 +124,7 @@ const DEFAULT_CACHE: ResolvedCacheOptions = Object.freeze({
 /**
  * Fills in defaults and checks every key.
  *
- * @param name - what the caller has them under, for messages: `options`, or `option coalesce` of a class.
+ * @param name - the caller's name for the setting, for messages: `options`, or `option coalesce` of a class.
  * @returns false if the client is to stay plain.
  * @throws {TypeError} of code `COALESCE_ERR_OPTION` for an unknown key or a wrong type.
  * @throws {RangeError} of code `COALESCE_ERR_OPTION` for a number out of range.
@@ -164,7 +170,7 @@ function validSchedule(given: GivenOptions<ResolvedOptions>): Schedule {
   throw given.wrong(TypeError, 'schedule', "'adaptive', 'immediate', 'tick' or a function that takes the flush", value);
 }
 
-/** Redis refuses a prefix that begins with another one, and needs it no more. */
+/** Redis refuses a prefix that begins with another one. The shorter one covers it, so it is left out. */
 function validPrefixes(given: GivenOptions<ResolvedCacheOptions>): readonly string[] | undefined {
   const value = given.value('prefixes');
   if (value === undefined) return undefined;
@@ -179,10 +185,10 @@ function validPrefixes(given: GivenOptions<ResolvedCacheOptions>): readonly stri
   );
 }
 
-/** Options as the caller gave them: each value is checked when it is asked for, and undefined is its default. */
+/** Options as the caller gave them. Each value is checked when it is read; undefined stands for the default. */
 class GivenOptions<Defaults extends object> {
   constructor(
-    /** What the caller has them under. */
+    /** The caller's name for the options, for messages. */
     readonly name: string,
     readonly given: object,
     readonly defaults: Defaults,

@@ -11,23 +11,23 @@ export interface CollectOptions {
   /** prom-client's registry that the metrics go to. @default prom-client's global one */
   readonly register?: Registry<RegistryContentType>;
   /**
-   * What tells this client from others on the same registry, such as `{ client: 'sessions' }`. The same names for all
-   * of them. @default none, which is enough for one client
+   * Labels that distinguish this client from others on the same registry, such as `{ client: 'sessions' }`. All clients
+   * of a registry have the same label names. @default none, which is enough for one client
    */
   readonly labels?: Labels;
 }
 
-/** What has been registered, by registry. */
+/** The metrics of each registry. */
 const registered = processWide('metrics', () => new WeakMap<object, RegisteredMetrics>());
 
 /**
- * Exposes what `coalescer.stats()` counts as Prometheus metrics named `redis_coalesce_…`. Counters are read when the
- * registry is scraped, once a scrape; commands cost nothing more for it.
+ * Exposes the counters of `coalescer.stats()` as Prometheus metrics named `redis_coalesce_…`. They are read once per
+ * scrape of the registry, and cost nothing per command.
  *
- * A client that ended, or was detached, keeps its last counters until it is taken off the registry.
+ * A client that ended, or was detached, keeps its last counters until it is removed from the registry.
  *
  * @param client - a coalesced `Redis` or `Cluster`; a Cluster's nodes count together.
- * @returns a function that takes the client off the registry, and the metrics too when it was the last one.
+ * @returns a function that removes the client from the registry, and the metrics too if it was the last client.
  * @throws {TypeError} `COALESCE_ERR_CLIENT` if `client` is not coalesced; `COALESCE_ERR_OPTION` for options that do
  *   not fit, or labels that other clients of the registry do not have or have already.
  */
@@ -41,7 +41,7 @@ export function collectMetrics(client: Coalesced, options: CollectOptions = {}):
     );
   }
   let metrics = registered.get(register);
-  // `register.clear()` has removed them behind our back.
+  // `register.clear()` may have removed them.
   if (metrics === undefined || !metrics.isRegistered()) {
     metrics = new RegisteredMetrics(register, collected.labelNames);
     registered.set(register, metrics);

@@ -5,7 +5,7 @@ import { type Coalesced, type Coalescer, settingOf } from './handle.js';
 import type { HostRedis, HostRedisClass, MappingOf, ReplyMapping } from './host/classes.js';
 import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './options.js';
 
-/** Host: before 5.1 the class is not among the named exports, it is the module itself. */
+/** Host: before 5.1 the class is not a named export, it is the module itself. */
 const IORedis = (ioredis.Redis ?? ioredis.default) as unknown as HostRedisClass;
 
 /** ioredis's options, and how to coalesce. */
@@ -14,10 +14,10 @@ export interface RedisOptions extends ioredis.RedisOptions {
   coalesce?: CoalesceSetting | undefined;
 }
 
-/** Of `scanStream()` and its like. Host: ioredis 5 does not export it. */
+/** Options of `scanStream()`, `hscanStream()` and the like. Host: ioredis 5 does not export the type. */
 export type ScanStreamOptions = NonNullable<Parameters<ioredis.Redis['scanStream']>[0]>;
 
-/** Named in the call, so that its type is known. Options of a wider type make a client of the default mapping's type. */
+/** Options whose mapping is known at compile time. Options of a wider type give the type of the default mapping. */
 type WithMapping<M extends ReplyMapping> = RedisOptions & { replyMapping: M };
 
 /** Makes a client of the same class, with these options over those of this one. */
@@ -31,7 +31,7 @@ type Arguments = [arg1?: unknown, arg2?: unknown, arg3?: unknown];
  * ioredis's `Redis`, coalesced from the start: the same constructor, plus the option `coalesce`. As there, the type
  * parameter follows the option `replyMapping`.
  *
- * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce` or a wrong type.
+ * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce`, a wrong type, or `cache` without RESP3.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> implements Coalesced {
@@ -41,12 +41,12 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
   declare readonly coalescer: Coalescer;
 
   /**
-   * Host: its `duplicate()` makes a client of its own class. Users who changed the import line expect one of this class.
+   * Host: its `duplicate()` makes a client of its own class. Users who changed the import line expect this class.
    * Defined below, since the host's signature differs among the supported versions.
    */
   declare duplicate: Duplicate<M> & HostRedis<M>['duplicate'];
 
-  /** The same as `new Redis(…)`, for those who come from node-redis. */
+  /** The same as `new Redis(…)`, for users who come from node-redis. */
   static createClient(...args: ConstructorParameters<typeof Redis>): Redis {
     return new Redis(...args);
   }

@@ -1,4 +1,15 @@
-/** Why a batch was flushed. */
+/**
+ * Why a batch was flushed:
+ *
+ * - `schedule`: its schedule ran;
+ * - `overlap`: a part of it left before, while the event loop had time to wait (`schedule: 'adaptive'`);
+ * - `size`, `bytes`: it reached `maxBatchSize`, `maxBatchBytes`;
+ * - `delay`: `maxFlushDelay` was over;
+ * - `room`: replies made room under `maxInFlight`;
+ * - `large`: one write of the host's follows that is larger than `maxBatchBytes`;
+ * - `end`, `exit`: the connection, or the process, is about to end;
+ * - `manual`: `coalescer.flush()` was called.
+ */
 export type FlushReason =
   | 'schedule'
   | 'overlap'
@@ -12,22 +23,22 @@ export type FlushReason =
   | 'manual';
 
 /**
- * Why a command that could take the hot path was left to the host; an explicit pipeline or transaction that was left to it
- * as a whole counts once:
+ * Why a command that could take the hot path was left to the host. An explicit pipeline or transaction that was left to
+ * the host as a whole counts once:
  *
- * - `connection`: not ready, ending, or just attached while connected; it passes;
+ * - `connection`: not ready, ending, or just attached while connected; a temporary state;
  * - `cork-only`: the connection never takes the hot path: `hotPath: false`, `DEBUG=ioredis:*`, unknown internals of the
  *   client, or a reply that could not be read;
  * - `subscriber`: RESP2 subscriber mode;
- * - `options`: `socketTimeout` or `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later; with
- *   this one set from the start, this package has no method on the callers' stack, and commands are not counted;
+ * - `options`: `socketTimeout` or `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later. If
+ *   `showFriendlyErrorStack` is set from the start, no method of ours is on the callers' stack, and nothing is counted;
  * - `patched`: the method or `sendCommand` is not the host's own, as with tracing by OpenTelemetry;
- * - `traced`: someone subscribes to the channel `ioredis:command`, or `ioredis:batch` for transactions;
- * - `arguments`: one is not a string, finite number or Buffer, or `keyPrefix` needs the host's knowledge;
+ * - `traced`: the channel `ioredis:command` has a subscriber, or `ioredis:batch` for transactions;
+ * - `arguments`: one is not a string, finite number or Buffer, or only the host can apply `keyPrefix`;
  * - `transformer`: an argument transformer threw;
- * - `routing`: of a Cluster, a command whose first argument is no key, whose slot is not known yet, or which a function
- *   as `scaleReads` sends;
- * - `command`: an explicit pipeline or transaction holds one that says something to the client, such as `select`.
+ * - `routing`: a Cluster's command whose first argument is no key, whose slot is not known yet, or whose node is chosen
+ *   by a function (`scaleReads`);
+ * - `command`: an explicit pipeline or transaction holds one that changes the client's state, such as `select`.
  */
 export type FallThroughReason = keyof typeof NO_FALL_THROUGHS;
 
@@ -67,7 +78,7 @@ export interface CoalescerStats {
   readonly batches: number;
   /** Bytes of commands handed to the socket. */
   readonly bytesWritten: number;
-  /** Reads answered by the reply to an identical one (`shareReads`); they are not among `commands`. */
+  /** Reads answered by the reply to an identical read (`shareReads`); they are not counted in `commands`. */
   readonly sharedReads: number;
   /** Commands that await their reply, sent or not. */
   readonly inFlight: number;
@@ -84,7 +95,7 @@ export interface CoalescerStats {
   readonly flushWaitTotal: number;
   /** Batches by what flushed them. */
   readonly flushReasons: Readonly<Record<FlushReason, number>>;
-  /** Commands of the hot path's list that were left to the host, by reason. */
+  /** Commands that could take the hot path and were left to the host, by reason. */
   readonly fallThroughs: Readonly<Record<FallThroughReason, number>>;
   /** Replies by who decoded them: this package (`hot`) or the host (`host`). */
   readonly replies: { readonly hot: number; readonly host: number };
@@ -92,23 +103,23 @@ export interface CoalescerStats {
   readonly cache?: CacheStats;
 }
 
-/** What was answered from memory, and what is kept. */
+/** Reads answered from memory, and the answers that are kept. */
 export interface CacheStats extends CacheUse {
-  /** Reads answered from memory; they are not among `commands`. */
+  /** Reads answered from memory; they are not counted in `commands`. */
   readonly hits: number;
-  /** Reads that could have been, and were sent. */
+  /** Reads that could have been answered from memory, and were sent. */
   readonly misses: number;
-  /** Answers removed since their key has changed, or all keys have. */
+  /** Answers removed because their key, or all keys, have changed. */
   readonly invalidations: number;
   /** Answers removed for lack of room. */
   readonly evictions: number;
 }
 
-/** What the caches of a client's connections hold now. */
+/** The size of the caches of a client's connections now. */
 export interface CacheUse {
   /** Answers kept. */
   readonly entries: number;
-  /** Bytes they take, about. */
+  /** Approximate bytes of memory that they take. */
   readonly bytes: number;
 }
 
@@ -148,7 +159,7 @@ export class Stats {
     count(this.#waits, Math.ceil(waited * 1000));
   }
 
-  /** @param cache - what is kept; undefined without the option `cache`. */
+  /** @param cache - the size of the caches; undefined without the option `cache`. */
   snapshot(inFlight: number, queued: number, cache?: CacheUse): CoalescerStats {
     return {
       commands: this.commands,
@@ -179,7 +190,7 @@ export class Stats {
 
 /** Counts an integer under the exponent of the smallest power of two that is not below it. */
 function count(buckets: number[], value: number): void {
-  // `clz32` takes 32 bits: what is larger goes into the last bucket.
+  // `clz32` takes 32 bits: larger values go into the last bucket.
   const bucket = value > 1 ? Math.min(32 - Math.clz32(Math.min(value, 2 ** 31) - 1), BUCKETS - 1) : 0;
   buckets[bucket] = (buckets[bucket] ?? 0) + 1;
 }

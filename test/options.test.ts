@@ -49,7 +49,7 @@ describe('options', () => {
     expect(resolveOptions({})).toEqual(DEFAULT_OPTIONS);
   });
 
-  it('takes undefined for a default', () => {
+  it('takes the default for undefined', () => {
     const keys = Object.keys(DEFAULT_OPTIONS);
     const options = Object.fromEntries(keys.map((key) => [key, undefined])) as CoalesceOptions;
     expect(resolveOptions(options)).toEqual(DEFAULT_OPTIONS);
@@ -217,7 +217,7 @@ describe('coalesce()', () => {
     expect(Object.getPrototypeOf(client)).toBe(prototype);
   });
 
-  it('returns the same object, and once is enough', () => {
+  it('returns the same object, and a second call changes nothing', () => {
     const client = plainClient();
     const coalesced = coalesce(client, { maxBatchSize: 7 });
     expect(coalesced).toBe(client);
@@ -244,7 +244,7 @@ describe('new Redis()', () => {
     expect(client.options).not.toHaveProperty('coalesce');
   });
 
-  it('refuses a wrong one before it connects', () => {
+  it('refuses a wrong option before it connects', () => {
     const wrong = { shareReads: 'yes' as unknown as boolean };
     const nodes = [{ host: '127.0.0.1', port: 1 }];
     for (const make of [() => new Redis({ coalesce: wrong }), () => new Cluster(nodes, { coalesce: wrong })]) {
@@ -254,7 +254,7 @@ describe('new Redis()', () => {
     }
   });
 
-  it('names the option itself if that is neither options nor a boolean', () => {
+  it('names the option coalesce if it is neither an object nor a boolean', () => {
     const error = thrownBy(() => new Redis({ coalesce: 5 as unknown as boolean }));
     expect(error.message).toBe('ioredis-coalesce: option coalesce must be an object, true or false, got 5 (number)');
   });

@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 afterAll(() => packed?.remove());
 
-test('the package holds the build and its papers, nothing else', () => {
+test('the package holds the build and its documents, nothing else', () => {
   const outside = packed.files.filter((path) => !path.startsWith('dist/'));
   expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
   for (const entry of ['index', 'coalesce']) {

@@ -42,7 +42,7 @@ describe('stats', () => {
     expect(flushWaitTotal).toBeCloseTo(1.5049);
   });
 
-  it('gives copies that do not change', () => {
+  it('returns copies that do not change', () => {
     const stats = new Stats();
     const before = stats.snapshot(1, 2);
     stats.commands += 1;
@@ -61,7 +61,7 @@ describe('stats', () => {
     expect(JSON.parse(JSON.stringify(snapshot))).toEqual(snapshot);
   });
 
-  it('tells of each command, batch, byte and reply of a connection', async () => {
+  it('counts each command, batch, byte and reply of a connection', async () => {
     const { client, socket } = await coalescedFake({ schedule: 'immediate', maxInFlight: 4 });
     const before = client.coalescer.stats();
     const answers = [client.get('a'), client.get('b'), client.call('info'), client.incr('c'), client.get('waits')];
@@ -91,7 +91,7 @@ describe('stats', () => {
     client.disconnect();
   });
 
-  it('says why commands of the list were left to the host', async () => {
+  it('counts by reason the commands that were left to the host', async () => {
     const { client, socket } = await coalescedFake({});
     const answers = [
       client.get('a'),

@@ -86,7 +86,7 @@ function parse(args: readonly string[]) {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (!code?.startsWith('ERR_PARSE_ARGS')) throw error;
-    // The first sentence names what is wrong. A stray argument may be a URL, with a password.
+    // The first sentence names the mistake. A stray argument may be a URL, with a password.
     const stray = code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL';
     throw new UsageError(stray ? 'expected options only; a URL follows --url' : (message.split(/\.\s/)[0] ?? message));
   }

@@ -10,7 +10,7 @@ import { measure, type Sample } from './round.js';
 
 const ROUNDS = 5;
 const CLEANUP_TIMEOUT = 10_000;
-/** How long keys outlive the run at most, should nobody be able to remove them. */
+/** Milliseconds that keys outlive the run at most, if they could not be removed. */
 const EXPIRY_MARGIN = 10 * 60_000;
 
 /** @throws {Failure | Interrupted} after the keys have been removed. */
@@ -46,7 +46,7 @@ async function prepare(dataset: Dataset, settings: BenchSettings, signal: AbortS
   await unlessAborted(dataset.write(expireMs, signal), signal);
 }
 
-/** In turns, so that whatever else happens on the machine happens to all of them. */
+/** In turns, so that other load on the machine affects all of them alike. */
 async function measureRounds(
   arms: Readonly<Record<Arm, Client>>,
   keys: readonly string[],
@@ -57,7 +57,7 @@ async function measureRounds(
     format: '{bar} {percentage}% {arm}',
     clearOnComplete: true,
     hideCursor: true,
-    // Ctrl-C is ours, which has more to clean up.
+    // Ctrl-C is handled here: there is more to clean up than the bar.
     gracefulExit: false,
   });
   const perRound = seconds / ROUNDS;
@@ -71,7 +71,7 @@ async function measureRounds(
         samples[arm] = await unlessAborted(measure(arms[arm], keys, concurrency, perRound, signal), signal);
         signal.throwIfAborted();
         bar.increment();
-        // What an arm leaves to the event loop must not run in the next one's time.
+        // Work that an arm has left to the event loop must not run while the next one is measured.
         await sleep(5);
       }
       if (round > 0) rounds.push(samples);
@@ -93,7 +93,7 @@ async function environmentOf(host: Host, client: Client, version: string): Promi
   return { package: version, node: process.versions.node, client: `${host.name} ${host.version}`, server: name };
 }
 
-/** Why keys may be left, if they may. */
+/** Removes the keys; returns why some may be left, or undefined if none are. */
 async function removal(dataset: Dataset): Promise<string | undefined> {
   const timeout = new AbortController();
   const late = sleep(CLEANUP_TIMEOUT, 'no answer', { signal: timeout.signal }).catch(() => undefined);

@@ -8,7 +8,7 @@ import { clusterNodeOptions, type Target } from './target.js';
 export const ARMS = ['plain', 'auto', 'coalesced'] as const;
 export type Arm = (typeof ARMS)[number];
 
-/** What is used of a client, be it one of ioredis 5, ioredis 6 or iovalkey, or a Cluster. */
+/** The part of a client or Cluster that is used here, of ioredis 5, ioredis 6 or iovalkey. */
 export interface Client {
   readonly status: string;
   connect(): Promise<void>;
@@ -30,7 +30,7 @@ export interface Host {
 const CONNECT_TIMEOUT = 3_000;
 const ANSWER_TIMEOUT = 5_000;
 
-/** The client library of the project in whose folder the command runs, else the one beside this package. */
+/** The client library of the project in the working directory, else the one installed next to this package. */
 export function loadHost(): Host {
   for (const from of [join(process.cwd(), 'package.json'), import.meta.url]) {
     const load = createRequire(from);
@@ -52,7 +52,7 @@ export function loadHost(): Host {
 /** Connects, and never reconnects: a connection that breaks makes the figures worthless. */
 export async function open(host: Host, target: Target, arm: Arm): Promise<Client> {
   const client = create(host, target, arm === 'auto');
-  // Before it connects, since a connection that coalesces from its first byte is what a service has.
+  // Before it connects: a service has connections that coalesce from their first byte.
   if (arm === 'coalesced') coalesce(client);
   let reason: Error | undefined;
   const remember = (error: Error): void => {
@@ -78,7 +78,7 @@ async function firstAnswer(client: Client): Promise<void> {
   await client.get('ioredis-coalesce:bench:');
 }
 
-/** The client's own time-out is about the connection, not about a server that accepts it and is silent. */
+/** The client's own timeout covers connecting, not a server that accepts the connection and stays silent. */
 async function noAnswer(cancel: AbortSignal): Promise<void> {
   await sleep(ANSWER_TIMEOUT, undefined, { signal: cancel }).catch(() => {});
   if (!cancel.aborted) throw new Error(`no answer within ${ANSWER_TIMEOUT / 1000} s`);

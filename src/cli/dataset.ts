@@ -5,7 +5,7 @@ import { Failure } from './failure.js';
 const CHUNK_BYTES = 4 * 1024 * 1024;
 const CHUNK_KEYS = 1_000;
 
-/** The keys that are read: under one random prefix, with an expiry in case that nobody can remove them. */
+/** The keys that are read: under one random prefix, with an expiry in case they cannot be removed. */
 export class Dataset {
   readonly prefix = `ioredis-coalesce:bench:${randomBytes(8).toString('hex')}:`;
   readonly keys: readonly string[];
@@ -32,7 +32,7 @@ export class Dataset {
     }
   }
 
-  /** Every key once with this client, and every value looked at. */
+  /** Reads every key once with this client and compares every value. */
   async verify(client: Client, signal: AbortSignal): Promise<void> {
     for (let first = 0; first < this.keys.length; first += CHUNK_KEYS) {
       signal.throwIfAborted();
@@ -46,7 +46,7 @@ export class Dataset {
     }
   }
 
-  /** Removes what was written, or may have been. */
+  /** Removes every key that was written, or may have been. */
   async remove(): Promise<void> {
     for (let first = 0; first < this.#attempted; first += CHUNK_KEYS) {
       const keys = this.keys.slice(first, Math.min(first + CHUNK_KEYS, this.#attempted));
@@ -55,7 +55,7 @@ export class Dataset {
   }
 }
 
-/** Waits for all of them, also when one fails: nothing may be under way any more when the keys are removed. */
+/** Waits for all of them, also when one fails: no command may be in flight when the keys are removed. */
 async function allOf<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   const results = await Promise.allSettled(promises);
   return results.map((result) => {

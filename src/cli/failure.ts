@@ -1,4 +1,4 @@
-/** What keeps a command from its work, in one line for the person in front of the terminal. */
+/** Why a command of the CLI cannot do its work, in one line for the user. */
 export class Failure extends Error {}
 
 /** Ctrl-C, or a SIGTERM. */

@@ -9,7 +9,7 @@ export interface Sample {
   readonly cpuUsPerCommand: number;
 }
 
-/** Reading the clock costs as much as a coalesced command, so one command in so many is timed. */
+/** Reading the clock costs as much as a coalesced command, so only one command in this many is timed. */
 const TIMED_EVERY = 16;
 const MAX_TIMED = 1_000_000;
 
@@ -35,7 +35,7 @@ export async function measure(
   signal.addEventListener('abort', stop);
 
   const call = async (caller: number): Promise<void> => {
-    // Apart from each other, so that the callers do not ask for one key all together.
+    // Each starts at another key, so that the callers do not all read one key at the same time.
     let next = Math.floor((caller * keys.length) / concurrency);
     let untilTimed = caller % TIMED_EVERY;
     while (running) {

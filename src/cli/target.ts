@@ -8,7 +8,7 @@ export interface Target {
   readonly tls: TlsCheck | undefined;
 }
 
-/** What the options of a TLS connection are given. */
+/** Options of a TLS connection. */
 export type TlsCheck = { readonly ca: string } | { readonly rejectUnauthorized: false };
 
 /** @throws {Error} whose message does not repeat the URL, since it may hold a password. */
@@ -23,7 +23,7 @@ export function targetOf(url: string, cluster: boolean, tls?: TlsCheck): Target 
   return { url, cluster, tls, name: `${parsed.hostname}:${parsed.port || '6379'}` };
 }
 
-/** What ioredis needs to know of each node of a Cluster beside its address. */
+/** The options of each node of a Cluster, except its address. */
 export function clusterNodeOptions({ url, tls }: Target): { username?: string; password?: string; tls?: object } {
   const { username, password, protocol } = new URL(url);
   return {

@@ -10,8 +10,11 @@ import { addIdleHandle } from './idle.js';
 import { attachedTo } from './overlay.js';
 
 /**
- * Coalesces a client or Cluster, once. It stays plain, with an idle handle, if `options` is false or if it is a test's
- * stand-in, which has no connection.
+ * Coalesces a client or Cluster, unless it is coalesced already. It stays plain, with an idle handle, if `options` is
+ * false or if it is a test's stand-in, which has no connection.
+ *
+ * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a stand-in; `COALESCE_ERR_OPTION`
+ *   if `options` has a `cache` and the client does not speak RESP3.
  */
 export function attach(client: object, options: ResolvedOptions | false): void {
   const missing = missingOfClient(client);

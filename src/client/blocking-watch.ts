@@ -3,22 +3,23 @@ import { setTimeout } from '../util/clock.js';
 
 /** Commands that keep their connection waiting. */
 const ALWAYS = 'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop wait waitaof'.split(' ');
-/** Commands that do so with the argument `BLOCK`. */
+/** Commands that keep it waiting with the argument `BLOCK`. */
 const WITH_BLOCK = ['xread', 'xreadgroup'];
 
 export const BLOCKING_COMMANDS: readonly string[] = [...ALWAYS, ...WITH_BLOCK];
 
-/** A blocking command may take this long before anyone is said to wait for it, in milliseconds. */
+/** Grace period before the warning, in milliseconds. */
 const PATIENCE = 1_000;
 
-/** Who can say how many commands wait behind the one of this name that is being answered. */
+/** A client or Cluster whose queue may be blocked. */
 export interface BlockedQueue {
+  /** The number of commands behind a command of this name that is next to be answered; else 0. */
   waitingBehind(name: string): number;
 }
 
 const watched = new WeakSet<BlockedQueue>();
 
-/** Warns, once for each name, if commands of others wait behind a blocking one a while after it was issued. */
+/** Warns once per name if other commands still wait behind a blocking one after the grace period. */
 export function watchBlocking(client: BlockedQueue, name: string, args: readonly unknown[]): void {
   if (watched.has(client)) return;
   if (WITH_BLOCK.includes(name) && !args.flat().some((arg) => typeof arg === 'string' && /^block$/i.test(arg))) return;

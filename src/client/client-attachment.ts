@@ -17,14 +17,14 @@ import type { ResolvedOptions } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { type Attachment, addOverlay, removeOverlay } from './overlay.js';
 
-/** What `coalesce()` attaches to a client: its options, counters and current connection, and the way back. */
+/** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
 export class ClientAttachment implements Attachment {
   enabled = true;
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
   readonly #schedule: BatchSchedule;
-  /** What the hot path needs, or why there is none. */
+  /** The host's `Command` class, which the hot path needs; or why there is no hot path. */
   readonly #hot: HostCommandClass | string;
 
   static attach(client: HostClient, options: ResolvedOptions): void {
@@ -37,13 +37,13 @@ export class ClientAttachment implements Attachment {
   constructor(
     readonly client: HostClient,
     readonly options: ResolvedOptions,
-    /** A Cluster's nodes count together. */
+    /** Shared by a Cluster's nodes. */
     readonly counters: Stats,
-    /** Whether `duplicate()` makes a coalesced client. A Cluster duplicates its nodes to ask for the slots, once each. */
+    /** Whether `duplicate()` makes a coalesced client. Not for nodes: a Cluster duplicates them to ask for its slots. */
     readonly attachesCopies = true,
-    /** A Cluster's nodes have one between them. */
+    /** Shared by a Cluster's nodes. */
     schedule: BatchSchedule = scheduleFunction(options.schedule),
-    /** Of the keys on the wire; a Cluster's nodes do not know it. */
+    /** The prefix of keys on the wire; a Cluster has it, its nodes do not. */
     readonly keyPrefix = keyPrefixOf(client),
   ) {
     this.#schedule = schedule;
@@ -59,7 +59,7 @@ export class ClientAttachment implements Attachment {
     return this.client.commandQueue.length;
   }
 
-  /** Of these, the ones that wait for room. */
+  /** Of these, the ones in the backlog. */
   get queued(): number {
     return this.connection?.gate.waiting ?? 0;
   }
@@ -87,7 +87,7 @@ export class ClientAttachment implements Attachment {
     return { options: this.options, stats: this.stats() };
   }
 
-  /** The client behind this handle has options with a password, and arguments in flight. */
+  /** Without the client, whose options may hold a password and whose queue holds arguments. */
   [inspect.custom](): object {
     return this.toJSON();
   }
@@ -101,7 +101,7 @@ export class ClientAttachment implements Attachment {
   }
 
   attachCopy(copy: object, args: readonly unknown[]): void {
-    // A monitor answers nothing but its own lines; `monitor()` makes it through `duplicate()`.
+    // `monitor()` makes its client through `duplicate()`. A monitor gets no replies, only its own lines.
     if (!this.attachesCopies || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
     ClientAttachment.attach(copy as HostClient, this.options);
   }
@@ -128,8 +128,10 @@ export class ClientAttachment implements Attachment {
   readonly #onConnect = (): void => this.#connected(true);
 
   /**
-   * Host: the stream has its `data` listener by now, and nothing was received yet when `connect` is emitted. A stream
-   * that was met before is left alone; one that is gone already had no use.
+   * Host: when `connect` is emitted, the stream has its `data` listener and nothing was received yet. A stream that has
+   * a connection already is left alone, and so is one that has ended.
+   *
+   * @param fresh - whether nothing was received on the stream yet.
    */
   #connected(fresh: boolean): void {
     const { stream } = this.client;
@@ -155,7 +157,7 @@ function prefixesOnTheWire({ cache }: ResolvedOptions, keyPrefix: string | Buffe
   return cache ? cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`) : undefined;
 }
 
-/** The host's `Command` class if its internals are as the hot path expects them, or why there is no hot path. */
+/** The host's `Command` class if its internals are as the hot path expects; else why there is no hot path. */
 function hotCommandClass(client: HostClient): HostCommandClass | string {
   if (isDebugging()) return 'DEBUG prints the commands of the client';
   if (showsCallers(client)) return 'the option showFriendlyErrorStack is set';

@@ -15,9 +15,9 @@ import { ClientAttachment } from './client-attachment.js';
 import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
 
 /**
- * What `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a client of its own
- * and counts into one set of counters; the Cluster's own methods compute the slot and put a hot command straight on
- * its node's batch. A command that its node fails goes back to the Cluster, which redirects it alone.
+ * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
+ * client, with counters that all share. The Cluster's own methods compute the slot and put a hot command straight on
+ * its node's batch. A command that fails on its node goes back to the Cluster, which redirects it alone.
  */
 export class ClusterAttachment implements Attachment {
   enabled = true;
@@ -79,7 +79,7 @@ export class ClusterAttachment implements Attachment {
     return { options: this.options, stats: this.stats() };
   }
 
-  /** The client behind this handle has options with a password, and arguments in flight. */
+  /** Without the Cluster, whose options may hold a password and whose queues hold arguments. */
   [inspect.custom](): object {
     return this.toJSON();
   }
@@ -121,7 +121,7 @@ export class ClusterAttachment implements Attachment {
 
   /**
    * Host: emitted when a node is added to the pool, before it connects. A node that was coalesced by itself is taken
-   * over: it counts with the Cluster from now on, and what it has in flight settles.
+   * over: it counts with the Cluster from now on, and its commands in flight settle.
    */
   readonly #onNode = (node: HostClient): void => {
     attachedTo(node)?.detach();
@@ -129,7 +129,7 @@ export class ClusterAttachment implements Attachment {
     this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false, this.#schedule, prefix));
   };
 
-  /** Host: emitted when the slots have been asked for. What a node says of a slot that it has lost is nothing. */
+  /** Host: emitted when the slots were read again. A node announces no changes of keys in a slot that it has lost. */
   readonly #onRefresh = (): void => {
     for (const node of this.#slots.losers()) this.#nodes.get(node)?.cache?.clear();
   };
@@ -139,7 +139,7 @@ export class ClusterAttachment implements Attachment {
   }
 }
 
-/** What decides where a pipeline goes: its first key, and that masters take it. */
+/** Stands for a pipeline in `connectionFor`: it goes to the master of its first key's slot. */
 const ANY_WRITE: HotCommand = { name: '', keys: 'first', readOnly: false, shareable: false, cacheable: false, work: 1 };
 
 /** The slot of a hot command by its first argument; undefined if that is not its first key. */

@@ -10,12 +10,12 @@ const CALLS = [
   ['send_command', 'utf8'],
 ] as const;
 
-/** So many names are kept; `call('gEt')` has as many forms as there are ways to write it. */
+/** Names kept at most; a name can be written in many ways, such as `call('gEt')`. */
 const KEPT_NAMES = 1_000;
 
 const commands = new Map(HOT_COMMANDS.map((command) => [command.name, command]));
 
-/** `call('get', key)` and its like: hot if the command is. */
+/** `call('get', key)` and the like: hot if the command is. */
 export function hotCalls(parent: object, find: FindRoute): Record<string, AnyFunction> {
   const hostMethods = parent as Record<string, AnyFunction>;
   const methods: Record<string, AnyFunction> = {};
@@ -57,8 +57,8 @@ function hotCall(
 }
 
 /**
- * The hot command of this name, in whatever case. Host: it is sent as it was given, and looked up so for transformers
- * and for what Redis flags `readonly` (`Cluster#sendCommand`).
+ * The hot command of this name, in upper or lower case. Host: the name is sent as given, and transformers and the flag
+ * `readonly` are looked up under the name as given (`Cluster#sendCommand`).
  */
 export function hotCommandNamed(name: string, commandClass: HostCommandClass): HotCommand | undefined {
   const exact = commands.get(name);

@@ -6,7 +6,7 @@ import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { countFallThrough, type FindRoute, type HotRoute, prefixedKey } from './hot-path.js';
 import { ScriptForms } from './script-forms.js';
 
-/** Heads are kept for calls with up to this many arguments. */
+/** Heads are cached for calls with up to this many arguments. */
 const KEPT_HEADS = 32;
 
 const LINE_END = '\r\n';
@@ -19,8 +19,8 @@ export function hotScriptOf(method: AnyFunction): HotScript | undefined {
 }
 
 /**
- * A hot method in the place of the one that the host has made for a script; undefined if that is not the host's any
- * more, or not made as it is known to be.
+ * A hot method in the place of the one that the host has made for a script; undefined if that method has been replaced,
+ * or its source is not known.
  */
 export function hotScriptMethod(
   script: HostScript,
@@ -88,18 +88,18 @@ export class HotScript {
       encoded = this.#encode(sent, exact);
       if (encoded === undefined) return 'arguments';
     }
-    // Ordering: asked when nothing can keep the command from being sent, since the host takes it to be from here on.
+    // Ordering: asked last, when the command is sure to be sent: from here on the host takes the script to be loaded.
     const form = this.forms.formOn(connection.stream);
     if (form !== this.forms.evalsha) encoded = encodeEval(form.script.leading, sent);
     const promise = connection.sendHot(form, encoded, sent, routing);
-    // Ordering: the host settles callers one step later than its commands, in this way.
+    // Ordering: this makes callers settle one step later than the command, as in the host.
     return promise.catch((error: unknown) => {
       if (!isNoScript(error)) throw error;
       return (client as HostClient).sendCommand(scriptCommand(this.script, args, this.encoding));
     });
   }
 
-  /** Flat arguments with `keyPrefix` before each key, and the first key; undefined where it takes the host to say. */
+  /** Flat arguments with `keyPrefix` before each key, and the first key; undefined if only the host can find the keys. */
   #findKeys(args: unknown[]): { sent: unknown[]; key: unknown } | undefined {
     const { keyPrefix, numberOfKeys } = this.script;
     const first = typeof numberOfKeys === 'number' ? 0 : 1;
@@ -135,7 +135,7 @@ function encodeEval(leading: readonly unknown[], args: readonly unknown[]): Part
   return encodeExactly(commandHead('eval', all.length), all) as Part[];
 }
 
-/** Host: `toArg`; what users write `toString` for is left to it. */
+/** Host: `toArg`. Objects with a `toString` of the user's are left to the host. */
 function toPlain(argument: unknown): unknown {
   if (argument === null || argument === undefined) return '';
   return typeof argument === 'boolean' ? String(argument) : argument;

@@ -2,7 +2,7 @@ import type { Coalescer } from '../handle.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 
-/** The handle of a client that stays plain: what asks it goes on working, and finds that nothing was coalesced. */
+/** The handle of a client that stays plain: code that uses it goes on working, and sees that nothing was coalesced. */
 class IdleCoalescer implements Coalescer {
   readonly enabled = false;
   readonly cache = undefined;
@@ -18,14 +18,14 @@ class IdleCoalescer implements Coalescer {
   detach(): void {}
 }
 
-/** Gives a client that stays plain its handle, as an own property. A frozen one does without. */
+/** Gives a client that stays plain its handle, as an own property. A frozen client gets none. */
 export function addIdleHandle(client: object, options: ResolvedOptions): void {
   const { coalescer } = client as { coalescer?: Coalescer };
   if (coalescer !== undefined) return;
   Reflect.defineProperty(client, 'coalescer', { value: new IdleCoalescer(options), configurable: true });
 }
 
-/** For a client that is coalesced after all. */
+/** Removes the handle of a client that is about to be coalesced after all. */
 export function removeIdleHandle(client: object): void {
   const own = Object.getOwnPropertyDescriptor(client, 'coalescer')?.value as Partial<Coalescer> | undefined;
   if (own?.enabled === false) Reflect.deleteProperty(client, 'coalescer');

@@ -11,9 +11,9 @@ import { pipelineMethods } from './pipelines.js';
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
 const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
-/** What stands behind the mark. */
+/** The value stored under MARK. */
 export interface Attachment extends Coalescer, PipelineRoute, BlockedQueue {
-  /** Coalesces what the host's `duplicate(...args)` made. */
+  /** Coalesces a copy that the host's `duplicate(...args)` made. */
   attachCopy(copy: object, args: readonly unknown[]): void;
 }
 
@@ -21,20 +21,20 @@ interface Marked {
   [MARK]?: Attachment;
 }
 
-/** The two forms of the layer. `bare` has no methods of commands, so nothing of ours is on the stack of their callers. */
+/** The two forms of the overlay. `bare` has no command methods, so nothing of ours is on the stack of their callers. */
 export type OverlayForm = 'hot' | 'bare';
 
-/** The prototype layers by form, one of each for a class of clients. */
-const layers = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };
+/** The overlays by form, one of each per class of clients. */
+const overlays = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };
 
-/** What coalesces `client`, if it is coalesced, by this copy of the package or another one. */
+/** The attachment of `client`, if it is coalesced, by this copy of the package or another one. */
 export function attachedTo(client: object): Coalescer | undefined {
   return (client as Marked)[MARK];
 }
 
 /**
- * Puts the layer between a client and its class, `client → layer → Redis.prototype`. The layer holds the hot methods
- * unless it is bare, `duplicate` and `coalescer`, so that a client has one own property more, and its class none.
+ * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`,
+ * `coalescer` and, unless it is bare, the hot methods. So a client gets one more own property, and its class none.
  */
 export function addOverlay(client: object, attached: Attachment, form: OverlayForm): void {
   removeIdleHandle(client);
@@ -43,31 +43,33 @@ export function addOverlay(client: object, attached: Attachment, form: OverlayFo
   if (form === 'hot') replaceOwnMethods(client, findRoute);
 }
 
-/** @returns whether `attached` was what the client is marked with, and is not any more. */
+/** @returns whether `attached` was the client's attachment, and has been removed. */
 export function removeOverlay(client: object, attached: Attachment): boolean {
   if ((client as Marked)[MARK] !== attached) return false;
   Reflect.deleteProperty(client, MARK);
   restoreOwnMethods(client);
-  const layer = Object.getPrototypeOf(client) as object;
-  const parent = Object.getPrototypeOf(layer) as object;
-  // Someone may have put another prototype in front; the layer finds no mark then and passes everything on.
-  if (layers.hot.get(parent) === layer || layers.bare.get(parent) === layer) Object.setPrototypeOf(client, parent);
+  const overlay = Object.getPrototypeOf(client) as object;
+  const parent = Object.getPrototypeOf(overlay) as object;
+  // Other code may have put a prototype in front. Then the overlay stays, finds no mark and passes every call on.
+  if (overlays.hot.get(parent) === overlay || overlays.bare.get(parent) === overlay) {
+    Object.setPrototypeOf(client, parent);
+  }
   return true;
 }
 
 function overlayFor(parent: object, form: OverlayForm): object {
-  let layer = layers[form].get(parent);
-  if (layer === undefined) {
-    layer = createBareOverlay(parent);
-    if (form === 'hot') addCommandMethods(layer, parent);
-    layers[form].set(parent, layer);
+  let overlay = overlays[form].get(parent);
+  if (overlay === undefined) {
+    overlay = createBareOverlay(parent);
+    if (form === 'hot') addCommandMethods(overlay, parent);
+    overlays[form].set(parent, overlay);
   }
-  return layer;
+  return overlay;
 }
 
 function createBareOverlay(parent: object): object {
-  const layer = Object.create(parent) as object;
-  Object.defineProperties(layer, {
+  const overlay = Object.create(parent) as object;
+  Object.defineProperties(overlay, {
     coalescer: {
       get(this: Marked) {
         return this[MARK];
@@ -77,7 +79,7 @@ function createBareOverlay(parent: object): object {
     duplicate: {
       value(this: Marked, ...args: unknown[]) {
         const copy = (parent as { duplicate(...args: unknown[]): object }).duplicate.apply(this, args);
-        // One of the drop-in class has its own setting.
+        // A copy of the drop-in class is coalesced already.
         if (!('coalescer' in copy)) this[MARK]?.attachCopy(copy, args);
         return copy;
       },
@@ -85,12 +87,12 @@ function createBareOverlay(parent: object): object {
       configurable: true,
     },
   });
-  return layer;
+  return overlay;
 }
 
-function addCommandMethods(layer: object, parent: object): void {
+function addCommandMethods(overlay: object, parent: object): void {
   Object.assign(
-    layer,
+    overlay,
     hotMethods(parent, findRoute),
     hotCalls(parent, findRoute),
     pipelineMethods(parent as Record<string, AnyFunction>, findRoute),
@@ -104,7 +106,7 @@ function findRoute(receiver: unknown): PipelineRoute | undefined {
   return attached !== undefined && attached.client === receiver ? attached : undefined;
 }
 
-/** What the host defines on the client itself hides the layer, so it is replaced there. */
+/** Methods that the host defines on the client itself hide the overlay, so they are replaced there. */
 function definingMethods(parent: Record<string, unknown>): Record<string, AnyFunction> {
   const methods: Record<string, AnyFunction> = {};
   for (const methodName of DEFINERS) {
@@ -118,7 +120,7 @@ function definingMethods(parent: Record<string, unknown>): Record<string, AnyFun
   return methods;
 }
 
-/** Blocking commands go to the host as they are; what waits behind them is looked at later. */
+/** Blocking commands go to the host unchanged; later it is checked whether other commands wait behind them. */
 function blockingMethods(parent: Record<string, unknown>): Record<string, AnyFunction> {
   const methods: Record<string, AnyFunction> = {};
   for (const name of BLOCKING_COMMANDS) {

@@ -4,21 +4,21 @@ import { hotCommandNamed } from './hot-calls.js';
 import { type FindRoute, hotMethod } from './hot-path.js';
 import { hotScriptMethod } from './hot-scripts.js';
 
-/** The client's methods that make it methods of its own. */
+/** The client's methods that define methods on the client itself. */
 export const DEFINERS = ['defineCommand', 'addBuiltinCommand'] as const;
 
-/** The host's method that each of ours stands for. */
+/** The host's method that each of ours replaces. */
 const originals = new WeakMap<AnyFunction, AnyFunction>();
 
 /**
- * Puts hot methods in the place of those that the host has defined on the client itself. They stay own properties; what
- * anybody else has put there stays as it is.
+ * Replaces the methods that the host has defined on the client itself by hot ones. They stay own properties. Methods
+ * that users have put there stay.
  */
 export function replaceOwnMethods(client: object, find: FindRoute): void {
   for (const name of definedNames(client)) replaceDefined(client, name, find);
 }
 
-/** The same for the methods of one name. */
+/** Does the same for one name and its `Buffer` form. */
 export function replaceDefined(client: object, name: string, find: FindRoute): void {
   const methods = client as Record<string, unknown>;
   for (const encoding of ['utf8', null] as const) {

@@ -2,7 +2,7 @@ import { type HotCommand, WORK_OF_SCRIPT } from '../commands/hot-commands.js';
 import type { CommandVariant, ScriptForm } from '../connection/entry.js';
 import { type HostScript, isNoScript, LoadedScript } from '../host/script.js';
 
-/** A script's two forms on the wire, for replies in one encoding. Which one goes out is as the host would decide. */
+/** A script's two forms on the wire, for replies in one encoding. The host decides which form is sent. */
 export class ScriptForms {
   readonly evalsha: CommandVariant & { readonly script: ScriptForm };
   readonly eval: CommandVariant & { readonly script: ScriptForm };
@@ -33,15 +33,15 @@ export class ScriptForms {
     this.eval = form('eval', script.lua);
   }
 
-  /** EVALSHA if the script is loaded on this stream; else EVAL, and from now on it is. */
+  /** EVALSHA if the script is loaded on this stream; else EVAL, after which the host takes it to be loaded. */
   formOn(stream: object): ScriptForms['evalsha'] {
     return this.#loaded.load(stream) ? this.evalsha : this.eval;
   }
 }
 
 /**
- * What a script costs a server, by its text: about a microsecond and half of one for each command in it. Those of a job
- * queue have dozens, a counter's two or three.
+ * A server's work for a script, by its text: about one microsecond, and half a microsecond per command in it. Scripts
+ * of a job queue have dozens of commands, a counter's script has two or three.
  */
 function workOf(lua: string): number {
   const commands = lua.match(/\bp?call\s*\(/g)?.length ?? 0;

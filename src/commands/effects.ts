@@ -1,12 +1,13 @@
 import { HOT_COMMANDS, type HotCommand } from './hot-commands.js';
 
 /**
- * What a command means for the reads that are kept in memory, beside those of the hot path's list, whose keys are known:
+ * The effect of a command on the answers kept in memory. Commands of the hot path's list are not here: their keys are
+ * known.
  *
- * - `none`: nothing;
- * - `anything`: it may change any key, and Redis pushes what it has changed: scripts, and all that is not known here;
- * - `clear`: what can be read afterwards is something else, and no push says so: another database, another user;
- * - `end`: what was asked of Redis about invalidations holds no longer;
+ * - `none`: no effect;
+ * - `anything`: it may change any key, and Redis pushes the changed keys: scripts, and all commands not listed here;
+ * - `clear`: later reads may see other values, and no push announces that: another database, another user;
+ * - `end`: invalidations no longer come as this connection has asked for them;
  * - the others begin and end a transaction.
  */
 export type Effect = 'none' | 'anything' | 'clear' | 'end' | 'multi' | 'exec' | 'discard' | 'watch' | 'unwatch';
@@ -16,7 +17,7 @@ const EFFECTS: Partial<Record<Effect, string>> = {
     ping echo time publish spublish subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe
     info config command acl latency slowlog memory role lolwut object wait waitaof asking readonly readwrite quit
     script function`,
-  // SWAPDB and CLUSTER change what keys hold without a push.
+  // SWAPDB and CLUSTER change the values of keys without a push.
   clear: 'select swapdb auth flushdb flushall debug cluster replicaof slaveof failover',
   end: 'reset monitor sync psync',
   multi: 'multi',
@@ -36,12 +37,12 @@ const effects = new Map<string, Effect | HotCommand>([
   ),
 ]);
 
-/** CLIENT subcommands after which pushes, or replies, do not come as they did. */
+/** CLIENT subcommands after which pushes, or replies, no longer come as before. */
 const ENDING_SUBCOMMANDS = ['tracking', 'reply'];
 
 /**
- * @param args - the command's name and what follows it, as far as it is asked for.
- * @returns its effect, or the hot path's command of that name, which knows its keys.
+ * @param args - the command's name, then its arguments; read only as far as needed.
+ * @returns its effect, or the hot path's command of that name, whose keys are known.
  */
 export function effectOf(args: { readonly count: number; text(index: number): string }): Effect | HotCommand {
   const name = args.text(0).toLowerCase();

@@ -1,9 +1,9 @@
 /**
  * The hot path's allow-list, as data.
  *
- * A command may stand here when it takes plain arguments, gets exactly one reply, does not block and does not change
- * the state of its connection. Arity is not checked: a wrong one is refused by the server, in the same words as for a
- * plain client.
+ * A command may be in the list if it takes plain arguments, gets exactly one reply, does not block and does not change
+ * the state of its connection. The number of arguments is not checked: the server refuses a wrong one, with the same
+ * error as for a plain client.
  */
 
 /**
@@ -16,17 +16,17 @@ export interface HotCommand {
   /** Lower case, as the host writes it on the wire. */
   readonly name: string;
   readonly keys: KeyRule;
-  /** Flagged `readonly` by Redis: what `scaleReads` of a Cluster may send to a replica. */
+  /** Flagged `readonly` by Redis: a Cluster with `scaleReads` may send it to a replica. */
   readonly readOnly: boolean;
   /** A read whose answer depends on the data alone: identical ones may share a reply. */
   readonly shareable: boolean;
-  /** A shareable read of its first argument's key that no clock changes: its answer may be kept until Redis says no. */
+  /** A shareable read of one key, its first argument, whose answer does not change with time: it may be kept. */
   readonly cacheable: boolean;
-  /** What it costs a server beside the bytes that it reads and writes, in units of a short `GET`: half a microsecond. */
+  /** A server's work for it, without reading and writing its bytes, in units of a short `GET`: half a microsecond. */
   readonly work: number;
 }
 
-/** The first key and the step to the next, by rule; `count` keys at the most. */
+/** By rule: the number of keys at most, from the first argument on, and the step from one key to the next. */
 export const KEY_POSITIONS: Readonly<Record<KeyRule, { count: number; step: number } | undefined>> = {
   first: { count: 1, step: 1 },
   two: { count: 2, step: 1 },
@@ -67,7 +67,7 @@ const IMPURE_READS: Record<KeyRule, string> = {
   own: '',
 };
 
-/** Commands that Redis does not flag `readonly`: writes, and what is about the server or the connection. */
+/** Commands that Redis does not flag `readonly`: writes, and commands about the server or the connection. */
 const OTHERS: Record<KeyRule, string> = {
   first: `
     set setex psetex setnx setrange append getset getdel getex incr incrby incrbyfloat decr decrby setbit bitfield
@@ -85,7 +85,7 @@ const OTHERS: Record<KeyRule, string> = {
   own: 'eval evalsha object sort bitop zunionstore zinterstore zdiffstore geosearchstore lmpop zmpop',
 };
 
-/** A script costs some microseconds at least; one that does much, a hundred. */
+/** The most work that a script counts as, in units of a short `GET`: some take a few microseconds, some a hundred. */
 export const WORK_OF_SCRIPT = 16;
 
 /** Commands that cost a server much more than a `GET`. */

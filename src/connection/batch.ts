@@ -19,11 +19,11 @@ export interface Encodable {
   encode(): readonly Part[];
 }
 
-/** Batches after text that was not ASCII are encoded exactly from the start, this many: such text tends to come in runs. */
+/** Number of following batches that are encoded exactly after non-ASCII text, which tends to come in runs. */
 const EXACT_BATCHES = 32;
 
 /**
- * The cork: what is written on one connection between two flushes leaves in one write.
+ * The cork: all bytes written on one connection between two flushes leave in one write.
  *
  *     idle ──first command──▶ open ──schedule, size, bytes, end──▶ idle
  *
@@ -40,14 +40,14 @@ export class Batch {
   /** Of these, the hot ones. */
   #hotCommands = 0;
   #openedAt = 0;
-  /** Subscribers are being told of this flush. */
+  /** Subscribers of the batch channel are running. */
   #told = false;
   readonly #limits: LimitWatch;
   #bytes = 0;
-  /** The server's, in units of a short `GET`. */
+  /** The server's work for the batch, in units of a short `GET`. */
   #work = 0;
   #text = '';
-  /** Whose commands are in `#text`, in order. */
+  /** The entries of the commands in `#text`, in order. */
   #textEntries: Encodable[] = [];
   #parts: Part[] = [];
   #exactBatches = 0;
@@ -64,11 +64,11 @@ export class Batch {
     readonly policy: FlushPolicy,
     readonly stats: Stats,
     readonly owner: {
-      /** The server's, for subscribers. */
+      /** The server's address, for subscribers. */
       address(): string;
       /** Commands on the wire that await their reply, the open batch excluded. */
       awaiting(): number;
-      /** No command from here on is of the same turn as one from before. Parts of a batch leave without. */
+      /** The turn of the batch has ended: later commands belong to another one. Not called when only a part leaves. */
       turnEnded(): void;
       /** Bytes could not be written: their commands are queued and will not be answered. */
       failed(error: unknown): void;
@@ -114,14 +114,16 @@ export class Batch {
   }
 
   /**
-   * Adds a write of the host's; returns what its `write` returned.
+   * Adds a write of the host's.
    * Host: a single command is written before its entry is queued. No user code may run until then: it could send, and
    * every later reply would go to the wrong caller (invariant 1). Subscribers and schedules are called afterwards.
+   *
+   * @returns the result of the stream's `write`.
    */
   addHost({ data, encoding, callback }: HostWrite, commands: number, work: number): boolean {
     const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.length;
-    // Node reserves three bytes per character for a writev of strings and fails with ENOBUFS beyond about 700 MB: what
-    // is larger than a batch goes alone, as a plain client would send it.
+    // Node reserves three bytes per character for a writev of strings and fails with ENOBUFS beyond about 700 MB. So a
+    // write that is larger than a batch goes alone, as a plain client would send it.
     if (bytes > this.options.maxBatchBytes) this.flushUnseen('large');
     this.#cork();
     this.#handOver();
@@ -132,7 +134,7 @@ export class Batch {
   }
 
   /**
-   * Writes what is pending, if anything is.
+   * Writes the pending bytes, if there are any.
    * Ordering: subscribers run before any state changes. If one re-entrantly sends, flushes or ends the connection, the
    * pending bytes are still written first (invariant 2).
    */
@@ -151,7 +153,7 @@ export class Batch {
     }
   }
 
-  /** The same in the middle of something that user code must not interrupt: subscribers are told on the next tick. */
+  /** Like `flush`, where user code must not run: subscribers are told on the next tick. */
   flushUnseen(reason: FlushReason): void {
     if (this.commands === 0) return;
     this.#checkText();
@@ -260,14 +262,14 @@ export class Batch {
     this.flush('schedule');
   };
 
-  /** Replies came in: a batch that was held back goes as soon as it no longer pays to wait. */
+  /** Replies have come: a batch that was held back is flushed if waiting no longer pays. */
   reconsiderDelay(): void {
     if (this.#clearDelay !== undefined && this.owner.awaiting() <= this.commands) this.flush('schedule');
   }
 
   /**
-   * Moves what was taken for ASCII to the exact parts. Text that is not ASCII states its lengths in characters where
-   * bytes are meant, so its commands are encoded again, from their entries.
+   * Moves the text that was assumed to be ASCII to the exact parts. Text that is not ASCII states its lengths in
+   * characters instead of bytes, so its commands are encoded again, from their entries.
    */
   #checkText(): void {
     const entries = this.#textEntries;

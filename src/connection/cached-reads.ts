@@ -1,17 +1,17 @@
 import type { CommandVariant } from './entry.js';
 
-/** What a key and a read take of memory beside their own text, about; measured by test/client-cache/memory.test.ts. */
+/** Approximate bytes of memory per key and per read, without their own text. */
 const KEY_OVERHEAD = 150;
 const READ_OVERHEAD = 100;
-/** Each element of a reply is a string or number of its own. */
+/** Approximate bytes per element of a reply, which is a string or number of its own. */
 const ELEMENT_OVERHEAD = 24;
 
-/** Reads of one key that are looked through one by one; more of them get an index. */
+/** Up to this many reads of one key are searched one by one; more of them get an index. */
 const MAX_LISTED = 8;
 
-/** The arguments behind a read's key, as far as its answer depends on them. */
+/** The arguments of a read behind its key. */
 export interface ReadArguments {
-  /** Arguments with the key. */
+  /** Number of arguments, the key included. */
   readonly count: number;
   /** The only one, or all of them joined so that no two lists give the same text. */
   readonly text: string;
@@ -36,11 +36,11 @@ export class CachedRead {
 
 /** The reads of one key, which all become invalid at once. */
 export class CachedKey {
-  /** Whether it was read from since the hand of the clock came past. */
+  /** Whether it was read since the hand of the clock last passed it. */
   used = false;
   reads = 0;
   bytes = 0;
-  /** Its reads but the newest are not to be used until the reply at this position has come; see `OwnCommands`. */
+  /** Until the reply at this position has come, only the newest of its reads may be used; see `OwnCommands`. */
   heldUntil = -1;
   newest: CachedRead | undefined;
   #first: CachedRead | undefined;
@@ -86,11 +86,11 @@ function indexed(count: number, text: string): string {
 }
 
 /**
- * Answers of reads, by key, within bounds of number and bytes.
+ * Answers to reads, by key, within limits of number and bytes.
  *
- * What has to go is found as by the hand of a clock: it goes round the keys, takes the mark off those that were used
- * since it came past last, and removes the first without one. A hit costs one store for it, where an order by last use
- * would cost a deletion and an insertion.
+ * Eviction is by the clock algorithm: a hand goes round the keys, clears the mark of each key that was used since it
+ * last passed, and removes the first key without a mark. So a hit costs one store, where an order by last use would
+ * cost a deletion and an insertion.
  */
 export class CachedReads {
   /** Reads. */
@@ -110,7 +110,7 @@ export class CachedReads {
     return this.#keys.get(name);
   }
 
-  /** Keeps an answer in place of an earlier one of the same read. */
+  /** Keeps an answer; it replaces an earlier answer to the same read. */
   put(name: string, variant: CommandVariant, { count, text }: ReadArguments, value: unknown, now: number): CachedRead {
     let key = this.#keys.get(name);
     if (key === undefined) {
@@ -179,7 +179,7 @@ export class CachedReads {
   }
 }
 
-/** Bytes of a decoded reply, about. */
+/** Approximate bytes of a decoded reply. */
 function sizeOf(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value);
   if (value instanceof Buffer) return value.length;

@@ -1,10 +1,9 @@
 import type { Duplex } from 'node:stream';
-import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import type { PipelinedCommand } from '../host/pipeline.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
-import { addressOf, commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
+import { commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
 import { HostWriteCounter } from '../host/write-counter.js';
 import type { ResolvedOptions } from '../options.js';
@@ -12,6 +11,7 @@ import { isAscii, type Part } from '../resp/encoder.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { Batch } from './batch.js';
+import { ConnectionEvents } from './connection-events.js';
 import { Deadlines } from './deadlines.js';
 import { type CommandVariant, createEntry, type Entry, type EntryContext } from './entry.js';
 import { drainAtExit } from './exit.js';
@@ -26,14 +26,14 @@ import { StreamHooks } from './stream-hooks.js';
 const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
-/** Of a command that this package does not know, in units of a short `GET`: scripts are among them. */
+/** A server's work for a command that this package does not know, in units of a short `GET`; some are scripts. */
 const HOST_COMMAND_WORK = 8;
 
 /** No `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` that stands alone is longer on the wire. */
 const LONGEST_STATE_COMMAND = 48;
 
 /**
- * One connection's life: hooks its stream, owns its batch, its reader and what waits for room, and ends with it.
+ * One connection's life: hooks its stream, owns its batch, its reader and its backlog, and ends with the stream.
  * Everything is tied to the stream it was made for; the client's next stream gets a connection of its own.
  */
 export class Connection {
@@ -49,12 +49,12 @@ export class Connection {
   readonly #shared: SharedReads | undefined;
   readonly #writes = new HostWriteCounter();
   readonly #hooks: StreamHooks;
+  readonly #events: ConnectionEvents;
   /** Whether a batch may stay open for longer than a turn of the event loop. */
   readonly #batchesLast: boolean;
   readonly #forgetExit: () => void;
-  /** What the replies to reads cost a server lately, each, in units of a short `GET`: a KiB costs about as much. */
+  /** A server's work for the reply to a read, lately, in units of a short `GET`: one per KiB. */
   #replyWork = 0;
-  #address: string | undefined;
   #corkOnlyReason: string | undefined;
 
   constructor(
@@ -63,14 +63,15 @@ export class Connection {
     readonly options: ResolvedOptions,
     schedule: BatchSchedule,
     readonly stats: Stats,
-    /** What the hot path needs, or why there is layer 1 alone. */
+    /** The host's `Command` class, which the hot path needs; or why there is only layer 1. */
     hot: HostCommandClass | string,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
-    /** Of the keys that are cached, as they are on the wire. */
+    /** Prefixes of the keys that are cached, as they are on the wire. */
     cachePrefixes: readonly string[] | undefined,
   ) {
     this.#batchesLast = options.maxFlushDelay > 0 || typeof options.schedule === 'function';
+    this.#events = new ConnectionEvents(client, stream);
     const { write, end, destroy } = stream;
     this.#hooks = new StreamHooks(stream, {
       write: (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
@@ -85,7 +86,7 @@ export class Connection {
       },
     });
     this.batch = new Batch(stream, write as Batch['write'], options, schedule, flushPolicy(options), stats, {
-      address: () => this.#whereTo(),
+      address: () => this.#events.address,
       awaiting: () => this.gate.awaitingReply,
       turnEnded: () => {
         this.#shared?.close();
@@ -115,7 +116,7 @@ export class Connection {
           stoppedDecoding: () => {
             this.#deadlines?.release();
             // Later: subscribers must not run inside the reader (invariant 7).
-            nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
+            nextTick(() => this.#events.downgraded(NOT_READ));
           },
         },
       );
@@ -134,7 +135,7 @@ export class Connection {
     stream.once('close', this.#onClose);
   }
 
-  /** Why the hot path cannot be taken now, as far as this connection is concerned; undefined if it can. */
+  /** Why this connection cannot take the hot path now; undefined if it can. */
   coldReason(): 'connection' | 'cork-only' | undefined {
     const { reader } = this;
     if (!this.open) return 'connection';
@@ -241,7 +242,7 @@ export class Connection {
       ...(this.#context as EntryContext),
       redirect: (entry, error) => {
         this.#deadlines?.follow(entry);
-        // The node has lost the slot, or part of it, and need not say what becomes of the keys.
+        // The node has lost the slot, or part of it, and may announce no later change of its keys.
         if (/^(?:MOVED|ASK) /.test(error.message)) this.cache?.clear();
         entry.reject = (final) => entry.fail(final);
         routing.reject(this.client, entry, error);
@@ -250,7 +251,7 @@ export class Connection {
     return this.#clusterContext;
   }
 
-  /** Whether assuming that text is ASCII is likely to be work done twice. */
+  /** Whether text is better encoded exactly: assuming ASCII was wrong lately. */
   get encodesExactly(): boolean {
     return this.batch.encodesExactly;
   }
@@ -261,24 +262,11 @@ export class Connection {
 
   /** Tells subscribers, once the client has this connection: they may detach it. */
   announce(): void {
-    const reason = this.#corkOnlyReason;
     void this.cache?.arm();
-    this.#report(
-      reason === undefined ? { change: 'attached', mode: 'hot' } : { change: 'attached', mode: 'cork', reason },
-    );
+    this.#events.attached(this.#corkOnlyReason);
   }
 
-  #report(event: Omit<ConnectionEvent, 'address'>): void {
-    if (watchesConnections()) reportConnection({ ...event, address: this.#whereTo() });
-  }
-
-  /** Asked for only when there are subscribers: a socket keeps its peer's name once it was asked. */
-  #whereTo(): string {
-    this.#address ??= addressOf(this.client, this.stream);
-    return this.#address;
-  }
-
-  /** Leaves the stream as it was found; what is in flight settles through the host. */
+  /** Leaves the stream as it was found; commands in flight settle through the host. */
   detach(): void {
     this.cache?.detach();
     this.#close();
@@ -288,18 +276,18 @@ export class Connection {
     this.stream.removeListener('close', this.#onClose);
     this.#forgetExit();
     this.#hooks.remove();
-    if (!this.stream.destroyed) this.#report({ change: 'detached', mode: 'detached', reason: 'detach()' });
+    if (!this.stream.destroyed) this.#events.detached('detach()');
   }
 
   /**
-   * Host: what a handshake writes goes out at once and command by command, as a plain client's does. A user-supplied
-   * schedule applies to user commands only.
+   * Host: the commands of a handshake go out at once and one by one, as a plain client's do. A user-supplied schedule
+   * applies to user commands only.
    */
   get #handshaking(): boolean {
     return this.client.status === 'connect' && this.batch.commands === 0 && this.gate.waiting === 0;
   }
 
-  /** Every write of the host's comes past here: single commands, explicit pipelines, handshakes. */
+  /** Gets every write of the host's: single commands, explicit pipelines, handshakes. */
   #hostWrite(
     data: HostWrite['data'],
     encoding: BufferEncoding | HostWrite['callback'],
@@ -336,12 +324,12 @@ export class Connection {
   readonly #afterChunk = (): void => {
     this.#deadlines?.sweep();
     if (!this.open) return;
-    if (this.reader !== undefined) this.#replyWork = this.reader.bytesPerReply / 1024;
+    if (this.reader !== undefined) this.#replyWork = this.reader.weight.bytes / 1024;
     this.gate.release();
     this.batch.reconsiderDelay();
   };
 
-  /** Sends all that is pending, whatever limits there are: the stream or the process is about to end. */
+  /** Sends the backlog and all pending bytes, without limits: the stream or the process is about to end. */
   drain(reason: 'end' | 'exit'): void {
     if (!this.open || this.stream.destroyed) return;
     this.gate.drain();
@@ -357,7 +345,10 @@ export class Connection {
     this.open = false;
   }
 
-  /** Entries are queued whose bytes cannot be sent: nobody may get the reply to a command behind them (invariant 3). */
+  /**
+   * Entries are queued whose bytes cannot be sent. Every later reply would go to the wrong caller (invariant 3), so the
+   * connection ends.
+   */
   #fail(error: unknown): void {
     this.open = false;
     this.stream.destroy(error instanceof Error ? error : new Error(String(error)));
@@ -370,11 +361,11 @@ export class Connection {
     this.batch.discard();
     this.#deadlines?.release();
     this.reader?.close();
-    this.#report({ change: 'detached', mode: 'detached', reason: 'the connection is closed' });
+    this.#events.detached('the connection is closed');
   };
 }
 
-/** A command's exact parts, whatever was assumed when it was encoded. */
+/** A command's exact parts; text that was assumed to be ASCII is checked. */
 function exactParts(encoded: string | readonly Part[], entry: Entry): readonly Part[] {
   if (typeof encoded !== 'string') return encoded;
   return isAscii(encoded) ? [encoded] : entry.encode();

@@ -14,9 +14,9 @@ export class Deadlines {
   ms: number | undefined;
   readonly #pending = new Denque<Deadline>();
   #current: Deadline | undefined;
-  /** All its commands have settled, but its timer runs until the end of this turn: the next batch is likely to take it. */
+  /** All its commands have settled. Its timer runs until the end of this turn: the next batch is likely to take it. */
   #spare: Deadline | undefined;
-  /** How many entries have left since the number of the first unsettled one was `#goneFrom`. */
+  /** How many entries have left for another connection while the first unsettled number was `#goneFrom`. */
   #gone = 0;
   #goneFrom = -1;
 
@@ -52,7 +52,7 @@ export class Deadlines {
     return spare;
   }
 
-  /** Hot commands from now on were issued later and get a timer of their own. */
+  /** Later hot commands get a timer of their own. */
   close(): void {
     this.ms = undefined;
     if (this.#current === undefined) return;
@@ -61,7 +61,7 @@ export class Deadlines {
   }
 
   /**
-   * The same, but only if the clock has moved on since: for batches that stay open longer than a turn of the loop.
+   * Like `close`, but only if the clock has moved on since: for batches that stay open longer than a turn of the loop.
    *
    * @returns whether the open deadline was closed, or has expired.
    */
@@ -72,7 +72,7 @@ export class Deadlines {
     return true;
   }
 
-  /** Clears the timers of which every command has settled. */
+  /** Clears the timers whose commands have all settled. */
   sweep(): void {
     const settled = this.firstUnsettled();
     for (let first = this.#pending.peekFront(); first?.isDone(settled); first = this.#pending.peekFront()) {
@@ -94,8 +94,8 @@ export class Deadlines {
   };
 
   /**
-   * The connection is gone, or our reader is: what is still in the queue may be sent again by the host, and settles
-   * out of our sight. Its timeout goes on, as a plain command's does.
+   * The connection is gone, or our reader is. The host may send queued entries again, and we do not see them settle.
+   * Their timeouts go on, as those of plain commands do.
    */
   release(): void {
     if (this.#pending.length > 0) {
@@ -111,7 +111,7 @@ export class Deadlines {
   }
 
   /**
-   * An entry leaves this connection for another one: what is left of its timeout goes with it.
+   * An entry leaves this connection for another one; the rest of its timeout goes with it.
    * Ordering: entries leave in the order of their numbers, between two settled ones or when the queue is flushed.
    */
   follow(entry: Entry): void {
@@ -133,7 +133,7 @@ export class Deadlines {
     for (const entry of deadline.unsettled(this.firstUnsettled())) timeOut(entry);
   }
 
-  /** Of the pending deadlines, which are in order, the last one that starts at `number` or before. */
+  /** The index of the last pending deadline that starts at `number` or before; they are in order. */
   #indexOf(number: number): number {
     let low = 0;
     let high = this.#pending.length - 1;
@@ -161,15 +161,15 @@ class Deadline implements SettleObserver {
     readonly ms: number,
     onExpire: (deadline: Deadline) => void,
   ) {
-    // The one exception to `clock.ts`: the global of this moment, as ioredis takes it in `Command#setTimeout`. Tests that
-    // advance a fake clock to see a command time out see it here too.
+    // The one exception to `clock.ts`: the present global, as in ioredis's `Command#setTimeout`. So a test that
+    // advances a fake clock to see a command time out sees it here too.
     this.#timer = setTimeout(() => {
       if (this.#handedOver === undefined) onExpire(this);
       else for (const entry of this.#handedOver) timeOut(entry);
     }, ms);
   }
 
-  /** The number behind its last command so far. */
+  /** The number of its last command, plus one. */
   get end(): number {
     return this.start + this.entries.length;
   }
@@ -178,12 +178,12 @@ class Deadline implements SettleObserver {
     return this.closed && this.end <= settled;
   }
 
-  /** Its entries that have not settled, `settled` being the number of the connection's first such. */
+  /** Its entries that have not settled; `settled` is the number of the connection's first unsettled entry. */
   unsettled(settled: number): Entry[] {
     return settled <= this.start ? this.entries : this.entries.slice(settled - this.start);
   }
 
-  /** For other commands, from now; false if the global clock is another one by now. */
+  /** Starts again for other commands; false if the global clock has been replaced since. */
   restart(start: number): boolean {
     if (this.#clock !== setTimeout) return false;
     this.start = start;

@@ -14,32 +14,32 @@ export interface CommandVariant {
 
 /** A script as EVAL or EVALSHA. */
 export interface ScriptForm {
-  /** What stands before the arguments of each call: the script or its hash, and the number of keys if that is fixed. */
+  /** The arguments before those of each call: the script or its hash, and the number of keys if that is fixed. */
   readonly leading: readonly unknown[];
-  /** The form that its next command on this stream takes. */
+  /** The form of its next command on this stream. */
   formOn(stream: object): CommandVariant;
   /** A command on this stream was rejected. */
   rejected(stream: object, error: Error): void;
 }
 
-/** What the entries of one connection have in common. */
+/** The data that the entries of one connection share. */
 export interface EntryContext {
   readonly client: HostClient;
   readonly commandClass: HostCommandClass;
-  /** See `settlesLate` in `host.ts`. */
+  /** See `settlesLate` in `host/probe.ts`. */
   readonly settlesLate: boolean;
-  /** Set for commands that a Cluster has sent: what becomes of one that fails. */
+  /** Set for commands of a Cluster: hands a command that failed back to it. */
   readonly redirect?: (entry: Entry, error: Error) => void;
 }
 
-/** Someone who waits for `count` promises, to clear a timer when the last has settled. */
+/** Is told when an entry has settled, to clear a timer after the last one. */
 export interface SettleObserver {
   settled(): void;
 }
 
 type Settle = (value: unknown) => void;
 
-/** Behind the script, or its hash, and the number of keys. */
+/** The index of the first key: after the script, or its hash, and the number of keys. */
 const FIRST_KEY_OF_SCRIPT = 2;
 
 let settleValue: Settle;
@@ -60,7 +60,7 @@ export function createEntry(
   select: number,
 ): CallEntry {
   let promise = new Promise<unknown>(keepSettlers);
-  // Ordering: callers settle in the order of their replies, whichever path each of them took.
+  // Ordering: callers settle in the order of their replies, on the hot path or not.
   if (context.settlesLate) promise = promise.finally(noop);
   const kept = sent.length === 1 ? sent[0] : sent;
   return new CallEntry(variant, context, kept, select, promise, settleValue, settleError);
@@ -68,7 +68,7 @@ export function createEntry(
 
 /**
  * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`.
- * What settles with it is the subclass's: one caller's promise, or its place in a pipeline's result.
+ * A subclass decides how it settles: through one caller's promise, or in its place of a pipeline's result.
  *
  * Invariant 5: an entry can always be re-sent. The host may resolve or reject it from its own decoder, flush it with an
  * error, keep it over a lost connection and send it again, as any command in its queue. So an entry has every property
@@ -79,7 +79,7 @@ export abstract class Entry implements QueueItem, HostCommand {
   declare followers: Entry[] | undefined;
   /** The key under which the answer of this read may be kept, see `ReadCache`. */
   declare cachedAs: string | undefined;
-  /** Set when the command outlives its connection while a time-out is pending. */
+  /** Set when the command outlives its connection while a timeout is pending. */
   declare observer: SettleObserver | undefined;
 
   abstract readonly context: EntryContext;
@@ -92,8 +92,8 @@ export abstract class Entry implements QueueItem, HostCommand {
   constructor(
     public variant: CommandVariant,
     /**
-     * The arguments as they went out, `keyPrefix` applied: strings, numbers and Buffers in an array, or the only one
-     * without, which saves an eighth of what a command in flight takes.
+     * The arguments as they were sent, `keyPrefix` applied: an array of strings, numbers and Buffers. A single argument
+     * stands without the array, which saves an eighth of the memory per command in flight.
      */
     readonly sent: unknown,
   ) {}
@@ -115,13 +115,13 @@ export abstract class Entry implements QueueItem, HostCommand {
     }
   }
 
-  /** For what has gone wrong with this caller's value: the followers have theirs. */
+  /** Rejects this caller only: its value could not be made, but the followers have values of their own. */
   failAlone(error: unknown): void {
     this.settleError(error);
     this.observer?.settled();
   }
 
-  /** The command as RESP, for those who cannot take it from a batch. */
+  /** The command as exact RESP, encoded again from its arguments. */
   encode(): Part[] {
     const args = this.arguments();
     const parts = encodeExactly(commandHead(this.name, args.length), args);
@@ -129,7 +129,7 @@ export abstract class Entry implements QueueItem, HostCommand {
     return parts;
   }
 
-  // ---- What the host calls or reads ----
+  // ---- Called or read by the host ----
   // Host: `pipelineIndex` and `inTransaction` are read when the connection closes (`abortIncompletePipelines`,
   // `abortTransactionFragments`), `isTraced` when a command is sent. None of them has to exist.
 
@@ -137,7 +137,7 @@ export abstract class Entry implements QueueItem, HostCommand {
     return this.variant.command.name;
   }
 
-  /** As a host's command has them: strings and Buffers. Read for `error.command` and by tracers. */
+  /** Strings and Buffers, as in a host's command. Read for `error.command` and by tracers. */
   get args(): unknown[] {
     return this.arguments().map((argument) => (typeof argument === 'number' ? String(argument) : argument));
   }
@@ -181,18 +181,18 @@ export abstract class Entry implements QueueItem, HostCommand {
     return Buffer.concat(this.encode().map(toBytes));
   }
 
-  /** Host: `sendCommand` starts `commandTimeout` here; the deadline of the entry's batch is running already. */
+  /** Host: `sendCommand` starts `commandTimeout` here. The deadline of the entry's batch is running already. */
   setTimeout(): void {}
 
   /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
   setReplyContext(): void {}
 
-  /** Host: a Cluster asks for it when it sends a command; that of the first key, hot commands have theirs in front. */
+  /** Host: read by a Cluster that sends a command. The slot of the first key, a hot command's first argument. */
   getSlot(): number {
     return calculateSlot(this.args[this.variant.script === undefined ? 0 : FIRST_KEY_OF_SCRIPT] as string | Buffer);
   }
 
-  /** Host: a Cluster asks for it when it sends the command of a script, and knows of others by their names. */
+  /** Host: read by a Cluster that sends the command of a script; it knows other commands by their names. */
   get isReadOnly(): boolean {
     return this.variant.command.readOnly;
   }
@@ -228,6 +228,35 @@ export class CallEntry extends Entry {
   }
 }
 
+/** Settles an entry and its followers with a reply that was decoded here. */
+export function settleDecoded(entry: Entry, value: unknown, commandClass: HostCommandClass): void {
+  const { followers } = entry;
+  if (followers === undefined) {
+    settleAlone(entry, value, commandClass);
+    return;
+  }
+  // Every caller gets a value of its own, Buffers included. Copied first, since transformers may change their value.
+  const copies = followers.map(() => copyOfReply(value));
+  settleAlone(entry, value, commandClass);
+  for (const [index, follower] of followers.entries()) settleAlone(follower, copies[index], commandClass);
+}
+
+function settleAlone(entry: Entry, value: unknown, commandClass: HostCommandClass): void {
+  // Users can set a reply transformer at any time, so it is looked up per reply, as the host does.
+  if (commandClass._transformer.reply[entry.variant.command.name] === undefined) {
+    entry.fulfil(value);
+    return;
+  }
+  let transformed: unknown;
+  try {
+    transformed = transformDecodedReply(entry, value);
+  } catch (error) {
+    entry.failAlone(error);
+    return;
+  }
+  entry.fulfil(transformed);
+}
+
 /** The host's own conversion of a raw reply: Buffers to strings, then the command's reply transformer. */
 export function transformHostReply(entry: Entry, reply: unknown): unknown {
   return transform(entry, entry.variant.encoding, reply);
@@ -246,8 +275,8 @@ function transform(entry: Pick<Entry, 'name' | 'context'>, replyEncoding: 'utf8'
   );
 }
 
-/** An equal reply for another caller, who may well change it: Buffers, arrays and objects of its own. */
-export function copyOfReply(reply: unknown): unknown {
+/** An equal reply for another caller, who may change it: Buffers, arrays and objects of its own. */
+function copyOfReply(reply: unknown): unknown {
   if (typeof reply !== 'object' || reply === null) return reply;
   if (reply instanceof Buffer) return Buffer.from(reply);
   if (Array.isArray(reply)) return reply.map(copyOfReply);
@@ -256,7 +285,7 @@ export function copyOfReply(reply: unknown): unknown {
   return Object.fromEntries(Object.entries(reply).map(([key, value]) => [key, copyOfReply(value)]));
 }
 
-/** An equal error for another caller, who may well change what he gets. */
+/** An equal error for another caller, who may change it. */
 function copyOfError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   return Object.create(Object.getPrototypeOf(error), Object.getOwnPropertyDescriptors(error));

@@ -1,6 +1,6 @@
 /**
- * A process that exits sends what it has issued, as a plain client has done by then: pending bytes of every connection
- * are written when the process emits `exit`, and whatever listeners of `exit` still issue is written at once.
+ * A process that exits sends every command it has issued, as a plain client would have done by then: pending bytes of
+ * each connection are written when the process emits `exit`, and commands issued by listeners of `exit` at once.
  */
 interface Drains {
   drain(reason: 'exit'): void;

@@ -1,40 +1,40 @@
 /**
  * When a part of a batch leaves before the end of its turn (`schedule: 'adaptive'`).
  *
- * One write per turn saves system calls and pays with idle time: the server has nothing to do while commands are
- * issued, and the client nothing while they run. Where the event loop waits, a part leaves as soon as it is worth a
+ * One write per turn saves system calls and costs idle time: the server has nothing to do while commands are issued,
+ * and the client has nothing to do while they run. Where the event loop waits, a part leaves as soon as it is worth a
  * write, so that issuing, running and settling overlap ("natural" or "smart batching"). Where the loop is saturated,
- * nobody would idle and only fewer system calls help: all gathers to the end of the turn.
+ * neither side is idle and only fewer system calls help: all commands gather to the end of the turn.
  *
- * No I/O and no clock of its own: every decision can be played in a test. The figures are from docs/performance.md.
+ * No I/O and no clock of its own: a test can drive every decision. The figures are from docs/performance.md.
  */
 
-/** What a batch asks, and tells, about its flushes. */
+/** Decides for a batch when a part of it leaves. */
 export interface FlushPolicy {
   /**
    * A command was added.
    *
    * @param commands - in the open batch.
-   * @param work - the server's, in units of a short `GET`.
+   * @param work - the server's work for the open batch, in units of a short `GET`.
    * @param awaiting - commands on the wire that await their reply, the open batch excluded.
    * @param openedAt - milliseconds, when the batch's first command was added.
-   * @returns whether what is pending leaves now.
+   * @returns whether the pending bytes leave now.
    */
   sendsNow(commands: number, work: number, awaiting: number, openedAt: number): boolean;
   /** The turn of the event loop has ended, `now` in milliseconds. */
   turnEnded(now: number): void;
 }
 
-/** For `'immediate'`, `'tick'` and functions of the user's: a batch leaves when its schedule says so. */
+/** For `'immediate'`, `'tick'` and the user's functions: a batch leaves when its schedule says so. */
 export const GATHER: FlushPolicy = { sendsNow: () => false, turnEnded: () => {} };
 
 /** Work that is worth a write: about 8 µs of a server's time, as much as the write costs the client. */
 const PART = 16;
-/** While fewer commands than this await their reply, one leaves at once: as from a plain client. */
+/** While fewer commands than this await their reply, a command leaves at once, as from a plain client. */
 const LEADING_EDGE = 3;
-/** Every so many commands the clock is looked at; a look costs as much as a tenth of a command. */
+/** The clock is read once per this many commands; reading it costs as much as a tenth of a command. */
 const LOOK = 4;
-/** A command that has waited this long leaves, in milliseconds: the turn is a long one. */
+/** A command that has waited this long leaves, in milliseconds: this turn is long. */
 const LONG_WAIT = 0.02;
 
 /** Whether the event loop waits between turns. */
@@ -53,7 +53,7 @@ export class AdaptivePolicy implements FlushPolicy {
 
   sendsNow(commands: number, work: number, awaiting: number, openedAt: number): boolean {
     if (!this.loop.waits) return false;
-    // The server has next to nothing to do.
+    // The server is almost idle.
     if (awaiting < LEADING_EDGE) return true;
     if (work >= PART) return true;
     return commands % LOOK === 0 && this.now() - openedAt >= LONG_WAIT;

@@ -4,7 +4,7 @@ import { appendParts, type Part, toBytes } from '../resp/encoder.js';
 import type { Batch } from './batch.js';
 import { isExiting } from './exit.js';
 
-/** Hot commands' bytes, or one write of the host's: all of it waits, or none. */
+/** One element of the backlog: bytes of hot commands, or one write of the host's. It is sent as a whole. */
 interface Held {
   commands: number;
   bytes: number;
@@ -19,11 +19,11 @@ type Transaction = 'open' | 'closed' | undefined;
 /**
  * `maxInFlight`: how many unanswered commands are on the wire, and the backlog of those that wait for room.
  *
- * Invariant 10: what waits, waits in the host's queue. An entry is queued at once and only its bytes are held here, in
- * order, so that whatever the host does to queued commands, it does to these too.
+ * Invariant 10: what waits, waits in the host's queue. An entry is queued at once and only its bytes are held in the
+ * backlog, in order. So whatever the host does to queued commands, it does to these too.
  */
 export class InFlightGate {
-  /** Commands whose bytes wait. */
+  /** Commands whose bytes are in the backlog. */
   waiting = 0;
   readonly #backlog = new Denque<Held>();
   readonly #maxRun: number;
@@ -35,7 +35,7 @@ export class InFlightGate {
     readonly client: { readonly commandQueue: HostQueue },
     readonly batch: Batch,
   ) {
-    // Small enough to be sent one by one as replies come in, large enough to be worth a write.
+    // Small enough to be sent one by one as replies come, large enough to be worth a write.
     this.#maxRun = Math.max(1, Math.min(limits.maxBatchSize, limits.maxInFlight >> 3));
   }
 
@@ -44,15 +44,15 @@ export class InFlightGate {
     return this.client.commandQueue.length - this.waiting;
   }
 
-  /** Of these, the ones that have left the batch: the server knows of them. */
+  /** Of these, the ones that have left the batch for the socket. */
   get awaitingReply(): number {
     return this.passed - this.batch.commands;
   }
 
   /**
    * Whether the bytes of `commands` more commands must wait, with `queued` entries in front of them.
-   * Ordering: nothing overtakes what waits. A transaction that has begun goes on, and what is larger than the limit
-   * goes alone. A server that was told to send no replies makes no room, and a process that exits cannot wait.
+   * Ordering: no command overtakes the backlog. A transaction that has begun goes on, and a pipeline larger than the
+   * limit goes alone. A server that was told to send no replies makes no room, and a process that exits cannot wait.
    */
   mustWait(queued: number, commands: number): boolean {
     if (this.waiting > 0) return true;
@@ -60,18 +60,18 @@ export class InFlightGate {
     return queued > 0 && !this.#transactionOpen && !this.#repliesOff && !isExiting();
   }
 
-  /** Writes of the host's that pass at once tell of their transaction here. */
+  /** Commands pass without waiting: notes whether they open or close a transaction. */
   passes(transaction: Transaction): void {
     if (transaction !== undefined) this.#transactionOpen = transaction === 'open';
   }
 
-  /** `CLIENT REPLY OFF` or `SKIP` was sent: from now on fewer replies come than commands are queued. */
+  /** `CLIENT REPLY OFF` or `SKIP` was sent: from now on there are fewer replies than queued commands. */
   stopCounting(): void {
     this.#repliesOff = true;
     this.drain();
   }
 
-  /** @param encoded - exact: text that waits is not checked again. */
+  /** @param encoded - exact parts: text in the backlog is not checked again. */
   holdHot(encoded: readonly Part[], commands: number, work: number): void {
     const { maxBatchBytes } = this.limits;
     this.waiting += commands;
@@ -106,7 +106,7 @@ export class InFlightGate {
     this.#backlog.push({ commands, bytes: 0, work, content: write, transaction });
   }
 
-  /** Replies have come in: hands the batch what has room now, and flushes it. */
+  /** Replies have come: hands the batch the part of the backlog that has room now, and flushes it. */
   release(): void {
     if (this.waiting === 0) return;
     for (;;) {
@@ -116,12 +116,12 @@ export class InFlightGate {
     this.batch.flush('room');
   }
 
-  /** Hands the batch all that waits, whatever the limit: the stream is about to end. */
+  /** Hands the batch the whole backlog, without the limit: the stream is about to end. */
   drain(): void {
     while (this.#next(Number.POSITIVE_INFINITY, true));
   }
 
-  /** Hands the batch the next of the backlog if it fits, or whatever comes next if `any`; false if nothing went. */
+  /** Hands the batch the next element of the backlog if it fits, or in any case if `any`; false if none was handed. */
   #next(room: number, any: boolean): boolean {
     const first = this.#backlog.peekFront();
     if (first === undefined || !(any || first.commands <= room)) return false;

@@ -6,15 +6,15 @@ const CR = 13;
 const LINE_END = 2;
 /** RESP: `invalidate` with the array of its keys, or null for all of them. */
 const HEADER = Buffer.from('>2\r\n$10\r\ninvalidate\r\n');
-/** An invalidation longer than this is not put together: everything is invalid then. */
+/** Bytes of an invalidation that is put together from several chunks; a longer one invalidates all keys. */
 const MAX_HELD = 1024 * 1024;
 
 /**
- * Takes the invalidations out of what the server sends, in any cut. What turns out to be another push is given back
- * from its first byte on.
+ * Takes the invalidations out of the server's bytes, in whatever chunks they come. Another push is given back from its
+ * first byte on (invariant 4).
  */
 export class InvalidationReader {
-  /** Where the invalidation that was read last ends in its chunk. */
+  /** The end of the last invalidation in its chunk. */
   end = 0;
   #held: Buffer[] = [];
   #heldBytes = 0;
@@ -33,7 +33,7 @@ export class InvalidationReader {
   /**
    * Reads the push at `position`, or goes on with the one that an earlier chunk began.
    *
-   * @returns false if it is no invalidation: it is the host's, with what `release` gives back.
+   * @returns false if it is no invalidation: then it belongs to the host, with the bytes that `release` gives back.
    */
   read(chunk: Buffer, position: number): boolean {
     if (!this.#isInvalidation(chunk, position)) return false;
@@ -54,7 +54,7 @@ export class InvalidationReader {
     return true;
   }
 
-  /** Gives back what is held. */
+  /** Gives the held bytes back. */
   release(): Buffer {
     const held = Buffer.concat(this.#held);
     this.#held = [];

@@ -1,10 +1,10 @@
 import { CODES, warnOnce } from '../errors.js';
 import type { FlushReason } from '../stats.js';
 
-/** So many batches are looked at together. */
+/** Batches per observation window. */
 const WINDOW = 10_000;
-/** If more of them than this are flushed by a bound, it is the bound that makes the batches. */
-const CONSTANT = 0.95;
+/** Share of the batches flushed by a limit from which on the limit, not the traffic, decides about their size. */
+const SHARE = 0.95;
 
 /** Warns of `maxBatchSize` or `maxBatchBytes` being so low that nearly every batch hits it. */
 export class LimitWatch {
@@ -12,19 +12,19 @@ export class LimitWatch {
   #bySize = 0;
   #byBytes = 0;
 
-  constructor(readonly bounds: { readonly maxBatchSize: number; readonly maxBatchBytes: number }) {}
+  constructor(readonly limits: { readonly maxBatchSize: number; readonly maxBatchBytes: number }) {}
 
   flushed(reason: FlushReason): void {
     this.#batches += 1;
     if (reason === 'size') this.#bySize += 1;
     else if (reason === 'bytes') this.#byBytes += 1;
     if (this.#batches < WINDOW) return;
-    if (this.#bySize + this.#byBytes > WINDOW * CONSTANT) {
-      const bound = this.#bySize >= this.#byBytes ? 'maxBatchSize' : 'maxBatchBytes';
+    if (this.#bySize + this.#byBytes > WINDOW * SHARE) {
+      const limit = this.#bySize >= this.#byBytes ? 'maxBatchSize' : 'maxBatchBytes';
       warnOnce(
         CODES.BATCH_BOUND,
-        `ioredis-coalesce: nearly all of the last ${WINDOW} batches of a connection were flushed by the bound ` +
-          `${bound} (${this.bounds[bound]}); a higher one saves system calls`,
+        `ioredis-coalesce: nearly all of the last ${WINDOW} batches of a connection were flushed by the limit ` +
+          `${limit} (${this.limits[limit]}); a higher limit saves system calls`,
       );
     }
     this.#batches = 0;

@@ -1,14 +1,14 @@
 import type { LoopState } from './flush-policy.js';
 
-/** Above this share of its time the loop is saturated: overlap would only add system calls. */
+/** A loop that runs code for more than this share of its time is saturated: overlap would only add system calls. */
 const SATURATED = 0.88;
-/** Parts are sent for so long before the loop is looked at again, in milliseconds. */
+/** Milliseconds for which parts are sent before the loop is measured again. */
 const OVERLAP_PERIOD = 100;
-/** A look takes at least this long, in milliseconds, and so many turns. */
+/** A measurement takes at least this many milliseconds, and at least `LOOK_TURNS` turns. */
 const LOOK_PERIOD = 3;
 const LOOK_TURNS = 6;
 
-/** Milliseconds for which the loop has waited for events (`idle`) and has run code (`active`), since the process began. */
+/** Milliseconds that the loop has waited for events (`idle`) and run code (`active`), since the process began. */
 export interface LoopTimes {
   readonly idle: number;
   readonly active: number;
@@ -22,10 +22,10 @@ export interface LoopTimes {
  *                         saturated └──┘
  *
  * Overlap itself keeps the loop busy, so its utilization says nothing while parts are sent. It is measured while all
- * gathers to the end of the turn: a few milliseconds now and then, and for as long as the loop is saturated.
+ * commands gather to the end of the turn: a few milliseconds from time to time, and as long as the loop is saturated.
  */
 export class LoopWatch implements LoopState {
-  /** Whether parts are sent now. */
+  /** Whether the loop waits for events, as last measured: parts are sent. */
   waits = true;
   #until = 0;
   #turns = 0;

@@ -1,6 +1,6 @@
 import Denque from 'denque';
 
-/** A command on its way that bears on what is kept of certain keys. */
+/** A command in flight that affects the kept answers of certain keys. */
 interface OnItsWay {
   readonly position: number;
   readonly keys: readonly string[];
@@ -10,18 +10,21 @@ interface OnItsWay {
 const NEVER = -1;
 
 /**
- * This client's own commands on one connection, as far as they bear on answers kept in memory. Commands are known by
- * their position: how many were queued before them.
+ * This client's own commands on one connection, as far as they affect answers kept in memory. A command is known by its
+ * position: how many commands were queued before it.
  *
  *     position    0   1   2   3   4   5
  *     queue      [get a][set b][get b][eval][get c]      `answered` of them have left it
  *
  * Invariant 12: a read is answered from memory only if nothing that this client has issued before it could have
- * changed the answer. So what is kept of a key is dropped when a write of it is issued; a reply to a read fills
- * nothing while a write that was issued behind the read is on its way. Where the keys are not known, nothing is served
- * until it is sure that all pushes have come which the command may have caused. RESP: those follow its reply before any
- * other reply (Redis 7, `afterCommand`), so the next reply shows that; with BCAST they are sent at the end of the
- * server's turn, so the reply to a command that was issued after that reply shows it.
+ * changed the answer.
+ *
+ * - When a write of a key is issued, the kept answers of the key are dropped. While the write is in flight, a reply to
+ *   an earlier read of the key is not kept.
+ * - Where the keys of a command are not known, nothing is served until all pushes that it may have caused have come.
+ *   RESP: they come between its reply and the next one (Redis 7, `afterCommand`), so the next reply shows that. With
+ *   BCAST they are sent at the end of the server's turn, so the reply to a command that was issued after its reply
+ *   shows it.
  */
 export class OwnCommands {
   /** Commands that have left the queue. */
@@ -29,21 +32,21 @@ export class OwnCommands {
   readonly #onTheirWay = new Denque<OnItsWay>();
   /** Keys with a write on its way, by the position of the last one. */
   readonly #written = new Map<string, number>();
-  /** The last command on its way that may have changed any key, with BCAST. */
+  /** The position of the last command in flight that may have changed any key, with BCAST. */
   #anything = NEVER;
   /** Nothing is served until the reply at this position has come. */
   #heldUntil = NEVER;
-  /** Reads issued before this one fill nothing. */
+  /** Replies to reads issued before this position are not kept. */
   #fillFrom = 0;
 
   constructor(
-    /** Whether pushes come at the end of the server's turn (BCAST), behind replies that show what they announce. */
+    /** Whether pushes come at the end of the server's turn (BCAST): a reply may show a change before its push. */
     readonly pushesLate: boolean,
-    /** A reply has shown these keys; what was kept of them before must wait for the reply at `position`. */
+    /** A reply has shown these keys: their earlier answers must wait until the reply at `position` has come. */
     readonly shown: (keys: readonly string[], position: number) => void,
   ) {}
 
-  /** Whether answers may be served, as far as the commands of unknown keys are concerned. */
+  /** Whether no command of unknown keys keeps answers from being served. */
   get settled(): boolean {
     return this.answered > this.#heldUntil;
   }
@@ -53,7 +56,7 @@ export class OwnCommands {
     this.#onTheirWay.push({ position, keys, writes: true });
   }
 
-  /** A read of these keys that is not kept; what it shows may be newer than what is. */
+  /** A read of these keys whose answer is not kept; it may show newer values than the kept answers. */
   shows(keys: readonly string[], position: number): void {
     if (this.pushesLate) this.#onTheirWay.push({ position, keys, writes: false });
   }
@@ -67,7 +70,7 @@ export class OwnCommands {
     }
   }
 
-  /** Reads issued before `position` fill nothing. */
+  /** Replies to reads issued before `position` are not kept. */
   forgetBefore(position: number): void {
     this.#fillFrom = position;
   }
@@ -92,7 +95,7 @@ export class OwnCommands {
     }
   }
 
-  /** Whether the reply that came last may be kept as the answer to its read of `key`. */
+  /** Whether the last reply may be kept as the answer to its read of `key`. */
   mayFill(key: string): boolean {
     return this.answered > this.#fillFrom && !this.#written.has(key);
   }

@@ -1,4 +1,4 @@
-/** A value of which no part that can be changed is anyone else's. */
+/** A deep copy of a decoded reply: a change to one does not show in the other. */
 export function ownCopy(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (value instanceof Buffer) return Buffer.from(value);

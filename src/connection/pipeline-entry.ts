@@ -11,13 +11,13 @@ import type { HostClient } from '../host/types.js';
 import { appendParts, commandHead, encodeAssumingAscii, isAscii, type Part, toBytes } from '../resp/encoder.js';
 import { type CommandVariant, Entry, type EntryContext, transformHostReply } from './entry.js';
 
-/** Heads are kept for commands of up to this many arguments. */
+/** Heads are cached for commands of up to this many arguments. */
 const KEPT_HEADS = 32;
 
 /** Text is checked and joined in pieces of about this many characters. */
 const PIECE = 256 * 1024;
 
-/** Host: Node reserves three bytes a character for a writev of strings, and fails beyond about 700 MB. */
+/** Longer text is sent as Buffers: a writev of strings takes three bytes per character, and fails beyond 700 MB. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
 /** A hot command in one of its variants, as pipelines hold it. */
@@ -40,7 +40,7 @@ export class PipelineVariant implements CommandVariant {
 
 const inPipelinesAlone = { keys: 'none', readOnly: false, shareable: false, cacheable: false, work: 1 } as const;
 
-/** Hot within pipelines, where the host makes them. Host: EXEC's reply stays as it is until its commands transform it. */
+/** Hot within pipelines only. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */
 export const MULTI = new PipelineVariant({ name: 'multi', ...inPipelinesAlone }, 'utf8');
 export const EXEC = new PipelineVariant({ name: 'exec', ...inPipelinesAlone }, null);
 
@@ -53,20 +53,20 @@ interface OwnPromise {
 function noop(): void {}
 
 /**
- * The light entry of a command in an explicit pipeline or a transaction: what it comes to fills a place in the host's
+ * The light entry of a command in an explicit pipeline or a transaction: its result fills a place in the host's
  * pipeline, which has one promise for all.
  *
- * It takes the place of the host's command in the pipeline too, so that the host can send the pipeline once more.
+ * It also stands in the pipeline where the host's command would be, so that the host can send the pipeline again.
  */
 export class PipelineEntry extends Entry implements PipelinedCommand {
   declare context: EntryContext;
   select = 0;
   #settled = false;
-  /** Someone has asked for a promise of this command alone. */
+  /** Set once a promise of this command alone was read. */
   #own: OwnPromise | undefined;
   /** The host fills the pipeline from the promise. */
   #hostFills = false;
-  /** Host: where it stands in its pipeline. */
+  /** Host: its index in the pipeline. */
   [PIPELINE_INDEX]: number;
 
   constructor(
@@ -80,7 +80,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     this[PIPELINE_INDEX] = index;
   }
 
-  /** Tells it the connection it is put on the queue of, and the database that is selected there. */
+  /** The entry is about to be queued on a connection where the database `select` is selected. */
   sentWith(context: EntryContext, select: number): void {
     this.context = context;
     this.select = select;
@@ -103,7 +103,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     this.#settled = true;
     this.#own?.resolve(value);
     if (this.#hostFills) return;
-    // Host: `promise.then(fill).catch(fill)`. That it runs a microtask after the reply can be seen of the last one alone.
+    // Host: `promise.then(fill).catch(fill)`, a microtask after the reply. Users can see that of the last reply only.
     if (this.pipeline.replyPending > 1 && !isThenable(value)) {
       this.#fill([null, value]);
       return;
@@ -132,21 +132,21 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     this.pipeline.fillResult(result, this[PIPELINE_INDEX]);
   }
 
-  // ---- What the host calls or reads ----
+  // ---- Called or read by the host ----
 
   get promise(): Promise<unknown> {
     this.#own ??= ownPromise();
     return this.#own.promise;
   }
 
-  /** Host: a Cluster calls it before it sends a whole pipeline again, which fills from this promise then. */
+  /** Host: a Cluster calls it before it sends a whole pipeline again, and then fills the pipeline from this promise. */
   initPromise(): void {
     this.#settled = false;
     this.#hostFills = true;
     this.#own = ownPromise();
   }
 
-  /** Host: `fillResult` has the commands of a transaction transform what EXEC gave, decoded here or by the host. */
+  /** Host: `fillResult` calls it on each command of a transaction with its part of EXEC's reply. */
   transformReply(reply: unknown): unknown {
     const { commandClass } = this.context;
     if (commandClass._transformer.reply[this.name] === undefined && (typeof reply !== 'object' || reply === null)) {
@@ -173,13 +173,13 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   }
 }
 
-/** EXEC, whose reply holds those to the commands of its transaction. */
+/** EXEC, whose reply holds the replies to the commands of its transaction. */
 export class ExecEntry extends PipelineEntry {
-  /** Whether the reply at `index` of `count` is decoded to text. Host: the transaction's commands are those in front. */
+  /** Whether the reply at `index` of `count` is decoded to text. The transaction's commands are those before EXEC. */
   utf8At(index: number, count: number): boolean {
     const position = (this[PIPELINE_INDEX] as number) - count + index;
     const command = this.pipeline._queue[position];
-    // A command of the host's takes the reply as its decoder gives it.
+    // A command of the host's expects Buffers, as the host's decoder gives them.
     return command instanceof PipelineEntry && command.variant.encoding === 'utf8';
   }
 }
@@ -194,7 +194,7 @@ function ownPromise(): OwnPromise {
   const promise = new Promise<unknown>((resolve, reject) => {
     own = { resolve, reject };
   });
-  // The pipeline's result has the error; this promise is the host's to look at.
+  // The pipeline's result has the error; only the host looks at this promise.
   promise.catch(noop);
   return { promise, ...own };
 }
@@ -202,7 +202,7 @@ function ownPromise(): OwnPromise {
 /** The commands of a pipeline as RESP, one after the other, for the client that sends them. */
 export function encodePipeline(commands: readonly PipelinedCommand[], client: HostClient): Part[] {
   const parts: Part[] = [];
-  /** Of the commands from `first`, taken for ASCII. */
+  /** The text of the commands from `first` on, assumed to be ASCII. */
   let text = '';
   let first = 0;
   const checkText = (end: number) => {

@@ -14,12 +14,12 @@ import { ownCopy, sameValue } from './own-values.js';
 import { argumentsOf, keyName, wireName } from './read-names.js';
 import { Tracking } from './tracking.js';
 
-/** Milliseconds without a byte from the server after which one read is sent all the same, to hear of it. */
+/** Milliseconds without a byte from the server after which one read is sent, to see whether the server answers. */
 const SILENCE_PROBED_AFTER = 1_000;
-/** Milliseconds without a byte after which nothing is served: invalidations may be lost with the connection. */
+/** Milliseconds without a byte after which nothing is served: the connection may be dead, and invalidations lost. */
 const LONGEST_SILENCE = 2_000;
 
-/** Commands one after the other, the arguments of each from its name on. */
+/** Commands one after the other; the first argument of each is its name. */
 interface Requests {
   next(): boolean;
   readonly count: number;
@@ -27,8 +27,8 @@ interface Requests {
 }
 
 /**
- * What one connection keeps of the answers it has read, so that the same read needs no command as long as Redis has
- * not said that its key has changed. It is filled and emptied in the reply reader, in the order of the bytes, and ends
+ * The answers to reads that one connection keeps in memory: the same read needs no command as long as Redis has
+ * announced no change of its key. It is filled and emptied by the reply reader, in the order of the bytes, and ends
  * with its connection.
  */
 export class ReadCache {
@@ -36,7 +36,7 @@ export class ReadCache {
   readonly #store: CachedReads;
   readonly #own: OwnCommands;
   readonly #tracking: Tracking;
-  /** Whether Redis tracks what is read now. */
+  /** Whether Redis tracks the keys that are read now. */
   #tracked = false;
   #ended = false;
   #inTransaction = false;
@@ -47,7 +47,7 @@ export class ReadCache {
   constructor(
     readonly client: HostClient,
     readonly options: ResolvedCacheOptions,
-    /** Of keys as they are on the wire; undefined for all keys. */
+    /** Prefixes of the cached keys, as they are on the wire; undefined for all keys. */
     readonly prefixes: readonly string[] | undefined,
     readonly context: EntryContext,
     readonly stats: Stats,
@@ -68,26 +68,26 @@ export class ReadCache {
     return this.#store.bytes;
   }
 
-  /** Asks for invalidations. Nothing is kept until the server has agreed. */
+  /** Asks the server for invalidations. Nothing is kept until it has agreed. */
   async arm(): Promise<void> {
     const armed = await this.#tracking.arm();
     this.#tracked = armed && !this.#ended;
   }
 
-  /** The connection is gone, or is nobody's to cache any more. */
+  /** The connection is gone, or its replies are not decoded here any more. */
   end(): void {
     this.#ended = true;
     this.#tracked = false;
     this.#store.clear();
   }
 
-  /** Back to a plain connection, which goes on. */
+  /** The connection becomes plain and goes on. */
   detach(): void {
     if (this.#tracked && this.client.status === 'ready') this.#tracking.disarm();
     this.end();
   }
 
-  /** Forgets everything, replies on their way included. */
+  /** Forgets every answer; replies to reads that are in flight are not kept. */
   clear(): void {
     this.#forget(this.#nextPosition);
   }
@@ -97,13 +97,13 @@ export class ReadCache {
     this.#own.forgetBefore(position);
   }
 
-  /** A chunk has come. */
+  /** A chunk of bytes has come. */
   heard(): void {
     this.#heardAt = now();
     this.#probing = false;
   }
 
-  /** A promise of the answer to a read, from memory; undefined if it has to be sent. */
+  /** A promise of the answer to a read, from memory; undefined if the read has to be sent. */
   read(variant: CommandVariant, args: readonly unknown[]): Promise<unknown> | undefined {
     const name = keyName(args[0]);
     const key = name === undefined ? undefined : this.#store.key(name);
@@ -126,7 +126,7 @@ export class ReadCache {
     const { command, script } = entry.variant;
     const position = this.#nextPosition;
     if (script !== undefined) {
-      // It may change more than the keys that it names.
+      // A script may change more than the keys that it names.
       this.#own.changesAnything(position);
       return;
     }
@@ -140,12 +140,12 @@ export class ReadCache {
     this.#touch(command, args.length, (index) => wireName(args[index]), position);
   }
 
-  /** The host is about to write these bytes. Its last command is queued behind all that are in the queue. */
+  /** The host is about to write these bytes. Their last command will be queued last. */
   writes(data: string | Uint8Array): void {
     const requests = new RequestReader(data);
     const position = this.#nextPosition;
-    this.#bears(requests, position);
-    // Inline commands, or no command at all.
+    this.#note(requests, position);
+    // Inline commands, or bytes that are no command.
     if (!requests.atEnd) {
       this.#forget(position);
       this.#own.changesAnything(position);
@@ -165,11 +165,11 @@ export class ReadCache {
         return at === 0 ? name : wireName(args[at - 1]);
       },
     };
-    this.#bears(requests, this.#nextPosition + commands.length - 1);
+    this.#note(requests, this.#nextPosition + commands.length - 1);
   }
 
-  /** Takes note of what commands mean for what is kept. All of them count as issued with the last one. */
-  #bears(requests: Requests, position: number): void {
+  /** Notes what each command means for the kept answers. All of them count as issued at `position`. */
+  #note(requests: Requests, position: number): void {
     const own = this.#own;
     let openedHere = false;
     while (requests.next()) {
@@ -213,8 +213,8 @@ export class ReadCache {
   /**
    * The head of the queue has its reply.
    *
-   * @param entry - the head, if it is a hot command.
-   * @param value - what the reader has decoded; undefined if the host has it.
+   * @param entry - the head, if it is a hot command's entry.
+   * @param value - the decoded reply; undefined if the host has decoded it.
    */
   answered(entry: Entry | undefined, value: unknown): void {
     const own = this.#own;
@@ -232,7 +232,7 @@ export class ReadCache {
     const { sent, variant } = entry;
     const rest = argumentsOf(Array.isArray(sent) ? sent : [sent]) as ReadArguments;
     const before = this.#store.key(name);
-    // Ordering: what this reply shows, no earlier answer may take back (see `OwnCommands`).
+    // Ordering: if this reply shows a change, earlier answers of the key must not be served after it (`OwnCommands`).
     const showsMore =
       this.#own.pushesLate &&
       before !== undefined &&
@@ -268,8 +268,8 @@ export class ReadCache {
   }
 
   /**
-   * Whether the connection was heard of lately. If everything is answered from memory, nothing is written any more,
-   * and nobody would notice that the other end is gone; so now and then a read is sent.
+   * Whether the server has sent bytes lately. If every read is answered from memory, nothing is written, and a dead
+   * connection would not be noticed. So from time to time a read is sent.
    */
   #alive(time: number): boolean {
     const silence = time - this.#heardAt;
@@ -285,7 +285,7 @@ export class ReadCache {
   #keeps(args: readonly unknown[]): boolean {
     const name = keyName(args[0]);
     if (name === undefined || argumentsOf(args) === undefined) return false;
-    // Half of a surrogate pair is another character on the wire, and in the invalidation.
+    // A lone surrogate becomes another character on the wire, and so in the invalidation.
     return this.#hasPrefix(name) && name.isWellFormed();
   }
 
@@ -294,7 +294,7 @@ export class ReadCache {
     return prefixes === undefined || prefixes.some((prefix) => name.startsWith(prefix));
   }
 
-  /** Takes note of the keys that a command may change, or in which it may show a change. */
+  /** Notes the keys that a command may change, or whose change its reply may show. */
   #touch(command: HotCommand, count: number, argument: (index: number) => string, position: number): void {
     const positions = KEY_POSITIONS[command.keys];
     const own = this.#own;

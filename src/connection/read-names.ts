@@ -1,20 +1,20 @@
 import { isPlainNumber } from '../resp/encoder.js';
 import type { ReadArguments } from './cached-reads.js';
 
-/** The key of a read as it is kept, if it can be: its bytes must be known from its text. */
+/** The name under which answers of a key are kept; undefined for a key that is not text, such as a Buffer. */
 export function keyName(argument: unknown): string | undefined {
   if (typeof argument === 'string') return argument;
   return typeof argument === 'number' && isPlainNumber(argument) ? String(argument) : undefined;
 }
 
-/** A key as the server names it in an invalidation, read as UTF-8. */
+/** A key as the server names it in an invalidation, decoded as UTF-8. */
 export function wireName(argument: unknown): string {
   if (argument instanceof Buffer) return argument.utf8Slice();
   const name = String(argument);
   return name.isWellFormed() ? name : Buffer.from(name).utf8Slice();
 }
 
-/** What the answer depends on beside the key; undefined if an argument is more than text. */
+/** The other arguments, on which the answer depends too; undefined if one of them is not text. */
 export function argumentsOf(args: readonly unknown[]): ReadArguments | undefined {
   if (args.length === 1) return NO_ARGUMENTS;
   if (args.length === 2) {

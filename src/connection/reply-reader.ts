@@ -8,21 +8,22 @@ import { ReplyAssembler } from '../resp/reply-assembler.js';
 import { ReplyScanner } from '../resp/reply-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
-import { copyOfReply, Entry, type EntryContext, transformDecodedReply } from './entry.js';
+import { Entry, type EntryContext, settleDecoded } from './entry.js';
 import { EXEC, type ExecEntry } from './pipeline-entry.js';
 import type { ReadCache } from './read-cache.js';
+import { ReplyBoundary } from './reply-boundary.js';
+import { ReplyWeight } from './reply-weight.js';
 
 /**
- * - `joining`: attached to a connection in use; the host may hold half a reply, so it gets everything until a reply is
- *   seen to end.
+ * - `joining`: attached to a connection in use; the host may hold a partial reply, so it gets all bytes until a reply
+ *   has ended.
  * - `reading`: replies to light entries are decoded here.
- * - `forwarding`: something malformed was seen; the host gets everything and makes its own error of it.
- * - `dead`: the host has dropped its listener; what is left of the chunk is nobody's.
+ * - `forwarding`: malformed bytes were seen; the host gets all bytes and raises its own error.
+ * - `dead`: the host has dropped its listener; the rest of the chunk is discarded.
  * - `removed`: detached; the host's listener is back in our place.
  */
 type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
 
-const LF = 10;
 const PUSH = 62; // >
 
 /**
@@ -30,32 +31,27 @@ const PUSH = 62; // >
  * the head of the host's queue is a light entry and the reply is whole and plain, else its bytes go untouched to the
  * listener that the host registered.
  *
- * A reply that the end of a chunk cuts has one owner (invariant 4). A light entry's is put together here, and can become
- * the host's from its first byte until the last. Any other is the host's, and the scanner finds its last byte. A light
- * entry whose reply the host decodes is resolved by it, as any command.
+ * A reply that is split by the end of a chunk has one owner (invariant 4). A light entry's reply is put together here;
+ * until its last byte it can be handed to the host, from its first byte on. Any other reply is the host's, and the
+ * scanner finds its last byte. If the host decodes a light entry's reply, it resolves the entry as any command.
  */
 export class ReplyReader {
-  /** Light entries that have left the queue of this connection. */
+  /** Number of light entries that have left the queue of this connection. */
   settled = 0;
 
-  /** Bytes of a reply, on average over the last chunks. */
-  bytesPerReply = 0;
-  /** Bytes read and replies ended since `bytesPerReply` was updated. */
-  #bytesRead = 0;
-  #repliesBefore = 0;
-
-  /** Light entries that were put into it. */
+  readonly weight = new ReplyWeight();
+  /** Number of light entries that were queued. */
   #sent = 0;
   #state: State;
   #reading = false;
-  /** The host's listener is running, and with it maybe user code. */
+  /** The host's listener is running, which may call user code. */
   #forwarding = false;
-  /** A reply has ended for the host, but for the line feed that is still to come. */
-  #lineFeedToCome = false;
+  /** Set until the first byte of a reply after `joining`. */
+  #boundary: ReplyBoundary | undefined;
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
   readonly #assembler: ReplyAssembler;
-  /** Whose reply is being put together. */
+  /** The entry whose reply is being put together. */
   #assembledFor: Entry | undefined;
 
   constructor(
@@ -77,8 +73,22 @@ export class ReplyReader {
   ) {
     this.#decoder = new ReplyDecoder(mode);
     this.#assembler = new ReplyAssembler(this.#decoder);
-    this.#state = fresh ? 'reading' : 'joining';
-    // Of an attachment before this one; they settle here.
+    this.#state = 'reading';
+    if (!fresh) {
+      this.#state = 'joining';
+      this.#boundary = new ReplyBoundary(
+        client,
+        (bytes) => {
+          this.#forward(bytes);
+          return this.#state === 'joining';
+        },
+        (head) => {
+          this.#state = 'reading';
+          this.#hostAnswered(head);
+        },
+      );
+    }
+    // Entries of an earlier attachment settle here too.
     for (let index = 0; index < client.commandQueue.length; index += 1) {
       if (client.commandQueue.peekAt(index) instanceof Entry) this.#sent += 1;
     }
@@ -96,7 +106,7 @@ export class ReplyReader {
     return number;
   }
 
-  /** Whether hot commands may be encoded: their replies will come past here, or reach the host in order. */
+  /** Whether hot commands may be encoded: this reader, or the host, will see their replies in order. */
   checkReady(): boolean {
     if (this.#forwarding) this.#checkDetached();
     return this.#state === 'reading';
@@ -107,7 +117,7 @@ export class ReplyReader {
     return this.#state === 'forwarding';
   }
 
-  /** Puts the host's listener back in our place. It decodes what is in flight, light entries included. */
+  /** Puts the host's listener back in our place. It decodes all later replies, those to light entries included. */
   remove(): void {
     this.#checkDetached();
     if (this.#state === 'removed' || this.#state === 'dead') return;
@@ -117,7 +127,7 @@ export class ReplyReader {
     this.#handOver();
   }
 
-  /** The stream has ended, and what it said of a reply is worth nothing: the host would take it for the next one's. */
+  /** The stream has ended. Drops the partial reply: the host would take it for the start of the next stream's reply. */
   close(): void {
     this.#assembler.discard();
     this.#assembledFor = undefined;
@@ -125,9 +135,8 @@ export class ReplyReader {
   }
 
   /**
-   * Invariant 9. Host: `flushQueue` removes all `data` listeners, and user code does so now and then. Node does not emit
-   * `removeListener` for the only listener of a stream's event, so we look whenever other code has run, and while it
-   * runs.
+   * Invariant 9. Host: `flushQueue` removes all `data` listeners, and user code may do so too. Node does not emit
+   * `removeListener` for the only listener of an event, so this is checked when other code has run, and while it runs.
    */
   #checkDetached(): void {
     if (this.#state !== 'removed' && this.stream.listenerCount('data', this.#onData) === 0) this.#state = 'dead';
@@ -135,7 +144,7 @@ export class ReplyReader {
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#reading || !(chunk instanceof Buffer)) {
-      // Re-entered by user code that emits data on the stream itself, or a stream with an encoding: not ours to judge.
+      // User code emits `data` on the stream itself, or has set its encoding: the host decides what becomes of it.
       this.#giveUp();
       this.#forward(chunk);
       return;
@@ -147,21 +156,12 @@ export class ReplyReader {
     } finally {
       this.#reading = false;
     }
-    this.#weigh(chunk.length);
+    this.weight.add(chunk.length, this.stats.hotReplies + this.stats.hostReplies);
     this.observer.chunkRead();
   };
 
-  #weigh(bytes: number): void {
-    this.#bytesRead += bytes;
-    const replies = this.stats.hotReplies + this.stats.hostReplies;
-    if (replies === this.#repliesBefore) return;
-    this.bytesPerReply += (this.#bytesRead / (replies - this.#repliesBefore) - this.bytesPerReply) / 8;
-    this.#bytesRead = 0;
-    this.#repliesBefore = replies;
-  }
-
   #read(chunk: Buffer): void {
-    let position = this.#state === 'joining' ? this.#join(chunk) : this.#passLineFeed(chunk);
+    let position = this.#boundary === undefined ? 0 : this.#join(this.#boundary, chunk);
     const { cache } = this;
     if (cache?.invalidations.open) position = this.#readPush(cache, chunk, position);
     else if (this.#assembler.open) position = this.#assemble(chunk);
@@ -177,23 +177,23 @@ export class ReplyReader {
     }
   }
 
-  /** Invalidations are taken out; other pushes are the host's, as replies to its commands are. */
+  /** Reads invalidations here, and forwards other pushes to the host. */
   #readPush({ invalidations }: ReadCache, chunk: Buffer, position: number): number {
     if (invalidations.read(chunk, position)) return invalidations.end;
     if (invalidations.open) this.#forwardReply(invalidations.release(), 0);
     return this.#forwardReply(chunk, position);
   }
 
-  /** What happens to the rest of a chunk when we do not read it ourselves. */
+  /** Hands the host the rest of a chunk that is not read here, if it still has its listener. */
   #finish(chunk: Buffer, position: number): void {
     if (this.#state !== 'dead') this.#forward(position === 0 ? chunk : chunk.subarray(position));
   }
 
-  /** Ends where the chunk or the reply at `position` ends; returns that position. */
+  /** Reads the reply at `position`; returns where it, or the chunk, ends. */
   #readReply(chunk: Buffer, position: number): number {
     const queue = this.client.commandQueue;
     const head = queue.peekFront();
-    // Host: under RESP2 messages of a subscription look like replies, and its decoder tells them by this condition.
+    // Host: under RESP2 messages of a subscription look like replies; its decoder recognizes them by this condition.
     if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     const utf8 = head.variant.encoding === 'utf8';
     const value =
@@ -211,13 +211,13 @@ export class ReplyReader {
     return end;
   }
 
-  /** A transaction's replies at once; a transformer of users' for EXEC expects them as the host decodes them. */
+  /** Decodes all replies of a transaction. A user's transformer for EXEC expects them as the host decodes them. */
   #decodeExec(head: ExecEntry, chunk: Buffer, position: number): unknown {
     if (this.context.commandClass._transformer.reply.exec !== undefined) return NOT_DECODED;
     return this.#decoder.decodeElements(chunk, position, head);
   }
 
-  /** A light entry's reply that chunks have cut: the next piece of it. Returns where that ends. */
+  /** Reads the next piece of a light entry's split reply; returns where the piece ends. */
   #assemble(chunk: Buffer): number {
     const entry = this.#assembledFor as Entry;
     if (this.client.commandQueue.peekFront() !== entry) {
@@ -239,40 +239,16 @@ export class ReplyReader {
     return end;
   }
 
-  /** The head of the queue has its reply. */
+  /** Settles the head of the queue with its reply. */
   #answer(head: Entry, value: unknown): void {
     this.client.commandQueue.shift();
     this.settled += 1;
     this.stats.hotReplies += 1;
     this.cache?.answered(head, value);
-    const { followers } = head;
-    if (followers === undefined) {
-      this.#settle(head, value);
-      return;
-    }
-    // Every caller gets a value of its own, Buffers included; made first, since transformers may change theirs.
-    const copies = followers.map(() => copyOfReply(value));
-    this.#settle(head, value);
-    for (const [index, follower] of followers.entries()) this.#settle(follower, copies[index]);
+    settleDecoded(head, value, this.context.commandClass);
   }
 
-  #settle(entry: Entry, value: unknown): void {
-    // Users can set a reply transformer at any time, so it is looked up at each reply, as the host does.
-    if (this.context.commandClass._transformer.reply[entry.variant.command.name] === undefined) {
-      entry.fulfil(value);
-      return;
-    }
-    let transformed: unknown;
-    try {
-      transformed = transformDecodedReply(entry, value);
-    } catch (error) {
-      entry.failAlone(error);
-      return;
-    }
-    entry.fulfil(transformed);
-  }
-
-  /** Hands the host one reply, or as much of it as the chunk holds; returns the position behind that. */
+  /** Hands the host one reply, or the part of it in this chunk; returns where that ends. */
   #forwardReply(chunk: Buffer, position: number): number {
     const result = this.#scanner.scan(chunk, position);
     if (result === 'malformed') {
@@ -299,7 +275,7 @@ export class ReplyReader {
     this.cache?.answered(entry, undefined);
   }
 
-  /** No light entry is in flight: the host gets the rest of the chunk in one piece, we only keep track of its end. */
+  /** No light entry is in flight: the host gets the rest of the chunk in one piece; the scanner only counts replies. */
   #forwardRest(chunk: Buffer, start: number): number {
     let position = start;
     while (position < chunk.length) {
@@ -320,40 +296,14 @@ export class ReplyReader {
     return chunk.length;
   }
 
-  /**
-   * Attached in mid-life: the host may hold half a reply, and nobody says so. But when it takes the head off its queue,
-   * a reply has just ended. So it is fed line by line until it does; what follows is the first byte of a reply.
-   *
-   * @returns how much of the chunk the host was given.
-   */
-  #join(chunk: Buffer): number {
-    const queue = this.client.commandQueue;
-    const head = queue.peekFront();
-    let position = 0;
-    while (position < chunk.length && this.#state === 'joining') {
-      const lineEnd = chunk.indexOf(LF, position);
-      const next = lineEnd < 0 ? chunk.length : lineEnd + 1;
-      this.#forward(chunk.subarray(position, next));
-      position = next;
-      if (this.#state === 'joining' && head !== undefined && queue.peekFront() !== head) {
-        this.#state = 'reading';
-        this.#hostAnswered(head);
-        // Host: ioredis 6 answers a command at the carriage return and skips the rest of the line's end unseen.
-        this.#lineFeedToCome = lineEnd < 0;
-      }
-    }
-    return position;
+  /** Hands the host the bytes in front of the first reply that is read here; returns their number. */
+  #join(boundary: ReplyBoundary, chunk: Buffer): number {
+    if (this.#state === 'joining') return boundary.search(chunk);
+    this.#boundary = undefined;
+    return boundary.passLineFeed(chunk);
   }
 
-  #passLineFeed(chunk: Buffer): number {
-    if (!this.#lineFeedToCome) return 0;
-    this.#lineFeedToCome = false;
-    if (chunk[0] !== LF) return 0;
-    this.#forward(chunk.subarray(0, 1));
-    return 1;
-  }
-
-  /** The host has not seen the header that says too much, and never will. Its `error` handler does the rest. */
+  /** Ends the connection before the host sees a header that announces too much. Its `error` handler does the rest. */
   #abort(): void {
     this.#state = 'dead';
     this.stream.destroy(
@@ -369,7 +319,7 @@ export class ReplyReader {
     this.#handOver();
   }
 
-  /** What is there of a reply that is being put together is the host's from now on. */
+  /** Hands the host the partial reply that is being put together, if there is one. */
   #handOver(): void {
     for (const piece of this.#takeBack()) this.#finish(piece, 0);
     if (this.cache?.invalidations.open) this.#forward(this.cache.invalidations.release());
@@ -380,7 +330,7 @@ export class ReplyReader {
     return this.#assembler.release();
   }
 
-  /** Invariant 7: whatever user code throws out of the host's listener surfaces later and unwinds nothing here. */
+  /** Invariant 7: an error that user code throws out of the host's listener is rethrown later. */
   #forward(bytes: Buffer): void {
     this.#forwarding = true;
     try {

@@ -5,7 +5,7 @@ export type StreamFunction = (...args: never[]) => unknown;
 
 const HOOKED: readonly StreamMethod[] = ['write', 'end', 'destroy'];
 
-/** Own methods put in front of a stream's, and taken away again so that the stream is as it was found. */
+/** Hooks in front of a stream's own methods. `remove` leaves the stream as it was found. */
 export class StreamHooks {
   readonly #hooks: Record<StreamMethod, StreamFunction>;
   /** The stream's methods as they were. */
@@ -27,7 +27,7 @@ export class StreamHooks {
 
   remove(): void {
     for (const method of HOOKED) {
-      // Someone may have put a hook of his own in front of ours; it calls ours, which passes on by then.
+      // Other code may have put a hook in front of ours. It calls ours, which then only passes on.
       if (Object.getOwnPropertyDescriptor(this.stream, method)?.value !== this.#hooks[method]) continue;
       if (this.#wereOwn.has(method)) Object.defineProperty(this.stream, method, { value: this.originals[method] });
       else Reflect.deleteProperty(this.stream, method);

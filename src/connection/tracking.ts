@@ -5,7 +5,7 @@ import type { HostClient } from '../host/types.js';
 const FIRST_MAJOR_VERSION = 7;
 
 /**
- * Asks Redis to say when what this connection has read changes.
+ * Asks Redis to announce changes of the keys that this connection has read.
  *
  * RESP: https://redis.io/docs/latest/commands/client-tracking.
  */
@@ -15,7 +15,7 @@ export class Tracking {
 
   constructor(
     readonly client: HostClient,
-    /** As keys are on the wire; all keys that are read if there are none. */
+    /** Prefixes of the keys to track, as on the wire; without any, all keys that are read. */
     prefixes: readonly string[],
   ) {
     const broadcast = prefixes.length > 0 ? ['BCAST', ...prefixes.flatMap((prefix) => ['PREFIX', prefix])] : [];
@@ -42,20 +42,20 @@ export class Tracking {
     }
   }
 
-  /** Whether these arguments of CLIENT are the ones above, sent by this object or sent again by the host. */
+  /** Whether these arguments of CLIENT are this object's own, sent by it or sent again by the host. */
   isOwn(args: { readonly count: number; text(index: number): string }): boolean {
     return (
       args.count === this.#args.length + 1 && this.#args.every((argument, index) => args.text(index + 1) === argument)
     );
   }
 
-  /** Leaves the connection as plain clients have it. */
+  /** Switches tracking off again. */
   disarm(): void {
     this.client.call('CLIENT', 'TRACKING', 'OFF').catch(() => {});
   }
 }
 
-/** HELLO's reply is a map, which hosts hand on as an object or as a flat array. */
+/** The server's version. HELLO's reply is a map, which hosts return as an object or as a flat array. */
 function versionOf(hello: unknown): string {
   if (Array.isArray(hello)) return String(hello[hello.indexOf('version') + 1]);
   return String((hello as { version?: unknown } | null)?.version);

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { withCode } from '../errors.js';
 import { FASTIFY_REDIS, isMissing, loadFastifyRedis } from './packages.js';
 
-/** The options as they come from JavaScript. */
+/** The options, of which JavaScript users may have given anything. */
 export interface GivenOptions {
   namespace?: string | undefined;
   client?: object | null;

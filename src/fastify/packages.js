@@ -13,7 +13,7 @@ export async function loadFastifyRedis() {
   return (await import('@fastify/redis')).default;
 }
 
-/** The ioredis that the project has chosen; where it has none of its own, the one that came with @fastify/redis. */
+/** The project's own ioredis; without one, the ioredis that came with @fastify/redis. */
 export async function loadIoredis() {
   try {
     return (await import('ioredis')).default;

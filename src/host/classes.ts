@@ -1,7 +1,7 @@
 /** The types of ioredis's classes: generic over the reply mapping since ioredis 6, not before. */
 import type * as ioredis from 'ioredis';
 
-/** How ioredis 6 hands out what RESP3 tells apart and RESP2 does not: see its option `replyMapping`. */
+/** How ioredis 6 maps the types of RESP3 that RESP2 does not have; see its option `replyMapping`. */
 export type ReplyMapping = 'legacy' | 'resp3';
 
 type HostIsGeneric = 'replyMapping' extends keyof ioredis.RedisOptions ? true : false;
@@ -16,7 +16,7 @@ export type HostCluster<M extends ReplyMapping> = HostIsGeneric extends true ? i
 
 type Replaced = 'prototype' | 'Cluster' | 'createClient';
 
-/** The class `Redis`, as one that a generic class can extend, with the members that the drop-in class has of its own left out. */
+/** The class `Redis` in a form that a generic class can extend, without the members that the drop-in class defines. */
 export interface HostRedisClass extends Omit<typeof ioredis.Redis, Replaced> {
   new <M extends ReplyMapping = 'legacy'>(...args: unknown[]): HostRedis<M>;
   readonly prototype: ioredis.Redis;
@@ -27,14 +27,14 @@ export interface HostClusterClass extends Omit<typeof ioredis.Cluster, Replaced>
   readonly prototype: ioredis.Cluster;
 }
 
-/** The mapping that `options` name, or the one that is there already. */
+/** The mapping that the options name, or else the current one. */
 export type MappingOf<Options, Current extends ReplyMapping> = Options extends { replyMapping: infer Mapping }
   ? [Extract<Mapping, ReplyMapping>] extends [never]
     ? Current
     : Extract<Mapping, ReplyMapping>
   : Current;
 
-/** The same for the options of a Cluster. */
+/** Like `MappingOf`, for the options of a Cluster. */
 export type ClusterMappingOf<Options, Current extends ReplyMapping> = Options extends { redisOptions: infer OfNodes }
   ? MappingOf<OfNodes, Current>
   : Current;

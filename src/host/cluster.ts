@@ -1,7 +1,8 @@
 /**
- * The host's Cluster. Beside `host.ts`, this is the only file that names private fields of the host.
+ * The host's Cluster.
  *
- * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/cluster/index.js`, `built/cluster/ConnectionPool.js`.
+ * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/cluster/index.js`,
+ * `built/cluster/ConnectionPool.js`.
  */
 import type { EventEmitter } from 'node:events';
 import type { FallThroughReason } from '../stats.js';
@@ -34,25 +35,25 @@ export function isHostCluster(value: object): value is HostCluster {
   return 'isCluster' in value && value.isCluster === true;
 }
 
-/** What the Cluster was told to start from; a copy. Host: `Cluster#duplicate`. */
+/** A copy of the startup nodes of the Cluster. Host: `Cluster#duplicate`. */
 export function startupNodesOf<T>(cluster: HostCluster): T[] {
   return [...(cluster as unknown as { startupNodes: T[] }).startupNodes];
 }
 
-/** Whether its nodes are asked for RESP3. Host: ioredis 6, unless told otherwise. */
+/** Whether its nodes are asked for RESP3. Host: ioredis 6 does so by default. */
 export function speaksResp3(cluster: HostCluster): boolean {
   const probed = probeCommandClass(cluster);
   if (!('commandClass' in probed) || !('setReplyContext' in probed.commandClass.prototype)) return false;
   return (cluster.options.redisOptions?.protocol ?? 3) === 3;
 }
 
-/** Which nodes serve which slots, compared with what they served before. */
+/** Remembers which nodes serve which slots, to find out who has lost some. */
 export class SlotWatch {
   #before: readonly string[] = [];
 
   constructor(readonly cluster: HostCluster) {}
 
-  /** The nodes that have lost a slot since this was asked last. */
+  /** The nodes that have lost a slot since the last call. */
   losers(): HostClient[] {
     const { slots, connectionPool } = this.cluster;
     const now = Array.from(slots, (keys) => keys?.join(' ') ?? '');
@@ -65,7 +66,7 @@ export class SlotWatch {
   }
 }
 
-/** What the hot path needs of a Cluster's internals and misses there; undefined if it has everything. */
+/** The first of the Cluster's internals that the hot path needs and does not find; undefined if it finds all. */
 export function missingClusterInternal(cluster: HostCluster): string | undefined {
   if (!Array.isArray(cluster.slots)) return 'slots';
   const pool = cluster.connectionPool as Partial<ConnectionPool> | undefined;
@@ -73,19 +74,19 @@ export function missingClusterInternal(cluster: HostCluster): string | undefined
   return undefined;
 }
 
-/** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isGenuineSendCommand` in `host.ts`. */
+/** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isGenuineSendCommand` in `probe.ts`. */
 const isGenuineSendCommand = sourceTest((source) =>
   ['handleError', 'getInstanceByKey', 'getSampleInstance'].every((text) => source.includes(text)),
 );
 
-/** The host's ways of a Cluster: where a command goes, and what becomes of one that is answered with an error. */
+/** Routing as the host's Cluster does it: the node of a command, and the redirection of one that failed. */
 export class ClusterRouting {
-  /** The Cluster's own `sendCommand`, seen when it was looked for last. */
+  /** The Cluster's own `sendCommand`, as last seen. */
   #sendCommand: AnyFunction | undefined;
 
   constructor(readonly cluster: HostCluster) {}
 
-  /** Why a command of this Cluster cannot take the hot path now, whatever its node is. */
+  /** Why no command of this Cluster can take the hot path now; undefined if one can. */
   fallThroughReason(): FallThroughReason | undefined {
     const { status, sendCommand, options } = this.cluster;
     if (status !== 'ready') return 'connection';
@@ -102,7 +103,7 @@ export class ClusterRouting {
   }
 
   /**
-   * The node that the host would send a command with a key in this slot to; undefined where it takes the host to say.
+   * The node that the host would choose for a command with a key in this slot; undefined if only the host can choose.
    * Host: `tryConnection` in `Cluster#sendCommand`.
    */
   nodeFor(slot: number, readOnly: boolean): HostClient | undefined {
@@ -120,12 +121,12 @@ export class ClusterRouting {
   }
 
   /**
-   * Leaves a command that `node` has failed to the Cluster, as if the Cluster had sent it: it follows MOVED and ASK,
-   * tries again after TRYAGAIN, CLUSTERDOWN or a lost connection, or rejects the command.
+   * Hands a command that failed on `node` to the Cluster, as if the Cluster had sent it. The Cluster follows MOVED and
+   * ASK, tries again after TRYAGAIN, CLUSTERDOWN or a lost connection, or rejects the command.
    *
-   * Host: `sendCommand` puts a wrapper around `command.reject`, then picks a node and sends. The wrapper is the
-   * redirection, and nothing else leads to it. So for the time of one synchronous call the Cluster looks as it did
-   * when the command was sent, ready and with this node, and the node sends nothing.
+   * Host: `sendCommand` puts a wrapper around `command.reject`, then picks a node and sends. The wrapper does the
+   * redirection, and there is no other way to it. So during one synchronous call the Cluster looks as it did when the
+   * command was sent, ready and with this node, and the node sends nothing.
    */
   reject(node: HostClient, command: HostCommand, error: Error): void {
     const { cluster } = this;

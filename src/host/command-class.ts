@@ -1,4 +1,4 @@
-/** What the host's `Command` class does to a command that it makes. */
+/** How the host's `Command` class treats its commands. */
 import type { HostCommandClass } from './types.js';
 
 const inAnyCase = new WeakMap<HostCommandClass, boolean>();

@@ -3,6 +3,7 @@
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Pipeline.js`, `built/transaction.js`.
  */
+import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { sourceTest } from './probe.js';
 import { withTransformation } from './transformers.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
@@ -352,26 +353,7 @@ export function unwrapTransaction(results: unknown): unknown {
   return Array.from(values as ArrayLike<unknown>, (value) => (value instanceof Error ? [value] : [null, value]));
 }
 
-/**
- * Calls back with what a promise comes to. Host: the package `standard-as-callback`; what a callback throws surfaces
- * outside of the promise.
- */
+/** Calls back with what a promise comes to, if there is a callback. */
 export function callBack(promise: Promise<unknown>, callback: unknown): void {
-  if (typeof callback !== 'function') return;
-  const call = (...args: unknown[]) => {
-    try {
-      callback(...args);
-    } catch (error) {
-      setTimeout(() => {
-        throw error;
-      }, 0);
-    }
-  };
-  promise.then(
-    (value) => {
-      if (value === undefined) call(null);
-      else call(null, value);
-    },
-    (cause) => call(cause ? cause : Object.assign(new Error(String(cause)), { cause })),
-  );
+  if (typeof callback === 'function') asCallback(promise, callback as NodeCallback);
 }

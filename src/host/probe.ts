@@ -1,10 +1,10 @@
-/** What a client is made of, looked at when it is attached, and whether its methods are the host's own. */
+/** Checks of a client's internals, made when it is attached, and of whether its methods are the host's own. */
 import type { Duplex } from 'node:stream';
 import type { AnyFunction, HostClient, HostCommandClass, HostQueue } from './types.js';
 
 /**
- * What `value` lacks of what every ioredis-like client or Cluster has, undefined for one that has it all. By what it
- * has, since class names differ among versions, and ioredis 6 shows its clients as `EventEmitter`.
+ * The first member that every ioredis-like client or Cluster has and `value` lacks; undefined if it has all of them.
+ * Class names say less: they differ among versions, and ioredis 6 shows its clients as `EventEmitter`.
  *
  * Host: a Cluster has no `status` before `connect()` was called, which tests replace.
  */
@@ -17,7 +17,7 @@ export function missingOfClient(value: object): string | undefined {
   return undefined;
 }
 
-/** What the hot path needs of a client's internals, or what it misses there. */
+/** The internals of a client that the hot path needs, or the first one that is missing. */
 export function probeInternals(client: HostClient): { commandClass: HostCommandClass } | { missing: string } {
   const queue = client.commandQueue as Partial<HostQueue> | undefined;
   for (const method of ['push', 'shift', 'peekFront', 'peekAt'] as const) {
@@ -26,7 +26,7 @@ export function probeInternals(client: HostClient): { commandClass: HostCommandC
   return probeCommandClass(client);
 }
 
-/** The `Command` class behind a client or Cluster, or what it misses. */
+/** The `Command` class behind a client or Cluster, or the first part of it that is missing. */
 export function probeCommandClass(client: object): { commandClass: HostCommandClass } | { missing: string } {
   const commandClass = captureCommandClass(client);
   if (typeof commandClass?.prototype?.transformReply !== 'function') return { missing: 'Command#transformReply()' };
@@ -71,8 +71,8 @@ function inheritedMethod(client: object, name: string): AnyFunction | undefined 
 }
 
 /**
- * Whether a command method is the one that the host generates. A wrapper cannot be told by comparing with what was
- * there at attach, since it may be older than that; but its source is another. Property names survive minifiers.
+ * Whether a command method is the one that the host generates. A comparison with the method at attach would miss a
+ * wrapper that is older than that; but a wrapper's source is another one. Property names survive minifiers.
  */
 export const isGenuineMethod = sourceTest((source) =>
   ['showFriendlyErrorStack', 'keyPrefix', 'sendCommand'].every((name) => source.includes(name)),
@@ -98,8 +98,8 @@ export function sourceTest(test: (source: string) => boolean): (fn: AnyFunction)
 }
 
 /**
- * The `data` listener that the host registered on its connection, if it can be told from the others'.
- * Host: `DataHandler` is built in the connect handler and nobody keeps a reference to it.
+ * The `data` listener that the host registered on its connection, if it can be told from other listeners.
+ * Host: `DataHandler` is built in the connect handler, and no reference to it is kept.
  */
 export function findDataListener(stream: Duplex): AnyFunction | undefined {
   const listeners = stream.listeners('data') as AnyFunction[];

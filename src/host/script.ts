@@ -1,12 +1,12 @@
 /**
- * The host's scripts: what `defineCommand` and the option `scripts` leave on a client.
+ * The host's scripts, as `defineCommand` and the option `scripts` store them on a client.
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Script.js`, `built/utils/Commander.js`.
  */
 import { sourceTest } from './probe.js';
 import type { AnyFunction, HostCommand } from './types.js';
 
-/** A command of a script, as far as it is asked what it would write. */
+/** A command of a script; only the members that tell what it would write. */
 interface ScriptCommand extends HostCommand {
   name: string;
   args: unknown[];
@@ -24,7 +24,7 @@ interface ScriptCommandOptions {
 export interface HostScript {
   readonly lua: string;
   readonly sha: string;
-  /** Anything but a number: callers give it as the first argument. */
+  /** If it is not a number, callers give it as the first argument. */
   readonly numberOfKeys: unknown;
   /** The client's `keyPrefix` when the script was defined. */
   readonly keyPrefix: unknown;
@@ -55,7 +55,7 @@ export const isGenuineScriptMethod = sourceTest((source) =>
   ['showFriendlyErrorStack', 'replyEncoding', '.execute('].every((text) => source.includes(text)),
 );
 
-/** Whether `Script#execute` does what `scriptCommand` and `noScript` repeat of it. */
+/** Whether `Script#execute` works as `scriptCommand` and `isNoScript` assume. */
 export const isGenuineExecute = sourceTest((source) =>
   ['evalsha', 'NOSCRIPT', 'unshift', 'sendCommand'].every((text) => source.includes(text)),
 );
@@ -70,7 +70,7 @@ export function isNoScript(error: unknown): boolean {
   return error instanceof Error && error.message.includes('NOSCRIPT');
 }
 
-/** The command that the host makes of a call. Host: `Script#execute`. */
+/** The command that the host would make for a call. Host: `Script#execute`. */
 export function scriptCommand(script: HostScript, args: readonly unknown[], replyEncoding: 'utf8' | null): HostCommand {
   const keyCount = typeof script.numberOfKeys === 'number' ? [script.numberOfKeys] : [];
   return new script.Command('evalsha', [script.sha, ...keyCount, ...args], {
@@ -81,9 +81,9 @@ export function scriptCommand(script: HostScript, args: readonly unknown[], repl
 }
 
 /**
- * On which connections a script is loaded, as the host sees it. Host: the commands of a script share a private set of
- * sockets. `toWritable(socket)` sends EVAL and adds the socket if it is not in there, EVALSHA if it is; `reject` with
- * NOSCRIPT takes it out. So a command that is never sent can ask, and tell.
+ * The connections on which the host takes a script to be loaded. Host: the commands of a script share a private set of
+ * sockets. `toWritable(socket)` writes EVALSHA if the socket is in the set, else EVAL, and adds it; `reject` with
+ * NOSCRIPT removes it. So a command that is never sent can read and change the set.
  */
 export class LoadedScript {
   readonly #command: ScriptCommand;
@@ -98,11 +98,11 @@ export class LoadedScript {
   load(socket: object): boolean {
     const command = this.#command;
     command.name = 'evalsha';
-    // Each `toWritable` puts a wrapper around it.
+    // Reset, since each `toWritable` puts a wrapper around it.
     command.reject = ignore;
     command.toWritable(socket);
     if (command.name === 'evalsha') return true;
-    // The script's text, which would be encoded again each time.
+    // Removes the script's text, which would be encoded again each time.
     command.args.length = 0;
     return false;
   }
@@ -113,7 +113,7 @@ export class LoadedScript {
     this.#command.reject(error);
   }
 
-  /** Whether the host keeps the set in the way that is described above. */
+  /** Whether the host's set works as described above; tried out with a socket that is none. */
   static isKnown(script: HostScript): boolean {
     if (!isGenuineExecute(script.execute)) return false;
     const loaded = new LoadedScript(script);

@@ -1,8 +1,9 @@
-/** What tests put in the place of a client: ioredis-mock, mocks of jest, vitest and sinon, fakes written by hand. */
+/** Stand-ins for a client in tests: ioredis-mock, mocks of jest, vitest and sinon, fakes written by hand. */
 
 /**
- * Whether `value` is asked like a client and has no connection: it has commands, but no `sendCommand` of a client, or
- * one that a mocking library has made. Clients of other packages have one (node-redis) or no `quit` and `disconnect`.
+ * Whether `value` is used like a client and has no connection: it has commands, but no `sendCommand`, or one that a
+ * mocking library has made. Clients of other packages have a `sendCommand` (node-redis), or neither `quit` nor
+ * `disconnect`.
  */
 export function isStandIn(value: object): boolean {
   const { get, set, sendCommand, quit, disconnect } = value as Record<string, unknown>;

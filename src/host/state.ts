@@ -1,4 +1,4 @@
-/** What a client's state says to a command that is about to be sent. Read anew for each: it may change between two. */
+/** A client's state, as far as it matters for a command. Read per command, since it may change between two of them. */
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { Duplex } from 'node:stream';
 import debug from 'debug';
@@ -18,21 +18,21 @@ export function replyModeOf(client: HostClient): ReplyMode {
 }
 
 /**
- * What reply transformers are told of the connection. Host: a server that refuses RESP3 changes the condition during
- * the hand-shake, when the decoder is made already.
+ * The protocol of the connection, for reply transformers. Host: if the server refuses RESP3, the condition changes
+ * during the handshake, after the decoder was made.
  */
 export function replyProtocol({ condition }: HostClient): Pick<ReplyContext, 'protocol' | 'replyMapping'> {
   return { protocol: condition?.protocol ?? 2, replyMapping: condition?.replyMapping ?? 'legacy' };
 }
 
 /**
- * Host: `DEBUG=ioredis:*` prints a line for every command that passes `sendCommand`; with it on, all of them must.
+ * Host: with `DEBUG=ioredis:*`, `sendCommand` prints a line per command; so no command may bypass it then.
  */
 export function isDebugging(): boolean {
   return debug.enabled('ioredis:redis') || debug.enabled('iovalkey:redis');
 }
 
-/** Host: `isResp2SubscriberMode`; RESP2 alone mixes messages with replies, and refuses other commands. */
+/** Host: `isResp2SubscriberMode`. Only RESP2 mixes messages with replies, and refuses other commands. */
 export function inSubscriberMode(client: HostClient): boolean {
   const { condition } = client;
   return condition !== undefined && Boolean(condition.subscriber) && condition.protocol !== 3;
@@ -41,7 +41,7 @@ export function inSubscriberMode(client: HostClient): boolean {
 const commands = tracingChannel('ioredis:command');
 const batches = tracingChannel('ioredis:batch');
 
-/** Not `hasSubscribers` of the tracing channel: Node has it since 20.13 only. */
+/** Not `hasSubscribers` of the tracing channel: Node has it only since 20.13. */
 function isTraced({ start, end, asyncStart, asyncEnd, error }: typeof commands): boolean {
   return (
     start.hasSubscribers ||
@@ -52,7 +52,7 @@ function isTraced({ start, end, asyncStart, asyncEnd, error }: typeof commands):
   );
 }
 
-/** Whether the host's tracing of transactions is listened to. */
+/** Whether the host's tracing of transactions has a subscriber. */
 export function tracesBatches(): boolean {
   return isTraced(batches);
 }
@@ -60,8 +60,8 @@ export function tracesBatches(): boolean {
 let lastGenuineSendCommand: AnyFunction | undefined;
 
 /**
- * Why a command of this client cannot take the hot path on `stream` now, or undefined if it can. Everything is looked
- * at anew for each command: status, options and prototypes may change between two of them.
+ * Why a command of this client cannot take the hot path on `stream` now; undefined if it can. Everything is checked per
+ * command: status, options and prototypes may change between two of them.
  */
 export function fallThroughReason(client: HostClient, stream: Duplex): FallThroughReason | undefined {
   if (client.status !== 'ready' || client.stream !== stream || !stream.writable) return 'connection';
@@ -92,24 +92,24 @@ export function isAutoPipelining(client: HasOptions): boolean {
 }
 
 /**
- * Host: `parseOptions` fills `options` key by key, which leaves V8 with a dictionary, and five look-ups in it are an
- * eighth of what a hot command costs. An object that serves as a prototype is kept in fast form; nothing else about it
- * changes. See "Options in fast form" in docs/performance.md.
+ * Host: `parseOptions` fills `options` key by key, so V8 keeps it as a dictionary. Five lookups in it are an eighth of
+ * the cost of a hot command. V8 keeps an object that serves as a prototype in fast form; nothing else about it changes.
+ * See "Options in fast form" in docs/performance.md.
  */
 export function makeOptionsFast(client: HasOptions): void {
   const inheriting = Object.create(client.options) as HostOptions;
-  // V8 turns a prototype fast when a look-up through it is cached, which takes a few.
+  // V8 makes a prototype fast when a lookup through it is cached, which takes a few lookups.
   for (let round = 0; round < 100; round += 1) void inheriting.keyPrefix;
 }
 
-/** `host:port` of the server at the other end of a stream, or its socket's path, as far as either is known. */
+/** `host:port` of the server at the other end of a stream, or the path of its socket. */
 export function addressOf({ options }: HostClient, stream: Duplex): string {
   const { remoteAddress, remotePort } = stream as { remoteAddress?: string; remotePort?: number };
   if (remoteAddress !== undefined) return `${remoteAddress}:${remotePort}`;
   return options.path ?? `${options.host}:${options.port}`;
 }
 
-/** The database that a command sent now runs in. */
+/** The number of the database that a command sent now runs in. */
 export function selectedDatabase(client: HostClient): number {
   return client.condition?.select ?? 0;
 }
@@ -120,7 +120,7 @@ export function keyPrefixOf(client: HasOptions): string | Buffer | undefined {
   return keyPrefix === '' ? undefined : keyPrefix;
 }
 
-/** `commandTimeout` in milliseconds as it is now; undefined for none. Host: any number counts, `sendCommand`. */
+/** `commandTimeout` in milliseconds as it is now; undefined for none. Host: `sendCommand` takes any number. */
 export function commandTimeoutOf(client: HostClient): number | undefined {
   const { commandTimeout } = client.options;
   return typeof commandTimeout === 'number' ? commandTimeout : undefined;

@@ -7,7 +7,7 @@
 import type { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 
-/** Any function; what it takes is checked where it is called. */
+/** Any function; its arguments are checked where it is called. */
 export type AnyFunction = (this: unknown, ...args: unknown[]) => unknown;
 
 /** The part of the host's `Command` that its queue handling uses. */
@@ -93,7 +93,7 @@ export interface HostCommandClass {
   readonly _transformer: { readonly argument: ArgumentTransformers; readonly reply: ReplyTransformers };
 }
 
-/** What `Command#transformReply` reads of its command. */
+/** The members of a command that `Command#transformReply` reads. */
 export interface ReplyContext {
   readonly name: string;
   readonly replyEncoding: 'utf8' | null;
@@ -101,7 +101,7 @@ export interface ReplyContext {
   readonly replyMapping: 'legacy' | 'resp3';
 }
 
-/** Something the host wrote, with `write`'s own arguments. */
+/** A write of the host's: the arguments of the stream's `write`. */
 export interface HostWrite {
   readonly data: string | Uint8Array;
   readonly encoding: BufferEncoding | undefined;

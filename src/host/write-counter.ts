@@ -4,22 +4,22 @@ import type { HostClient } from './types.js';
 const ONE_COMMAND: RequestScan = { commands: 1, transaction: undefined, repliesOff: false };
 
 /**
- * How many commands a write of the host's stands for. A single command is written before its entry is pushed. An
- * explicit pipeline's bytes go out in one write when its last command passes; its other entries are in the queue by
- * then and carry the pipeline's writer as their `stream` (`built/Pipeline.js`, `execPipeline`). So only a write behind
- * entries of a pipeline not met before needs a look at its bytes.
+ * Counts the commands in a write of the host's. Host: a single command is written before its entry is queued. An
+ * explicit pipeline is written in one piece when its last command is sent. Its other entries are queued by then and
+ * have the pipeline's writer as their `stream` (`built/Pipeline.js`, `execPipeline`). So the bytes of a write are read
+ * only if the last entry belongs to a pipeline that was not seen before.
  */
 export class HostWriteCounter {
-  readonly #met = new WeakSet<object>();
+  readonly #seen = new WeakSet<object>();
 
-  /** @param look - whether a single command's bytes are to be looked at too. */
+  /** @param look - whether a single command's bytes are to be read too. */
   scan(client: HostClient, data: string | Uint8Array, look: boolean): RequestScan {
     const queue = client.commandQueue;
     const writer = queue.peekAt(queue.length - 1)?.stream;
-    if (typeof writer !== 'object' || writer === null || this.#met.has(writer)) {
+    if (typeof writer !== 'object' || writer === null || this.#seen.has(writer)) {
       return look ? { ...scanRequests(data), commands: 1 } : ONE_COMMAND;
     }
-    this.#met.add(writer);
+    this.#seen.add(writer);
     return scanRequests(data);
   }
 }

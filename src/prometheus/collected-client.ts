@@ -1,16 +1,8 @@
 import { CODES, describe, describeType, withCode } from '../errors.js';
 import type { Coalesced, Coalescer } from '../handle.js';
-import type { CoalescerStats } from '../stats.js';
+import type { Reading } from './metrics.js';
 
 export type Labels = Readonly<Record<string, string | number>>;
-
-/** What the metrics of one client are read from. */
-export interface Reading {
-  readonly stats: CoalescerStats;
-  readonly maxInFlight: number;
-  /** Whether the client is coalesced now. */
-  readonly attached: boolean;
-}
 
 /** Label names that clients cannot have. */
 const OWN_LABELS: readonly string[] = ['path', 'reason', 'le'];
@@ -42,7 +34,7 @@ export class CollectedClient {
 
   read(): Reading {
     const coalescer = coalescerOf(this.client);
-    // After detach() and another coalesce() it is a new one, whose counters begin at zero again.
+    // After detach() and another coalesce() the coalescer is a new one, and its counters begin at zero.
     if (coalescer !== undefined) this.#coalescer = coalescer;
     return {
       stats: this.#coalescer.stats(),

@@ -1,6 +1,6 @@
 import { Histogram, type Registry, type RegistryContentType } from 'prom-client';
-import type { CollectedClient, Reading } from './collected-client.js';
-import type { HistogramMetric } from './metrics.js';
+import type { CollectedClient } from './collected-client.js';
+import type { HistogramMetric, Reading } from './metrics.js';
 
 type Exposed = Awaited<ReturnType<Histogram['get']>>;
 type ExposedValue = Exposed['values'][number];
@@ -27,7 +27,7 @@ export class CountedHistogram extends Histogram {
 
   override async get(): Promise<Exposed> {
     const { name, help } = this.#metric;
-    // prom-client has the type of metrics as an enum, of which there is nothing at run time.
+    // prom-client declares the type of metrics as an enum that does not exist at run time.
     return {
       name,
       help,

@@ -1,6 +1,6 @@
 import type { CoalescerStats } from '../stats.js';
 
-/** What the metrics of one client are read from. */
+/** The source of one client's metrics. */
 export interface Reading {
   readonly stats: CoalescerStats;
   readonly maxInFlight: number;
@@ -19,7 +19,7 @@ interface MetricOf<Type extends string> {
 
 /** A counter or gauge. */
 export interface ScalarMetric extends MetricOf<'counter' | 'gauge'> {
-  /** Beside the client's own labels. */
+  /** In addition to the client's own labels. */
   readonly label?: string;
   read(reading: Reading): Values;
 }
@@ -36,8 +36,8 @@ export interface HistogramMetric extends MetricOf<'histogram'> {
 
 export type MetricDefinition = ScalarMetric | HistogramMetric;
 
-const MICROSECONDS_A_SECOND = 1_000_000;
-const MILLISECONDS_A_SECOND = 1_000;
+const MICROSECONDS_PER_SECOND = 1_000_000;
+const MILLISECONDS_PER_SECOND = 1_000;
 
 export const METRICS: readonly MetricDefinition[] = [
   {
@@ -146,15 +146,15 @@ export const METRICS: readonly MetricDefinition[] = [
     help: 'Commands in a batch.',
     scale: 1,
     exponents: [0, 14],
-    // What is queued is in no batch yet; of the rest, at most the open batch is not.
+    // Queued commands are in no batch yet. Of the others, at most those of the open batch are not counted yet.
     read: ({ stats }) => ({ counts: stats.batchSizes, sum: stats.commands - stats.queued }),
   },
   {
     type: 'histogram',
     name: 'redis_coalesce_flush_wait_seconds',
     help: 'How long the first command of a batch waited for the flush.',
-    scale: MICROSECONDS_A_SECOND,
+    scale: MICROSECONDS_PER_SECOND,
     exponents: [4, 20],
-    read: ({ stats }) => ({ counts: stats.flushWaits, sum: stats.flushWaitTotal / MILLISECONDS_A_SECOND }),
+    read: ({ stats }) => ({ counts: stats.flushWaits, sum: stats.flushWaitTotal / MILLISECONDS_PER_SECOND }),
   },
 ];

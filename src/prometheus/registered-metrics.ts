@@ -1,8 +1,8 @@
 import { Counter, Gauge, type Registry, type RegistryContentType } from 'prom-client';
 import { CODES, withCode } from '../errors.js';
-import type { CollectedClient, Reading } from './collected-client.js';
+import type { CollectedClient } from './collected-client.js';
 import { CountedHistogram } from './counted-histogram.js';
-import { METRICS, type MetricDefinition, type ScalarMetric } from './metrics.js';
+import { METRICS, type MetricDefinition, type Reading, type ScalarMetric } from './metrics.js';
 
 /** The metrics on one registry, and the clients that they are read from. */
 export class RegisteredMetrics {
@@ -31,7 +31,7 @@ export class RegisteredMetrics {
     return METRICS.every(({ name }, index) => this.register.getSingleMetric(name) === this.#metrics[index]);
   }
 
-  /** @returns the way back. */
+  /** @returns a function that removes the client again. */
   add(added: CollectedClient): () => void {
     this.#checkFits(added);
     this.#clients.add(added);
@@ -98,7 +98,7 @@ export class RegisteredMetrics {
     });
   }
 
-  /** One snapshot for all metrics of a scrape, which the registry reads in one go. */
+  /** One snapshot for all metrics of a scrape: the registry reads them before the next microtask. */
   #read(): Map<CollectedClient, Reading> {
     if (this.#readings === undefined) {
       this.#readings = new Map(Array.from(this.#clients, (collected) => [collected, collected.read()]));

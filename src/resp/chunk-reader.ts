@@ -1,5 +1,5 @@
 /**
- * Lines and strings, read from one chunk. Nothing is read beyond its end, which would make every read of it slower.
+ * Lines and strings, read from one chunk. Never reads beyond its end: V8 would make every later read slower.
  *
  * RESP: https://redis.io/docs/latest/develop/reference/protocol-spec.
  */
@@ -15,12 +15,12 @@ export const BULK = 36; // $
 const MAX_DIGITS = 15;
 /** `$0\r\n\r\n`. */
 const SHORTEST_STRING = 6;
-/** Bytes of a string that is whole in its chunk, and more than any chunk has. */
+/** Bytes of a string; more than any chunk has, so a longer string is not whole in its chunk. */
 const MAX_WHOLE_STRING = 10 ** 8;
-/** What `number` says of a line that is not whole; no number on the wire comes to it. */
+/** Returned by `number` for a line that is not whole; no number on the wire has this value. */
 export const CUT_LINE = Number.POSITIVE_INFINITY;
 
-/** Characters of a substring that V8 copies instead of referring to the whole (`SlicedString::kMinLength` is 13). */
+/** V8 copies a substring of up to this many characters; a longer one refers to the whole, which stays in memory. */
 const MAX_COPIED_TEXT = 12;
 /** Bytes read at once for short strings. */
 const SHARED_TEXT = 128;
@@ -31,10 +31,10 @@ export const NOT_DECODED: unique symbol = Symbol('left to the host');
 export const CUT: unique symbol = Symbol('cut by the end of the chunk');
 
 export class ChunkReader {
-  /** Where what was read last ends in its chunk. */
+  /** The end of the last read element in its chunk. */
   end = 0;
   protected chunk: Buffer;
-  /** Bytes of the chunk as text, of which short strings are cut; see `text`. */
+  /** A part of the chunk as text, from which short strings are cut; see `text`. */
   #sharedText = '';
   #textStart = 0;
   #textEnd = 0;
@@ -43,14 +43,14 @@ export class ChunkReader {
     this.chunk = chunk;
   }
 
-  /** From now on `chunk` is read, from `position` on. */
+  /** Starts to read `chunk` at `position`. */
   protected open(chunk: Buffer, position: number): void {
     this.chunk = chunk;
     this.end = position;
     this.#textEnd = 0;
   }
 
-  /** Where the content of a bulk string begins, `end` set behind its line's end; -1 if anything else is at `end`. */
+  /** The start of the content of the bulk string at `end`, which is set behind it; -1 if none is whole there. */
   protected wholeString(): number {
     const chunk = this.chunk;
     const limit = chunk.length;
@@ -70,7 +70,7 @@ export class ChunkReader {
     return start;
   }
 
-  /** A safe integer; NaN for anything else: `-0`, too many digits, another sign; `CUT_LINE` if the line is not whole. */
+  /** A safe integer; NaN for anything else (`-0`, too many digits, a plus sign); `CUT_LINE` if its line is split. */
   protected number(start: number): number {
     const chunk = this.chunk;
     const limit = chunk.length;
@@ -102,8 +102,8 @@ export class ChunkReader {
   }
 
   /**
-   * The text of a string among others. To read a short one is mostly the call into Node, so that many are read at once
-   * and cut apart. V8 copies substrings of up to 12 characters; a longer one would keep all of them in memory.
+   * The text of one of many strings. Most of the cost of reading a short one is the call into Node, so many are read at
+   * once and cut apart. V8 copies substrings of up to 12 characters; a longer one would keep the whole text in memory.
    */
   protected text(start: number, stop: number): string {
     const chunk = this.chunk;
@@ -115,7 +115,7 @@ export class ChunkReader {
     }
     const text = this.#sharedText;
     const offset = start - this.#textStart;
-    // As many characters as bytes: each of them is one byte, here and in any part.
+    // As many characters as bytes: each character is one byte, here and in any part.
     return text.length === this.#textEnd - this.#textStart
       ? text.substring(offset, offset + stop - start)
       : chunk.utf8Slice(start, stop);

@@ -1,23 +1,23 @@
-/** A bulk string that the ends of chunks have cut: its pieces, and what is missing. */
+/** A bulk string that is split over several chunks: its pieces, and the number of missing bytes. */
 import { isAscii } from 'node:buffer';
 
 const CR = 13;
 const LF = 10;
 
-/** A longer buffer is not kept for the next string: 2 MiB, and the line's end. */
+/** A buffer longer than 2 MiB and a line end is not kept for the next string. */
 const LONGEST_SPARE = 2 * 1024 * 1024 + 2;
 
-/** One for all connections: a new one has to be paged in, which costs more than to copy into it. */
+/** One buffer for all connections: fresh memory has to be paged in, which costs more than copying into it. */
 let spare: Buffer | undefined;
 
 export class CutString {
-  /** Bytes that are still to come, those of the line's end among them; 0 if no string is open. */
+  /** Missing bytes, the line end included; 0 if no string is open. */
   missing = 0;
   readonly #pieces: Buffer[] = [];
   #length = 0;
   #utf8 = true;
 
-  /** Of a string of `length` bytes, and the line's end behind them, the chunk has what is behind `position`. */
+  /** Opens a string of `length` bytes and a line end, of which the chunk has the bytes from `position` on. */
   begin(chunk: Buffer, position: number, length: number, utf8: boolean): void {
     this.#pieces.push(chunk.subarray(position));
     this.#length = length;
@@ -25,14 +25,14 @@ export class CutString {
     this.missing = position + length + 2 - chunk.length;
   }
 
-  /** Takes what belongs to the string; `missing` is 0 when that is all of it. */
+  /** Takes the part of the chunk that belongs to the string; `missing` is 0 when the string is whole. */
   add(chunk: Buffer): void {
     const { missing } = this;
     this.#pieces.push(chunk.length > missing ? chunk.subarray(0, missing) : chunk);
     this.missing = Math.max(0, missing - chunk.length);
   }
 
-  /** @returns the string, once nothing is missing: a Buffer is the caller's own. Undefined if it ends without CR LF. */
+  /** @returns the whole string, a Buffer with memory of its own; undefined if it does not end in CR LF. */
   take(): string | Buffer | undefined {
     const length = this.#length;
     const bytes = this.#utf8 ? takeMemory(length + 2) : Buffer.allocUnsafe(length + 2);
@@ -42,7 +42,7 @@ export class CutString {
     const complete = bytes[length] === CR && bytes[length + 1] === LF;
     const content = bytes.subarray(0, length);
     if (!this.#utf8) return complete ? content : undefined;
-    // The same text for ASCII, but Node makes a long one outside of V8's heap, which is several times faster.
+    // Both give the same text for ASCII. Node keeps long Latin-1 text outside of V8's heap: several times faster.
     const text = isAscii(content) ? content.latin1Slice() : content.utf8Slice();
     giveMemoryBack(bytes);
     return complete ? text : undefined;

@@ -1,9 +1,9 @@
 /**
- * Replies to the values a host's own decoder and `Command#transformReply` would make of them, straight from the chunks.
+ * Decodes replies to the same values as the host's own decoder and `Command#transformReply`, straight from the chunks.
  *
- * It decodes what it is sure of and leaves the rest: errors, pushes, numbers on which decoders differ, anything
- * malformed. What it leaves goes to the host, so that nothing is decoded in two ways. A reply that the end of a chunk has
- * cut is decoded up to there, and gone on with in the next chunk.
+ * Some replies are left to the host, so that nothing is decoded in two ways: errors, pushes, numbers on which decoders
+ * differ, malformed bytes. A reply that is split over several chunks is decoded up to the end of each chunk, and
+ * continued in the next one.
  *
  * RESP: types and forms, https://redis.io/docs/latest/develop/reference/protocol-spec.
  */
@@ -33,11 +33,11 @@ const MAP = 37; // %
 const SET = 126; // ~
 
 const MAX_DEPTH = 16;
-/** `_\r\n`: no element is shorter, so no more room is set aside than what is there of the chunk can fill. */
+/** `_\r\n`: no element is shorter. So an array is never allocated for more elements than the chunk can hold. */
 const MIN_ELEMENT_BYTES = 3;
 /** Elements announced in one reply; more are left to the host. */
 const MAX_ELEMENTS = 2 ** 20;
-/** Bytes of a line that chunks have cut: they are joined anew with each chunk. */
+/** Bytes of a split line that are kept: they are joined anew with each chunk. */
 const MAX_CUT_LINE = 512;
 
 const EMPTY = Buffer.alloc(0);
@@ -45,24 +45,24 @@ const EMPTY = Buffer.alloc(0);
 /** An aggregate that is not whole. */
 interface OpenAggregate {
   readonly values: unknown[];
-  /** Elements that have come. */
+  /** Number of elements that have been decoded. */
   filled: number;
   readonly length: number;
-  /** Whether each even element is a key, and an object comes of it. */
+  /** Whether it becomes an object: each even element is a key. */
   readonly keyed: boolean;
 }
 
 export class ReplyDecoder extends ChunkReader {
   readonly #mode: ReplyMode;
   #utf8 = true;
-  /** Elements announced in this reply. */
+  /** Number of elements announced in this reply. */
   #announced = 0;
 
-  // ---- A reply that chunks have cut ----
+  // ---- A reply that is split over several chunks ----
 
   /** The innermost first. */
   #open: OpenAggregate[] = [];
-  /** The element that was cut: a bulk string of known length, or the beginning of a line. */
+  /** The element that was split: a bulk string of known length, or the beginning of a line. */
   readonly #cutString = new CutString();
   #cutLine: Buffer = EMPTY;
 
@@ -77,7 +77,7 @@ export class ReplyDecoder extends ChunkReader {
    */
   decode(chunk: Buffer, position: number, utf8: boolean): unknown {
     this.open(chunk, position);
-    // The one reply that most commands get, without the detour.
+    // The most frequent reply takes the short way.
     const start = this.wholeString();
     if (start >= 0) return utf8 ? chunk.utf8Slice(start, this.end - 2) : chunk.subarray(start, this.end - 2);
     this.#utf8 = utf8;
@@ -86,7 +86,7 @@ export class ReplyDecoder extends ChunkReader {
   }
 
   /**
-   * The reply to EXEC: an array whose elements are decoded in an encoding each, or null.
+   * Decodes the reply to EXEC: null, or an array whose elements each have an encoding of their own.
    *
    * @param encodings - whether the strings of an element become JavaScript strings.
    */
@@ -114,21 +114,21 @@ export class ReplyDecoder extends ChunkReader {
     return values;
   }
 
-  /** Goes on with the reply that was `CUT`. Returns as `decode` does. */
+  /** Continues with the reply that was `CUT`; returns as `decode` does. */
   resume(chunk: Buffer): unknown {
     const value = this.#cutString.missing > 0 ? this.#resumeString(chunk) : this.#resumeLine(chunk);
     if (value === NOT_DECODED) this.abandon();
     return value;
   }
 
-  /** Bytes that are known to be missing of a reply that was `CUT`. */
+  /** The number of bytes that a reply that was `CUT` is known to miss. */
   get missing(): number {
     return this.#cutString.missing;
   }
 
   /**
    * Whether the host might answer before the last byte of a reply that was `CUT`. Host: ioredis 6 answers at a carriage
-   * return, to some types even before it, whenever the rest of the line's end comes.
+   * return, for some types even before it, without waiting for the rest of the line end.
    */
   get almostWhole(): boolean {
     const { missing } = this.#cutString;
@@ -163,7 +163,7 @@ export class ReplyDecoder extends ChunkReader {
     return value;
   }
 
-  /** Goes on in the aggregates that are open, from the innermost to the reply itself. */
+  /** Continues with the open aggregates, from the innermost to the reply itself. */
   #fillOpen(firstValue: unknown): unknown {
     const open = this.#open;
     this.#open = [];
@@ -180,8 +180,8 @@ export class ReplyDecoder extends ChunkReader {
   }
 
   /**
-   * Of an aggregate that was cut within a line, or between two elements, keeps the beginning of the next one. A line by
-   * itself, which is short, is not worth it.
+   * If an aggregate was split within a line, or between two elements, keeps the beginning of the next element. A reply
+   * of a single line is not worth it: it is short.
    */
   #keepLine(value: unknown): unknown {
     const inLine = value === CUT && this.#cutString.missing === 0;
@@ -192,7 +192,7 @@ export class ReplyDecoder extends ChunkReader {
     return NOT_DECODED;
   }
 
-  /** On `CUT`, `end` is where the element that was cut begins. */
+  /** The element at `end`. On `CUT`, `end` stays at the start of the split element. */
   #value(depth: number): unknown {
     const chunk = this.chunk;
     if (this.end >= chunk.length) return CUT;
@@ -260,7 +260,7 @@ export class ReplyDecoder extends ChunkReader {
     return this.#utf8 ? chunk.utf8Slice(end, stop) : chunk.subarray(end, stop);
   }
 
-  /** An array of `perElement` values an element: a map is decoded flat, as RESP2 has it. */
+  /** An array, with `perElement` values per announced element: a map is decoded flat, as in RESP2. */
   #array(start: number, perElement: 1 | 2, depth: number): unknown {
     const count = this.number(start);
     if (count === -1 && perElement === 1) return null;
@@ -318,7 +318,7 @@ function notWhole(number: number): typeof CUT | typeof NOT_DECODED {
   return number === CUT_LINE ? CUT : NOT_DECODED;
 }
 
-/** Keys and values by turns as a plain object. */
+/** Alternating keys and values as a plain object. */
 function objectOf(values: readonly unknown[]): Record<string, unknown> {
   const object: Record<string, unknown> = {};
   for (let index = 0; index < values.length; index += 2) {

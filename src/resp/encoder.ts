@@ -1,7 +1,7 @@
 /**
- * Arguments to RESP, as Latin-1 text: one character a byte. Joining strings and writing them once costs less than
- * filling a Buffer argument by argument, and text of one byte a character goes to the socket without being measured
- * again. Arguments too long for copying twice stay apart, between pieces of text.
+ * Arguments to RESP, as Latin-1 text: one character per byte. Joining strings and writing them once costs less than
+ * filling a Buffer argument by argument, and Node writes text of one byte per character without measuring it again.
+ * Arguments too long for copying twice stay apart, between pieces of text.
  *
  * RESP: a request is an array of bulk strings (https://redis.io/docs/latest/develop/reference/protocol-spec).
  */
@@ -37,9 +37,9 @@ export function commandHead(name: string, argumentCount: number): string {
 /**
  * One command as RESP, for the hot path.
  *
- * Asking each string whether it is ASCII costs more than all the rest here, and asking a batch once costs next to
- * nothing, so text is returned on the assumption that every string argument is; who sends it checks with `isAscii`
- * and encodes anew with `encodeExactly` if it was not.
+ * Testing each string for ASCII would dominate here, and testing a whole batch is nearly free. So text is returned on
+ * the assumption that every string argument is ASCII. The sender tests it with `isAscii`, and encodes again with
+ * `encodeExactly` if the assumption was wrong.
  *
  * @param head - see `commandHead`.
  * @param args - strings, plain numbers, Buffers.
@@ -66,7 +66,7 @@ export function encodeAssumingAscii(head: string, args: readonly unknown[]): str
 }
 
 /**
- * One command as RESP, whatever is in its strings.
+ * One command as RESP, with strings of any characters.
  *
  * @param args - strings (UTF-8 on the wire, a lone surrogate as U+FFFD), plain numbers, Buffers.
  * @returns its parts, or undefined if an argument is of another type.
@@ -107,7 +107,7 @@ export function encodeExactly(head: string, args: readonly unknown[]): Part[] | 
   return parts;
 }
 
-/** A copy: the caller may change his Buffer before the flush, and the host would have copied it by now. */
+/** A copy: the caller may change the Buffer before the flush, and the host would have copied it by now. */
 function bytesOf(argument: unknown): Buffer | undefined {
   if (typeof argument === 'string' || argument instanceof Buffer) return Buffer.from(argument as string);
   return typeof argument === 'number' && isPlainNumber(argument) ? Buffer.from(String(argument)) : undefined;

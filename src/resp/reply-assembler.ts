@@ -1,10 +1,10 @@
 /**
- * A reply that the ends of chunks have cut, of any kind: decoded chunk by chunk, while its bytes are kept as they came,
- * first to last, so that at any time they can be handed to the host as if they had just arrived.
+ * A reply of any kind that is split over several chunks: decoded chunk by chunk, while its bytes are kept from the
+ * first to the last, so that at any time they can be handed to the host as if they had just arrived.
  */
 import { CUT, NOT_DECODED, type ReplyDecoder } from './decoder.js';
 
-/** Bytes of a longer reply are the host's: so much may be kept, and nothing is set aside at a server's word. */
+/** Bytes of a reply that are kept at most; a longer one is the host's. Nothing is allocated on the server's say-so. */
 export const LONGEST_ASSEMBLED = 64 * 1024 * 1024;
 
 export class ReplyAssembler {
@@ -12,7 +12,7 @@ export class ReplyAssembler {
   #bytes = 0;
 
   constructor(
-    /** Has decoded what is there of the reply that is open. */
+    /** Has decoded the open reply as far as its bytes have come. */
     readonly decoder: ReplyDecoder,
   ) {}
 
@@ -21,7 +21,7 @@ export class ReplyAssembler {
     return this.#pieces.length > 0;
   }
 
-  /** Takes the chunk from `position` on, of which the decoder has said `CUT`; false if the reply is better the host's. */
+  /** Takes the chunk from `position` on, where the decoder has returned `CUT`; false if the reply is the host's. */
   begin(chunk: Buffer, position: number): boolean {
     if (this.#keeps(position === 0 ? chunk : chunk.subarray(position))) return true;
     this.decoder.abandon();
@@ -29,8 +29,8 @@ export class ReplyAssembler {
   }
 
   /**
-   * @returns the value, which ends where the decoder says; `CUT` if the whole chunk was taken and there is more to come;
-   *   or `NOT_DECODED` if the reply is the host's: what was kept before the chunk, then the chunk.
+   * @returns the value, which ends at the decoder's `end`; `CUT` if the whole chunk was taken and bytes are missing; or
+   *   `NOT_DECODED` if the reply is the host's: first the kept bytes, then the chunk.
    */
   add(chunk: Buffer): unknown {
     const value = this.decoder.resume(chunk);
@@ -40,14 +40,14 @@ export class ReplyAssembler {
     return value;
   }
 
-  /** @returns the bytes so far, in their pieces. */
+  /** @returns the kept bytes, in pieces as they came. */
   release(): Buffer[] {
     const pieces = this.#pieces.slice();
     this.discard();
     return pieces;
   }
 
-  /** Forgets what has come. */
+  /** Drops the partial reply. */
   discard(): void {
     this.#forget();
     this.decoder.abandon();

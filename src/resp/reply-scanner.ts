@@ -12,7 +12,7 @@ const ZERO = 48;
 
 type LineKind = 'text' | 'empty' | 'letter' | 'bulk' | 'elements' | 'pairs';
 
-/** What the line after each type byte says. A byte that is not here starts no reply. */
+/** The meaning of the line after each type byte. No other byte starts a reply. */
 const LINE_KINDS: Readonly<Record<string, LineKind>> = {
   '+': 'text',
   '-': 'text',
@@ -34,16 +34,15 @@ const KIND_OF_BYTE: readonly (LineKind | undefined)[] = Array.from(
   (_, byte) => LINE_KINDS[String.fromCharCode(byte)],
 );
 
-/** Beyond any limit below; digits are not read on for ever. */
+/** Beyond every limit below, so that a line of digits ends somewhere. */
 const MAX_LENGTH = 2 ** 40;
 const MAX_LENGTH_DIGITS = 64;
 
 /**
- * What a reply may announce. Hosts have no limits: they set memory aside for what a header says, and recurse as deep as
- * replies nest.
+ * Limits of a reply. Hosts have none: they allocate memory as headers announce, and recurse as deep as replies nest.
  */
 export const REPLY_LIMITS = {
-  /** Bytes of one bulk string: Redis's own default, `proto-max-bulk-len`, and about the longest string Node can hold. */
+  /** Bytes of one bulk string: Redis's own default (`proto-max-bulk-len`), and about the longest string of Node. */
   bulkBytes: 512 * 1024 * 1024,
   /** Bytes of a line that is no length: simple strings and errors. */
   lineBytes: 1024 * 1024,
@@ -56,14 +55,14 @@ export const REPLY_LIMITS = {
 export type ScanResult = 'whole' | 'more' | 'malformed' | 'oversized';
 
 export class ReplyScanner {
-  /** Where the reply ended in the chunk scanned last, if it was `'whole'`. */
+  /** The end of the last reply in its chunk, if it was `'whole'`. */
   end = 0;
-  /** What was too large about a reply that is `'oversized'`. */
+  /** The part that was too large of a reply that is `'oversized'`, for the error message. */
   excess = '';
 
-  /** Elements that are still to come, in all aggregates that are open. */
+  /** Number of missing elements, in all open aggregates. */
   #outstanding = 0;
-  /** The elements that each open aggregate waits for, the innermost last; in front of them the reply itself. */
+  /** Number of missing elements per open aggregate, the innermost last; the first one is for the reply itself. */
   readonly #remaining: number[] = [0];
   #skip = 0;
   #line: LineKind | undefined;
@@ -111,7 +110,7 @@ export class ReplyScanner {
     return 'whole';
   }
 
-  /** Reads on in a line; returns the position behind what was read, or -1. The line is done when `#line` is undefined. */
+  /** Continues a line; returns the end of the read part, or -1 for an error. After its end, `#line` is undefined. */
   #readLine(chunk: Uint8Array, from: number): number {
     let cursor = from;
     const kind = this.#line;
@@ -144,7 +143,7 @@ export class ReplyScanner {
   }
 
   #addToLength(byte: number): boolean {
-    // Zeros in front change no length, but must not be read on for ever.
+    // Leading zeros do not change a length, but must not go on without end.
     if (this.#lineLength > MAX_LENGTH_DIGITS) return this.#exceed(`a length of more than ${MAX_LENGTH_DIGITS} digits`);
     if (this.#line === 'letter') return true;
     if (this.#line === 'empty') return false;
@@ -159,7 +158,7 @@ export class ReplyScanner {
     return this.#length <= MAX_LENGTH || this.#exceed(`a length of more than ${MAX_LENGTH}`);
   }
 
-  /** @returns false, for who asks whether to go on. */
+  /** Notes the excess; returns false, so that callers stop. */
   #exceed(excess: string): false {
     this.excess = excess;
     return false;
@@ -194,7 +193,7 @@ export class ReplyScanner {
     return true;
   }
 
-  /** Takes note of what the finished line says; false if it says nothing sensible, or too much. */
+  /** Applies the finished line; false if it makes no sense, or exceeds a limit. */
   #endOfLine(): boolean {
     const kind = this.#line;
     const length = this.#length;

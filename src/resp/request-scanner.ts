@@ -1,10 +1,10 @@
-/** What a piece of request bytes contains. */
+/** The commands in a piece of request bytes. */
 export interface RequestScan {
-  /** Whole commands. */
+  /** Number of whole commands. */
   readonly commands: number;
   /** Whether a transaction is open after it, if it opens or closes any. */
   readonly transaction: 'open' | 'closed' | undefined;
-  /** Whether it has a `CLIENT REPLY OFF` or `SKIP`, behind which replies are missing. */
+  /** Whether it has a `CLIENT REPLY OFF` or `SKIP`, after which replies are missing. */
   readonly repliesOff: boolean;
 }
 
@@ -17,7 +17,7 @@ const LONGEST_NAME = 16;
  * RESP: a request is an array of bulk strings (https://redis.io/docs/latest/develop/reference/protocol-spec).
  */
 export class RequestReader {
-  /** Arguments of the command read last, its name included. */
+  /** Number of arguments of the last read command, its name included. */
   count = 0;
   readonly #bytes: Buffer;
   #position = 0;
@@ -29,7 +29,7 @@ export class RequestReader {
       typeof data === 'string' ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   }
 
-  /** Whether everything has been read; if not, the rest is no whole request. */
+  /** Whether all bytes have been read; if not, the rest is no whole request. */
   get atEnd(): boolean {
     return this.#position >= this.#bytes.length;
   }
@@ -58,7 +58,7 @@ export class RequestReader {
     return true;
   }
 
-  /** An argument of the command read last, as UTF-8; the first is its name. */
+  /** An argument of the last read command, as UTF-8; the first is its name. */
   text(index: number): string {
     return this.#bytes.utf8Slice(this.#bounds[2 * index] as number, this.#bounds[2 * index + 1] as number);
   }
@@ -81,8 +81,8 @@ export class RequestReader {
 }
 
 /**
- * Counts the commands in request bytes and follows MULTI, EXEC and DISCARD through them. Bytes of another form end the
- * scan; what was counted so far is returned, at least one command.
+ * Counts the commands in request bytes and notes MULTI, EXEC and DISCARD among them. Bytes of another form end the
+ * scan. The result counts at least one command.
  */
 export function scanRequests(data: string | Uint8Array): RequestScan {
   const requests = new RequestReader(data);

@@ -1,8 +1,8 @@
 export type NodeCallback = (error: unknown, value?: unknown) => void;
 
 /**
- * Calls `callback` with what becomes of the promise. Host: `standard-as-callback`, called in `Command#initPromise` and
- * `Script#execute`; what the callback throws surfaces in a timer of its own.
+ * Calls `callback` when the promise settles. Host: `standard-as-callback`, called in `Command#initPromise` and
+ * `Script#execute`; an error that the callback throws surfaces in a timer of its own.
  */
 export function asCallback(promise: Promise<unknown>, callback: NodeCallback): void {
   promise.then(

@@ -1,6 +1,7 @@
 /**
- * Node's clocks as they were when this package was loaded. Users' fake timers replace the globals; a flush that was
- * scheduled on a clock which nobody advances would never run. The one exception is `commandTimeout`, see `deadlines.ts`.
+ * Node's clocks, captured when this package was loaded. Users' fake timers replace the globals; a flush that was
+ * scheduled on a fake clock would not run until the test advances it. The one exception is `commandTimeout`, see
+ * `deadlines.ts`.
  */
 export const { clearTimeout, setImmediate, setTimeout } = globalThis;
 export const { nextTick } = process;

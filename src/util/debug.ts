@@ -1,8 +1,8 @@
 import debug from 'debug';
 
 /**
- * `DEBUG=ioredis-coalesce:*` prints what happens, through the package that ioredis prints through. No arguments of
- * commands are printed.
+ * `DEBUG=ioredis-coalesce:*` prints attachments, flushes and fall-throughs, through the package `debug`, as ioredis
+ * does. No arguments of commands are printed.
  */
 export const debugAttach = debug('ioredis-coalesce:attach');
 export const debugFlush = debug('ioredis-coalesce:flush');

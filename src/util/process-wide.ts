@@ -1,8 +1,8 @@
 /**
- * The one value of this name in the process, whichever copies of this package it has loaded: those of a bundle, of
+ * The one value of this name in the process, shared by all copies of this package that are loaded: from a bundle, from
  * `node_modules`, of another version.
  *
- * @param name - names the value's shape too: give it another one when that changes.
+ * @param name - names the value's shape too: when the shape changes, use another name.
  */
 export function processWide<T>(name: string, create: () => T): T {
   const key = Symbol.for(`ioredis-coalesce.${name}`);

@@ -2,16 +2,16 @@ import { now, setImmediate } from './clock.js';
 
 /**
  * The running turn of the event loop, for answers that need no I/O. Reading the clock costs more than finding such an
- * answer, so it is read once a turn, and again now and then in a long one.
+ * answer, so it is read once per turn, and again after every few answers.
  */
 let open = false;
 let startedAt = 0;
 let time = 0;
 let askedFor = 0;
 
-/** So often is the clock read within one turn. */
+/** Within one turn the clock is read once per this many answers. */
 const ASKED_PER_READING = 16;
-/** Milliseconds in which a turn of answers without I/O should have come to its end. */
+/** Milliseconds after which a turn of answers without I/O should end. */
 const LATE_AFTER = 1;
 
 function end(): void {
@@ -33,14 +33,14 @@ export function turnTime(): number {
 }
 
 /**
- * Whether the event loop waits for this turn to end. Code that awaits answers which need no I/O, one after the other,
- * never lets it: neither timers nor sockets get their turn.
+ * Whether this turn of the event loop has lasted too long. Code that awaits one answer without I/O after the other
+ * never lets the turn end, so neither timers nor sockets get theirs.
  */
 export function turnIsLate(): boolean {
   return time - startedAt > LATE_AFTER;
 }
 
-/** A promise that resolves when the event loop has gone on. */
+/** A promise that resolves in the next turn of the event loop. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

@@ -19,7 +19,7 @@ function roundsOf(...perSecond: [plain: number, coalesced: number][]): Rounds {
   }));
 }
 
-it('the ratios are those of the figures beside them', () => {
+it('the ratios are those of the figures that the table shows', () => {
   if (settings === 'help') throw new Error('expected settings');
   // The medians 100,000 and 500,000 are not of one round, as on a machine where something else runs now and then.
   const rounds = roundsOf([100_000, 400_000], [50_000, 500_000], [120_000, 900_000]);

@@ -12,7 +12,7 @@ const NONE = { count: 1, text: '' };
 const field = (text: string) => ({ count: 2, text });
 
 describe('CachedReads', () => {
-  it('finds what was put, one by one and by the index of many', () => {
+  it('finds every read that was put, one by one and by the index of many', () => {
     const store = new CachedReads(1_000, 1e9);
     for (let index = 0; index < 100; index += 1) store.put('k', get, field(`f${index}`), index, 0);
     for (let index = 0; index < 100; index += 1) expect(store.key('k')?.find(get, 2, `f${index}`)?.value).toBe(index);
@@ -32,7 +32,7 @@ describe('CachedReads', () => {
     expect(store.key('k')?.find(get, 1, '')).toMatchObject({ value: 'x', readAt: 1 });
   });
 
-  it('removes what was not used, and goes round', () => {
+  it('removes reads that were not used, and goes round', () => {
     const store = new CachedReads(4, 1e9);
     for (const name of ['a', 'b', 'c', 'd']) store.put(name, get, NONE, name, 0);
     for (const name of ['a', 'c']) (store.key(name) as { used: boolean }).used = true;
@@ -42,7 +42,7 @@ describe('CachedReads', () => {
     expect([store.entries, store.evictions]).toEqual([4, 101]);
   });
 
-  it('stays within its bytes over any number of keys, and never keeps what is larger than all', () => {
+  it('stays within its bytes over any number of keys, and never keeps a value larger than that', () => {
     const store = new CachedReads(1_000, 10_000);
     for (let index = 0; index < 10_000; index += 1) {
       store.put(`key ${index}`, get, NONE, 'x'.repeat(index % 300), 0);
@@ -62,7 +62,7 @@ describe('OwnCommands', () => {
     for (let time = 0; time < times; time += 1) own.answer(next);
   };
 
-  it('a key with a write on its way is not filled, by position and not by number of writes', () => {
+  it('keeps no reply for a key with a write in flight, by position and not by number of writes', () => {
     const own = new OwnCommands(false, () => {});
     own.writes(['a', 'b'], 1);
     own.writes(['a'], 3);
@@ -74,7 +74,7 @@ describe('OwnCommands', () => {
     expect(own.mayFill('a')).toBe(true);
   });
 
-  it('after a command of unknown keys, the reply behind its own releases what is held', () => {
+  it('after a command of unknown keys, the reply after its own lets answers be served again', () => {
     const own = new OwnCommands(false, () => {});
     own.changesAnything(2);
     answer(own, 3);
@@ -83,7 +83,7 @@ describe('OwnCommands', () => {
     expect(own.settled).toBe(true);
   });
 
-  it('with late pushes it takes the reply to a command that was issued after that reply', () => {
+  it('with late pushes, answers are served again after the reply to a command that was issued after that reply', () => {
     const own = new OwnCommands(true, () => {});
     own.changesAnything(0);
     // Three more commands were on their way when its reply came.
@@ -96,7 +96,7 @@ describe('OwnCommands', () => {
     expect(own.settled).toBe(true);
   });
 
-  it('with late pushes it says which keys a reply has shown, and from when they may be used', () => {
+  it('with late pushes, it reports the keys that a reply has shown, and from when they may be used', () => {
     const shown: unknown[] = [];
     const own = new OwnCommands(true, (keys, position) => shown.push([keys, position]));
     own.shows(['a', 'b'], 1);
@@ -106,7 +106,7 @@ describe('OwnCommands', () => {
     expect(shown).toEqual([[['a', 'b'], 7]]);
   });
 
-  it('reads from before a position fill nothing', () => {
+  it('keeps no replies to reads from before a position', () => {
     const own = new OwnCommands(false, () => {});
     own.forgetBefore(2);
     answer(own, 2);
@@ -152,7 +152,7 @@ describe('InvalidationReader', () => {
     }
   });
 
-  it('takes everything for invalid when an invalidation is too long to be put together', () => {
+  it('invalidates all keys when an invalidation is too long to be put together', () => {
     const found: unknown[] = [];
     const reader = new InvalidationReader((keys) => found.push(keys));
     const bytes = Buffer.from(push('x'.repeat(3 * 1024 * 1024)));

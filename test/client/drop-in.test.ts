@@ -130,7 +130,7 @@ describe.each(HOSTS)('$name: the client stays what it was', (entry) => {
     expect([error, value]).toEqual([null, 'a']);
   });
 
-  it("defineCommand('get') and addBuiltinCommand('get') before and after coalesce()", async () => {
+  it("defineCommand('get') and addBuiltinCommand('get') win, before and after coalesce()", async () => {
     for (const order of ['before', 'after'] as const) {
       const client = await ready(entry.create(url));
       const define = () => client.defineCommand('get', { numberOfKeys: 1, lua: "return 'defined ' .. KEYS[1]" });
@@ -150,7 +150,7 @@ describe.each(HOSTS)('$name: the client stays what it was', (entry) => {
     ]);
   });
 
-  it('a subclass of the user’s that overrides get', async () => {
+  it('a user’s subclass that overrides get has its method called', async () => {
     class Prefixed extends (entry.Redis as unknown as typeof IORedis) {
       override get(...args: unknown[]): Promise<string | null> {
         return (super.get as (...all: unknown[]) => Promise<string>)(...args).then((value) => `own ${value}`);
@@ -182,7 +182,7 @@ describe.each(HOSTS)('$name: the client stays what it was', (entry) => {
 });
 
 describe('a subclass of the drop-in class that overrides get', () => {
-  it('is asked', async () => {
+  it('has its method called', async () => {
     class Own extends Redis {
       override get(...args: unknown[]): Promise<string | null> {
         return (super.get as (...all: unknown[]) => Promise<string>)(...args).then((value) => `own ${value}`);

@@ -157,7 +157,7 @@ describe.each(HOSTS)('a defined script on %s', (hostName) => {
     });
   });
 
-  it('shares what is loaded with pipelines, transactions and the calls that the host sends', async () => {
+  it('shares its loaded state with pipelines, transactions and the calls that the host sends', async () => {
     await compare(hostName, {}, async ({ client, scripts, socket, watch }) => {
       type Chain = Record<string, (...args: unknown[]) => { exec(): Promise<unknown> }>;
       const chain = (method: 'pipeline' | 'multi') => client[method]() as unknown as Chain;
@@ -174,7 +174,7 @@ describe.each(HOSTS)('a defined script on %s', (hostName) => {
     });
   });
 
-  it('calls back as the host does, and what the callback throws surfaces later', async () => {
+  it('calls back as the host does, and an error that the callback throws surfaces later', async () => {
     const thrown: unknown[] = [];
     const listeners = process.listeners('uncaughtException');
     process.removeAllListeners('uncaughtException');
@@ -239,7 +239,7 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(coalesced.coalescer.stats().hotCommands - before).toBe(3);
   });
 
-  it('stay what somebody has put in their place', async () => {
+  it('stay replaced when a user has put others in their place', async () => {
     const { client, methods } = await create(false);
     const own = async () => 'own';
     methods.early = own;
@@ -262,7 +262,7 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect([methods.early, methods.late, methods.earlyBuffer]).toEqual([own, late, replaced]);
   });
 
-  it('are the host’s own again after detach(), and answer what is in flight', async () => {
+  it('are the host’s own again after detach(), and calls in flight are answered', async () => {
     const { client, methods } = await create(false);
     client.addBuiltinCommand('get');
     const originals = { ...methods };

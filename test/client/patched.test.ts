@@ -244,7 +244,7 @@ describe('transformers of the user’s', () => {
     expect(await use(coalesce(unset))).toEqual(await use(plain));
   });
 
-  it('that throw reject the caller alone', async () => {
+  it('that throw reject only the caller', async () => {
     const use = (client: Client) => outcomes([client.echo('a'), client.strlen('k'), client.echo('b')]);
     Command.setReplyTransformer('strlen', () => {
       throw new RangeError('by the transformer');
@@ -300,14 +300,14 @@ describe.each(HOSTS)('$name: options that the hot path leaves to the host', (hos
       expect(errors).toEqual([]);
       proxy.stall();
       const reply = client.echo('resent');
-      await until(() => errors.length === 1, 'the socket time-out');
+      await until(() => errors.length === 1, 'the socket timeout');
       proxy.resume();
       expect(errors[0]).toContain('Socket timeout');
       expect(await reply).toBe('resent');
     },
   );
 
-  it('enableAutoPipelining: commands queue in the client, and a warning says that it is needless', async () => {
+  it('enableAutoPipelining: commands queue in the client, and a warning says that it is redundant', async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => void warnings.push(warning);
     process.on('warning', onWarning);

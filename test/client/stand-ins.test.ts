@@ -65,7 +65,7 @@ describe('a stand-in for a client', () => {
     if (name !== 'that is frozen') expect(client.coalescer.enabled).toBe(false);
   });
 
-  it('is none: a client with a spy on it, which is coalesced', () => {
+  it('is not a client with a spy on it, which is coalesced', () => {
     const client = endWithTest(new IORedis({ lazyConnect: true }));
     vi.spyOn(client, 'get').mockResolvedValue('spied');
     vi.spyOn(client, 'sendCommand');

@@ -53,7 +53,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     expect(after.hotCommands - before.hotCommands).toBe(200);
   });
 
-  it('sends what is not on the hot path in the same write, in program order', async () => {
+  it('sends cold commands in the same write, in program order', async () => {
     const cluster = await warm(host.createCoalesced(nodes, {}, { schedule: 'immediate' }));
     const spies = cluster.nodes('master').map((node) => spyOnSocket(node));
     const replies = await Promise.all([
@@ -179,7 +179,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     });
   });
 
-  it('sends what was issued before quit(), and ends as a plain one', async () => {
+  it('sends commands that were issued before quit(), and ends as a plain Cluster', async () => {
     await compare(async (kind) => {
       const cluster = await warm(createCluster(host, kind, nodes));
       const keys = keysOverAllSlots(30);
@@ -194,7 +194,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     });
   });
 
-  it('sends what was issued before disconnect() in the same turn, as a plain one', async () => {
+  it('sends commands that were issued before disconnect() in the same turn, as a plain Cluster', async () => {
     await compare(async (kind) => {
       const cluster = await warm(createCluster(host, kind, nodes));
       const keys = keysOverAllSlots(30);

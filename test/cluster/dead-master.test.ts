@@ -12,7 +12,7 @@ function withoutChance(outcome: Outcome): Outcome {
   return { ...outcome, error: outcome.error.replace(/(Last error: ).*/, '$1one of several') };
 }
 
-it('a master dies that has no replica: every command comes to what it comes to with a plain Cluster', async () => {
+it('a master without a replica dies: every command has the outcome that it has with a plain Cluster', async () => {
   const nodes = await startCluster({ masters: 3, replicas: 0, args: ['--cluster-require-full-coverage', 'no'] });
   try {
     const clients = await Promise.all(

@@ -105,13 +105,13 @@ describe.each(HOSTS)('$name: a Cluster of scripted nodes', (host) => {
     expect(coalesced.asked).toEqual(plain.asked);
   });
 
-  it('what is left of commandTimeout goes along to the other node', async () => {
+  it('the rest of commandTimeout goes along to the other node', async () => {
     const story: Story = { a: [value, never], b: [moved, never], c: [moved, never] };
     const options = { redisOptions: { commandTimeout: 300 } };
     const { outcomes: found, elapsed } = await run(host.Cluster, story, { coalesced: true, options });
     const timedOut = { error: expect.stringContaining('Command timed out') };
     expect(found).toMatchObject([{ value: 'value' }, timedOut, timedOut]);
-    // Less would be an earlier command's time-out; more, by a whole one, a time-out begun anew at the other node.
+    // Less would be an earlier command's timeout; more, by a whole one, a timeout begun anew at the other node.
     expect(elapsed).toBeGreaterThan(295);
     expect(elapsed).toBeLessThan(590);
   });

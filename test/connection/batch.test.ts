@@ -68,7 +68,7 @@ describe.each(HOSTS)('$name: one batch', (host) => {
 });
 
 describe('layer 1 alone', () => {
-  it('is one socket write, too', async () => {
+  it('sends a batch in one socket write', async () => {
     const { client, spy } = await spied({ hotPath: false });
     await Promise.all(Array.from({ length: 200 }, (_, index) => client.get(`${prefix}none:${index}`)));
     expect(spy.writes).toHaveLength(1);
@@ -101,7 +101,7 @@ describe('schedule', () => {
     expect(await pong).toBe('PONG');
   });
 
-  it('a function of the user decides', async () => {
+  it('a function of the user decides when the batch is flushed', async () => {
     const flushes: (() => void)[] = [];
     let byHand = false;
     const schedule = (flush: () => void): void => {
@@ -146,7 +146,7 @@ describe('maxBatchSize', () => {
     expect(client.coalescer.stats().flushReasons.size).toBe(3);
   });
 
-  it('1 is a write for each command', async () => {
+  it('1 makes one write per command', async () => {
     const { client, spy } = await spied({ maxBatchSize: 1 });
     await Promise.all([client.echo('a'), client.echo('b'), cold(client, 'ECHO', 'c')]);
     expect(spy.writes).toHaveLength(3);
@@ -165,7 +165,7 @@ describe('maxBatchBytes', () => {
     expect(client.coalescer.stats().flushReasons.bytes).toBe(1);
   });
 
-  it('a write of the host larger than a batch goes behind what has gathered, and right', async () => {
+  it('a write of the host that is larger than a batch follows the pending bytes, unchanged', async () => {
     const { client, spy } = await spied({ maxBatchBytes: 1_000 });
     const replies = [client.echo('a'), cold(client, 'ECHO', 'b'.repeat(5_000)), client.echo('c')];
     expect((await Promise.all(replies)).map((value) => String(value)[0])).toEqual(['a', 'b', 'c']);
@@ -185,7 +185,7 @@ describe('maxFlushDelay', () => {
     expect(client.coalescer.stats().flushReasons.delay).toBe(0);
   });
 
-  it('holds a batch back while more is in flight than waits', async () => {
+  it('holds a batch back while more commands are in flight than are pending', async () => {
     const server = await startScriptedServer(handshake);
     const client = await ready(ioredis6.createCoalesced(server.url, { protocol: 2 }, { maxFlushDelay: DELAY }));
     const spy = spyOnSocket(client);
@@ -200,7 +200,7 @@ describe('maxFlushDelay', () => {
     expect(client.coalescer.stats().flushReasons.delay).toBe(1);
   });
 
-  it('sends what was held back as soon as replies have come in', async () => {
+  it('sends a batch that was held back as soon as replies have come', async () => {
     let answering = false;
     const server = await startScriptedServer((command) => {
       if (handshake(command) !== undefined) return handshake(command);

@@ -50,7 +50,7 @@ describe.each(HOSTS)('$name: commandTimeout', (host) => {
     expect(await run('coalesced')).toEqual(plain);
   });
 
-  it('a late reply is dropped, and the next callers get their own', async () => {
+  it('drops a late reply, and the next callers get their own', async () => {
     const { client, proxy } = await stalled(host, 'coalesced');
     const late = await outcomes([client.echo('late 1'), client.echo('late 2'), cold(client, 'ECHO', 'late 3')]);
     expect(late.every((outcome) => 'error' in (outcome as object))).toBe(true);
@@ -61,7 +61,7 @@ describe.each(HOSTS)('$name: commandTimeout', (host) => {
     expect(client.status).toBe('ready');
   });
 
-  it('goes on over a reconnect', async () => {
+  it('keeps running over a reconnect', async () => {
     const run = async (kind: 'plain' | 'coalesced') => {
       const { client, proxy } = await stalled(host, kind, { commandTimeout: 300, retryStrategy: () => 10 });
       const start = performance.now();
@@ -77,7 +77,7 @@ describe.each(HOSTS)('$name: commandTimeout', (host) => {
     expect(await run('coalesced')).toEqual(await run('plain'));
   });
 
-  it('is called off when the command is answered after a reconnect', async () => {
+  it('is cleared when the command is answered after a reconnect', async () => {
     const { client, proxy } = await stalled(host, 'coalesced', { commandTimeout: 2_000, retryStrategy: () => 10 });
     const set = vi.spyOn(globalThis, 'setTimeout');
     const clear = vi.spyOn(globalThis, 'clearTimeout');
@@ -101,7 +101,7 @@ describe('the timers of commandTimeout', () => {
     return ready(ioredis6.createCoalesced(redisUrl(), { commandTimeout: MS }));
   }
 
-  it('are one for a batch', async () => {
+  it('are one per batch', async () => {
     const client = await ready6();
     const set = vi.spyOn(globalThis, 'setTimeout');
     const count = () => set.mock.calls.filter(([, ms]) => ms === MS).length;
@@ -112,14 +112,14 @@ describe('the timers of commandTimeout', () => {
     }
   });
 
-  it('are taken over by a batch that follows at once', async () => {
+  it('are reused by a batch that follows at once', async () => {
     const client = await ready6();
     const set = vi.spyOn(globalThis, 'setTimeout');
     for (let batch = 1; batch <= 3; batch += 1) await client.echo(String(batch));
     expect(set.mock.calls.filter(([, ms]) => ms === MS)).toHaveLength(1);
   });
 
-  it('start anew with the batch that takes them over', async () => {
+  it('start again with the batch that reuses them', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { commandTimeout: 200 }));
     for (let round = 0; round < 3; round += 1) {
@@ -133,7 +133,7 @@ describe('the timers of commandTimeout', () => {
     }
   });
 
-  it('are gone a turn after all has settled', async () => {
+  it('are cleared one turn after all commands have settled', async () => {
     const client = await ready6();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const before = vi.getTimerCount();
@@ -147,7 +147,7 @@ describe('the timers of commandTimeout', () => {
     expect(vi.getTimerCount()).toBe(before);
   });
 
-  it('are gone when the connection is', async () => {
+  it('are cleared when the connection has ended', async () => {
     const { client } = await stalled(ioredis6, 'coalesced');
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const before = vi.getTimerCount();
@@ -190,7 +190,7 @@ describe('the timers of commandTimeout', () => {
     expect(await outcomesAfter(0, [reply])).toEqual([{ value: 'sent' }]);
   });
 
-  it('are as many as there are different timeouts', async () => {
+  it('are one per different timeout', async () => {
     const { client } = await stalled(ioredis6, 'coalesced', { commandTimeout: 40 });
     const start = performance.now();
     const at = (reply: Promise<unknown>) => reply.catch(() => performance.now() - start);
@@ -204,7 +204,7 @@ describe('the timers of commandTimeout', () => {
     expect(await long).toBeGreaterThan(140);
   });
 
-  it('run for what waits under maxInFlight, too, whose replies are then dropped', async () => {
+  it('run for the backlog of maxInFlight too, whose late replies are dropped', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { commandTimeout: MS }, { maxInFlight: 1 }));
     proxy.stall();

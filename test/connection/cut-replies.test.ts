@@ -44,7 +44,7 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
   const pushes = protocol === 3 ? [PUSH] : [];
   const texts = Object.values(UNITS);
 
-  it('are as a plain client has them, cut around every header and every end', async () => {
+  it('have the values of a plain client, split around every header and every end', async () => {
     const steps: Step[] = [
       ...(protocol === 3 ? [SUBSCRIBE] : []),
       { command: GET, reply: bulk('small') },
@@ -87,7 +87,7 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
     expect(hot).toBeGreaterThan(ways.length * 4);
   });
 
-  it('any program, cut anywhere', async () => {
+  it('any program gets the values of a plain client, split anywhere', async () => {
     const value = fc
       .tuple(fc.constantFrom(...texts), fc.oneof(fc.nat({ max: 40 }), fc.integer({ min: 8_180, max: 40_000 })))
       .map(([unit, length]) => bulk(filled(unit, length)));
@@ -115,12 +115,12 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
   });
 });
 
-describe.each(SETTINGS)('a reply of any kind, cut in two: $title', ({ protocol, options }) => {
+describe.each(SETTINGS)('a reply of any kind, split in two: $title', ({ protocol, options }) => {
   const cases = REPLY_CASES.filter(
     ({ resp3, bytes, decodedBy }) => (!resp3 || protocol === 3) && bytes.length < 100 && decodedBy === 'us',
   );
 
-  it.each(cases)('$title: as a plain client has it, wherever the cut is', async ({ bytes }) => {
+  it.each(cases)('$title has the value of a plain client, wherever it is split', async ({ bytes }) => {
     const steps: Step[] = [
       { command: GET, reply: bytes },
       { command: ['getBuffer', 'k'], reply: bytes },
@@ -141,7 +141,7 @@ describe.each(SETTINGS)('a reply of any kind, cut in two: $title', ({ protocol, 
   });
 });
 
-describe.each(EACH_HOST)('a long reply half received: $hostName, RESP$protocol', (options) => {
+describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (options) => {
   /** Interrupts both clients behind each cut; what they see then must be the same. */
   async function interrupt(does: Interruption['does'], cuts = CUTS, own: FakeOptions = options, steps = STEPS) {
     for (const cut of cuts) {
@@ -279,7 +279,7 @@ describe.each(EACH_HOST)('a long reply half received: $hostName, RESP$protocol',
     },
   );
 
-  it('commandTimeout: the late reply is dropped, the next caller gets his own', async () => {
+  it('commandTimeout: the late reply is dropped, the next caller gets its own', async () => {
     await Promise.all(
       CUTS.map((cut) =>
         interrupt(
@@ -301,7 +301,7 @@ describe.each(EACH_HOST)('a long reply half received: $hostName, RESP$protocol',
 });
 
 describe('a long reply', () => {
-  it('of which half has come is dropped with its connection, not given to the host later', async () => {
+  it('is dropped with its connection when only half of it has come', async () => {
     const release = vi.spyOn(ReplyAssembler.prototype, 'release');
     const { client, socket } = await coalescedFake({}, { retryStrategy: () => 0 });
     const value = client.get('k');
@@ -315,7 +315,7 @@ describe('a long reply', () => {
     await expect(value).rejects.toThrow('Connection is closed.');
   });
 
-  it('is nobody’s once the data listeners are removed, after detach() too', async () => {
+  it('is dropped once the data listeners are removed, after detach() too', async () => {
     const { client, socket } = await coalescedFake({});
     const value = client.get('k');
     await turn();
@@ -327,19 +327,22 @@ describe('a long reply', () => {
     await expect(value).rejects.toThrow('Connection is closed.');
   });
 
-  it.each(EACH_HOST)('with another end than it should have: $hostName, RESP$protocol', async (options) => {
-    for (const end of ['xx', '\rx', 'x\n', '\n\r', '$1', '\r\r']) {
-      const reply = Buffer.concat([bulk(LONG).subarray(0, -2), Buffer.from(end)]);
-      for (const behind of ['', bulk('next'), bulk(LONG), '-ERR no\r\n', 'not RESP\r\n']) {
-        const steps: Step[] = [{ command: GET, reply }, { command: GET, reply: behind }, ...STEPS];
-        // Host: ioredis 6 answers at the first byte behind the string.
-        for (const cut of [HEADER, HEADER + 40, END - 2]) {
-          const { plain, ours } = await playBoth(options, steps, () => cutAt(repliesOf(steps), [cut, END + 3]));
-          expect(ours.seen, `${JSON.stringify(end)}, cut at ${cut}`).toStrictEqual(plain.seen);
+  it.each(EACH_HOST)(
+    'that ends in wrong bytes has the outcome of a plain client: $hostName, RESP$protocol',
+    async (options) => {
+      for (const end of ['xx', '\rx', 'x\n', '\n\r', '$1', '\r\r']) {
+        const reply = Buffer.concat([bulk(LONG).subarray(0, -2), Buffer.from(end)]);
+        for (const behind of ['', bulk('next'), bulk(LONG), '-ERR no\r\n', 'not RESP\r\n']) {
+          const steps: Step[] = [{ command: GET, reply }, { command: GET, reply: behind }, ...STEPS];
+          // Host: ioredis 6 answers at the first byte behind the string.
+          for (const cut of [HEADER, HEADER + 40, END - 2]) {
+            const { plain, ours } = await playBoth(options, steps, () => cutAt(repliesOf(steps), [cut, END + 3]));
+            expect(ours.seen, `${JSON.stringify(end)}, cut at ${cut}`).toStrictEqual(plain.seen);
+          }
         }
       }
-    }
-  });
+    },
+  );
 
   it('is counted: later timeouts find their commands, and no others', async () => {
     const { client, socket } = await coalescedFake({}, { commandTimeout: 60 });
@@ -354,7 +357,7 @@ describe('a long reply', () => {
     client.disconnect();
   });
 
-  it('longer than may be kept is the host’s, after all of it that was kept', async () => {
+  it('that is longer than the limit goes to the host from its first byte on', async () => {
     const mebibyte = bulk(filled('long ', 2 ** 20));
     const reply = aggregate('*', Array<Buffer>(70).fill(mebibyte));
     const steps: Step[] = [
@@ -371,7 +374,7 @@ describe('a long reply', () => {
     expect(ours.hot).toBe(1);
   });
 
-  it('settles all who share it', async () => {
+  it('settles all callers who share it', async () => {
     const { client, socket } = await coalescedFake({ shareReads: true });
     const values = [client.get('k'), client.get('other'), client.get('k'), client.get('k'), client.getBuffer('k')];
     await turn();
@@ -383,7 +386,7 @@ describe('a long reply', () => {
     client.disconnect();
   });
 
-  it('gives each who shares it Buffers, arrays and objects of his own', async () => {
+  it('gives each caller who shares it Buffers, arrays and objects of its own', async () => {
     for (const [replyMapping, type] of [
       ['legacy', '*'],
       ['resp3', '%'],
@@ -405,7 +408,7 @@ describe('a long reply', () => {
     }
   });
 
-  it('settles all who share it, detached in mid-reply', async () => {
+  it('settles all callers who share it when the client is detached in the middle of it', async () => {
     const { client, socket } = await coalescedFake({ shareReads: true });
     const values = [client.get('k'), client.get('k')];
     await turn();
@@ -472,7 +475,7 @@ describe('a long reply', () => {
     });
   });
 
-  it('half of it goes to the host when the stream gets an encoding', async () => {
+  it('goes to the host, the received half first, when the stream gets an encoding', async () => {
     const text = bulk(filled('plain text ', 9_001));
     const steps: Step[] = [{ command: GET, reply: text }, ...STEPS.slice(1)];
     const { plain, ours } = await playBoth({}, steps, () => [text.subarray(0, 4_000)], {
@@ -486,7 +489,7 @@ describe('a long reply', () => {
     expect(ours.seen).toStrictEqual(plain.seen);
   });
 
-  it.each(HOSTS)('$name: of every kind from a real server, cut at random', async (host) => {
+  it.each(HOSTS)('$name: long replies of every kind from a real server, split at random', async (host) => {
     const proxy = await startProxy(redisUrl());
     const prefix = uniquePrefix('cut');
     const writer = await ready(host.create(redisUrl()));

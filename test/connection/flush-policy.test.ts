@@ -45,12 +45,12 @@ describe('the adaptive flush policy, where the loop waits', () => {
     expect(partsOf(policy, time, 60)).toEqual([1, 1, 1, 16, 16, 16, 9]);
   });
 
-  it('counts work, not commands: what costs a server 8 GETs leaves in parts of two', () => {
+  it('counts work, not commands: commands that cost a server 8 GETs each leave in parts of two', () => {
     const { policy, time } = played();
     expect(partsOf(policy, time, 9, 8)).toEqual([1, 1, 1, 2, 2, 2]);
   });
 
-  it('sends what has waited for 20 µs in a long turn, looked at every fourth command', () => {
+  it('sends commands that have waited for 20 µs in a long turn, and reads the clock every fourth command', () => {
     const { policy, time } = played();
     expect(partsOf(policy, time, 11, 1, 0.01)).toEqual([1, 1, 1, 4, 4]);
   });

@@ -24,7 +24,7 @@ function loopOf(busy: number) {
 }
 
 describe('LoopWatch', () => {
-  it('finds that a loop which waits for half of its time waits, looking for some milliseconds in a hundred', () => {
+  it('finds that a loop waits which is idle for half of its time, measuring some milliseconds in a hundred', () => {
     const { run } = loopOf(0.5);
     const waits = run(1_000);
     const looking = waits.filter((each) => !each).length;
@@ -48,7 +48,7 @@ describe('LoopWatch', () => {
     expect(run(120).at(-1)).toBe(false);
   });
 
-  it('measures while all gathers: what the loop does while parts are sent decides nothing', () => {
+  it('measures only while commands gather: the load while parts are sent decides nothing', () => {
     const { run, state, watch } = loopOf(0.3);
     run(10);
     expect(watch.waits).toBe(true);

@@ -33,7 +33,7 @@ function numbers(count: number): string[] {
 }
 
 describe('maxInFlight', () => {
-  it.each([1, 2, 10, 100])('%i: no more commands on the wire than that, hot or cold', async (maxInFlight) => {
+  it.each([1, 2, 10, 100])('%i: never more commands than that are on the wire, hot or cold', async (maxInFlight) => {
     const { server, client } = await slow({ maxInFlight });
     const texts = numbers(300);
     const replies = texts.map((text, index) => (index % 3 === 0 ? cold(client, 'ECHO', text) : client.echo(text)));
@@ -44,14 +44,14 @@ describe('maxInFlight', () => {
     expect(client.coalescer.stats()).toMatchObject({ inFlight: 0, queued: 0 });
   });
 
-  it('without the hot path, too', async () => {
+  it('limits commands on the wire without the hot path, too', async () => {
     const { server, client } = await slow({ maxInFlight: 5, hotPath: false });
     const texts = numbers(100);
     expect(await Promise.all(texts.map((text) => client.echo(text)))).toEqual(texts);
     expect(server.maxUnanswered).toBeLessThanOrEqual(5);
   });
 
-  it('counts what was in flight before', async () => {
+  it('counts commands that were in flight before', async () => {
     const { server, client } = await slow({ maxInFlight: 10 });
     const texts = numbers(60);
     const replies: Promise<string>[] = [];
@@ -63,7 +63,7 @@ describe('maxInFlight', () => {
     expect(server.maxUnanswered).toBeLessThanOrEqual(10);
   });
 
-  it('a pipeline or transaction is sent whole, one that is larger than the bound alone', async () => {
+  it('a pipeline or transaction is sent whole; one that is larger than the limit is sent alone', async () => {
     const { server, client } = await slow({ maxInFlight: 4 });
     const seen: string[] = [];
     const tagged = (text: string) => client.echo(text).then(() => seen.push(text));
@@ -113,7 +113,7 @@ describe('maxInFlight', () => {
     ]);
   });
 
-  it('what waits is in the host’s queue: disconnect() rejects it as it would with a plain client', async () => {
+  it('disconnect() rejects the backlog as a plain client does: its entries are in the host’s queue', async () => {
     const server = await startScriptedServer((command) => handshake(command));
     const run = async (client: ReturnType<typeof ioredis6.create>) => {
       await ready(client);

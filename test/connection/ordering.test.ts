@@ -65,13 +65,13 @@ describe.each(HOSTS)('$name: thousands of mixed commands from many callers', (ho
     await askFromManyCallers(client, 300, 24);
   });
 
-  it('with batches and a window of a few commands', async () => {
+  it('each caller gets the reply to its own command with small maxBatchSize and maxInFlight', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { maxBatchSize: 7, maxInFlight: 20 }));
     await fill(client);
     await askFromManyCallers(client, 100, 24);
   });
 
-  it('with replies in packets of a few bytes', async () => {
+  it('each caller gets the reply to its own command when replies come in packets of a few bytes', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.createCoalesced(proxy.url));
     await fill(client);

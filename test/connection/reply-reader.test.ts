@@ -42,7 +42,7 @@ const SETTINGS: readonly Setting[] = REPLY_MODES.flatMap(({ host, mode, title })
 describe.each(SETTINGS)('reply reader: $title', ({ protocol, options }) => {
   const coalesced = { ...options, coalesce: {} };
 
-  it('interleaves its replies with the host’s, however they are cut', async () => {
+  it('interleaves its replies with the host’s, however they are split', async () => {
     const pushes = protocol === 3 ? [PUSH] : [];
     const steps: Step[] = [
       ...(protocol === 3 ? [SUBSCRIBE] : []),
@@ -67,7 +67,7 @@ describe.each(SETTINGS)('reply reader: $title', ({ protocol, options }) => {
     }
   });
 
-  it('gives every kind of reply as the host does, however it is cut', async () => {
+  it('gives every kind of reply as the host does, however it is split', async () => {
     const cases = REPLY_CASES.filter(({ resp3, bytes }) => (!resp3 || protocol === 3) && bytes.length < 200);
     for (const { title, bytes } of cases) {
       const steps: Step[] = [
@@ -85,7 +85,7 @@ describe.each(SETTINGS)('reply reader: $title', ({ protocol, options }) => {
     }
   });
 
-  it('any program with any replies, cut anywhere: as with a plain client', async () => {
+  it('any program with any replies, split anywhere, gets the values of a plain client', async () => {
     let hot = 0;
     await fc.assert(
       fc.asyncProperty(
@@ -131,7 +131,7 @@ describe.each(SETTINGS)('reply reader: $title', ({ protocol, options }) => {
     }
   });
 
-  it('joins a connection in mid-life at any byte, with commands in flight', async () => {
+  it('joins a connection in use at any byte, with commands in flight', async () => {
     const before: Step[] = [
       { command: GET, reply: '*2\r\n$1\r\na\r\n$4\r\n\r\n\r\n\r\n' },
       { command: FOO, reply: ':1\r\n' },
@@ -193,7 +193,7 @@ describe.each(SETTINGS)('reply reader: $title', ({ protocol, options }) => {
 describe('reply reader', () => {
   const RESP3: FakeOptions = { protocol: 3 };
 
-  it('takes the hot path again after it has joined, whatever the cut', async () => {
+  it('takes the hot path again after it has joined, wherever replies are split', async () => {
     for (let position = 0; position < '$1\r\nx\r\n'.length; position += 1) {
       const { client, socket } = await connectFake();
       client.get('a').catch(() => {});
@@ -212,7 +212,7 @@ describe('reply reader', () => {
     }
   });
 
-  it('is dead at once in the host’s fatal error: what its listener issues is not answered from the chunk', async () => {
+  it('is dead at once in the host’s fatal error: commands that its listener issues are not answered from the chunk', async () => {
     for (const { hostName, protocol, malformed } of [
       { hostName: 'ioredis', protocol: 3, malformed: 'hello\r\n' },
       { hostName: 'ioredis5', protocol: 2, malformed: 'hello\r\n' },
@@ -250,7 +250,7 @@ describe('reply reader', () => {
     }
   });
 
-  it('gives nobody a wrong value when a listener of the user removes the data listeners in the middle of a chunk', async () => {
+  it('gives no caller a wrong value when a user’s listener removes the data listeners in the middle of a chunk', async () => {
     const { client, socket } = await coalescedFake({}, RESP3);
     const witness = new Witness(client);
     client.on('message', () => socket.removeAllListeners('data'));
@@ -345,7 +345,7 @@ describe('reply reader', () => {
     client.disconnect();
   });
 
-  it('counts what the host settled: later time-outs find their commands, and no others', async () => {
+  it('counts replies that the host settled: later timeouts find their commands, and no others', async () => {
     const { client, socket } = await coalescedFake({}, { commandTimeout: 60 });
     const witness = new Witness(client);
     issue(client, witness, [

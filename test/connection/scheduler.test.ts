@@ -106,7 +106,7 @@ describe('schedule of a connection', () => {
     client.disconnect();
   });
 
-  it('a flush by hand leaves nothing for the scheduled one, which is harmless', async () => {
+  it('a flush by hand leaves nothing for the scheduled flush, which does no harm', async () => {
     const flushes: (() => void)[] = [];
     const { client, socket } = await coalescedFake({ schedule: (flush) => void flushes.push(flush) });
     ask(client, 'a');
@@ -152,7 +152,7 @@ describe('schedule of a connection', () => {
 describe('maxFlushDelay', () => {
   const reply = Buffer.from('$1\r\nx\r\n');
 
-  it('never holds back a lone command, nor one behind as few', async () => {
+  it('never holds back a lone command, nor a batch behind no more commands than it has', async () => {
     const { client, socket } = await coalescedFake({ maxFlushDelay: 10_000 });
     ask(client, 'a');
     await turn();
@@ -163,7 +163,7 @@ describe('maxFlushDelay', () => {
     client.disconnect();
   });
 
-  it('holds back a batch smaller than what awaits its replies, until these are in', async () => {
+  it('holds a batch back that is smaller than the number of awaited replies, until they have come', async () => {
     const { client, socket } = await coalescedFake({ maxFlushDelay: 10_000 });
     for (let index = 0; index < 3; index += 1) ask(client, 'a');
     await turn();

@@ -55,7 +55,7 @@ describe('SharedReads', () => {
 });
 
 describe('shareReads on a connection', () => {
-  it('a reply transformer that throws fails the caller whose value it was given, and nobody else', async () => {
+  it('a reply transformer that throws fails the caller whose value it was given, and no other caller', async () => {
     const { _transformer: transformers } = Command as unknown as { _transformer: { reply: Record<string, unknown> } };
     let calls = 0;
     transformers.reply.get = (value: unknown) => {
@@ -138,12 +138,12 @@ describe('shareReads on a connection', () => {
     client.disconnect();
   });
 
-  it('tells a Buffer that is read as text from text with the same bytes', async () => {
+  it('does not share between a Buffer and text of the same bytes as characters', async () => {
     const sent = await commandsOnWire((c) => ignore(c.get('ż'), c.get(Buffer.from('ż')), c.get('ż')));
     expect(new Set(sent)).toEqual(new Set(['get ż']));
   });
 
-  it('gives the sharers of a read whose connection is lost an error each', async () => {
+  it('gives each caller of a shared read an error of its own when the connection is lost', async () => {
     const { client } = await coalescedFake({ shareReads: true });
     const reads = [client.get('a'), client.get('a'), client.get('a')];
     client.disconnect();
@@ -153,31 +153,34 @@ describe('shareReads on a connection', () => {
     expect(new Set(errors).size).toBe(3);
   });
 
-  it.each(['whole', 'cut'])('gives each sharer the reply, an error or a Buffer of his own (%s)', async (way) => {
-    const { client, socket } = await coalescedFake({ shareReads: true });
-    const texts = [client.get('a'), client.get('a')];
-    const buffers = [client.getBuffer('a'), client.getBuffer('a'), client.getBuffer('a')];
-    const objects = [client.hgetall('h'), client.hgetall('h')];
-    const errors = [client.llen('s'), client.llen('s')];
-    await turn();
-    const bytes = Buffer.from('$1\r\nx\r\n$1\r\nx\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n-WRONGTYPE wrong\r\n');
-    for (const chunk of way === 'whole' ? [bytes] : Array.from(bytes, (byte) => Buffer.from([byte])))
-      socket.feed(chunk);
-    expect(await Promise.all(texts)).toEqual(['x', 'x']);
-    const [first, ...others] = await Promise.all(buffers);
-    first?.fill('-');
-    expect(others).toEqual([Buffer.from('x'), Buffer.from('x')]);
-    const [one, two] = await Promise.all(objects);
-    expect([one, two]).toEqual([{ f: 'v' }, { f: 'v' }]);
-    expect(one).not.toBe(two);
-    const reasons = (await Promise.allSettled(errors)).map(
-      (result) => (result as PromiseRejectedResult).reason as Error,
-    );
-    expect(reasons.map(({ message }) => message)).toEqual(['WRONGTYPE wrong', 'WRONGTYPE wrong']);
-    expect(reasons[0]).not.toBe(reasons[1]);
-    expect(Object.getPrototypeOf(reasons[0])).toBe(Object.getPrototypeOf(reasons[1]));
-    client.disconnect();
-  });
+  it.each(['whole', 'cut'])(
+    'gives each caller of a shared read the reply, an error or a Buffer of its own (%s)',
+    async (way) => {
+      const { client, socket } = await coalescedFake({ shareReads: true });
+      const texts = [client.get('a'), client.get('a')];
+      const buffers = [client.getBuffer('a'), client.getBuffer('a'), client.getBuffer('a')];
+      const objects = [client.hgetall('h'), client.hgetall('h')];
+      const errors = [client.llen('s'), client.llen('s')];
+      await turn();
+      const bytes = Buffer.from('$1\r\nx\r\n$1\r\nx\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n-WRONGTYPE wrong\r\n');
+      for (const chunk of way === 'whole' ? [bytes] : Array.from(bytes, (byte) => Buffer.from([byte])))
+        socket.feed(chunk);
+      expect(await Promise.all(texts)).toEqual(['x', 'x']);
+      const [first, ...others] = await Promise.all(buffers);
+      first?.fill('-');
+      expect(others).toEqual([Buffer.from('x'), Buffer.from('x')]);
+      const [one, two] = await Promise.all(objects);
+      expect([one, two]).toEqual([{ f: 'v' }, { f: 'v' }]);
+      expect(one).not.toBe(two);
+      const reasons = (await Promise.allSettled(errors)).map(
+        (result) => (result as PromiseRejectedResult).reason as Error,
+      );
+      expect(reasons.map(({ message }) => message)).toEqual(['WRONGTYPE wrong', 'WRONGTYPE wrong']);
+      expect(reasons[0]).not.toBe(reasons[1]);
+      expect(Object.getPrototypeOf(reasons[0])).toBe(Object.getPrototypeOf(reasons[1]));
+      client.disconnect();
+    },
+  );
 });
 
 describe.each([2, 3] as const)('shareReads on a server, RESP%i', (protocol) => {
@@ -197,7 +200,7 @@ describe.each([2, 3] as const)('shareReads on a server, RESP%i', (protocol) => {
     await redis.quit();
   });
 
-  it('answers a burst of reads from one', async () => {
+  it('answers a burst of identical reads with one reply', async () => {
     const before = redis.coalescer.stats();
     const values = await Promise.all(Array.from({ length: 100 }, () => redis.get('key')));
     expect(values).toEqual(Array(100).fill('value'));
@@ -206,7 +209,7 @@ describe.each([2, 3] as const)('shareReads on a server, RESP%i', (protocol) => {
     expect(after.commands - before.commands).toBe(1);
   });
 
-  it('never answers from before a write that was issued in between', async () => {
+  it('never answers a read with a reply from before a write that was issued in between', async () => {
     const answers: unknown[] = [];
     const writes: Promise<unknown>[] = [];
     for (let index = 0; index < 50; index += 1) {
@@ -225,7 +228,7 @@ describe.each([2, 3] as const)('shareReads on a server, RESP%i', (protocol) => {
     expect(await Promise.all(answers)).toEqual(expected.flat());
   });
 
-  it('gives each sharer an error, and an object of his own', async () => {
+  it('gives each caller of a shared read an error, or an object, of its own', async () => {
     const wrong = await Promise.allSettled([redis.llen('key'), redis.llen('key')]);
     for (const result of wrong) {
       expect(result).toMatchObject({ status: 'rejected', reason: { name: 'ReplyError', command: { name: 'llen' } } });

@@ -45,7 +45,7 @@ describe.each(HOSTS)('$name: transactions', (host) => {
     );
   });
 
-  it('errors: a command of the wrong type inside, and one that is refused when queued', async () => {
+  it('gives the errors of a plain client: a command that fails, and one that is refused when queued', async () => {
     await expectParity((client, key) =>
       outcomes([
         client.set(key, 'text'),
@@ -89,7 +89,7 @@ describe.each(HOSTS)('$name: transactions', (host) => {
     );
   });
 
-  it('WATCH: a conflict makes EXEC answer null, none lets it through', async () => {
+  it('WATCH: EXEC answers null after a conflict, and runs without one', async () => {
     await expectParity(async (client, key) => {
       const other = await create(host, 'coalesced');
       const first = await outcomes([client.set(key, '1'), client.watch(key), client.get(key)]);

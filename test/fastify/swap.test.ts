@@ -10,7 +10,7 @@ interface Answer {
   readonly body: unknown;
 }
 
-it('is one line that changes', async () => {
+it('swapping @fastify/redis for ioredis-coalesce/fastify changes one line', async () => {
   const [plain, coalesced] = await Promise.all([linesOf('plain'), linesOf('coalesced')]);
   expect(plain.filter((line) => !coalesced.includes(line))).toEqual(["import fastifyRedis from '@fastify/redis';"]);
   expect(coalesced.filter((line) => !plain.includes(line))).toEqual([
@@ -18,7 +18,7 @@ it('is one line that changes', async () => {
   ]);
 });
 
-it('answers every request as before', async () => {
+it('an app with the swapped plugin answers every request as before', async () => {
   const plain = await answersOf(buildPlain);
   const coalesced = await answersOf(buildCoalesced);
   expect(coalesced.answers).toEqual(plain.answers);

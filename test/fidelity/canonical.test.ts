@@ -104,7 +104,7 @@ describe('outcomes', () => {
     expect(coalesced.mismatches(await outcomesOf(b))).toEqual([]);
   });
 
-  it('tell a program that ended early, and a callback called twice', async () => {
+  it('show a program that ended early, and a callback that was called twice', async () => {
     const plain = await outcomesOf(
       () => 1,
       () => 2,

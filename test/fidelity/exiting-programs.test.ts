@@ -56,7 +56,7 @@ async function dataAfter(orders: Omit<Orders, 'server' | 'dbs'>, expected?: read
 }
 
 describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
-  it('leave the same data as with a plain client', async () => {
+  it('a program that exits leaves the same data as with a plain client', async () => {
     for (let run = 0; run < RUNS; run += 1) {
       const seed = SEED + run;
       const plain = await dataAfter({ variant, kind: 'plain', seed });

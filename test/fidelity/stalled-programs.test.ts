@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => server?.stop());
 
 describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
-  it('each command times out in its own time, as on a plain client', async () => {
+  it('each command times out after its own time, as on a plain client', async () => {
     const programs = fc.sample(stalledPrograms, { numRuns: PROGRAMS, seed: SEED });
     const run = (kind: 'plain' | 'coalesced') =>
       Promise.all(

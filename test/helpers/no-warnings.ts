@@ -1,5 +1,5 @@
 /**
- * A set-up file of every test file: a warning of the process that no test has announced fails the file, and none is
+ * A setup file of every test file: a warning of the process that no test has announced fails the file, and none is
  * printed. So a warning that a change brings about is seen.
  */
 import { setImmediate } from 'node:timers/promises';

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 /** A server that says what it is told to, for replies that no real one gives; closed when the running test ends. */
 export interface ScriptedServer {
   readonly url: string;
-  /** Commands received on all connections, without those of the hand-shake. */
+  /** Commands received on all connections, without those of the handshake. */
   readonly commands: readonly (readonly string[])[];
   /** The most commands that were received and not answered at one time, on any connection. */
   readonly maxUnanswered: number;

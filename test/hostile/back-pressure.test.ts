@@ -57,7 +57,7 @@ describe('a client that does not read, then does', () => {
     },
   );
 
-  it('for a plain client the server holds them all', { timeout: 90_000 }, async ({ skip }) => {
+  it('with a plain client the server holds all replies', { timeout: 90_000 }, async ({ skip }) => {
     const { path } = await findServerBinary();
     skip(path.includes('valkey'), 'Valkey sends large values without copying them first');
     const found = await readSlowly({ host, replies: REPLIES, size: SIZE, slowBy: 'paused stream' });

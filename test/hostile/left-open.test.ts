@@ -34,7 +34,7 @@ describe.each(HOSTS)('$name without autoResendUnfulfilledCommands', (host) => {
     return outcomesAfter(100, [...answered, ...lost, ...offline, client.echo('after')]);
   }
 
-  it('leaves open what a plain client leaves open, and nothing else', async () => {
+  it('leaves the same promises open as a plain client, and no others', async () => {
     const options = { retryStrategy: () => 10, autoResendUnfulfilledCommands: false };
     const plain = await lose((url) => host.create(url, options));
     expect(plain).toContain('open');

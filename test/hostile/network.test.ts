@@ -13,7 +13,7 @@ expectWarnings('MaxListenersExceededWarning');
 /** Of each; `npm run test:soak` gives each minutes, on every host. */
 const MS = 400;
 
-it('the callers would notice: a reply too many, which no client can tell, gives them the replies of others', {
+it('the test can fail: one reply too many gives callers the replies of others, and they notice', {
   timeout: 90_000,
 }, async () => {
   const oneTooMany = {

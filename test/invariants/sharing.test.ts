@@ -68,7 +68,7 @@ describe('Invariant 6: no write between the sharers of one read', () => {
   it('followers settle when their leader is re-sent, times out or is flushed', async () => {
     for (const [options, settle] of [
       [{ retryStrategy: () => 5 }, 'reset'],
-      [{ commandTimeout: 30 }, 'time-out'],
+      [{ commandTimeout: 30 }, 'timeout'],
       [{}, 'disconnect'],
     ] as const) {
       const proxy = await startProxy(redisUrl());

@@ -150,7 +150,7 @@ describeScenarios('a server that is not there', HOSTS, {
   },
 });
 
-describeScenarios('hand-shakes that fail', HOSTS, {
+describeScenarios('handshakes that fail', HOSTS, {
   // Host: iovalkey says `ready` when the replies to AUTH and to INFO share a packet, whoever merged them.
   'a wrong password': scenario({ cold: true, races: ['client: ready'] }, async ({ client, track, admin }) => {
     await (await admin()).acl('SETUSER', 'locked', 'on', '>right', '~*', '+@all');
@@ -165,7 +165,7 @@ describeScenarios('hand-shakes that fail', HOSTS, {
     await mixed(accepted, 'online');
   },
 
-  'a user who may not do what the hand-shake does': scenario({ cold: true }, async ({ client, track, admin }) => {
+  'a user who may not do what the handshake does': scenario({ cold: true }, async ({ client, track, admin }) => {
     await (await admin()).acl('SETUSER', 'bare', 'on', 'nopass', '~*', '+get', '+info', '+hello', '+auth');
     const bare = client({ username: 'bare', password: 'x', connectionName: 'named', retryStrategy: null as never });
     await track('get', bare.get('k'));
@@ -177,7 +177,7 @@ describeScenarios('hand-shakes that fail', HOSTS, {
     await track('get', lost.get('k'));
   },
 
-  'connections that are lost after half a reply to the hand-shake': async ({ client, mixed, url }) => {
+  'connections that are lost after half a reply to the handshake': async ({ client, mixed, url }) => {
     const server = await startScriptedServer(() => '$100\r\nhalf');
     const late = client(
       {

@@ -39,7 +39,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     expect(await client.echo('plain')).toBe('plain');
   });
 
-  it('sends what is open, and what is in flight settles', async () => {
+  it('sends the open batch, and commands in flight settle', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { maxInFlight: 7 }));
     const texts = Array.from({ length: 50 }, (_, index) => `text ${index}`);
     const replies = texts.map((text, index) => (index % 4 === 0 ? cold(client, 'ECHO', text) : client.echo(text)));
@@ -49,7 +49,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     expect(await own).toBe('own');
   });
 
-  it('with commands on the wire and half a reply received', async () => {
+  it('settles commands on the wire with a partial reply received', async () => {
     for (const size of [1, 2, 5, 11]) {
       const proxy = await startProxy(redisUrl());
       const client = await ready(host.createCoalesced(proxy.url));
@@ -62,7 +62,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     }
   });
 
-  it('inside a callback', async () => {
+  it('works inside a callback', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const { coalescer } = client;
     const before = client.echo('before');
@@ -79,7 +79,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     expect((client as { coalescer?: unknown }).coalescer).toBeUndefined();
   });
 
-  it('and attached again, over and over, loses nothing', async () => {
+  it('and coalesce() again, over and over, lose nothing', async () => {
     const client = await ready(host.create(redisUrl()));
     const replies: Promise<unknown>[] = [];
     for (let round = 0; round < 40; round += 1) {
@@ -98,7 +98,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     expect(coalesced.coalescer.stats().hotCommands).toBeGreaterThanOrEqual(100);
   });
 
-  it('keeps the time-outs of what is in flight', async () => {
+  it('keeps the timeouts of commands in flight', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.createCoalesced(proxy.url, { commandTimeout: 60 }));
     proxy.stall();
@@ -110,7 +110,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     expect(await client.echo('own')).toBe('own');
   });
 
-  it('and attached again keeps the time-outs of what is sent then', async () => {
+  it('and coalesce() again keep the timeouts of commands that are sent then', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), { commandTimeout: 80 }));
     await client.ping();
     const { stream } = client;
@@ -127,7 +127,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     client.disconnect();
   });
 
-  it('what was in flight is re-sent by the plain client', async () => {
+  it('lets the plain client re-send commands that were in flight', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.createCoalesced(proxy.url, { retryStrategy: () => 10 }));
     proxy.stall();
@@ -185,7 +185,7 @@ describe('detach() in other states', () => {
     ).toEqual([]);
   });
 
-  it('leaves a wrapper that someone put over the stream’s write where it is', async () => {
+  it('leaves a wrapper that a user put over the stream’s write where it is', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl()));
     const { write } = client.stream;
     let written = 0;

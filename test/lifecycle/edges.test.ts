@@ -53,7 +53,7 @@ const ENDINGS: Record<string, (client: Client) => unknown> = {
 
 describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
   describe.each(KINDS)('%s', (kind) => {
-    it.each(Object.keys(ENDINGS))('set, then %s: stored', async (ending) => {
+    it.each(Object.keys(ENDINGS))('a set before %s is stored', async (ending) => {
       const client = await ready(create(host, kind, redisUrl()));
       const keys = ['hot', 'cold', 'é', 'last'].map((name) => `${prefix}${kind}:${ending}:${name}`);
       void outcomes([
@@ -69,7 +69,7 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
     });
   });
 
-  it('what waits under maxInFlight is sent, too', async () => {
+  it('sends the backlog of maxInFlight, too', async () => {
     const client = await ready(create(host, 'coalesced', redisUrl(), {}, { maxInFlight: 2 }));
     const keys = Array.from({ length: 9 }, (_, index) => `${prefix}window:${index}`);
     void outcomes(keys.map((key, index) => (index % 3 === 1 ? cold(client, 'SET', key, 'v') : client.set(key, 'v'))));
@@ -77,7 +77,7 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
     for (const key of keys) await expectStored(host, key, 'v');
   });
 
-  it('callers get what plain ones get', async () => {
+  it('callers get the same outcomes as with a plain client', async () => {
     for (const ending of Object.keys(ENDINGS)) {
       const settle = async (kind: Kind) => {
         const client = await ready(create(host, kind, redisUrl(), { retryStrategy: null as never }));
@@ -126,7 +126,7 @@ describe.each(HOSTS)('$name: attached at any time', (host) => {
     expect(client.coalescer.stats().hotCommands).toBe(1);
   });
 
-  it('during the hand-shake', async () => {
+  it('during the handshake', async () => {
     const client = host.create(redisUrl());
     await new Promise((resolve) => client.once('connect', resolve));
     const coalesced = coalesce(client);
@@ -145,7 +145,7 @@ describe.each(HOSTS)('$name: attached at any time', (host) => {
     expect(coalesced.coalescer.stats().hotCommands).toBeGreaterThan(0);
   });
 
-  it('with half a reply received', async () => {
+  it('with a partial reply received', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.create(proxy.url));
     proxy.cutRepliesInto(3);
@@ -182,7 +182,7 @@ describe.each(HOSTS)('$name: attached at any time', (host) => {
   });
 });
 
-describe('hand-shakes', () => {
+describe('handshakes', () => {
   it('RESP3 refused, so RESP2', async () => {
     const script = (command: readonly string[]) => handshake(command) ?? bulk(command[1] ?? '');
     const settle = async (kind: Kind) => {
@@ -194,7 +194,7 @@ describe('hand-shakes', () => {
     expect(await settle('coalesced')).toEqual(await settle('plain'));
   });
 
-  it('a server that closes during the hand-shake, then accepts', async () => {
+  it('a server that closes during the handshake, then accepts', async () => {
     const server = await startScriptedServer((command, connection) =>
       connection < 3 ? 'close' : (handshake(command) ?? bulk(command[1] ?? '')),
     );

@@ -63,7 +63,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     expect(await client.get('counter')).toBe('61');
   });
 
-  it('CLIENT KILL: what was not executed is sent once more, and executed once', async () => {
+  it('CLIENT KILL: commands that were not executed are sent again, and executed once', async () => {
     const server = await ownServer();
     const client = await ready(create(host, 'coalesced', server.url));
     const admin = await ready(host.create(server.url));
@@ -77,7 +77,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     expect(await Promise.all(replies)).toEqual(Array.from({ length: 50 }, (_, n) => n + 1));
   });
 
-  it('a reset after any byte of the replies: every value is right, what was answered is not sent again', async () => {
+  it('a reset after any byte of the replies: every value is right, answered commands are not sent again', async () => {
     for (const bytes of [1, 2, 4, 5, 17, 40, 41, 42, 43, 99, 250, 251]) {
       const proxy = await startProxy(redisUrl());
       const client = await ready(create(host, 'coalesced', proxy.url));
@@ -99,7 +99,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     }
   });
 
-  it('with more waiting under maxInFlight than is on the wire', async () => {
+  it('loses nothing when more commands are in the backlog of maxInFlight than on the wire', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(create(host, 'coalesced', proxy.url, {}, { maxInFlight: 5 }));
     proxy.resetAfterReplyBytes(30);
@@ -162,7 +162,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     expect(settled[1]).toMatchObject({ error: expect.stringContaining('MaxRetriesPerRequestError') });
   });
 
-  it('retryStrategy that gives up', async () => {
+  it('a retryStrategy that gives up rejects as on a plain client', async () => {
     await expectParity(async (kind) => {
       const proxy = await startProxy(redisUrl());
       const client = await ready(create(host, kind, proxy.url, { retryStrategy: () => null }));
@@ -188,7 +188,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     });
   });
 
-  it.each([1, 2] as const)('reconnectOnError that returns %i', async (answer) => {
+  it.each([1, 2] as const)('reconnectOnError that returns %i works as on a plain client', async (answer) => {
     await expectParity(async (kind) => {
       const proxy = await startProxy(redisUrl());
       let asked = 0;

@@ -130,7 +130,7 @@ describe('ioredis-coalesce:connection', () => {
       return { change, mode, ...(reason === undefined ? {} : { reason }) };
     });
 
-  it('attached, and detached by detach(); start and end for each', async () => {
+  it('reports attached, and detached by detach(), each with start and end', async () => {
     const { started, ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
     const client = await warmed(ioredis6);
     expect(started).toEqual([{ change: 'attached', mode: 'hot', address: ADDRESS }]);
@@ -143,7 +143,7 @@ describe('ioredis-coalesce:connection', () => {
     expect(changes(ended.slice(2))).toEqual([{ change: 'attached', mode: 'hot' }]);
   });
 
-  it('detached when a connection is lost, attached with the next one', async () => {
+  it('reports detached when a connection is lost, and attached with the next one', async () => {
     const proxy = await startProxy(redisUrl());
     const { ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
     const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 5 }));
@@ -161,7 +161,7 @@ describe('ioredis-coalesce:connection', () => {
     ]);
   });
 
-  it('a client left with the cork alone is reported in mode cork, with the reason', async () => {
+  it('reports mode cork, with the reason, for a client without the hot path', async () => {
     const { ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
     clients.push(await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath: false })));
     const odd = class extends ioredis6.Redis {
@@ -193,7 +193,7 @@ describe('ioredis-coalesce:connection', () => {
   });
 });
 
-describe('what is in the events', () => {
+describe('the content of the events', () => {
   const use = (client: Client) =>
     outcomes([
       client.set(SECRET, SECRET),
@@ -206,7 +206,7 @@ describe('what is in the events', () => {
       client.del(SECRET, `${SECRET}h`),
     ]);
 
-  it('no argument of any command, no name of one, no option', async () => {
+  it('is no argument or name of any command, and no option', async () => {
     const batches = listen<BatchEvent>(CHANNELS.BATCH);
     const connections = listen<ConnectionEvent>(CHANNELS.CONNECTION);
     const client = await warmed(ioredis6, { connectionName: SECRET });
@@ -253,13 +253,13 @@ describe('without subscribers', () => {
     });
   });
 
-  it('nothing is built', async () => {
+  it('no event is built', async () => {
     await Promise.all([client.echo('a'), cold(client, 'ECHO', 'b')]);
     client.coalescer.detach();
     expect(asked).toBe(0);
   });
 
-  it('nor for those who left; one who listens to `end` alone is told', async () => {
+  it('no event is built after unsubscribing; a subscriber of only `end` is told', async () => {
     const channel = tracingChannel(CHANNELS.BATCH);
     const seen: unknown[] = [];
     const onEnd = (event: unknown) => void seen.push(event);

@@ -88,7 +88,7 @@ it('ioredis:command: one event for each command, as of a plain Cluster', async (
   }
 });
 
-it('batches of every node are told of under its address, and add up to the counters', async () => {
+it('batches of each node are reported under its address, and add up to the counters', async () => {
   const events: BatchEvent[] = [];
   const see = (event: unknown) => void events.push(event as BatchEvent);
   const channel = tracingChannel(CHANNELS.BATCH);

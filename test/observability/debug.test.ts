@@ -22,7 +22,7 @@ async function printedWith(DEBUG: string): Promise<string[]> {
 }
 
 describe.concurrent('DEBUG', () => {
-  it('ioredis-coalesce:* shows what is attached, flushed and left to the client, and no argument', async () => {
+  it('ioredis-coalesce:* shows attachments, flushes and fall-throughs, and no argument', async () => {
     const lines = await printedWith('ioredis-coalesce:*');
     const attach = lines.filter((line) => line.startsWith('ioredis-coalesce:attach '));
     const flush = lines.filter((line) => line.startsWith('ioredis-coalesce:flush '));
@@ -43,7 +43,7 @@ describe.concurrent('DEBUG', () => {
     expect(lines.join('\n')).not.toContain(secret);
   });
 
-  it('ioredis-coalesce:attach shows that alone', async () => {
+  it('ioredis-coalesce:attach shows only attachments', async () => {
     expect(await printedWith('ioredis-coalesce:attach')).toHaveLength(2);
   });
 

@@ -30,7 +30,7 @@ function errorsIn(query: string): string[] {
 }
 
 describe('the parser of queries', () => {
-  it('finds what is not PromQL, so that the tests below can fail', () => {
+  it('refuses text that is not PromQL, so that the tests below can fail', () => {
     expect(errorsIn('sum by (a) (rate(b{c="d"}[5m])) / 2')).toEqual([]);
     expect(errorsIn('sum by (a) (rate(b{c="d"}[5m]) / 2')).not.toEqual([]);
     expect(errorsIn('rate(b{c=d}[5m])')).not.toEqual([]);

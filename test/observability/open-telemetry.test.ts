@@ -184,7 +184,7 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
     expect(await lose(host.createCoalesced)).toEqual(spans);
   });
 
-  it('hot again when it is switched off, and seen again when it is switched on', async () => {
+  it('commands are hot again when it is switched off, and traced again when it is switched on', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const hotOf = async (count: number) => {
       const before = client.coalescer.stats().hotCommands;

@@ -30,8 +30,8 @@ function counting(stats = new Stats()): { stats: Stats; client: CoalescedClient 
   return { stats, client: { coalescer } as unknown as CoalescedClient };
 }
 
-describe('what is exposed', () => {
-  it.each(HOSTS)('$name: the counters of a client at work', async (host) => {
+describe('the metrics', () => {
+  it.each(HOSTS)('$name: are the counters of a client at work', async (host) => {
     const register = new Registry();
     const worker = await ready(host.createCoalesced(redisUrl(), {}, { maxInFlight: 5_000 }));
     await worker.ping();
@@ -60,7 +60,7 @@ describe('what is exposed', () => {
     expect(stats.hotCommands).toBeGreaterThanOrEqual(100);
   });
 
-  it('what is answered from memory, and what is kept', async () => {
+  it('are the hits and the size of the cache', async () => {
     const register = new Registry();
     const cached = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
     collectMetrics(cached, { register });
@@ -78,7 +78,7 @@ describe('what is exposed', () => {
     expect(values('redis_coalesce_cache_bytes')).toEqual([bytes]);
   });
 
-  it('reasons are all there from the start, so that rates of them can be drawn', async () => {
+  it('have a value for every reason from the start, so that rates can be drawn', async () => {
     const register = new Registry();
     const { stats, client: idle } = counting();
     collectMetrics(idle, { register });
@@ -90,7 +90,7 @@ describe('what is exposed', () => {
     expect(reasons('redis_coalesce_batches_total')).toEqual(Object.keys(flushReasons));
   });
 
-  it('keeps to the conventions for names, units, types and help', async () => {
+  it('keep to the conventions for names, units, types and help', async () => {
     const register = new Registry();
     collectMetrics(counting().client, { register });
     const { types, helps } = await scrape(register);
@@ -103,7 +103,7 @@ describe('what is exposed', () => {
     }
   });
 
-  it('histograms are cumulative, end in +Inf and agree with count and sum', async () => {
+  it('have cumulative histograms that end in +Inf and agree with count and sum', async () => {
     const register = new Registry();
     const { stats, client: busy } = counting();
     stats.commands = 20_243;
@@ -145,7 +145,7 @@ describe('what is exposed', () => {
     }
   });
 
-  it('reads the counters once a scrape, whatever the number of metrics, and never in between', async () => {
+  it('read the counters once per scrape, whatever the number of metrics, and never in between', async () => {
     const register = new Registry();
     const one = await client();
     const stats = vi.spyOn(one.coalescer, 'stats');
@@ -160,7 +160,7 @@ describe('what is exposed', () => {
     expect(stats).toHaveBeenCalledTimes(3);
   });
 
-  it('in OpenMetrics as well', async () => {
+  it('are valid OpenMetrics as well', async () => {
     const register = new Registry<OpenMetricsContentType>();
     register.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
     const remove = collectMetrics(counting().client, { register });
@@ -213,7 +213,7 @@ describe('several clients on one registry', () => {
     expect((await scrape(register)).values('redis_coalesce_attached', { role: 'a' })).toEqual([1]);
   });
 
-  it('and on registries of their own, or prom-client’s global one by default', async () => {
+  it('may have registries of their own; prom-client’s global one is the default', async () => {
     const register = new Registry();
     const both = counting().client;
     collectMetrics(both, { register });
@@ -259,7 +259,7 @@ describe('a client that is no longer coalesced, or has ended', () => {
   });
 });
 
-describe('what it refuses', () => {
+describe('collectMetrics() refuses', () => {
   const collect = (given: unknown, options?: unknown) => () =>
     collectMetrics(given as CoalescedClient, options as CollectOptions);
 

@@ -33,7 +33,7 @@ async function createReady(...options: [object?, object?]): Promise<CoalescedCli
   return ready(ioredis6.createCoalesced(redisUrl(), ...options));
 }
 
-it('none for a service that does what services do', async () => {
+it('an ordinary service gets no warning', async () => {
   const client = await createReady({ keyPrefix: prefix, commandTimeout: 10_000 }, { shareReads: true });
   const subscriber = client.duplicate();
   await subscriber.subscribe('channel');
@@ -49,7 +49,7 @@ it('none for a service that does what services do', async () => {
   expect(await warned()).toEqual([]);
 });
 
-it('internals that are not as expected: once, however many clients', async () => {
+it('unexpected internals warn once, for any number of clients', async () => {
   const odd = class extends ioredis6.Redis {
     override echo(): never {
       throw new Error('not the host’s own');
@@ -74,15 +74,15 @@ it('hotPath: false is no reason to warn', async () => {
   expect(await warned()).toEqual([]);
 });
 
-it('enableAutoPipelining: once, and it says to leave the option off', async () => {
+it('enableAutoPipelining warns once, and says to turn the option off', async () => {
   for (const _ of ['one client', 'another']) {
     expect(await (await createReady({ enableAutoPipelining: true })).echo('a')).toBe('a');
   }
   expect(await warned()).toEqual([CODES.AUTO_PIPELINING]);
-  expect(warnings[0]?.message).toContain('leave it off');
+  expect(warnings[0]?.message).toContain('turn it off');
 });
 
-it('a blocking command that others wait behind: once for each command, by its name', async () => {
+it('a blocking command that others wait behind warns once per name of command', async () => {
   const shared = await createReady();
   const streams = await createReady();
   const none = `${prefix}none`;
@@ -123,7 +123,7 @@ it.each([
   expect(warnings[0]?.message).toContain(`${bound} (${Object.values(options)[0]})`);
 });
 
-it('a bound that is hit now and then is no reason to warn', async () => {
+it('a limit that is reached from time to time is no reason to warn', async () => {
   const client = await createReady({}, { schedule: 'immediate', maxBatchSize: 3 });
   // One batch of two is by the bound.
   for (let round = 0; round < 6_000; round += 1) {

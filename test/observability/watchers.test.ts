@@ -20,10 +20,10 @@ function atNextBatch(act: (event: BatchEvent) => void): void {
 }
 
 /** Whoever watches runs in the middle of what is watched; nothing may come of it. */
-describe.each(HOSTS)('$name: a watcher of batches that', (host) => {
+describe.each(HOSTS)('$name: a subscriber of batches that', (host) => {
   const create = (): Promise<CoalescedClient> => ready(host.createCoalesced(redisUrl(), {}, { schedule: 'immediate' }));
 
-  it('disconnects: what has gathered is written before the end', async () => {
+  it('disconnects has the pending bytes written before the end', async () => {
     const client = await create();
     const other = await create();
     atNextBatch(() => client.disconnect());
@@ -35,7 +35,7 @@ describe.each(HOSTS)('$name: a watcher of batches that', (host) => {
     await other.del(key);
   });
 
-  it('sends commands of its own: they come behind, each with its own reply', async () => {
+  it('sends commands of its own gets their replies, after those of the batch', async () => {
     const client = await create();
     const socket = spyOnSocket(client);
     const own: Promise<unknown>[] = [];
@@ -46,7 +46,7 @@ describe.each(HOSTS)('$name: a watcher of batches that', (host) => {
     expect(names).toEqual(['echo', 'ping', 'echo', 'echo', 'echo', 'echo']);
   });
 
-  it('flushes: once more is not twice', async () => {
+  it('flushes does not send the batch twice', async () => {
     const client = await create();
     const before = client.coalescer.stats();
     atNextBatch(() => client.coalescer.flush());
@@ -54,7 +54,7 @@ describe.each(HOSTS)('$name: a watcher of batches that', (host) => {
     expect(client.coalescer.stats().batches).toBe(before.batches + 1);
   });
 
-  it('detaches: the batch leaves, and the client is plain', async () => {
+  it('detaches has the batch sent, and a plain client', async () => {
     const client = await create();
     const { coalescer } = client;
     atNextBatch(() => coalescer.detach());
@@ -63,7 +63,7 @@ describe.each(HOSTS)('$name: a watcher of batches that', (host) => {
     expect(Object.hasOwn(client.stream, 'write')).toBe(false);
   });
 
-  it('counts bytes is told those of text that is not ASCII', async () => {
+  it('counts bytes gets the right count for text that is not ASCII', async () => {
     const client = await create();
     const socket = spyOnSocket(client);
     const { bytesWritten } = client.coalescer.stats();
@@ -78,7 +78,7 @@ describe.each(HOSTS)('$name: a watcher of batches that', (host) => {
   });
 });
 
-describe.each(HOSTS)('$name: a watcher of connections that', (host) => {
+describe.each(HOSTS)('$name: a subscriber of connections that', (host) => {
   it('detaches at once leaves a plain client, stream and all', async () => {
     const client = await ready(host.create(redisUrl()));
     const { end } = tracingChannel(CHANNELS.CONNECTION);

@@ -37,7 +37,7 @@ const LASTING: Record<string, object> = {
 };
 
 describe.each(HOSTS)('$name: shareReads in a batch that stays open', (host) => {
-  it.each(Object.keys(LASTING))('%s: a follower has its own time-out', async (title) => {
+  it.each(Object.keys(LASTING))('%s: a follower has its own timeout', async (title) => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(
       host.createCoalesced(proxy.url, { commandTimeout: MS }, { shareReads: true, ...LASTING[title] }),

@@ -30,7 +30,7 @@ const CHUNK = 64 * 1024;
 const CHUNKS = (2 * REPLY_LIMITS.lineBytes) / CHUNK;
 
 describe.each(ENDLESS)('%j, then %j without end', (begin, again) => {
-  it('the scanner ends it', () => {
+  it('the scanner finds it oversized', () => {
     const scanner = new ReplyScanner();
     let result = scanner.scan(Buffer.from(begin), 0);
     const chunk = Buffer.alloc(CHUNK, again);

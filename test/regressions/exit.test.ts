@@ -56,7 +56,7 @@ describe.each(['plain', 'coalesced'] as const)('%s client: writes are stored', (
     expect(await storedBy({ kind, within, end: 'process.exit()', writes: 200, maxInFlight: 20 })).toBe(200);
   });
 
-  it('behind flush(), whatever becomes of the process', async () => {
+  it('flush() writes them even if the process is killed', async () => {
     expect(await storedBy({ kind, within: 'the tick', end: 'SIGKILL after flush()', writes: 8 })).toBe(8);
   });
 });

@@ -101,7 +101,7 @@ describe('arguments that are made only once', () => {
     });
   });
 
-  it('an array with a getter that sends the same command: neither sends what is the other one’s', async () => {
+  it('an array with a getter that sends the same command: each sends its own arguments', async () => {
     await expectAsPlain(async (kind) => {
       const client = await connectAs(kind, ioredis6, redisUrl());
       const hset = client.hset as (...args: unknown[]) => Promise<unknown>;

@@ -26,7 +26,7 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
     { utf8: true, title: 'strings' },
     { utf8: false, title: 'Buffers' },
   ])('$title', ({ utf8 }) => {
-    it.each(cases)('$title: as the host has it', ({ bytes, decodedBy }) => {
+    it.each(cases)('$title has the value that the host decodes', ({ bytes, decodedBy }) => {
       const decoder = new ReplyDecoder(mode);
       const value = decoder.decode(bytes, 0, utf8);
       if (decodedBy === 'us') expect(value).not.toBe(NOT_DECODED);
@@ -36,7 +36,7 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
       expect(decoder.end).toBe(bytes.length);
     });
 
-    it.each(cases)('$title: the same among other replies', ({ bytes }) => {
+    it.each(cases)('$title has the same value among other replies', ({ bytes }) => {
       const alone = new ReplyDecoder(mode).decode(bytes, 0, utf8);
       const decoder = new ReplyDecoder(mode);
       const value = decoder.decode(Buffer.concat([BEFORE, bytes, BEHIND]), BEFORE.length, utf8);
@@ -44,7 +44,7 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
       if (value !== NOT_DECODED) expect(decoder.end).toBe(BEFORE.length + bytes.length);
     });
 
-    it.each(cases)('$title: the same in whatever pieces it comes, or left', ({ bytes }) => {
+    it.each(cases)('$title has the same value in any pieces, or is left to the host', ({ bytes }) => {
       const whole = new ReplyDecoder(mode).decode(bytes, 0, utf8);
       for (const { way, chunks } of everyCut(bytes)) {
         const decoder = new ReplyDecoder(mode);
@@ -54,7 +54,7 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
       }
     });
 
-    it.each(cases)('$title: no value while it is not whole', ({ bytes }) => {
+    it.each(cases)('$title has no value while it is not whole', ({ bytes }) => {
       const decoder = new ReplyDecoder(mode);
       for (let length = 0; length < bytes.length; length += 1) {
         // What lies behind the chunk's end in memory is the rest of the reply.
@@ -64,7 +64,7 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
       }
     });
 
-    it('any reply, cut anywhere: as if it had not been cut, and so is the one behind it', () => {
+    it('any reply that is split anywhere has the value of the whole one, and so has the next reply', () => {
       let resumed = 0;
       fc.assert(
         fc.property(
@@ -92,7 +92,7 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
       expect(resumed).toBeGreaterThan(30);
     });
 
-    it('any reply: as the host has it, or left', () => {
+    it('any reply has the value that the host decodes, or is left to the host', () => {
       let decoded = 0;
       fc.assert(
         fc.property(mode.resp3Types ? anyReply3 : anyReply2, (bytes) => {
@@ -180,7 +180,7 @@ describe('decoder', () => {
     expect(value).toBeInstanceOf(Buffer);
   });
 
-  it('hands out Buffers of a string that was cut that nobody else has', () => {
+  it('hands out Buffers with memory of their own for a string that was split', () => {
     const decoder = new ReplyDecoder(mode);
     const texts = [1, 2, 3].map((nth) => Buffer.alloc(9_000, `${nth} `));
     const values = texts.map((text) => {

@@ -51,12 +51,12 @@ const CASES: readonly (readonly [title: string, args: readonly Argument[]])[] = 
 ];
 
 describe('encoder', () => {
-  it.each(CASES)('%s: the bytes of the host', (_title, args) => {
+  it.each(CASES)('%s has the bytes that the host writes', (_title, args) => {
     expect(encoded('rpush', args)).toStrictEqual(hostBytes('rpush', args));
     expect(joined(encodeExactly(commandHead('rpush', args.length), args))).toStrictEqual(hostBytes('rpush', args));
   });
 
-  it('any arguments: the bytes of the host', () => {
+  it('any arguments have the bytes that the host writes', () => {
     const argument = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 30 }),
       fc.string({ maxLength: 30 }),
@@ -104,7 +104,7 @@ describe('encoder', () => {
     expect(joined(parts)).toStrictEqual(hostBytes('set', ['key', Buffer.alloc(length, 'a')]));
   });
 
-  it('keeps what is large out of the text', () => {
+  it('keeps large arguments out of the text', () => {
     const large = 'x'.repeat(5000);
     const head = '*3\r\n$3\r\nset\r\n$3\r\nkey\r\n$5000\r\n';
     expect(encodeExactly(commandHead('set', 2), ['key', large])).toEqual([head, large, '\r\n']);
@@ -189,7 +189,7 @@ describe('encoding within a batch', () => {
     ),
   );
 
-  it('any batches, any bounds: the bytes of a plain client', async () => {
+  it('any batches with any limits have the bytes of a plain client', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(step, { minLength: 1, maxLength: 10 }), { minLength: 1, maxLength: 3 }),

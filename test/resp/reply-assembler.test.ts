@@ -44,7 +44,7 @@ describe('ReplyAssembler', () => {
     expect(again.release()).toEqual([]);
   });
 
-  it('leaves a reply that turns out to be the host’s, with all bytes before that', () => {
+  it('hands a reply that it cannot decode to the host, with all bytes so far', () => {
     for (const element of [
       '-ERR inside\r\n',
       ':9223372036854775807\r\n',
@@ -62,7 +62,7 @@ describe('ReplyAssembler', () => {
     }
   });
 
-  it.each(['xx', '\r\r', '\n\n', '\n\r', '\rx', 'x\n', '$1'])('leaves a string that ends in %j', (end) => {
+  it.each(['xx', '\r\r', '\n\n', '\n\r', '\rx', 'x\n', '$1'])('leaves a string that ends in %j to the host', (end) => {
     const whole = Buffer.concat([bulk(filled('long ', 10_000)).subarray(0, -2), Buffer.from(end)]);
     for (const cut of ['$10000\r\n'.length, 5_000, whole.length - 2]) {
       const assembler = begun(whole.subarray(0, cut));
@@ -71,7 +71,7 @@ describe('ReplyAssembler', () => {
     }
   });
 
-  it('leaves what is longer than it may keep, as soon as that is known', () => {
+  it('leaves a reply over the limit to the host, as soon as its length is known', () => {
     const decoder = new ReplyDecoder(MODE);
     const begins = (header: string) => {
       const chunk = Buffer.from(`${header}\r\nxyz`);
@@ -89,7 +89,7 @@ describe('ReplyAssembler', () => {
     expect(Buffer.concat(assembler.release()).toString()).toBe('*3\r\n$3\r\nabc\r\n$2\r\nxy\r\n');
   });
 
-  it('leaves what has become longer than it may keep', () => {
+  it('leaves a reply to the host when it has grown over the limit', () => {
     const mebibyte = bulk(Buffer.alloc(2 ** 20));
     const assembler = begun(Buffer.from('*100\r\n'));
     let kept = 0;
@@ -98,7 +98,7 @@ describe('ReplyAssembler', () => {
     expect(Buffer.concat(assembler.release()).length).toBe('*100\r\n'.length + 63 * mebibyte.length);
   });
 
-  it('takes time in proportion to what comes, not to its square', () => {
+  it('takes time in proportion to the bytes, not to their square', () => {
     const time = (elements: number) => {
       const chunk = Buffer.from(':1\r\n');
       const assembler = begun(Buffer.from(`*${elements + 1}\r\n`));
@@ -110,7 +110,7 @@ describe('ReplyAssembler', () => {
     expect(time(200_000)).toBeLessThan(40 * Math.max(time(20_000), 2));
   });
 
-  it('sets nothing aside at a server’s word', () => {
+  it('allocates nothing on the server’s say-so', () => {
     const first = Buffer.from(`*1000000\r\n$${LONGEST_ASSEMBLED - 1000}\r\nx`);
     const before = process.memoryUsage();
     const assemblers = Array.from({ length: 50 }, () => begun(first));
@@ -194,7 +194,7 @@ describe('the memory in which cut strings are joined', () => {
     expect((value as string).length).toBe(length);
   };
 
-  it('is used again, the largest that is no more than 2 MiB', () => {
+  it('is used again, the largest buffer of at most 2 MiB', () => {
     const allocate = vi.spyOn(Buffer, 'allocUnsafeSlow');
     onTestFinished(() => allocate.mockRestore());
     const allocations = (...lengths: number[]) => {

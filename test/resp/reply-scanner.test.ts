@@ -42,7 +42,7 @@ const CASES = [
 ];
 
 describe('reply scanner', () => {
-  it.each(CASES)('finds the end of $title, however it is cut', ({ bytes }) => {
+  it.each(CASES)('finds the end of $title, however it is split', ({ bytes }) => {
     const three = Buffer.concat([bytes, Buffer.from('+OK\r\n'), bytes]);
     const ends = [bytes.length, bytes.length + 5, three.length];
     for (const { way, chunks } of everyCut(three)) {
@@ -56,7 +56,7 @@ describe('reply scanner', () => {
     }
   });
 
-  it.each(MALFORMED)('gives up at %s, however it is cut', (_title, bytes) => {
+  it.each(MALFORMED)('gives up at %s, however it is split', (_title, bytes) => {
     const before = Buffer.from('+OK\r\n$2\r\nhi\r\n');
     const stream = Buffer.concat([before, Buffer.from(bytes), Buffer.from('+OK\r\n')]);
     for (const { way, chunks } of everyCut(stream)) {
@@ -120,7 +120,7 @@ describe('reply scanner', () => {
     expect(scanAll(chunks)).toEqual({ ends: [bytes.length], after: 'between replies' });
   });
 
-  it('finds the end of any replies, cut anywhere', () => {
+  it('finds the end of any replies, split anywhere', () => {
     fc.assert(
       fc.property(
         fc.array(anyReply3, { minLength: 1, maxLength: 8 }),
@@ -138,7 +138,7 @@ describe('reply scanner', () => {
     );
   });
 
-  it('finds the same ends in garbage, cut anywhere', () => {
+  it('finds the same ends in garbage, split anywhere', () => {
     const letters = fc.constantFrom(...'+-:$*_,#(=!%~>|0123x\r\n', '\r\n', '$1\r\na\r\n', ':1\r\n', '*1\r\n');
     fc.assert(
       fc.property(

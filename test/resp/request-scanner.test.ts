@@ -91,7 +91,7 @@ describe('request scanner', () => {
     expect(scanRequests(bytes)).toEqual({ commands: 1, transaction: undefined, repliesOff: false });
   });
 
-  it('counts what stands before bytes of another form', () => {
+  it('counts the commands before bytes of another form', () => {
     const bytes = Buffer.concat([request('get', 'a'), request('multi'), Buffer.from('INLINE\r\n')]);
     expect(scanRequests(bytes)).toEqual({ commands: 2, transaction: 'open', repliesOff: false });
   });

@@ -167,7 +167,7 @@ const OCCASIONS: Readonly<Record<string, (host: Host, kind: Kind) => Promise<Coa
 };
 
 describe.each(HOSTS)('$name', (host) => {
-  it.each(Object.keys(OCCASIONS))('%s: no more comes to light than with a plain client', async (name) => {
+  it.each(Object.keys(OCCASIONS))('%s: no more secrets show than with a plain client', async (name) => {
     const occasion = OCCASIONS[name] as (typeof OCCASIONS)[string];
     const client = await occasion(host, 'plain');
     const plain = found();

@@ -11,7 +11,7 @@ beforeAll(async () => {
 
 afterAll(() => server?.stop());
 
-describe.each(HOSTS)('$name: a hand-shake', (host) => {
+describe.each(HOSTS)('$name: the handshake', (host) => {
   it('is written command by command, as a plain client does, whatever the schedule is', async () => {
     const schedule = vi.fn((flush: () => void) => void setImmediate(flush));
     const client = host.createCoalesced(server.url, { password: 'a password' }, { schedule });
