@@ -70,7 +70,8 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
   class Light extends pipelineClass(host) implements LightPipeline {
     declare addBatch: LightPipeline['addBatch'];
     #state: State = 'recording';
-    #holdsExec = false;
+    /** Whether a transaction is open behind what is recorded, if that opens or closes any. */
+    #transaction: 'open' | 'closed' | undefined;
     /** What the transformer has made of the arguments of the call that is being looked at. */
     #transformation: Transformation | undefined;
     readonly #route: PipelineRoute;
@@ -217,8 +218,9 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
     #entry(variant: PipelineVariant, sent: readonly unknown[]): PipelineEntry {
       const kept = sent.length === 1 ? sent[0] : sent;
       const position = this._queue.length;
+      if (variant === MULTI) this.#transaction = 'open';
       if (variant !== EXEC) return new PipelineEntry(variant, kept, this, position, this._transactions > 0);
-      this.#holdsExec = true;
+      this.#transaction = 'closed';
       return new ExecEntry(variant, kept, this, position, this._transactions > 0);
     }
 
@@ -246,13 +248,13 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       const commands = this._queue;
       if (this.isCluster) {
         const { promise, sends } = execUnsent(this, host.exec, args);
-        if (sends) connection.sendPipeline(commands, this.#holdsExec);
+        if (sends) connection.sendPipeline(commands, this.#transaction);
         return promise;
       }
       this.nodeifiedPromise = true;
       callBack(this.promise, args[0]);
       this.replyPending = commands.length;
-      connection.sendPipeline(commands, this.#holdsExec);
+      connection.sendPipeline(commands, this.#transaction);
       return this.promise;
     }
 

@@ -24,6 +24,8 @@ type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
 
 const LF = 10;
 const PUSH = 62; // >
+/** Characters of a line that are kept of it: as many as `+QUEUED` has. */
+const LINE_KEPT = 7;
 
 /**
  * Stands in front of the host's decoder on one connection. A chunk is cut into replies; a reply is decoded here when
@@ -50,6 +52,8 @@ export class ReplyReader {
   #reading = false;
   /** The host's listener is running, and with it maybe user code. */
   #forwarding = false;
+  /** While joining: how the line begins that is being read. */
+  #line = '';
   /** A reply has ended for the host, but for the line feed that is still to come. */
   #lineFeedToCome = false;
   readonly #decoder: ReplyDecoder;
@@ -69,6 +73,8 @@ export class ReplyReader {
     fresh: boolean,
     readonly cache: ReadCache | undefined,
     readonly observer: {
+      /** A reply was seen to end on a connection in use; `line` is how its last line begins. */
+      joined(line: string): void;
       /** A chunk has been read to its end. */
       chunkRead(): void;
       /** From now on the host decodes everything, and entries leave the queue uncounted. */
@@ -333,11 +339,14 @@ export class ReplyReader {
     while (position < chunk.length && this.#state === 'joining') {
       const lineEnd = chunk.indexOf(LF, position);
       const next = lineEnd < 0 ? chunk.length : lineEnd + 1;
+      const line = (this.#line + chunk.latin1Slice(position, Math.min(next, position + LINE_KEPT))).slice(0, LINE_KEPT);
+      this.#line = lineEnd < 0 ? line : '';
       this.#forward(chunk.subarray(position, next));
       position = next;
       if (this.#state === 'joining' && head !== undefined && queue.peekFront() !== head) {
         this.#state = 'reading';
         this.#hostAnswered(head);
+        this.observer.joined(line);
         // Host: ioredis 6 answers a command at the carriage return and skips the rest of the line's end unseen.
         this.#lineFeedToCome = lineEnd < 0;
       }

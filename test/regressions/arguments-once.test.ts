@@ -156,6 +156,43 @@ describe.each(HOSTS)('$name: arguments are read once', (host) => {
       return outcomes([...replies, ...keys.map((key) => client.get(key)), client.echo('later')]);
     });
   });
+
+  it('a transformer that returns the same array each time: what was in it at the call is sent', async () => {
+    const kept: unknown[] = [];
+    transformArguments(host, 'set', (given) => {
+      kept.splice(0, kept.length, ...given);
+      return kept;
+    });
+    const keys = ['a', 'b', 'c'].map((name) => `${prefix}same:${name}`);
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl(), {}, { schedule: 'immediate' });
+      await client.del(...keys);
+      // The last of them makes the batch be encoded anew, from what is kept of each.
+      const replies = keys.map((key, index) => client.set(key, index === 2 ? '€' : `${index}`));
+      return outcomes([...replies, ...keys.map((key) => client.get(key))]);
+    });
+  });
+
+  it('an array with a getter that sends the same command: neither sends what is the other one’s', async () => {
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
+      const hset = client.hset as (...args: unknown[]) => Promise<unknown>;
+      await client.del(`${prefix}outer`, `${prefix}nested`);
+      let reads = 0;
+      const nested: Promise<unknown>[] = [];
+      const fields = Object.defineProperty(['field', '', 'flag', true], 1, {
+        get() {
+          reads += 1;
+          nested.push(hset.call(client, `${prefix}nested`, `field ${reads}`, 'nested'));
+          return 'value';
+        },
+        enumerable: true,
+      });
+      await hset.call(client, `${prefix}outer`, fields);
+      const counts = await Promise.all(nested);
+      return [reads, counts, await client.hgetall(`${prefix}outer`), await client.hgetall(`${prefix}nested`)];
+    });
+  });
 });
 
 /** What a transformer may do, having been looked at as plain. */
