@@ -320,6 +320,7 @@ export class Connection {
     if (this.#shared !== undefined) {
       this.#shared.close();
       if (transaction !== undefined) this.#shared.sends(transaction);
+      if (repliesOff) this.#shared.stop();
     }
     if (repliesOff) gate.stopCounting();
     // All but the last of a pipeline's entries are in the queue by now.

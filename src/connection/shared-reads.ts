@@ -22,7 +22,7 @@ export class SharedReads {
   readonly #exact: Leaders = new Map();
   #open = false;
   /** Whether one is open on the server behind what was sent so far. */
-  #transaction: Transaction | 'unknown';
+  #transaction: Transaction | 'unknown' | 'uncounted';
 
   /** @param transaction - behind what was sent before; undefined if only replies can tell. */
   constructor(transaction: Transaction | undefined) {
@@ -31,7 +31,12 @@ export class SharedReads {
 
   /** Commands that open or close a transaction are about to be sent. */
   sends(transaction: Transaction): void {
-    this.#transaction = transaction;
+    if (this.#transaction !== 'uncounted') this.#transaction = transaction;
+  }
+
+  /** The server was told to leave replies out: whose they are depends on how many commands were sent, from now on. */
+  stop(): void {
+    this.#transaction = 'uncounted';
   }
 
   /**

@@ -344,7 +344,8 @@ export function unwrapTransaction(results: unknown): unknown {
     throw error;
   }
   if (!values) return null;
-  return (values as unknown[]).map((value) => (value instanceof Error ? [value] : [null, value]));
+  // Where replies were left out (`CLIENT REPLY`), EXEC gets another command's, which need not be an array.
+  return Array.from(values as ArrayLike<unknown>, (value) => (value instanceof Error ? [value] : [null, value]));
 }
 
 /**
