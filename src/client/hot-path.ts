@@ -174,7 +174,6 @@ export function hotSender(variant: CommandVariant): HotSender {
     const connection = route.connectionFor(variant.command, args[0]);
     if (typeof connection === 'string') return connection;
     if (connection.cache !== undefined && variant.command.cacheable) {
-      if (mayHoldArrays && holdsArray(args)) return tryFlattened(route, args);
       const kept = connection.cache.read(variant, args);
       if (kept !== undefined) return kept;
     }
