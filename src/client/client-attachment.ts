@@ -28,7 +28,7 @@ export class ClientAttachment implements Attachment {
   readonly #hot: HostCommandClass | string;
 
   static attach(client: HostClient, options: ResolvedOptions): void {
-    if (options.cache && client.options.protocol !== 3) throw cacheNeedsResp3();
+    if (options.cache && !speaksResp3(client)) throw cacheNeedsResp3();
     new ClientAttachment(client, options, new Stats());
     if (isAutoPipelining(client)) warnAutoPipelining();
   }
@@ -103,7 +103,7 @@ export class ClientAttachment implements Attachment {
   attachCopy(copy: object, args: readonly unknown[]): void {
     // `monitor()` makes its client through `duplicate()`. A monitor gets no replies, only its own lines.
     if (!this.attachesCopies || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
-    ClientAttachment.attach(copy as HostClient, this.options);
+    ClientAttachment.attach(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), this.options));
   }
 
   fallThroughReason(): FallThroughReason | undefined {
@@ -150,6 +150,15 @@ export class ClientAttachment implements Attachment {
     );
     this.connection.announce();
   }
+}
+
+function speaksResp3({ options }: HostClient): boolean {
+  return options.protocol === 3;
+}
+
+/** A copy that was told to speak RESP2 (`duplicate({ protocol: 2 })`) is made all the same, as of a plain client. */
+export function withoutCacheUnless(resp3: boolean, options: ResolvedOptions): ResolvedOptions {
+  return resp3 || !options.cache ? options : { ...options, cache: false };
 }
 
 /** The option `cache.prefixes` as keys begin on the wire. */

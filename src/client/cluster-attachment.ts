@@ -11,7 +11,7 @@ import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCalle
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
-import { ClientAttachment } from './client-attachment.js';
+import { ClientAttachment, withoutCacheUnless } from './client-attachment.js';
 import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
 
 /**
@@ -93,7 +93,7 @@ export class ClusterAttachment implements Attachment {
   }
 
   attachCopy(copy: object): void {
-    ClusterAttachment.attach(copy as HostCluster, this.options);
+    ClusterAttachment.attach(copy as HostCluster, withoutCacheUnless(speaksResp3(copy as HostCluster), this.options));
   }
 
   fallThroughReason(): FallThroughReason | undefined {

@@ -109,7 +109,11 @@ export function hotSender(variant: CommandVariant): HotSender {
 
   /** What the transformer has made of the arguments of the call that is being looked at. */
   let transformation: Transformation | undefined;
-  /** Its arguments, arrays flattened: elements may be getters, which are read once per call. */
+  /**
+   * Its arguments, if there were arrays among them, flattened: elements may be getters, which are read once per call.
+   * Ordering: set when transformers and getters have run. They are the user's, and may call this method, or end the
+   * connection, so whether the hot path can be taken is asked again behind them.
+   */
   let flattened: unknown[] | undefined;
 
   return { send, leaveToHost };
@@ -154,35 +158,35 @@ export function hotSender(variant: CommandVariant): HotSender {
       if (!isGenuineMethod(method)) return 'patched';
       genuine = method;
     }
-    let sent = args;
     const keyPrefix = keyPrefixOf(client);
     const transformer = argumentTransformerOf(commandClass, name);
-    if (keyPrefix !== undefined || transformer !== undefined || Array.isArray(args[0])) {
-      const prepared = prepare(keyPrefix, transformer, args);
-      if (typeof prepared === 'string') return prepared;
-      sent = prepared;
-      if (transformer !== undefined) {
-        // It is the user's code, or has run some: the connection may have ended.
-        const changed = route.fallThroughReason();
-        if (changed !== undefined) return changed;
-      }
+    if (keyPrefix === undefined && transformer === undefined && !Array.isArray(args[0])) {
+      return trySending(route, args, true);
     }
-    const connection = route.connectionFor(variant.command, sent[0]);
+    const prepared = prepare(keyPrefix, transformer, args);
+    if (typeof prepared === 'string') return prepared;
+    const changed = transformer === undefined && flattened === undefined ? undefined : route.fallThroughReason();
+    return changed ?? trySending(route, prepared, false);
+  }
+
+  /** @param mayHoldArrays - not beyond the first argument. */
+  function trySending(route: HotRoute, args: unknown[], mayHoldArrays: boolean): Promise<unknown> | FallThroughReason {
+    const connection = route.connectionFor(variant.command, args[0]);
     if (typeof connection === 'string') return connection;
     if (connection.cache !== undefined && variant.command.cacheable) {
-      const kept = connection.cache.read(variant, sent);
+      const kept = connection.cache.read(variant, args);
       if (kept !== undefined) return kept;
     }
-    const exact = connection.encodesExactly;
-    let encoded = encode(sent, exact);
-    if (encoded === undefined && sent === args) {
-      // Arrays are looked for only now: `args.some(Array.isArray)` before each encoding costs more than this.
-      flattened = args.flat();
-      sent = flattened;
-      encoded = encode(sent, exact);
-    }
-    if (encoded === undefined) return 'arguments';
-    return connection.sendHot(variant, encoded, sent, route.routing);
+    const encoded = encode(args, connection.encodesExactly);
+    if (encoded !== undefined) return connection.sendHot(variant, encoded, args, route.routing);
+    // Arrays are looked for only now: doing so before each encoding costs more than this.
+    return mayHoldArrays && holdsArray(args) ? tryFlattened(route, args) : 'arguments';
+  }
+
+  function tryFlattened(route: HotRoute, args: unknown[]): Promise<unknown> | FallThroughReason {
+    const flat = args.flat();
+    flattened = flat;
+    return route.fallThroughReason() ?? trySending(route, flat, false);
   }
 
   function encode(args: readonly unknown[], exact: boolean): string | Part[] | undefined {
@@ -205,28 +209,33 @@ export function hotSender(variant: CommandVariant): HotSender {
   function prepare(
     keyPrefix: string | Buffer | undefined,
     transformer: ArgumentTransformer | undefined,
-    args: readonly unknown[],
+    args: unknown[],
   ): unknown[] | FallThroughReason {
     // Not a callback, that is gone by now: the host makes text of it, and nothing is to be run for it here.
     if (typeof args[args.length - 1] === 'function') return 'arguments';
-    let prepared = args.flat();
-    const flat = prepared.slice();
+    const flat = holdsArray(args) ? args.flat() : args;
+    let prepared = flat;
     if (transformer !== undefined) {
-      const transformed = runTransformer(transformer, prepared);
+      const transformed = runTransformer(transformer, flat.slice());
       transformation = transformed;
-      flattened = flat;
+      if (flat !== args) flattened = flat;
       if ('error' in transformed) return 'transformer';
       // A copy: the transformer may keep its array, and change it before the command is sent.
       prepared = transformed.args.slice();
     }
-    // Ordering: after the user's code, which may call this method.
-    flattened = flat;
+    if (flat !== args) flattened = flat;
     return keyPrefix === undefined ? prepared : (withKeyPrefix(variant.command, keyPrefix, prepared) ?? 'arguments');
   }
 }
 
+/** Whether `flat()` would change these arguments, and maybe run getters. */
+export function holdsArray(args: readonly unknown[]): boolean {
+  for (let index = 0; index < args.length; index += 1) if (Array.isArray(args[index])) return true;
+  return false;
+}
+
 /** Host: one level of arrays is flattened, so one array of all arguments is as good as the arguments. */
-function withFlattened(args: readonly unknown[], leading: number, flattened: unknown[]): unknown[] {
+export function withFlattened(args: readonly unknown[], leading: number, flattened: unknown[]): unknown[] {
   const last = args[args.length - 1];
   const callback = args.length > leading && typeof last === 'function' ? [last] : [];
   return [...args.slice(0, leading), flattened, ...callback];

@@ -3,7 +3,7 @@ import type { AnyFunction, HostClient } from '../host/types.js';
 import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
-import { countFallThrough, type FindRoute, type HotRoute, prefixedKey } from './hot-path.js';
+import { countFallThrough, type FindRoute, type HotRoute, holdsArray, prefixedKey, withFlattened } from './hot-path.js';
 import { ScriptForms } from './script-forms.js';
 
 /** Heads are cached for calls with up to this many arguments. */
@@ -39,7 +39,7 @@ export function hotScriptMethod(
     const promise = hot.send(route, args);
     if (typeof promise !== 'string') return promise;
     countFallThrough(route, methodName, promise);
-    return original.apply(this, args);
+    return original.apply(this, hot.takeArguments(args));
   };
   hotScripts.set(method, hot);
   return method;
@@ -49,6 +49,8 @@ export function hotScriptMethod(
 export class HotScript {
   readonly forms: ScriptForms;
   readonly #heads: string[] = [];
+  /** The arguments of the call that is being looked at, if there were arrays among them, flattened; see `hotSender`. */
+  #flattened: readonly unknown[] | undefined;
 
   constructor(
     readonly script: HostScript,
@@ -66,7 +68,15 @@ export class HotScript {
     return promise;
   }
 
+  /** Those for the host, when `send` has just left a call to it: getters among them are not read once more. */
+  takeArguments(args: unknown[]): unknown[] {
+    const flattened = this.#flattened;
+    this.#flattened = undefined;
+    return flattened === undefined ? args : withFlattened(args, 0, flattened.slice());
+  }
+
   #send(route: HotRoute, args: readonly unknown[]): Promise<unknown> | FallThroughReason {
+    this.#flattened = undefined;
     const { client, commandClass, routing } = route;
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
@@ -75,17 +85,25 @@ export class HotScript {
     let sent = args;
     let key: unknown;
     if (this.script.keyPrefix || routing !== undefined) {
-      const prepared = this.#findKeys(args.flat());
+      const flat = this.#flatten(route, args);
+      if (typeof flat === 'string') return flat;
+      const prepared = this.#findKeys(flat.slice());
       if (prepared === undefined) return 'arguments';
       ({ sent, key } = prepared);
     }
-    const connection = route.connectionFor(this.forms.evalsha.command, key);
+    let connection = route.connectionFor(this.forms.evalsha.command, key);
     if (typeof connection === 'string') return connection;
-    const exact = connection.encodesExactly;
-    let encoded = this.#encode(sent, exact);
+    let encoded = this.#encode(sent, connection.encodesExactly);
     if (encoded === undefined) {
-      sent = sent.flat().map(toPlain);
-      encoded = this.#encode(sent, exact);
+      if (sent === args) {
+        const flat = this.#flatten(route, args);
+        if (typeof flat === 'string') return flat;
+        sent = flat;
+        connection = route.connectionFor(this.forms.evalsha.command, key);
+        if (typeof connection === 'string') return connection;
+      }
+      sent = sent.map(toPlain);
+      encoded = this.#encode(sent, connection.encodesExactly);
       if (encoded === undefined) return 'arguments';
     }
     // Ordering: asked last, when the command is sure to be sent: from here on the host takes the script to be loaded.
@@ -97,6 +115,14 @@ export class HotScript {
       if (!isNoScript(error)) throw error;
       return (client as HostClient).sendCommand(scriptCommand(this.script, args, this.encoding));
     });
+  }
+
+  /** The arguments, arrays flattened; or why the host must send the call, since getters may have ended the connection. */
+  #flatten(route: HotRoute, args: readonly unknown[]): readonly unknown[] | FallThroughReason {
+    if (!holdsArray(args)) return args;
+    const flat = args.flat();
+    this.#flattened = flat;
+    return route.fallThroughReason() ?? flat;
   }
 
   /** Flat arguments with `keyPrefix` before each key, and the first key; undefined if only the host can find the keys. */

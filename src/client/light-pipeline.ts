@@ -26,7 +26,7 @@ import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { debugFallThrough } from '../util/debug.js';
-import { type HotRoute, withKeyPrefix } from './hot-path.js';
+import { type HotRoute, holdsArray, withKeyPrefix } from './hot-path.js';
 
 /** What the hot path needs of a client to send its pipelines. */
 export interface PipelineRoute extends HotRoute {
@@ -70,9 +70,12 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
   class Light extends pipelineClass(host) implements LightPipeline {
     declare addBatch: LightPipeline['addBatch'];
     #state: State = 'recording';
-    #holdsExec = false;
+    /** Whether a transaction is open behind what is recorded, if that opens or closes any. */
+    #transaction: 'open' | 'closed' | undefined;
     /** What the transformer has made of the arguments of the call that is being looked at. */
     #transformation: Transformation | undefined;
+    /** Its arguments, if there were arrays among them, flattened; see `hotSender`. */
+    #flattened: readonly unknown[] | undefined;
     readonly #route: PipelineRoute;
     readonly #commandClass: HostCommandClass;
     readonly #isTransaction: boolean;
@@ -116,10 +119,12 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
         if (reason === undefined) return this;
         this.#route.counters.fellThrough(reason);
         const transformation = this.#transformation;
-        if (transformation === undefined) return method.apply(this, args);
+        const given = this.#flattened === undefined ? args : [this.#flattened];
         this.#transformation = undefined;
+        this.#flattened = undefined;
+        if (transformation === undefined) return method.apply(this, given);
         return withTransformation(this.#commandClass, variant.command.name, transformation, () =>
-          method.apply(this, args),
+          method.apply(this, given),
         );
       };
     }
@@ -185,15 +190,18 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
         return undefined;
       }
       if (typeof args.at(-1) === 'function') return 'arguments';
-      const flat = args.flat();
-      if (transformer === undefined) return this.#recordPlain(variant, keyPrefix, flat);
-      const transformation = runTransformer(transformer, flat);
-      // What a transformer calls may have sent the pipeline, or made it the host's.
+      const flat = holdsArray(args) ? args.flat() : args;
+      const transformation = transformer && runTransformer(transformer, flat.slice());
+      const failed = transformation !== undefined && 'error' in transformation;
+      // What a transformer or getter calls may have sent the pipeline, or made it the host's.
       const reason =
-        'error' in transformation || this.#state !== 'recording'
+        failed || this.#state !== 'recording'
           ? 'transformer'
-          : this.#recordPlain(variant, keyPrefix, transformation.args);
-      if (reason !== undefined) this.#transformation = transformation;
+          : this.#recordPlain(variant, keyPrefix, transformation?.args ?? flat);
+      if (reason !== undefined) {
+        this.#transformation = transformation;
+        this.#flattened = flat === args ? undefined : flat;
+      }
       return reason;
     }
 
@@ -217,8 +225,9 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
     #entry(variant: PipelineVariant, sent: readonly unknown[]): PipelineEntry {
       const kept = sent.length === 1 ? sent[0] : sent;
       const position = this._queue.length;
+      if (variant === MULTI) this.#transaction = 'open';
       if (variant !== EXEC) return new PipelineEntry(variant, kept, this, position, this._transactions > 0);
-      this.#holdsExec = true;
+      this.#transaction = 'closed';
       return new ExecEntry(variant, kept, this, position, this._transactions > 0);
     }
 
@@ -246,13 +255,13 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       const commands = this._queue;
       if (this.isCluster) {
         const { promise, sends } = execUnsent(this, host.exec, args);
-        if (sends) connection.sendPipeline(commands, this.#holdsExec);
+        if (sends) connection.sendPipeline(commands, this.#transaction);
         return promise;
       }
       this.nodeifiedPromise = true;
       callBack(this.promise, args[0]);
       this.replyPending = commands.length;
-      connection.sendPipeline(commands, this.#holdsExec);
+      connection.sendPipeline(commands, this.#transaction);
       return this.promise;
     }
 

@@ -3,7 +3,7 @@ import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import type { PipelinedCommand } from '../host/pipeline.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
-import { commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
+import { awaitedTransaction, commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
 import { HostWriteCounter } from '../host/write-counter.js';
 import type { ResolvedOptions } from '../options.js';
@@ -112,6 +112,7 @@ export class Connection {
         fresh,
         cache,
         {
+          joined: (line) => this.#shared?.firstReply(line),
           chunkRead: this.#afterChunk,
           stoppedDecoding: () => {
             this.#deadlines?.release();
@@ -126,7 +127,7 @@ export class Connection {
         () => client.commandQueue,
         () => reader.settled,
       );
-      if (options.shareReads) this.#shared = new SharedReads();
+      if (options.shareReads) this.#shared = new SharedReads(fresh ? 'closed' : awaitedTransaction(client));
     } else {
       stream.on('data', this.#afterChunk);
       this.#corkOnlyReason = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;
@@ -163,10 +164,9 @@ export class Connection {
     const waits = this.gate.mustWait(client.commandQueue.length, 1);
     const timeout = commandTimeoutOf(client);
     const deadlines = this.#deadlines as Deadlines;
-    if (timeout !== undefined && (waits || this.#batchesLast) && deadlines.closeIfOld()) {
-      // A follower has its leader's deadline, so it must have been issued at the same time.
-      this.#shared?.close();
-    }
+    if (timeout !== undefined && (waits || this.#batchesLast)) deadlines.closeIfOld();
+    // A follower has its leader's deadline, so it must have been issued at the same time, with the same time-out.
+    if (timeout !== deadlines.ms) this.#shared?.close();
     if (this.#shared?.join(variant, encoded, entry)) {
       this.stats.sharedReads += 1;
       return promise;
@@ -191,9 +191,9 @@ export class Connection {
    * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
    *
    * @param commands - light entries, and commands of the host's.
-   * @param isTransaction - whether one of them is EXEC.
+   * @param transaction - whether one is open behind them, if they open or close any.
    */
-  sendPipeline(commands: readonly PipelinedCommand[], isTransaction: boolean): void {
+  sendPipeline(commands: readonly PipelinedCommand[], transaction: 'open' | 'closed' | undefined): void {
     const { client, gate } = this;
     const encoded = encodePipeline(commands, client);
     const reader = this.reader as ReplyReader;
@@ -202,12 +202,11 @@ export class Connection {
     const select = selectedDatabase(client);
     const timeout = commandTimeoutOf(client);
     const queue = client.commandQueue;
-    const transaction = isTransaction ? 'closed' : undefined;
     const waits = gate.mustWait(queue.length, commands.length);
     if (timeout !== undefined && (waits || this.#batchesLast)) deadlines.closeIfOld();
     if (this.#shared !== undefined) {
       this.#shared.close();
-      if (isTransaction) this.#shared.inTransaction = false;
+      if (transaction !== undefined) this.#shared.sends(transaction);
     }
     this.stats.commands += commands.length;
     this.cache?.sendsPipeline(commands);
@@ -309,7 +308,8 @@ export class Connection {
     if (this.#shared !== undefined) {
       // The host's command may be a write (invariant 6), or begin a transaction (invariant 11).
       this.#shared.close();
-      if (transaction !== undefined) this.#shared.inTransaction = transaction === 'open';
+      if (transaction !== undefined) this.#shared.sends(transaction);
+      if (repliesOff) this.#shared.stop();
     }
     if (repliesOff) gate.stopCounting();
     // All but the last of a pipeline's entries are in the queue by now.

@@ -60,16 +60,9 @@ export class Deadlines {
     this.#current = undefined;
   }
 
-  /**
-   * Like `close`, but only if the clock has moved on since: for batches that stay open longer than a turn of the loop.
-   *
-   * @returns whether the open deadline was closed, or has expired.
-   */
-  closeIfOld(): boolean {
-    if (this.#current === undefined) return true;
-    if (now() - this.#current.startedAt < 1) return false;
-    this.close();
-    return true;
+  /** The same, but only if the clock has moved on since: for batches that stay open longer than a turn of the loop. */
+  closeIfOld(): void {
+    if (this.#current !== undefined && now() - this.#current.startedAt >= 1) this.close();
   }
 
   /** Clears the timers whose commands have all settled. */

@@ -204,12 +204,15 @@ export abstract class Entry implements QueueItem, HostCommand {
   }
 
   #resolveReply(reply: unknown): void {
+    // Made first: a transformer may change what it is given.
+    const { followers = [] } = this;
+    const copies = followers.map(() => copyOfReply(reply));
     try {
       this.fulfil(transformHostReply(this, reply));
     } catch (error) {
       this.failAlone(error);
     }
-    for (const follower of this.followers ?? []) follower.#resolveReply(copyOfReply(reply));
+    for (const [index, follower] of followers.entries()) follower.#resolveReply(copies[index]);
   }
 }
 

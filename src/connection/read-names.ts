@@ -14,22 +14,20 @@ export function wireName(argument: unknown): string {
   return name.isWellFormed() ? name : Buffer.from(name).utf8Slice();
 }
 
-/** The other arguments, on which the answer depends too; undefined if one of them is not text. */
+/** The other arguments, on which the answer depends too, without arrays; undefined if one of them is not text. */
 export function argumentsOf(args: readonly unknown[]): ReadArguments | undefined {
   if (args.length === 1) return NO_ARGUMENTS;
   if (args.length === 2) {
     const text = keyName(args[1]);
-    if (text !== undefined) return { count: 2, text };
+    return text === undefined ? undefined : { count: 2, text };
   }
-  const flat = args.flat();
   let joined = '';
-  for (let index = 1; index < flat.length; index += 1) {
-    const text = keyName(flat[index]);
+  for (let index = 1; index < args.length; index += 1) {
+    const text = keyName(args[index]);
     if (text === undefined) return undefined;
-    if (flat.length === 2) return { count: 2, text };
     joined += `${text.length}:${text}`;
   }
-  return { count: flat.length, text: joined };
+  return { count: args.length, text: joined };
 }
 
 const NO_ARGUMENTS: ReadArguments = { count: 1, text: '' };

@@ -1,6 +1,8 @@
 import type { HostQueue, QueueItem } from '../host/types.js';
 
 const LF = 10;
+/** Characters that are kept of a line: as many as `+QUEUED` has. */
+const LINE_KEPT = 7;
 
 /**
  * Finds where a reply begins on a connection in use.
@@ -11,13 +13,15 @@ const LF = 10;
 export class ReplyBoundary {
   /** The host has answered a reply whose last line feed has not come yet. */
   #lineFeedToCome = false;
+  /** How the line begins that is being read. */
+  #line = '';
 
   constructor(
     readonly client: { readonly commandQueue: HostQueue },
     /** Hands the host bytes; returns whether it may get more of them. */
     readonly forward: (bytes: Buffer) => boolean,
-    /** The host has answered this element of its queue, and the boundary is found. */
-    readonly answered: (head: QueueItem) => void,
+    /** The host has answered this element of its queue, and the boundary is found; `line` is how the reply's last began. */
+    readonly answered: (head: QueueItem, line: string) => void,
   ) {}
 
   /** Hands the host the chunk up to the boundary; returns how many bytes it was given. */
@@ -30,13 +34,15 @@ export class ReplyBoundary {
     while (position < chunk.length && goesOn && !found) {
       const lineEnd = chunk.indexOf(LF, position);
       const next = lineEnd < 0 ? chunk.length : lineEnd + 1;
+      const line = (this.#line + chunk.latin1Slice(position, Math.min(next, position + LINE_KEPT))).slice(0, LINE_KEPT);
+      this.#line = lineEnd < 0 ? line : '';
       goesOn = this.forward(chunk.subarray(position, next));
       position = next;
       if (goesOn && head !== undefined && queue.peekFront() !== head) {
         found = true;
         // Host: ioredis 6 answers a command at the carriage return and skips the next byte, the line feed.
         this.#lineFeedToCome = lineEnd < 0;
-        this.answered(head);
+        this.answered(head, line);
       }
     }
     return position;

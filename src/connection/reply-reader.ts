@@ -65,6 +65,8 @@ export class ReplyReader {
     fresh: boolean,
     readonly cache: ReadCache | undefined,
     readonly observer: {
+      /** A reply was seen to end on a connection in use; `line` is how its last line begins. */
+      joined(line: string): void;
       /** A chunk has been read to its end. */
       chunkRead(): void;
       /** From now on the host decodes everything, and entries leave the queue uncounted. */
@@ -82,9 +84,10 @@ export class ReplyReader {
           this.#forward(bytes);
           return this.#state === 'joining';
         },
-        (head) => {
+        (head, line) => {
           this.#state = 'reading';
           this.#hostAnswered(head);
+          this.observer.joined(line);
         },
       );
     }

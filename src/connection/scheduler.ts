@@ -23,59 +23,80 @@ export interface BatchSchedule {
  */
 export type Schedule = 'adaptive' | 'immediate' | 'tick' | ScheduleFunction;
 
-/** The function behind a schedule. One of the user's serves all batches that are given the result: a Cluster's nodes. */
+/** By the function of the user's: whoever is given the same one shares what it remembers. */
+const groups = new WeakMap<ScheduleFunction, BatchSchedule>();
+
+/**
+ * The function behind a schedule. One of the user's serves all batches of whoever has it in his options: a Cluster's
+ * nodes, a client and its duplicates.
+ */
 export function scheduleFunction(schedule: Schedule): BatchSchedule {
   if (schedule === 'adaptive' || schedule === 'immediate') return (flush) => void setImmediate(flush);
   if (schedule === 'tick') return (flush) => nextTick(flush);
-  return groupedSchedule(schedule);
+  let group = groups.get(schedule);
+  if (group === undefined) {
+    group = groupedSchedule(schedule);
+    groups.set(schedule, group);
+  }
+  return group;
 }
 
-/** A batch of a group that waits for its flush, or has had it. */
+/** A batch that waits for its flush, or has had it. */
 interface Grouped {
-  readonly number: number;
-  readonly flush: () => void;
-  /** The last batch that was open when this one was flushed or lost its connection; later ones are not its own. */
-  last: number;
+  /** It was flushed with others: its own flush, if that is still to come, is not that of what was opened since. */
+  flushed: boolean;
 }
 
 /**
  * A function of the user's may be a debounce, which forgets every flush but the last it was given, or a throttle, which
- * forgets every one but the first. So each flush sends all batches of the group that are open; one whose own batch is
- * gone, those that were open by then. If the function throws, they are not lost: they are flushed at once.
+ * forgets every one but the first. So each flush sends all batches of the group that are open: also one that comes when
+ * its own batch has gone with its connection, since a throttle forgets those of the next connection for it. If the
+ * function throws, they are not lost: they are flushed at once.
  */
 function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
+  /** By the function that flushes the batch. */
   const open = new Map<() => void, Grouped>();
-  let last = 0;
-  const close = (batch: Grouped) => {
-    batch.last = last;
-    open.delete(batch.flush);
-  };
-  const add = (flush: () => void) => {
-    last += 1;
-    const own: Grouped = { number: last, flush, last: Number.POSITIVE_INFINITY };
-    open.set(flush, own);
-    const flushOpen = () => {
-      const limit = own.last;
-      for (const batch of [...open.values()]) {
-        if (batch.number > limit) continue;
-        close(batch);
-        batch.flush();
-      }
-    };
+  let flushing = 0;
+
+  const flushOpen = (flushed: boolean) => {
+    flushing += 1;
     try {
-      schedule(flushOpen);
+      for (const [flush, batch] of [...open]) {
+        open.delete(flush);
+        batch.flushed = flushed;
+        flush();
+      }
+    } finally {
+      flushing -= 1;
+    }
+  };
+  const handOver = (batch: Grouped) => {
+    try {
+      schedule(() => {
+        if (!batch.flushed) flushOpen(true);
+        batch.flushed = true;
+      });
     } catch (error) {
-      flushOpen();
+      // It may have kept one of the flushes it was given, and forget others for that.
+      flushOpen(false);
       nextTick(() => {
         throw error;
       });
     }
   };
-  const discard = (flush: () => void) => {
-    const batch = open.get(flush);
-    if (batch !== undefined) close(batch);
+  const add = (flush: () => void) => {
+    const batch: Grouped = { flushed: false };
+    open.set(flush, batch);
+    if (flushing === 0) {
+      handOver(batch);
+      return;
+    }
+    // Opened by a subscriber: a throttle may take the flush that is running for one that is still to come.
+    nextTick(() => {
+      if (open.get(flush) === batch) handOver(batch);
+    });
   };
-  return Object.assign(add, { runsUserCode: true, discard } as const);
+  return Object.assign(add, { runsUserCode: true, discard: (flush: () => void) => void open.delete(flush) } as const);
 }
 
 const adaptive = new AdaptivePolicy(new LoopWatch(loopTimes), now);

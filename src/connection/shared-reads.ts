@@ -1,6 +1,9 @@
 import type { Part } from '../resp/encoder.js';
 import type { CommandVariant, Entry } from './entry.js';
 
+/** Whether a transaction is open behind some commands. */
+type Transaction = 'open' | 'closed';
+
 type Leaders = Map<CommandVariant, Map<string, Entry>>;
 
 /**
@@ -8,7 +11,7 @@ type Leaders = Map<CommandVariant, Map<string, Entry>>;
  *
  * A read may join a leader while nothing but reads came after it. Whatever could change an answer — a write, a script,
  * anything of the host's — ends that, and so does the flush (invariant 6). From MULTI to EXEC nothing is shared: there
- * the server counts commands (invariant 11).
+ * the server counts commands (invariant 11). The same where a transaction may be open that was begun before us.
  */
 export class SharedReads {
   /**
@@ -18,7 +21,34 @@ export class SharedReads {
   readonly #assumed: Leaders = new Map();
   readonly #exact: Leaders = new Map();
   #open = false;
-  inTransaction = false;
+  /** Whether one is open on the server behind what was sent so far. */
+  #transaction: Transaction | 'unknown' | 'uncounted';
+
+  /** @param transaction - behind what was sent before; undefined if only replies can tell. */
+  constructor(transaction: Transaction | undefined) {
+    this.#transaction = transaction ?? 'unknown';
+  }
+
+  /** Commands that open or close a transaction are about to be sent. */
+  sends(transaction: Transaction): void {
+    if (this.#transaction !== 'uncounted') this.#transaction = transaction;
+  }
+
+  /** The server was told to leave replies out: whose they are depends on how many commands were sent, from now on. */
+  stop(): void {
+    this.#transaction = 'uncounted';
+  }
+
+  /**
+   * The first reply on a connection that was in use. It is to a command in front of all that were noticed here.
+   *
+   * RESP: what is queued is answered with `+QUEUED`. An error says nothing: commands are refused in transactions too.
+   *
+   * @param line - how its last line begins.
+   */
+  firstReply(line: string): void {
+    if (this.#transaction === 'unknown' && !/^(?:\+QUEUED|-)/.test(line)) this.#transaction = 'closed';
+  }
 
   /**
    * Makes `entry` follow an identical read of this batch, if there is one, or lead those that come after it.
@@ -30,7 +60,7 @@ export class SharedReads {
       this.close();
       return false;
     }
-    if (this.inTransaction) return false;
+    if (this.#transaction !== 'closed') return false;
     const assumed = typeof encoded === 'string';
     const text = assumed ? encoded : encoded.length === 1 ? encoded[0] : undefined;
     if (typeof text !== 'string') return false;

@@ -349,7 +349,8 @@ export function unwrapTransaction(results: unknown): unknown {
     throw error;
   }
   if (!values) return null;
-  // The last command is not EXEC where others were added behind it: then this may be no array.
+  // The last reply may not be that of EXEC, nor an array: others were added behind it, or replies were left out
+  // (`CLIENT REPLY`).
   return Array.from(values as ArrayLike<unknown>, (value) => (value instanceof Error ? [value] : [null, value]));
 }
 

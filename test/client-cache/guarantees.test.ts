@@ -3,7 +3,16 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Client, type CoalescedClient, HOSTS, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
+import {
+  type Client,
+  type CoalescedClient,
+  endWithTest,
+  HOSTS,
+  ioredis6,
+  ready,
+  sleep,
+  until,
+} from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { startServer, uniquePrefix } from '../helpers/redis.js';
 import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
@@ -496,6 +505,16 @@ describe('the option cache, where it is not possible', () => {
     expect(() => ioredis6.createCoalesced(server.url, { lazyConnect: true }, { cache: true, hotPath: false })).toThrow(
       /hotPath/,
     );
+  });
+
+  it('a duplicate that speaks RESP2 is made as of a plain client, and not cached', async () => {
+    const client = await ready(ioredis6.createCoalesced(server.url, {}, { cache: true }));
+    const copy = (await ready(endWithTest(client.duplicate({ protocol: 2 } as never)))) as CoalescedClient;
+    for (let round = 0; round < 3; round += 1) expect(await copy.get('absent')).toBeNull();
+    expect(copy.coalescer.options.cache).toBe(false);
+    expect(copy.coalescer.stats().hotCommands).toBeGreaterThan(0);
+    const cached = (await ready(endWithTest(client.duplicate()))) as CoalescedClient;
+    expect(cached.coalescer.options).toEqual(client.coalescer.options);
   });
 
   it('warns once and caches nothing when the server refuses CLIENT TRACKING', async () => {

@@ -17,7 +17,7 @@ describe('SharedReads', () => {
   const newEntry = () => ({}) as Entry;
 
   it('makes a read follow an identical one of the same variant', () => {
-    const shared = new SharedReads();
+    const shared = new SharedReads('closed');
     const [leader, follower] = [newEntry(), newEntry()];
     expect(shared.join(get, 'get a', leader)).toBe(false);
     expect(shared.join(get, 'get a', follower)).toBe(true);
@@ -27,7 +27,7 @@ describe('SharedReads', () => {
   });
 
   it('forgets all leaders when closed', () => {
-    const shared = new SharedReads();
+    const shared = new SharedReads('closed');
     shared.join(get, 'get a', newEntry());
     shared.close();
     expect(shared.join(get, 'get a', newEntry())).toBe(false);
@@ -35,17 +35,17 @@ describe('SharedReads', () => {
   });
 
   it('shares nothing in a transaction', () => {
-    const shared = new SharedReads();
+    const shared = new SharedReads('closed');
     shared.join(get, 'get a', newEntry());
-    shared.inTransaction = true;
+    shared.sends('open');
     expect(shared.join(get, 'get a', newEntry())).toBe(false);
     expect(shared.join(get, 'get b', newEntry())).toBe(false);
-    shared.inTransaction = false;
+    shared.sends('closed');
     expect(shared.join(get, 'get b', newEntry())).toBe(false);
   });
 
   it('keeps text that states characters apart from text that states bytes', () => {
-    const shared = new SharedReads();
+    const shared = new SharedReads('closed');
     const [assumed, exact] = ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n', ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n']];
     expect(shared.join(get, assumed, newEntry())).toBe(false);
     expect(shared.join(get, exact, newEntry())).toBe(false);

@@ -127,7 +127,7 @@ describe('Invariant 8: every flush that is scheduled happens once, or its batch 
     await until(() => uncaught.length === 2, 'the errors to surface');
   });
 
-  it('a flush that was scheduled on a lost connection does not touch the next connection', async () => {
+  it('a flush scheduled on a lost connection sends what is open by then, once, and nothing that is lost', async () => {
     const { schedule, flushes, takeOver } = handSchedule();
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 5 }, { schedule }));
@@ -143,10 +143,10 @@ describe('Invariant 8: every flush that is scheduled happens once, or its batch 
     }
     const spy = spyOnSocket(client);
     const { batches } = client.coalescer.stats();
-    late[0]?.();
-    expect(spy.writes).toHaveLength(0);
-    expect(client.coalescer.stats().batches).toBe(batches);
-    for (const flush of flushes.splice(0)) flush();
+    // A throttle may have forgotten the flushes of this connection for it.
+    for (const flush of [...late, ...late, ...flushes.splice(0)]) flush();
+    expect(spy.writes).toHaveLength(1);
+    expect(client.coalescer.stats().batches).toBe(batches + 1);
     expect(await Promise.all(replies)).toEqual(['a', 'b']);
     expect(proxy.received().split('\r\na\r\n')).toHaveLength(2);
   });

@@ -5,7 +5,17 @@ import { Command as Command5 } from 'ioredis5';
 import { Command as ValkeyCommand } from 'iovalkey';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
-import { type Client, HOSTS, type Host, iovalkey, outcomes, outcomesAfter, ready, sleep } from '../helpers/hosts.js';
+import {
+  type Client,
+  HOSTS,
+  type Host,
+  ioredis6,
+  iovalkey,
+  outcomes,
+  outcomesAfter,
+  ready,
+  sleep,
+} from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { collectUncaught } from '../helpers/uncaught.js';
 
@@ -68,6 +78,14 @@ class Counter {
   }
 }
 
+type Scripts = Record<'give' | 'loose', (...args: unknown[]) => Promise<unknown>>;
+
+function scripts(client: Client): Scripts {
+  client.defineCommand('give', { numberOfKeys: 1, lua: 'return ARGV' });
+  client.defineCommand('loose', { lua: 'return ARGV' });
+  return client as unknown as Scripts;
+}
+
 /** Each with an argument that the hot path cannot take, so that the command falls through after it was looked at. */
 const FALLING_THROUGH: Record<string, (client: Client, counter: Counter, key: string) => Promise<unknown>> = {
   'hset of an object with a getter': (c, { object }, key) =>
@@ -84,15 +102,47 @@ const FALLING_THROUGH: Record<string, (client: Client, counter: Counter, key: st
     array[1] = true;
     return c.mget(array as never);
   },
+  'hmget of an array with a getter': (c, { array }, key) => {
+    array[1] = { toString: () => 'text' };
+    return c.hmget(key, array as never);
+  },
+  'a script with an array with a getter': (c, { array }, key) => {
+    array[1] = { toString: () => 'text' };
+    return scripts(c).give(key, array);
+  },
+  'a script without a number of keys': (c, { array }, key) => {
+    array[1] = { toString: () => 'text' };
+    return scripts(c).loose(1, key, array, [[['nested'], 'deeply']]);
+  },
+  'a pipeline of rpush of an array with a getter': (c, { array }, key) => {
+    array[1] = true;
+    return c
+      .pipeline()
+      .rpush(key, ...(array as never[]))
+      .rpush(key, array as never)
+      .exec();
+  },
+  'a transaction of rpush of an array with a getter': (c, { array }, key) => {
+    array[1] = true;
+    return c
+      .multi()
+      .rpush(key, array as never)
+      .exec();
+  },
   'set of an object with toString()': (c, { text }, key) => c.set(key, text as never),
   'hset of fields whose values have toString()': (c, { text }, key) => c.hset(key, { a: text, b: text } as never),
 };
 
 describe.each(HOSTS)('$name: arguments are read once', (host) => {
-  it.each(Object.keys(FALLING_THROUGH))('%s, the rest of which is not plain', async (title) => {
+  it.each(
+    Object.keys(FALLING_THROUGH).flatMap((title) => ['', prefix].map((keyPrefix) => [title, keyPrefix] as const)),
+  )('%s, the rest of which is not plain, under keyPrefix %j', async (title, keyPrefix) => {
     await expectAsPlain(async (kind) => {
-      const client = await connectAs(kind, host, redisUrl());
+      const client = await connectAs(kind, host, redisUrl(), { keyPrefix });
       const key = `${prefix}${title}`;
+      await client.del(key);
+      // So that a script is loaded, and not sent twice.
+      await outcomes([Promise.resolve(FALLING_THROUGH[title]?.(client, new Counter(), key))]);
       await client.del(key);
       const counter = new Counter();
       const reply = await outcomes([Promise.resolve(FALLING_THROUGH[title]?.(client, counter, key))]);
@@ -156,10 +206,47 @@ describe.each(HOSTS)('$name: arguments are read once', (host) => {
       return outcomes([...replies, ...keys.map((key) => client.get(key)), client.echo('later')]);
     });
   });
+
+  it('a transformer that returns the same array each time: what was in it at the call is sent', async () => {
+    const kept: unknown[] = [];
+    transformArguments(host, 'set', (given) => {
+      kept.splice(0, kept.length, ...given);
+      return kept;
+    });
+    const keys = ['a', 'b', 'c'].map((name) => `${prefix}same:${name}`);
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl(), {}, { schedule: 'immediate' });
+      await client.del(...keys);
+      // The last of them makes the batch be encoded anew, from what is kept of each.
+      const replies = keys.map((key, index) => client.set(key, index === 2 ? '€' : `${index}`));
+      return outcomes([...replies, ...keys.map((key) => client.get(key))]);
+    });
+  });
+
+  it('an array with a getter that sends the same command: neither sends what is the other one’s', async () => {
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
+      const hset = client.hset as (...args: unknown[]) => Promise<unknown>;
+      await client.del(`${prefix}outer`, `${prefix}nested`);
+      let reads = 0;
+      const nested: Promise<unknown>[] = [];
+      const fields = Object.defineProperty(['field', '', 'flag', true], 1, {
+        get() {
+          reads += 1;
+          nested.push(hset.call(client, `${prefix}nested`, `field ${reads}`, 'nested'));
+          return 'value';
+        },
+        enumerable: true,
+      });
+      await hset.call(client, `${prefix}outer`, fields);
+      const counts = await Promise.all(nested);
+      return [reads, counts, await client.hgetall(`${prefix}outer`), await client.hgetall(`${prefix}nested`)];
+    });
+  });
 });
 
-/** What a transformer may do, having been looked at as plain. */
-const WITHIN_A_TRANSFORMER: Record<string, (client: Client) => unknown> = {
+/** What a transformer or getter may do, the client having been looked at as plain. */
+const WITHIN: Record<string, (client: Client) => unknown> = {
   'disconnect()': (client) => client.disconnect(),
   'disconnect(true)': (client) => client.disconnect(true),
   'stream.destroy()': (client) => client.stream.destroy(),
@@ -173,32 +260,100 @@ const WITHIN_A_TRANSFORMER: Record<string, (client: Client) => unknown> = {
 };
 
 describe.each(HOSTS)('$name: an argument transformer that changes what the command meets', (host) => {
-  it.each(Object.keys(WITHIN_A_TRANSFORMER))(
-    '%s: the command and those around it fare as on a plain client',
-    async (title) => {
+  it.each(Object.keys(WITHIN))('%s: the command and those around it fare as on a plain client', async (title) => {
+    await expectAsPlain(async (kind) => {
+      let active: Client | undefined;
+      transformArguments(host, 'set', (args) => {
+        const client = active;
+        active = undefined;
+        if (client !== undefined) WITHIN[title]?.(client);
+        return args;
+      });
+      // RESP2, where subscriber mode refuses commands; all hosts have it.
+      const client = await connectAs(kind, host, redisUrl(), { protocol: 2, retryStrategy: () => 5 });
+      const before = [client.echo('before'), client.call('ECHO', 'before')];
+      active = client;
+      const behind = [
+        client.set(`${prefix}transformed`, '1'),
+        client.echo('a'),
+        client.call('ECHO', 'b'),
+        client.echo('c'),
+      ];
+      const replies = await outcomesAfter(150, [...before, ...behind]);
+      return replies;
+    });
+  });
+});
+
+const WITH_AN_ARRAY: Record<string, (client: Client, key: string, array: never) => Promise<unknown>> = {
+  'rpush(key, array)': (c, key, array) => c.rpush(key, array),
+  'mget(array)': (c, _key, array) => c.mget(array),
+  "call('rpush', key, array)": (c, key, array) => c.call('rpush', key, array),
+  'a script': (c, key, array) => scripts(c).give(key, array),
+  'a pipeline': (c, key, array) => c.pipeline().rpush(key, array).exec(),
+  'a transaction': (c, key, array) => c.multi().rpush(key, array).exec(),
+};
+
+describe.each(HOSTS)('$name: an array with a getter that changes what the command meets', (host) => {
+  it.each(
+    Object.keys(WITH_AN_ARRAY).flatMap((command) =>
+      Object.keys(WITHIN).flatMap((within) => ['', prefix].map((keyPrefix) => [command, within, keyPrefix] as const)),
+    ),
+  )(
+    '%s, %s, keyPrefix %j: the command and those around it fare as on a plain client',
+    async (command, within, keyPrefix) => {
+      collectUncaught();
       await expectAsPlain(async (kind) => {
-        let active: Client | undefined;
-        transformArguments(host, 'set', (args) => {
-          const client = active;
-          active = undefined;
-          if (client !== undefined) WITHIN_A_TRANSFORMER[title]?.(client);
-          return args;
+        const client = await connectAs(kind, host, redisUrl(), { keyPrefix, retryStrategy: () => 5 });
+        for (const db of [3, 0]) {
+          await client.select(db);
+          await client.del(`${prefix}within`);
+        }
+        let acts = false;
+        const array = Object.defineProperty([] as unknown[], 0, {
+          get: () => {
+            if (acts) WITHIN[within]?.(client);
+            acts = false;
+            return 'v';
+          },
+          enumerable: true,
         });
-        // RESP2, where subscriber mode refuses commands; all hosts have it.
-        const client = await connectAs(kind, host, redisUrl(), { protocol: 2, retryStrategy: () => 5 });
-        const before = [client.echo('before'), client.call('ECHO', 'before')];
-        active = client;
-        const behind = [
-          client.set(`${prefix}transformed`, '1'),
-          client.echo('a'),
-          client.call('ECHO', 'b'),
-          client.echo('c'),
-        ];
-        const replies = await outcomesAfter(150, [...before, ...behind]);
-        return replies;
+        const send = () => WITH_AN_ARRAY[command]?.(client, `${prefix}within`, array as never) as Promise<unknown>;
+        // So that the script is loaded.
+        await send();
+        acts = true;
+        const replies = [client.echo('before'), send(), client.echo('a'), client.call('ECHO', 'b'), client.echo('c')];
+        await Promise.race([Promise.allSettled(replies), sleep(500)]);
+        return outcomesAfter(1, replies);
       });
     },
   );
+});
+
+describe('a read that is answered from memory', () => {
+  it('its arguments are read once, and what their getters write is seen', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
+    const key = `${prefix}kept`;
+    await client.hset(key, 'x', '1', 'y', '2');
+    let reads = 0;
+    let act = (): unknown => undefined;
+    const fields = Object.defineProperty(['', 'y'], 0, {
+      get: () => {
+        reads += 1;
+        act();
+        return 'x';
+      },
+      enumerable: true,
+    });
+    for (let round = 1; round < 5; round += 1) {
+      expect(await client.hmget(key, fields as never)).toEqual(['1', '2']);
+      expect(reads).toBe(round);
+    }
+    expect(client.coalescer.stats().cache?.hits).toBeGreaterThan(0);
+    act = () => client.hset(key, 'x', '9');
+    expect(await client.hmget(key, fields as never)).toEqual(['9', '2']);
+    await client.del(key);
+  });
 });
 
 describe('iovalkey: commands whose arguments the host transforms', () => {

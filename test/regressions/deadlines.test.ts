@@ -1,9 +1,9 @@
 /** `commandTimeout`: each command has its own time, whatever shares a batch, a reply or a reader with it. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Kind } from '../helpers/beside.js';
+import { connectAs, expectAsPlain, type Kind } from '../helpers/beside.js';
 import { coalescedFake, connectFake, type FakeConnection } from '../helpers/fake-connection.js';
-import { type CoalescedClient, HOSTS, ready, sleep, until } from '../helpers/hosts.js';
+import { type CoalescedClient, HOSTS, outcomesAfter, ready, sleep, until } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
@@ -68,6 +68,26 @@ describe.each(HOSTS)('$name: shareReads in a batch that stays open', (host) => {
     const follower = client.get('absent');
     expectOwnDeadlines([await leader]);
     expect(await follower).toBeNull();
+  });
+});
+
+describe.each(HOSTS)('$name: shareReads and a commandTimeout that changes between two reads of a batch', (host) => {
+  it.each<[string, (number | undefined)[]]>([
+    ['none, then one', [undefined, 60]],
+    ['one, then none', [60, undefined]],
+    ['a long one, then a short one', [2_000, 60]],
+    ['a short one, then a long one', [60, 2_000]],
+  ])('%s: each read has its own', async (_, timeouts) => {
+    await expectAsPlain(async (kind) => {
+      const proxy = await startProxy(redisUrl());
+      const client = await connectAs(kind, host, proxy.url, {}, { shareReads: true });
+      proxy.stall();
+      const replies = timeouts.map((ms) => {
+        client.options.commandTimeout = ms as number;
+        return client.get('absent');
+      });
+      return outcomesAfter(200, replies);
+    });
   });
 });
 

@@ -78,3 +78,22 @@ describe.each(HOSTS)('$name: CLIENT REPLY SKIP under maxInFlight', (host) => {
     expect(plain).toBe(COMMANDS);
   });
 });
+
+describe.each(HOSTS)('$name: shareReads behind CLIENT REPLY', (host) => {
+  it.each(['SKIP', 'OFF'])(
+    '%s: each read counts, since the replies that do come are those of later commands',
+    async (mode) => {
+      await expectAsPlain(async (kind) => {
+        const [key = ''] = uniqueKeys();
+        const client = await connectAs(kind, host, redisUrl(), {}, { shareReads: true });
+        await client.set(key, 'v');
+        const reads = () => [client.get(key), client.get(key), client.get(key)];
+        const replies = [client.client('REPLY', mode as never), ...reads(), client.client('REPLY', 'ON'), ...reads()];
+        // No sharing behind a transaction either.
+        const piped = client.multi().echo('x').exec();
+        replies.push(...reads(), ...['a', 'b', 'c', 'd', 'e', 'f'].map((text) => client.echo(text)));
+        return outcomesAfter(80, [...replies, piped]);
+      });
+    },
+  );
+});

@@ -1,7 +1,12 @@
 /** Callers of one shared read may change what they get. */
 import { setImmediate as turn } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { Command } from 'ioredis';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
+import { ioredis6, sleep } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const REPLIES: Record<string, { mapping: 'legacy' | 'resp3'; bytes: string; gives: unknown }> = {
   'an object of the resp3 mapping': {
@@ -61,4 +66,33 @@ describe.each(Object.keys(REPLIES))('%s, shared by three callers of hgetallBuffe
     }
     client.disconnect();
   });
+});
+
+describe('a reply transformer that empties what it is given', () => {
+  it.each(['as it comes', 'by the host, over a lost connection'])(
+    'decoded %s: each caller gets all of it',
+    async (how) => {
+      const { reply } = (Command as unknown as { _transformer: { reply: Record<string, unknown> } })._transformer;
+      const before = reply.hgetall;
+      Command.setReplyTransformer('hgetall', (given: unknown[]) => given.splice(0));
+      onTestFinished(() => {
+        reply.hgetall = before;
+      });
+      const key = uniquePrefix('own');
+      await expectAsPlain(async (kind) => {
+        const proxy = await startProxy(redisUrl());
+        const client = await connectAs(kind, ioredis6, proxy.url, { retryStrategy: () => 1 }, { shareReads: true });
+        await client.del(key);
+        await client.hset(key, 'f', 'v');
+        if (how !== 'as it comes') proxy.stall();
+        const reads = [client.hgetallBuffer(key), client.hgetallBuffer(key), client.hgetallBuffer(key)];
+        await sleep(20);
+        if (how !== 'as it comes') proxy.reset();
+        proxy.resume();
+        const values = await Promise.all(reads);
+        await client.del(key);
+        return values;
+      });
+    },
+  );
 });

@@ -159,6 +159,13 @@ function issueBatch(client: Client, step: BatchStep, outcomes: Outcomes): Promis
     case 'multi called':
       outcomes.track('call MULTI', () => invoke(client, 'call', ['MULTI']));
       break;
+    case 'multi called in a pipeline':
+      outcomes.track('a pipeline of call multi', () => {
+        const chain = invoke(client, 'pipeline', []) as Client;
+        invoke(chain, 'call', ['multi']);
+        return invoke(chain, 'exec', []);
+      });
+      break;
   }
   for (const [name, ...args] of step.calls) {
     outcomes.track(`${name} in ${step.form}`, () => invoke(client, name, args));
@@ -166,7 +173,7 @@ function issueBatch(client: Client, step: BatchStep, outcomes: Outcomes): Promis
   const end = step.discard ? 'discard' : 'exec';
   return outcomes.track(
     end,
-    () => (step.form === 'multi called' ? invoke(client, 'call', [end]) : invoke(client, end, [])),
+    () => (step.form === 'multi unpiped' ? invoke(client, end, []) : invoke(client, 'call', [end])),
     normalise,
   );
 }

@@ -19,7 +19,10 @@ import {
 /** What happens between one step and the next. */
 export type Gap = 'nothing' | 'await' | 'microtask' | 'nextTick' | 'immediate';
 
-export type BatchForm = 'pipeline' | 'pipeline array' | 'multi' | 'multi array' | 'multi unpiped' | 'multi called';
+/** Transactions whose commands are issued one by one. */
+const ONE_BY_ONE = ['multi unpiped', 'multi called', 'multi called in a pipeline'] as const;
+
+export type BatchForm = 'pipeline' | 'pipeline array' | 'multi' | 'multi array' | (typeof ONE_BY_ONE)[number];
 
 export type Step = { readonly gap: Gap } & (
   | {
@@ -208,14 +211,7 @@ const burst = fc.record<Step & { kind: 'command' }>({
 const batch = fc.record<Step & { kind: 'batch' }>({
   kind: fc.constant('batch'),
   gap,
-  form: fc.constantFrom<BatchForm>(
-    'pipeline',
-    'pipeline array',
-    'multi',
-    'multi array',
-    'multi unpiped',
-    'multi called',
-  ),
+  form: fc.constantFrom<BatchForm>('pipeline', 'pipeline array', 'multi', 'multi array', ...ONE_BY_ONE),
   discard: fc.constantFrom(false, false, false, true),
   calls: fc.array(batched, { maxLength: 6 }).map((runs) => runs.flat()),
 });
@@ -269,9 +265,7 @@ const programsOf = (batches: fc.Arbitrary<Step>): fc.Arbitrary<Program> =>
 export const programs = programsOf(batch);
 
 /** What is sent in between joins no transaction: there it would be answered with QUEUED. */
-export const meddledPrograms = programsOf(
-  batch.filter(({ form }) => form !== 'multi unpiped' && form !== 'multi called'),
-);
+export const meddledPrograms = programsOf(batch.filter(({ form }) => !ONE_BY_ONE.some((each) => each === form)));
 
 /**
  * For a connection of its own: once text beyond ASCII was sent, a connection encodes all text exactly for a while, and

@@ -1,0 +1,66 @@
+/** `shareReads`: the server counts commands in a transaction, whoever has begun it, and however. */
+import { coalesce } from 'ioredis-coalesce/coalesce';
+import { describe, expect, it } from 'vitest';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
+import { type Client, HOSTS, outcomes, ready } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+const prefix = uniquePrefix('seen-late');
+
+describe.each(HOSTS)('$name: shareReads in a transaction that', (host) => {
+  it.each(['multi', 'MULTI'])('call(%j) in a pipeline has opened: EXEC has a reply for each command', async (name) => {
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl(), {}, { shareReads: true });
+      const opened = client.pipeline().call(name).exec();
+      const reads = [client.get(`${prefix}k`), client.get(`${prefix}k`), client.get(`${prefix}k`)];
+      return outcomes([opened, ...reads, client.call('EXEC')]);
+    });
+  });
+
+  /** What is issued before `coalesce()`, and awaited if that is said. */
+  const BEFORE: Record<string, (client: Client) => Promise<unknown>> = {
+    'awaited multi()': (c) => c.multi({ pipeline: false }) as never,
+    'multi() that awaits its reply': async (c) => void c.multi({ pipeline: false }),
+    'multi() behind another command': async (c) => void [c.echo('x'), c.multi({ pipeline: false })],
+    'multi() behind a transaction': async (c) => void [c.multi().echo('x').exec(), c.multi({ pipeline: false })],
+    'multi() in a pipeline': (c) => c.pipeline().call('MULTI').exec(),
+    'a command that was refused in it': async (c) => {
+      await c.multi({ pipeline: false });
+      await c.call('GET').catch(() => {});
+    },
+    'nothing: it was closed': (c) => c.multi().echo('x').exec(),
+    nothing: async () => {},
+  };
+
+  it.each(Object.keys(BEFORE))('was open when the client was coalesced, or not, by %s', async (title) => {
+    await expectAsPlain(async (kind) => {
+      const client = await ready(host.create(redisUrl()));
+      await BEFORE[title]?.(client);
+      if (kind === 'coalesced') coalesce(client, { shareReads: true });
+      const read = () => client.get(`${prefix}k`);
+      // The first reply shows where replies begin; from then on commands are hot.
+      const first = await client.echo('1');
+      const replies = await outcomes([read(), read(), client.call('EXEC')]);
+      return [first, ...replies, ...(await outcomes([read(), read()]))];
+    });
+  });
+
+  it('was open behind an error: EXEC has a reply for each command', async () => {
+    await expectAsPlain(async (kind) => {
+      const client = await ready(host.create(redisUrl()));
+      await client.multi({ pipeline: false });
+      if (kind === 'coalesced') coalesce(client, { shareReads: true });
+      // Refused there, and the transaction goes on.
+      const first = await outcomes([client.watch(`${prefix}k`)]);
+      const read = () => client.get(`${prefix}k`);
+      return [...first, ...(await outcomes([read(), read(), client.exec()]))];
+    });
+  });
+
+  it('is not open: a client that was coalesced in mid-life shares its reads', async () => {
+    const client = coalesce(await ready(host.create(redisUrl())), { shareReads: true });
+    await client.echo('1');
+    await Promise.all([client.get(`${prefix}k`), client.get(`${prefix}k`)]);
+    expect(client.coalescer.stats().sharedReads).toBe(1);
+  });
+});
