@@ -29,7 +29,7 @@ describe.each(HOSTS)('$name: one batch', (host) => {
   });
 
   it('7 kinds of commands in one tick are one socket write, in program order', async () => {
-    const client = await ready(host.createCoalesced(redisUrl()));
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { schedule: 'immediate' }));
     client.defineCommand('batchTwice', { numberOfKeys: 1, lua: "return redis.call('GET', KEYS[1]) .. ARGV[1]" });
     const scripted = client as unknown as { batchTwice(key: string, arg: string): Promise<string> };
     await client.set(`${prefix}a`, '1');
