@@ -153,7 +153,7 @@ describe('ioredis-coalesce/fastify', () => {
   it('coalesces the clients it makes, with the options at `coalesce`', async () => {
     const app = createApp();
     await app.register(fastifyCoalesce, { url: redisUrl(), namespace: 'one', coalesce: { maxBatchSize: 7 } });
-    await app.register(fastifyCoalesce, { url: redisUrl(), namespace: 'two' });
+    await app.register(fastifyCoalesce, { url: redisUrl(), namespace: 'two', coalesce: { schedule: 'immediate' } });
     const { one, two } = app.redis;
     expect(one!.coalescer.options.maxBatchSize).toBe(7);
     expect(one!.options).not.toHaveProperty('coalesce');
@@ -224,7 +224,7 @@ describe('ioredis-coalesce/fastify', () => {
     await app.register(fastifyCoalesce, {
       nodes: [{ host: server.host, port: server.port }],
       redisOptions: { connectionName: 'of-the-app' },
-      coalesce: { maxBatchSize: 7 },
+      coalesce: { maxBatchSize: 7, schedule: 'immediate' },
     });
     const cluster = app.redis;
     expect(cluster.isCluster).toBe(true);
