@@ -28,7 +28,7 @@ xtrim k MAXLEN i|xack stream g 1-1|eval return\tARGV 0 v v|eval return{KEYS[1],1
 eval return\tredis.call('GET',KEYS[1]) 1 k|eval return{err='MINE'} 0|evalsha v 0|hscan hash 0|sort list ALPHA`;
 
 const COLD = `
-object ENCODING k|object REFCOUNT k|command COUNT|config GET maxmemory|client GETNAME|client SETNAME v|wait 0 0
+object ENCODING k|object REFCOUNT k|config GET maxmemory|client GETNAME|client SETNAME v|wait 0 0
 watch k|unwatch|exec|discard|xread COUNT 2 STREAMS stream 0|xread STREAMS k 0
 xgroup CREATE k g 0|script EXISTS v|acl WHOAMI|blpop k k 0.001|brpop k 0.001|bzpopmin k 0.001|blmove k k LEFT LEFT 0.001
 zrangestore k k 0 -1|lcs k k|substr k 0 1|dbsize|flushdb|config SET nope v|select x|xinfo STREAM k|memory HELP|lmpop 1 k LEFT
