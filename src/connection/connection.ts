@@ -27,7 +27,7 @@ const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
 /** A server's work for a command that this package does not know, in units of a short `GET`; some are scripts. */
-const HOST_COMMAND_WORK = 8;
+const HOST_COMMAND_WORK = 2;
 
 /** No `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` that stands alone is longer on the wire. */
 const LONGEST_STATE_COMMAND = 48;

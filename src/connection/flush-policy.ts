@@ -28,10 +28,18 @@ export interface FlushPolicy {
 /** For `'immediate'`, `'tick'` and the user's functions: a batch leaves when its schedule says so. */
 export const GATHER: FlushPolicy = { sendsNow: () => false, turnEnded: () => {} };
 
-/** Work that is worth a write: about 8 µs of a server's time, as much as the write costs the client. */
-const PART = 16;
+/** Work that is worth a write: about 4 µs of a server's time, half of what the write costs the client. */
+const PART = 8;
+/** A turn leaves in about this many parts: they keep a server busy, and more are system calls without a gain. */
+const PARTS = 4;
+/** No part is larger: the server has work for as long as a round trip takes. */
+const LARGEST_PART = 64;
 /** While fewer commands than this await their reply, a command leaves at once, as from a plain client. */
 const LEADING_EDGE = 3;
+/** Not where turns have more work than this: a large turn is not worth three lone writes. */
+const SMALL_TURN = 10;
+/** The weight of the last turn in what the next ones are expected to be. */
+const DAMPING = 1 / 8;
 /** The clock is read once per this many commands; reading it costs as much as a tenth of a command. */
 const LOOK = 4;
 /** A command that has waited this long leaves, in milliseconds: this turn is long. */
@@ -45,6 +53,12 @@ export interface LoopState {
 
 /** Sends parts while the loop waits. */
 export class AdaptivePolicy implements FlushPolicy {
+  /** Work of recent turns, a moving average. */
+  #expected = 0;
+  /** Work of this turn that has left, and that is in the open batch. */
+  #sent = 0;
+  #open = 0;
+
   constructor(
     readonly loop: LoopState,
     /** Milliseconds of a monotonic clock. */
@@ -52,14 +66,25 @@ export class AdaptivePolicy implements FlushPolicy {
   ) {}
 
   sendsNow(commands: number, work: number, awaiting: number, openedAt: number): boolean {
-    if (!this.loop.waits) return false;
+    this.#open = work;
+    if (!this.loop.waits || !this.#isWorthAWrite(commands, work, awaiting, openedAt)) return false;
+    this.#sent += work;
+    this.#open = 0;
+    return true;
+  }
+
+  #isWorthAWrite(commands: number, work: number, awaiting: number, openedAt: number): boolean {
+    const expected = this.#expected;
+    if (expected > SMALL_TURN) return work >= PART && (work >= LARGEST_PART || work * PARTS >= expected);
     // The server is almost idle.
     if (awaiting < LEADING_EDGE) return true;
-    if (work >= PART) return true;
-    return commands % LOOK === 0 && this.now() - openedAt >= LONG_WAIT;
+    return work >= PART || (commands % LOOK === 0 && this.now() - openedAt >= LONG_WAIT);
   }
 
   turnEnded(now: number): void {
+    this.#expected += (this.#sent + this.#open - this.#expected) * DAMPING;
+    this.#sent = 0;
+    this.#open = 0;
     this.loop.turnEnded(now);
   }
 }

@@ -99,7 +99,8 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
   return Object.assign(add, { runsUserCode: true, discard: (flush: () => void) => void open.delete(flush) } as const);
 }
 
-const adaptive = new AdaptivePolicy(new LoopWatch(loopTimes), now);
+/** One for all connections of a thread. */
+const loop = new LoopWatch(loopTimes);
 
 /** Whether parts of a batch leave before its schedule says so. Not where the options ask for larger batches. */
 export function flushPolicy(options: {
@@ -108,7 +109,7 @@ export function flushPolicy(options: {
   readonly shareReads: boolean;
 }): FlushPolicy {
   const gathers = options.schedule !== 'adaptive' || options.maxFlushDelay > 0 || options.shareReads;
-  return gathers ? GATHER : adaptive;
+  return gathers ? GATHER : new AdaptivePolicy(loop, now);
 }
 
 /** A timer that does not keep the process alive; returns the function that clears it. */

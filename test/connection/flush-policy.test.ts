@@ -39,15 +39,54 @@ describe('the adaptive flush policy, where the loop waits', () => {
     expect(partsOf(policy, time, 1)).toEqual([1]);
   });
 
-  it('sends the first three commands one by one, as a plain client, and then parts of 16', () => {
+  it('sends the first three commands one by one, as a plain client, and then parts of 8', () => {
     const { policy, time } = played();
     expect(partsOf(policy, time, 8)).toEqual([1, 1, 1, 5]);
-    expect(partsOf(policy, time, 60)).toEqual([1, 1, 1, 16, 16, 16, 9]);
+    expect(partsOf(policy, time, 30)).toEqual([1, 1, 1, 8, 8, 8, 3]);
   });
 
-  it('counts work, not commands: commands that cost a server 8 GETs each leave in parts of two', () => {
+  it('counts work, not commands: commands that cost a server 4 GETs each leave in parts of two', () => {
     const { policy, time } = played();
-    expect(partsOf(policy, time, 9, 8)).toEqual([1, 1, 1, 2, 2, 2]);
+    expect(partsOf(policy, time, 9, 4)).toEqual([1, 1, 1, 2, 2, 2]);
+  });
+
+  it.each([
+    [20, [8, 8, 4]],
+    [40, [10, 10, 10, 10]],
+    [200, [50, 50, 50, 50]],
+    [300, [64, 64, 64, 64, 44]],
+  ])('sends turns of %i commands in about four parts, once it has seen some, and none by itself', (commands, parts) => {
+    const { policy, time } = played();
+    for (let turn = 0; turn < 40; turn += 1) {
+      partsOf(policy, time, commands);
+      policy.turnEnded(0);
+    }
+    expect(partsOf(policy, time, commands)).toEqual(parts);
+  });
+
+  it('forgets large turns: small ones are sent as from a plain client again', () => {
+    const { policy, time } = played();
+    for (const [commands, turns] of [
+      [200, 40],
+      [2, 30],
+    ] as const) {
+      for (let turn = 0; turn < turns; turn += 1) {
+        partsOf(policy, time, commands);
+        policy.turnEnded(0);
+      }
+    }
+    expect(partsOf(policy, time, 2)).toEqual([1, 1]);
+  });
+
+  it('expects what turns have, gathered or not', () => {
+    const { policy, time, loop } = played();
+    Object.assign(loop, { waits: false });
+    for (let turn = 0; turn < 40; turn += 1) {
+      partsOf(policy, time, 200);
+      policy.turnEnded(0);
+    }
+    Object.assign(loop, { waits: true });
+    expect(partsOf(policy, time, 200)).toEqual([50, 50, 50, 50]);
   });
 
   it('sends commands that have waited for 20 µs in a long turn, and reads the clock every fourth command', () => {
