@@ -69,7 +69,7 @@ function experimentSection({ figures, id, run, title }: ExperimentResult, charts
   });
   return [
     `### ${title}`,
-    ...(run === undefined ? [] : [`${describeRun(run)}.`]),
+    ...(run === undefined ? [] : [wrap(`${describeRun(run)}; ${run.cpu}, ${run.kernel}.`)]),
     ...(experiment === undefined ? [] : [wrap(`Published: ${experiment.published}`)]),
     ...sections,
     ...(experiment === undefined ? [] : [list(experiment.findings(figures))]),
@@ -80,7 +80,7 @@ function benchmarkSection(result: BenchmarkResult, charts: readonly Chart[]): st
   const { id, run, title } = result;
   return [
     `### ${title}`,
-    ...(run === undefined ? [] : [`${describeRun(run)}.`]),
+    ...(run === undefined ? [] : [wrap(`${describeRun(run)}; ${run.cpu}, ${run.kernel}.`)]),
     tableOf(resultCells(result)),
     ...pictureOf(charts.find(({ file }) => file === `${id}.svg`)),
   ];

@@ -3,7 +3,7 @@
 import { markdownTable } from '../../tools/documents.js';
 import type { Metric } from '../benchmarks/benchmark.js';
 import { compare } from '../suite/evaluate.js';
-import { type BenchReport, type CaseResult, spreadOf, variantOf } from '../suite/results.js';
+import { type BenchReport, type CaseResult, type Run, spreadOf, variantOf } from '../suite/results.js';
 import { describeMachine } from '../suite/settings.js';
 import { medianAt, say } from './figure.js';
 
@@ -41,7 +41,7 @@ export function gainsTable(report: BenchReport): string {
   });
   return [
     markdownTable(['', 'ioredis', 'its auto-pipelining', 'coalesced', 'gain over ioredis'], rows),
-    `${describeMachine(report.settings)}; medians of a run.`,
+    `${describeMachine({ ...report.settings, ...runOf(report, 'burst') })}; medians of a run.`,
   ].join('\n\n');
 }
 
@@ -65,13 +65,14 @@ function measured(benchmark: string, variants: Three<string>, metric: Metric, un
   };
 }
 
-/** From the pass in which latencies are taken; the gains are the ratios of the figures. */
+/** Medians over the rounds; the gains are the ratios of the figures. */
 function latencies(benchmark: string, variants: Three<string>) {
   return ({ benchmarks }: BenchReport): Gain | undefined => {
     const found = firstCase(benchmarks, benchmark);
     const read = (variant: string) => {
-      const latency = found && variantOf(found, variant)?.probe.latencyUs;
-      return latency && [latency.p50 / 1000, latency.p99 / 1000];
+      const result = found && variantOf(found, variant);
+      const [p50, p99] = (['p50', 'p99'] as const).map((metric) => result && spreadOf(result, metric)?.median);
+      return p50 === undefined || p99 === undefined ? undefined : [p50 / 1000, p99 / 1000];
     };
     return pairs(eachOf(variants, read));
   };
@@ -101,6 +102,11 @@ function pairs([plain, auto, coalesced]: readonly (readonly number[] | undefined
 
 function eachOf<T>([plain, auto, coalesced]: Three<string>, read: (variant: string) => T): Three<T> {
   return [read(plain), auto === undefined ? undefined : read(auto), read(coalesced)];
+}
+
+/** When and where a benchmark was run, if not with the rest. */
+function runOf({ benchmarks }: BenchReport, id: string): Run | undefined {
+  return benchmarks.find((one) => one.id === id)?.run;
 }
 
 function firstCase(benchmarks: BenchReport['benchmarks'], benchmark: string): CaseResult | undefined {

@@ -33,7 +33,7 @@ export function scaleDocument({ experiments, settings }: BenchReport, charts: re
   const parts = [
     INTRODUCTION,
     '## The run',
-    wrap(`${describeMachine(settings)}. ${describeRun({ ...settings, ...found.run })}.`),
+    wrap(`${describeMachine({ ...settings, ...found.run })}. ${describeRun({ ...settings, ...found.run })}.`),
     '## Measured, and the model',
     ...found.figures.map((figure) => figureSection(figure, experiment, charts)),
     '## What follows',

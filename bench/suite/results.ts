@@ -19,8 +19,8 @@ export interface CaseResult {
   readonly variants: readonly VariantResult[];
 }
 
-/** When and with what it was run, where that was not with the rest. */
-export type Run = Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds'>;
+/** When, where and with what it was run, where that was not with the rest. */
+export type Run = Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds' | 'cpu' | 'kernel'>;
 
 export interface BenchmarkResult {
   readonly id: string;
@@ -80,9 +80,10 @@ export async function writeReport(file: string, report: BenchReport): Promise<vo
 /** Puts the benchmarks of a run in the place of those of an earlier one, and leaves the others. */
 export async function mergeInto(file: string, report: BenchReport): Promise<BenchReport> {
   const earlier = parseReport(await readFile(file, 'utf8'), file);
-  const { date, revision, rounds, seconds } = report.settings;
+  const { date, revision, rounds, seconds, cpu, kernel } = report.settings;
+  const run: Run = { date, revision, rounds, seconds, cpu, kernel };
   const merged = <T extends { readonly id: string }>(old: readonly T[], found: readonly T[]): T[] => {
-    const fresh = new Map(found.map((one) => [one.id, { ...one, run: { date, revision, rounds, seconds } }]));
+    const fresh = new Map(found.map((one) => [one.id, { ...one, run }]));
     return [...old.map((one) => fresh.get(one.id) ?? one), ...[...fresh.values()].filter(({ id }) => !has(old, id))];
   };
   return {
