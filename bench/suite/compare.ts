@@ -115,7 +115,10 @@ async function compareJob(
       // Which one goes first changes from round to round.
       for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
         await processes[which]!.prepare(workload, round === 0 ? warmUpSeconds : rewarmSeconds, round === 0);
-        const [sample] = await undisturbed(() => processes[which]!.measure(workload, seconds));
+        const [sample] = await undisturbed(
+          () => processes[which]!.measure(workload, seconds),
+          () => processes[which]!.prepare(workload, rewarmSeconds, false),
+        );
         samples[which]!.push(sample);
       }
     }

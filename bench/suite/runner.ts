@@ -172,7 +172,11 @@ export class Runner {
       const idle = await runnable.prepare(workload, round === 0 ? warmUpSeconds : rewarmSeconds, round === 0);
       this.#checkIdle(variant, idle);
       const measure = () => server.whileWriting<Measured>(workload, () => runnable.measure(workload, seconds));
-      const [{ commands: _, ...sample }, quiet] = await undisturbed(measure, this.#kept && 1);
+      const [{ commands: _, ...sample }, quiet] = await undisturbed(
+        measure,
+        () => runnable.prepare(workload, rewarmSeconds, false),
+        this.#kept && 1,
+      );
       samples.push(sample);
       this.#samples += 1;
       if (!quiet) this.#disturbed += 1;

@@ -8,15 +8,18 @@ const ATTEMPTS = 4;
  * Measures again, up to four times, while the host of a virtual machine gives its processors to others (`steal` in
  * `/proc/stat`), and keeps the figures from the quietest time. Where there is no such count, the first.
  *
+ * @param prepareAgain - what a measurement needs that is not the first.
  * @returns the figures, and whether they are from a quiet time.
  */
 export async function undisturbed<T>(
   measure: () => Promise<T>,
+  prepareAgain: () => Promise<unknown>,
   attempts = ATTEMPTS,
   times = processorTimes,
 ): Promise<[figures: T, quiet: boolean]> {
   let best: { figures: T; stolen: number } | undefined;
   for (let attempt = 0; attempt < attempts; attempt += 1) {
+    if (attempt > 0) await prepareAgain();
     const before = times();
     const figures = await measure();
     const after = times();

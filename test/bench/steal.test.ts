@@ -12,7 +12,10 @@ function machine(...stolen: readonly number[]) {
     measurements += 1;
     return measurements;
   };
-  return { measure, times: () => ({ all, stolen: taken }) };
+  let preparations = 0;
+  const prepareAgain = async () => void (preparations += 1);
+  const before = () => ({ preparations, measurements });
+  return { measure, prepareAgain, before, times: () => ({ all, stolen: taken }) };
 }
 
 it.each<[string, number[], [figures: number, quiet: boolean]]>([
@@ -20,11 +23,17 @@ it.each<[string, number[], [figures: number, quiet: boolean]]>([
   ['keeps the first figures from a quiet time', [30, 2, 0], [2, true]],
   ['measures at most four times, and keeps the least disturbed figures', [30, 9, 20, 10, 0], [2, false]],
 ])('%s', async (_, stolen, expected) => {
-  const { measure, times } = machine(...stolen);
-  expect(await undisturbed(measure, 4, times)).toEqual(expected);
+  const { measure, prepareAgain, before, times } = machine(...stolen);
+  expect(await undisturbed(measure, prepareAgain, 4, times)).toEqual(expected);
+  const { preparations, measurements } = before();
+  expect(preparations).toBe(measurements - 1);
 });
 
 it('finds a count on this machine, or none to be disturbed by', async () => {
-  const [figures] = await undisturbed(async () => 'figures', 1);
+  const [figures] = await undisturbed(
+    async () => 'figures',
+    async () => {},
+    1,
+  );
   expect(figures).toBe('figures');
 });
