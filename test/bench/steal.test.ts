@@ -13,7 +13,9 @@ function machine(...stolen: readonly number[]) {
     return measurements;
   };
   let preparations = 0;
-  const prepareAgain = async () => void (preparations += 1);
+  const prepareAgain = async () => {
+    preparations += 1;
+  };
   const before = () => ({ preparations, measurements });
   return { measure, prepareAgain, before, times: () => ({ all, stolen: taken }) };
 }
