@@ -165,7 +165,7 @@ export class Connection {
     const timeout = commandTimeoutOf(client);
     const deadlines = this.#deadlines as Deadlines;
     if (timeout !== undefined && (waits || this.#batchesLast)) deadlines.closeIfOld();
-    // A follower has its leader's deadline, so it must have been issued at the same time, with the same time-out.
+    // A follower has its leader's deadline, so it must have been issued at the same time, with the same timeout.
     if (timeout !== deadlines.ms) this.#shared?.close();
     if (this.#shared?.join(variant, encoded, entry)) {
       this.stats.sharedReads += 1;
