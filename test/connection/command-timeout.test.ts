@@ -8,7 +8,7 @@ import {
   HOSTS,
   ioredis6,
   outcomes,
-  outcomesAfter,
+  outcomesWithin,
   ready,
   sleep,
 } from '../helpers/hosts.js';
@@ -187,7 +187,7 @@ describe('the timers of commandTimeout', () => {
     await sleep(MS / 2);
     vi.useRealTimers();
     expect(await reply).toBe('sent');
-    expect(await outcomesAfter(0, [reply])).toEqual([{ value: 'sent' }]);
+    expect(await outcomesWithin(0, [reply])).toEqual([{ value: 'sent' }]);
   });
 
   it('are one per different timeout', async () => {
@@ -195,13 +195,13 @@ describe('the timers of commandTimeout', () => {
     const start = performance.now();
     const at = (reply: Promise<unknown>) => reply.catch(() => performance.now() - start);
     const short = at(client.echo('a'));
-    client.options.commandTimeout = 160;
+    client.options.commandTimeout = 1_500;
     const long = at(client.echo('b'));
     client.options.commandTimeout = 40;
     const shortAgain = at(client.echo('c'));
-    expect(Math.round(((await short) as number) / 40)).toBeLessThanOrEqual(3);
-    expect(await shortAgain).toBeLessThan(130);
-    expect(await long).toBeGreaterThan(140);
+    expect(await short).toBeLessThan(1_400);
+    expect(await shortAgain).toBeLessThan(1_400);
+    expect(await long).toBeGreaterThan(1_480);
   });
 
   it('run for the backlog of maxInFlight too, whose late replies are dropped', async () => {

@@ -61,10 +61,13 @@ export async function outcomes(promises: readonly Promise<unknown>[]): Promise<O
   return (await Promise.allSettled(promises)).map(outcomeOf);
 }
 
-/** The same for promises of which some may never settle: what they have come to after `ms`. */
-export async function outcomesAfter(ms: number, promises: readonly Promise<unknown>[]): Promise<Outcome[]> {
+/**
+ * The same for promises of which some may never settle: what they have come to once all are settled, or after `ms`.
+ * Where all should settle, a long time costs nothing: see {@link LONG_ENOUGH}.
+ */
+export async function outcomesWithin(ms: number, promises: readonly Promise<unknown>[]): Promise<Outcome[]> {
   const found: Outcome[] = promises.map(() => 'open');
-  promises.forEach((promise, index) => {
+  const settled = promises.map((promise, index) =>
     promise.then(
       (value) => {
         found[index] = outcomeOf({ status: 'fulfilled', value });
@@ -72,11 +75,14 @@ export async function outcomesAfter(ms: number, promises: readonly Promise<unkno
       (reason: unknown) => {
         found[index] = outcomeOf({ status: 'rejected', reason });
       },
-    );
-  });
-  await sleep(ms);
+    ),
+  );
+  await Promise.race([Promise.all(settled), sleep(ms)]);
   return found;
 }
+
+/** Milliseconds within which everything settles that ever will, on a machine that is slow at the moment. */
+export const LONG_ENOUGH = 10_000;
 
 function outcomeOf(result: PromiseSettledResult<unknown>): Outcome {
   if (result.status === 'fulfilled') return { value: result.value };

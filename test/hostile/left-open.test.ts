@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { cold } from '../helpers/cold.js';
 import { HostileProxy } from '../helpers/hostile/proxy.js';
 import { seeded } from '../helpers/hostile/random.js';
-import { type Client, HOSTS, outcomesAfter, ready, until } from '../helpers/hosts.js';
+import { type Client, HOSTS, outcomesWithin, ready, until } from '../helpers/hosts.js';
 import { redisUrl } from '../helpers/redis.js';
 
 /** With `autoResendUnfulfilledCommands: false` hosts forget what was in flight, and its callers wait for ever. */
@@ -31,7 +31,7 @@ describe.each(HOSTS)('$name without autoResendUnfulfilledCommands', (host) => {
     const offline = [client.echo('offline'), cold(client, 'ECHO', 'offline, cold')];
     await until(() => connections === 1, 'a new connection');
     await Promise.all(offline);
-    return outcomesAfter(100, [...answered, ...lost, ...offline, client.echo('after')]);
+    return outcomesWithin(100, [...answered, ...lost, ...offline, client.echo('after')]);
   }
 
   it('leaves the same promises open as a plain client, and no others', async () => {

@@ -8,7 +8,7 @@ import {
   HOSTS,
   ioredis6,
   outcomes,
-  outcomesAfter,
+  outcomesWithin,
   ready,
   sleep,
   until,
@@ -176,7 +176,7 @@ describe('Invariant 9: when the host drops its data listener, our reader is dead
           issued.push(client.echo('hot from the listener'), cold(client, 'ECHO', 'cold from the listener'));
         });
         const settled = await outcomes([client.echo('a'), client.echo('b'), client.echo('c')]);
-        return [settled, await outcomesAfter(100, issued), await outcomes([client.echo('later')])];
+        return [settled, await outcomesWithin(100, issued), await outcomes([client.echo('later')])];
       };
       const plain = await settle('plain');
       expect(await settle('coalesced')).toEqual(plain);
@@ -195,7 +195,7 @@ describe('Invariant 9: when the host drops its data listener, our reader is dead
       client.echo('a'),
       client.echo('b'),
     ];
-    const settled = await outcomesAfter(60, replies);
+    const settled = await outcomesWithin(60, replies);
     expect(settled[0]).toEqual({ value: 'before' });
     expect(settled.slice(2)).toEqual(['open', 'open']);
     const { hotCommands } = client.coalescer.stats();

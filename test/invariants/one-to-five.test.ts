@@ -9,7 +9,7 @@ import {
   HOSTS,
   ioredis6,
   outcomes,
-  outcomesAfter,
+  outcomesWithin,
   ready,
   sleep,
 } from '../helpers/hosts.js';
@@ -138,7 +138,7 @@ describe('Invariant 3: each caller gets the reply to its own command, or an erro
       const client = await ready(
         kind === 'plain' ? ioredis6.create(server.url, options) : ioredis6.createCoalesced(server.url, options),
       );
-      const settled = await outcomesAfter(150, [client.echo('a'), client.echo('b'), client.echo('c')]);
+      const settled = await outcomesWithin(150, [client.echo('a'), client.echo('b'), client.echo('c')]);
       return settled;
     };
     expect(await settle('coalesced')).toEqual(await settle('plain'));

@@ -11,7 +11,7 @@ import {
   type Host,
   ioredis6,
   outcomes,
-  outcomesAfter,
+  outcomesWithin,
   ready,
   sleep,
   until,
@@ -84,7 +84,7 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
         const replies = [client.echo('a'), cold(client, 'ECHO', 'b'), client.echo('c')];
         ENDINGS[ending]?.(client);
         replies.push(client.echo('behind the end'));
-        return outcomesAfter(100, replies);
+        return outcomesWithin(100, replies);
       };
       expect(await settle('coalesced'), ending).toEqual(await settle('plain'));
     }
@@ -210,7 +210,7 @@ describe('handshakes', () => {
       const client = create(host, kind, server.url, { password: 'wrong', retryStrategy: null as never });
       const errors: string[] = [];
       client.on('error', (error: Error) => errors.push(error.message));
-      const settled = await outcomesAfter(300, [client.get('k'), cold(client, 'ECHO', 'x')]);
+      const settled = await outcomesWithin(300, [client.get('k'), cold(client, 'ECHO', 'x')]);
       return [errors, settled, client.status];
     };
     expect(await settle('coalesced')).toEqual(await settle('plain'));

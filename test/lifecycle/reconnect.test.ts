@@ -8,7 +8,7 @@ import {
   type Host,
   ioredis6,
   outcomes,
-  outcomesAfter,
+  outcomesWithin,
   ready,
   sleep,
   until,
@@ -139,7 +139,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
       await sleep(20);
       proxy.reset();
       proxy.resume();
-      const settled = await outcomesAfter(200, replies);
+      const settled = await outcomesWithin(200, replies);
       return [settled, await client.echo('next')];
     });
   });
@@ -198,7 +198,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
       const k = `${prefix}list:${kind}`;
       await client.rpush(k, 'x');
       const replies = [client.echo('before'), client.get(k), client.echo('behind'), cold(client, 'ECHO', 'cold')];
-      const settled = await outcomesAfter(300, replies);
+      const settled = await outcomesWithin(300, replies);
       const after = await client.echo('after');
       await client.del(k);
       return [JSON.parse(JSON.stringify(settled).replaceAll(k, 'k')) as unknown, after, asked, proxy.connections];

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { CLUSTER_HOSTS, type ClusterHost, warm } from '../helpers/cluster/clients.js';
 import { keysOverAllSlots } from '../helpers/cluster/program.js';
-import { outcomesAfter } from '../helpers/hosts.js';
+import { LONG_ENOUGH, outcomesWithin } from '../helpers/hosts.js';
 
 let nodes: RedisCluster;
 beforeAll(async () => {
@@ -52,7 +52,9 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name: a schedule function', (host: Clu
       const replies = keys.map((key, index) =>
         index % 5 === 4 ? cluster.call('SET', key, 'v') : cluster.set(key, 'v'),
       );
-      expect(await outcomesAfter(150, replies as Promise<unknown>[])).toEqual(keys.map(() => ({ value: 'OK' })));
+      expect(await outcomesWithin(LONG_ENOUGH, replies as Promise<unknown>[])).toEqual(
+        keys.map(() => ({ value: 'OK' })),
+      );
     }
   });
 });

@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain, type Kind } from '../helpers/beside.js';
 import { coalescedFake, connectFake, type FakeConnection } from '../helpers/fake-connection.js';
-import { type CoalescedClient, HOSTS, outcomesAfter, ready, sleep, until } from '../helpers/hosts.js';
+import { type CoalescedClient, HOSTS, outcomesWithin, ready, sleep, until } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
@@ -86,7 +86,7 @@ describe.each(HOSTS)('$name: shareReads and a commandTimeout that changes betwee
         client.options.commandTimeout = ms as number;
         return client.get('absent');
       });
-      return outcomesAfter(200, replies);
+      return outcomesWithin(200, replies);
     });
   });
 });

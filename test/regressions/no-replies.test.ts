@@ -1,7 +1,7 @@
 /** `CLIENT REPLY OFF`: no reply will make room for what waits under `maxInFlight`. */
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
-import { type Client, HOSTS, ioredis6, outcomesAfter, ready, sleep } from '../helpers/hosts.js';
+import { type Client, HOSTS, ioredis6, outcomesWithin, ready, sleep } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const COMMANDS = 300;
@@ -45,7 +45,7 @@ describe.each(HOSTS)('$name: CLIENT REPLY OFF, then more commands than maxInFlig
         if (index % 40 === 0) await sleep(0);
         replies.push(index % 7 === 0 ? client.call('SET', key, 'v') : client.set(key, 'v'));
       }
-      const settled = outcomesAfter(200, [...replies, client.quit()]);
+      const settled = outcomesWithin(200, [...replies, client.quit()]);
       return { stored: await stored(keys), replies: await settled, status: client.status };
     });
     expect(plain.stored).toBe(COMMANDS);
@@ -57,7 +57,7 @@ describe.each(HOSTS)('$name: CLIENT REPLY OFF, then more commands than maxInFlig
       const client = await connectAs(kind, host, redisUrl(), {}, { maxInFlight: 50 });
       const silenced = [client.client('REPLY', 'OFF'), ...Array.from({ length: 100 }, () => client.set(key, 'v'))];
       const on = Array.from({ length: 102 }, () => client.client('REPLY', 'ON'));
-      const replies = await outcomesAfter(150, [...silenced, ...on]);
+      const replies = await outcomesWithin(150, [...silenced, ...on]);
       return { replies, status: client.status };
     });
   });
@@ -92,7 +92,7 @@ describe.each(HOSTS)('$name: shareReads behind CLIENT REPLY', (host) => {
         // No sharing behind a transaction either.
         const piped = client.multi().echo('x').exec();
         replies.push(...reads(), ...['a', 'b', 'c', 'd', 'e', 'f'].map((text) => client.echo(text)));
-        return outcomesAfter(80, [...replies, piped]);
+        return outcomesWithin(80, [...replies, piped]);
       });
     },
   );

@@ -1,6 +1,6 @@
 /** A schedule function may forget flushes that it is given: a throttle all but the first, a debounce all but the last. */
 import { describe, expect, it } from 'vitest';
-import { endWithTest, HOSTS, outcomesAfter, ready, sleep } from '../helpers/hosts.js';
+import { endWithTest, HOSTS, LONG_ENOUGH, outcomesWithin, ready, sleep } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl } from '../helpers/redis.js';
 import { collectUncaught } from '../helpers/uncaught.js';
@@ -58,7 +58,7 @@ describe.each(HOSTS)('$name: a schedule function that forgets flushes', (host) =
     const replies = [client.echo('a')];
     await sleep(20);
     replies.push(client.echo('b'));
-    expect(await outcomesAfter(800, replies)).toEqual([{ value: 'a' }, { value: 'b' }]);
+    expect(await outcomesWithin(LONG_ENOUGH, replies)).toEqual([{ value: 'a' }, { value: 'b' }]);
   });
 
   it.each(NAMES.flatMap((kind) => MOMENTS.map((moment) => [kind, moment] as const)))(
@@ -69,8 +69,8 @@ describe.each(HOSTS)('$name: a schedule function that forgets flushes', (host) =
       watchBatches(moment, () => {
         if (nested.length === 0) nested.push(client.echo('hot'), client.call('ECHO', 'cold'));
       });
-      expect(await outcomesAfter(60, [client.echo('a')])).toEqual([{ value: 'a' }]);
-      expect(await outcomesAfter(60, [...nested, client.echo('b')])).toEqual(
+      expect(await outcomesWithin(LONG_ENOUGH, [client.echo('a')])).toEqual([{ value: 'a' }]);
+      expect(await outcomesWithin(LONG_ENOUGH, [...nested, client.echo('b')])).toEqual(
         ['hot', 'cold', 'b'].map((value) => ({ value })),
       );
     },
@@ -82,7 +82,7 @@ describe.each(HOSTS)('$name: a schedule function that forgets flushes', (host) =
     const all = [client, ...(await Promise.all(copies.map((copy) => ready(endWithTest(copy)))))];
     for (let round = 0; round < 3; round += 1) {
       const replies = all.map((each, index) => each.echo(String(index)));
-      expect(await outcomesAfter(100, replies)).toEqual(['0', '1', '2'].map((value) => ({ value })));
+      expect(await outcomesWithin(LONG_ENOUGH, replies)).toEqual(['0', '1', '2'].map((value) => ({ value })));
     }
   });
 
@@ -99,7 +99,7 @@ describe.each(HOSTS)('$name: a schedule function that forgets flushes', (host) =
     const replies = [client.echo('a')];
     throws = false;
     replies.push(client.echo('b'));
-    expect(await outcomesAfter(150, replies)).toEqual([{ value: 'a' }, { value: 'b' }]);
+    expect(await outcomesWithin(LONG_ENOUGH, replies)).toEqual([{ value: 'a' }, { value: 'b' }]);
     expect(uncaught.map(String)).toEqual(['Error: by the schedule function']);
   });
 });

@@ -1,7 +1,7 @@
 /** Commands around V8's longest string, 512 MiB: none of them may shift the replies of those behind it. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectAs, type Kind } from '../helpers/beside.js';
-import { type Client, ioredis6, outcomesAfter, ready, sleep, until } from '../helpers/hosts.js';
+import { type Client, ioredis6, outcomesWithin, ready, sleep, until } from '../helpers/hosts.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 
 async function server(): Promise<RedisServer> {
@@ -39,7 +39,7 @@ async function play(kind: Kind, make: () => unknown[]): Promise<unknown> {
     client.echo('mine'),
   ];
   await Promise.race([Promise.allSettled(replies), sleep(15_000)]);
-  return outcomesAfter(0, replies);
+  return outcomesWithin(0, replies);
 }
 
 describe('one command of more bytes than a string can hold', () => {
@@ -89,7 +89,7 @@ describe('one batch of more bytes than a string can hold', () => {
     const pushes = Array.from({ length: 900 }, () =>
       client.rpush('list', ...Array<string>(150).fill('x'.repeat(4_096))),
     );
-    const replies = await outcomesAfter(30_000, [...pushes, client.get('a'), client.get('b'), client.echo('mine')]);
+    const replies = await outcomesWithin(30_000, [...pushes, client.get('a'), client.get('b'), client.echo('mine')]);
     expect(replies.slice(-3)).toEqual([{ value: 'A' }, { value: 'B' }, { value: 'mine' }]);
     expect(replies[899]).toEqual({ value: 135_000 });
   });
