@@ -6,8 +6,8 @@ export interface CoalesceOptions {
   /**
    * When a batch is flushed:
    *
-   * - `'adaptive'`: at the end of this turn of the event loop; parts of the batch leave sooner while the loop has time
-   *   to wait. With `maxFlushDelay` or `shareReads`, which need large batches, it is `'immediate'`.
+   * - `'adaptive'`: at the end of this turn of the event loop; parts of the batch leave sooner where trials find that
+   *   faster. With `maxFlushDelay` or `shareReads`, which need large batches, it is `'immediate'`.
    * - `'immediate'`: at the end of this turn of the event loop, in one write.
    * - `'tick'`: at the end of the running callback.
    * - a function: when it calls the `flush` that it is given.

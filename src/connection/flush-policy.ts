@@ -2,9 +2,10 @@
  * When a part of a batch leaves before the end of its turn (`schedule: 'adaptive'`).
  *
  * One write per turn saves system calls and costs idle time: the server has nothing to do while commands are issued,
- * and the client has nothing to do while they run. Where the event loop waits, a part leaves as soon as it is worth a
- * write, so that issuing, running and settling overlap ("natural" or "smart batching"). Where the loop is saturated,
- * neither side is idle and only fewer system calls help: all commands gather to the end of the turn.
+ * and the client has nothing to do while they run. Where that pays, a part leaves as soon as it is worth a write, so that
+ * issuing, running and settling overlap ("natural" or "smart batching"). Where no processor is idle, only fewer system
+ * calls help: all commands gather to the end of the turn. Which of the two pays is found out by trial
+ * (`overlap-trial.ts`).
  *
  * No I/O and no clock of its own: a test can drive every decision. The figures are from docs/performance.md.
  */
@@ -45,13 +46,14 @@ const LOOK = 4;
 /** A command that has waited this long leaves, in milliseconds: this turn is long. */
 const LONG_WAIT = 0.02;
 
-/** Whether the event loop waits between turns. */
-export interface LoopState {
-  readonly waits: boolean;
-  turnEnded(now: number): void;
+/** Whether parts of a batch are sent. */
+export interface OverlapState {
+  readonly overlaps: boolean;
+  /** A turn of the event loop has ended, `now` in milliseconds, in which this much work was sent. */
+  turnEnded(now: number, work: number): void;
 }
 
-/** Sends parts while the loop waits. */
+/** Sends parts while overlap pays. */
 export class AdaptivePolicy implements FlushPolicy {
   /** Work of recent turns, a moving average. */
   #expected = 0;
@@ -60,14 +62,14 @@ export class AdaptivePolicy implements FlushPolicy {
   #open = 0;
 
   constructor(
-    readonly loop: LoopState,
+    readonly trial: OverlapState,
     /** Milliseconds of a monotonic clock. */
     readonly now: () => number,
   ) {}
 
   sendsNow(commands: number, work: number, awaiting: number, openedAt: number): boolean {
     this.#open = work;
-    if (!this.loop.waits || !this.#isWorthAWrite(commands, work, awaiting, openedAt)) return false;
+    if (!this.trial.overlaps || !this.#isWorthAWrite(commands, work, awaiting, openedAt)) return false;
     this.#sent += work;
     this.#open = 0;
     return true;
@@ -82,9 +84,10 @@ export class AdaptivePolicy implements FlushPolicy {
   }
 
   turnEnded(now: number): void {
-    this.#expected += (this.#sent + this.#open - this.#expected) * DAMPING;
+    const work = this.#sent + this.#open;
+    this.#expected += (work - this.#expected) * DAMPING;
     this.#sent = 0;
     this.#open = 0;
-    this.loop.turnEnded(now);
+    this.trial.turnEnded(now, work);
   }
 }

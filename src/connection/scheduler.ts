@@ -1,7 +1,7 @@
 /** When a flush runs. */
 import { clearTimeout, loopTimes, nextTick, now, setImmediate, setTimeout } from '../util/clock.js';
 import { AdaptivePolicy, type FlushPolicy, GATHER } from './flush-policy.js';
-import { LoopWatch } from './loop-watch.js';
+import { OverlapTrial } from './overlap-trial.js';
 
 /** Takes the function that flushes the batch and calls it once, later. */
 export type ScheduleFunction = (flush: () => void) => void;
@@ -15,8 +15,8 @@ export interface BatchSchedule {
 }
 
 /**
- * - `'adaptive'`: as `'immediate'`, but while the event loop has time to wait, a part of the batch leaves as soon as it is
- *   worth a write, so that the server works while commands are still issued (`flush-policy.ts`).
+ * - `'adaptive'`: as `'immediate'`, but where that is faster, a part of the batch leaves as soon as it is worth a write, so
+ *   that the server works while commands are still issued (`flush-policy.ts`).
  * - `'immediate'`: after the I/O callbacks of this turn of the event loop, so that commands issued by every request
  *   that arrived in this turn leave together: one write per turn, up to the limits.
  * - `'tick'`: when the running callback has ended, before further I/O is looked at. Smaller batches, sent sooner.
@@ -100,7 +100,7 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
 }
 
 /** One for all connections of a thread. */
-const loop = new LoopWatch(loopTimes);
+const trial = new OverlapTrial(loopTimes);
 
 /** Whether parts of a batch leave before its schedule says so. Not where the options ask for larger batches. */
 export function flushPolicy(options: {
@@ -109,7 +109,7 @@ export function flushPolicy(options: {
   readonly shareReads: boolean;
 }): FlushPolicy {
   const gathers = options.schedule !== 'adaptive' || options.maxFlushDelay > 0 || options.shareReads;
-  return gathers ? GATHER : new AdaptivePolicy(loop, now);
+  return gathers ? GATHER : new AdaptivePolicy(trial, now);
 }
 
 /** A timer that does not keep the process alive; returns the function that clears it. */

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { AdaptivePolicy, GATHER, type LoopState } from '../../src/connection/flush-policy.js';
+import { AdaptivePolicy, GATHER, type OverlapState } from '../../src/connection/flush-policy.js';
 
-/** A policy under a clock and a loop that the test sets. */
-function played({ waits = true } = {}) {
+/** A policy under a clock and a verdict on overlap that the test sets. */
+function played({ overlaps = true } = {}) {
   const time = { now: 0 };
-  const loop: LoopState & { turns: number[] } = { waits, turns: [], turnEnded: (now) => void loop.turns.push(now) };
-  return { policy: new AdaptivePolicy(loop, () => time.now), time, loop };
+  const turns: (readonly [number, number])[] = [];
+  const trial: OverlapState = { overlaps, turnEnded: (now, work) => void turns.push([now, work]) };
+  return { policy: new AdaptivePolicy(trial, () => time.now), time, trial, turns };
 }
 
 /** How the commands of one turn leave, each `work` units: the sizes of the parts, the last one at the end of the turn. */
@@ -33,7 +34,7 @@ function partsOf(
   return open > 0 ? [...parts, open] : parts;
 }
 
-describe('the adaptive flush policy, where the loop waits', () => {
+describe('the adaptive flush policy, where overlap pays', () => {
   it('sends a lone command at once', () => {
     const { policy, time } = played();
     expect(partsOf(policy, time, 1)).toEqual([1]);
@@ -79,13 +80,13 @@ describe('the adaptive flush policy, where the loop waits', () => {
   });
 
   it('expects what turns have, gathered or not', () => {
-    const { policy, time, loop } = played();
-    Object.assign(loop, { waits: false });
+    const { policy, time, trial } = played();
+    Object.assign(trial, { overlaps: false });
     for (let turn = 0; turn < 40; turn += 1) {
       partsOf(policy, time, 200);
       policy.turnEnded(0);
     }
-    Object.assign(loop, { waits: true });
+    Object.assign(trial, { overlaps: true });
     expect(partsOf(policy, time, 200)).toEqual([50, 50, 50, 50]);
   });
 
@@ -95,17 +96,21 @@ describe('the adaptive flush policy, where the loop waits', () => {
   });
 });
 
-describe('the adaptive flush policy, where the loop is saturated', () => {
+describe('the adaptive flush policy, where overlap does not pay', () => {
   it('gathers to the end of the turn', () => {
-    const { policy, time } = played({ waits: false });
+    const { policy, time } = played({ overlaps: false });
     expect(partsOf(policy, time, 500, 8, 1)).toEqual([500]);
   });
 
-  it('tells the loop watch of each turn', () => {
-    const { policy, loop } = played();
+  it('tells the trial of each turn, and of the work that was sent in it, in parts or not', () => {
+    const { policy, time, turns } = played();
+    partsOf(policy, time, 30, 2);
     policy.turnEnded(1);
     policy.turnEnded(2);
-    expect(loop.turns).toEqual([1, 2]);
+    expect(turns).toEqual([
+      [1, 60],
+      [2, 0],
+    ]);
   });
 });
 
