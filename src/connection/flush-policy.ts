@@ -32,9 +32,9 @@ export const GATHER: FlushPolicy = { sendsNow: () => false, turnEnded: () => {} 
 /** Work that is worth a write: about 4 µs of a server's time, half of what the write costs the client. */
 const PART = 8;
 /** A turn leaves in about this many parts: they keep a server busy, and more are system calls without a gain. */
-const PARTS = 4;
+const PARTS = 3;
 /** No part is larger: the server has work for as long as a round trip takes. */
-const LARGEST_PART = 64;
+const LARGEST_PART = 128;
 /** While fewer commands than this await their reply, a command leaves at once, as from a plain client. */
 const LEADING_EDGE = 3;
 /** Not where turns have more work than this: a large turn is not worth three lone writes. */

@@ -53,10 +53,10 @@ describe('the adaptive flush policy, where overlap pays', () => {
 
   it.each([
     [20, [8, 8, 4]],
-    [40, [10, 10, 10, 10]],
-    [200, [50, 50, 50, 50]],
-    [300, [64, 64, 64, 64, 44]],
-  ])('sends turns of %i commands in about four parts, once it has seen some, and none by itself', (commands, parts) => {
+    [40, [14, 14, 12]],
+    [200, [67, 67, 66]],
+    [500, [128, 128, 128, 116]],
+  ])('sends turns of %i commands in about three parts, once it has seen some, and none by itself', (commands, parts) => {
     const { policy, time } = played();
     for (let turn = 0; turn < 40; turn += 1) {
       partsOf(policy, time, commands);
@@ -87,7 +87,7 @@ describe('the adaptive flush policy, where overlap pays', () => {
       policy.turnEnded(0);
     }
     Object.assign(trial, { overlaps: true });
-    expect(partsOf(policy, time, 200)).toEqual([50, 50, 50, 50]);
+    expect(partsOf(policy, time, 200)).toEqual([67, 67, 66]);
   });
 
   it('sends commands that have waited for 20 µs in a long turn, and reads the clock every fourth command', () => {
