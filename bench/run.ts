@@ -20,6 +20,7 @@ import {
 } from './suite/results.js';
 import { Runner } from './suite/runner.js';
 import { readSettings } from './suite/settings.js';
+import { keepAwake } from './suite/spinner.js';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -29,6 +30,11 @@ async function main(): Promise<void> {
     console.log(HELP);
     return;
   }
+  const stop = options.awake ? keepAwake() : () => {};
+  await run(options).finally(stop);
+}
+
+async function run(options: BenchOptions): Promise<void> {
   if (options.compare !== undefined) {
     console.log(await compareWith(options.compare, options));
     return;
@@ -50,7 +56,10 @@ async function write(report: BenchReport, { merge, out, smoke }: BenchOptions): 
   console.log(`Written to ${out}.`);
 }
 
-async function bench(bundle: Bundle, { benchmarks, experiments, pace, smoke }: BenchOptions): Promise<BenchReport> {
+async function bench(
+  bundle: Bundle,
+  { benchmarks, experiments, pace, smoke, awake }: BenchOptions,
+): Promise<BenchReport> {
   const server = await BenchServer.open(process.env.REDIS_URL, { log: (line) => process.stderr.write(`${line}\n`) });
   const ofClients = benchmarks.filter((one) => one.kind === 'client');
   const overHttp = benchmarks.filter((one) => one.kind === 'http');
@@ -77,7 +86,7 @@ async function bench(bundle: Bundle, { benchmarks, experiments, pace, smoke }: B
   };
   const uninstall = onSignal(cleanUp);
   try {
-    const settings = readSettings({ url: server.url, server: server.version, ...pace });
+    const settings = readSettings({ url: server.url, server: server.version, awake, ...pace });
     const results: BenchmarkResult[] = [];
     for (const benchmark of ofClients) {
       const cases = await runner.run(benchmark);

@@ -43,7 +43,7 @@ interface Job {
 }
 
 /** Runs this revision and another one side by side, and says what changed beyond the noise. */
-export async function compareWith(name: string, { benchmarks, pace }: BenchOptions): Promise<string> {
+export async function compareWith(name: string, { benchmarks, pace, awake }: BenchOptions): Promise<string> {
   const comparable = benchmarks.filter(
     (one): one is ClientBenchmark => one.kind === 'client' && one.environment === undefined,
   );
@@ -60,7 +60,7 @@ export async function compareWith(name: string, { benchmarks, pace }: BenchOptio
     server = await BenchServer.open(process.env.REDIS_URL, { log: (line) => process.stderr.write(`${line}\n`) });
     const found: Change[] = [];
     for (const job of jobs) found.push(...(await compareJob(job, bundles, server, pace, progress)));
-    const settings = readSettings({ url: server.url, server: server.version, ...pace });
+    const settings = readSettings({ url: server.url, server: server.version, awake, ...pace });
     const rounds = `${pace.rounds} rounds of ${pace.seconds} s each, interleaved.`;
     const what = `${settings.revision} (new) against ${revision.name} (old), ${rounds}`;
     const table = terminalTable(['work', 'measure', 'new / old', 'by chance', 'verdict'], found.map(cells));

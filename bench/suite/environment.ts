@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { generate } from 'selfsigned';
 import { freePort } from '../../tools/free-port.js';
 import { BenchServer } from './bench-server.js';
 import { DelayProxy } from './delay-proxy.js';
+import { startSpinner } from './spinner.js';
 
 const run = promisify(execFile);
 
@@ -109,17 +110,9 @@ async function shareOneCore(): Promise<Environment> {
   return around(server, { adopt });
 }
 
-/** Takes all of a core, 50 ms at a time, so that it sees when its parent is gone. */
-const SPIN = `process.on('disconnect', () => process.exit());
-(function spin() { const until = Date.now() + 50; while (Date.now() < until); setImmediate(spin); })()`;
-
 async function besideSpinner(server: BenchServer): Promise<Environment> {
-  const spinner = spawn(process.execPath, ['-e', SPIN], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
-  return around(server, {
-    close: async () => {
-      spinner.kill('SIGKILL');
-    },
-  });
+  const stop = startSpinner();
+  return around(server, { close: async () => stop() });
 }
 
 async function behindDelay(server: BenchServer, roundTripMs: number): Promise<Environment> {

@@ -6,6 +6,8 @@ import { IDS, type Selection, select, shortened } from './selection.js';
 export interface BenchOptions extends Selection {
   readonly pace: Pace;
   readonly smoke: boolean;
+  /** Whether the processors are kept from halting. */
+  readonly awake: boolean;
   readonly check: boolean;
   /** A revision to compare this one with. */
   readonly compare?: string;
@@ -29,6 +31,7 @@ ${IDS.join(', ')}.
   --rounds N    timed rounds of each variant (5; 15 with --compare)
   --seconds S   length of a timed round (1; 0.5 with --compare)
   --compare REV builds that revision beside this one, runs both interleaved, and says what changed beyond the noise
+  --awake       keeps the processors of a virtual machine from halting (Linux)
   --smoke       one short round of everything: checks that it runs and that values are right; figures mean nothing
   --check       exit code 1 if a target is not met
   --out FILE    where the results go (${LATEST}; nowhere with --smoke or where benchmarks are named)
@@ -49,6 +52,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | undefined 
       seconds: text,
       quick: flag,
       smoke: flag,
+      awake: flag,
       check: flag,
       merge: flag,
       compare: text,
@@ -57,7 +61,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | undefined 
     },
   });
   if (values.help) return undefined;
-  const { smoke, check, compare, merge, quick } = values;
+  const { smoke, awake, check, compare, merge, quick } = values;
   if (smoke && check) throw new Error('--check reads figures, which mean nothing with --smoke: give one of them');
   if (smoke && merge) throw new Error('--merge keeps figures, which mean nothing with --smoke: give one of them');
   const [usualRounds, usualSeconds] = quick ? [3, 0.3] : compare === undefined ? [5, 1] : [15, 0.5];
@@ -74,6 +78,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | undefined 
       ? { rounds, seconds, warmUpSeconds: 0.02, rewarmSeconds: 0.02, probeSeconds: 0.02 }
       : { rounds, seconds, warmUpSeconds: seconds, rewarmSeconds: seconds / 4, probeSeconds: seconds / 2 },
     smoke,
+    awake,
     check,
     merge,
     ...(compare === undefined ? {} : { compare }),

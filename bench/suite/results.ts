@@ -20,7 +20,7 @@ export interface CaseResult {
 }
 
 /** When, where and with what it was run, where that was not with the rest. */
-export type Run = Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds' | 'cpu' | 'kernel'>;
+export type Run = Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds' | 'awake' | 'cpu' | 'kernel'>;
 
 export interface BenchmarkResult {
   readonly id: string;
@@ -80,8 +80,8 @@ export async function writeReport(file: string, report: BenchReport): Promise<vo
 /** Puts the benchmarks of a run in the place of those of an earlier one, and leaves the others. */
 export async function mergeInto(file: string, report: BenchReport): Promise<BenchReport> {
   const earlier = parseReport(await readFile(file, 'utf8'), file);
-  const { date, revision, rounds, seconds, cpu, kernel } = report.settings;
-  const run: Run = { date, revision, rounds, seconds, cpu, kernel };
+  const { date, revision, rounds, seconds, awake, cpu, kernel } = report.settings;
+  const run: Run = { date, revision, rounds, seconds, awake, cpu, kernel };
   const merged = <T extends { readonly id: string }>(old: readonly T[], found: readonly T[]): T[] => {
     const fresh = new Map(found.map((one) => [one.id, { ...one, run }]));
     return [...old.map((one) => fresh.get(one.id) ?? one), ...[...fresh.values()].filter(({ id }) => !has(old, id))];

@@ -15,12 +15,16 @@ export interface Settings {
   readonly cores: number;
   readonly kernel: string;
   readonly memoryGiB: number;
+  /** Whether the processors were kept from halting. */
+  readonly awake: boolean;
   readonly network: 'loopback' | 'remote';
   readonly rounds: number;
   readonly seconds: number;
 }
 
-export function readSettings(run: { url: string; server: string; rounds: number; seconds: number }): Settings {
+export function readSettings(
+  run: Pick<Settings, 'server' | 'rounds' | 'seconds' | 'awake'> & { url: string },
+): Settings {
   return {
     date: new Date().toISOString(),
     revision: revision(),
@@ -34,6 +38,7 @@ export function readSettings(run: { url: string; server: string; rounds: number;
     kernel: `${type()} ${release()}`,
     memoryGiB: Math.round((totalmem() / 2 ** 30) * 10) / 10,
     network: ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(run.url).hostname) ? 'loopback' : 'remote',
+    awake: run.awake,
     rounds: run.rounds,
     seconds: run.seconds,
   };
@@ -52,9 +57,10 @@ export function describeMachine(settings: Settings): string {
   ].join(', ');
 }
 
-export function describeRun(settings: Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds'>): string {
+export function describeRun(settings: Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds' | 'awake'>): string {
   const rounds = `${settings.rounds} ${settings.rounds === 1 ? 'round' : 'rounds'} of ${settings.seconds} s`;
-  return `${rounds} for each variant, interleaved; revision ${settings.revision}, ${settings.date.slice(0, 10)}`;
+  const awake = settings.awake ? ', processors kept from halting' : '';
+  return `${rounds} for each variant, interleaved${awake}; revision ${settings.revision}, ${settings.date.slice(0, 10)}`;
 }
 
 function versionOf(name: string): string {
