@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { CODES, warnOnce } from '../errors.js';
 import type { HostClient } from '../host/types.js';
 
@@ -16,7 +17,7 @@ export class Tracking {
   constructor(
     readonly client: HostClient,
     /** Prefixes of the keys to track, as on the wire; without any, all keys that are read. */
-    prefixes: readonly string[],
+    readonly prefixes: readonly string[],
   ) {
     const broadcast = prefixes.length > 0 ? ['BCAST', ...prefixes.flatMap((prefix) => ['PREFIX', prefix])] : [];
     this.#args = ['TRACKING', 'ON', ...broadcast];
@@ -28,18 +29,31 @@ export class Tracking {
   async arm(): Promise<boolean> {
     const { client } = this;
     try {
-      const version = versionOf(await client.call('HELLO'));
+      const version = String(fieldOf(await client.call('HELLO'), 'version'));
       if (!(Number.parseInt(version, 10) >= FIRST_MAJOR_VERSION)) {
         warnUncached(`the server is of version ${version}, and pushes are reliable from ${FIRST_MAJOR_VERSION}.0 on`);
         return false;
       }
-      await client.call('CLIENT', ...this.#args);
+      await client.call('CLIENT', ...this.#args).catch((error: unknown) => this.#unlessOn(error));
       return true;
     } catch (error) {
       // A lost connection says nothing about the server.
-      if (error instanceof Error && error.name === 'ReplyError') warnUncached(`the server says "${error.message}"`);
+      if (isReplyError(error)) warnUncached(`the server says "${error.message}"`);
       return false;
     }
+  }
+
+  /**
+   * Host: what a lost connection has not answered is sent again on the next one (ioredis, event_handler.js). There our
+   * own command is the second with the same prefixes, which the server refuses.
+   *
+   * @throws the error if tracking is not on as this object would have it.
+   */
+  async #unlessOn(error: unknown): Promise<void> {
+    if (!isReplyError(error) || this.prefixes.length === 0) throw error;
+    const info = await this.client.call('CLIENT', 'TRACKINGINFO').catch(() => ({}));
+    const prefixes = fieldOf(info, 'prefixes');
+    if (!Array.isArray(prefixes) || !isDeepStrictEqual([...prefixes].sort(), [...this.prefixes].sort())) throw error;
   }
 
   /** Whether these arguments of CLIENT are this object's own, sent by it or sent again by the host. */
@@ -55,10 +69,14 @@ export class Tracking {
   }
 }
 
-/** The server's version. HELLO's reply is a map, which hosts return as an object or as a flat array. */
-function versionOf(hello: unknown): string {
-  if (Array.isArray(hello)) return String(hello[hello.indexOf('version') + 1]);
-  return String((hello as { version?: unknown } | null)?.version);
+/** A field of a reply that is a map, which hosts return as an object or as a flat array. */
+function fieldOf(map: unknown, name: string): unknown {
+  if (Array.isArray(map)) return map[map.indexOf(name) + 1];
+  return (map as Record<string, unknown> | null)?.[name];
+}
+
+function isReplyError(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError';
 }
 
 function warnUncached(why: string): void {

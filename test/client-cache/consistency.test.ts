@@ -3,11 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { describeFigures } from '../helpers/client-cache/checker.js';
 import { runScenario, SCENARIOS } from '../helpers/client-cache/scenarios.js';
 import { SEED } from '../helpers/hostile/random.js';
-import { expectWarnings } from '../helpers/warnings.js';
-
-// A connection that is lost while tracking is switched on: the host sends that again on the next one, where the server
-// refuses ours as the second with the same prefix. That connection stays uncached.
-expectWarnings('COALESCE_WARN_CACHE');
 
 const READS = Number(process.env.CHECKED_READS ?? 8_000);
 

@@ -1,0 +1,54 @@
+/** A connection that is lost while CLIENT TRACKING is on its way. No warning is expected here: see no-warnings.ts. */
+import { describe, expect, it } from 'vitest';
+import { Tracking } from '../../src/connection/tracking.js';
+import type { HostClient } from '../../src/host/types.js';
+import { ioredis6, ready, until } from '../helpers/hosts.js';
+import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
+
+const REFUSAL = "ERR Prefix 'a:' overlaps with an existing prefix 'a:'. Prefixes for a single client must not overlap.";
+
+describe('CLIENT TRACKING that is refused', () => {
+  const refused = (info: () => Promise<unknown>, prefixes: readonly string[]) => {
+    const call = async (_name: string, ...args: string[]) => {
+      if (args.length === 0) return { version: '7.0.0' };
+      if (args[0] === 'TRACKINGINFO') return info();
+      throw Object.assign(new Error(REFUSAL), { name: 'ReplyError' });
+    };
+    return new Tracking({ call } as unknown as HostClient, prefixes).arm();
+  };
+
+  it.each([
+    ['an object', { flags: ['on', 'bcast'], redirect: 0, prefixes: ['b:', 'a:'] }],
+    ['a flat array', ['flags', ['on', 'bcast'], 'redirect', 0, 'prefixes', ['b:', 'a:']]],
+  ])('is on if the server says so, as %s, with the same prefixes: the host has sent it again', async (_, info) => {
+    expect(await refused(async () => info, ['a:', 'b:'])).toBe(true);
+  });
+});
+
+it.each([
+  ['before it was ready', true],
+  ['when it was ready: the host sends the command again', false],
+])('a connection whose predecessor was lost %s, caches', async (_, enableReadyCheck) => {
+  const tracked: number[] = [];
+  const server = await startScriptedServer(([name = '', ...args], connection) => {
+    if (name.toLowerCase() === 'hello')
+      return `%2\r\n${bulk('server')}${bulk('redis')}${bulk('version')}${bulk('7.0.0')}`;
+    if (name === 'info') return bulk('redis_version:7.0.0\r\nloading:0\r\n');
+    if (name === 'get') return bulk('v');
+    if (args[0] === 'TRACKINGINFO') return `%1\r\n${bulk('prefixes')}*1\r\n${bulk('a:')}`;
+    if (args[0] !== 'TRACKING') return '+OK\r\n';
+    tracked.push(connection);
+    // The first connection is lost with the reply.
+    if (connection === 1) return 'close';
+    return tracked.filter((each) => each === connection).length > 1 ? `-${REFUSAL}\r\n` : '+OK\r\n';
+  });
+  const cache = { prefixes: ['a:'] };
+  const client = ioredis6.createCoalesced(server.url, { retryStrategy: () => 1, enableReadyCheck }, { cache });
+  await until(() => tracked.length > 0, 'tracking to be switched on');
+  await ready(client);
+  await until(() => {
+    void client.get('a:key').catch(() => {});
+    return (client.coalescer.stats().cache?.hits ?? 0) > 0;
+  }, 'a read is answered from memory');
+  expect(tracked).toEqual(enableReadyCheck ? [1, 2] : [1, 2, 2]);
+});
