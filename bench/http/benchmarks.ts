@@ -20,7 +20,7 @@ export async function runHttpBenchmarks(
   benchmarks: readonly HttpBenchmark[],
   { server, smoke, pace, progress, signal }: Context,
 ): Promise<BenchmarkResult[]> {
-  const used = new Set(benchmarks.flatMap(({ variants }) => Object.values(variants).map(({ route }) => route)));
+  const used = new Set(benchmarks.flatMap(({ variants }) => Object.values(variants).map(([route]) => route)));
   const { rounds, seconds } = pace;
   const results = await measureRoutes({
     server,
@@ -44,7 +44,7 @@ export async function runHttpBenchmarks(
 function pick(
   variant: string,
   results: readonly RouteResult[],
-  { route, client }: HttpBenchmark['variants'][string],
+  [route, client]: HttpBenchmark['variants'][string],
 ): VariantResult {
   const found = results.find((result) => result.route === route && result.client === client);
   if (found === undefined) throw new Error(`expected figures of the route ${route} with the ${client} client`);
