@@ -5,6 +5,7 @@ import { terminalTable } from '../report/terminal.js';
 import type { Sample, VariantId } from '../variants/protocol.js';
 import { BenchServer } from './bench-server.js';
 import { type Bundle, bundlePrograms } from './bundle.js';
+import { cleanly } from './cleanup.js';
 import type { BenchOptions } from './options.js';
 import { Progress } from './progress.js';
 import { Revision } from './revision.js';
@@ -50,27 +51,29 @@ export async function compareWith(name: string, { benchmarks, pace }: BenchOptio
   const named = comparable.length === benchmarks.length && benchmarks.length < MOST_NAMED;
   const jobs = (named ? comparable : comparable.filter(({ id }) => USUAL.includes(id))).flatMap(jobsOf);
   if (jobs.length === 0) throw new Error('expected benchmarks of a coalesced client on a single server to compare');
-  const revision = await Revision.build(name);
-  const bundles: Bundle[] = [];
-  let server: BenchServer | undefined;
-  const progress = new Progress(jobs.length * (pace.rounds + 1));
-  try {
+  return cleanly(async (cleanup) => {
+    const revision = await Revision.build(name);
+    await cleanup.add(() => revision.remove());
+    const bundles: Bundle[] = [];
     // The variants are this revision's; what they import as `ioredis-coalesce` is that of the folder they lie in.
-    bundles.push(await bundlePrograms(join(revision.folder, '.bench')), await bundlePrograms());
-    server = await BenchServer.open(process.env.REDIS_URL, { log: (line) => process.stderr.write(`${line}\n`) });
+    for (const folder of [join(revision.folder, '.bench'), undefined]) {
+      const bundle = await bundlePrograms(folder);
+      await cleanup.add(() => bundle.remove());
+      bundles.push(bundle);
+    }
+    const server = await BenchServer.open(process.env.REDIS_URL, { log: (line) => process.stderr.write(`${line}\n`) });
+    await cleanup.add(() => server.close());
+    const progress = new Progress(jobs.length * (pace.rounds + 1));
+    await cleanup.add(async () => progress.stop());
     const found: Change[] = [];
     for (const job of jobs) found.push(...(await compareJob(job, bundles, server, pace, progress)));
+    progress.stop();
     const settings = readSettings({ url: server.url, server: server.version, ...pace });
     const rounds = `${pace.rounds} rounds of ${pace.seconds} s each, interleaved.`;
     const what = `${settings.revision} (new) against ${revision.name} (old), ${rounds}`;
     const table = terminalTable(['work', 'measure', 'new / old', 'by chance', 'verdict'], found.map(cells));
     return `${table}\n\n${what}\n${describeMachine(settings)}\n${summary(found)}`;
-  } finally {
-    progress.stop();
-    await server?.close();
-    for (const bundle of bundles) await bundle.remove();
-    await revision.remove();
-  }
+  });
 }
 
 /** Compares the rounds of two revisions at the same work; both have one sample in each round. */
