@@ -3,17 +3,24 @@
 import type { ClientKind, RouteId } from '../http/routes.js';
 import type { EnvironmentKind } from '../suite/environment.js';
 import type { Dataset } from '../variants/data.js';
-import type { OperationId, VariantId, Workload } from '../variants/protocol.js';
+import type { OperationId, Sample, VariantId, Workload } from '../variants/protocol.js';
 
-export const METRICS = {
-  throughput: { title: 'throughput', unit: '/s' },
-  cpu: { title: 'client CPU', unit: 'µs' },
-  serverCpu: { title: 'server CPU', unit: 'µs' },
-  p50: { title: 'median latency', unit: 'µs' },
-  p99: { title: 'p99 latency', unit: 'µs' },
-  memory: { title: 'memory', unit: 'B' },
-} as const;
-export type Metric = keyof typeof METRICS;
+export type Metric = 'throughput' | 'cpu' | 'serverCpu' | 'p50' | 'p99' | 'memory';
+
+interface MetricText {
+  readonly title: string;
+  readonly unit: string;
+  read(sample: Sample): number | undefined;
+}
+
+export const METRICS: Readonly<Record<Metric, MetricText>> = {
+  throughput: { title: 'throughput', unit: '/s', read: (sample) => sample.perSecond },
+  cpu: { title: 'client CPU', unit: 'µs', read: (sample) => sample.cpuUs },
+  serverCpu: { title: 'server CPU', unit: 'µs', read: (sample) => sample.serverCpuUs },
+  p50: { title: 'median latency', unit: 'µs', read: (sample) => sample.latencyUs?.p50 },
+  p99: { title: 'p99 latency', unit: 'µs', read: (sample) => sample.latencyUs?.p99 },
+  memory: { title: 'memory', unit: 'B', read: (sample) => sample.bytes },
+};
 
 /** The server driven by its own benchmark tool: no Node in the way. */
 export const SERVER_LIMIT = 'redis-benchmark';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Case, ClientBenchmark } from '../benchmarks/benchmark.js';
+import { type Case, type ClientBenchmark, METRICS } from '../benchmarks/benchmark.js';
 import { number } from '../report/tables.js';
 import { terminalTable } from '../report/terminal.js';
 import type { Sample, VariantId } from '../variants/protocol.js';
@@ -8,12 +8,14 @@ import { type Bundle, bundlePrograms } from './bundle.js';
 import { cleanly } from './cleanup.js';
 import type { BenchOptions } from './options.js';
 import { Progress } from './progress.js';
+import { valuesOf } from './results.js';
 import { Revision } from './revision.js';
 import { describeMachine, readSettings } from './settings.js';
 import { ratios, type Spread, signedRankTest, spread } from './stats.js';
 import { undisturbed } from './steal.js';
 import { VariantProcess } from './variant-process.js';
 
+const HEAD = ['work', 'measure', 'new / old', 'by chance', 'verdict'];
 /** Compared where nothing is named. */
 const USUAL = ['burst', 'loops', 'single', 'cork', 'values'];
 const MOST_NAMED = 15;
@@ -22,11 +24,7 @@ const MOST_NAMED = 15;
 const CHANCE = 0.01;
 const SMALLEST = 0.02;
 
-const MEASURES = [
-  { title: 'throughput', more: 'better', read: (sample: Sample) => sample.perSecond },
-  { title: 'client CPU', more: 'worse', read: (sample: Sample) => sample.cpuUs },
-  { title: 'memory', more: 'worse', read: (sample: Sample) => sample.bytes },
-] as const;
+const MEASURES = { throughput: 'better', cpu: 'worse', memory: 'worse' } as const;
 
 export interface Change {
   readonly work: string;
@@ -71,23 +69,23 @@ export async function compareWith(name: string, { benchmarks, pace }: BenchOptio
     const settings = readSettings({ url: server.url, server: server.version, ...pace });
     const rounds = `${pace.rounds} rounds of ${pace.seconds} s each, interleaved.`;
     const what = `${settings.revision} (new) against ${revision.name} (old), ${rounds}`;
-    const table = terminalTable(['work', 'measure', 'new / old', 'by chance', 'verdict'], found.map(cells));
+    const table = terminalTable({ head: HEAD, rows: found.map(cells) });
     return `${table}\n\n${what}\n${describeMachine(settings)}\n${summary(found)}`;
   });
 }
 
 /** Compares the rounds of two revisions at the same work; both have one sample in each round. */
 export function changes(work: string, before: readonly Sample[], after: readonly Sample[]): Change[] {
-  return MEASURES.flatMap(({ title, more, read }) => {
-    const [old, now] = [before, after].map((samples) => samples.flatMap((sample) => read(sample) ?? []));
-    const byRound = ratios(now!, old!);
+  const measures = Object.entries(MEASURES) as [keyof typeof MEASURES, 'better' | 'worse'][];
+  return measures.flatMap(([metric, more]) => {
+    const byRound = ratios(valuesOf({ samples: after }, metric), valuesOf({ samples: before }, metric));
     const ratio = spread(byRound);
     if (ratio === undefined) return [];
     const chance = signedRankTest(byRound.map(Math.log));
     const real = chance < CHANCE && Math.abs(ratio.median - 1) >= SMALLEST;
     const grew = ratio.median > 1;
     const verdict = !real ? 'no change beyond the noise' : grew === (more === 'better') ? 'better' : 'worse';
-    return [{ work, measure: title, ratio, chance, verdict }];
+    return [{ work, measure: METRICS[metric].title, ratio, chance, verdict }];
   });
 }
 
