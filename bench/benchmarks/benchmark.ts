@@ -2,17 +2,25 @@
 
 import type { ClientKind, RouteId } from '../http/routes.js';
 import type { EnvironmentKind } from '../suite/environment.js';
-import type { VariantId, Workload } from '../variants/protocol.js';
+import type { Dataset } from '../variants/data.js';
+import type { OperationId, Sample, VariantId, Workload } from '../variants/protocol.js';
 
-export const METRICS = {
-  throughput: { title: 'throughput', unit: '/s' },
-  cpu: { title: 'client CPU', unit: 'µs' },
-  serverCpu: { title: 'server CPU', unit: 'µs' },
-  p50: { title: 'median latency', unit: 'µs' },
-  p99: { title: 'p99 latency', unit: 'µs' },
-  memory: { title: 'memory', unit: 'B' },
-} as const;
-export type Metric = keyof typeof METRICS;
+export type Metric = 'throughput' | 'cpu' | 'serverCpu' | 'p50' | 'p99' | 'memory';
+
+interface MetricText {
+  readonly title: string;
+  readonly unit: string;
+  read(sample: Sample): number | undefined;
+}
+
+export const METRICS: Readonly<Record<Metric, MetricText>> = {
+  throughput: { title: 'throughput', unit: '/s', read: (sample) => sample.perSecond },
+  cpu: { title: 'client CPU', unit: 'µs', read: (sample) => sample.cpuUs },
+  serverCpu: { title: 'server CPU', unit: 'µs', read: (sample) => sample.serverCpuUs },
+  p50: { title: 'median latency', unit: 'µs', read: (sample) => sample.latencyUs?.p50 },
+  p99: { title: 'p99 latency', unit: 'µs', read: (sample) => sample.latencyUs?.p99 },
+  memory: { title: 'memory', unit: 'B', read: (sample) => sample.bytes },
+};
 
 /** The server driven by its own benchmark tool: no Node in the way. */
 export const SERVER_LIMIT = 'redis-benchmark';
@@ -37,8 +45,6 @@ export interface ClientBenchmark extends Base {
   readonly brief?: true;
   readonly variants: readonly ClientVariant[];
   readonly cases: readonly Case[];
-  /** What a figure is per. @default command */
-  readonly per?: string;
   /** How many cases a smoke run takes, from the front; 0 where other benchmarks run the same code. @default 1 */
   readonly smokeCases?: number;
 }
@@ -46,7 +52,49 @@ export interface ClientBenchmark extends Base {
 /** Routes of the example, over HTTP: which route, and which client, each variant is. Figures are per request. */
 export interface HttpBenchmark extends Base {
   readonly kind: 'http';
-  readonly variants: Readonly<Record<string, { readonly route: RouteId; readonly client: ClientKind }>>;
+  readonly variants: Readonly<Record<string, readonly [route: RouteId, client: ClientKind]>>;
 }
 
 export type Benchmark = ClientBenchmark | HttpBenchmark;
+
+type More = Pick<ClientBenchmark, 'chart' | 'environment' | 'smokeCases'>;
+
+/** With all rounds at full length. */
+export function full(
+  id: string,
+  title: string,
+  variants: readonly ClientVariant[],
+  cases: readonly Case[],
+  more: More = {},
+): ClientBenchmark {
+  return { kind: 'client', id, title, variants, cases, ...more };
+}
+
+export function brief(...args: Parameters<typeof full>): ClientBenchmark {
+  return { ...full(...args), brief: true };
+}
+
+export function http(
+  id: string,
+  title: string,
+  variants: HttpBenchmark['variants'],
+  more: Pick<Base, 'chart'> = {},
+): HttpBenchmark {
+  return { kind: 'http', id, title, variants, ...more };
+}
+
+export const SMALL: Dataset = { keys: 1000, valueBytes: 100 };
+export const FEW: Dataset = { keys: 200, valueBytes: 100 };
+
+export function burst(id: string, size: number, operation: OperationId = 'get', data = SMALL): Case {
+  return { id, workload: { kind: 'burst', operation, size, data } };
+}
+
+export function loops(id: string, count: number, operation: OperationId = 'get', data = SMALL): Case {
+  return { id, workload: { kind: 'loops', loops: count, operation, data } };
+}
+
+export function memory(commands: number, of?: 'pipeline'): Case {
+  const id = `${commands.toLocaleString('en-US')} GETs`;
+  return { id, workload: { kind: 'memory', commands, data: SMALL, ...(of === undefined ? {} : { of }) } };
+}

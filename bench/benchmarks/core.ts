@@ -1,133 +1,73 @@
 /** What the package promises. */
 
-import { type ClientBenchmark, type HttpBenchmark, SERVER_LIMIT } from './benchmark.js';
-import { burst, loops, SMALL } from './workloads.js';
+import { type Benchmark, burst, full, http, loops, memory, SERVER_LIMIT } from './benchmark.js';
 
-const EVERY_VARIANT = [
-  'plain',
-  'auto',
-  'node-redis',
-  'node-redis-no-timeout',
-  'cork',
-  'coalesced',
-  'reference',
-] as const;
+const PAIR = ['plain', 'coalesced'] as const;
+const LIBRARIES = ['plain', 'auto', 'node-redis', 'node-redis-no-timeout'] as const;
+const EVERY_VARIANT = [...LIBRARIES, 'cork', 'coalesced', 'reference'] as const;
+const SKIPPED = { smokeCases: 0 };
+const GETS = [burst('200 GETs', 200)];
 const BURST_SIZES = [1, 10, 50, 100, 200, 500, 1000, 5000, 10_000];
 const VALUE_SIZES = [
   { name: '1 KiB', valueBytes: 1024, keys: 200 },
   { name: '16 KiB', valueBytes: 16 * 1024, keys: 50 },
   { name: '1 MiB', valueBytes: 1024 * 1024, keys: 8 },
 ];
+const VALUES = VALUE_SIZES.flatMap(({ name, ...data }) => [
+  burst(`${name} read`, data.keys, 'get', data),
+  burst(`${name} written`, data.keys, 'set', data),
+]);
 
-export const CORE: readonly (ClientBenchmark | HttpBenchmark)[] = [
-  {
-    kind: 'client',
-    id: 'burst',
-    title: 'Bursts of 200 GETs, 100 B',
+export const CORE: readonly Benchmark[] = [
+  full('burst', 'Bursts of 200 GETs, 100 B', [...EVERY_VARIANT, SERVER_LIMIT], GETS, { chart: { kind: 'bars' } }),
+  full('loops', '50 loops of sequential awaits', EVERY_VARIANT, [loops('50 loops', 50)], {
     chart: { kind: 'bars' },
-    variants: [...EVERY_VARIANT, SERVER_LIMIT],
-    cases: [burst('200 GETs', 200)],
-  },
-  {
-    kind: 'client',
-    id: 'loops',
-    smokeCases: 0,
-    title: '50 loops of sequential awaits',
-    chart: { kind: 'bars' },
-    variants: EVERY_VARIANT,
-    cases: [loops('50 loops', 50)],
-  },
-  {
-    kind: 'client',
-    id: 'single',
-    title: 'One loop of sequential awaits',
-    variants: ['plain', 'node-redis-no-timeout', 'coalesced', 'reference'],
-    cases: [loops('1 loop', 1)],
-  },
-  {
-    kind: 'client',
-    id: 'cork',
-    smokeCases: 0,
-    title: 'Cork mode: bursts of 200 GETs, hot path off',
-    variants: ['plain', 'cork'],
-    cases: [burst('200 GETs', 200)],
-  },
-  {
-    kind: 'client',
-    id: 'timeout',
-    smokeCases: 0,
-    title: 'commandTimeout set: bursts of 200 GETs',
-    variants: ['coalesced', 'coalesced-timeout'],
-    cases: [burst('200 GETs', 200)],
-  },
-  {
-    kind: 'client',
-    id: 'sizes',
-    smokeCases: 0,
-    title: 'Burst size 1 to 10,000',
-    chart: { kind: 'curves', log: true },
-    variants: ['coalesced', 'reference'],
-    cases: BURST_SIZES.map((size) => burst(`${size}`, size)),
-  },
-  {
-    kind: 'client',
-    id: 'memory',
-    title: 'Memory per command in flight',
-    variants: ['plain', 'coalesced'],
-    cases: [10_000, 100_000].map((commands) => ({
-      id: `${commands.toLocaleString('en-US')} GETs`,
-      workload: { kind: 'memory', commands, data: SMALL },
-    })),
-  },
-  {
-    kind: 'client',
-    id: 'values',
-    title: 'Large values',
-    variants: ['plain', 'coalesced'],
-    cases: VALUE_SIZES.flatMap(({ name, ...data }) =>
-      (['get', 'set'] as const).map((operation) =>
-        burst(`${name} ${operation === 'get' ? 'read' : 'written'}`, data.keys, operation, data),
-      ),
-    ),
-    smokeCases: 2,
-  },
-  {
-    kind: 'client',
-    id: 'cluster',
-    title: 'Cluster of 3 masters: bursts of 200 GETs over all slots',
-    environment: 'cluster',
-    chart: { kind: 'bars' },
-    variants: ['cluster', 'cluster-auto', 'cluster-node-redis', 'cluster-coalesced'],
-    cases: [burst('200 GETs', 200)],
-  },
-  {
-    kind: 'client',
-    id: 'slots',
-    smokeCases: 0,
-    title: 'What the slot costs: a Cluster of one node, and a client of that node',
-    environment: 'cluster-of-one',
-    variants: ['coalesced', 'cluster-coalesced'],
-    cases: [burst('200 GETs', 200)],
-  },
-  {
-    kind: 'http',
-    id: 'fastify-parallel',
-    title: 'Fastify, 8 HGETs per request with Promise.all, 30 connections',
-    chart: { kind: 'bars' },
-    variants: {
-      plain: { route: 'parallel', client: 'plain' },
-      coalesced: { route: 'parallel', client: 'coalesced' },
-      pipeline: { route: 'pipeline', client: 'plain' },
-      'no-redis': { route: 'no-redis', client: 'plain' },
+    ...SKIPPED,
+  }),
+  full(
+    'single',
+    'One loop of sequential awaits',
+    ['plain', 'node-redis-no-timeout', 'coalesced', 'reference'],
+    [loops('1 loop', 1)],
+  ),
+  full('cork', 'Cork mode: bursts of 200 GETs, hot path off', ['plain', 'cork'], GETS, SKIPPED),
+  full('timeout', 'commandTimeout set: bursts of 200 GETs', ['coalesced', 'coalesced-timeout'], GETS, SKIPPED),
+  full(
+    'sizes',
+    'Burst size 1 to 10,000',
+    ['coalesced', 'reference'],
+    BURST_SIZES.map((size) => burst(`${size}`, size)),
+    { chart: { kind: 'curves', log: true }, ...SKIPPED },
+  ),
+  full('memory', 'Memory per command in flight', PAIR, [memory(10_000), memory(100_000)]),
+  full('values', 'Large values', PAIR, VALUES, { smokeCases: 2 }),
+  full(
+    'cluster',
+    'Cluster of 3 masters: bursts of 200 GETs over all slots',
+    ['cluster', 'cluster-auto', 'cluster-node-redis', 'cluster-coalesced'],
+    GETS,
+    { environment: 'cluster', chart: { kind: 'bars' } },
+  ),
+  full(
+    'slots',
+    'What the slot costs: a Cluster of one node, and a client of that node',
+    ['coalesced', 'cluster-coalesced'],
+    GETS,
+    { environment: 'cluster-of-one', ...SKIPPED },
+  ),
+  http(
+    'fastify-parallel',
+    'Fastify, 8 HGETs per request with Promise.all, 30 connections',
+    {
+      plain: ['parallel', 'plain'],
+      coalesced: ['parallel', 'coalesced'],
+      pipeline: ['pipeline', 'plain'],
+      'no-redis': ['no-redis', 'plain'],
     },
-  },
-  {
-    kind: 'http',
-    id: 'fastify-sequential',
-    title: 'Fastify, 8 sequential HGETs per request, 30 connections',
-    variants: {
-      plain: { route: 'sequential', client: 'plain' },
-      coalesced: { route: 'sequential', client: 'coalesced' },
-    },
-  },
+    { chart: { kind: 'bars' } },
+  ),
+  http('fastify-sequential', 'Fastify, 8 sequential HGETs per request, 30 connections', {
+    plain: ['sequential', 'plain'],
+    coalesced: ['sequential', 'coalesced'],
+  }),
 ];

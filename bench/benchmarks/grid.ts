@@ -1,6 +1,6 @@
 /** Every burst size at every value size, read and written, by one loop: is any of them slower than plain? */
 
-import type { Case, ClientBenchmark } from './benchmark.js';
+import { brief, type Case, type ClientBenchmark } from './benchmark.js';
 
 export const BURSTS = [1, 2, 3, 5, 8, 13, 20, 50, 200, 1000];
 export const VALUES = {
@@ -25,22 +25,14 @@ const cases = COMMANDS.flatMap((command) =>
     BURSTS.filter((size) => size * valueBytes <= MOST_BYTES).map((size): Case => {
       const data = { keys: Math.min(MOST_KEYS, KEYS_BYTES / valueBytes), valueBytes };
       const operation = command === 'GET' ? 'get' : 'set';
-      return {
-        id: gridCase(command, value, size),
-        workload: { kind: 'burst', operation, size, data, timed: 'burst' },
-      };
+      const workload = { kind: 'burst', operation, size, data, timed: 'burst' } as const;
+      return { id: gridCase(command, value, size), workload };
     }),
   ),
 );
 
 export const GRID: readonly ClientBenchmark[] = [
-  {
-    kind: 'client',
-    id: 'grid',
-    title: 'One loop of bursts, coalesced against plain',
-    brief: true,
+  brief('grid', 'One loop of bursts, coalesced against plain', ['plain', 'coalesced'], cases, {
     chart: { kind: 'heat' },
-    variants: ['plain', 'coalesced'],
-    cases,
-  },
+  }),
 ];

@@ -1,7 +1,7 @@
 /** Packages on top of ioredis, handed a plain client and a coalesced one. */
 
 import type { PackageName } from '../packages/index.js';
-import type { Case, ClientBenchmark } from './benchmark.js';
+import { brief, type Case, type ClientBenchmark } from './benchmark.js';
 
 const NOTHING = { keys: 0, valueBytes: 0 };
 const CONCURRENCY: Readonly<Record<PackageName, readonly number[]>> = {
@@ -14,21 +14,15 @@ const CONCURRENCY: Readonly<Record<PackageName, readonly number[]>> = {
   '@fastify/session': [30],
   'graphql-redis-subscriptions': [50],
 };
+const cases = Object.entries(CONCURRENCY).flatMap(([name, concurrencies]) =>
+  concurrencies.map((concurrency): Case => {
+    return { id: `${name}, ${concurrency}`, workload: { kind: 'package', name, concurrency, data: NOTHING } };
+  }),
+);
 
 export const PACKAGES: readonly ClientBenchmark[] = [
-  {
-    kind: 'client',
-    id: 'packages',
-    title: 'Packages on top, by how much they do at a time',
-    brief: true,
+  brief('packages', 'Packages on top, by how much they do at a time', ['plain', 'coalesced'], cases, {
     chart: { kind: 'bars', log: true },
-    per: 'operation of the package',
-    variants: ['plain', 'coalesced'],
-    cases: Object.entries(CONCURRENCY).flatMap(([name, concurrencies]) =>
-      concurrencies.map((concurrency): Case => {
-        return { id: `${name}, ${concurrency}`, workload: { kind: 'package', name, concurrency, data: NOTHING } };
-      }),
-    ),
     smokeCases: 12,
-  },
+  }),
 ];

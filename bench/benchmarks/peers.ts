@@ -1,17 +1,13 @@
 /** The same work by every client, along each axis; no targets of their own. */
 
-import type { Case } from './benchmark.js';
-import { type ClientBenchmark, SERVER_LIMIT } from './benchmark.js';
-import { burst, FEW, loops, SMALL } from './workloads.js';
+import { brief, burst, type Case, type ClientBenchmark, FEW, loops, memory, SERVER_LIMIT, SMALL } from './benchmark.js';
 
-const CONCURRENCIES = [1, 10, 100, 1000, 10_000];
 const SIZES = [
   { name: '16 B', valueBytes: 16, keys: 1000 },
   { name: '1 KiB', valueBytes: 1024, keys: 200 },
   { name: '64 KiB', valueBytes: 64 * 1024, keys: 32 },
   { name: '1 MiB', valueBytes: 1024 * 1024, keys: 8 },
 ];
-const RATES = [10_000, 50_000, 100_000];
 const OPERATIONS: readonly Case[] = [
   burst('GET', 200, 'get', FEW),
   burst('SET', 200, 'set', FEW),
@@ -20,92 +16,62 @@ const OPERATIONS: readonly Case[] = [
   burst('HGETALL, 8 fields', 200, 'hgetall', FEW),
   burst('LRANGE, 100 elements', 200, 'lrange', FEW),
 ];
-const LIBRARIES = [
-  'plain',
-  'plain5',
-  'auto',
-  'auto5',
-  'iovalkey',
-  'node-redis',
-  'node-redis-no-timeout',
-  'glide',
-] as const;
+const GETS = [burst('200 GETs', 200)];
+const IOREDIS = ['plain', 'plain5', 'auto', 'auto5', 'iovalkey'] as const;
+const OTHERS = ['node-redis', 'node-redis-no-timeout', 'glide'] as const;
 
 export const PEERS: readonly ClientBenchmark[] = [
-  {
-    kind: 'client',
-    id: 'peers',
-    title: 'Every client: bursts of 200 GETs, 100 B',
-    brief: true,
-    chart: { kind: 'bars' },
-    variants: [...LIBRARIES, 'pipeline', 'mget', 'cork', 'coalesced', 'reference', SERVER_LIMIT],
-    cases: [burst('200 GETs', 200)],
-  },
-  {
-    kind: 'client',
-    id: 'concurrency',
-    smokeCases: 0,
-    title: 'Concurrency: so many loops of sequential awaits',
-    brief: true,
-    chart: { kind: 'curves', log: true },
-    variants: [...LIBRARIES.filter((variant) => variant !== 'auto5'), 'coalesced', 'reference'],
-    cases: CONCURRENCIES.map((count) => loops(`${count}`, count)),
-  },
-  {
-    kind: 'client',
-    id: 'rates',
-    title: 'Latency at fixed rates, from the moment at which each GET was due',
-    brief: true,
-    chart: { kind: 'bars', metric: 'p99', log: true },
-    variants: ['plain', 'auto', 'node-redis', 'node-redis-no-timeout', 'glide', 'coalesced'],
-    cases: RATES.map((perSecond) => ({
-      id: `${perSecond.toLocaleString('en-US')}/s`,
-      workload: { kind: 'rate', perSecond, data: SMALL },
-    })),
-  },
-  {
-    kind: 'client',
-    id: 'operations',
-    title: 'Kinds of commands, in bursts of 200',
-    brief: true,
-    variants: ['plain', 'auto', 'node-redis-no-timeout', 'glide', 'coalesced'],
-    cases: OPERATIONS,
-    smokeCases: OPERATIONS.length,
-  },
-  {
-    kind: 'client',
-    id: 'value-sizes',
-    smokeCases: 0,
-    title: 'Value sizes, read in bursts',
-    brief: true,
-    chart: { kind: 'curves', log: true },
-    variants: ['plain', 'node-redis-no-timeout', 'glide', 'mget', 'coalesced'],
-    cases: SIZES.map(({ name, ...data }) => burst(name, Math.min(200, data.keys), 'get', data)),
-  },
-  {
-    kind: 'client',
-    id: 'protocols',
-    title: 'RESP2 and RESP3, in bursts of 200',
-    brief: true,
-    variants: ['plain-resp2', 'plain', 'node-redis-resp2', 'node-redis-no-timeout', 'coalesced-resp2', 'coalesced'],
-    cases: [burst('GET', 200), burst('HGETALL, 8 fields', 200, 'hgetall', FEW)],
-  },
-  {
-    kind: 'client',
-    id: 'tls',
-    title: 'Over TLS: bursts of 200 GETs',
-    brief: true,
+  brief(
+    'peers',
+    'Every client: bursts of 200 GETs, 100 B',
+    [...IOREDIS, ...OTHERS, 'pipeline', 'mget', 'cork', 'coalesced', 'reference', SERVER_LIMIT],
+    GETS,
+    { chart: { kind: 'bars' } },
+  ),
+  brief(
+    'concurrency',
+    'Concurrency: so many loops of sequential awaits',
+    ['plain', 'plain5', 'auto', 'iovalkey', ...OTHERS, 'coalesced', 'reference'],
+    [1, 10, 100, 1000, 10_000].map((count) => loops(`${count}`, count)),
+    { chart: { kind: 'curves', log: true }, smokeCases: 0 },
+  ),
+  brief(
+    'rates',
+    'Latency at fixed rates, from the moment at which each GET was due',
+    ['plain', 'auto', ...OTHERS, 'coalesced'],
+    [10_000, 50_000, 100_000].map((perSecond) => {
+      return { id: `${perSecond.toLocaleString('en-US')}/s`, workload: { kind: 'rate', perSecond, data: SMALL } };
+    }),
+    { chart: { kind: 'bars', metric: 'p99', log: true } },
+  ),
+  brief(
+    'operations',
+    'Kinds of commands, in bursts of 200',
+    ['plain', 'auto', 'node-redis-no-timeout', 'glide', 'coalesced'],
+    OPERATIONS,
+    { smokeCases: OPERATIONS.length },
+  ),
+  brief(
+    'value-sizes',
+    'Value sizes, read in bursts',
+    ['plain', 'node-redis-no-timeout', 'glide', 'mget', 'coalesced'],
+    SIZES.map(({ name, ...data }) => burst(name, Math.min(200, data.keys), 'get', data)),
+    { chart: { kind: 'curves', log: true }, smokeCases: 0 },
+  ),
+  brief(
+    'protocols',
+    'RESP2 and RESP3, in bursts of 200',
+    ['plain-resp2', 'plain', 'node-redis-resp2', 'node-redis-no-timeout', 'coalesced-resp2', 'coalesced'],
+    [burst('GET', 200), burst('HGETALL, 8 fields', 200, 'hgetall', FEW)],
+  ),
+  brief('tls', 'Over TLS: bursts of 200 GETs', ['plain', 'auto', 'node-redis-no-timeout', 'coalesced'], GETS, {
     environment: 'tls',
-    variants: ['plain', 'auto', 'node-redis-no-timeout', 'coalesced'],
-    cases: [burst('200 GETs', 200)],
-  },
-  {
-    kind: 'client',
-    id: 'peer-memory',
-    smokeCases: 0,
-    title: 'Memory of 10,000 GETs in flight',
-    brief: true,
-    variants: ['plain', 'plain5', 'iovalkey', 'node-redis', 'node-redis-no-timeout', 'coalesced'],
-    cases: [{ id: '10,000 GETs', workload: { kind: 'memory', commands: 10_000, data: SMALL } }],
-  },
+  }),
+  brief(
+    'peer-memory',
+    'Memory of 10,000 GETs in flight',
+    ['plain', 'plain5', 'iovalkey', 'node-redis', 'node-redis-no-timeout', 'coalesced'],
+    [memory(10_000)],
+    { smokeCases: 0 },
+  ),
 ];

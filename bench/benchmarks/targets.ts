@@ -8,19 +8,17 @@ export interface Target {
   readonly only?: string;
   readonly metric: Metric;
   readonly of: string;
-  /** The variant to divide by. @default none: the number itself counts */
-  readonly versus?: string;
+  /** The variant to divide by; where there is none, the number itself counts. */
+  readonly versus: string | undefined;
   /** The case to divide by, where it is another one. */
   readonly versusCase?: string;
   readonly op: '<=' | '>=';
-  readonly target?: number;
+  readonly target: number | undefined;
   /** What would be better still. */
-  readonly further?: number;
+  readonly further: number | undefined;
   /** Shows one line for all cases: that of the worst. */
   readonly worst?: true;
 }
-
-type More = Pick<Target, 'only' | 'versusCase' | 'worst'>;
 
 function atLeast(
   benchmark: string,
@@ -29,22 +27,25 @@ function atLeast(
   versus: string | undefined,
   target: number | undefined,
   further?: number,
-  more: More = {},
+  more: Pick<Target, 'only' | 'versusCase' | 'worst'> = {},
 ): Target {
-  return {
-    ...{ benchmark, metric, of, op: '>=', ...more },
-    ...(versus === undefined ? {} : { versus }),
-    ...(target === undefined ? {} : { target }),
-    ...(further === undefined ? {} : { further }),
-  };
+  return { benchmark, metric, of, versus, op: '>=', target, further, ...more };
 }
 
 function atMost(...args: Parameters<typeof atLeast>): Target {
   return { ...atLeast(...args), op: '<=' };
 }
 
-const WORST: More = { worst: true };
-const only = (id: string): More => ({ only: id });
+/** Elements of a command's long reply. */
+function elements(command: string, size: string, versusPlain: number, versusNodeRedis: number): Target[] {
+  const only = { only: `${command}, ${size} ` };
+  return [
+    atLeast('elements', 'throughput', 'coalesced', 'plain', versusPlain, undefined, only),
+    atLeast('elements', 'throughput', 'coalesced', 'node-redis-no-timeout', versusNodeRedis, undefined, only),
+  ];
+}
+
+const WORST = { worst: true } as const;
 
 export const TARGETS: readonly Target[] = [
   atMost('burst', 'cpu', 'coalesced', 'plain', 1 / 6),
@@ -82,12 +83,12 @@ export const TARGETS: readonly Target[] = [
   atLeast('overlap-one-core', 'throughput', 'coalesced', 'coalesced-immediate', 0.97),
   atLeast('overlap-busy', 'throughput', 'coalesced', 'coalesced-immediate', 0.97),
   atLeast('packages', 'throughput', 'coalesced', 'plain', 1, 1.3),
-  atLeast('packages', 'throughput', 'coalesced', 'plain', 1.15, 1.4, only('bullmq')),
-  atLeast('packages', 'throughput', 'coalesced', 'plain', 1.8, undefined, only('rate-limiter-flexible')),
+  atLeast('packages', 'throughput', 'coalesced', 'plain', 1.15, 1.4, { only: 'bullmq' }),
+  atLeast('packages', 'throughput', 'coalesced', 'plain', 1.8, undefined, { only: 'rate-limiter-flexible' }),
 
   // The hot path for everything that is sent.
-  atLeast('pipelines', 'throughput', 'coalesced', 'plain', 2.5, 4, only('8 HGETs')),
-  atMost('pipelines', 'cpu', 'coalesced', 'plain', 1 / 3, 1 / 5, only('8 HGETs')),
+  atLeast('pipelines', 'throughput', 'coalesced', 'plain', 2.5, 4, { only: '8 HGETs' }),
+  atMost('pipelines', 'cpu', 'coalesced', 'plain', 1 / 3, 1 / 5, { only: '8 HGETs' }),
   atLeast('long-pipelines', 'throughput', 'coalesced', 'plain', 2.5),
   atMost('pipeline-memory', 'memory', 'coalesced', 'plain', 1 / 2),
   atLeast('fastify-pipeline', 'throughput', 'coalesced', 'plain', 2),
@@ -98,20 +99,8 @@ export const TARGETS: readonly Target[] = [
   atLeast('set-ex', 'throughput', 'coalesced', 'plain', 3.5),
   atLeast('call', 'throughput', 'coalesced', 'coalesced', 0.9, undefined, { only: 'call', versusCase: 'get' }),
   ...['lrange', 'zrange', 'hgetall'].flatMap((command) => [
-    atLeast('elements', 'throughput', 'coalesced', 'plain', 2, undefined, only(`${command}, 100 `)),
-    atLeast('elements', 'throughput', 'coalesced', 'node-redis-no-timeout', 1.3, undefined, only(`${command}, 100 `)),
-    ...['1,000', '10,000'].flatMap((size) => [
-      atLeast('elements', 'throughput', 'coalesced', 'plain', 1.2, undefined, only(`${command}, ${size} `)),
-      atLeast(
-        'elements',
-        'throughput',
-        'coalesced',
-        'node-redis-no-timeout',
-        1,
-        undefined,
-        only(`${command}, ${size} `),
-      ),
-    ]),
+    ...elements(command, '100', 2, 1.3),
+    ...['1,000', '10,000'].flatMap((size) => elements(command, size, 1.2, 1)),
   ]),
 
   // The read that is never sent.

@@ -1,7 +1,6 @@
 /** What being watched costs. */
 
-import type { ClientBenchmark } from './benchmark.js';
-import { burst, FEW } from './workloads.js';
+import { brief, burst, type ClientBenchmark, FEW, full } from './benchmark.js';
 
 /** Each watched variant, what it is called, and the plain one that is watched alike. */
 export const WATCHED = {
@@ -16,23 +15,13 @@ export const WATCHED = {
 } as const;
 
 export const WATCHING: readonly ClientBenchmark[] = [
-  {
-    kind: 'client',
-    id: 'watching',
-    title: 'Being watched: bursts of 200 GETs',
-    variants: Object.keys(WATCHED) as (keyof typeof WATCHED)[],
-    cases: [burst('200 GETs', 200)],
-  },
-  {
-    kind: 'client',
-    id: 'watching-calls',
-    title: 'Being asked: one call at a time',
-    brief: true,
-    per: 'call',
-    variants: ['coalesced-prometheus'],
-    cases: [
-      burst('`coalescer.stats()`', 1, 'stats', FEW),
-      burst('a scrape of one client by Prometheus', 1, 'scrape', FEW),
-    ],
-  },
+  full('watching', 'Being watched: bursts of 200 GETs', Object.keys(WATCHED) as (keyof typeof WATCHED)[], [
+    burst('200 GETs', 200),
+  ]),
+  brief(
+    'watching-calls',
+    'Being asked: one call at a time',
+    ['coalesced-prometheus'],
+    [burst('`coalescer.stats()`', 1, 'stats', FEW), burst('a scrape of one client by Prometheus', 1, 'scrape', FEW)],
+  ),
 ];

@@ -1,11 +1,13 @@
 import { BenchServer } from '../suite/bench-server.js';
 import type { Bundle } from '../suite/bundle.js';
+import { Cleanup } from '../suite/cleanup.js';
 import { DelayProxy } from '../suite/delay-proxy.js';
 import { MissingError } from '../suite/environment.js';
 import type { Progress } from '../suite/progress.js';
+import { rotated } from '../suite/runner.js';
 import { VariantProcess } from '../suite/variant-process.js';
 import type { ClientOptions, Measurements, VariantId } from '../variants/protocol.js';
-import { cellsOf, type Grid, Readings } from './readings.js';
+import { type Axes, cellId, Readings } from './readings.js';
 
 interface Context {
   readonly server: BenchServer;
@@ -16,11 +18,20 @@ interface Context {
   readonly notes: Set<string>;
 }
 
-interface OpenOptions {
+/** A client in a process of its own. */
+interface Client {
+  readonly variant: VariantId;
   readonly options?: ClientOptions;
+  /** Where not the run's own. */
   readonly server?: BenchServer;
   /** Where not the server's own: a proxy in front of it. */
   readonly url?: string;
+}
+
+interface Pass extends Axes {
+  readonly rounds?: number;
+  /** Whether there is a first pass that is not counted. @default true */
+  readonly warmUp?: boolean;
 }
 
 /** What experiments are made of: servers, delays, clients in processes of their own, and rounds. */
@@ -34,8 +45,8 @@ export class Harness {
   readonly notes: Set<string>;
   readonly #progress: Progress;
   readonly #rounds: number;
-  readonly #closing: (() => Promise<void>)[] = [];
   readonly #variants = new Set<VariantProcess>();
+  #cleanup = new Cleanup();
   #title = '';
   #stepsLeft = 0;
 
@@ -66,7 +77,7 @@ export class Harness {
 
   async startServer(args: readonly string[] = []): Promise<BenchServer> {
     const server = await BenchServer.start({ args });
-    this.keep(() => server.close());
+    await this.keep(() => server.close());
     return server;
   }
 
@@ -74,77 +85,93 @@ export class Harness {
   async delayed(roundTripMs: number): Promise<string> {
     if (roundTripMs === 0) return this.server.url;
     const proxy = await DelayProxy.open(this.server.url, roundTripMs);
-    this.keep(() => proxy.close());
+    await this.keep(() => proxy.close());
     return proxy.url;
   }
 
-  async open(variant: VariantId, { options = {}, server = this.server, url = server.url }: OpenOptions = {}) {
+  async open({ variant, options = {}, server = this.server, url = server.url }: Client): Promise<VariantProcess> {
     const opened = await VariantProcess.open(variant, this.bundle.files.variant, server, options, url);
     this.#variants.add(opened);
     return opened;
   }
 
-  /** By its name; nothing where the package does not have it yet, and a note. */
-  async openIfSupported(variant: VariantId, options: OpenOptions): Promise<Readonly<Record<string, VariantProcess>>> {
-    try {
-      return { [variant]: await this.open(variant, options) };
-    } catch (error) {
-      if (!(error instanceof MissingError)) throw error;
-      this.notes.add(`${error.message}: not measured.`);
-      return {};
-    }
+  /** To be undone at the end of the experiment. */
+  keep(close: () => Promise<void>): Promise<void> {
+    return this.#cleanup.add(close);
   }
 
-  /** A process for each of the names, at once. */
-  async openEach<T>(names: readonly T[], open: (name: T) => Promise<VariantProcess>): Promise<Map<T, VariantProcess>> {
-    return new Map(await Promise.all(names.map(async (name) => [name, await open(name)] as const)));
-  }
-
-  keep(close: () => Promise<void>): void {
-    this.#closing.push(close);
-  }
-
-  /** All of the grid once in every round, in rotated order; a first pass is not counted. */
-  async measure(grid: Grid, options: { rounds?: number; warmUp?: boolean } = {}): Promise<Readings> {
-    const cells = cellsOf(grid);
-    const rounds = this.smoke ? 1 : (options.rounds ?? this.#rounds);
+  /** All cells once in every round, in rotated order. */
+  async measure(
+    pass: Pass & { run(series: string, place: string): Promise<Measurements> },
+    missing: ReadonlySet<string> = new Set(),
+  ): Promise<Readings> {
+    const [, places] = pass.x;
+    const cells = pass.series
+      .flatMap((series) => places.map((place) => ({ series, place, id: cellId(series, place) })))
+      .filter(({ id }) => !missing.has(id));
     const found = new Map<string, Measurements[]>(cells.map(({ id }) => [id, []]));
-    for (let round = options.warmUp === false || this.smoke ? 1 : 0; round <= rounds; round += 1) {
-      const first = round % Math.max(1, cells.length);
-      for (const cell of [...cells.slice(first), ...cells.slice(0, first)]) {
-        const which = round === 0 ? 'warm-up' : `round ${round} of ${rounds}`;
-        this.#progress.show(this.#title, `${cell.id}, ${which}`);
-        const measured = await cell.run();
-        if (round > 0) found.get(cell.id)?.push(measured);
+    const rounds = this.smoke ? 1 : (pass.rounds ?? this.#rounds);
+    for (let round = pass.warmUp === false || this.smoke ? 1 : 0; round <= rounds; round += 1) {
+      const which = round === 0 ? 'warm-up' : `round ${round} of ${rounds}`;
+      for (const { id, series, place } of rotated(cells, round)) {
+        this.#progress.show(this.#title, `${id}, ${which}`);
+        const measured = await pass.run(series, place);
+        if (round > 0) found.get(id)?.push(measured);
         this.#step();
       }
     }
-    return new Readings(grid, found);
+    return new Readings(pass, found);
+  }
+
+  /** The same by clients that are opened for it: cells whose clients are the same share a process. */
+  async measureClients({
+    client,
+    run,
+    ...pass
+  }: Pass & {
+    client(series: string, place: string): Client;
+    run(client: VariantProcess, series: string, place: string): Promise<Measurements>;
+  }): Promise<Readings> {
+    const processes = new Map<string, Promise<VariantProcess | undefined>>();
+    const missing = new Set<string>();
+    const processOf = (series: string, place: string) => {
+      const { variant, options, server = this.server, url = server.url } = client(series, place);
+      const key = JSON.stringify([variant, options, url]);
+      const opened = processes.get(key) ?? this.#openIfSupported(client(series, place));
+      processes.set(key, opened);
+      return opened;
+    };
+    // All at once: starting a process takes longer than a short measurement.
+    const cells = pass.series.flatMap((series) => pass.x[1].map((place) => ({ series, place })));
+    await Promise.all(
+      cells.map(async ({ series, place }) => {
+        if ((await processOf(series, place)) === undefined) missing.add(cellId(series, place));
+      }),
+    );
+    const runCell = async (series: string, place: string) => run((await processOf(series, place))!, series, place);
+    const readings = await this.measure({ ...pass, run: runCell }, missing);
+    await this.closeVariants();
+    return readings;
   }
 
   /** Runs something, and says what CPU the server spent meanwhile, in all and per command. */
-  async withServerCpu(run: () => Promise<Measurements>, server = this.server): Promise<Measurements> {
-    const before = await server.cpuUs();
-    const measured = await run();
-    const serverCpuUs = (await server.cpuUs()) - before;
-    const { commands } = measured;
-    const perCommand = typeof commands === 'number' ? { serverCpuPerCommand: serverCpuUs / commands } : {};
-    return { ...measured, serverCpuUs, ...perCommand };
+  async withServerCpu<T extends { readonly commands?: unknown }>(run: () => Promise<T>, server = this.server) {
+    const [measured, serverCpuUs] = await server.cpuDuring(run);
+    return { ...measured, serverCpuUs, serverCpuPerCommand: serverCpuUs / Number(measured.commands) };
   }
 
   /** Ends the variants that were opened, and leaves the rest. */
   async closeVariants(): Promise<void> {
-    for (const variant of this.#variants) {
-      this.#variants.delete(variant);
-      await variant.close();
-    }
+    for (const variant of this.#variants) await variant.close();
+    this.#variants.clear();
   }
 
   /** Ends everything that was opened since the last time. */
   async close(): Promise<void> {
     for (const variant of this.#variants) variant.kill();
     this.#variants.clear();
-    for (const close of this.#closing.splice(0).reverse()) await close();
+    await this.#cleanup.run();
+    this.#cleanup = new Cleanup();
     this.#progress.show(this.#title, 'done', this.#stepsLeft);
     this.#stepsLeft = 0;
   }
@@ -152,6 +179,17 @@ export class Harness {
   /** For a variant that was killed on purpose. */
   forget(variant: VariantProcess): void {
     this.#variants.delete(variant);
+  }
+
+  /** undefined, and a note, where the package does not have it. */
+  async #openIfSupported(client: Client): Promise<VariantProcess | undefined> {
+    try {
+      return await this.open(client);
+    } catch (error) {
+      if (!(error instanceof MissingError)) throw error;
+      this.notes.add(`${error.message}: not measured.`);
+      return undefined;
+    }
   }
 
   #step(): void {

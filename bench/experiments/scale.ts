@@ -1,4 +1,4 @@
-import { exactly, type Figure, medianAt, type Series, say } from '../report/figure.js';
+import { exactly, type Figure, type Series } from '../report/figure.js';
 import type { Experiment } from './experiment.js';
 import type { Harness } from './harness.js';
 import { commandsPerSecond, cpuPerCommand, meanBatch, modelFrom, type ScaleModel } from './scale-model.js';
@@ -13,40 +13,40 @@ const LOOPS_OF_PROCESS = 50;
 /** Of the fleet on paper. */
 const FLEET = { processes: 1000, turns: 1000, rates: ['1,000/s', '10,000/s', '100,000/s'], nodes: [1, 10, 100] };
 const MEASURED = 'measured';
+const COALESCED = { variant: 'coalesced' } as const;
+const LINE = { chart: 'line', log: true } as const;
 
 async function byBatch(harness: Harness): Promise<{ figures: Figure[]; model: ScaleModel }> {
-  const variant = await harness.open('coalesced');
-  const readings = await harness.measure({
+  const readings = await harness.measureClients({
     x: ['callers = commands per batch', harness.some(DEPTHS)],
     series: [MEASURED],
-    run: (_, depth) => () => variant.task('manyClients', load(harness, 1, Number(depth))),
+    client: () => COALESCED,
+    run: (client, _, depth) => client.task('loops', load(harness, 1, Number(depth))),
   });
-  await harness.closeVariants();
   const found = (depth: string) => ({
     cpuUs: readings.at(MEASURED, depth, 'cpuUs')?.median ?? Number.NaN,
     perSecond: readings.at(MEASURED, depth, 'perSecond')?.median ?? Number.NaN,
   });
   const model = modelFrom(found('1'), { depth: 1000, ...found('1000') });
-  const callers = 'by callers on one connection';
-  const line = { chart: 'line', log: true } as const;
-  const cpu = readings.figure('batch', `CPU of the client per command, ${callers}`, 'cpuUs', 'µs', line);
-  const unit = 'commands/s';
-  const throughput = readings.figure('batch-throughput', `Commands per second, ${callers}`, 'perSecond', unit, line);
+  const [cpu, throughput] = ['CPU of the client per command', 'Commands per second'].map((title) => {
+    return `${title}, by callers on one connection`;
+  }) as [string, string];
   const figures = [
-    beside(cpu, (depth) => cpuPerCommand(model, Number(depth))),
-    beside(throughput, (depth) => commandsPerSecond(model, Number(depth), 0)),
+    beside(readings.figure('batch', cpu, 'cpuUs', 'µs', LINE), (depth) => cpuPerCommand(model, Number(depth))),
+    beside(readings.figure('batch-throughput', throughput, 'perSecond', 'commands/s', LINE), (depth) =>
+      commandsPerSecond(model, Number(depth), 0),
+    ),
   ];
   return { figures, model };
 }
 
 async function byNodes(harness: Harness, model: ScaleModel): Promise<Figure> {
-  const variant = await harness.open('coalesced');
-  const readings = await harness.measure({
+  const readings = await harness.measureClients({
     x: ['nodes or connections', harness.some(NODES)],
     series: [MEASURED],
-    run: (_, nodes) => () => variant.task('manyClients', load(harness, Number(nodes), CALLERS / Number(nodes))),
+    client: () => COALESCED,
+    run: (client, _, nodes) => client.task('loops', load(harness, Number(nodes), CALLERS / Number(nodes))),
   });
-  await harness.closeVariants();
   const title = `CPU of the client per command: ${CALLERS} callers over so many nodes or connections`;
   const figure = readings.figure('nodes', title, 'cpuUs', 'µs', { chart: 'line' });
   return beside(figure, (nodes) => cpuPerCommand(model, CALLERS / Number(nodes)));
@@ -55,22 +55,19 @@ async function byNodes(harness: Harness, model: ScaleModel): Promise<Figure> {
 async function byRoundTrip(harness: Harness, model: ScaleModel): Promise<Figure> {
   const places = harness.some(ROUND_TRIPS);
   const depths = harness.some(DEPTHS);
-  const variants = await harness.openEach(places, async (place) =>
-    harness.open('coalesced', { url: await harness.delayed(Number(place)) }),
-  );
+  const urls = new Map<string, string>();
+  for (const place of places) urls.set(place, await harness.delayed(Number(place)));
   const nameOf = (depth: string) => (depth === '1' ? '1 caller' : `${depth} callers`);
-  const readings = await harness.measure(
-    {
-      x: ['round trip, ms', places],
-      series: depths.map(nameOf),
-      run: (series, place) => () =>
-        variants.get(place)!.task('manyClients', load(harness, 1, Number.parseInt(series, 10))),
-    },
-    { rounds: 2, warmUp: false },
-  );
-  await harness.closeVariants();
+  const readings = await harness.measureClients({
+    x: ['round trip, ms', places],
+    series: depths.map(nameOf),
+    rounds: 2,
+    warmUp: false,
+    client: (_, place) => ({ ...COALESCED, url: urls.get(place)! }),
+    run: (client, series) => client.task('loops', load(harness, 1, Number.parseInt(series, 10))),
+  });
   const title = 'Commands per second by round-trip time';
-  const figure = readings.figure('round-trips', title, 'perSecond', 'commands/s', { chart: 'line', log: true });
+  const figure = readings.figure('round-trips', title, 'perSecond', 'commands/s', LINE);
   const models: Series[] = depths.map((depth) => ({
     name: `${nameOf(depth)}, model`,
     values: places.map((place) => exactly(commandsPerSecond(model, Number(depth), Number(place)))),
@@ -79,19 +76,15 @@ async function byRoundTrip(harness: Harness, model: ScaleModel): Promise<Figure>
 }
 
 async function byProcesses(harness: Harness): Promise<Figure[]> {
-  const all = await harness.openEach(
-    Array.from({ length: Number(PROCESSES.at(-1)) }, (_, index) => index),
-    () => harness.open('coalesced'),
-  );
+  const all = await Promise.all(Array.from({ length: Number(PROCESSES.at(-1)) }, () => harness.open(COALESCED)));
   const readings = await harness.measure({
     x: ['processes', harness.some(PROCESSES)],
     series: [MEASURED],
-    run: (_, processes) => () =>
+    run: (_, processes) =>
       harness.withServerCpu(async () => {
-        const running = [...all.values()].slice(0, Number(processes));
         const order = load(harness, 1, LOOPS_OF_PROCESS);
-        const found = await Promise.all(running.map((variant) => variant.task('manyClients', order)));
-        const sum = (name: string) => found.reduce((total, measured) => total + (measured[name] as number), 0);
+        const found = await Promise.all(all.slice(0, Number(processes)).map((client) => client.task('loops', order)));
+        const sum = (name: string) => found.reduce((total, measured) => total + Number(measured[name]), 0);
         return { commands: sum('commands'), perSecond: sum('perSecond') };
       }),
   });
@@ -127,8 +120,8 @@ function fleet(model: ScaleModel): Figure[] {
   ];
 }
 
-function load(harness: Harness, clients: number, depth: number): Record<string, number> {
-  return { clients, depth, keys: DATA.keys, bytes: DATA.valueBytes, seconds: harness.seconds };
+function load({ seconds }: Harness, clients: number, depth: number) {
+  return { clients, depth, data: DATA, seconds };
 }
 
 /** The model's figures as one more series. */
@@ -141,7 +134,6 @@ export const scale: Experiment = {
   id: 'scale',
   title: 'How cost grows',
   steps: 110,
-  published: '',
   publishedFigures: [],
   async run(harness) {
     await harness.server.seed({ kind: 'burst', operation: 'get', size: 1, data: DATA });
@@ -152,25 +144,6 @@ export const scale: Experiment = {
       await byRoundTrip(harness, model),
       ...(await byProcesses(harness)),
       ...fleet(model),
-    ];
-  },
-  findings(figures) {
-    const cpu = (depth: string) => say(medianAt(figures, 'batch', MEASURED, depth));
-    const nodes = (count: string) => say(medianAt(figures, 'nodes', MEASURED, count));
-    const fleetBatch = (nodeCount: string) => say(medianAt(figures, 'fleet-batch', nodeCount, '10,000/s'));
-    return [
-      `A round trip costs the client ${cpu('1')} µs with one command in it; per command it is ${cpu('100')} µs with 100 ` +
-        `and ${cpu('1000')} µs with 1,000.`,
-      `${CALLERS} callers over 1, 10 and 100 nodes: ${nodes('1')}, ${nodes('10')} and ${nodes('100')} µs per command. A ` +
-        'batch is per connection: what is spread over n nodes is in batches of an nth.',
-      'The distances are made by a proxy on the same machine. Its own work is in what was measured and not in the model, ' +
-        'and weighs most at 0.2 ms.',
-      'More nodes cost less than the model says: replies of several connections that have arrived are read in one turn ' +
-        'of the event loop, which the model counts for each of them.',
-      `In the fleet on paper, a process with 10,000 commands per second has batches of ${fleetBatch('1 node')} to one ` +
-        `node and of ${fleetBatch('100 nodes')} to each of 100: there coalescing has stopped paying. What helps then is ` +
-        'to bring commands together that belong together: hash tags, so that a request reads from one node; fewer, ' +
-        'larger processes; or a `schedule` or `maxFlushDelay` that waits for more.',
     ];
   },
 };

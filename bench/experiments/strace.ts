@@ -8,15 +8,10 @@ import { promisify } from 'node:util';
 
 const ATTACH_TIMEOUT_MS = 5000;
 
-export async function hasStrace(): Promise<boolean> {
-  return promisify(execFile)('strace', ['-V']).then(
-    () => true,
-    () => false,
-  );
-}
-
-/** How many system calls the process makes while something runs; undefined where strace may not look at it. */
-export async function straced(pid: number, run: () => Promise<unknown>): Promise<number | undefined> {
+/** How many system calls the process makes while something runs; not a number where there is no strace, or it may not look. */
+export async function straced(pid: number, run: () => Promise<unknown>): Promise<number> {
+  const missing = await promisify(execFile)('strace', ['-V']).catch(() => true);
+  if (missing === true) return Number.NaN;
   const folder = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-strace-'));
   const file = join(folder, 'calls');
   const strace = spawn('strace', ['-f', '-c', '-U', 'calls,name', '-o', file, '-p', String(pid)], {
@@ -30,12 +25,11 @@ export async function straced(pid: number, run: () => Promise<unknown>): Promise
       ended.then(() => 'ended'),
       sleep(ATTACH_TIMEOUT_MS, 'silent'),
     ]);
-    if (!said.includes('attached')) return undefined;
+    if (!said.includes('attached')) return Number.NaN;
     await run();
     strace.kill('SIGINT');
     await ended;
-    const calls = /^\s*(\d+)\s+total$/m.exec(await readFile(file, 'utf8'))?.[1];
-    return calls === undefined ? undefined : Number(calls);
+    return Number(/^\s*(\d+)\s+total$/m.exec(await readFile(file, 'utf8'))?.[1]);
   } finally {
     strace.kill('SIGKILL');
     await ended;

@@ -1,6 +1,6 @@
 import { terminalTable } from '../report/terminal.js';
+import { valuesOf as samplesOf } from '../suite/results.js';
 import { ratios, spread } from '../suite/stats.js';
-import type { Sample } from '../variants/protocol.js';
 import { type ClientKind, ROUTE_IDS, ROUTES, type RouteId, type RouteResult } from './routes.js';
 
 export const MEASURES = {
@@ -28,13 +28,14 @@ export interface RouteSummary {
 
 type Results = readonly RouteResult[];
 
-const READ: Readonly<Record<Exclude<Measure, 'writes'>, (sample: Sample) => number | undefined>> = {
-  perSecond: ({ perSecond }) => perSecond,
-  p50Ms: ({ latencyUs }) => latencyUs && latencyUs.p50 / 1000,
-  p99Ms: ({ latencyUs }) => latencyUs && latencyUs.p99 / 1000,
-  serviceCpuUs: ({ cpuUs }) => cpuUs,
-  redisCpuUs: ({ serverCpuUs }) => serverCpuUs,
-};
+/** Results name the same things otherwise, and have latencies in microseconds. */
+const METRIC_OF = {
+  perSecond: ['throughput', 1],
+  p50Ms: ['p50', 1000],
+  p99Ms: ['p99', 1000],
+  serviceCpuUs: ['cpu', 1],
+  redisCpuUs: ['serverCpu', 1],
+} as const;
 
 export function summarize(results: Results): RouteSummary[] {
   return ROUTE_IDS.map((route) => ({
@@ -66,7 +67,7 @@ export function renderTable(summary: readonly RouteSummary[]): string {
     // One row of three lines: a rule between routes only.
     return [title, 'plain\ncoalesced\nratio', ...columns];
   });
-  return terminalTable(['route', 'client', ...Object.values(MEASURES)], rows, false);
+  return terminalTable({ head: ['route', 'client', ...Object.values(MEASURES)], rows }, false);
 }
 
 /** What was seen, in one sentence. */
@@ -86,7 +87,8 @@ function valuesOf(results: Results, route: RouteId, client: ClientKind, measure:
   const found = results.find((result) => result.route === route && result.client === client);
   if (found === undefined) return [];
   if (measure === 'writes') return [found.probe.writesPerCommand ?? Number.NaN];
-  return found.samples.flatMap((sample) => READ[measure](sample) ?? []);
+  const [metric, divisor] = METRIC_OF[measure];
+  return samplesOf(found, metric).map((value) => value / divisor);
 }
 
 function eachMeasure(of: (measure: Measure) => number): Figures {

@@ -1,13 +1,17 @@
 import { writeFile } from 'node:fs/promises';
-import { constants, cpus, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BenchServer } from '../suite/bench-server.js';
+import { bundlePrograms } from '../suite/bundle.js';
+import { type Cleanup, cleanly } from '../suite/cleanup.js';
 import { Progress } from '../suite/progress.js';
+import { readSettings } from '../suite/settings.js';
 import { renderChart } from './demo-chart.js';
 import { renderTable, renderVerdict, summarize } from './demo-summary.js';
 import { showLivePage } from './live-page.js';
-import { CONNECTIONS, measureRoutes, type Plan, type RouteResult, stepsOf } from './routes.js';
+import { measureRoutes, type Plan, type RouteResult, stepsOf } from './routes.js';
+import { CONNECTIONS } from './service.js';
 
 const HELP = `Runs the Fastify example once with a plain ioredis client and once with a coalesced one, the same handlers,
 puts both under load, prints one table, and draws a chart.
@@ -29,15 +33,6 @@ const QUICK: Plan = { rounds: 2, seconds: 0.4, warmUpSeconds: 0.25, countedReque
 
 class UsageError extends Error {}
 
-class InterruptedError extends Error {
-  readonly exitCode: number;
-
-  constructor(signal: NodeJS.Signals) {
-    super(`interrupted by ${signal}; processes and keys are cleaned up`);
-    this.exitCode = 128 + constants.signals[signal];
-  }
-}
-
 interface Flags {
   quick: boolean;
   help: boolean;
@@ -45,24 +40,6 @@ interface Flags {
   chart?: string;
   json?: string;
   url?: string;
-}
-
-async function main(flags: Flags): Promise<void> {
-  const interrupt = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => interrupt.abort(new InterruptedError(signal)));
-  }
-  try {
-    const server = await openServer(flags.url);
-    try {
-      await (flags.page ? openPage(server, interrupt.signal) : measureAndShow(flags, server, interrupt.signal));
-    } finally {
-      await server.close();
-    }
-  } catch (error) {
-    // What fails after an interruption fails because of it.
-    throw interrupt.signal.aborted ? interrupt.signal.reason : error;
-  }
 }
 
 /** The Redis that the user names, else one of our own. */
@@ -78,55 +55,39 @@ async function openServer(given: string | undefined): Promise<BenchServer> {
   return server;
 }
 
-async function openPage(server: BenchServer, signal: AbortSignal): Promise<void> {
-  await showLivePage({
-    server,
-    signal,
-    ready: (url) => console.log(`\nThe live page: ${url}\nCtrl-C ends it.`),
-  });
-  console.log('\nEnded; processes and keys are cleaned up.');
-}
-
-async function measureAndShow(flags: Flags, server: BenchServer, signal: AbortSignal): Promise<void> {
+async function measureAndShow(flags: Flags, server: BenchServer, cleanup: Cleanup): Promise<void> {
   const plan = flags.quick ? QUICK : FULL;
+  const bundle = await bundlePrograms();
+  await cleanup.add(() => bundle.remove());
   const progress = new Progress(stepsOf(plan));
-  let results: RouteResult[];
-  try {
-    results = await measureRoutes({
-      server,
-      plan,
-      signal,
-      started: () => server.expireAll(),
-      progress: (label) => progress.show(label, '', 1),
-    });
-  } finally {
-    progress.stop();
-  }
+  await cleanup.add(async () => progress.stop());
+  const results = await measureRoutes({
+    ...{ server, bundle, cleanup, plan },
+    started: () => server.expireAll(),
+    progress: (label) => progress.show(label, '', 1),
+  });
+  progress.stop();
   await show(results, plan, flags, server);
 }
 
-async function show(
-  results: readonly RouteResult[],
-  plan: Plan,
-  { json, chart }: Flags,
-  { url, version }: BenchServer,
-) {
+async function show(results: readonly RouteResult[], plan: Plan, { json, chart }: Flags, server: BenchServer) {
   const summary = summarize(results);
-  const processors = cpus();
   const settings = {
     ...plan,
     connections: CONNECTIONS,
-    node: process.version,
-    server: version,
-    processor: processors[0]?.model ?? 'unknown',
-    cores: processors.length,
-    network: networkOf(url),
-    date: new Date().toISOString(),
+    ...readSettings({
+      url: server.url,
+      awake: false,
+      server: server.version,
+      rounds: plan.rounds,
+      seconds: plan.seconds,
+    }),
   };
+  const { cores, cpu, network, node } = settings;
   console.log(`\n${renderTable(summary)}\n`);
   const how =
     `${CONNECTIONS} connections, medians of ${plan.rounds} runs of ${plan.seconds} s each, interleaved; ` +
-    `Node ${settings.node}, ${version}, ${settings.cores} × ${settings.processor}, ${settings.network}`;
+    `Node ${node}, ${server.version}, ${cores} × ${cpu}, ${network}`;
   console.log(
     `* per request. ${how}.\n` +
       'The load (autocannon), and Redis if it is here, share this machine with the service: on two cores the service has\n' +
@@ -139,17 +100,11 @@ async function show(
     await writeFile(json, `${JSON.stringify({ settings, summary, results }, null, 2)}\n`);
     console.log(`Every figure: ${resolve(json)}`);
   }
-  console.log();
-  console.log(renderVerdict(results));
+  console.log(`\n${renderVerdict(results)}`);
   console.log(
     'Next: "npm run demo -- --page" to see it live; README.md, to put it under your own service;\n' +
       '"npm run bench" for every figure it promises.',
   );
-}
-
-function networkOf(redisUrl: string): string {
-  const { hostname } = new URL(redisUrl);
-  return /^(localhost|127\..*|\[::1\])$/.test(hostname) ? 'loopback' : 'Redis on another machine';
 }
 
 function readFlags(): Flags {
@@ -174,16 +129,21 @@ function readFlags(): Flags {
   }
 }
 
-async function start(): Promise<void> {
+async function main(): Promise<void> {
   const flags = readFlags();
   if (flags.help) {
     console.log(HELP);
     return;
   }
-  await main(flags);
+  const run = async (cleanup: Cleanup) => {
+    const server = await openServer(flags.url);
+    await cleanup.add(() => server.close());
+    await (flags.page ? showLivePage(server, cleanup) : measureAndShow(flags, server, cleanup));
+  };
+  await cleanly(run, flags.page ? '\nEnded; processes and keys are cleaned up.' : undefined);
 }
 
-start().catch((error: unknown) => {
+main().catch((error: unknown) => {
   console.error(`\n${error instanceof Error ? error.message : error}`);
-  process.exitCode = error instanceof InterruptedError ? error.exitCode : error instanceof UsageError ? 2 : 1;
+  process.exitCode = error instanceof UsageError ? 2 : 1;
 });

@@ -1,33 +1,17 @@
 /** The process that makes the load, asked over IPC, one run at a time; it lives through a whole run, so that it warms up once. */
 import autocannon from 'autocannon';
-import { build } from 'hdr-histogram-js';
+import { answerParent } from '../suite/child.js';
+import { LatencyRecorder } from '../variants/timing.js';
+import type { LoadOrder, LoadResult } from './load-process.js';
 
-// Autocannon's own histogram rounds to whole milliseconds.
-const LONGEST_US = 60_000_000;
 const END_CHECK_MS = 20;
 const LONG_ENOUGH_S = 1;
 
-export interface LoadRequest {
-  readonly origin: string;
-  /** In turn. */
-  readonly requests: readonly { readonly path: string; readonly headers?: Readonly<Record<string, string>> }[];
-  readonly connections: number;
-  readonly limit: { readonly seconds: number } | { readonly requests: number };
-  /** Requests per second, of all connections. @default as fast as it goes */
-  readonly rate?: number;
-}
-
-export interface LoadResult {
-  readonly requests: number;
-  readonly seconds: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-}
-
 /** Rejects unless every response was a 2xx. */
-function runLoad(request: LoadRequest): Promise<LoadResult> {
-  const { origin, requests, connections, limit, rate } = request;
-  const histogram = build({ highestTrackableValue: LONGEST_US, numberOfSignificantValueDigits: 3 });
+function run(order: LoadOrder): Promise<LoadResult> {
+  const { origin, requests, connections, limit, rate } = order;
+  // Autocannon's own histogram rounds to whole milliseconds.
+  const latency = new LatencyRecorder();
   return new Promise((resolve, reject) => {
     const start = performance.now();
     let last = start;
@@ -41,36 +25,25 @@ function runLoad(request: LoadRequest): Promise<LoadResult> {
         ...(rate === undefined ? {} : { overallRate: rate }),
       },
       (failure: unknown, { errors, non2xx }) => {
+        const { count } = latency;
         if (failure) {
           reject(failure);
-        } else if (
-          histogram.totalCount + errors + non2xx === 0 &&
-          'seconds' in limit &&
-          limit.seconds < LONG_ENOUGH_S
-        ) {
+        } else if (count + errors + non2xx === 0 && 'seconds' in limit && limit.seconds < LONG_ENOUGH_S) {
           // On a busy machine, a short run may end before the first answer.
-          resolve(runLoad({ ...request, limit: { seconds: LONG_ENOUGH_S } }));
-        } else if (histogram.totalCount === 0 || errors + non2xx > 0) {
-          const got = `${histogram.totalCount} answers, ${non2xx} of them others, ${errors} errors`;
+          resolve(run({ ...order, limit: { seconds: LONG_ENOUGH_S } }));
+        } else if (count === 0 || errors + non2xx > 0) {
+          const got = `${count} answers, ${non2xx} of them others, ${errors} errors`;
           reject(new Error(`${origin}${requests[0]?.path}: expected only 2xx answers, got ${got}`));
         } else {
-          const at = (percentile: number) => histogram.getValueAtPercentile(percentile) / 1000;
-          const seconds = (last - start) / 1000;
-          resolve({ requests: histogram.totalCount, seconds, p50Ms: at(50), p99Ms: at(99) });
+          resolve({ requests: count, seconds: (last - start) / 1000, latencyUs: latency.summary() });
         }
       },
     );
     instance.on('response', (_client, _status, _bytes, milliseconds) => {
       last = performance.now();
-      histogram.recordValue(Math.min(LONGEST_US, Math.round(milliseconds * 1000)));
+      latency.add(milliseconds);
     });
   });
 }
 
-process.on('disconnect', () => process.exit());
-process.on('message', (request: LoadRequest) => {
-  runLoad(request).then(
-    (result) => process.send?.(result),
-    (error: unknown) => process.send?.({ error: error instanceof Error ? error.message : String(error) }),
-  );
-});
+answerParent(run);

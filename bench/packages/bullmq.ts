@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
 import { ioredisOf } from '../variants/operations.js';
+import { callers, timed } from '../variants/timing.js';
 import type { OpenPackage, Package, PackageContext } from './index.js';
-import { callers, timed } from './loops.js';
 
 const BULK = 100;
 const FEW_JOBS = 200;

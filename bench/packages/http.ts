@@ -4,9 +4,9 @@ import cookie from '@fastify/cookie';
 import rateLimit from '@fastify/rate-limit';
 import session from '@fastify/session';
 import { type FastifyInstance, fastify } from 'fastify';
-import { Child } from '../http/child.js';
-import type { LoadRequest, LoadResult } from '../http/load.js';
+import { Load } from '../http/load-process.js';
 import { ioredisOf } from '../variants/operations.js';
+import { Stopwatch } from '../variants/timing.js';
 import type { OpenPackage, Package, PackageContext } from './index.js';
 
 const SESSIONS = 50;
@@ -75,19 +75,14 @@ async function serve(
   await app.listen({ host: '127.0.0.1', port: 0 });
   const origin = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
   // Beside this file once both are bundled.
-  const load = new Child('the load process', fileURLToPath(new URL('load.mjs', import.meta.url)), {
-    execArgv: [],
-    env: { ...process.env, NODE_OPTIONS: '' },
-  });
+  const load = new Load(fileURLToPath(new URL('load.mjs', import.meta.url)));
   const requests = (await visitors(origin)).map((headers) => ({ path: '/', headers }));
   return {
     async run(seconds) {
-      const cpuBefore = process.cpuUsage();
-      const order: LoadRequest = { origin, requests, connections: concurrency, limit: { seconds } };
-      const { requests: commands, seconds: took, p50Ms, p99Ms } = await load.ask<LoadResult>(order);
-      const { user, system } = process.cpuUsage(cpuBefore);
-      const latencyUs = { p50: p50Ms * 1000, p99: p99Ms * 1000 };
-      return { commands, perSecond: commands / took, cpuUs: (user + system) / commands, latencyUs };
+      const watch = new Stopwatch();
+      const { latencyUs, ...done } = await load.run({ origin, requests, connections: concurrency, limit: { seconds } });
+      const { cpuUs = Number.NaN } = watch.figures(done.requests);
+      return { commands: done.requests, perSecond: done.requests / done.seconds, cpuUs, latencyUs };
     },
     async close() {
       await load.stop();

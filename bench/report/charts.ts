@@ -1,6 +1,6 @@
 /** Charts of a run, from the same JSON as the tables; only of what says that it is drawn. */
 
-import type { EChartsOption } from 'echarts';
+import type { BarSeriesOption, EChartsOption } from 'echarts';
 import type { Metric } from '../benchmarks/benchmark.js';
 import { BENCHMARKS } from '../benchmarks/index.js';
 import { type BenchmarkResult, type BenchReport, spreadOf, variantOf } from '../suite/results.js';
@@ -37,41 +37,36 @@ function chartOfBenchmark(result: BenchmarkResult): Chart | undefined {
   const { cases, id, title } = result;
   const chart = BENCHMARKS.find((one) => one.id === id)?.chart;
   if (chart === undefined) return undefined;
-  const file = `${id}.svg`;
-  if (chart.kind === 'heat') return { file, title, svg: heatMap(result) };
+  if (chart.kind === 'heat') return { file: `${id}.svg`, title, svg: heatMap(result) };
   const metric = chart.metric ?? 'throughput';
-  const unit = UNITS[metric] ?? metric;
   const names = [...new Set(cases.flatMap(({ variants }) => variants.map(({ variant }) => variant)))];
-  const colours = coloursOf(names, cases.length === 1);
-  const all = names.map((name, index): Drawn => {
-    const values = cases.map((one) => {
-      const found = variantOf(one, name);
-      return (found && spreadOf(found, metric)?.median) ?? null;
-    });
-    return { name: labelOf(name), colour: colours[index]!, values };
+  const series = names.map((name) => {
+    const found = cases.map((one) => variantOf(one, name));
+    return { name, values: found.map((variant) => (variant && spreadOf(variant, metric)) ?? null) };
   });
-  const places = cases.map((one) => one.id);
-  if (chart.kind === 'curves') {
-    const option = curves(title, places, '', all, unit, chart.log === true);
-    return { file, title, svg: draw(option, HEIGHT) };
-  }
-  if (cases.length > 1) {
-    const option = bars(title, places, all, unit, chart.log === true);
-    return { file, title, svg: draw(option, heightOf(option)) };
-  }
-  // One bar for each variant, of which each is a place.
-  const data = all.map(({ colour, values: [value = null] }) => ({ value, colour }));
-  const option = bars(
+  const figure: Figure = {
+    id,
     title,
-    names.map(labelOf),
-    [{ name: unit, values: data.map(({ value }) => value), colours }],
-    unit,
-    false,
-  );
-  return { file, title, svg: draw(option, names.length * BAR_HEIGHT + 110) };
+    chart: chart.kind === 'curves' ? 'line' : 'bar',
+    x: { title: '', values: cases.map((one) => one.id) },
+    y: { title: UNITS[metric] ?? metric, ...(chart.log === undefined ? {} : { log: chart.log }) },
+    series,
+  };
+  return cases.length === 1 ? chartOfVariants(id, figure) : chartOfFigure(id, figure);
 }
 
-function chartOfFigure(name: string, { chart, series, title, x, y }: Figure): Chart {
+/** One bar for each series, at its only place. */
+function chartOfVariants(name: string, { series, title, y }: Figure): Chart {
+  const names = series.map((one) => one.name);
+  const bars: Drawn = { name: y.title, values: series.map(({ values }) => values[0]?.median ?? null) };
+  const option = optionOf({ title, y, x: { title: '', values: names.map(labelOf) } }, [
+    { ...bars, colours: coloursOf(names, true) },
+  ]);
+  return { file: `${name}.svg`, title, svg: draw(option, names.length * BAR_HEIGHT + 110) };
+}
+
+function chartOfFigure(name: string, figure: Figure): Chart {
+  const { chart, series, title, x } = figure;
   const colours = coloursOf(series.map((one) => one.name));
   const drawn = series.map((one, index): Drawn => {
     return {
@@ -80,12 +75,9 @@ function chartOfFigure(name: string, { chart, series, title, x, y }: Figure): Ch
       values: one.values.map((value) => value?.median ?? null),
     };
   });
-  const log = y.log === true;
-  const option =
-    chart === 'line'
-      ? curves(title, x.values, x.title, drawn, y.title, log)
-      : bars(title, x.values, drawn, y.title, log);
-  return { file: `${name}.svg`, title, svg: draw(option, heightOf(option)) };
+  // Bars of several series need room for each.
+  const height = chart === 'line' ? HEIGHT : Math.max(HEIGHT, x.values.length * (series.length * 13 + 10) + 130);
+  return { file: `${name}.svg`, title, svg: draw(optionOf(figure, drawn), height) };
 }
 
 interface Drawn {
@@ -96,82 +88,62 @@ interface Drawn {
   readonly colours?: readonly string[];
 }
 
-/** Bars lie: names of variants are long. */
-function bars(
-  title: string,
-  places: readonly string[],
+/** Bars lie, unless a line is asked for: names of variants are long. */
+function optionOf(
+  { chart, title, x, y }: Pick<Figure, 'chart' | 'title' | 'x' | 'y'>,
   series: readonly Drawn[],
-  unit: string,
-  log: boolean,
 ): EChartsOption {
+  const values = {
+    type: y.log ? ('log' as const) : ('value' as const),
+    name: y.title,
+    axisLabel: { formatter: short },
+  };
+  const places = { type: 'category' as const, data: [...x.values] };
+  const middle = { nameLocation: 'middle' as const, nameGap: 28 };
+  const shared = common(title, series);
+  if (chart === 'line') {
+    return {
+      ...shared,
+      xAxis: { ...places, name: x.title, ...middle },
+      yAxis: { ...values, nameTextStyle: { align: 'left' } },
+      series: series.map(({ name, values: data, colour }) => {
+        return { name, type: 'line', data: [...data], symbolSize: 6, itemStyle: { color: colour! } };
+      }),
+    };
+  }
   return {
-    ...common(title, series),
-    xAxis: { ...valueAxis(unit, log), nameLocation: 'middle', nameGap: 28 },
-    yAxis: { type: 'category', data: [...places], inverse: true },
-    series: series.map(({ name, values, colour, colours }) => ({
-      name,
-      type: 'bar',
-      data: values.map((value, index) => ({
-        value: value as number,
-        itemStyle: { color: colours?.[index] ?? colour! },
-      })),
-      ...(colour === undefined ? {} : { itemStyle: { color: colour } }),
-      label: { show: series.length < 4, position: 'right', formatter: ({ value }) => number(Number(value)) },
-    })),
+    ...shared,
+    xAxis: { ...values, ...middle },
+    yAxis: { ...places, inverse: true },
+    series: series.map((one) => barsOf(one, series.length < 4)),
   };
 }
 
-function curves(
-  title: string,
-  places: readonly string[],
-  placesTitle: string,
-  series: readonly Drawn[],
-  unit: string,
-  log: boolean,
-): EChartsOption {
+function barsOf({ name, values, colour, colours }: Drawn, labelled: boolean): BarSeriesOption {
   return {
-    ...common(title, series),
-    xAxis: { type: 'category', data: [...places], name: placesTitle, nameLocation: 'middle', nameGap: 28 },
-    yAxis: { ...valueAxis(unit, log), nameTextStyle: { align: 'left' } },
-    series: series.map(({ name, values, colour }) => ({
-      name,
-      type: 'line',
-      data: [...values],
-      symbolSize: 6,
-      itemStyle: { color: colour! },
-    })),
+    name,
+    type: 'bar',
+    data: values.map((value, index) => {
+      return { value: value as number, itemStyle: { color: colours?.[index] ?? colour! } };
+    }),
+    ...(colour === undefined ? {} : { itemStyle: { color: colour } }),
+    label: { show: labelled, position: 'right', formatter: ({ value }) => number(Number(value)) },
   };
 }
 
 function common(title: string, series: readonly Drawn[]): EChartsOption {
   // Without a canvas, texts are measured too short: some room more for each.
   const widths = series.map(({ name }) => name.length * LETTER + LEGEND_ITEM);
-  const legendLines = series.length > 1 ? Math.ceil(widths.reduce((sum, width) => sum + width, 0) / (WIDTH - 100)) : 0;
+  const several = series.length > 1;
+  const legendLines = several ? Math.ceil(widths.reduce((sum, width) => sum + width, 0) / (WIDTH - 100)) : 0;
   return {
     title: { text: title, left: 12, top: 8, textStyle: { fontSize: 14 } },
-    legend:
-      series.length > 1
-        ? { top: 34, left: 12, itemGap: 26, itemWidth: 18, textStyle: { fontSize: 11 } }
-        : { show: false },
+    legend: several ? { top: 34, left: 12, itemGap: 26, itemWidth: 18, textStyle: { fontSize: 11 } } : { show: false },
     grid: { left: 44, right: 90, top: 60 + legendLines * 36, bottom: 36, containLabel: true },
   };
-}
-
-function valueAxis(
-  unit: string,
-  log: boolean,
-): { type: 'log' | 'value'; name: string; axisLabel: { formatter(value: number): string } } {
-  return { type: log ? 'log' : 'value', name: unit, axisLabel: { formatter: short } };
 }
 
 function short(value: number): string {
   if (value >= 1e6) return `${number(value / 1e6)}M`;
   return value >= 1e3 ? `${number(value / 1e3)}k` : number(value) || '0';
-}
-
-/** Bars of several series need room for each. */
-function heightOf({ series, yAxis }: EChartsOption): number {
-  const places = Array.isArray(yAxis) || yAxis?.type !== 'category' ? 0 : (yAxis.data?.length ?? 0);
-  const count = Array.isArray(series) ? series.length : 1;
-  return Math.max(HEIGHT, places * (count * 13 + 10) + 130);
 }

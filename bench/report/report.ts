@@ -7,10 +7,9 @@ import { fillRegions, type Region, readDocuments } from '../../tools/documents.j
 import { compatibilityTable, readCompatibility } from '../../tools/matrix-report.js';
 import { LATEST } from '../suite/options.js';
 import { type BenchReport, parseReport } from '../suite/results.js';
-import { benchmarksDocument } from './benchmarks-document.js';
 import { chartsOf } from './charts.js';
+import { benchmarksDocument, scaleDocument } from './document.js';
 import { gainsTable, withPackageGains } from './gains.js';
-import { scaleDocument } from './scale-document.js';
 import { callsTable, watchedTable } from './watched.js';
 
 const CHARTS = 'bench/results';

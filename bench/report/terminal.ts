@@ -6,15 +6,15 @@ import { type Cells, figureCells, resultCells, targetCells } from './tables.js';
 
 /** The figures of each benchmark, then the one table of targets, so that it is what is left on the screen. */
 export function printReport(report: BenchReport): void {
-  for (const result of report.benchmarks) console.log(`\n${result.title}\n${tableOf(resultCells(result))}`);
+  for (const result of report.benchmarks) console.log(`\n${result.title}\n${terminalTable(resultCells(result))}`);
   for (const experiment of report.experiments) {
     console.log(`\n${experiment.title.toUpperCase()}`);
     for (const figure of experiment.figures) {
-      console.log(`\n${figure.title}, ${figure.y.title}\n${tableOf(figureCells(figure))}`);
+      console.log(`\n${figure.title}, ${figure.y.title}\n${terminalTable(figureCells(figure))}`);
     }
   }
   const targets = evaluate(report.benchmarks);
-  if (targets.length > 0) console.log(`\n${tableOf(targetCells(targets))}`);
+  if (targets.length > 0) console.log(`\n${terminalTable(targetCells(targets))}`);
   console.log(`\n${describeMachine(report.settings)}\n${describeRun(report.settings)}`);
   for (const note of report.notes) console.log(`Note: ${note}`);
   const [set, further] = [targets.map(({ met }) => met), targets.map(({ furtherMet }) => furtherMet)];
@@ -22,14 +22,10 @@ export function printReport(report: BenchReport): void {
     console.log(`${count(set)} targets met, and ${count(further)} of what would be better still.`);
 }
 
-export function terminalTable(head: readonly string[], rows: readonly (readonly string[])[], compact = true): string {
+export function terminalTable({ head, rows }: Cells, compact = true): string {
   const instance = new Table({ head: [...head], style: { head: [], border: [], compact } });
   instance.push(...rows.map((row) => [...row]));
   return instance.toString();
-}
-
-function tableOf({ head, rows }: Cells): string {
-  return terminalTable(head, rows);
 }
 
 function count(met: readonly (boolean | undefined)[]): string {

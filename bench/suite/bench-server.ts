@@ -168,17 +168,20 @@ export class BenchServer {
 
   /** User and system time of the server so far, all its nodes', in microseconds. */
   async cpuUs(): Promise<number> {
-    const infos = await Promise.all(this.#nodes.map((node) => node.info('cpu')));
-    return infos.reduce(
-      (sum, info) => sum + (numberIn(info, 'used_cpu_user') + numberIn(info, 'used_cpu_sys')) * 1e6,
-      0,
-    );
+    return 1e6 * (await this.info('cpu', 'used_cpu_user', 'used_cpu_sys'));
   }
 
-  /** A number out of INFO, summed over the nodes. */
-  async info(section: string, field: string): Promise<number> {
+  /** Runs something, and says what CPU the server spent meanwhile. */
+  async cpuDuring<T>(run: () => Promise<T>): Promise<[result: T, cpuUs: number]> {
+    const before = await this.cpuUs();
+    const result = await run();
+    return [result, (await this.cpuUs()) - before];
+  }
+
+  /** The sum of some numbers in INFO, over all nodes. */
+  async info(section: string, ...fields: string[]): Promise<number> {
     const infos = await Promise.all(this.#nodes.map((node) => node.info(section)));
-    return infos.reduce((sum, info) => sum + numberIn(info, field), 0);
+    return infos.flatMap((info) => fields.map((field) => numberIn(info, field))).reduce((sum, value) => sum + value, 0);
   }
 
   /** Marks the keys of the run, those that there are so far. */

@@ -1,18 +1,21 @@
 import { join } from 'node:path';
-import type { Case, ClientBenchmark } from '../benchmarks/benchmark.js';
+import { type Case, type ClientBenchmark, METRICS } from '../benchmarks/benchmark.js';
 import { number } from '../report/tables.js';
 import { terminalTable } from '../report/terminal.js';
 import type { Sample, VariantId } from '../variants/protocol.js';
 import { BenchServer } from './bench-server.js';
 import { type Bundle, bundlePrograms } from './bundle.js';
+import { cleanly } from './cleanup.js';
 import type { BenchOptions } from './options.js';
 import { Progress } from './progress.js';
+import { valuesOf } from './results.js';
 import { Revision } from './revision.js';
 import { describeMachine, readSettings } from './settings.js';
 import { ratios, type Spread, signedRankTest, spread } from './stats.js';
 import { undisturbed } from './steal.js';
 import { VariantProcess } from './variant-process.js';
 
+const HEAD = ['work', 'measure', 'new / old', 'by chance', 'verdict'];
 /** Compared where nothing is named. */
 const USUAL = ['burst', 'loops', 'single', 'cork', 'values'];
 const MOST_NAMED = 15;
@@ -21,11 +24,7 @@ const MOST_NAMED = 15;
 const CHANCE = 0.01;
 const SMALLEST = 0.02;
 
-const MEASURES = [
-  { title: 'throughput', more: 'better', read: (sample: Sample) => sample.perSecond },
-  { title: 'client CPU', more: 'worse', read: (sample: Sample) => sample.cpuUs },
-  { title: 'memory', more: 'worse', read: (sample: Sample) => sample.bytes },
-] as const;
+const MEASURES = { throughput: 'better', cpu: 'worse', memory: 'worse' } as const;
 
 export interface Change {
   readonly work: string;
@@ -50,41 +49,43 @@ export async function compareWith(name: string, { benchmarks, pace, awake }: Ben
   const named = comparable.length === benchmarks.length && benchmarks.length < MOST_NAMED;
   const jobs = (named ? comparable : comparable.filter(({ id }) => USUAL.includes(id))).flatMap(jobsOf);
   if (jobs.length === 0) throw new Error('expected benchmarks of a coalesced client on a single server to compare');
-  const revision = await Revision.build(name);
-  const bundles: Bundle[] = [];
-  let server: BenchServer | undefined;
-  const progress = new Progress(jobs.length * (pace.rounds + 1));
-  try {
+  return cleanly(async (cleanup) => {
+    const revision = await Revision.build(name);
+    await cleanup.add(() => revision.remove());
+    const bundles: Bundle[] = [];
     // The variants are this revision's; what they import as `ioredis-coalesce` is that of the folder they lie in.
-    bundles.push(await bundlePrograms(join(revision.folder, '.bench')), await bundlePrograms());
-    server = await BenchServer.open(process.env.REDIS_URL, { log: (line) => process.stderr.write(`${line}\n`) });
+    for (const folder of [join(revision.folder, '.bench'), undefined]) {
+      const bundle = await bundlePrograms(folder);
+      await cleanup.add(() => bundle.remove());
+      bundles.push(bundle);
+    }
+    const server = await BenchServer.open(process.env.REDIS_URL, { log: (line) => process.stderr.write(`${line}\n`) });
+    await cleanup.add(() => server.close());
+    const progress = new Progress(jobs.length * (pace.rounds + 1));
+    await cleanup.add(async () => progress.stop());
     const found: Change[] = [];
     for (const job of jobs) found.push(...(await compareJob(job, bundles, server, pace, progress)));
+    progress.stop();
     const settings = readSettings({ url: server.url, server: server.version, awake, ...pace });
     const rounds = `${pace.rounds} rounds of ${pace.seconds} s each, interleaved.`;
     const what = `${settings.revision} (new) against ${revision.name} (old), ${rounds}`;
-    const table = terminalTable(['work', 'measure', 'new / old', 'by chance', 'verdict'], found.map(cells));
+    const table = terminalTable({ head: HEAD, rows: found.map(cells) });
     return `${table}\n\n${what}\n${describeMachine(settings)}\n${summary(found)}`;
-  } finally {
-    progress.stop();
-    await server?.close();
-    for (const bundle of bundles) await bundle.remove();
-    await revision.remove();
-  }
+  });
 }
 
 /** Compares the rounds of two revisions at the same work; both have one sample in each round. */
 export function changes(work: string, before: readonly Sample[], after: readonly Sample[]): Change[] {
-  return MEASURES.flatMap(({ title, more, read }) => {
-    const [old, now] = [before, after].map((samples) => samples.flatMap((sample) => read(sample) ?? []));
-    const byRound = ratios(now!, old!);
+  const measures = Object.entries(MEASURES) as [keyof typeof MEASURES, 'better' | 'worse'][];
+  return measures.flatMap(([metric, more]) => {
+    const byRound = ratios(valuesOf({ samples: after }, metric), valuesOf({ samples: before }, metric));
     const ratio = spread(byRound);
     if (ratio === undefined) return [];
     const chance = signedRankTest(byRound.map(Math.log));
     const real = chance < CHANCE && Math.abs(ratio.median - 1) >= SMALLEST;
     const grew = ratio.median > 1;
     const verdict = !real ? 'no change beyond the noise' : grew === (more === 'better') ? 'better' : 'worse';
-    return [{ work, measure: title, ratio, chance, verdict }];
+    return [{ work, measure: METRICS[metric].title, ratio, chance, verdict }];
   });
 }
 

@@ -38,28 +38,22 @@ export interface Environment {
   close(): Promise<void>;
 }
 
+type Open = (own: BenchServer) => Promise<Environment>;
+
+const OPEN: Readonly<Record<EnvironmentKind, Open>> = {
+  cluster: async () => around(await BenchServer.startCluster(3)),
+  'cluster-of-one': async () => around(await BenchServer.startCluster(1)),
+  tls: async () => around(await startTlsServer()),
+  'unix-socket': startOnSocket,
+  'one-core': shareOneCore,
+  busy: besideSpinner,
+  'delay 0.2 ms': (own) => behindDelay(own, 0.2),
+  'delay 1 ms': (own) => behindDelay(own, 1),
+};
+
 /** @throws {MissingError} where it cannot be had here */
 export async function openEnvironment(kind: EnvironmentKind | undefined, own: BenchServer): Promise<Environment> {
-  switch (kind) {
-    case undefined:
-      return around(own, { close: async () => {} });
-    case 'cluster':
-      return around(await BenchServer.startCluster(3));
-    case 'cluster-of-one':
-      return around(await BenchServer.startCluster(1));
-    case 'tls':
-      return around(await startTlsServer());
-    case 'unix-socket':
-      return startOnSocket();
-    case 'one-core':
-      return shareOneCore();
-    case 'busy':
-      return besideSpinner(own);
-    case 'delay 0.2 ms':
-      return behindDelay(own, 0.2);
-    case 'delay 1 ms':
-      return behindDelay(own, 1);
-  }
+  return kind === undefined ? around(own, { close: async () => {} }) : OPEN[kind](own);
 }
 
 function around(server: BenchServer, more: Partial<Environment> = {}): Environment {

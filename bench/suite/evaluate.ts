@@ -8,8 +8,8 @@ export interface TargetResult extends Target {
   readonly case: string;
   /** The ratio, round by round; or the figure itself, against a number. */
   readonly measured: Spread;
-  readonly met?: boolean;
-  readonly furtherMet?: boolean;
+  readonly met: boolean | undefined;
+  readonly furtherMet: boolean | undefined;
 }
 
 /** The targets of the benchmarks at hand, each with what was measured. */
@@ -40,7 +40,7 @@ function evaluateTarget(target: Target, { cases, title }: BenchmarkResult): Targ
 
 /** undefined where one of both was not measured */
 export function compare(
-  { metric, of, versus }: { readonly metric: Metric; readonly of: string; readonly versus?: string },
+  { metric, of, versus }: { readonly metric: Metric; readonly of: string; readonly versus: string | undefined },
   result: CaseResult,
   versusCase = result,
 ): Spread | undefined {
@@ -52,16 +52,9 @@ export function compare(
 }
 
 function resultOf(target: Target, title: string, id: string, measured: Spread): TargetResult {
-  const { further, op, target: limit } = target;
-  const meets = (to: number) => (op === '<=' ? measured.median <= to : measured.median >= to);
-  return {
-    ...target,
-    title,
-    case: id,
-    measured,
-    ...(limit === undefined ? {} : { met: meets(limit) }),
-    ...(further === undefined ? {} : { furtherMet: meets(further) }),
-  };
+  const meets = (limit: number | undefined) =>
+    limit === undefined ? undefined : target.op === '<=' ? measured.median <= limit : measured.median >= limit;
+  return { ...target, title, case: id, measured, met: meets(target.target), furtherMet: meets(target.further) };
 }
 
 export function measureOf({ metric, of, versus, versusCase }: Target): string {

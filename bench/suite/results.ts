@@ -1,7 +1,7 @@
 /** The shape of `bench/results/latest.json`, and how it is read and written. */
 
 import { readFile, writeFile } from 'node:fs/promises';
-import type { Metric } from '../benchmarks/benchmark.js';
+import { METRICS, type Metric } from '../benchmarks/benchmark.js';
 import type { Figure } from '../report/figure.js';
 import type { Probe, Sample } from '../variants/protocol.js';
 import type { Settings } from './settings.js';
@@ -44,17 +44,9 @@ export interface BenchReport {
   readonly notes: readonly string[];
 }
 
-const READ: Record<Metric, (sample: Sample) => number | undefined> = {
-  throughput: (sample) => sample.perSecond,
-  cpu: (sample) => sample.cpuUs,
-  serverCpu: (sample) => sample.serverCpuUs,
-  p50: (sample) => sample.latencyUs?.p50,
-  p99: (sample) => sample.latencyUs?.p99,
-  memory: (sample) => sample.bytes,
-};
-
-export function valuesOf(result: VariantResult, metric: Metric): number[] {
-  return result.samples.flatMap((sample) => READ[metric](sample) ?? []);
+/** Of any round in which it was measured. */
+export function valuesOf({ samples }: Pick<VariantResult, 'samples'>, metric: Metric): number[] {
+  return samples.flatMap((sample) => METRICS[metric].read(sample) ?? []);
 }
 
 /** Median and range of a metric over the rounds; undefined where it was not measured. */

@@ -75,12 +75,17 @@ export class Runner {
       this.notes.add(`${benchmark.title}: ${error.message}; not measured.`);
       return undefined;
     } finally {
-      await this.abort();
+      await this.#endBenchmark();
     }
   }
 
-  /** Ends the processes of the running benchmark. */
+  /** Ends all processes at once, for when the run ends early. */
   async abort(): Promise<void> {
+    for (const runnable of this.#kept?.values() ?? []) runnable.kill();
+    await this.#endBenchmark();
+  }
+
+  async #endBenchmark(): Promise<void> {
     for (const runnable of this.#open) runnable.kill();
     this.#open.clear();
     const environment = this.#environment;
@@ -97,12 +102,6 @@ export class Runner {
   /** Ends the processes that served more than one benchmark. */
   async close(): Promise<void> {
     for (const runnable of this.#kept?.values() ?? []) await runnable.close();
-    this.#kept?.clear();
-  }
-
-  /** The same at once, for when the run ends early. */
-  kill(): void {
-    for (const runnable of this.#kept?.values() ?? []) runnable.kill();
     this.#kept?.clear();
   }
 
@@ -165,14 +164,13 @@ export class Runner {
 
   async #round(title: string, { server }: Environment, parts: readonly Part[], round: number, pace: Pace) {
     const { rewarmSeconds, rounds, seconds, warmUpSeconds } = pace;
-    const first = round % parts.length;
-    for (const { case: one, runnable, samples, variant } of [...parts.slice(first), ...parts.slice(0, first)]) {
+    for (const { case: one, runnable, samples, variant } of rotated(parts, round)) {
       const { id, workload } = one;
       this.#progress.show(title, `${id}, ${variant}, round ${round + 1} of ${rounds}`);
       const idle = await runnable.prepare(workload, round === 0 ? warmUpSeconds : rewarmSeconds, round === 0);
       this.#checkIdle(variant, idle);
       const measure = () => server.whileWriting<Measured>(workload, () => runnable.measure(workload, seconds));
-      const [{ commands: _, ...sample }, quiet] = await undisturbed(
+      const [{ commands: _, seconds: __, ...sample }, quiet] = await undisturbed(
         measure,
         () => runnable.prepare(workload, rewarmSeconds, false),
         this.#kept && 1,
@@ -189,6 +187,12 @@ export class Runner {
     if (this.#kept !== undefined || idle.seconds < IDLE_SECONDS_CHECKED || share <= IDLE_SHARE) return;
     this.notes.add(`${variant} used ${Math.round(share * 100)} % of a core while others were measured.`);
   }
+}
+
+/** In each round another one is the first. */
+export function rotated<T>(parts: readonly T[], round: number): T[] {
+  const first = round % parts.length;
+  return [...parts.slice(first), ...parts.slice(0, first)];
 }
 
 function paceOf(benchmark: ClientBenchmark, pace: Pace): Pace {

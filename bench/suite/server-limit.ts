@@ -33,9 +33,8 @@ export class ServerLimit implements Runnable {
   }
 
   async measure(workload: Workload, seconds: number): Promise<Measured> {
-    const before = await this.#server.cpuUs();
-    const sample = await this.#run(workload, seconds);
-    return { ...sample, serverCpuUs: ((await this.#server.cpuUs()) - before) / sample.commands };
+    const [sample, cpuUs] = await this.#server.cpuDuring(() => this.#run(workload, seconds));
+    return { ...sample, serverCpuUs: cpuUs / sample.commands };
   }
 
   async probe(): Promise<Probe> {

@@ -64,12 +64,8 @@ export function describeRun(settings: Pick<Settings, 'date' | 'revision' | 'roun
 }
 
 function versionOf(name: string): string {
-  const manifest: unknown = JSON.parse(
-    readFileSync(new URL(`../../node_modules/${name}/package.json`, import.meta.url), 'utf8'),
-  );
-  return typeof manifest === 'object' && manifest !== null && 'version' in manifest
-    ? String(manifest.version)
-    : 'unknown';
+  const manifest = readFileSync(new URL(`../../node_modules/${name}/package.json`, import.meta.url), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
 }
 
 function revision(): string {

@@ -5,23 +5,27 @@ import type { BenchClient, OpenVariant } from '../variants/clients.js';
 import { keysOf } from '../variants/data.js';
 import type { Measurements } from '../variants/protocol.js';
 import { WriteCounter } from '../variants/write-counter.js';
-import { numberOption, type TaskContext, textOption } from './context.js';
+import type { TaskContext } from './context.js';
 
-let connections: OpenVariant[] | undefined;
+const connected: OpenVariant[] = [];
 
 /**
  * `callers` GETs at once, over `connections`, `repetitions` times: when each caller gets its reply. With `counted`, what
  * passes between the process and the system instead, which costs too much to be timed.
  */
-export async function cascade(context: TaskContext): Promise<Measurements> {
-  const callers = numberOption(context, 'callers');
-  const repetitions = numberOption(context, 'repetitions');
-  connections ??= await Promise.all(
-    Array.from({ length: numberOption(context, 'connections') - 1 }, () => context.open()),
-  );
-  const clients = [context.client, ...connections.map(({ client }) => client)];
+export async function cascade(
+  context: TaskContext,
+  {
+    callers,
+    connections,
+    repetitions,
+    counted = false,
+  }: { callers: number; connections: number; repetitions: number; counted?: boolean },
+): Promise<Measurements> {
+  while (connected.length < connections - 1) connected.push(await context.open());
+  const clients = [context.client, ...connected.slice(0, connections - 1).map(({ client }) => client)];
   const keys = keysOf(context.prefix, { keys: 1000, valueBytes: 100 }, 'get').slice(0, callers);
-  if (textOption(context, 'way') === 'counted') return count(clients, keys, repetitions);
+  if (counted) return count(clients, keys, repetitions);
 
   const delay = monitorEventLoopDelay({ resolution: 1 });
   const times = keys.map((): number[] => []);

@@ -1,35 +1,14 @@
 /** What experiments have a client process do: each a function that returns its figures. */
 
 import type { Measurements } from '../variants/protocol.js';
-import { bystander } from './bystander.js';
 import { cascade } from './cascade.js';
-import type { Task, TaskContext } from './context.js';
-import { floods } from './floods.js';
-import { hotKey } from './hot-key.js';
-import { manyClients } from './many-clients.js';
-import { pings } from './pings.js';
-import { consume, consumeReliably, idleConsumer, produce, work } from './queue.js';
-import { requests } from './requests.js';
-import { scripts } from './scripts.js';
+import type { TaskContext } from './context.js';
+import { fixedRate, floods, loops, pings, scripts } from './loads.js';
+import { consume, idleConsumer, produce, work } from './queue.js';
 
-const TASKS: Readonly<Record<string, Task>> = {
-  bystander,
-  cascade,
-  consume,
-  consumeReliably,
-  floods,
-  hotKey,
-  idleConsumer,
-  manyClients,
-  pings,
-  produce,
-  requests,
-  scripts,
-  work,
-};
+const TASKS = { cascade, consume, fixedRate, floods, idleConsumer, loops, pings, produce, scripts, work };
+export type Tasks = typeof TASKS;
 
-export function runTask(name: string, context: TaskContext): Promise<Measurements> {
-  const task = TASKS[name];
-  if (task === undefined) throw new Error(`no task "${name}"; the tasks are ${Object.keys(TASKS).join(', ')}`);
-  return task(context);
+export function runTask(name: keyof Tasks, context: TaskContext, options: object): Promise<Measurements> {
+  return (TASKS[name] as (context: TaskContext, options: object) => Promise<Measurements>)(context, options);
 }

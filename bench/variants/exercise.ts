@@ -1,11 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BenchClient } from './clients.js';
-import { LatencyRecorder } from './latency.js';
 import { Data, OPERATIONS, type Operation, type Send } from './operations.js';
-import type { Measured, OperationId, Workload } from './protocol.js';
-import { atRate } from './rate.js';
-
-export type TimedWorkload = Extract<Workload, { kind: 'burst' | 'loops' | 'rate' }>;
+import type { Measured, OperationId, TimedWorkload, Workload } from './protocol.js';
+import { atRate, LatencyRecorder, loopsFor, recorded, Stopwatch } from './timing.js';
 
 /** A workload made ready for one client. */
 export class Exercise {
@@ -43,12 +40,8 @@ export class Exercise {
 
   /** Runs for about `seconds`; latencies go to `latency`, which costs, where given. */
   async run(seconds: number, latency?: LatencyRecorder): Promise<Measured> {
-    const cpuBefore = process.cpuUsage();
-    const start = performance.now();
-    const commands = (await this.#issue(start + seconds * 1000, latency)) * (this.#operation.commands ?? 1);
-    const elapsed = (performance.now() - start) / 1000;
-    const cpu = process.cpuUsage(cpuBefore);
-    return { commands, perSecond: commands / elapsed, cpuUs: (cpu.user + cpu.system) / commands };
+    const watch = new Stopwatch();
+    return watch.figures((await this.#issue(seconds, latency)) * (this.#operation.commands ?? 1));
   }
 
   /** A lone loop is about latency, and a clock reading costs nothing beside a round trip; so are fixed rates. */
@@ -62,19 +55,18 @@ export class Exercise {
     return { ...sample, latencyUs: latency.summary() };
   }
 
-  #issue(until: number, latency: LatencyRecorder | undefined): Promise<number> {
+  async #issue(seconds: number, latency: LatencyRecorder | undefined): Promise<number> {
     const workload = this.#workload;
-    const count = this.#data.keys.length;
-    if (workload.kind === 'rate') return atRate(this.#send, workload.perSecond, count, until, latency);
-    const wholeBursts = workload.kind === 'burst' && (workload.timed === 'burst' || this.#client.many !== undefined);
-    const send = latency === undefined || wholeBursts ? this.#send : timed(this.#send, latency);
-    if (workload.kind === 'loops') return loops(send, workload.loops, count, until);
+    const { keys } = this.#data;
+    if (workload.kind === 'rate') return atRate(this.#send, workload.perSecond, keys.length, seconds, latency);
     const { many } = this.#client;
+    const wholeBursts = workload.kind === 'burst' && (workload.timed === 'burst' || many !== undefined);
+    const send = latency === undefined || wholeBursts ? this.#send : recorded(this.#send, latency);
+    if (workload.kind === 'loops') return loops(send, workload.loops, keys.length, seconds);
+    const { size } = workload;
     const burst =
-      many === undefined
-        ? burstOf(send, workload.size, count)
-        : burstOf((index) => this.#data.keys[index]!, workload.size, count, many);
-    return bursts(burst, workload.size, until, wholeBursts ? latency : undefined);
+      many === undefined ? burstOf(send, size, keys.length) : burstOf((index) => keys[index]!, size, keys.length, many);
+    return size * (await loopsFor(1, seconds, wholeBursts && latency ? recorded(burst, latency) : burst));
   }
 
   #expect(reply: unknown, index: number): void {
@@ -106,45 +98,14 @@ function burstOf<T>(
   };
 }
 
-async function bursts(
-  burst: () => Promise<unknown>,
-  size: number,
-  until: number,
-  latency: LatencyRecorder | undefined,
-): Promise<number> {
-  let sends = 0;
-  do {
-    const start = performance.now();
-    await burst();
-    latency?.record(start);
-    sends += size;
-  } while (performance.now() < until);
-  return sends;
-}
-
-async function loops(send: Send, count: number, keyCount: number, until: number): Promise<number> {
-  let running = true;
-  let sends = 0;
-  const loop = async (number: number) => {
-    let next = number % keyCount;
-    while (running) {
-      await send(next);
-      sends += 1;
-      next = next + 1 === keyCount ? 0 : next + 1;
-      // One loop keeps the time for all: reading the clock at each command would be part of the result.
-      if (number === 0 && performance.now() >= until) running = false;
-    }
-  };
-  await Promise.all(Array.from({ length: count }, (_, number) => loop(number)));
-  return sends;
-}
-
-function timed(send: Send, latency: LatencyRecorder): Send {
-  return async (index) => {
-    const start = performance.now();
-    await send(index);
-    latency.record(start);
-  };
+/** Each loop has its own place among the keys. */
+function loops(send: Send, count: number, keyCount: number, seconds: number): Promise<number> {
+  const next = Array.from({ length: count }, (_, loop) => loop % keyCount);
+  return loopsFor(count, seconds, (loop) => {
+    const index = next[loop]!;
+    next[loop] = index + 1 === keyCount ? 0 : index + 1;
+    return send(index);
+  });
 }
 
 /** A hash as a plain object, whichever of the shapes a library gives it. */

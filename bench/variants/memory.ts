@@ -2,9 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { BenchClient } from './clients.js';
 import { gateOf } from './data.js';
 import { Data, ioredisOf } from './operations.js';
-import type { Measured, Workload } from './protocol.js';
-
-type MemoryWorkload = Extract<Workload, { kind: 'memory' }>;
+import type { Measured, MemoryWorkload } from './protocol.js';
 
 const SETTLE_MS = 100;
 /** The gate opens by itself should the parent fail to open it. */

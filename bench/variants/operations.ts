@@ -49,82 +49,30 @@ const PIPELINED = 200;
 const WRITE_EVERY = 5;
 const LIFE_SECONDS = 3600;
 
-const value = (data: Data, index: number) => data.value(index);
+const value: Operation['expected'] = (data, index) => data.value(index);
+const hash: Operation['expected'] = (data, index) => hashOf(data.value(index), data.shape);
+const list: Operation['expected'] = (data, index) => listOf(data.value(index), data.shape);
 
 export const OPERATIONS: Readonly<Record<OperationId, Operation>> = {
-  get: {
-    send:
-      (client, { keys }) =>
-      (index) =>
-        client.get(keys[index]!),
-    expected: value,
-  },
-  set: {
-    send:
-      (client, { written, values }) =>
-      (index) =>
-        client.set(written[index]!, values[index]!),
-    expected: value,
-    readBack: true,
-  },
+  get: { ...reading((client, key) => client.get(key)), expected: value },
+  set: { ...writing((client, key, text) => client.set(key, text)), expected: value, readBack: true },
   setex: {
     needs: 'defineCommand',
-    send(client, { written, values }) {
-      const redis = ioredisOf(client);
-      return (index) => redis.set(written[index]!, values[index]!, 'EX', LIFE_SECONDS);
-    },
+    ...writing((client, key, text) => ioredisOf(client).set(key, text, 'EX', LIFE_SECONDS)),
     expected: value,
     readBack: true,
   },
   mixed: {
-    send:
-      (client, { keys, written, values }) =>
-      (index) =>
-        index % WRITE_EVERY === WRITE_EVERY - 1
-          ? client.set(written[index]!, values[index]!)
-          : client.get(keys[index]!),
-    expected: (data, index) => (index % WRITE_EVERY === WRITE_EVERY - 1 ? 'OK' : data.value(index)),
+    send(client, { keys, written, values }) {
+      return (index) => (writes(index) ? client.set(written[index]!, values[index]!) : client.get(keys[index]!));
+    },
+    expected: (data, index) => (writes(index) ? 'OK' : data.value(index)),
   },
-  call: {
-    needs: 'call',
-    send:
-      (client, { keys }) =>
-      (index) =>
-        client.call!('get', keys[index]!),
-    expected: value,
-  },
-  hget: {
-    needs: 'hget',
-    send:
-      (client, { keys }) =>
-      (index) =>
-        client.hget!(keys[index]!, FIELD),
-    expected: value,
-  },
-  hgetall: {
-    needs: 'hgetall',
-    send:
-      (client, { keys }) =>
-      (index) =>
-        client.hgetall!(keys[index]!),
-    expected: (data, index) => hashOf(data.value(index), data.shape),
-  },
-  lrange: {
-    needs: 'lrange',
-    send:
-      (client, { keys }) =>
-      (index) =>
-        client.lrange!(keys[index]!, 0, -1),
-    expected: (data, index) => listOf(data.value(index), data.shape),
-  },
-  zrange: {
-    needs: 'zrange',
-    send:
-      (client, { keys }) =>
-      (index) =>
-        client.zrange!(keys[index]!, 0, -1),
-    expected: (data, index) => listOf(data.value(index), data.shape),
-  },
+  call: { needs: 'call', ...reading((client, key) => client.call!('get', key)), expected: value },
+  hget: { needs: 'hget', ...reading((client, key) => client.hget!(key, FIELD)), expected: value },
+  hgetall: { needs: 'hgetall', ...reading((client, key) => client.hgetall!(key)), expected: hash },
+  lrange: { needs: 'lrange', ...reading((client, key) => client.lrange!(key, 0, -1)), expected: list },
+  zrange: { needs: 'zrange', ...reading((client, key) => client.zrange!(key, 0, -1)), expected: list },
   script: {
     needs: 'defineCommand',
     send(client, { keys }) {
@@ -165,19 +113,12 @@ export const OPERATIONS: Readonly<Record<OperationId, Operation>> = {
     commands: 3,
     send(client, { keys, written, values }) {
       const redis = ioredisOf(client);
-      return (index) =>
-        redis
-          .multi()
-          .get(keys[index]!)
-          .set(written[index]!, values[index]!)
-          .incrby(`${written[index]}:count`, 0)
-          .exec();
+      return (index) => {
+        const multi = redis.multi().get(keys[index]!).set(written[index]!, values[index]!);
+        return multi.incrby(`${written[index]}:count`, 0).exec();
+      };
     },
-    expected: (data, index) => [
-      [null, data.value(index)],
-      [null, 'OK'],
-      [null, 0],
-    ],
+    expected: (data, index) => [data.value(index), 'OK', 0].map((reply) => [null, reply]),
   },
   stats: {
     needs: 'coalescer',
@@ -193,6 +134,18 @@ export const OPERATIONS: Readonly<Record<OperationId, Operation>> = {
 
 interface WithScript extends Redis {
   benchGet(key: string): Promise<unknown>;
+}
+
+function reading(read: (client: BenchClient, key: string) => Promise<unknown>): Pick<Operation, 'send'> {
+  return { send: (client, data) => (index) => read(client, data.keys[index]!) };
+}
+
+function writing(write: (client: BenchClient, key: string, text: string) => Promise<unknown>): Pick<Operation, 'send'> {
+  return { send: (client, data) => (index) => write(client, data.written[index]!, data.values[index]!) };
+}
+
+function writes(index: number): boolean {
+  return index % WRITE_EVERY === WRITE_EVERY - 1;
 }
 
 /** The client as what it is in the variants of ioredis, coalesced or not. */

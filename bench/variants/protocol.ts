@@ -1,5 +1,6 @@
 /** What a variant's process is asked to do, and what it answers. */
 
+import type { Tasks } from '../tasks/index.js';
 import type { Dataset } from './data.js';
 
 export const VARIANTS = {
@@ -54,34 +55,44 @@ export type OperationId =
   | 'stats'
   | 'scrape';
 
-export type Workload =
-  /** `timed: 'burst'` takes the latency of whole bursts in the timed rounds; it costs next to nothing. */
-  | {
-      readonly kind: 'burst';
-      readonly operation: OperationId;
-      readonly size: number;
-      readonly data: Dataset;
-      readonly timed?: 'burst';
-      readonly writes?: number;
-    }
-  | {
-      readonly kind: 'loops';
-      readonly loops: number;
-      readonly data: Dataset;
-      readonly operation?: OperationId;
-      /** SETs per second to the same keys by another client meanwhile. */
-      readonly writes?: number;
-    }
-  /** GETs that fall due by the clock, whatever became of the ones before: so many per second, in steps of 1 ms. */
-  | { readonly kind: 'rate'; readonly perSecond: number; readonly data: Dataset }
-  /** Memory per command in flight, single or in one pipeline; or per value that was read and is cached. */
-  | {
-      readonly kind: 'memory';
-      readonly commands: number;
-      readonly data: Dataset;
-      readonly of?: 'gets' | 'pipeline' | 'cached values';
-    }
-  | { readonly kind: 'package'; readonly name: string; readonly concurrency: number; readonly data: Dataset };
+interface Burst {
+  readonly kind: 'burst';
+  readonly operation: OperationId;
+  readonly size: number;
+  readonly data: Dataset;
+  /** Takes the latency of whole bursts in the timed rounds; it costs next to nothing. */
+  readonly timed?: 'burst';
+  /** SETs per second to the same keys by another client meanwhile. */
+  readonly writes?: number;
+}
+
+interface Loops extends Pick<Burst, 'data' | 'writes'> {
+  readonly kind: 'loops';
+  readonly loops: number;
+  readonly operation?: OperationId;
+}
+
+/** GETs that fall due by the clock, whatever became of the ones before: so many per second, in steps of 1 ms. */
+interface Rate extends Pick<Burst, 'data'> {
+  readonly kind: 'rate';
+  readonly perSecond: number;
+}
+
+/** Memory per command in flight, single or in one pipeline; or per value that was read and is cached. */
+export interface MemoryWorkload extends Pick<Burst, 'data'> {
+  readonly kind: 'memory';
+  readonly commands: number;
+  readonly of?: 'pipeline' | 'cached values';
+}
+
+export interface PackageWorkload extends Pick<Burst, 'data'> {
+  readonly kind: 'package';
+  readonly name: string;
+  readonly concurrency: number;
+}
+
+export type TimedWorkload = Burst | Loops | Rate;
+export type Workload = TimedWorkload | MemoryWorkload | PackageWorkload;
 
 /** In microseconds. */
 export interface Latency {
@@ -118,6 +129,7 @@ export interface Sample {
 /** A sample as it is taken: what its figures were divided by stays with the process that measured. */
 export interface Measured extends Sample {
   readonly commands: number;
+  readonly seconds?: number;
 }
 
 /** Measured once per case and variant, outside of the timed rounds, because measuring it costs. */
@@ -132,28 +144,29 @@ export interface Idle {
   readonly cpuSeconds: number;
 }
 
-export type Request =
-  | {
-      readonly type: 'open';
-      readonly variant: VariantId;
-      readonly url: string;
-      readonly prefix: string;
-      readonly options: ClientOptions;
-    }
-  /** Checks every value, then runs the workload untimed. */
-  | { readonly type: 'prepare'; readonly workload: Workload; readonly seconds: number; readonly verify: boolean }
-  | { readonly type: 'measure'; readonly workload: Workload; readonly seconds: number }
-  | { readonly type: 'probe'; readonly workload: Workload; readonly seconds: number }
-  /** Runs one of `tasks/`. */
-  | { readonly type: 'task'; readonly name: string; readonly options: Readonly<Record<string, unknown>> }
-  | { readonly type: 'close' };
+interface Timed {
+  readonly workload: Workload;
+  readonly seconds: number;
+}
 
-export type Answer =
+export interface OpenOrder {
+  readonly variant: VariantId;
+  readonly url: string;
+  readonly prefix: string;
+  readonly options: ClientOptions;
+}
+
+/** What a variant's process is asked, by type; a failure is answered with `{ error }`. */
+export interface Requests {
   /** `unsupported`: why this version of the package has no such variant. */
-  | { readonly type: 'opened'; readonly packagePath?: string; readonly unsupported?: string }
-  | { readonly type: 'prepared'; readonly idle: Idle }
-  | { readonly type: 'measured'; readonly sample: Measured }
-  | { readonly type: 'probed'; readonly probe: Probe }
-  | { readonly type: 'done'; readonly measurements: Measurements }
-  | { readonly type: 'closed' }
-  | { readonly type: 'failed'; readonly message: string };
+  open(order: OpenOrder): Promise<{ readonly packagePath?: string; readonly unsupported?: string }>;
+  /** Checks every value if it is told to `verify`, then runs the workload untimed. */
+  prepare(order: Timed & { readonly verify: boolean }): Promise<Idle>;
+  measure(order: Timed): Promise<Measured>;
+  probe(order: Timed): Promise<Probe>;
+  /** Runs one of `tasks/`. */
+  task(order: { readonly name: keyof Tasks; readonly options: object }): Promise<Measurements>;
+  close(order: object): Promise<object>;
+}
+
+export type Request = { [T in keyof Requests]: { type: T; order: Parameters<Requests[T]>[0] } }[keyof Requests];

@@ -1,0 +1,101 @@
+/** docs/benchmarks.md and docs/scale.md, from the results of a run. */
+
+import { markdownTable } from '../../tools/documents.js';
+import { EXPERIMENTS } from '../experiments/index.js';
+import { evaluate } from '../suite/evaluate.js';
+import type { BenchmarkResult, BenchReport, ExperimentResult, Run } from '../suite/results.js';
+import { describeMachine, describeRun } from '../suite/settings.js';
+import { VARIANTS } from '../variants/protocol.js';
+import type { Chart } from './charts.js';
+import type { Figure } from './figure.js';
+import { type Cells, figureCells, resultCells, targetCells } from './tables.js';
+import { figureText, fillText, wrap } from './text.js';
+
+const CHARTS = '../bench/results/';
+/** It has a document of its own. */
+const SCALE = 'scale';
+const SERVER_LIMIT = "the server's own tool, `-c 1` and `-P` as large as the burst: what the server can do";
+
+export function benchmarksDocument(report: BenchReport, charts: readonly Chart[]): string {
+  const { benchmarks, notes, settings } = report;
+  const experiments = report.experiments.filter(({ id }) => id !== SCALE);
+  const sections = experiments.map((experiment) => experimentSection(experiment, charts));
+  const parts: Readonly<Record<string, string>> = {
+    machine: describeMachine(settings),
+    run: describeRun(settings),
+    notes: notes.map((note) => wrap(`- ${note}`, '  ')).join('\n'),
+    variants: markdownTable(['variant', 'is'], variantsIn(benchmarks)),
+    targets: tableOf(targetCells(evaluate(benchmarks))),
+    experiments: sections.length === 0 ? '' : ['## Published experiments, repeated', ...sections].join('\n\n'),
+    benchmarks: benchmarks.map((result) => benchmarkSection(result, charts)).join('\n\n'),
+    advice: adviceFrom(report.experiments),
+  };
+  return `${fillText('benchmarks', (name) => parts[name]!)}\n`;
+}
+
+/** undefined where the run has no figures of scale */
+export function scaleDocument({ experiments, settings }: BenchReport, charts: readonly Chart[]): string | undefined {
+  const found = experiments.find(({ id }) => id === SCALE);
+  if (found === undefined) return undefined;
+  const where = { ...settings, ...found.run };
+  const parts: Readonly<Record<string, string>> = { machine: describeMachine(where), run: describeRun(where) };
+  return `${experimentText(found, charts, parts)}\n`;
+}
+
+/** What follows from the figures of the experiments; nothing where one of them was not run. */
+function adviceFrom(experiments: readonly ExperimentResult[]): string {
+  const figures = experiments.flatMap(({ id, figures: own }) =>
+    own.map((figure) => ({ ...figure, id: `${id}/${figure.id}` })),
+  );
+  const advice = fillText('advice', figureText(figures)) ?? '';
+  return advice.includes('–') ? '' : advice;
+}
+
+function experimentSection(experiment: ExperimentResult, charts: readonly Chart[]): string {
+  return [`### ${experiment.title}`, ...runOf(experiment), experimentText(experiment, charts)].join('\n\n');
+}
+
+/** The experiment's text, if it has one, around its figures and those that were published. */
+function experimentText(
+  { figures, id }: ExperimentResult,
+  charts: readonly Chart[],
+  parts: Readonly<Record<string, string>> = {},
+): string {
+  const publishedFigures = EXPERIMENTS.find((one) => one.id === id)?.publishedFigures ?? [];
+  const sections = [...publishedFigures, ...figures].map((figure) => figureSection(figure, id, charts)).join('\n\n');
+  const filling = figureText(figures);
+  return fillText(id, (name) => (name === 'figures' ? sections : (parts[name] ?? filling(name)))) ?? sections;
+}
+
+function figureSection(figure: Figure, experiment: string, charts: readonly Chart[]): string {
+  const picture = pictureOf(`${experiment}-${figure.id}`, charts);
+  return [`**${figure.title}** (${figure.y.title})`, tableOf(figureCells(figure)), ...picture].join('\n\n');
+}
+
+function benchmarkSection(result: BenchmarkResult, charts: readonly Chart[]): string {
+  const parts = [...runOf(result), tableOf(resultCells(result)), ...pictureOf(result.id, charts)];
+  return [`### ${result.title}`, ...parts].join('\n\n');
+}
+
+/** When and where, if that was not with the rest. */
+function runOf({ run }: { readonly run?: Run }): string[] {
+  return run === undefined ? [] : [wrap(`${describeRun(run)}; ${run.cpu}, ${run.kernel}.`)];
+}
+
+function pictureOf(name: string, charts: readonly Chart[]): string[] {
+  const chart = charts.find(({ file }) => file === `${name}.svg`);
+  return chart === undefined ? [] : [`![${chart.title}](${CHARTS}${chart.file})`];
+}
+
+function variantsIn(results: readonly BenchmarkResult[]): string[][] {
+  const met = new Set(
+    results.flatMap(({ cases }) => cases.flatMap(({ variants }) => variants.map(({ variant }) => variant))),
+  );
+  return Object.entries({ ...VARIANTS, 'redis-benchmark': SERVER_LIMIT })
+    .filter(([variant]) => met.has(variant))
+    .map(([variant, text]) => [`\`${variant}\``, text]);
+}
+
+function tableOf({ head, rows }: Cells): string {
+  return markdownTable(head, rows);
+}
