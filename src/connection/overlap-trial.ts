@@ -1,7 +1,7 @@
 import type { OverlapState } from './flush-policy.js';
 
 /** A slice takes at least this many milliseconds, and at least `SLICE_TURNS` turns. */
-const SLICE = 5;
+const SLICE = 3;
 const SLICE_TURNS = 8;
 /** A trial ends when one side leads by this many pairs of slices, or after `MOST_PAIRS`. */
 const CLEAR_LEAD = 5;
@@ -11,7 +11,7 @@ const HEAD_START = 2;
 /** The least lead that counts at the end of a trial without a clear one. */
 const SLIGHT_LEAD = 3;
 /** Milliseconds until the next trial: twice as many each time that the winner is the same. */
-const FIRST_HOLD = 250;
+const FIRST_HOLD = 500;
 const LONGEST_HOLD = 4_000;
 /** A loop that runs code for more than this share of its time is saturated: without a winner, commands gather. */
 const SATURATED = 0.88;
@@ -31,12 +31,12 @@ export interface LoopTimes {
  * kept for seconds. Where neither wins, the rate is not ours to change: parts are sent, for the sake of latency, unless
  * the loop is saturated.
  *
- *     trial: slices with, without, without, with, ... ──one leads──▶ hold: the winner, 0.25 to 4 s ──▶ trial
+ *     trial: slices with, without, without, with, ... ──one leads──▶ hold: the winner, 0.5 to 4 s ──▶ trial
  */
 export class OverlapTrial implements OverlapState {
   overlaps = true;
-  /** Whether overlap has won the last trial. */
-  #winner = true;
+  /** Whether overlap has won the last trial, if there was one. */
+  #winner: boolean | undefined;
   /** Pairs won by overlap less pairs won by gathering. */
   #lead = 0;
   #trying = false;
@@ -69,7 +69,7 @@ export class OverlapTrial implements OverlapState {
   #begin(): void {
     this.#trying = true;
     this.#slices = 0;
-    this.#lead = this.#winner ? HEAD_START : -HEAD_START;
+    if (this.#winner !== undefined) this.#lead = this.#winner ? HEAD_START : -HEAD_START;
     this.#idle = 0;
     this.#active = 0;
   }
