@@ -117,11 +117,17 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
         },
       ],
       ['call()', (client, key) => client.call('SET', key, 'new')],
+      ['SORT', (client, key) => client.call('SORT', [`${key}list`, 'BY', 'nosort', 'STORE', key])],
       [
         'a command that is not known here',
         (client, key) => {
-          void client.set(`${key}x`, 'new');
-          return client.call('SORT', [`${key}list`, 'BY', 'nosort', 'STORE', key]);
+          void client.call(
+            'FUNCTION',
+            'LOAD',
+            'REPLACE',
+            "#!lua name=guarantees\nredis.register_function('put', function(keys) return redis.call('SET', keys[1], 'new') end)",
+          );
+          return client.call('FCALL', 'put', 1, key);
         },
       ],
       ['a command of two keys', (client, key) => client.rename(`${key}new`, key)],
@@ -298,6 +304,10 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     expect(await client.exec()).toEqual([[null, 'v']]);
     await keep(client, () => client.get(k));
     expect(await client.get(k)).toBe('v');
+    void client.multi({ pipeline: false });
+    expect(await client.get(k)).toBe('QUEUED');
+    await client.discard();
+    await keep(client, () => client.get(k));
   });
 
   it('forgets everything on clear(), and keeps no reply that is on its way', async () => {
