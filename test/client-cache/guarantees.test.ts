@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import {
   type Client,
   type CoalescedClient,
@@ -116,6 +117,8 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
           return (client as Client & { sneak(...args: string[]): unknown }).sneak(`${key}x`, key);
         },
       ],
+      ['a command of the host’s whose last argument is a key', (client, key) => cold(client, 'DEL', `${key}x`, key)],
+      ['a pipeline whose last argument is a key', (client, key) => client.pipeline().del(`${key}x`, key).exec()],
       ['call()', (client, key) => client.call('SET', key, 'new')],
       ['SORT', (client, key) => client.call('SORT', [`${key}list`, 'BY', 'nosort', 'STORE', key])],
       [

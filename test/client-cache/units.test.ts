@@ -194,6 +194,9 @@ describe('InvalidationReader', () => {
     [push('', 'é', 'a,b', '\r\n$1\r\n'), ['', 'é', 'a,b', '\r\n$1\r\n']],
     [`>2\r\n${bulk('invalidate')}_\r\n`, undefined],
     [`>2\r\n${bulk('invalidate')}*-1\r\n`, undefined],
+    // Of another form than Redis sends: whichever keys are meant.
+    [`>2\r\n${bulk('invalidate')}*2\r\n${bulk('a')}+b\r\n`, undefined],
+    [`>2\r\n${bulk('invalidate')}*1\r\n:${'1'.repeat(30)}\r\n`, undefined],
   ])('reads %j in any cut', (text, keys) => {
     const bytes = Buffer.from(text);
     for (let first = 1; first <= bytes.length; first += 1) {

@@ -90,6 +90,7 @@ export const MALFORMED: readonly (readonly [title: string, bytes: string])[] = [
   ['a length of minus', '$-\r\n'],
   ['a length below -1', '$-2\r\n'],
   ['a length of -11', '$-11\r\n'],
+  ['a minus behind a length', '$1-\r\n'],
   ['a signed length', '$+5\r\nhello\r\n'],
   ['a fraction', '*1.5\r\n'],
   ['a streamed string', '$?\r\n'],
