@@ -98,6 +98,7 @@ export const MALFORMED: readonly (readonly [title: string, bytes: string])[] = [
   ['a negative map', '%-1\r\n'],
   ['CR without LF', '+OK\rx'],
   ['a null that says something', '_x\r\n'],
+  ['a null that says something, in an array', '*2\r\n:1\r\n_x\r\n'],
   ['a boolean of two letters', '#tt\r\n'],
   ['a boolean of none', '#\r\n'],
   ['an unknown type in an array', '*2\r\n:1\r\nx\r\n'],
