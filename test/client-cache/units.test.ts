@@ -74,8 +74,11 @@ describe('CachedReads', () => {
     }
     store.put('large', get, NONE, 'x'.repeat(10_001), 0);
     expect(store.key('large')).toBeUndefined();
+    store.put('last', get, NONE, 'v', 0);
+    expect(store.key('last')).toBeDefined();
     store.clear();
     expect([store.entries, store.bytes]).toEqual([0, 0]);
+    expect(store.key('last')).toBeUndefined();
     store.put('k', get, NONE, 'v', 0);
     expect(store.entries).toBe(1);
   });
