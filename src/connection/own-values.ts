@@ -23,6 +23,7 @@ export function sameValue(one: unknown, other: unknown): boolean {
   if (Array.isArray(one)) {
     return Array.isArray(other) && one.length === other.length && one.every((value, i) => sameValue(value, other[i]));
   }
+  if (other instanceof Buffer || Array.isArray(other)) return false;
   const names = Object.keys(one);
   return (
     names.length === Object.keys(other).length &&

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
 import {
   type Client,
   type CoalescedClient,
@@ -116,12 +117,20 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
           return (client as Client & { sneak(...args: string[]): unknown }).sneak(`${key}x`, key);
         },
       ],
+      ['a command of the host’s whose last argument is a key', (client, key) => cold(client, 'DEL', `${key}x`, key)],
+      ['a pipeline whose last argument is a key', (client, key) => client.pipeline().del(`${key}x`, key).exec()],
       ['call()', (client, key) => client.call('SET', key, 'new')],
+      ['SORT', (client, key) => client.call('SORT', [`${key}list`, 'BY', 'nosort', 'STORE', key])],
       [
         'a command that is not known here',
         (client, key) => {
-          void client.set(`${key}x`, 'new');
-          return client.call('SORT', [`${key}list`, 'BY', 'nosort', 'STORE', key]);
+          void client.call(
+            'FUNCTION',
+            'LOAD',
+            'REPLACE',
+            "#!lua name=guarantees\nredis.register_function('put', function(keys) return redis.call('SET', keys[1], 'new') end)",
+          );
+          return client.call('FCALL', 'put', 1, key);
         },
       ],
       ['a command of two keys', (client, key) => client.rename(`${key}new`, key)],
@@ -298,6 +307,10 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     expect(await client.exec()).toEqual([[null, 'v']]);
     await keep(client, () => client.get(k));
     expect(await client.get(k)).toBe('v');
+    void client.multi({ pipeline: false });
+    expect(await client.get(k)).toBe('QUEUED');
+    await client.discard();
+    await keep(client, () => client.get(k));
   });
 
   it('forgets everything on clear(), and keeps no reply that is on its way', async () => {

@@ -3,6 +3,7 @@ import { CachedReads } from '../../src/connection/cached-reads.js';
 import type { CommandVariant } from '../../src/connection/entry.js';
 import { InvalidationReader } from '../../src/connection/invalidation-reader.js';
 import { OwnCommands } from '../../src/connection/own-commands.js';
+import { ownCopy, sameValue } from '../../src/connection/own-values.js';
 
 const get: CommandVariant = {
   command: { name: 'get', keys: 'first', readOnly: true, shareable: true, cacheable: true, work: 1 },
@@ -42,6 +43,29 @@ describe('CachedReads', () => {
     expect([store.entries, store.evictions]).toEqual([4, 101]);
   });
 
+  it('goes round again when every read was used since', () => {
+    const store = new CachedReads(10, 800);
+    for (const name of ['a', 'b']) store.put(name, get, NONE, 'x'.repeat(100), 0).key.used = true;
+    // The value of one has grown, and there is room for one of them only.
+    store.put('b', get, NONE, 'x'.repeat(250), 0);
+    expect(['a', 'b'].filter((name) => store.key(name))).toEqual(['b']);
+    expect([store.entries, store.evictions]).toEqual([1, 1]);
+  });
+
+  it('counts the bytes of what an array or object holds', () => {
+    const bytesOf = (value: unknown) => {
+      const store = new CachedReads(10, 1e9);
+      store.put('k', get, NONE, value, 0);
+      return store.bytes;
+    };
+    const text = 'x'.repeat(1_000);
+    expect(bytesOf([text]) - bytesOf([''])).toBe(1_000);
+    expect(bytesOf({ field: text }) - bytesOf({ field: '' })).toBe(1_000);
+    expect(bytesOf({ [text]: '' }) - bytesOf({ '': '' })).toBe(1_000);
+    expect(bytesOf([{ field: [text] }]) - bytesOf([{ field: [''] }])).toBe(1_000);
+    expect(bytesOf({ a: '', b: '' })).toBeGreaterThan(bytesOf({ a: '' }));
+  });
+
   it('stays within its bytes over any number of keys, and never keeps a value larger than that', () => {
     const store = new CachedReads(1_000, 10_000);
     for (let index = 0; index < 10_000; index += 1) {
@@ -50,10 +74,58 @@ describe('CachedReads', () => {
     }
     store.put('large', get, NONE, 'x'.repeat(10_001), 0);
     expect(store.key('large')).toBeUndefined();
+    store.put('last', get, NONE, 'v', 0);
+    expect(store.key('last')).toBeDefined();
     store.clear();
     expect([store.entries, store.bytes]).toEqual([0, 0]);
+    expect(store.key('last')).toBeUndefined();
     store.put('k', get, NONE, 'v', 0);
     expect(store.entries).toBe(1);
+  });
+});
+
+describe('values of a caller', () => {
+  const reply = () => {
+    const fields = { a: ['1', Buffer.from([0xff])], b: { c: null } };
+    // As the host's decoder does: a field of this name is data.
+    Object.defineProperty(fields, '__proto__', { value: 'data', enumerable: true, configurable: true, writable: true });
+    return fields;
+  };
+
+  it('a copy is equal, and what a caller changes in it does not show in the value', () => {
+    const value = reply();
+    const copy = ownCopy(value) as ReturnType<typeof reply>;
+    expect(Object.getOwnPropertyDescriptors(copy)).toEqual(Object.getOwnPropertyDescriptors(value));
+    expect(Object.keys(copy)).toEqual(['a', 'b', '__proto__']);
+    (copy.a[1] as Buffer)[0] = 0;
+    copy.a.push('more');
+    Reflect.deleteProperty(copy.b, 'c');
+    Reflect.deleteProperty(copy, '__proto__');
+    expect(sameValue(value, reply())).toBe(true);
+    expect(sameValue(copy, value)).toBe(false);
+  });
+
+  it.each<[unknown, unknown]>([
+    ['1', 1],
+    [null, undefined],
+    [null, {}],
+    ['', []],
+    [Buffer.from('a'), Buffer.from('b')],
+    [Buffer.from('a'), 'a'],
+    [Buffer.from('a'), { 0: 97 }],
+    [['a'], ['b']],
+    [['a'], ['a', 'b']],
+    [['a', 'b'], ['a']],
+    [['a'], { 0: 'a' }],
+    [{ a: '1' }, { a: '2' }],
+    [{ a: '1' }, { b: '1' }],
+    [{ a: '1' }, { a: '1', b: '2' }],
+    [{ a: '1', b: '2' }, { a: '1' }],
+    [{ a: { b: ['1'] } }, { a: { b: ['2'] } }],
+  ])('%j is another value than %j', (one, other) => {
+    expect(sameValue(one, other)).toBe(false);
+    expect(sameValue(other, one)).toBe(false);
+    for (const value of [one, other]) expect(sameValue(value, ownCopy(value))).toBe(true);
   });
 });
 
@@ -125,6 +197,9 @@ describe('InvalidationReader', () => {
     [push('', 'é', 'a,b', '\r\n$1\r\n'), ['', 'é', 'a,b', '\r\n$1\r\n']],
     [`>2\r\n${bulk('invalidate')}_\r\n`, undefined],
     [`>2\r\n${bulk('invalidate')}*-1\r\n`, undefined],
+    // Of another form than Redis sends: whichever keys are meant.
+    [`>2\r\n${bulk('invalidate')}*2\r\n${bulk('a')}+b\r\n`, undefined],
+    [`>2\r\n${bulk('invalidate')}*1\r\n:${'1'.repeat(30)}\r\n`, undefined],
   ])('reads %j in any cut', (text, keys) => {
     const bytes = Buffer.from(text);
     for (let first = 1; first <= bytes.length; first += 1) {

@@ -51,6 +51,38 @@ function patch(target: object): { seen: string[]; restore(): void } {
   };
 }
 
+describe.each(HOSTS)('$name: methods of pipelines, wrapped', (host) => {
+  it.each<[string, 'sendCommand' | 'get', string[]]>([
+    ['sendCommand, behind the last command and before exec()', 'sendCommand', ['SET', 'GET']],
+    ['get, before it is called', 'get', ['GET']],
+  ])('%s', async (_, name, expected) => {
+    const client = await ready(host.createCoalesced(redisUrl()));
+    const key = `${prefix}wrapped`;
+    // So that its methods are known to be the host's.
+    expect(await client.pipeline().set(key, '1').get(key).exec()).toHaveLength(2);
+    const methods = Object.getPrototypeOf((host.Redis.prototype as Client).pipeline.call(client));
+    const original = methods[name];
+    const seen: string[] = [];
+    const pipeline = client.pipeline().set(key, '2');
+    if (name === 'sendCommand') pipeline.get(key);
+    methods[name] = function wrapper(this: unknown, ...args: [{ name: string }]) {
+      seen.push(name === 'get' ? 'GET' : args[0].name.toUpperCase());
+      return original.apply(this, args);
+    };
+    try {
+      if (name === 'get') pipeline.get(key);
+      expect(await pipeline.exec()).toEqual([
+        [null, 'OK'],
+        [null, '2'],
+      ]);
+    } finally {
+      methods[name] = original;
+    }
+    expect(seen).toEqual(expected);
+    expect(fellThrough(client)).toMatchObject({ patched: 1 });
+  });
+});
+
 describe('sendCommand of the prototype, wrapped', () => {
   it.each([
     ['before this package is loaded', 'patch(IORedis.prototype); const { Redis } = await import(index);'],

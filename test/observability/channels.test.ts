@@ -76,6 +76,7 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
     tracingChannel(CHANNELS.BATCH).start.subscribe(onStart);
     unsubscribe.push(() => void tracingChannel(CHANNELS.BATCH).start.unsubscribe(onStart));
 
+    const before = performance.now();
     await Promise.all([
       client.echo('a'),
       cold(client, 'ECHO', 'b'),
@@ -96,6 +97,7 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
     expect(writesAtStart).toEqual([0]);
     expect(ended).toEqual(started);
     expect(started[0]?.waited).toBeGreaterThan(0);
+    expect(started[0]?.waited).toBeLessThan(performance.now() - before);
 
     await client.echo('alone');
     expect(ended).toHaveLength(2);

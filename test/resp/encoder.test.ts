@@ -48,12 +48,29 @@ const CASES: readonly (readonly [title: string, args: readonly Argument[]])[] = 
       ] as const,
   ),
   ['many arguments', Array.from({ length: 2000 }, (_, index) => `argument ${index}`)],
+  ['many arguments, more than a part takes', Array.from({ length: 5000 }, (_, index) => `argument ${index}`)],
+  ['many multi-byte arguments, more than a part takes', Array.from({ length: 10_000 }, (_, index) => `żółw ${index}`)],
+  ['many Buffers, more than a part takes', Array.from({ length: 50 }, (_, index) => Buffer.alloc(4000, index + 200))],
 ];
 
 describe('encoder', () => {
   it.each(CASES)('%s has the bytes that the host writes', (_title, args) => {
     expect(encoded('rpush', args)).toStrictEqual(hostBytes('rpush', args));
     expect(joined(encodeExactly(commandHead('rpush', args.length), args))).toStrictEqual(hostBytes('rpush', args));
+  });
+
+  it.each<[string, Argument]>([
+    ['text', 'x'.repeat(4096)],
+    ['multi-byte text', 'ż'.repeat(2048)],
+    ['Buffers', Buffer.alloc(4096, 0xfe)],
+  ])('cuts a command of much %s into parts, far below the longest string of V8', (_title, argument) => {
+    const args = new Array<Argument>(1000).fill(argument);
+    const head = commandHead('rpush', args.length);
+    for (const parts of [encodeExactly(head, args), encodeAssumingAscii(head, args)]) {
+      // Text beyond ASCII that is taken for ASCII is cut too: it is joined with that of other commands.
+      expect(Array.isArray(parts)).toBe(true);
+      for (const part of parts as Part[]) expect(part.length).toBeLessThan(128 * 1024);
+    }
   });
 
   it('any arguments have the bytes that the host writes', () => {

@@ -21,6 +21,14 @@ describe('request scanner', () => {
     ],
     ['a command without arguments', [['ping']], 1],
     ['empty arguments', [['set', '', '']], 1],
+    [
+      'a command behind empty arguments',
+      [
+        ['set', 'a', ''],
+        ['get', 'a'],
+      ],
+      2,
+    ],
     ['arguments of RESP', [['set', 'a', '*1\r\n$5\r\nmulti\r\n']], 1],
     [
       'multi-byte arguments',
