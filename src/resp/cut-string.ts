@@ -4,8 +4,11 @@ import { isAscii } from 'node:buffer';
 const CR = 13;
 const LF = 10;
 
-/** A buffer longer than 2 MiB and a line end is not kept for the next string. */
-const LONGEST_SPARE = 2 * 1024 * 1024 + 2;
+/**
+ * A string of up to 2 MiB and a line end is copied as it comes, while the chunk is in the processor's cache. Of a longer
+ * one the pieces are kept until it is whole: nothing of the size of a server's word is set aside for it.
+ */
+const LONGEST_COPIED = 2 * 1024 * 1024 + 2;
 
 /** One buffer for all connections: fresh memory has to be paged in, which costs more than copying into it. */
 let spare: Buffer | undefined;
@@ -16,28 +19,43 @@ export class CutString {
   readonly #pieces: Buffer[] = [];
   #length = 0;
   #utf8 = true;
+  /** Memory for the whole string, of which so many bytes are filled. */
+  #bytes: Buffer | undefined;
+  #filled = 0;
 
   /** Opens a string of `length` bytes and a line end, of which the chunk has the bytes from `position` on. */
   begin(chunk: Buffer, position: number, length: number, utf8: boolean): void {
-    this.#pieces.push(chunk.subarray(position));
     this.#length = length;
     this.#utf8 = utf8;
+    this.#filled = 0;
+    if (length + 2 <= LONGEST_COPIED) this.#bytes = this.#takeMemory();
+    this.#keep(chunk, position, chunk.length);
     this.missing = position + length + 2 - chunk.length;
   }
 
   /** Takes the part of the chunk that belongs to the string; `missing` is 0 when the string is whole. */
   add(chunk: Buffer): void {
     const { missing } = this;
-    this.#pieces.push(chunk.length > missing ? chunk.subarray(0, missing) : chunk);
+    this.#keep(chunk, 0, Math.min(missing, chunk.length));
     this.missing = Math.max(0, missing - chunk.length);
+  }
+
+  #keep(chunk: Buffer, start: number, end: number): void {
+    if (this.#bytes === undefined) this.#pieces.push(chunk.subarray(start, end));
+    else this.#filled += chunk.copy(this.#bytes, this.#filled, start, end);
+  }
+
+  #takeMemory(): Buffer {
+    const length = this.#length + 2;
+    return this.#utf8 ? takeMemory(length) : Buffer.allocUnsafe(length);
   }
 
   /** @returns the whole string, a Buffer with memory of its own; undefined if it does not end in CR LF. */
   take(): string | Buffer | undefined {
     const length = this.#length;
-    const bytes = this.#utf8 ? takeMemory(length + 2) : Buffer.allocUnsafe(length + 2);
-    let filled = 0;
-    for (const piece of this.#pieces) filled += piece.copy(bytes, filled);
+    const bytes = this.#bytes ?? this.#takeMemory();
+    for (const piece of this.#pieces) this.#filled += piece.copy(bytes, this.#filled);
+    this.#bytes = undefined;
     this.discard();
     const complete = bytes[length] === CR && bytes[length + 1] === LF;
     const content = bytes.subarray(0, length);
@@ -49,6 +67,8 @@ export class CutString {
   }
 
   discard(): void {
+    if (this.#bytes !== undefined && this.#utf8) giveMemoryBack(this.#bytes);
+    this.#bytes = undefined;
     this.#pieces.length = 0;
     this.missing = 0;
   }
@@ -62,5 +82,5 @@ function takeMemory(length: number): Buffer {
 }
 
 function giveMemoryBack(buffer: Buffer): void {
-  if (buffer.length <= LONGEST_SPARE && buffer.length > (spare?.length ?? 0)) spare = buffer;
+  if (buffer.length <= LONGEST_COPIED && buffer.length > (spare?.length ?? 0)) spare = buffer;
 }
