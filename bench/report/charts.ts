@@ -4,7 +4,7 @@ import type { EChartsOption } from 'echarts';
 import type { Metric } from '../benchmarks/benchmark.js';
 import { BENCHMARKS } from '../benchmarks/index.js';
 import { type BenchmarkResult, type BenchReport, spreadOf, variantOf } from '../suite/results.js';
-import { coloursOf, draw, labelOf, WIDTH } from './drawing.js';
+import { draw, GRID, INK, labelOf, OTHER, SOFT, type Style, stylesOf, unitOf, WIDTH } from './drawing.js';
 import type { Figure } from './figure.js';
 import { heatMap } from './heat-map.js';
 import { number } from './tables.js';
@@ -18,12 +18,12 @@ export interface Chart {
 
 const HEIGHT = 380;
 const BAR_HEIGHT = 26;
-const LETTER = 7;
-const LEGEND_ITEM = 60;
-const UNITS: Readonly<Partial<Record<Metric, string>>> = {
-  throughput: 'per second, more is better',
-  p99: 'p99, µs, less is better',
-};
+/** Of several at a place. */
+const THIN_BAR = 16;
+const LETTER = 6.7;
+const SAMPLE = 34;
+const LEGEND_LINE = 22;
+const UNITS: Readonly<Partial<Record<Metric, string>>> = { p50: 'median, µs', p99: 'p99, µs' };
 
 export function chartsOf({ benchmarks, experiments }: BenchReport): Chart[] {
   const ofBenchmarks = benchmarks.flatMap((result) => chartOfBenchmark(result) ?? []);
@@ -35,143 +35,193 @@ export function chartsOf({ benchmarks, experiments }: BenchReport): Chart[] {
 
 function chartOfBenchmark(result: BenchmarkResult): Chart | undefined {
   const { cases, id, title } = result;
-  const chart = BENCHMARKS.find((one) => one.id === id)?.chart;
-  if (chart === undefined) return undefined;
+  const benchmark = BENCHMARKS.find((one) => one.id === id);
+  const chart = benchmark?.chart;
+  if (benchmark === undefined || chart === undefined) return undefined;
   const file = `${id}.svg`;
   if (chart.kind === 'heat') return { file, title, svg: heatMap(result) };
   const metric = chart.metric ?? 'throughput';
-  const unit = UNITS[metric] ?? metric;
+  const per = benchmark.kind === 'http' ? 'request' : (benchmark.per ?? 'command');
+  const unit = unitOf(UNITS[metric] ?? `${per.replace(/^\w+/, '$&s')}/s`);
   const names = [...new Set(cases.flatMap(({ variants }) => variants.map(({ variant }) => variant)))];
-  const colours = coloursOf(names, cases.length === 1);
+  const styles = stylesOf(names);
   const all = names.map((name, index): Drawn => {
     const values = cases.map((one) => {
       const found = variantOf(one, name);
       return (found && spreadOf(found, metric)?.median) ?? null;
     });
-    return { name: labelOf(name), colour: colours[index]!, values };
+    return { name: labelOf(name), style: styles[index]!, values };
   });
+  const head = { title, unit, log: chart.log === true };
   const places = cases.map((one) => one.id);
-  if (chart.kind === 'curves') {
-    const option = curves(title, places, '', all, unit, chart.log === true);
-    return { file, title, svg: draw(option, HEIGHT) };
-  }
-  if (cases.length > 1) {
-    const option = bars(title, places, all, unit, chart.log === true);
-    return { file, title, svg: draw(option, heightOf(option)) };
-  }
-  // One bar for each variant, of which each is a place.
-  const data = all.map(({ colour, values: [value = null] }) => ({ value, colour }));
-  const option = bars(
-    title,
-    names.map(labelOf),
-    [{ name: unit, values: data.map(({ value }) => value), colours }],
-    unit,
-    false,
-  );
-  return { file, title, svg: draw(option, names.length * BAR_HEIGHT + 110) };
+  if (chart.kind === 'curves') return { file, title, svg: curves(head, places, '', all) };
+  if (cases.length > 1) return { file, title, svg: groupedBars(head, places, all) };
+  return { file, title, svg: bars(head, all) };
 }
 
 function chartOfFigure(name: string, { chart, series, title, x, y }: Figure): Chart {
-  const colours = coloursOf(series.map((one) => one.name));
+  const head = { title, unit: unitOf(y.title), log: y.log === true };
+  const valuesOf = (one: Figure['series'][number]) => one.values.map((value) => value?.median ?? null);
+  const file = `${name}.svg`;
+  if (chart === 'bar' && series.length === 1) {
+    const styles = stylesOf(x.values);
+    const values = valuesOf(series[0]!);
+    const drawn = x.values.map((place, index): Drawn => {
+      return { name: labelOf(place), style: styles[index]!, values: [values[index] ?? null] };
+    });
+    return { file, title, svg: bars(head, drawn) };
+  }
+  const styles = stylesOf(series.map((one) => one.name));
   const drawn = series.map((one, index): Drawn => {
-    return {
-      name: labelOf(one.name),
-      colour: colours[index]!,
-      values: one.values.map((value) => value?.median ?? null),
-    };
+    return { name: labelOf(one.name), style: styles[index]!, values: valuesOf(one) };
   });
-  const log = y.log === true;
-  const option =
-    chart === 'line'
-      ? curves(title, x.values, x.title, drawn, y.title, log)
-      : bars(title, x.values, drawn, y.title, log);
-  return { file: `${name}.svg`, title, svg: draw(option, heightOf(option)) };
+  const svg = chart === 'line' ? curves(head, x.values, x.title, drawn) : groupedBars(head, x.values, drawn);
+  return { file, title, svg };
+}
+
+interface Head {
+  readonly title: string;
+  /** With the direction that is better. */
+  readonly unit: string;
+  readonly log: boolean;
 }
 
 interface Drawn {
   readonly name: string;
   readonly values: readonly (number | null)[];
-  readonly colour?: string;
-  /** One for each value. */
-  readonly colours?: readonly string[];
+  readonly style: Style;
 }
 
-/** Bars lie: names of variants are long. */
-function bars(
-  title: string,
-  places: readonly string[],
-  series: readonly Drawn[],
-  unit: string,
-  log: boolean,
-): EChartsOption {
-  return {
-    ...common(title, series),
-    xAxis: { ...valueAxis(unit, log), nameLocation: 'middle', nameGap: 28 },
-    yAxis: { type: 'category', data: [...places], inverse: true },
-    series: series.map(({ name, values, colour, colours }) => ({
+/** A bar for each variant, beside its name. */
+function bars(head: Head, drawn: readonly Drawn[]): string {
+  const option: EChartsOption = {
+    ...common(head, { names: drawn.map(({ name }) => name) }),
+    xAxis: valueAxis(head),
+    yAxis: { ...placeAxis(drawn.map(({ name }) => name)), inverse: true },
+    series: {
+      type: 'bar',
+      data: drawn.map(({ style, values: [value = null] }) => {
+        return { value: value as number, itemStyle: { color: style.ours ? style.colour : OTHER } };
+      }),
+      label: { show: true, position: 'right', color: INK, formatter: ({ value }) => number(Number(value)) },
+    },
+  };
+  return draw(option, drawn.length * BAR_HEIGHT + 100);
+}
+
+/** Several bars at each place: each with its name, which no shade of grey would tell as well. */
+function groupedBars(head: Head, places: readonly string[], drawn: readonly Drawn[]): string {
+  const option: EChartsOption = {
+    ...common(head, { names: places, right: widthOf(drawn.map(({ name }) => name)) + 60 }),
+    xAxis: valueAxis(head),
+    yAxis: { ...placeAxis(places), inverse: true },
+    series: drawn.map(({ name, values, style }) => ({
       name,
       type: 'bar',
-      data: values.map((value, index) => ({
-        value: value as number,
-        itemStyle: { color: colours?.[index] ?? colour! },
-      })),
-      ...(colour === undefined ? {} : { itemStyle: { color: colour } }),
-      label: { show: series.length < 4, position: 'right', formatter: ({ value }) => number(Number(value)) },
+      barCategoryGap: 14,
+      data: values.map((value) => value as number),
+      itemStyle: { color: style.ours ? style.colour : OTHER },
+      label: {
+        show: true,
+        position: 'right',
+        color: INK,
+        fontSize: 10,
+        formatter: ({ value }) => `${name} ${number(Number(value))}`,
+      },
     })),
   };
+  return draw(option, places.length * (drawn.length * THIN_BAR + 14) + 110);
 }
 
-function curves(
-  title: string,
-  places: readonly string[],
-  placesTitle: string,
-  series: readonly Drawn[],
-  unit: string,
-  log: boolean,
-): EChartsOption {
-  return {
-    ...common(title, series),
-    xAxis: { type: 'category', data: [...places], name: placesTitle, nameLocation: 'middle', nameGap: 28 },
-    yAxis: { ...valueAxis(unit, log), nameTextStyle: { align: 'left' } },
-    series: series.map(({ name, values, colour }) => ({
+function curves(head: Head, places: readonly string[], placesTitle: string, drawn: readonly Drawn[]): string {
+  // In columns as wide as the widest: they do not run into each other.
+  const column = widthOf(drawn.map(({ name }) => name)) + SAMPLE + 24;
+  const columns = Math.max(1, Math.floor((WIDTH - 24) / column));
+  const legendLines = Math.ceil(drawn.length / columns);
+  const option: EChartsOption = {
+    ...common(head, { legendLines, right: 30 }),
+    legend: drawn.map(({ name }, index) => ({
+      data: [name],
+      top: 52 + Math.floor(index / columns) * LEGEND_LINE,
+      left: 12 + (index % columns) * column,
+      itemWidth: SAMPLE,
+      textStyle: { fontSize: 11, color: INK },
+    })),
+    xAxis: {
+      ...placeAxis(places),
+      name: placesTitle,
+      nameLocation: 'middle',
+      nameGap: 28,
+      nameTextStyle: { color: SOFT },
+    },
+    yAxis: valueAxis(head),
+    series: drawn.map(({ name, values, style }) => ({
       name,
       type: 'line',
       data: [...values],
-      symbolSize: 6,
-      itemStyle: { color: colour! },
+      symbol: style.symbol,
+      symbolSize: 7,
+      z: style.ours ? 3 : 2,
+      itemStyle: { color: style.colour },
+      lineStyle: { type: style.dash, width: style.ours ? 3 : 1.5 },
     })),
   };
+  return draw(option, HEIGHT + (legendLines - 1) * LEGEND_LINE);
 }
 
-function common(title: string, series: readonly Drawn[]): EChartsOption {
-  // Without a canvas, texts are measured too short: some room more for each.
-  const widths = series.map(({ name }) => name.length * LETTER + LEGEND_ITEM);
-  const legendLines = series.length > 1 ? Math.ceil(widths.reduce((sum, width) => sum + width, 0) / (WIDTH - 100)) : 0;
+/** Without a canvas, ECharts measures texts too short. */
+function widthOf(texts: readonly string[]): number {
+  return Math.ceil(Math.max(...texts.map((text) => text.length)) * LETTER);
+}
+
+interface Room {
+  /** Beside the bars. */
+  readonly names?: readonly string[];
+  readonly legendLines?: number;
+  readonly right?: number;
+}
+
+function common({ title, unit }: Head, { names, legendLines = 0, right = 90 }: Room): EChartsOption {
   return {
-    title: { text: title, left: 12, top: 8, textStyle: { fontSize: 14 } },
-    legend:
-      series.length > 1
-        ? { top: 34, left: 12, itemGap: 26, itemWidth: 18, textStyle: { fontSize: 11 } }
-        : { show: false },
-    grid: { left: 44, right: 90, top: 60 + legendLines * 36, bottom: 36, containLabel: true },
+    title: {
+      text: title,
+      subtext: unit,
+      left: 12,
+      top: 8,
+      itemGap: 6,
+      textStyle: { fontSize: 14, color: INK },
+      subtextStyle: { fontSize: 12, color: SOFT },
+    },
+    grid: {
+      ...(names === undefined
+        ? { left: 20, containLabel: true, bottom: 30 }
+        : { left: 24 + widthOf(names), bottom: 34 }),
+      right,
+      top: 62 + legendLines * LEGEND_LINE + (legendLines > 0 ? 10 : 0),
+    },
   };
 }
 
-function valueAxis(
-  unit: string,
-  log: boolean,
-): { type: 'log' | 'value'; name: string; axisLabel: { formatter(value: number): string } } {
-  return { type: log ? 'log' : 'value', name: unit, axisLabel: { formatter: short } };
+function placeAxis(places: readonly string[]) {
+  return {
+    type: 'category' as const,
+    data: places.map((place) => (/^\d{4,}$/.test(place) ? Number(place).toLocaleString('en-US') : place)),
+    axisLabel: { color: INK },
+    axisLine: { lineStyle: { color: SOFT } },
+    axisTick: { show: false },
+  };
+}
+
+function valueAxis({ log }: Head) {
+  return {
+    type: log ? ('log' as const) : ('value' as const),
+    axisLabel: { color: SOFT, formatter: short },
+    splitLine: { lineStyle: { color: GRID } },
+    axisLine: { show: false },
+  };
 }
 
 function short(value: number): string {
   if (value >= 1e6) return `${number(value / 1e6)}M`;
   return value >= 1e3 ? `${number(value / 1e3)}k` : number(value) || '0';
-}
-
-/** Bars of several series need room for each. */
-function heightOf({ series, yAxis }: EChartsOption): number {
-  const places = Array.isArray(yAxis) || yAxis?.type !== 'category' ? 0 : (yAxis.data?.length ?? 0);
-  const count = Array.isArray(series) ? series.length : 1;
-  return Math.max(HEIGHT, places * (count * 13 + 10) + 130);
 }
