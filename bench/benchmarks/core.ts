@@ -116,7 +116,9 @@ export const CORE: readonly (ClientBenchmark | HttpBenchmark)[] = [
     chart: { kind: 'bars' },
     variants: {
       plain: { route: 'parallel', client: 'plain' },
+      auto: { route: 'parallel', client: 'auto' },
       coalesced: { route: 'parallel', client: 'coalesced' },
+      'coalesced-cache': { route: 'parallel', client: 'cached' },
       pipeline: { route: 'pipeline', client: 'plain' },
       'no-redis': { route: 'no-redis', client: 'plain' },
     },

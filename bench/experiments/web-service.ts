@@ -11,7 +11,7 @@ const FIXED_RATE = 3000;
 const HASHES = '8 hashes';
 
 /** How the 8 hashes are read. */
-const WAYS: Readonly<Record<string, readonly [RouteId, ClientKind]>> = {
+const WAYS: Readonly<Record<string, readonly [RouteId, 'plain' | 'coalesced']>> = {
   'sequential, plain': ['sequential', 'plain'],
   'sequential, coalesced': ['sequential', 'coalesced'],
   'Promise.all, plain': ['parallel', 'plain'],

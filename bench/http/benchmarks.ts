@@ -3,7 +3,7 @@ import type { BenchServer } from '../suite/bench-server.js';
 import type { Progress } from '../suite/progress.js';
 import type { BenchmarkResult, VariantResult } from '../suite/results.js';
 import type { Pace } from '../suite/runner.js';
-import { CONNECTIONS, measureRoutes, type Plan, ROUTE_IDS, type RouteResult } from './routes.js';
+import { CLIENT_KINDS, CONNECTIONS, measureRoutes, type Plan, ROUTE_IDS, type RouteResult } from './routes.js';
 
 const SMOKE: Plan = { rounds: 1, seconds: 0.2, warmUpSeconds: 0.1, countedRequests: 120 };
 
@@ -20,11 +20,12 @@ export async function runHttpBenchmarks(
   benchmarks: readonly HttpBenchmark[],
   { server, smoke, pace, progress, signal }: Context,
 ): Promise<BenchmarkResult[]> {
-  const used = new Set(benchmarks.flatMap(({ variants }) => Object.values(variants).map(({ route }) => route)));
+  const used = benchmarks.flatMap(({ variants }) => Object.values(variants));
   const { rounds, seconds } = pace;
   const results = await measureRoutes({
     server,
-    routes: ROUTE_IDS.filter((route) => used.has(route)),
+    routes: ROUTE_IDS.filter((id) => used.some(({ route }) => route === id)),
+    clients: CLIENT_KINDS.filter((kind) => used.some(({ client }) => client === kind)),
     plan: smoke ? SMOKE : { rounds, seconds, warmUpSeconds: 1, countedRequests: 1500 },
     progress: (label) => progress.show('Fastify', label),
     signal,

@@ -5,15 +5,15 @@ import { parseArgs } from 'node:util';
 import { BenchServer } from '../suite/bench-server.js';
 import { Progress } from '../suite/progress.js';
 import { renderChart } from './demo-chart.js';
-import { renderTable, renderVerdict, summarize } from './demo-summary.js';
+import { DEMO_CLIENTS, renderTable, renderVerdict, summarize } from './demo-summary.js';
 import { showLivePage } from './live-page.js';
-import { CONNECTIONS, measureRoutes, type Plan, type RouteResult, stepsOf } from './routes.js';
+import { CONNECTIONS, measureRoutes, type Plan, ROUTE_IDS, type RouteResult, stepsOf } from './routes.js';
 
-const HELP = `Runs the Fastify example once with a plain ioredis client and once with a coalesced one, the same handlers,
-puts both under load, prints one table, and draws a chart.
+const HELP = `Runs the Fastify example with a plain ioredis client, with a coalesced one, and with one that also caches what it reads
+(on ioredis 6, and Redis 7 or Valkey): the same handlers, under the same load. Prints one table, and draws a chart.
 
-  npm run demo                     about 75 seconds
-  npm run demo -- --quick          about 15 seconds; rougher figures
+  npm run demo                     about 90 seconds
+  npm run demo -- --quick          about 20 seconds; rougher figures
   npm run demo -- --page           no table: opens the live page, to see it happen; Ctrl-C ends it
   npm run demo -- --url URL        on your own Redis, as with REDIS_URL
   npm run demo -- --chart FILE     where the chart goes (SVG)
@@ -24,7 +24,7 @@ Without a URL it starts a Redis of its own on a free loopback port (REDIS_SERVER
 4000 small hashes under one prefix of its own, loads the server for as long as it runs, and removes the keys.`;
 
 const PREFIX = 'coalesce-demo:';
-const FULL: Plan = { rounds: 5, seconds: 1.4, warmUpSeconds: 1, countedRequests: 1500 };
+const FULL: Plan = { rounds: 5, seconds: 1, warmUpSeconds: 1, countedRequests: 1500 };
 const QUICK: Plan = { rounds: 2, seconds: 0.4, warmUpSeconds: 0.25, countedRequests: 600 };
 
 class UsageError extends Error {}
@@ -89,12 +89,13 @@ async function openPage(server: BenchServer, signal: AbortSignal): Promise<void>
 
 async function measureAndShow(flags: Flags, server: BenchServer, signal: AbortSignal): Promise<void> {
   const plan = flags.quick ? QUICK : FULL;
-  const progress = new Progress(stepsOf(plan));
+  const progress = new Progress(stepsOf(plan, ROUTE_IDS.length, DEMO_CLIENTS.length));
   let results: RouteResult[];
   try {
     results = await measureRoutes({
       server,
       plan,
+      clients: DEMO_CLIENTS,
       signal,
       started: () => server.expireAll(),
       progress: (label) => progress.show(label, '', 1),

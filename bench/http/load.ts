@@ -5,6 +5,8 @@ import { build } from 'hdr-histogram-js';
 // Autocannon's own histogram rounds to whole milliseconds.
 const LONGEST_US = 60_000_000;
 const END_CHECK_MS = 20;
+// A machine may sleep for a while: that is a long answer, not an error.
+const TIMEOUT_S = 60;
 const LONG_ENOUGH_S = 1;
 
 export interface LoadRequest {
@@ -37,6 +39,7 @@ function runLoad(request: LoadRequest): Promise<LoadResult> {
         connections,
         requests: requests.map(({ path, headers = {} }) => ({ path, headers })),
         sampleInt: END_CHECK_MS,
+        timeout: TIMEOUT_S,
         ...('seconds' in limit ? { duration: limit.seconds } : { amount: limit.requests }),
         ...(rate === undefined ? {} : { overallRate: rate }),
       },

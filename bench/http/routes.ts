@@ -1,4 +1,4 @@
-/** The example under load with both clients: every route of both, by turns. */
+/** The example under load with several clients: every route of each, by turns. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { BenchServer } from '../suite/bench-server.js';
@@ -18,7 +18,7 @@ export const ROUTES = {
 export type RouteId = keyof typeof ROUTES;
 export const ROUTE_IDS = Object.keys(ROUTES) as RouteId[];
 
-export const CLIENT_KINDS = ['plain', 'coalesced'] as const;
+export const CLIENT_KINDS = ['plain', 'auto', 'coalesced', 'cached'] as const;
 export type ClientKind = (typeof CLIENT_KINDS)[number];
 
 /** Concurrent HTTP connections. */
@@ -49,6 +49,8 @@ export interface Order {
   readonly server: BenchServer;
   readonly plan: Plan;
   readonly routes?: readonly RouteId[];
+  /** The first is what the others' answers are compared with. */
+  readonly clients: readonly ClientKind[];
   /** Called once the services have written their keys. */
   started?(): Promise<unknown>;
   /** Called before each step. */
@@ -57,7 +59,7 @@ export interface Order {
   readonly signal?: AbortSignal;
 }
 
-type Services = Record<ClientKind, Service>;
+type Services = ReadonlyMap<ClientKind, Service>;
 
 interface Run extends Order {
   readonly routes: readonly RouteId[];
@@ -66,8 +68,8 @@ interface Run extends Order {
   readonly cleanup: Cleanup;
 }
 
-export function stepsOf({ rounds }: Plan, routes = ROUTE_IDS.length): number {
-  return routes * CLIENT_KINDS.length * (1 + 1 + rounds);
+export function stepsOf({ rounds }: Plan, routes: number, clients: number): number {
+  return routes * clients * (1 + 1 + rounds);
 }
 
 /** No process is left, however it ends; the keys are the server's, who removes them. */
@@ -99,12 +101,12 @@ export function startLoad(bundle: Bundle): Child {
 }
 
 async function measure(run: Run): Promise<RouteResult[]> {
-  const { plan, progress, routes, server } = run;
+  const { clients, plan, progress, routes, server } = run;
   const writes = await countWrites(run);
-  const services = await startBoth(run, false);
+  const services = await startAll(run, false);
   await run.started?.();
   const results = routes.flatMap((route) =>
-    CLIENT_KINDS.map((client): RouteResult => {
+    clients.map((client): RouteResult => {
       return {
         route,
         client,
@@ -115,16 +117,18 @@ async function measure(run: Run): Promise<RouteResult[]> {
   );
   for (const { route, client } of results) {
     progress(`warming up: ${ROUTES[route]}, ${client}`);
-    await drive(run, services[client], route, { seconds: plan.warmUpSeconds });
+    await drive(run, services.get(client)!, route, { seconds: plan.warmUpSeconds });
   }
   for (let round = 1; round <= plan.rounds; round += 1) {
     // Which one goes first changes from round to round: neither always has the warmer machine.
     for (const { route, client, samples } of round % 2 === 1 ? results : results.toReversed()) {
       progress(`round ${round} of ${plan.rounds}: ${ROUTES[route]}, ${client}`);
       const redisBefore = await server.cpuUs();
-      const serviceBefore = await services[client].usage();
-      const { requests, seconds, p50Ms, p99Ms } = await drive(run, services[client], route, { seconds: plan.seconds });
-      const serviceAfter = await services[client].usage();
+      const serviceBefore = await services.get(client)!.usage();
+      const { requests, seconds, p50Ms, p99Ms } = await drive(run, services.get(client)!, route, {
+        seconds: plan.seconds,
+      });
+      const serviceAfter = await services.get(client)!.usage();
       samples.push({
         perSecond: requests / seconds,
         cpuUs: (serviceAfter.cpuUs - serviceBefore.cpuUs) / requests,
@@ -138,38 +142,40 @@ async function measure(run: Run): Promise<RouteResult[]> {
 
 /** Services of their own for this: nothing of the counting is in those that are timed. */
 async function countWrites(run: Run): Promise<Map<string, number>> {
-  const services = await startBoth(run, true);
+  const services = await startAll(run, true);
   const counts = new Map<string, number>();
   await assertSameAnswers(services);
   for (const route of run.routes) {
-    for (const client of CLIENT_KINDS) {
+    for (const client of run.clients) {
       run.progress(`counting socket writes: ${ROUTES[route]}, ${client}`);
-      const before = await services[client].usage();
-      const { requests } = await drive(run, services[client], route, { requests: run.plan.countedRequests });
-      counts.set(`${route} ${client}`, ((await services[client].usage()).writes - before.writes) / requests);
+      const before = await services.get(client)!.usage();
+      const { requests } = await drive(run, services.get(client)!, route, { requests: run.plan.countedRequests });
+      counts.set(`${route} ${client}`, ((await services.get(client)!.usage()).writes - before.writes) / requests);
     }
   }
-  await Promise.all(CLIENT_KINDS.map((client) => services[client].stop()));
+  await Promise.all([...services.values()].map((service) => service.stop()));
   return counts;
 }
 
-/** The first one writes the products; the second one finds them. */
-async function startBoth({ bundle, server, cleanup }: Run, countWrites: boolean): Promise<Services> {
+/** The first one writes the products; the others find them. */
+async function startAll({ bundle, clients, server, cleanup }: Run, countWrites: boolean): Promise<Services> {
   const start = async (client: ClientKind): Promise<Service> => {
     const service = await Service.start(bundle, { client, server, countWrites });
     await cleanup.add(() => service.stop());
     return service;
   };
-  return { plain: await start('plain'), coalesced: await start('coalesced') };
+  const services = new Map<ClientKind, Service>();
+  for (const client of clients) services.set(client, await start(client));
+  return services;
 }
 
 /** Faster counts for nothing if the answers differ. */
 async function assertSameAnswers(services: Services): Promise<void> {
   for (const id of [...IDS, UNKNOWN_ID]) {
-    const expected = await answer(services.plain, 'no-redis', id);
+    const expected = await answer([...services.values()][0]!, 'no-redis', id);
     for (const route of ROUTE_IDS) {
-      for (const client of CLIENT_KINDS) {
-        const got = await answer(services[client], route, id);
+      for (const [client, service] of services) {
+        const got = await answer(service, route, id);
         if (isDeepStrictEqual(got, expected)) continue;
         const texts = [expected, got].map((one) => JSON.stringify(one));
         throw new Error(`/${route}/${id} of the ${client} service: expected ${texts[0]}, got ${texts[1]}`);

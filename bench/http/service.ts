@@ -56,7 +56,7 @@ export class Service {
         HOST,
         PORT: String(port),
         LOG_LEVEL: 'warn',
-        COALESCE: options.client === 'coalesced' ? 'on' : 'off',
+        REDIS_CLIENT: options.client === 'auto' ? 'auto-pipelining' : options.client,
         ...shopEnvironment(options.server),
         LIVE_PAGE: 'off',
         ...(options.countWrites ? { COUNT_WRITES_TO_PORT: new URL(options.server.url).port || '6379' } : {}),
