@@ -185,7 +185,7 @@ function tileOf({ field, name, note, unit, better, worse, low }, figures) {
   const values = VARIANTS.map((variant) => figures[variant]?.[field] ?? Number.NaN);
   const [plain, coalesced] = values;
   const gain = low ? plain / coalesced : coalesced / plain;
-  const ratio = element('p', { class: 'ratio' });
+  const ratio = element('p', { class: 'ratio coalesced' });
   if (Number.isFinite(gain)) {
     ratio.append(`${digits(gain >= 1 ? gain : 1 / gain)}×`, element('small', {}, gain >= 1 ? better : worse));
   } else {
