@@ -60,7 +60,9 @@ export const CORE: readonly Benchmark[] = [
     'Fastify, 8 HGETs per request with Promise.all, 30 connections',
     {
       plain: ['parallel', 'plain'],
+      auto: ['parallel', 'auto'],
       coalesced: ['parallel', 'coalesced'],
+      'coalesced-cache': ['parallel', 'cached'],
       pipeline: ['pipeline', 'plain'],
       'no-redis': ['no-redis', 'plain'],
     },

@@ -11,7 +11,7 @@ const DATA = { keys: 1000, valueBytes: 100 };
 const PLAIN = { variant: 'plain' } as const;
 
 /** How the 8 hashes are read. */
-const WAYS: Readonly<Record<string, readonly [RouteId, ClientKind]>> = {
+const WAYS: Readonly<Record<string, readonly [RouteId, 'plain' | 'coalesced']>> = {
   'sequential, plain': ['sequential', 'plain'],
   'sequential, coalesced': ['sequential', 'coalesced'],
   'Promise.all, plain': ['parallel', 'plain'],

@@ -5,7 +5,7 @@ import type { Cleanup } from '../suite/cleanup.js';
 import type { Progress } from '../suite/progress.js';
 import type { BenchmarkResult } from '../suite/results.js';
 import type { Pace } from '../suite/runner.js';
-import { measureRoutes, type Plan, ROUTE_IDS } from './routes.js';
+import { CLIENT_KINDS, measureRoutes, type Plan, ROUTE_IDS } from './routes.js';
 import { CONNECTIONS } from './service.js';
 
 const SMOKE: Plan = { rounds: 1, seconds: 0.2, warmUpSeconds: 0.1, countedRequests: 120 };
@@ -24,10 +24,11 @@ export async function runHttpBenchmarks(
   benchmarks: readonly HttpBenchmark[],
   { smoke, pace: { rounds, seconds }, progress, ...context }: Context,
 ): Promise<BenchmarkResult[]> {
-  const used = new Set(benchmarks.flatMap(({ variants }) => Object.values(variants).map(([route]) => route)));
+  const used = new Set(benchmarks.flatMap(({ variants }) => Object.values(variants).flat()));
   const results = await measureRoutes({
     ...context,
     routes: ROUTE_IDS.filter((route) => used.has(route)),
+    clients: CLIENT_KINDS.filter((client) => used.has(client)),
     plan: smoke ? SMOKE : { rounds, seconds, warmUpSeconds: 1, countedRequests: 1500 },
     progress: (label) => progress.show('Fastify', label),
   });

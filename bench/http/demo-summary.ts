@@ -16,12 +16,18 @@ const MEASURE_IDS = Object.keys(MEASURES) as Measure[];
 
 export type Figures = Readonly<Record<Measure, number>>;
 
+/** The clients of the demo. */
+export const DEMO_CLIENTS = ['plain', 'coalesced', 'cached'] as const satisfies readonly ClientKind[];
+export type DemoClient = (typeof DEMO_CLIENTS)[number];
+
 export interface RouteSummary {
   readonly route: RouteId;
   readonly title: string;
   /** Medians over the rounds. */
   readonly plain: Figures;
   readonly coalesced: Figures;
+  /** Coalesced, with the client-side cache. */
+  readonly cached: Figures;
   /** Coalesced divided by plain, round by round, then the median; NaN where plain has nothing to divide by. */
   readonly ratios: Figures;
 }
@@ -43,29 +49,38 @@ export function summarize(results: Results): RouteSummary[] {
     title: ROUTES[route],
     plain: eachMeasure((measure) => median(valuesOf(results, route, 'plain', measure))),
     coalesced: eachMeasure((measure) => median(valuesOf(results, route, 'coalesced', measure))),
+    cached: eachMeasure((measure) => median(valuesOf(results, route, 'cached', measure))),
     ratios: eachMeasure((measure) => ratioOf(results, measure, route)),
   }));
 }
 
 /** A route's figure with the coalesced client divided by another's. */
-function ratioOf(results: Results, measure: Measure, route: RouteId, plainRoute = route): number {
-  const [of, versus] = [
-    valuesOf(results, route, 'coalesced', measure),
-    valuesOf(results, plainRoute, 'plain', measure),
-  ];
+function ratioOf(
+  results: Results,
+  measure: Measure,
+  route: RouteId,
+  plainRoute = route,
+  client: DemoClient = 'coalesced',
+): number {
+  const [of, versus] = [valuesOf(results, route, client, measure), valuesOf(results, plainRoute, 'plain', measure)];
   return median(ratios(of, versus));
 }
 
 export function renderTable(summary: readonly RouteSummary[]): string {
-  const rows = summary.map(({ route, title, plain, coalesced, ratios: divided }) => {
+  const rows = summary.map(({ route, title, plain, coalesced, cached, ratios: divided }) => {
     const meaningful = (measure: Measure) => route !== 'no-redis' || !['redisCpuUs', 'writes'].includes(measure);
     const cell = (value: number, measure: Measure) => (meaningful(measure) ? digits(value, measure) : '-');
     const columns = MEASURE_IDS.map((measure) => {
       const ratio = meaningful(measure) && Number.isFinite(divided[measure]) ? `${digits(divided[measure])}×` : '-';
-      return [cell(plain[measure], measure), cell(coalesced[measure], measure), ratio].join('\n');
+      return [
+        cell(plain[measure], measure),
+        cell(coalesced[measure], measure),
+        ratio,
+        cell(cached[measure], measure),
+      ].join('\n');
     });
-    // One row of three lines: a rule between routes only.
-    return [title, 'plain\ncoalesced\nratio', ...columns];
+    // One row of four lines: a rule between routes only.
+    return [title, 'plain\ncoalesced\nratio\ncached', ...columns];
   });
   return terminalTable({ head: ['route', 'client', ...Object.values(MEASURES)], rows }, false);
 }
@@ -79,7 +94,9 @@ export function renderVerdict(results: Results): string {
     `await Promise.all and ${times('sequential')} where they await one by one; its Promise.all served ` +
     `${times('parallel', 'perSecond', 'pipeline')} a plain client's hand-written pipeline and ` +
     `${times('parallel', 'perSecond', 'no-redis')} the route without Redis, for ` +
-    `${times('parallel', 'redisCpuUs')} the Redis CPU per request.`
+    `${times('parallel', 'redisCpuUs')} the Redis CPU per request. With the client-side cache it served ` +
+    `${digits(ratioOf(results, 'perSecond', 'parallel', 'parallel', 'cached'))}×, for ` +
+    `${digits(ratioOf(results, 'redisCpuUs', 'parallel', 'parallel', 'cached'))}× the Redis CPU.`
   );
 }
 

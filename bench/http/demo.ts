@@ -8,16 +8,16 @@ import { type Cleanup, cleanly } from '../suite/cleanup.js';
 import { Progress } from '../suite/progress.js';
 import { readSettings } from '../suite/settings.js';
 import { renderChart } from './demo-chart.js';
-import { renderTable, renderVerdict, summarize } from './demo-summary.js';
+import { DEMO_CLIENTS, renderTable, renderVerdict, summarize } from './demo-summary.js';
 import { showLivePage } from './live-page.js';
-import { measureRoutes, type Plan, type RouteResult, stepsOf } from './routes.js';
+import { measureRoutes, type Plan, ROUTE_IDS, type RouteResult, stepsOf } from './routes.js';
 import { CONNECTIONS } from './service.js';
 
-const HELP = `Runs the Fastify example once with a plain ioredis client and once with a coalesced one, the same handlers,
-puts both under load, prints one table, and draws a chart.
+const HELP = `Runs the Fastify example with a plain ioredis client, with a coalesced one, and with one that also caches what it reads
+(on ioredis 6, and Redis 7 or Valkey): the same handlers, under the same load. Prints one table, and draws a chart.
 
-  npm run demo                     about 75 seconds
-  npm run demo -- --quick          about 15 seconds; rougher figures
+  npm run demo                     about 90 seconds
+  npm run demo -- --quick          about 20 seconds; rougher figures
   npm run demo -- --page           no table: opens the live page, to see it happen; Ctrl-C ends it
   npm run demo -- --url URL        on your own Redis, as with REDIS_URL
   npm run demo -- --chart FILE     where the chart goes (SVG)
@@ -28,7 +28,7 @@ Without a URL it starts a Redis of its own on a free loopback port (REDIS_SERVER
 4000 small hashes under one prefix of its own, loads the server for as long as it runs, and removes the keys.`;
 
 const PREFIX = 'coalesce-demo:';
-const FULL: Plan = { rounds: 5, seconds: 1.4, warmUpSeconds: 1, countedRequests: 1500 };
+const FULL: Plan = { rounds: 5, seconds: 1, warmUpSeconds: 1, countedRequests: 1500 };
 const QUICK: Plan = { rounds: 2, seconds: 0.4, warmUpSeconds: 0.25, countedRequests: 600 };
 
 class UsageError extends Error {}
@@ -59,10 +59,10 @@ async function measureAndShow(flags: Flags, server: BenchServer, cleanup: Cleanu
   const plan = flags.quick ? QUICK : FULL;
   const bundle = await bundlePrograms();
   await cleanup.add(() => bundle.remove());
-  const progress = new Progress(stepsOf(plan));
+  const progress = new Progress(stepsOf(plan, ROUTE_IDS.length, DEMO_CLIENTS.length));
   await cleanup.add(async () => progress.stop());
   const results = await measureRoutes({
-    ...{ server, bundle, cleanup, plan },
+    ...{ server, bundle, cleanup, plan, clients: DEMO_CLIENTS },
     started: () => server.expireAll(),
     progress: (label) => progress.show(label, '', 1),
   });

@@ -5,6 +5,8 @@ import { LatencyRecorder } from '../variants/timing.js';
 import type { LoadOrder, LoadResult } from './load-process.js';
 
 const END_CHECK_MS = 20;
+// A machine may sleep for a while: that is a long answer, not an error.
+const TIMEOUT_S = 60;
 const LONG_ENOUGH_S = 1;
 
 /** Rejects unless every response was a 2xx. */
@@ -21,6 +23,7 @@ function run(order: LoadOrder): Promise<LoadResult> {
         connections,
         requests: requests.map(({ path, headers = {} }) => ({ path, headers })),
         sampleInt: END_CHECK_MS,
+        timeout: TIMEOUT_S,
         ...('seconds' in limit ? { duration: limit.seconds } : { amount: limit.requests }),
         ...(rate === undefined ? {} : { overallRate: rate }),
       },

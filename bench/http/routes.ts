@@ -1,4 +1,4 @@
-/** The example under load with both clients: every route of both, by turns. */
+/** The example under load with several clients: every route of each, by turns. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { BenchServer } from '../suite/bench-server.js';
@@ -17,7 +17,7 @@ export const ROUTES = {
 export type RouteId = keyof typeof ROUTES;
 export const ROUTE_IDS = Object.keys(ROUTES) as RouteId[];
 
-export const CLIENT_KINDS = ['plain', 'coalesced'] as const;
+export const CLIENT_KINDS = ['plain', 'auto', 'coalesced', 'cached'] as const;
 export type ClientKind = (typeof CLIENT_KINDS)[number];
 
 export interface Plan {
@@ -44,47 +44,50 @@ interface Order {
   readonly cleanup: Cleanup;
   readonly plan: Plan;
   readonly routes?: readonly RouteId[];
+  /** The others' answers are compared with those of the first. */
+  readonly clients: readonly ClientKind[];
   /** Called once the services have written their keys. */
   started?(): Promise<unknown>;
   /** Called before each step. */
   progress(label: string): void;
 }
 
-type Services = Record<ClientKind, Service>;
+type Services = ReadonlyMap<ClientKind, Service>;
 
-export function stepsOf({ rounds }: Plan, routes = ROUTE_IDS.length): number {
-  return routes * CLIENT_KINDS.length * (1 + 1 + rounds);
+export function stepsOf({ rounds }: Plan, routes: number, clients: number): number {
+  return routes * clients * (1 + 1 + rounds);
 }
 
 /** The keys are the server's, who removes them. */
 export async function measureRoutes(order: Order): Promise<RouteResult[]> {
-  const { bundle, cleanup, plan, progress, routes = ROUTE_IDS } = order;
+  const { bundle, cleanup, clients, plan, progress, routes = ROUTE_IDS } = order;
   const load = new Load(bundle.files.load);
   await cleanup.add(() => load.stop());
-  const results = routes.flatMap((route) => CLIENT_KINDS.map((client) => ({ route, client, samples: [] as Sample[] })));
+  const results = routes.flatMap((route) => clients.map((client) => ({ route, client, samples: [] as Sample[] })));
 
   // Services of their own for this: nothing of the counting is in those that are timed.
-  const counting = await startBoth(order, true);
+  const counting = await startAll(order, true);
   await assertSameAnswers(counting);
   const probes: Probe[] = [];
   for (const { route, client } of results) {
     progress(`counting socket writes: ${ROUTES[route]}, ${client}`);
-    const { requests, writes } = await counting[client].drive(load, route, { requests: plan.countedRequests });
+    const { requests, writes } = await counting.get(client)!.drive(load, route, { requests: plan.countedRequests });
     probes.push({ writesPerCommand: writes / requests });
   }
-  await Promise.all(CLIENT_KINDS.map((client) => counting[client].stop()));
+  await Promise.all([...counting.values()].map((service) => service.stop()));
 
-  const services = await startBoth(order, false);
+  const services = await startAll(order, false);
   await order.started?.();
   for (const { route, client } of results) {
     progress(`warming up: ${ROUTES[route]}, ${client}`);
-    await services[client].drive(load, route, { seconds: plan.warmUpSeconds });
+    await services.get(client)!.drive(load, route, { seconds: plan.warmUpSeconds });
   }
   for (let round = 1; round <= plan.rounds; round += 1) {
     // Which one goes first changes from round to round: neither always has the warmer machine.
     for (const { route, client, samples } of round % 2 === 1 ? results : results.toReversed()) {
       progress(`round ${round} of ${plan.rounds}: ${ROUTES[route]}, ${client}`);
-      const { requests, seconds, latencyUs, cpuUs, serverCpuUs } = await services[client].drive(load, route, plan);
+      const service = services.get(client)!;
+      const { requests, seconds, latencyUs, cpuUs, serverCpuUs } = await service.drive(load, route, plan);
       samples.push({
         perSecond: requests / seconds,
         cpuUs: cpuUs / requests,
@@ -96,27 +99,30 @@ export async function measureRoutes(order: Order): Promise<RouteResult[]> {
   return results.map((result, index) => ({ ...result, probe: probes[index]! }));
 }
 
-/** The first one writes the products; the second one finds them. */
-async function startBoth({ bundle, server, cleanup }: Order, countWrites: boolean): Promise<Services> {
+/** The first one writes the products; the others find them. */
+async function startAll({ bundle, clients, server, cleanup }: Order, countWrites: boolean): Promise<Services> {
   const start = async (client: ClientKind): Promise<Service> => {
     const service = await Service.start(bundle, { client, server, countWrites });
     await cleanup.add(() => service.stop());
     return service;
   };
-  return { plain: await start('plain'), coalesced: await start('coalesced') };
+  const services = new Map<ClientKind, Service>();
+  for (const client of clients) services.set(client, await start(client));
+  return services;
 }
 
 /** Faster counts for nothing if the answers differ. */
 async function assertSameAnswers(services: Services): Promise<void> {
-  const answer = async (client: ClientKind, route: RouteId, id: number) => {
-    const response = await fetch(`${services[client].origin}/${route}/${id}`);
+  const answer = async (service: Service, route: RouteId, id: number) => {
+    const response = await fetch(`${service.origin}/${route}/${id}`);
     return { status: response.status, body: await response.json() };
   };
+  const [first] = services.values();
   for (const id of PROBED_IDS) {
-    const expected = await answer('plain', 'no-redis', id);
+    const expected = await answer(first!, 'no-redis', id);
     for (const route of ROUTE_IDS) {
-      for (const client of CLIENT_KINDS) {
-        const got = await answer(client, route, id);
+      for (const [client, service] of services) {
+        const got = await answer(service, route, id);
         if (isDeepStrictEqual(got, expected)) continue;
         const texts = [expected, got].map((one) => JSON.stringify(one));
         throw new Error(`/${route}/${id} of the ${client} service: expected ${texts[0]}, got ${texts[1]}`);

@@ -70,7 +70,7 @@ export class Service {
       execArgv: ['--import', bundle.files.preload],
       env: {
         ...exampleEnvironment(server, port),
-        COALESCE: client === 'coalesced' ? 'on' : 'off',
+        REDIS_CLIENT: client === 'auto' ? 'auto-pipelining' : client,
         LIVE_PAGE: 'off',
         ...(countWrites ? { COUNT_WRITES_TO_PORT: new URL(server.url).port || '6379' } : {}),
       },

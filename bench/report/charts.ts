@@ -1,10 +1,10 @@
 /** Charts of a run, from the same JSON as the tables; only of what says that it is drawn. */
 
-import type { BarSeriesOption, EChartsOption } from 'echarts';
-import type { Metric } from '../benchmarks/benchmark.js';
+import type { EChartsOption } from 'echarts';
+import { METRICS } from '../benchmarks/benchmark.js';
 import { BENCHMARKS } from '../benchmarks/index.js';
-import { type BenchmarkResult, type BenchReport, spreadOf, variantOf } from '../suite/results.js';
-import { coloursOf, draw, labelOf, WIDTH } from './drawing.js';
+import { type BenchmarkResult, type BenchReport, type CaseResult, spreadOf, variantOf } from '../suite/results.js';
+import { draw, GRID, INK, labelOf, OTHER, SOFT, type Style, stylesOf, unitOf, WIDTH } from './drawing.js';
 import type { Figure } from './figure.js';
 import { heatMap } from './heat-map.js';
 import { number } from './tables.js';
@@ -18,12 +18,11 @@ export interface Chart {
 
 const HEIGHT = 380;
 const BAR_HEIGHT = 26;
-const LETTER = 7;
-const LEGEND_ITEM = 60;
-const UNITS: Readonly<Partial<Record<Metric, string>>> = {
-  throughput: 'per second, more is better',
-  p99: 'p99, µs, less is better',
-};
+/** Of several at a place. */
+const THIN_BAR = 16;
+const LETTER = 6.7;
+const SAMPLE = 34;
+const LEGEND_LINE = 22;
 
 export function chartsOf({ benchmarks, experiments }: BenchReport): Chart[] {
   const ofBenchmarks = benchmarks.flatMap((result) => chartOfBenchmark(result) ?? []);
@@ -35,111 +34,189 @@ export function chartsOf({ benchmarks, experiments }: BenchReport): Chart[] {
 
 function chartOfBenchmark(result: BenchmarkResult): Chart | undefined {
   const { cases, id, title } = result;
-  const chart = BENCHMARKS.find((one) => one.id === id)?.chart;
+  const benchmark = BENCHMARKS.find((one) => one.id === id);
+  const chart = benchmark?.chart;
   if (chart === undefined) return undefined;
   if (chart.kind === 'heat') return { file: `${id}.svg`, title, svg: heatMap(result) };
   const metric = chart.metric ?? 'throughput';
+  const perSecond = benchmark?.kind === 'http' ? 'requests/s' : 'commands/s';
+  const unit = metric === 'throughput' ? perSecond : `${METRICS[metric].title}, ${METRICS[metric].unit}`;
+  const y = { title: unit, ...(chart.log === undefined ? {} : { log: chart.log }) };
   const names = [...new Set(cases.flatMap(({ variants }) => variants.map(({ variant }) => variant)))];
-  const series = names.map((name) => {
-    const found = cases.map((one) => variantOf(one, name));
-    return { name, values: found.map((variant) => (variant && spreadOf(variant, metric)) ?? null) };
-  });
-  const figure: Figure = {
-    id,
-    title,
-    chart: chart.kind === 'curves' ? 'line' : 'bar',
-    x: { title: '', values: cases.map((one) => one.id) },
-    y: { title: UNITS[metric] ?? metric, ...(chart.log === undefined ? {} : { log: chart.log }) },
-    series,
+  const spreadIn = (one: CaseResult, name: string) => {
+    const variant = variantOf(one, name);
+    return (variant && spreadOf(variant, metric)) ?? null;
   };
-  return cases.length === 1 ? chartOfVariants(id, figure) : chartOfFigure(id, figure);
+  const [first] = cases;
+  if (first !== undefined && cases.length === 1) {
+    // Each variant is a place.
+    const series = [{ name: first.id, values: names.map((name) => spreadIn(first, name)) }];
+    return chartOfFigure(id, { id, title, chart: 'bar', x: { title: '', values: names }, y, series });
+  }
+  const series = names.map((name) => ({ name, values: cases.map((one) => spreadIn(one, name)) }));
+  const x = { title: '', values: cases.map((one) => one.id) };
+  return chartOfFigure(id, { id, title, chart: chart.kind === 'curves' ? 'line' : 'bar', x, y, series });
 }
 
-/** One bar for each series, at its only place. */
-function chartOfVariants(name: string, { series, title, y }: Figure): Chart {
-  const names = series.map((one) => one.name);
-  const bars: Drawn = { name: y.title, values: series.map(({ values }) => values[0]?.median ?? null) };
-  const option = optionOf({ title, y, x: { title: '', values: names.map(labelOf) } }, [
-    { ...bars, colours: coloursOf(names, true) },
-  ]);
-  return { file: `${name}.svg`, title, svg: draw(option, names.length * BAR_HEIGHT + 110) };
-}
-
-function chartOfFigure(name: string, figure: Figure): Chart {
-  const { chart, series, title, x } = figure;
-  const colours = coloursOf(series.map((one) => one.name));
+function chartOfFigure(name: string, { chart, series, title, x, y }: Figure): Chart {
+  const head = { title, unit: unitOf(y.title), log: y.log === true };
+  const valuesOf = (one: Figure['series'][number]) => one.values.map((value) => value?.median ?? null);
+  const file = `${name}.svg`;
+  if (chart === 'bar' && series.length === 1) {
+    const styles = stylesOf(x.values);
+    const values = valuesOf(series[0]!);
+    const drawn = x.values.map((place, index): Drawn => {
+      return { name: labelOf(place), style: styles[index]!, values: [values[index] ?? null] };
+    });
+    return { file, title, svg: bars(head, drawn) };
+  }
+  const styles = stylesOf(series.map((one) => one.name));
   const drawn = series.map((one, index): Drawn => {
-    return {
-      name: labelOf(one.name),
-      colour: colours[index]!,
-      values: one.values.map((value) => value?.median ?? null),
-    };
+    return { name: labelOf(one.name), style: styles[index]!, values: valuesOf(one) };
   });
-  // Bars of several series need room for each.
-  const height = chart === 'line' ? HEIGHT : Math.max(HEIGHT, x.values.length * (series.length * 13 + 10) + 130);
-  return { file: `${name}.svg`, title, svg: draw(optionOf(figure, drawn), height) };
+  const svg = chart === 'line' ? curves(head, x.values, x.title, drawn) : groupedBars(head, x.values, drawn);
+  return { file, title, svg };
+}
+
+interface Head {
+  readonly title: string;
+  /** With the direction that is better. */
+  readonly unit: string;
+  readonly log: boolean;
 }
 
 interface Drawn {
   readonly name: string;
   readonly values: readonly (number | null)[];
-  readonly colour?: string;
-  /** One for each value. */
-  readonly colours?: readonly string[];
+  readonly style: Style;
 }
 
-/** Bars lie, unless a line is asked for: names of variants are long. */
-function optionOf(
-  { chart, title, x, y }: Pick<Figure, 'chart' | 'title' | 'x' | 'y'>,
-  series: readonly Drawn[],
-): EChartsOption {
-  const values = {
-    type: y.log ? ('log' as const) : ('value' as const),
-    name: y.title,
-    axisLabel: { formatter: short },
-  };
-  const places = { type: 'category' as const, data: [...x.values] };
-  const middle = { nameLocation: 'middle' as const, nameGap: 28 };
-  const shared = common(title, series);
-  if (chart === 'line') {
-    return {
-      ...shared,
-      xAxis: { ...places, name: x.title, ...middle },
-      yAxis: { ...values, nameTextStyle: { align: 'left' } },
-      series: series.map(({ name, values: data, colour }) => {
-        return { name, type: 'line', data: [...data], symbolSize: 6, itemStyle: { color: colour! } };
+/** A bar for each variant, beside its name. */
+function bars(head: Head, drawn: readonly Drawn[]): string {
+  const option: EChartsOption = {
+    ...common(head, { names: drawn.map(({ name }) => name) }),
+    xAxis: valueAxis(head),
+    yAxis: { ...placeAxis(drawn.map(({ name }) => name)), inverse: true },
+    series: {
+      type: 'bar',
+      data: drawn.map(({ style, values: [value = null] }) => {
+        return { value: value as number, itemStyle: { color: style.ours ? style.colour : OTHER } };
       }),
-    };
-  }
+      label: { show: true, position: 'right', color: INK, formatter: ({ value }) => number(Number(value)) },
+    },
+  };
+  return draw(option, drawn.length * BAR_HEIGHT + 100);
+}
+
+/** Several bars at each place: each with its name, which no shade of grey would tell as well. */
+function groupedBars(head: Head, places: readonly string[], drawn: readonly Drawn[]): string {
+  const option: EChartsOption = {
+    ...common(head, { names: places, right: widthOf(drawn.map(({ name }) => name)) + 60 }),
+    xAxis: valueAxis(head),
+    yAxis: { ...placeAxis(places), inverse: true },
+    series: drawn.map(({ name, values, style }) => ({
+      name,
+      type: 'bar',
+      barCategoryGap: 14,
+      data: values.map((value) => value as number),
+      itemStyle: { color: style.ours ? style.colour : OTHER },
+      label: {
+        show: true,
+        position: 'right',
+        color: INK,
+        fontSize: 10,
+        formatter: ({ value }) => `${name} ${number(Number(value))}`,
+      },
+    })),
+  };
+  return draw(option, places.length * (drawn.length * THIN_BAR + 14) + 110);
+}
+
+function curves(head: Head, places: readonly string[], placesTitle: string, drawn: readonly Drawn[]): string {
+  // In columns as wide as the widest: they do not run into each other.
+  const column = widthOf(drawn.map(({ name }) => name)) + SAMPLE + 24;
+  const columns = Math.max(1, Math.floor((WIDTH - 24) / column));
+  const legendLines = Math.ceil(drawn.length / columns);
+  const option: EChartsOption = {
+    ...common(head, { legendLines, right: 30 }),
+    legend: drawn.map(({ name }, index) => ({
+      data: [name],
+      top: 52 + Math.floor(index / columns) * LEGEND_LINE,
+      left: 12 + (index % columns) * column,
+      itemWidth: SAMPLE,
+      textStyle: { fontSize: 11, color: INK },
+    })),
+    xAxis: {
+      ...placeAxis(places),
+      name: placesTitle,
+      nameLocation: 'middle',
+      nameGap: 28,
+      nameTextStyle: { color: SOFT },
+    },
+    yAxis: valueAxis(head),
+    series: drawn.map(({ name, values, style }) => ({
+      name,
+      type: 'line',
+      data: [...values],
+      symbol: style.symbol,
+      symbolSize: 7,
+      z: style.ours ? 3 : 2,
+      itemStyle: { color: style.colour },
+      lineStyle: { type: style.dash, width: style.ours ? 3 : 1.5 },
+    })),
+  };
+  return draw(option, HEIGHT + (legendLines - 1) * LEGEND_LINE);
+}
+
+/** Without a canvas, ECharts measures texts too short. */
+function widthOf(texts: readonly string[]): number {
+  return Math.ceil(Math.max(...texts.map((text) => text.length)) * LETTER);
+}
+
+interface Room {
+  /** Beside the bars. */
+  readonly names?: readonly string[];
+  readonly legendLines?: number;
+  readonly right?: number;
+}
+
+function common({ title, unit }: Head, { names, legendLines = 0, right = 90 }: Room): EChartsOption {
   return {
-    ...shared,
-    xAxis: { ...values, ...middle },
-    yAxis: { ...places, inverse: true },
-    series: series.map((one) => barsOf(one, series.length < 4)),
+    title: {
+      text: title,
+      subtext: unit,
+      left: 12,
+      top: 8,
+      itemGap: 6,
+      textStyle: { fontSize: 14, color: INK },
+      subtextStyle: { fontSize: 12, color: SOFT },
+    },
+    grid: {
+      ...(names === undefined
+        ? { left: 20, containLabel: true, bottom: 30 }
+        : { left: 24 + widthOf(names), bottom: 34 }),
+      right,
+      top: 62 + legendLines * LEGEND_LINE + (legendLines > 0 ? 10 : 0),
+    },
   };
 }
 
-function barsOf({ name, values, colour, colours }: Drawn, labelled: boolean): BarSeriesOption {
+function placeAxis(places: readonly string[]) {
   return {
-    name,
-    type: 'bar',
-    data: values.map((value, index) => {
-      return { value: value as number, itemStyle: { color: colours?.[index] ?? colour! } };
-    }),
-    ...(colour === undefined ? {} : { itemStyle: { color: colour } }),
-    label: { show: labelled, position: 'right', formatter: ({ value }) => number(Number(value)) },
+    type: 'category' as const,
+    data: places.map((place) => (/^\d{4,}$/.test(place) ? Number(place).toLocaleString('en-US') : place)),
+    axisLabel: { color: INK },
+    axisLine: { lineStyle: { color: SOFT } },
+    axisTick: { show: false },
   };
 }
 
-function common(title: string, series: readonly Drawn[]): EChartsOption {
-  // Without a canvas, texts are measured too short: some room more for each.
-  const widths = series.map(({ name }) => name.length * LETTER + LEGEND_ITEM);
-  const several = series.length > 1;
-  const legendLines = several ? Math.ceil(widths.reduce((sum, width) => sum + width, 0) / (WIDTH - 100)) : 0;
+function valueAxis({ log }: Head) {
   return {
-    title: { text: title, left: 12, top: 8, textStyle: { fontSize: 14 } },
-    legend: several ? { top: 34, left: 12, itemGap: 26, itemWidth: 18, textStyle: { fontSize: 11 } } : { show: false },
-    grid: { left: 44, right: 90, top: 60 + legendLines * 36, bottom: 36, containLabel: true },
+    type: log ? ('log' as const) : ('value' as const),
+    axisLabel: { color: SOFT, formatter: short },
+    splitLine: { lineStyle: { color: GRID } },
+    axisLine: { show: false },
   };
 }
 

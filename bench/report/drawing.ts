@@ -3,12 +3,40 @@
 import { type EChartsOption, init } from 'echarts';
 
 export const WIDTH = 860;
-export const OURS = '#0f766e';
 const FONT = "system-ui, 'DejaVu Sans', sans-serif";
-const SHADES = ['#14b8a6', '#5eead4', '#115e59', '#99f6e4'];
-const GREY = '#94a3b8';
-/** Of the others, each a line or a bar of its own. */
-const OTHERS = ['#334155', '#64748b', '#94a3b8', '#cbd5e1', '#78716c', '#a8a29e', '#d6d3d1', '#57534e'];
+export const OURS = '#0f766e';
+export const OTHER = '#94a3b8';
+/** What is ours but not the client by default: its other modes, or several experiments with it. */
+const SHADES = ['#0d9488', '#14b8a6', '#115e59', '#5eead4'];
+/** Of the others, none too pale to be seen; with the dashes and symbols below, no two lines are alike. */
+const GREYS = ['#334155', '#64748b', '#94a3b8'];
+const DASHES = ['solid', 'dashed', 'dotted'] as const;
+const SYMBOLS = ['circle', 'rect', 'triangle', 'diamond'];
+
+export const INK = '#1f2937';
+export const SOFT = '#4b5563';
+export const GRID = '#e5e7eb';
+const PAPER = '#ffffff';
+
+/** In the dark; what is not here, the cells of a heat map, stays as it is. */
+const DARK: Readonly<Record<string, string>> = {
+  [PAPER]: '#0d1117',
+  // What ECharts draws of its own accord.
+  '#fff': '#0d1117',
+  '#3c3c41': '#9da7b3',
+  '#b7b9be': '#4b5563',
+  [INK]: '#e6edf3',
+  [SOFT]: '#9da7b3',
+  [GRID]: '#2b323b',
+  [OURS]: '#2dd4bf',
+  '#0d9488': '#14b8a6',
+  '#14b8a6': '#5eead4',
+  '#115e59': '#0d9488',
+  '#5eead4': '#99f6e4',
+  '#334155': '#e2e8f0',
+  '#64748b': '#a3b1c6',
+  '#94a3b8': '#64748b',
+};
 
 /** Names that a visitor knows. */
 const LABELS: Readonly<Record<string, string>> = {
@@ -16,12 +44,16 @@ const LABELS: Readonly<Record<string, string>> = {
   plain5: 'ioredis 5',
   auto: 'ioredis, auto-pipelining',
   auto5: 'ioredis 5, auto-pipelining',
+  'node-redis': 'node-redis, default timeout',
   'node-redis-no-timeout': 'node-redis, no timeout',
+  'node-redis-cache': 'node-redis, cached',
   glide: 'valkey-glide',
   pipeline: 'ioredis, pipeline by hand',
   mget: 'ioredis, MGET by hand',
-  cork: 'ioredis-coalesce, cork mode',
+  cork: 'ioredis-coalesce, cork-only',
   coalesced: 'ioredis-coalesce',
+  'coalesced-cache': 'ioredis-coalesce, cached',
+  'coalesced-immediate': 'ioredis-coalesce, one write per turn',
   reference: 'bare socket',
   cluster: 'ioredis Cluster',
   'cluster-auto': 'ioredis Cluster, auto-pipelining',
@@ -30,32 +62,71 @@ const LABELS: Readonly<Record<string, string>> = {
   'no-redis': 'no Redis at all',
 };
 
+/** A variant's name, or that of a series of an experiment: `at once, plain`. */
 export function labelOf(name: string): string {
-  return LABELS[name] ?? name;
+  const [, what, variant = name] = /^(.*), (plain|auto|coalesced)$/.exec(name) ?? [];
+  const label = LABELS[variant] ?? variant;
+  return what === undefined ? label : `${label} (${what})`;
 }
 
-function isOurs(name: string): boolean {
-  return /^(cluster-)?coalesced|^cork$|shareReads|, coalesced|^measured/.test(name);
+const DEFAULT_CLIENT = /^(cluster-)?coalesced$|, coalesced$|^measured$/;
+const OTHER_MODE = /^coalesced-|^cork$|^shareReads$/;
+/** Series of experiments that vary the coalesced client alone. */
+const OUR_EXPERIMENT = /^producer, |consumer, |^batch |^the defaults|^no limits|^\d+ callers?$/;
+
+export interface Style {
+  readonly colour: string;
+  readonly dash: (typeof DASHES)[number];
+  readonly symbol: string;
+  /** Drawn stronger, and above the others. */
+  readonly ours: boolean;
 }
 
-/** Ours in a colour of its own, our other kinds in shades of it; the others in greys, or all in one. */
-export function coloursOf(names: readonly string[], oneGrey = false): string[] {
+/** Ours in a colour of its own; the others in greys that can be told apart by their dashes and symbols. */
+export function stylesOf(names: readonly string[]): Style[] {
   let ours = 0;
   let others = 0;
+  const solo = names.filter((name) => DEFAULT_CLIENT.test(name)).length === 1;
   return names.map((name) => {
-    if (/^(cluster-)?coalesced$/.test(name)) return OURS;
-    if (isOurs(name)) return SHADES[ours++ % SHADES.length]!;
-    return oneGrey ? GREY : OTHERS[others++ % OTHERS.length]!;
+    if (solo && DEFAULT_CLIENT.test(name)) return { colour: OURS, dash: 'solid', symbol: 'circle', ours: true };
+    if ([DEFAULT_CLIENT, OTHER_MODE, OUR_EXPERIMENT].some((pattern) => pattern.test(name))) {
+      const colours = solo ? SHADES : [OURS, ...SHADES];
+      return { colour: nth(colours, ours), dash: nth(DASHES, ours), symbol: nth(SYMBOLS, ours++), ours: true };
+    }
+    // Solid lines in each grey, then dashed ones.
+    const dash = nth(DASHES, Math.floor(others / GREYS.length));
+    return { colour: nth(GREYS, others), dash, symbol: nth(SYMBOLS, others++), ours: false };
   });
+}
+
+function nth<T>(list: readonly T[], index: number): T {
+  return list[index % list.length]!;
+}
+
+/** `GETs per second, more is better`; without a direction where none is known. */
+export function unitOf(unit: string): string {
+  const perSecond = /^(.*)\/s$/.exec(unit)?.[1];
+  if (perSecond !== undefined) return `${perSecond} per second, more is better`;
+  return /(^|, )(ms|µs|B)( |$)/.test(unit) ? `${unit}, less is better` : unit;
 }
 
 export function draw(option: EChartsOption, height: number, width = WIDTH): string {
   const chart = init(null, null, { renderer: 'svg', ssr: true, width, height });
-  // A background of its own: readable on a dark page too.
-  chart.setOption({ animation: false, backgroundColor: '#ffffff', textStyle: { fontFamily: FONT }, ...option });
+  chart.setOption({ animation: false, backgroundColor: PAPER, textStyle: { fontFamily: FONT }, ...option });
   const svg = chart.renderToSVGString();
   chart.dispose();
-  return stable(svg).replace(/\s*\n\s*/g, ' ');
+  return inTheDark(stable(svg)).replace(/\s*\n\s*/g, ' ');
+}
+
+/** A background of its own in both modes: readable on any page. */
+function inTheDark(svg: string): string {
+  const rules = Object.entries(DARK).flatMap(([colour, dark]) =>
+    ['fill', 'stroke'].flatMap((what) =>
+      svg.includes(`${what}="${colour}"`) ? [`[${what}="${colour}"]{${what}:${dark}}`] : [],
+    ),
+  );
+  const style = `<style>@media (prefers-color-scheme:dark){${rules.join('')}}</style>`;
+  return svg.replace(/(?<=^<svg [^>]*>)/, style);
 }
 
 /** ECharts numbers what it draws through the life of the process: numbered from one for each drawing, it is repeatable. */

@@ -3,13 +3,13 @@ import type { Metric } from '../benchmarks/benchmark.js';
 import { BURSTS, COMMANDS, gridCase, VALUES } from '../benchmarks/grid.js';
 import { compare } from '../suite/evaluate.js';
 import type { BenchmarkResult } from '../suite/results.js';
-import { draw, WIDTH } from './drawing.js';
+import { draw, INK, OURS, SOFT, WIDTH } from './drawing.js';
 
 const SIZES = Object.keys(VALUES);
 const MAPS = (['throughput', 'p50'] as const).flatMap((metric) => COMMANDS.map((command) => ({ metric, command })));
 const TITLES: Readonly<Partial<Record<Metric, string>>> = {
-  throughput: 'throughput ÷ plain, more is better',
-  p50: 'median latency of a burst ÷ plain, less is better',
+  throughput: 'throughput ÷ that of ioredis, more is better',
+  p50: 'median time of a burst ÷ that of ioredis, less is better',
 };
 const TOP = 96;
 const MAP_HEIGHT = 210;
@@ -26,15 +26,15 @@ export function heatMap({ cases, title }: BenchmarkResult): string {
         return ratio === undefined ? [] : [[x, y, Number(ratio.toPrecision(3))]];
       }),
     );
-  const label = { fontSize: 9 };
+  const label = { fontSize: 9, color: SOFT };
   const option: EChartsOption = {
     title: [
-      { text: title, left: 12, top: 8, textStyle: { fontSize: 14 } },
+      { text: title, left: 12, top: 8, textStyle: { fontSize: 14, color: INK } },
       ...MAPS.map(({ metric, command }, index) => ({
         text: `${command}: ${TITLES[metric]}`,
         left: at[index]!.column === 0 ? 60 : WIDTH / 2 + 50,
         top: TOP - 30 + at[index]!.row * (MAP_HEIGHT + GAP),
-        textStyle: { fontSize: 11 },
+        textStyle: { fontSize: 11, color: INK },
       })),
     ],
     grid: at.map(({ column, row }) => ({
@@ -61,7 +61,7 @@ export function heatMap({ cases, title }: BenchmarkResult): string {
       min: 0.5,
       max: 1.5,
       inRange: {
-        color: metric === 'throughput' ? ['#b91c1c', '#ffffff', '#0f766e'] : ['#0f766e', '#ffffff', '#b91c1c'],
+        color: metric === 'throughput' ? ['#b91c1c', '#ffffff', OURS] : [OURS, '#ffffff', '#b91c1c'],
       },
     })),
     series: MAPS.map((map, index) => ({

@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { gridCase } from '../../bench/benchmarks/grid.js';
+import { BENCHMARKS } from '../../bench/benchmarks/index.js';
 import { chartsOf } from '../../bench/report/charts.js';
+import { OURS, stylesOf } from '../../bench/report/drawing.js';
 import { exactly } from '../../bench/report/figure.js';
 import { gainsTable, withPackageGains } from '../../bench/report/gains.js';
 import { documentsOf, regionsOf } from '../../bench/report/report.js';
@@ -88,6 +90,46 @@ describe('an experiment', async () => {
 
 it('draws the same chart from the same figures, however often', () => {
   expect(chartsOf(WITH_EXPERIMENT)).toEqual(chartsOf(WITH_EXPERIMENT));
+});
+
+describe('a chart', () => {
+  const charts = chartsOf(latest);
+  const textOf = (svg: string) => [...svg.matchAll(/<text [^>]*>([^<]*)</g)].map(([, text]) => text!);
+
+  it.each(charts.map(({ file }) => file))('%s can be read in the dark, every colour of it', (file) => {
+    const { svg = '' } = charts.find((one) => one.file === file) ?? {};
+    const [, rules = ''] = /@media \(prefers-color-scheme:dark\)\{(.*?)\}<\/style>/.exec(svg) ?? [];
+    const colours = [...svg.matchAll(/ (fill|stroke)="(#\w+)"/g)].map(([, what, colour]) => `[${what}="${colour}"]`);
+    expect(colours).not.toEqual([]);
+    // Black is what ECharts gives to areas that are not painted.
+    for (const colour of new Set(colours.filter((one) => !one.includes('#000')))) expect(rules).toContain(colour);
+  });
+
+  it('says the unit and which direction is better', () => {
+    for (const { file, svg } of charts)
+      expect([file, textOf(svg).join()]).toEqual([file, expect.stringMatching(/(more|less) is better/)]);
+  });
+
+  it('has names that a visitor knows', () => {
+    const { svg = '' } = charts.find(({ file }) => file === 'burst.svg') ?? {};
+    expect(textOf(svg)).toEqual(
+      expect.arrayContaining([
+        'ioredis',
+        'ioredis, auto-pipelining',
+        'node-redis, default timeout',
+        'node-redis, no timeout',
+        'ioredis-coalesce',
+        'bare socket',
+      ]),
+    );
+  });
+
+  it('has no two lines alike, and ours in a colour of its own', () => {
+    const names = BENCHMARKS.find(({ id }) => id === 'concurrency')!.variants as string[];
+    const styles = stylesOf(names);
+    expect(new Set(styles.map(({ colour, dash, symbol }) => `${colour} ${dash} ${symbol}`)).size).toBe(names.length);
+    expect(styles.filter(({ colour }) => colour === OURS)).toEqual([styles[names.indexOf('coalesced')]]);
+  });
 });
 
 it('says of a file that holds no results what it should hold', () => {

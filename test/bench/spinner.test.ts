@@ -22,13 +22,16 @@ function childrensClasses(): string[] {
   });
 }
 
-it.runIf(process.platform === 'linux')('--awake runs a process of the class for idle time on each processor', async () => {
-  const before = childrensClasses().length;
-  const stop = keepAwake();
-  onTestFinished(stop);
-  const idle = () => childrensClasses().filter((each) => each === SCHED_IDLE).length;
-  await until(() => idle() === availableParallelism(), 'a spinner per processor');
-  stop();
-  await until(() => childrensClasses().length === before, 'the spinners to end');
-  expect(idle()).toBe(0);
-});
+it.runIf(process.platform === 'linux')(
+  '--awake runs a process of the class for idle time on each processor',
+  async () => {
+    const before = childrensClasses().length;
+    const stop = keepAwake();
+    onTestFinished(stop);
+    const idle = () => childrensClasses().filter((each) => each === SCHED_IDLE).length;
+    await until(() => idle() === availableParallelism(), 'a spinner per processor');
+    stop();
+    await until(() => childrensClasses().length === before, 'the spinners to end');
+    expect(idle()).toBe(0);
+  },
+);

@@ -56,14 +56,17 @@ describe('the adaptive flush policy, where overlap pays', () => {
     [40, [14, 14, 12]],
     [200, [67, 67, 66]],
     [500, [128, 128, 128, 116]],
-  ])('sends turns of %i commands in about three parts, once it has seen some, and none by itself', (commands, parts) => {
-    const { policy, time } = played();
-    for (let turn = 0; turn < 40; turn += 1) {
-      partsOf(policy, time, commands);
-      policy.turnEnded(0);
-    }
-    expect(partsOf(policy, time, commands)).toEqual(parts);
-  });
+  ])(
+    'sends turns of %i commands in about three parts, once it has seen some, and none by itself',
+    (commands, parts) => {
+      const { policy, time } = played();
+      for (let turn = 0; turn < 40; turn += 1) {
+        partsOf(policy, time, commands);
+        policy.turnEnded(0);
+      }
+      expect(partsOf(policy, time, commands)).toEqual(parts);
+    },
+  );
 
   it('forgets large turns: small ones are sent as from a plain client again', () => {
     const { policy, time } = played();

@@ -20,15 +20,17 @@ async function signIn(app: App): Promise<Record<string, string>> {
 
 describe.each([
   ['plain', false],
+  ['auto-pipelining', false],
   ['coalesced', true],
-] as const)('the shop on a %s client', (_name, coalesce) => {
+  ['cached', true],
+] as const)('the shop on a client that is %s', (client, coalesced) => {
   let redis: Redis;
   let prefix: string;
   let app: App;
 
   /** Under keys of its own. */
   function openApp(options: { prefix: string; rateLimit?: number }): Promise<App> {
-    return buildApp({ redisUrl: redisUrl(), coalesce, products: PRODUCTS, ...options });
+    return buildApp({ redisUrl: redisUrl(), client, products: PRODUCTS, ...options });
   }
 
   beforeEach(async () => {
@@ -133,7 +135,7 @@ describe.each([
     const metrics = await app.inject('/metrics');
     expect(metrics.headers['content-type']).toContain('text/plain');
     expect(metrics.body).toContain('\nredis_up 1\n');
-    expect(metrics.body.includes(COALESCED)).toBe(coalesce);
+    expect(metrics.body.includes(COALESCED)).toBe(coalesced);
     expect(metrics.body).toContain(
       'http_request_duration_seconds_count{method="GET",route="/products/:id",status="200"} 1',
     );
@@ -199,9 +201,9 @@ describe('the live page’s own routes', () => {
       body: JSON.stringify(body),
     });
 
-  it('reads as many fields as asked for, the same on both clients', async () => {
-    const [plain, coalesced] = await Promise.all(
-      ['plain', 'coalesced'].map(async (variant) => {
+  it('reads as many fields as asked for, the same on all clients', async () => {
+    const [plain, coalesced, cached] = await Promise.all(
+      ['plain', 'coalesced', 'cached'].map(async (variant) => {
         const response = await fetch(`${origin}/live/load/${variant}/2?commands=10`);
         return (await response.json()) as { values: string[] };
       }),
@@ -209,6 +211,7 @@ describe('the live page’s own routes', () => {
     expect(plain!.values).toHaveLength(10);
     expect(plain!.values[0]).toBe('Notebook no. 3');
     expect(coalesced).toEqual(plain);
+    expect(cached).toEqual(plain);
   });
 
   it('measures a cascade: 200 callers, a write each or one for all', async () => {
@@ -238,6 +241,24 @@ describe('the live page’s own routes', () => {
     expect(await hotCommands()).toBe(before);
     await fetch(`${origin}/live/load/coalesced/1?commands=8`);
     expect(await hotCommands()).toBe(before + 8);
+  });
+
+  it('answers what the cached client has read from memory, until it changes', async () => {
+    const read = async (): Promise<string[]> => {
+      const response = await fetch(`${origin}/live/load/cached/3?commands=8`);
+      return ((await response.json()) as { values: string[] }).values;
+    };
+    const hits = async (): Promise<number> => {
+      const text = await (await fetch(`${origin}/metrics`)).text();
+      return Number(/^redis_coalesce_cache_hits_total\{client="live page, cached"\} (\d+)$/m.exec(text)?.[1]);
+    };
+    const first = await read();
+    const before = await hits();
+    expect(await read()).toEqual(first);
+    expect((await hits()) - before).toBe(8);
+
+    await redis.hset(`${prefix}product:4`, 'name', 'renamed');
+    await expect.poll(async () => (await read())[0]).toBe('renamed');
   });
 
   it('refuses a run beyond its bounds', async () => {
@@ -305,9 +326,11 @@ describe('npm start', () => {
   });
 
   it('ends with one clear line when a variable is not what it must be', { timeout: TIMEOUT }, async () => {
-    service = new ExampleService({ env: { COALESCE: 'maybe' } });
+    service = new ExampleService({ env: { REDIS_CLIENT: 'maybe' } });
     expect(await service.exited).toBe(1);
-    expect(service.output.trim()).toBe('COALESCE must be one of on, off, got "maybe"');
+    expect(service.output.trim()).toBe(
+      'REDIS_CLIENT must be one of coalesced, cached, plain, auto-pipelining, got "maybe"',
+    );
   });
 
   it('allows one load run at a time, bounded, and the load can be stopped', { timeout: TIMEOUT }, async () => {

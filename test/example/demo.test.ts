@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import { renderChart } from '../../bench/http/demo-chart.js';
-import { summarize } from '../../bench/http/demo-summary.js';
-import { CLIENT_KINDS, ROUTE_IDS, type RouteResult } from '../../bench/http/routes.js';
+import { DEMO_CLIENTS, renderTable, renderVerdict, summarize } from '../../bench/http/demo-summary.js';
+import { ROUTE_IDS, type RouteResult } from '../../bench/http/routes.js';
 import { startServer } from '../helpers/redis.js';
 import { ExampleService } from './service.js';
 
@@ -10,7 +10,7 @@ const TIMEOUT = 60_000;
 
 function results(): RouteResult[] {
   return ROUTE_IDS.flatMap((route) =>
-    CLIENT_KINDS.map((client) => ({
+    DEMO_CLIENTS.map((client) => ({
       route,
       client,
       samples: [
@@ -38,10 +38,24 @@ describe('the chart', () => {
   it('names the routes, the clients and the settings', () => {
     // Words may stand on lines of their own.
     const text = svg.replace(/<[^>]+>/g, ' ').replace(/\s+/g, ' ');
-    for (const words of ['Requests per second', 'sequential', 'Promise.all', 'plain', 'coalesced', 'settings with']) {
+    for (const words of [
+      'Requests per second',
+      'sequential',
+      'Promise.all',
+      ' ioredis ',
+      ' ioredis-coalesce ',
+      ' ioredis-coalesce, cached ',
+      'settings with',
+    ]) {
       expect(text).toContain(words);
     }
   });
+});
+
+it('has a row for the cached client, and a sentence about it', () => {
+  const table = renderTable(summarize(results()));
+  expect(table.match(/cached/g)).toHaveLength(ROUTE_IDS.length);
+  expect(renderVerdict(results())).toContain('With the client-side cache it served 3.00×');
 });
 
 describe('npm run demo -- --page --url', () => {

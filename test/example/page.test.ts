@@ -17,11 +17,19 @@ if (chromium === undefined) {
   );
 }
 
-/** What reaches beyond the card that it is in, by its id or text. */
-const OVERFLOWING = `[...document.querySelectorAll('.card *')].filter((element) => {
-  const { right, width } = element.getBoundingClientRect();
-  return width > 0 && right > element.closest('.card').getBoundingClientRect().right;
+/** What reaches beyond the card that it is in, or the screen, by its id or text; the wide table may, in the box that scrolls it. */
+const OVERFLOWING = `[...document.querySelectorAll('body *:not(.scroll > table, .scroll > table *)')].filter((element) => {
+  const { left, right, width } = element.getBoundingClientRect();
+  const limit = element.closest('.card')?.getBoundingClientRect().right ?? innerWidth;
+  return width > 0 && (left < 0 || right > Math.min(limit, innerWidth));
 }).map((element) => element.id || element.textContent)`;
+
+/** What scrolls, scrolled to its end: whether it does scroll, and shows its last column then. */
+const SCROLLED = `[...document.querySelectorAll('.scroll')].map((box) => {
+  box.scrollLeft = box.scrollWidth;
+  const last = box.querySelector('tr:last-child > :last-child').getBoundingClientRect();
+  return { scrolls: box.scrollLeft > 0, seen: last.right <= box.getBoundingClientRect().right + 1, holds: box.children[0].tagName };
+})`;
 
 describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout: 2 * WAIT }, () => {
   let server: RedisServer;
@@ -126,21 +134,26 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
 
   it('explains its terms where they first stand', async () => {
     const lede = page.locator('.lede');
-    expect(await lede.locator('dfn').allTextContents()).toEqual(['coalesced', 'turn of the event loop']);
+    expect(await lede.locator('dfn').allTextContents()).toEqual(['coalesced', 'turn of the event loop', 'cached']);
     expect(await lede.textContent()).toContain('A turn is one pass of');
     expect(await page.locator('[data-field=p99Ms] .name').textContent()).toContain('99 of 100 took no longer');
     await page.locator('#tab-cascade').click();
     expect(await page.locator('#view-cascade dfn').textContent()).toBe('latency cascade');
   });
 
-  it('fits a telephone: nothing leaves its card, nothing is wider than the screen', async () => {
+  it('fits a telephone: nothing leaves its card or the screen, the wide table scrolls within its own', async () => {
     await page.context().close();
     page = await openPage('light', 390);
-    for (const view of ['load', 'cascade']) {
+    for (const view of ['cascade', 'load']) {
       await page.locator(`#tab-${view}`).click();
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
       expect(await page.evaluate(OVERFLOWING)).toEqual([]);
     }
+    await runLoad();
+    await page.locator('.figures summary').click();
+    expect(await page.evaluate(SCROLLED)).toEqual([{ scrolls: true, seen: true, holds: 'TABLE' }]);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    expect(await page.evaluate(OVERFLOWING)).toEqual([]);
   });
 
   it('fills every chart, the tiles and the table from a run', async () => {
@@ -155,7 +168,14 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     const writes = page.locator('[data-field=writesPerCommand] dd');
     expect(await writes.nth(0).textContent()).toBe('1.00');
     expect(Number(await writes.nth(1).textContent())).toBeLessThan(0.5);
+    for (const id of ['requests', 'p99', 'latency', 'redis-cpu']) {
+      expect(await chart(id).getAttribute('aria-label')).toMatch(/cached .*\d/);
+      expect(await isDrawn(id, 'cached')).toBe(true);
+    }
+    // The warm-up has filled the cache.
+    expect(Number(await writes.nth(2).textContent())).toBeLessThan(0.01);
     expect(await page.locator('#figures tr').count()).toBe(7);
+    expect(await page.locator('#figures tr').first().locator('td').count()).toBe(5);
     expect(await page.locator('#progress').getAttribute('value')).toBe('1');
     expect(await page.locator('#start').isEnabled()).toBe(true);
   });
@@ -207,7 +227,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     }
     expect(order).toEqual(['connections', 'commands', 'seconds', 'start']);
     await page.keyboard.press('Enter');
-    await waitForText(page.locator('#progress-label'), /load on both clients/i);
+    await waitForText(page.locator('#progress-label'), /load on the clients/i);
     expect(await focused()).toBe('start');
     // It is one run, however often it is pressed.
     await page.keyboard.press('Enter');
@@ -238,7 +258,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
   it('shows that Redis is down, in the middle of a run too, and that it is back', async () => {
     await page.locator('#seconds').fill('10');
     await page.locator('#start').click();
-    await waitForText(page.locator('#progress-label'), /load on both clients/i);
+    await waitForText(page.locator('#progress-label'), /load on the clients/i);
     await expect.poll(() => chart('requests').getAttribute('data-empty'), { timeout: WAIT }).toBe('false');
     await server.stop();
     await waitForUp(false);

@@ -1,5 +1,5 @@
 import { axis, bars, Chart } from './charts.js';
-import { digits, disable, element, isDisabled, tick, VARIANTS } from './format.js';
+import { digits, disable, element, isDisabled, SENDERS, tick } from './format.js';
 
 const REPLAY_MS = 4000;
 const EXPLANATIONS = {
@@ -23,7 +23,7 @@ export class CascadeView {
   constructor(request) {
     this.#request = request;
     const parent = document.querySelector('#cascades');
-    this.#charts = Object.fromEntries(VARIANTS.map((variant) => [variant, this.#chart(parent, variant)]));
+    this.#charts = Object.fromEntries(SENDERS.map((variant) => [variant, this.#chart(parent, variant)]));
     this.#send.addEventListener('click', () => this.#measure());
     this.#replay.addEventListener('click', () => {
       if (!isDisabled(this.#replay)) this.#play();
@@ -89,7 +89,7 @@ export class CascadeView {
   }
 
   #drawAt(momentMs) {
-    for (const variant of VARIANTS) {
+    for (const variant of SENDERS) {
       const { askedMs, answeredMs, writes } = this.#cascade.bursts[variant];
       const callers = answeredMs.map((_, index) => index + 1);
       const until = (list) => list.map((value) => Math.min(value, momentMs));

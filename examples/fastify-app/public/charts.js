@@ -1,4 +1,4 @@
-import { element } from './format.js';
+import { element, VARIANTS } from './format.js';
 import uPlot from './uplot/uPlot.esm.js';
 
 const HEIGHT = 210;
@@ -22,6 +22,7 @@ function colours() {
     'coalesced',
     'coalesced-pale',
     'coalesced-fill',
+    'cached',
   ];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
@@ -109,19 +110,20 @@ export function axis({ ink, soft, grid }, more) {
   return { stroke: soft ?? ink, font: FONT, grid: { stroke: grid, width: 1 }, ticks: { show: false }, ...more };
 }
 
-/** A line per client: the plain one dashed, so that colour is not all that tells them apart. */
+/** A line per client: plain dashed, cached dotted, so that colour is not all that tells them apart. */
 export function lines(colour) {
   const common = { width: 2.25, spanGaps: true, points: { show: false } };
   return [
     {},
     { ...common, stroke: colour.plain, dash: [6, 4] },
     { ...common, stroke: colour.coalesced, fill: colour['coalesced-fill'] },
+    { ...common, stroke: colour.cached, dash: [2, 3] },
   ];
 }
 
-/** Both clients' points over one axis of time. */
+/** All clients' points over one axis of time. */
 export function joined(points, field) {
-  const tables = ['plain', 'coalesced'].map((variant) => {
+  const tables = VARIANTS.map((variant) => {
     const own = points.filter((point) => point.variant === variant);
     return [own.map(({ seconds }) => seconds), own.map((point) => point[field])];
   });

@@ -1,4 +1,6 @@
-export const VARIANTS = ['plain', 'coalesced'];
+export const VARIANTS = ['plain', 'coalesced', 'cached'];
+/** Those that send each command: what a cache answers is in no write. */
+export const SENDERS = ['plain', 'coalesced'];
 
 /** Three significant digits or so, whatever the size. */
 export function digits(value) {

@@ -1,10 +1,11 @@
 import { axis, bars, Chart, joined, lines, stepped } from './charts.js';
-import { digits, median, tick, VARIANTS } from './format.js';
+import { digits, median, SENDERS, tick, VARIANTS } from './format.js';
 
 const HINT = 'Run the load to fill this chart';
 const X_SIZE = 30;
 const Y_SIZE = 58;
-const PAIR = [[], [], []];
+const EMPTY = [[], ...VARIANTS.map(() => [])];
+const EMPTY_SIZES = [[], ...SENDERS.map(() => [])];
 
 /** The six charts of a load run. */
 export class LoadCharts {
@@ -96,12 +97,12 @@ export class LoadCharts {
           unit,
         ),
       ].join(' · ');
-    return { chart: new Chart({ ...figure, hint: HINT, empty: PAIR, options, readout }), field, unit };
+    return { chart: new Chart({ ...figure, hint: HINT, empty: EMPTY, options, readout }), field, unit };
   }
 
   #latencyChart(parent) {
     const options = (colour) => {
-      const [, plain, coalesced] = lines(colour);
+      const [, plain, coalesced, cached] = lines(colour);
       const paths = stepped({ align: 1 });
       return {
         scales: {
@@ -120,6 +121,7 @@ export class LoadCharts {
           {},
           { ...plain, paths, fill: colour['plain-fill'] },
           { ...coalesced, paths, fill: colour['coalesced-fill'] },
+          { ...cached, paths },
         ],
       };
     };
@@ -137,11 +139,7 @@ export class LoadCharts {
       title: 'Latency distribution',
       explanation: 'Further left is better: the share of requests by what they waited, on a logarithmic axis.',
       hint: HINT,
-      empty: [
-        [1, 10],
-        [null, null],
-        [null, null],
-      ],
+      empty: [[1, 10], ...VARIANTS.map(() => [null, null])],
       options,
       readout,
     });
@@ -191,22 +189,23 @@ export class LoadCharts {
       parent,
       id: 'sizes',
       title: 'Batch sizes',
-      explanation: 'The share of commands by how many, at most, left in one write; a plain client sends each alone.',
+      explanation:
+        'The share of sent commands by how many, at most, left in one write: plain, each alone. What the cache answers is not sent.',
       hint: HINT,
-      empty: PAIR,
+      empty: EMPTY_SIZES,
       options,
       readout,
     });
   }
 
   #drawSizes(counts) {
-    const bounds = VARIANTS.flatMap((variant) => Object.keys(counts[variant]?.commandsBySize ?? {}).map(Number));
+    const bounds = SENDERS.flatMap((variant) => Object.keys(counts[variant]?.commandsBySize ?? {}).map(Number));
     if (bounds.length === 0) return;
     const powers = Array.from({ length: Math.log2(Math.max(...bounds)) + 1 }, (_, power) => power);
-    const shares = VARIANTS.map((variant) =>
+    const shares = SENDERS.map((variant) =>
       sharesOf(powers.map((power) => counts[variant]?.commandsBySize[2 ** power] ?? 0)),
     );
-    const words = shares.map((list, which) => `${VARIANTS[which]} mostly ${sizeName(peak(list))} in a write`);
+    const words = shares.map((list, which) => `${SENDERS[which]} mostly ${sizeName(peak(list))} in a write`);
     this.#sizes.draw([powers, ...shares], words.join(', '));
   }
 }
@@ -228,7 +227,8 @@ function powersOfTen(min, max) {
 }
 
 function decades(_plot, min, max) {
-  return [10 ** Math.floor(Math.log10(min || 0.1)), 10 ** Math.ceil(Math.log10((max || 1) * 1.01))];
+  // A cached client may have written nothing.
+  return [10 ** Math.floor(Math.log10(Math.max(min || 0.1, 0.001))), 10 ** Math.ceil(Math.log10((max || 1) * 1.01))];
 }
 
 function named(values, unit) {

@@ -174,8 +174,10 @@ export class LoadView {
   #showFigures(figures) {
     document.querySelector('#tiles').replaceChildren(...TILES.map((figure) => tileOf(figure, figures)));
     const rows = FIGURES.map((figure) => rowOf(figure, figures));
-    const none = element('tr', {}, element('td', { colspan: 4 }, 'No run yet.'));
-    document.querySelector('#figures').replaceChildren(...(figures.plain || figures.coalesced ? rows : [none]));
+    const none = element('tr', {}, element('td', { colspan: 6 }, 'No run yet.'));
+    document
+      .querySelector('#figures')
+      .replaceChildren(...(VARIANTS.some((variant) => figures[variant]) ? rows : [none]));
   }
 }
 
@@ -183,7 +185,7 @@ function tileOf({ field, name, note, unit, better, worse, low }, figures) {
   const values = VARIANTS.map((variant) => figures[variant]?.[field] ?? Number.NaN);
   const [plain, coalesced] = values;
   const gain = low ? plain / coalesced : coalesced / plain;
-  const ratio = element('p', { class: 'ratio' });
+  const ratio = element('p', { class: 'ratio coalesced' });
   if (Number.isFinite(gain)) {
     ratio.append(`${digits(gain >= 1 ? gain : 1 / gain)}×`, element('small', {}, gain >= 1 ? better : worse));
   } else {
@@ -203,10 +205,10 @@ function tileOf({ field, name, note, unit, better, worse, low }, figures) {
 }
 
 function rowOf({ field, name, unit }, figures) {
-  const [plain, coalesced] = VARIANTS.map((variant) => figures[variant]?.[field] ?? Number.NaN);
-  const ratio = coalesced / plain;
-  const cells = [`${digits(plain)}${unit}`, `${digits(coalesced)}${unit}`, `${digits(ratio)}×`];
-  const values = [plain, coalesced, ratio];
+  const own = VARIANTS.map((variant) => figures[variant]?.[field] ?? Number.NaN);
+  const ratios = own.slice(1).map((value) => value / own[0]);
+  const cells = [...own.map((value) => `${digits(value)}${unit}`), ...ratios.map((ratio) => `${digits(ratio)}×`)];
+  const values = [...own, ...ratios];
   return element(
     'tr',
     {},

@@ -5,15 +5,16 @@ import { DEFAULT_PREFIX, DEFAULT_PRODUCTS } from './config.js';
 import { handleErrors } from './errors.js';
 import { livePage } from './live/page.js';
 import { createMetrics } from './metrics.js';
-import { CLIENT_OPTIONS } from './redis.js';
+import { productPrefixes } from './product.js';
+import { CLIENT_OPTIONS, type ClientKind } from './redis.js';
 import { healthRoutes } from './routes/health.js';
 import { readingRoutes } from './routes/reading.js';
 import { shopRoutes } from './routes/shop.js';
 
 export interface AppOptions {
   redisUrl: string;
-  /** Whether `app.redis` coalesces. The routes neither know nor care. @default true */
-  coalesce?: boolean;
+  /** What `app.redis` is. @default 'coalesced' */
+  client?: ClientKind;
   logger?: NonNullable<FastifyServerOptions['logger']>;
   /** What every key of the shop begins with. @default 'shop:' */
   prefix?: string;
@@ -23,7 +24,7 @@ export interface AppOptions {
   rateLimit?: number;
   /** In seconds. @default 1800 */
   sessionLife?: number;
-  /** Whether `/` serves the live page, which opens two more connections to `redisUrl`. @default false */
+  /** Whether `/` serves the live page, which opens three more connections to `redisUrl`. @default false */
   livePage?: boolean;
 }
 
@@ -41,12 +42,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
 async function addParts(app: FastifyInstance, options: AppOptions): Promise<void> {
   const { redisUrl, prefix = DEFAULT_PREFIX, products = DEFAULT_PRODUCTS } = options;
-  const client = { url: redisUrl, ...CLIENT_OPTIONS };
-  if (options.coalesce ?? true) {
-    await app.register(fastifyCoalesce, client);
-  } else {
-    await app.register(fastifyRedis, client);
-  }
+  await registerRedis(app, options.client ?? 'coalesced', { redisUrl, prefix });
   const metrics = createMetrics(app.redis);
   handleErrors(app);
 
@@ -62,5 +58,20 @@ async function addParts(app: FastifyInstance, options: AppOptions): Promise<void
   });
   if (options.livePage) {
     app.register(livePage, { redisUrl, keyPrefix, products, metrics });
+  }
+}
+
+async function registerRedis(
+  app: FastifyInstance,
+  kind: ClientKind,
+  { redisUrl, prefix }: { redisUrl: string; prefix: string },
+): Promise<void> {
+  const client = { url: redisUrl, ...CLIENT_OPTIONS };
+  if (kind === 'coalesced') {
+    await app.register(fastifyCoalesce, client);
+  } else if (kind === 'cached') {
+    await app.register(fastifyCoalesce, { ...client, coalesce: { cache: { prefixes: productPrefixes(prefix) } } });
+  } else {
+    await app.register(fastifyRedis, { ...client, enableAutoPipelining: kind === 'auto-pipelining' });
   }
 }

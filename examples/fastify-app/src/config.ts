@@ -1,3 +1,5 @@
+import { CLIENT_KINDS, type ClientKind } from './redis.js';
+
 export const DEFAULT_PREFIX = 'shop:';
 export const DEFAULT_PRODUCTS = 1000;
 
@@ -8,7 +10,7 @@ export interface Config {
   redisUrl: string | undefined;
   host: string;
   port: number;
-  coalesce: boolean;
+  client: ClientKind;
   logLevel: string;
   /** What every key of the shop begins with. */
   prefix: string;
@@ -27,7 +29,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     redisUrl: env.REDIS_URL ? redisUrl(env.REDIS_URL) : undefined,
     host: env.HOST || '127.0.0.1',
     port: wholeNumber('PORT', env.PORT || '3000', 0, 65_535),
-    coalesce: onOrOff('COALESCE', env.COALESCE || 'on'),
+    client: oneOf('REDIS_CLIENT', env.REDIS_CLIENT || 'coalesced', CLIENT_KINDS),
     logLevel: oneOf('LOG_LEVEL', env.LOG_LEVEL || 'info', LOG_LEVELS),
     prefix: env.SEED_PREFIX || DEFAULT_PREFIX,
     products: wholeNumber('SEED_PRODUCTS', env.SEED_PRODUCTS || String(DEFAULT_PRODUCTS), 1, 1_000_000),
@@ -56,9 +58,10 @@ function onOrOff(name: string, text: string): boolean {
   return oneOf(name, text, ['on', 'off']) === 'on';
 }
 
-function oneOf(name: string, text: string, allowed: readonly string[]): string {
-  if (!allowed.includes(text)) {
+function oneOf<T extends string>(name: string, text: string, allowed: readonly T[]): T {
+  const found = allowed.find((one) => one === text);
+  if (found === undefined) {
     throw new Error(`${name} must be one of ${allowed.join(', ')}, got "${text}"`);
   }
-  return text;
+  return found;
 }

@@ -66,7 +66,7 @@ async function serve(config: RunConfig, own?: OwnRedis): Promise<void> {
     await app.close();
     throw error;
   }
-  app.log.info(`Redis client: ${config.coalesce ? 'coalesced' : 'plain'}`);
+  app.log.info(`Redis client: ${config.client}`);
 }
 
 /** Also finds out whether Redis is there at all: one clear error, and at once. */

@@ -36,6 +36,6 @@ export function createMetrics(redis: Redis): Metrics {
   return { registry, requestSeconds, collect };
 }
 
-function isCoalesced(redis: Redis): redis is Redis & Coalesced {
+export function isCoalesced(redis: Redis): redis is Redis & Coalesced {
   return 'coalescer' in redis;
 }

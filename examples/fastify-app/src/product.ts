@@ -31,6 +31,11 @@ export function keyOf(prefix: string, detail: Detail, id: string): string {
   return `${prefix}${HASHES[detail].hash}:${id}`;
 }
 
+/** What the keys of products begin with: read by every page, seldom written. */
+export function productPrefixes(prefix: string): string[] {
+  return Object.values(HASHES).map(({ hash }) => `${prefix}${hash}:`);
+}
+
 export class ProductNotFound extends Error {
   readonly statusCode = 404;
 

@@ -8,15 +8,19 @@ export const CLIENT_OPTIONS = {
   retryStrategy: (attempt: number) => Math.min(attempt * 50, 1000),
 } satisfies RedisOptions;
 
+/** What the shop's client is: the routes neither know nor care. */
+export const CLIENT_KINDS = ['coalesced', 'cached', 'plain', 'auto-pipelining'] as const;
+export type ClientKind = (typeof CLIENT_KINDS)[number];
+
 export interface ConnectOptions {
   redisUrl: string;
-  coalesce: boolean;
+  client: ClientKind;
 }
 
 /** A connected client for a task of its own, outside Fastify; one clear error if Redis is not there. */
-export async function connectRedis({ redisUrl, coalesce: wanted }: ConnectOptions): Promise<Redis> {
+export async function connectRedis({ redisUrl, client: kind }: ConnectOptions): Promise<Redis> {
   const client = new Redis(redisUrl, { ...CLIENT_OPTIONS, lazyConnect: true });
-  const redis = wanted ? coalesce(client) : client;
+  const redis = kind === 'plain' || kind === 'auto-pipelining' ? client : coalesce(client);
 
   let failure: Error | undefined;
   const onError = (error: Error): void => {

@@ -9,7 +9,7 @@ async function main(): Promise<void> {
     throw new Error('REDIS_URL is not set: expected something like redis://127.0.0.1:6379');
   }
   const remove = process.argv.includes('--remove');
-  const redis = await connectRedis({ redisUrl: config.redisUrl, coalesce: config.coalesce });
+  const redis = await connectRedis({ redisUrl: config.redisUrl, client: config.client });
   try {
     await (remove ? removeSeed(redis, config) : seed(redis, config));
     const what = `${config.products} products (${seedKeys(config).length} hashes under "${config.prefix}")`;

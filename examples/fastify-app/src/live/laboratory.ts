@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { Redis } from 'ioredis';
+import type { Coalesced } from 'ioredis-coalesce';
 import { RequestError } from '../errors.js';
 import { addressOf } from '../redis.js';
 import { readServerVersion } from '../server-info.js';
@@ -14,17 +15,18 @@ class RunStopped extends Error {}
 class RedisWentDown extends Error {}
 
 export interface LaboratoryOptions {
-  /** The two clients under comparison. */
+  /** The clients under comparison. */
   plain: Redis;
   coalesced: Redis;
-  /** A third connection: to ask the server for its CPU time and version. */
+  cached: Redis & Coalesced;
+  /** One connection more: to ask the server for its CPU time and version. */
   observer: Redis;
   redisUrl: string;
   /** What every key begins with. */
   prefix: string;
 }
 
-/** The two clients, what is measured on them, one thing at a time, and the pages that watch. */
+/** The clients, what is measured on them, one thing at a time, and the pages that watch. */
 export class Laboratory {
   readonly feed = new Feed();
   readonly subjects: Record<Variant, Subject>;
@@ -36,13 +38,17 @@ export class Laboratory {
   #run: LoadRun | undefined;
   #hasFailedRun = false;
 
-  /** All three clients are connected; they are closed by who made them. */
+  /** All clients are connected; they are closed by who made them. */
   static async open(options: LaboratoryOptions): Promise<Laboratory> {
     return new Laboratory(options, await readServerVersion(options.observer));
   }
 
-  private constructor({ plain, coalesced, observer, redisUrl, prefix }: LaboratoryOptions, version: string) {
-    this.subjects = { plain: new Subject('plain', plain), coalesced: new Subject('coalesced', coalesced) };
+  private constructor({ plain, coalesced, cached, observer, redisUrl, prefix }: LaboratoryOptions, version: string) {
+    this.subjects = {
+      plain: new Subject('plain', plain),
+      coalesced: new Subject('coalesced', coalesced),
+      cached: new Subject('cached', cached, () => cached.coalescer.stats().cache?.hits ?? 0),
+    };
     this.#observer = observer;
     this.#address = addressOf(redisUrl);
     this.#prefix = prefix;
@@ -172,7 +178,7 @@ export class Laboratory {
   }
 
   #clients(): Redis[] {
-    return [this.subjects.plain.redis, this.subjects.coalesced.redis, this.#observer];
+    return [...Object.values(this.subjects).map(({ redis }) => redis), this.#observer];
   }
 
   #downText(): string {

@@ -15,7 +15,7 @@ export interface RunSettings {
   connections: number;
   /** Redis commands per request. */
   commands: number;
-  /** Of load on each of the two clients. */
+  /** Of load on each of the clients. */
   seconds: number;
 }
 
@@ -83,14 +83,18 @@ export interface LoadRunOptions {
 }
 
 /**
- * One bounded load run: a warm-up of each client, then both by turns, a second each, so that whatever else this machine
- * does meets both.
+ * One bounded load run: a warm-up of each client, then all by turns, a second each, so that whatever else this machine
+ * does meets all.
  */
 export class LoadRun {
   readonly #options: LoadRunOptions;
   readonly #load = new LoadProcess();
   readonly #points: RunPoint[] = [];
-  readonly #totals: Record<Variant, Totals> = { plain: newTotals(), coalesced: newTotals() };
+  readonly #totals: Record<Variant, Totals> = {
+    plain: newTotals(),
+    coalesced: newTotals(),
+    cached: newTotals(),
+  };
   #stopped: Error | undefined;
 
   constructor(options: LoadRunOptions) {
@@ -111,8 +115,9 @@ export class LoadRun {
         done += phase.seconds;
       }
       events.progress({ fraction: 1, label: 'done' });
-      const { plain, coalesced } = this.#totals;
-      return { settings, figures: { plain: figuresOf(plain), coalesced: figuresOf(coalesced) }, points: this.#points };
+      const { plain, coalesced, cached } = this.#totals;
+      const figures = { plain: figuresOf(plain), coalesced: figuresOf(coalesced), cached: figuresOf(cached) };
+      return { settings, figures, points: this.#points };
     } catch (error) {
       throw this.#stopped ?? error;
     } finally {
@@ -190,7 +195,7 @@ function phasesOf({ seconds }: RunSettings): Phase[] {
     (variant): Phase => ({ variant, label: 'warming up', seconds: WARM_UP_SECONDS, timed: false }),
   );
   const turns = Array.from({ length: seconds }, (_, turn) => (turn % 2 === 0 ? VARIANTS : VARIANTS.toReversed()));
-  const label = 'load on both clients by turns';
+  const label = 'load on the clients by turns';
   return [...warmUps, ...turns.flat().map((variant): Phase => ({ variant, label, seconds: 1, timed: true }))];
 }
 

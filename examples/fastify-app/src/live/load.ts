@@ -4,6 +4,8 @@ import { build as buildHistogram } from 'hdr-histogram-js';
 // Autocannon's own histogram rounds to whole milliseconds.
 const MAX_LATENCY_US = 60_000_000;
 const END_CHECK_MS = 20;
+// A machine may sleep for a while: that is a long answer, not an error.
+const TIMEOUT_SECONDS = 60;
 
 const EDGES_PER_DECADE = 12;
 const DECADES = 4;
@@ -103,6 +105,7 @@ export function runLoad(
         connections: request.connections,
         requests: request.paths.map((path) => ({ path })),
         sampleInt: END_CHECK_MS,
+        timeout: TIMEOUT_SECONDS,
         ...('seconds' in limit ? { duration: limit.seconds } : { amount: limit.requests }),
       },
       (failure: unknown, result) => {

@@ -1,3 +1,5 @@
+import { VARIANTS } from './subject.js';
+
 /** The bounds of a load run: the page's sliders have the same. */
 const BOUNDS = {
   connections: { type: 'integer', minimum: 1, maximum: 200 },
@@ -22,7 +24,7 @@ export const LOAD = {
   schema: {
     params: {
       type: 'object',
-      properties: { variant: { type: 'string', enum: ['plain', 'coalesced'] }, id: { type: 'integer', minimum: 1 } },
+      properties: { variant: { type: 'string', enum: VARIANTS }, id: { type: 'integer', minimum: 1 } },
     },
     querystring: {
       type: 'object',

@@ -4,8 +4,8 @@ import fastifyRedis from '@fastify/redis';
 import serveStatic from '@fastify/static';
 import type { FastifyInstance } from 'fastify';
 import fastifyCoalesce from 'ioredis-coalesce/fastify';
-import type { Metrics } from '../metrics.js';
-import { DETAILS, HASHES, keyOf } from '../product.js';
+import { isCoalesced, type Metrics } from '../metrics.js';
+import { DETAILS, HASHES, keyOf, productPrefixes } from '../product.js';
 import { CLIENT_OPTIONS } from '../redis.js';
 import { Laboratory } from './laboratory.js';
 import type { RunSettings } from './load-run.js';
@@ -27,7 +27,7 @@ interface LoadRoute {
 
 const CONTENT_SECURITY_POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'";
 
-/** The page at `/`: a plain and a coalesced client side by side, measured in this very service. */
+/** The page at `/`: a plain, a coalesced and a cached client side by side, measured in this very service. */
 export async function livePage(
   app: FastifyInstance,
   { redisUrl, keyPrefix, products, metrics }: LivePageOptions,
@@ -40,12 +40,25 @@ export async function livePage(
     // The page shows one write per turn beside one write per command.
     coalesce: { schedule: 'immediate' },
   });
-  const { plain, coalesced } = app.redis;
-  if (!plain || !coalesced) {
-    throw new Error('expected the plugins to have registered their clients as "plain" and "coalesced"');
+  await app.register(fastifyCoalesce, {
+    ...client,
+    namespace: 'cached',
+    coalesce: { schedule: 'immediate', cache: { prefixes: productPrefixes(keyPrefix) } },
+  });
+  const { plain, coalesced, cached } = app.redis;
+  if (!plain || !coalesced || !cached || !isCoalesced(cached)) {
+    throw new Error('expected the plugins to have registered their clients as "plain", "coalesced" and "cached"');
   }
   metrics.collect('live page', coalesced);
-  const laboratory = await Laboratory.open({ plain, coalesced, observer: app.redis, redisUrl, prefix: keyPrefix });
+  metrics.collect('live page, cached', cached);
+  const laboratory = await Laboratory.open({
+    plain,
+    coalesced,
+    cached,
+    observer: app.redis,
+    redisUrl,
+    prefix: keyPrefix,
+  });
   // Open event streams would keep the server from closing.
   app.addHook('preClose', async () => laboratory.stop());
 

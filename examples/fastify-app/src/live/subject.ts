@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Redis } from 'ioredis';
 
-export const VARIANTS = ['plain', 'coalesced'] as const;
+export const VARIANTS = ['plain', 'coalesced', 'cached'] as const;
 
 export type Variant = (typeof VARIANTS)[number];
 
@@ -10,24 +10,26 @@ export interface Usage {
   commands: number;
   /** To the operating system. */
   writes: number;
-  /** Commands by the size of the write they left in: the key is the upper bound, a power of two. */
+  /** Commands that were sent, by the size of the write they left in: the key is the upper bound, a power of two. */
   commandsBySize: Record<number, number>;
 }
 
 type Write = (this: Socket, ...args: unknown[]) => unknown;
 type Writer = Record<'_write' | '_writev', Write>;
 
-/** One of the two clients under comparison, and the meter on its socket: the same for both. */
+/** One of the clients under comparison, and the meter on its socket: the same for all. */
 export class Subject {
   readonly variant: Variant;
   readonly #redis: Redis;
+  readonly #hits: () => number;
   readonly #usage: Usage = { commands: 0, writes: 0, commandsBySize: {} };
   #written = 0;
 
-  /** Of a client that is connected. */
-  constructor(variant: Variant, redis: Redis) {
+  /** Of a client that is connected; `hits` counts the commands that it answered from memory. */
+  constructor(variant: Variant, redis: Redis, hits = () => 0) {
     this.variant = variant;
     this.#redis = redis;
+    this.#hits = hits;
     const meter = (): void => this.#meter(redis.stream as unknown as Writer);
     meter();
     // Each connection has a socket of its own.
@@ -66,12 +68,13 @@ export class Subject {
 
   #count(): void {
     const usage = this.#usage;
-    const size = usage.commands - this.#written;
+    const sent = usage.commands - this.#hits();
+    const size = sent - this.#written;
     if (size === 0) {
       // Not one of ours: the handshake, or the rest of a write that did not fit.
       return;
     }
-    this.#written = usage.commands;
+    this.#written = sent;
     usage.writes += 1;
     const bound = 2 ** Math.ceil(Math.log2(size));
     usage.commandsBySize[bound] = (usage.commandsBySize[bound] ?? 0) + size;
