@@ -91,6 +91,8 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
   async function runLoad(): Promise<void> {
     await page.locator('#seconds').fill('1');
     await page.locator('#start').click();
+    // Until then the label may be that of the run before.
+    await waitForText(page.locator('#progress-label'), /load on the clients/i);
     await waitForText(page.locator('#progress-label'), /^Done/);
   }
 
