@@ -91,7 +91,7 @@ function has(list: readonly { readonly id: string }[], id: string): boolean {
 }
 
 const DIGITS = 4;
-const LINE = 140;
+const LINE = 180;
 
 /** JSON that can be read and compared: four significant digits, one sample per line. */
 export function serialize(report: BenchReport): string {
