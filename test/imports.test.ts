@@ -32,6 +32,20 @@ const imports: Import[] = readdirSync(SRC, { recursive: true, encoding: 'utf8' }
 const folderOf = (file: string) => (file.includes('/') ? (file.split('/')[0] as string) : '');
 const shown = ({ from, to }: Import) => `${from} → ${relative('.', to)}`;
 
+it('private members of the host are named in host/ only, but for those that a light pipeline inherits', () => {
+  const inherited = ['client/light-pipeline.ts', 'connection/pipeline-entry.ts'];
+  const strays = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && folderOf(file) !== 'host')
+    .flatMap((file) => {
+      const names = readFileSync(join(SRC, file), 'utf8').match(/\._[a-z]\w*/g) ?? [];
+      const own = inherited.includes(file)
+        ? names.filter((name) => !['._queue', '._transactions'].includes(name))
+        : names;
+      return own.map((name) => `${file}: ${name}`);
+    });
+  expect(strays).toEqual([]);
+});
+
 describe('the imports of src/', () => {
   it('point down the list of folders in docs/design.md', () => {
     const up = imports.filter(({ from, to }) => {

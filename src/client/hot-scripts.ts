@@ -1,4 +1,5 @@
 import { type HostScript, isGenuineScriptMethod, isNoScript, LoadedScript, scriptCommand } from '../host/script.js';
+import { transformsArguments } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
@@ -81,7 +82,7 @@ export class HotScript {
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
     if (reason !== undefined) return reason;
-    if (commandClass._transformer.argument.evalsha !== undefined) return 'transformer';
+    if (transformsArguments(commandClass, 'evalsha')) return 'transformer';
     let sent = args;
     let key: unknown;
     if (this.script.keyPrefix || routing !== undefined) {

@@ -1,6 +1,7 @@
 import calculateSlot from 'cluster-key-slot';
 import type { HotCommand } from '../commands/hot-commands.js';
 import { replyProtocol } from '../host/state.js';
+import { transformsReply } from '../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../host/types.js';
 import { commandHead, encodeExactly, type Part, toBytes } from '../resp/encoder.js';
 
@@ -245,8 +246,7 @@ export function settleDecoded(entry: Entry, value: unknown, commandClass: HostCo
 }
 
 function settleAlone(entry: Entry, value: unknown, commandClass: HostCommandClass): void {
-  // Users can set a reply transformer at any time, so it is looked up per reply, as the host does.
-  if (commandClass._transformer.reply[entry.variant.command.name] === undefined) {
+  if (!transformsReply(commandClass, entry.variant.command.name)) {
     entry.fulfil(value);
     return;
   }

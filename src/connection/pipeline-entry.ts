@@ -7,6 +7,7 @@ import {
   type RecordedCommand,
   writableOf,
 } from '../host/pipeline.js';
+import { transformsReply } from '../host/transformers.js';
 import type { HostClient } from '../host/types.js';
 import { appendParts, commandHead, encodeAssumingAscii, isAscii, type Part, toBytes } from '../resp/encoder.js';
 import { type CommandVariant, Entry, type EntryContext, transformHostReply } from './entry.js';
@@ -149,7 +150,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   /** Host: `fillResult` calls it on each command of a transaction with its part of EXEC's reply. */
   transformReply(reply: unknown): unknown {
     const { commandClass } = this.context;
-    if (commandClass._transformer.reply[this.name] === undefined && (typeof reply !== 'object' || reply === null)) {
+    if (!transformsReply(commandClass, this.name) && (typeof reply !== 'object' || reply === null)) {
       return reply;
     }
     return transformHostReply(this, reply);

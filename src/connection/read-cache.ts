@@ -1,5 +1,6 @@
 import { effectOf } from '../commands/effects.js';
 import { type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
+import { transformsReply } from '../host/transformers.js';
 import type { HostClient, HostCommand } from '../host/types.js';
 import type { ResolvedCacheOptions } from '../options.js';
 import { RequestReader } from '../resp/request-scanner.js';
@@ -326,8 +327,7 @@ export class ReadCache {
   #answer(variant: CommandVariant, kept: unknown): Promise<unknown> {
     const value = ownCopy(kept);
     const { name } = variant.command;
-    // Users can set a reply transformer at any time.
-    if (this.context.commandClass._transformer.reply[name] === undefined) return Promise.resolve(value);
+    if (!transformsReply(this.context.commandClass, name)) return Promise.resolve(value);
     try {
       return Promise.resolve(transformDecodedReply({ name, context: this.context }, value));
     } catch (error) {

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { CODES, withCode } from '../errors.js';
 import { inSubscriberMode } from '../host/state.js';
+import { transformsReply } from '../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../host/types.js';
 import type { ReplyMode } from '../resp/decoder.js';
 import { CUT, NOT_DECODED, ReplyDecoder } from '../resp/decoder.js';
@@ -216,7 +217,7 @@ export class ReplyReader {
 
   /** Decodes all replies of a transaction. A user's transformer for EXEC expects them as the host decodes them. */
   #decodeExec(head: ExecEntry, chunk: Buffer, position: number): unknown {
-    if (this.context.commandClass._transformer.reply.exec !== undefined) return NOT_DECODED;
+    if (transformsReply(this.context.commandClass, 'exec')) return NOT_DECODED;
     return this.#decoder.decodeElements(chunk, position, head);
   }
 

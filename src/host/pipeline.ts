@@ -5,7 +5,7 @@
  */
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { sourceTest } from './probe.js';
-import { withTransformation } from './transformers.js';
+import { transformsArguments, withTransformation } from './transformers.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
 
 /** Host: where in its pipeline a command stands. Read when the connection closes (`abortIncompletePipelines`). */
@@ -255,7 +255,7 @@ export function hostCommandOf(
 ): PipelinedCommand {
   const make = () =>
     new (commandClass as unknown as AnyClass)(name, args, { replyEncoding: encoding }) as PipelinedCommand;
-  if (commandClass._transformer.argument[name] === undefined) return make();
+  if (!transformsArguments(commandClass, name)) return make();
   return withTransformation(commandClass, name, { args: [...args] }, make);
 }
 

@@ -11,6 +11,16 @@ const HOST_ONLY: ArgumentTransformer = () => {
   throw new TypeError('this transformer takes the host to run');
 };
 
+/** Users can set a transformer at any time, so whether there is one is looked up per command, as the host does. */
+export function transformsArguments(commandClass: HostCommandClass, name: string): boolean {
+  return commandClass._transformer.argument[name] !== undefined;
+}
+
+/** The same for replies. */
+export function transformsReply(commandClass: HostCommandClass, name: string): boolean {
+  return commandClass._transformer.reply[name] !== undefined;
+}
+
 /**
  * The command's transformer, if it has one.
  * Host: a function in ioredis; in iovalkey `{ transformerFunction, includeCommand }`, of which the second form changes
