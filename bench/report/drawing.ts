@@ -24,6 +24,7 @@ const DARK: Readonly<Record<string, string>> = {
   // What ECharts draws of its own accord.
   '#fff': '#0d1117',
   '#3c3c41': '#9da7b3',
+  '#54555a': '#9da7b3',
   '#b7b9be': '#4b5563',
   [INK]: '#e6edf3',
   [SOFT]: '#9da7b3',

@@ -11,6 +11,8 @@ const TITLES: Readonly<Partial<Record<Metric, string>>> = {
   throughput: 'throughput ÷ that of ioredis, more is better',
   p50: 'median time of a burst ÷ that of ioredis, less is better',
 };
+/** Of a cell, which stays light in the dark. */
+export const CELL_INK = '#111827';
 const TOP = 96;
 const MAP_HEIGHT = 210;
 const GAP = 84;
@@ -69,7 +71,7 @@ export function heatMap({ cases, title }: BenchmarkResult): string {
       xAxisIndex: index,
       yAxisIndex: index,
       data: values(map),
-      label: { show: true, fontSize: 9, color: '#111827' },
+      label: { show: true, fontSize: 9, color: CELL_INK },
     })),
   };
   return draw(option, TOP + 2 * MAP_HEIGHT + GAP + 50);
