@@ -7,6 +7,7 @@
  * calls help: all commands gather to the end of the turn. Which of the two pays is found out by trial
  * (`overlap-trial.ts`).
  *
+ * This decides the flush reason `overlap`; all reasons are listed at `FlushReason` (`stats.ts`), and given in `batch.ts`.
  * No I/O and no clock of its own: a test can drive every decision. The figures are from docs/performance.md.
  */
 
