@@ -2,7 +2,6 @@ import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { EXEC, ExecEntry, MULTI, PipelineEntry, PipelineVariant } from '../connection/pipeline-entry.js';
 import {
-  becomeHostTransaction,
   callBack,
   execUnsent,
   type HostPipeline,
@@ -12,10 +11,10 @@ import {
   type PipelinedCommand,
   type PipelineMethods,
   pipelineClass,
-  unwrapTransaction,
 } from '../host/pipeline.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { keyPrefixOf, tracesBatches } from '../host/state.js';
+import { becomeHostTransaction, unwrapTransaction } from '../host/transaction.js';
 import {
   argumentTransformerOf,
   runTransformer,
