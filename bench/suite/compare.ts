@@ -107,28 +107,28 @@ async function compareJob(
   progress: Progress,
 ): Promise<Change[]> {
   await server.seed(workload);
-  const processes: VariantProcess[] = [];
   const samples: [Sample[], Sample[]] = [[], []];
-  try {
-    for (const { files } of bundles) processes.push(await VariantProcess.open(variant, files.variant, server));
-    for (let round = 0; round < rounds; round += 1) {
-      progress.show(work, `round ${round + 1} of ${rounds}`, 1);
-      // Which one goes first changes from round to round.
-      for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
-        await processes[which]!.prepare(workload, round === 0 ? warmUpSeconds : rewarmSeconds, round === 0);
+  for (let round = 0; round < rounds; round += 1) {
+    progress.show(work, `round ${round + 1} of ${rounds}`, 1);
+    // Which one goes first changes from round to round.
+    for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
+      // A process keeps its luck with the layout of its memory, so rounds of one process are not independent.
+      const variantProcess = await VariantProcess.open(variant, bundles[which]!.files.variant, server);
+      try {
+        await variantProcess.prepare(workload, warmUpSeconds, round === 0);
         const [sample] = await undisturbed(
-          () => processes[which]!.measure(workload, seconds),
-          () => processes[which]!.prepare(workload, rewarmSeconds, false),
+          () => variantProcess.measure(workload, seconds),
+          () => variantProcess.prepare(workload, rewarmSeconds, false),
         );
         samples[which]!.push(sample);
+        await variantProcess.close();
+      } finally {
+        variantProcess.kill();
       }
     }
-    for (const process of processes) await process.close();
-    progress.show(work, 'done', 1);
-    return changes(work, ...samples);
-  } finally {
-    for (const process of processes) process.kill();
   }
+  progress.show(work, 'done', 1);
+  return changes(work, ...samples);
 }
 
 function cells({ work, measure, ratio, chance, verdict }: Change): string[] {

@@ -33,6 +33,14 @@ const EXACT_BATCHES = 32;
  *
  * Hot commands gather in `#text` and `#parts` and go to the stream in one piece: when the host writes, so that they
  * stay in front of it, or at the flush.
+ *
+ * Why a batch was flushed (`FlushReason`, stats.ts) is decided where it is flushed:
+ *
+ *     schedule, delay                #onSchedule, reconsiderDelay; when it runs: scheduler.ts
+ *     size, bytes, exit, overlap     #added; overlap: flush-policy.ts
+ *     large                          addHost, for a write that is larger than a batch
+ *     room                           in-flight-gate.ts
+ *     end, manual                    connection.ts
  */
 export class Batch {
   /** Commands in the open batch; 0 when idle. */

@@ -15,11 +15,12 @@ import { ConnectionEvents } from './connection-events.js';
 import { Deadlines } from './deadlines.js';
 import { type CommandVariant, createEntry, type Entry, type EntryContext } from './entry.js';
 import { drainAtExit } from './exit.js';
+import { flushPolicy } from './flush-policy.js';
 import { InFlightGate } from './in-flight-gate.js';
 import { encodePipeline, PipelineEntry } from './pipeline-entry.js';
 import { ReadCache } from './read-cache.js';
 import { ReplyReader } from './reply-reader.js';
-import { type BatchSchedule, flushPolicy } from './scheduler.js';
+import type { BatchSchedule } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
 import { StreamHooks } from './stream-hooks.js';
 

@@ -7,9 +7,12 @@
  * calls help: all commands gather to the end of the turn. Which of the two pays is found out by trial
  * (`overlap-trial.ts`).
  *
- * This decides the flush reason `overlap`; all reasons are listed at `FlushReason` (`stats.ts`), and given in `batch.ts`.
- * No I/O and no clock of its own: a test can drive every decision. The figures are from docs/performance.md.
+ * This decides the flush reason `overlap`; where the others are decided stands in `batch.ts`. A policy is given its clock
+ * and its trial: a test can drive every decision. The figures are from docs/performance.md.
  */
+import { loopTimes, now } from '../util/clock.js';
+import { type OverlapState, OverlapTrial } from './overlap-trial.js';
+import type { Schedule } from './scheduler.js';
 
 /** Decides for a batch when a part of it leaves. */
 export interface FlushPolicy {
@@ -46,13 +49,6 @@ const DAMPING = 1 / 8;
 const LOOK = 4;
 /** A command that has waited this long leaves, in milliseconds: this turn is long. */
 const LONG_WAIT = 0.02;
-
-/** Whether parts of a batch are sent. */
-export interface OverlapState {
-  readonly overlaps: boolean;
-  /** A turn of the event loop has ended, `now` in milliseconds, in which this much work was sent. */
-  turnEnded(now: number, work: number): void;
-}
 
 /** Sends parts while overlap pays. */
 export class AdaptivePolicy implements FlushPolicy {
@@ -91,4 +87,17 @@ export class AdaptivePolicy implements FlushPolicy {
     this.#open = 0;
     this.trial.turnEnded(now, work);
   }
+}
+
+/** One for all connections of a thread. */
+const trial = new OverlapTrial(loopTimes);
+
+/** Whether parts of a batch leave before its schedule says so. Not where the options ask for larger batches. */
+export function flushPolicy(options: {
+  readonly schedule: Schedule;
+  readonly maxFlushDelay: number;
+  readonly shareReads: boolean;
+}): FlushPolicy {
+  const gathers = options.schedule !== 'adaptive' || options.maxFlushDelay > 0 || options.shareReads;
+  return gathers ? GATHER : new AdaptivePolicy(trial, now);
 }

@@ -1,5 +1,3 @@
-import type { OverlapState } from './flush-policy.js';
-
 /** A slice takes at least this many milliseconds, and at least `SLICE_TURNS` turns. */
 const SLICE = 3;
 const SLICE_TURNS = 8;
@@ -15,6 +13,13 @@ const FIRST_HOLD = 500;
 const LONGEST_HOLD = 4_000;
 /** A loop that runs code for more than this share of its time is saturated: without a winner, commands gather. */
 const SATURATED = 0.88;
+
+/** Whether parts of a batch are sent. */
+export interface OverlapState {
+  readonly overlaps: boolean;
+  /** A turn of the event loop has ended, `now` in milliseconds, in which this much work was sent. */
+  turnEnded(now: number, work: number): void;
+}
 
 /** Milliseconds that the loop has waited for events (`idle`) and run code (`active`), since the process began. */
 export interface LoopTimes {

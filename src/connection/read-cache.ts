@@ -7,7 +7,7 @@ import { RequestReader } from '../resp/request-scanner.js';
 import type { Stats } from '../stats.js';
 import { now } from '../util/clock.js';
 import { nextTurn, turnIsLate, turnTime } from '../util/turn.js';
-import { CachedReads, type ReadArguments } from './cached-reads.js';
+import { CacheStore, type ReadArguments } from './cache-store.js';
 import { type CommandVariant, type Entry, type EntryContext, transformDecodedReply } from './entry.js';
 import { InvalidationReader } from './invalidation-reader.js';
 import { OwnCommands } from './own-commands.js';
@@ -34,7 +34,7 @@ interface Requests {
  */
 export class ReadCache {
   readonly invalidations: InvalidationReader;
-  readonly #store: CachedReads;
+  readonly #store: CacheStore;
   readonly #own: OwnCommands;
   readonly #tracking: Tracking;
   /** Whether Redis tracks the keys that are read now. */
@@ -53,7 +53,7 @@ export class ReadCache {
     readonly context: EntryContext,
     readonly stats: Stats,
   ) {
-    this.#store = new CachedReads(options.maxEntries, options.maxBytes);
+    this.#store = new CacheStore(options.maxEntries, options.maxBytes);
     this.#own = new OwnCommands(prefixes !== undefined, (keys, position) => {
       for (const name of keys) this.#hold(name, position);
     });

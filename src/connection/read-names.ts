@@ -1,5 +1,5 @@
 import { isPlainNumber } from '../resp/encoder.js';
-import type { ReadArguments } from './cached-reads.js';
+import type { ReadArguments } from './cache-store.js';
 
 /** The name under which answers of a key are kept; undefined for a key that is not text, such as a Buffer. */
 export function keyName(argument: unknown): string | undefined {

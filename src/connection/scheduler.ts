@@ -1,7 +1,5 @@
 /** When a flush runs. */
-import { clearTimeout, loopTimes, nextTick, now, setImmediate, setTimeout } from '../util/clock.js';
-import { AdaptivePolicy, type FlushPolicy, GATHER } from './flush-policy.js';
-import { OverlapTrial } from './overlap-trial.js';
+import { clearTimeout, nextTick, setImmediate, setTimeout } from '../util/clock.js';
 
 /** Takes the function that flushes the batch and calls it once, later. */
 export type ScheduleFunction = (flush: () => void) => void;
@@ -97,19 +95,6 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
     });
   };
   return Object.assign(add, { runsUserCode: true, discard: (flush: () => void) => void open.delete(flush) } as const);
-}
-
-/** One for all connections of a thread. */
-const trial = new OverlapTrial(loopTimes);
-
-/** Whether parts of a batch leave before its schedule says so. Not where the options ask for larger batches. */
-export function flushPolicy(options: {
-  readonly schedule: Schedule;
-  readonly maxFlushDelay: number;
-  readonly shareReads: boolean;
-}): FlushPolicy {
-  const gathers = options.schedule !== 'adaptive' || options.maxFlushDelay > 0 || options.shareReads;
-  return gathers ? GATHER : new AdaptivePolicy(trial, now);
 }
 
 /** A timer that does not keep the process alive; returns the function that clears it. */

@@ -1,43 +1,58 @@
-import { now, setImmediate } from './clock.js';
+import { nextTick, now, setImmediate } from './clock.js';
 
 /**
- * The running turn of the event loop, for answers that need no I/O. Reading the clock costs more than finding such an
- * answer, so it is read once per turn, and again after every few answers.
+ * The running turn of the event loop, for answers that need no I/O: how long it has lasted, and the time. Reading the
+ * clock costs more than finding such an answer, so it is read once per callback of the loop, and again after every few
+ * answers.
  */
-let open = false;
-let startedAt = 0;
+let inTurn = false;
+let turnStartedAt = 0;
+/** What one callback does until Node has run all that awaits it: its promises before its next tick. */
+let inCallback = false;
+let callbackStartedAt = 0;
 let time = 0;
 let askedFor = 0;
 
-/** Within one turn the clock is read once per this many answers. */
+/** Within one callback the clock is read once per this many answers. */
 const ASKED_PER_READING = 16;
-/** Milliseconds after which a turn of answers without I/O should end. */
-const LATE_AFTER = 1;
+/** Milliseconds after which a callback that awaits one answer without I/O after the other should end. */
+const LATE_CALLBACK = 1;
+/** The same for a turn: its callbacks may be requests of many clients, or one loop that goes on by next ticks. */
+const LATE_TURN = 10;
 
-function end(): void {
-  open = false;
+function endTurn(): void {
+  inTurn = false;
 }
 
-/** Milliseconds of a monotonic clock, read in this turn of the event loop. */
+function endCallback(): void {
+  inCallback = false;
+}
+
+/** Milliseconds of a monotonic clock, read in this callback. */
 export function turnTime(): number {
-  if (!open) {
-    open = true;
-    setImmediate(end);
-    startedAt = now();
-    time = startedAt;
+  if (inCallback) {
+    askedFor += 1;
+    if (askedFor % ASKED_PER_READING === 0) time = now();
     return time;
   }
-  askedFor += 1;
-  if (askedFor % ASKED_PER_READING === 0) time = now();
+  time = now();
+  inCallback = true;
+  callbackStartedAt = time;
+  nextTick(endCallback);
+  if (!inTurn) {
+    inTurn = true;
+    turnStartedAt = time;
+    setImmediate(endTurn);
+  }
   return time;
 }
 
 /**
- * Whether this turn of the event loop has lasted too long. Code that awaits one answer without I/O after the other
- * never lets the turn end, so neither timers nor sockets get theirs.
+ * Whether answers should wait for the next turn of the event loop. Code that awaits one answer without I/O after the
+ * other never lets the turn end, so neither timers nor sockets get theirs.
  */
 export function turnIsLate(): boolean {
-  return time - startedAt > LATE_AFTER;
+  return time - callbackStartedAt > LATE_CALLBACK || time - turnStartedAt > LATE_TURN;
 }
 
 /** A promise that resolves in the next turn of the event loop. */

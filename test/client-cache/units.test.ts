@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CachedReads } from '../../src/connection/cached-reads.js';
+import { CacheStore } from '../../src/connection/cache-store.js';
 import type { CommandVariant } from '../../src/connection/entry.js';
 import { InvalidationReader } from '../../src/connection/invalidation-reader.js';
 import { OwnCommands } from '../../src/connection/own-commands.js';
@@ -12,9 +12,9 @@ const get: CommandVariant = {
 const NONE = { count: 1, text: '' };
 const field = (text: string) => ({ count: 2, text });
 
-describe('CachedReads', () => {
+describe('CacheStore', () => {
   it('finds every read that was put, one by one and by the index of many', () => {
-    const store = new CachedReads(1_000, 1e9);
+    const store = new CacheStore(1_000, 1e9);
     for (let index = 0; index < 100; index += 1) store.put('k', get, field(`f${index}`), index, 0);
     for (let index = 0; index < 100; index += 1) expect(store.key('k')?.find(get, 2, `f${index}`)?.value).toBe(index);
     expect(store.key('k')?.find(get, 2, 'f100')).toBeUndefined();
@@ -24,7 +24,7 @@ describe('CachedReads', () => {
   });
 
   it('counts a read once that is put again, with its new size', () => {
-    const store = new CachedReads(10, 1e9);
+    const store = new CacheStore(10, 1e9);
     store.put('k', get, NONE, 'x'.repeat(1_000), 0);
     const large = store.bytes;
     store.put('k', get, NONE, 'x', 1);
@@ -34,7 +34,7 @@ describe('CachedReads', () => {
   });
 
   it('removes reads that were not used, and goes round', () => {
-    const store = new CachedReads(4, 1e9);
+    const store = new CacheStore(4, 1e9);
     for (const name of ['a', 'b', 'c', 'd']) store.put(name, get, NONE, name, 0);
     for (const name of ['a', 'c']) (store.key(name) as { used: boolean }).used = true;
     store.put('e', get, NONE, 'e', 0);
@@ -44,7 +44,7 @@ describe('CachedReads', () => {
   });
 
   it('goes round again when every read was used since', () => {
-    const store = new CachedReads(10, 800);
+    const store = new CacheStore(10, 800);
     for (const name of ['a', 'b']) store.put(name, get, NONE, 'x'.repeat(100), 0).key.used = true;
     // The value of one has grown, and there is room for one of them only.
     store.put('b', get, NONE, 'x'.repeat(250), 0);
@@ -54,7 +54,7 @@ describe('CachedReads', () => {
 
   it('counts the bytes of what an array or object holds', () => {
     const bytesOf = (value: unknown) => {
-      const store = new CachedReads(10, 1e9);
+      const store = new CacheStore(10, 1e9);
       store.put('k', get, NONE, value, 0);
       return store.bytes;
     };
@@ -67,7 +67,7 @@ describe('CachedReads', () => {
   });
 
   it('stays within its bytes over any number of keys, and never keeps a value larger than that', () => {
-    const store = new CachedReads(1_000, 10_000);
+    const store = new CacheStore(1_000, 10_000);
     for (let index = 0; index < 10_000; index += 1) {
       store.put(`key ${index}`, get, NONE, 'x'.repeat(index % 300), 0);
       expect(store.bytes).toBeLessThanOrEqual(10_000);

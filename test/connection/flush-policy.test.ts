@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { AdaptivePolicy, GATHER, type OverlapState } from '../../src/connection/flush-policy.js';
+import { AdaptivePolicy, GATHER } from '../../src/connection/flush-policy.js';
+import type { OverlapState } from '../../src/connection/overlap-trial.js';
 
 /** A policy under a clock and a verdict on overlap that the test sets. */
 function played({ overlaps = true } = {}) {

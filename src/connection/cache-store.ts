@@ -92,7 +92,7 @@ function indexed(count: number, text: string): string {
  * last passed, and removes the first key without a mark. So a hit costs one store, where an order by last use would
  * cost a deletion and an insertion.
  */
-export class CachedReads {
+export class CacheStore {
   /** Reads. */
   entries = 0;
   bytes = 0;
