@@ -88,7 +88,7 @@ export interface CacheOptions {
   maxBytes?: number;
 }
 
-/** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain. */
+/** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain (`client/idle.ts`). */
 export type CoalesceSetting = CoalesceOptions | boolean;
 
 export type ResolvedCacheOptions = Readonly<

@@ -9,6 +9,8 @@
  * - `large`: one write of the host's follows that is larger than `maxBatchBytes`;
  * - `end`, `exit`: the connection, or the process, is about to end;
  * - `manual`: `coalescer.flush()` was called.
+ *
+ * Where each is decided stands at the class `Batch`, in `connection/batch.ts`.
  */
 export type FlushReason =
   | 'schedule'

@@ -17,7 +17,8 @@ import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overla
 /**
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
  * client, with counters that all share. The Cluster's own methods compute the slot and put a hot command straight on
- * its node's batch. A command that fails on its node goes back to the Cluster, which redirects it alone.
+ * its node's batch. A command that fails on its node goes back to the Cluster, which redirects it alone: `Entry#reject`
+ * calls the `redirect` of its context (`Connection`), which calls `ClusterRouting#redirect`.
  */
 export class ClusterAttachment implements Attachment {
   enabled = true;

@@ -16,6 +16,9 @@ interface LightHost {
 }
 
 /**
+ * Light pipeline, or the host's? What becomes of a light one: `light-pipeline.ts` records it, `Connection#sendPipeline`
+ * sends it, `pipeline-entry.ts` settles it.
+ *
  * `pipeline` and `multi` for the overlay of a class of clients: they make light pipelines, or leave it to the host where
  * these could not take the hot path.
  *

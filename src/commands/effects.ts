@@ -1,8 +1,8 @@
 import { HOT_COMMANDS, type HotCommand } from './hot-commands.js';
 
 /**
- * The effect of a command on the answers kept in memory. Commands of the hot path's list are not here: their keys are
- * known.
+ * The effect of a command on the answers kept in memory. Of the hot path's commands, those that touch no data are listed
+ * here; the keys of the others are known.
  *
  * - `none`: no effect;
  * - `anything`: it may change any key, and Redis pushes the changed keys: scripts, and all commands not listed here;

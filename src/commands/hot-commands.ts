@@ -3,7 +3,7 @@
  *
  * A command may be in the list if it takes plain arguments, gets exactly one reply, does not block and does not change
  * the state of its connection. The number of arguments is not checked: the server refuses a wrong one, with the same
- * error as for a plain client.
+ * error as for a plain client. CONTRIBUTING.md says what else a new one needs.
  */
 
 /**

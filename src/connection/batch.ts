@@ -40,7 +40,7 @@ const EXACT_BATCHES = 32;
  *     size, bytes, exit, overlap     #added; overlap: flush-policy.ts
  *     large                          addHost, for a write that is larger than a batch
  *     room                           in-flight-gate.ts
- *     end, manual                    connection.ts
+ *     end, manual, exit of what is open then     connection.ts
  */
 export class Batch {
   /** Commands in the open batch; 0 when idle. */

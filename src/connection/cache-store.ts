@@ -43,6 +43,9 @@ export class CachedKey {
   /** Until the reply at this position has come, only the newest of its reads may be used; see `OwnCommands`. */
   heldUntil = -1;
   newest: CachedRead | undefined;
+  /** Its neighbours in the ring of keys that the clock's hand goes round. */
+  before: CachedKey = this;
+  after: CachedKey = this;
   #first: CachedRead | undefined;
   #index: Map<CommandVariant, Map<string, CachedRead>> | undefined;
 
@@ -88,9 +91,10 @@ function indexed(count: number, text: string): string {
 /**
  * Answers to reads, by key, within limits of number and bytes.
  *
- * Eviction is by the clock algorithm: a hand goes round the keys, clears the mark of each key that was used since it
- * last passed, and removes the first key without a mark. So a hit costs one store, where an order by last use would
- * cost a deletion and an insertion.
+ * Eviction is by the clock algorithm: a hand goes round a ring of the keys, clears the mark of each key that was used
+ * since it last passed, and removes the first key without a mark. So a hit costs one store, where an order by last use
+ * would cost a deletion and an insertion. The ring is our own: an iterator of the Map that stands still keeps every
+ * table that the Map has outgrown since.
  */
 export class CacheStore {
   /** Reads. */
@@ -99,7 +103,7 @@ export class CacheStore {
   /** Reads that were removed for lack of room. */
   evictions = 0;
   readonly #keys = new Map<string, CachedKey>();
-  #hand = this.#keys.values();
+  #hand: CachedKey | undefined;
 
   constructor(
     readonly maxEntries: number,
@@ -116,6 +120,7 @@ export class CacheStore {
     if (key === undefined) {
       key = new CachedKey(name);
       this.#keys.set(name, key);
+      this.#link(key);
       this.#grow(key, KEY_OVERHEAD + name.length);
     }
     const bytes = READ_OVERHEAD + text.length + sizeOf(value);
@@ -131,7 +136,7 @@ export class CacheStore {
       read.bytes = bytes;
       read.readAt = now;
     }
-    if (this.entries > this.maxEntries || this.bytes > this.maxBytes) this.#evict();
+    if (this.#full) this.#evict();
     return read;
   }
 
@@ -147,7 +152,7 @@ export class CacheStore {
   clear(): number {
     const { entries } = this;
     this.#keys.clear();
-    this.#hand = this.#keys.values();
+    this.#hand = undefined;
     this.entries = 0;
     this.bytes = 0;
     return entries;
@@ -158,24 +163,42 @@ export class CacheStore {
     this.bytes += bytes;
   }
 
+  /** The hand comes to a new key last. */
+  #link(key: CachedKey): void {
+    const hand = this.#hand;
+    if (hand === undefined) {
+      this.#hand = key;
+      return;
+    }
+    key.after = hand;
+    key.before = hand.before;
+    key.before.after = key;
+    hand.before = key;
+  }
+
   #remove(key: CachedKey): void {
     this.#keys.delete(key.name);
+    if (this.#hand === key) this.#hand = key.after === key ? undefined : key.after;
+    key.before.after = key.after;
+    key.after.before = key.before;
     this.entries -= key.reads;
     this.bytes -= key.bytes;
   }
 
   #evict(): void {
-    while (this.entries > this.maxEntries || this.bytes > this.maxBytes) {
-      const { value: key } = this.#hand.next();
-      if (key === undefined) {
-        this.#hand = this.#keys.values();
-      } else if (key.used) {
+    for (let key = this.#hand; key !== undefined && this.#full; key = this.#hand) {
+      if (key.used) {
         key.used = false;
+        this.#hand = key.after;
       } else {
         this.#remove(key);
         this.evictions += key.reads;
       }
     }
+  }
+
+  get #full(): boolean {
+    return this.entries > this.maxEntries || this.bytes > this.maxBytes;
   }
 }
 

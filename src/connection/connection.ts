@@ -245,7 +245,7 @@ export class Connection {
         // The node has lost the slot, or part of it, and may announce no later change of its keys.
         if (/^(?:MOVED|ASK) /.test(error.message)) this.cache?.clear();
         entry.reject = (final) => entry.fail(final);
-        routing.reject(this.client, entry, error);
+        routing.redirect(this.client, entry, error);
       },
     };
     return this.#clusterContext;

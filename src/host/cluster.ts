@@ -128,7 +128,7 @@ export class ClusterRouting {
    * redirection, and there is no other way to it. So during one synchronous call the Cluster looks as it did when the
    * command was sent, ready and with this node, and the node sends nothing.
    */
-  reject(node: HostClient, command: HostCommand, error: Error): void {
+  redirect(node: HostClient, command: HostCommand, error: Error): void {
     const { cluster } = this;
     const sendCommand = this.#sendCommand ?? cluster.sendCommand;
     const atSendTime: Partial<Record<PropertyKey, unknown>> = {

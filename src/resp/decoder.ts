@@ -86,7 +86,8 @@ export class ReplyDecoder extends ChunkReader {
   }
 
   /**
-   * Decodes the reply to EXEC: null, or an array whose elements each have an encoding of their own.
+   * Decodes the reply to EXEC: null, or an array whose elements each have an encoding of their own. A split one is not
+   * decoded.
    *
    * @param encodings - whether the strings of an element become JavaScript strings.
    */

@@ -1,6 +1,7 @@
 /**
- * A reply of any kind that is split over several chunks: decoded chunk by chunk, while its bytes are kept from the
- * first to the last, so that at any time they can be handed to the host as if they had just arrived.
+ * A reply that is split over several chunks: decoded chunk by chunk, while its bytes are kept from the first to the last,
+ * so that at any time they can be handed to the host as if they had just arrived. Split replies of a single line, and to
+ * EXEC, are left to the host. Who owns a reply is decided in `connection/reply-reader.ts`.
  */
 import { CUT, NOT_DECODED, type ReplyDecoder } from './decoder.js';
 

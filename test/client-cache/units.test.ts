@@ -4,6 +4,7 @@ import type { CommandVariant } from '../../src/connection/entry.js';
 import { InvalidationReader } from '../../src/connection/invalidation-reader.js';
 import { OwnCommands } from '../../src/connection/own-commands.js';
 import { ownCopy, sameValue } from '../../src/connection/own-values.js';
+import { heapNow } from '../helpers/hostile/heap.js';
 
 const get: CommandVariant = {
   command: { name: 'get', keys: 'first', readOnly: true, shareable: true, cacheable: true, work: 1 },
@@ -50,6 +51,22 @@ describe('CacheStore', () => {
     store.put('b', get, NONE, 'x'.repeat(250), 0);
     expect(['a', 'b'].filter((name) => store.key(name))).toEqual(['b']);
     expect([store.entries, store.evictions]).toEqual([1, 1]);
+  });
+
+  it('does not grow while invalidated keys are read again and nothing has to be evicted', () => {
+    const store = new CacheStore(10_001, 1e9);
+    const names = Array.from({ length: 10_000 }, (_, index) => `key ${index}`);
+    const readAgain = () => {
+      for (const name of names) {
+        store.drop(name);
+        store.put(name, get, NONE, 'v', 0);
+      }
+    };
+    for (let index = 0; index < 10_100; index += 1) store.put(`evicted ${index}`, get, NONE, 'v', 0);
+    readAgain();
+    const before = heapNow();
+    for (let time = 0; time < 50; time += 1) readAgain();
+    expect(heapNow() - before).toBeLessThan(5e6);
   });
 
   it('counts the bytes of what an array or object holds', () => {

@@ -144,7 +144,7 @@ describe('Invariant 3: each caller gets the reply to its own command, or an erro
     expect(await settle('coalesced')).toEqual(await settle('plain'));
   });
 
-  it('settles each callback and promise once over timeouts, late replies and reconnects', async () => {
+  it('gives each callback and promise its own reply, once, over timeouts, late replies and reconnects', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(
       ioredis6.createCoalesced(proxy.url, { commandTimeout: 40, retryStrategy: () => 5 }, { maxInFlight: 20 }),
