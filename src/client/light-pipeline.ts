@@ -251,16 +251,15 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
     }
 
     #send(connection: Connection, args: readonly unknown[]): unknown {
-      const commands = this._queue;
       if (this.isCluster) {
         const { promise, sends } = execUnsent(this, host.exec, args);
-        if (sends) connection.sendPipeline(commands, this.#transaction);
+        if (sends) connection.sendPipeline(this, this.#transaction);
         return promise;
       }
       this.nodeifiedPromise = true;
       callBack(this.promise, args[0]);
-      this.replyPending = commands.length;
-      connection.sendPipeline(commands, this.#transaction);
+      this.replyPending = this._queue.length;
+      connection.sendPipeline(this, this.#transaction);
       return this.promise;
     }
 

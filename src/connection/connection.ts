@@ -1,7 +1,8 @@
 import type { Duplex } from 'node:stream';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
-import type { PipelinedCommand } from '../host/pipeline.js';
+import { commandsOf, type HostPipeline } from '../host/pipeline.js';
+import { pipelineItem } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
 import { awaitedTransaction, commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
@@ -191,11 +192,12 @@ export class Connection {
    * Sends an explicit pipeline or a transaction in one step.
    * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
    *
-   * @param commands - light entries, and commands of the host's.
+   * @param pipeline - its commands are light entries, and commands of the host's.
    * @param transaction - whether one is open behind them, if they open or close any.
    */
-  sendPipeline(commands: readonly PipelinedCommand[], transaction: 'open' | 'closed' | undefined): void {
+  sendPipeline(pipeline: HostPipeline, transaction: 'open' | 'closed' | undefined): void {
     const { client, gate } = this;
+    const commands = commandsOf(pipeline);
     const encoded = encodePipeline(commands, client);
     const reader = this.reader as ReplyReader;
     const deadlines = this.#deadlines as Deadlines;
@@ -222,7 +224,7 @@ export class Connection {
         queue.push(command);
       } else {
         work += HOST_COMMAND_WORK;
-        queue.push({ command, select });
+        queue.push(pipelineItem(pipeline, command, client, select));
       }
     }
     if (waits) {

@@ -7,6 +7,7 @@ import {
   type RecordedCommand,
   writableOf,
 } from '../host/pipeline.js';
+import { type PipelineWriter, pipelineWriter } from '../host/pipeline-writer.js';
 import { transformsReply } from '../host/transformers.js';
 import type { HostClient } from '../host/types.js';
 import { appendParts, commandHead, encodeAssumingAscii, isAscii, type Part, toBytes } from '../resp/encoder.js';
@@ -134,6 +135,11 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   }
 
   // ---- Called or read by the host ----
+
+  /** Host: sends the command again through this. */
+  get stream(): PipelineWriter {
+    return pipelineWriter(this.pipeline, this.context.client);
+  }
 
   get promise(): Promise<unknown> {
     this.#own ??= ownPromise();

@@ -40,6 +40,11 @@ export interface HostPipeline {
   exec(...args: unknown[]): unknown;
 }
 
+/** Light entries, and commands of the host's. */
+export function commandsOf(pipeline: HostPipeline): readonly PipelinedCommand[] {
+  return pipeline._queue;
+}
+
 /** What one command came to, as `exec()` gives it. */
 export type PipelineResult = [error: unknown] | [error: null, value: unknown];
 

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { type Client, HOSTS, sleep, until } from '../helpers/hosts.js';
 import { describeScenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
 import { type FaultyProxy, startProxy } from '../helpers/proxy.js';
@@ -25,6 +26,27 @@ async function loseRequests(proxy: FaultyProxy, sent: string): Promise<void> {
   proxy.swallowRequests();
   await until(() => proxy.received().includes(sent), 'the commands to be on the wire');
   proxy.reset();
+}
+
+/** The client's next connection fails at once when something is written that holds this text. */
+function failNextConnectionAt(client: Client, text: string): void {
+  client.once('connect', () => {
+    const { stream } = client as unknown as { stream: Duplex };
+    const { _write } = stream;
+    const fails = (...chunks: unknown[]) => chunks.some((chunk) => String(chunk).includes(text));
+    const broken = () => Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
+    stream._write = (chunk, encoding, callback) =>
+      fails(chunk) ? callback(broken()) : _write.call(stream, chunk, encoding, callback);
+    stream._writev = (chunks, callback) =>
+      fails(...chunks.map(({ chunk }) => chunk))
+        ? callback(broken())
+        : _write.call(
+            stream,
+            Buffer.concat(chunks.map(({ chunk }) => Buffer.from(chunk))),
+            'buffer' as never,
+            callback,
+          );
+  });
 }
 
 /** Issues everything and resets the connection in the middle of the replies, behind each of their bytes in turn. */
@@ -74,6 +96,26 @@ describeScenarios('pipelines and transactions when the connection is lost', HOST
     await loseReplies(proxy, 'exec');
     await settled;
   },
+
+  ...Object.fromEntries(
+    ['multi', 'incr', 'exec'].map((text) => [
+      `when the next connection is lost too, as ${text} is sent again`,
+      scenario({ races: anyEvents, coalesce: { maxBatchSize: 1 } }, async ({ url, ready, track }) => {
+        const proxy = await startProxy(url);
+        const client = await ready({}, { url: proxy.url });
+        proxy.stall();
+        const settled = [
+          track('multi', client.multi().incr('n').get('n').exec()),
+          track('pipeline', client.pipeline().incr('n').get('n').exec()),
+          track('behind', client.get('n')),
+        ];
+        failNextConnectionAt(client, text);
+        await loseReplies(proxy, 'exec');
+        await Promise.all(settled);
+        await track('later', client.get('n'));
+      }),
+    ]),
+  ),
 
   'select: sent again where it was issued': scenario({ races: anyEvents }, async (scene) => {
     const proxy = await startProxy(scene.url);

@@ -1,0 +1,60 @@
+import type { HostPipeline } from './pipeline.js';
+import type { HostClient, HostCommand, QueueItem } from './types.js';
+
+/**
+ * Through this the host sends the commands of a light pipeline again, when their connection was lost. It writes all of
+ * them at once, with the last one.
+ *
+ * Host: `exec` makes a writer like this for its own pipelines (`built/Pipeline.js`), and each of their queue items has
+ * it. Without it the commands would be written one by one. If a write failed in the midst, since the new connection is
+ * lost already, the commands behind it would go to `offlineQueue`. There they are aborted as a fragment of a
+ * transaction, while its MULTI, alone in `commandQueue`, would be sent again on the next connection.
+ */
+export class PipelineWriter {
+  readonly isPipeline = true;
+  readonly destination: { readonly redis: HostClient };
+  #pieces: Uint8Array[] = [];
+
+  constructor(
+    readonly pipeline: HostPipeline,
+    client: HostClient,
+  ) {
+    this.destination = { redis: client };
+  }
+
+  write(data: string | Uint8Array): void {
+    this.#pieces.push(typeof data === 'string' ? Buffer.from(data) : data);
+    if (this.#pieces.length < this.pipeline._queue.length) return;
+    const bytes = Buffer.concat(this.#pieces);
+    this.#pieces = [];
+    this.destination.redis.stream?.write(bytes);
+  }
+}
+
+const writers = new WeakMap<HostPipeline, PipelineWriter>();
+
+/** The writer for a pipeline that `client` has sent. */
+export function pipelineWriter(pipeline: HostPipeline, client: HostClient): PipelineWriter {
+  let writer = writers.get(pipeline);
+  if (writer?.destination.redis !== client) {
+    writer = new PipelineWriter(pipeline, client);
+    writers.set(pipeline, writer);
+  }
+  return writer;
+}
+
+/** The queue item of a command of the host's that is sent with a light pipeline. */
+export function pipelineItem(
+  pipeline: HostPipeline,
+  command: HostCommand,
+  client: HostClient,
+  select: number,
+): QueueItem {
+  return {
+    command,
+    select,
+    get stream() {
+      return pipelineWriter(pipeline, client);
+    },
+  };
+}
