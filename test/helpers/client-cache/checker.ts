@@ -46,7 +46,10 @@ export interface CheckFigures {
 
 /** What one client must not go behind, for one key. */
 interface Floor {
+  /** What was returned, plus own increments that will be seen before it is compared, unless they are lost. */
   seen: number;
+  /** What was returned. */
+  returned: number;
   /** Its own increments on their way. */
   pending: number;
   /** Own increments ever issued. */
@@ -115,7 +118,9 @@ export class Checker {
   /** Reads issued from now on must return at least this, whatever was seen. */
   expectAtLeast(value: number): void {
     for (const subject of this.options.subjects) {
-      for (const key of [...this.counters, ...this.hashes]) this.#floor(subject, key).seen = value;
+      for (const key of [...this.counters, ...this.hashes]) {
+        Object.assign(this.#floor(subject, key), { seen: value, returned: value });
+      }
     }
   }
 
@@ -152,7 +157,7 @@ export class Checker {
     const key = random.of(hash ? this.hashes : this.counters);
     const floor = this.#floor(client, key);
     const atLeast = floor.seen + floor.pending;
-    const atLeastSeen = floor.seen;
+    const atLeastReturned = floor.returned;
     const ownBefore = [...floor.inFlight];
     const issuedBefore = floor.issued;
     const issuedAt = performance.now();
@@ -174,8 +179,10 @@ export class Checker {
     if (value < atLeast) {
       // An own write that was lost with its connection, and rejected, need not be seen.
       const lost = (await Promise.allSettled(ownBefore)).some(({ status }) => status === 'rejected');
-      if (value < atLeastSeen || !lost) this.#violation(`${read.name} ${key}: ${value}, expected at least ${atLeast}`);
+      if (value < atLeastReturned || !lost)
+        this.#violation(`${read.name} ${key}: ${value}, expected at least ${atLeast}`);
     }
+    floor.returned = Math.max(floor.returned, value);
     floor.seen = Math.max(floor.seen, value + this.#unseen(floor, issuedBefore));
     const late = this.#lateness(key, value, issuedAt);
     if (late === undefined) return;
@@ -203,6 +210,7 @@ export class Checker {
     try {
       const value = await reply;
       floor.pending -= counted;
+      floor.returned = Math.max(floor.returned, value);
       floor.seen = Math.max(floor.seen, value);
       this.#acked(key, value);
     } catch {
@@ -229,7 +237,7 @@ export class Checker {
     }
     let floor = floors.get(key);
     if (floor === undefined) {
-      floor = { seen: 0, pending: 0, issued: 0, inFlight: new Set() };
+      floor = { seen: 0, returned: 0, pending: 0, issued: 0, inFlight: new Set() };
       floors.set(key, floor);
     }
     return floor;
