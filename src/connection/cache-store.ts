@@ -3,13 +3,13 @@ import type { CommandVariant } from './entry.js';
 /** Approximate bytes of memory per key and per read, without their own text. */
 const KEY_OVERHEAD = 150;
 const READ_OVERHEAD = 100;
-/** Approximate bytes per element of a reply, which is a string or number of its own. */
+/** Approximate bytes per element of a reply; each is a separate string or number. */
 const ELEMENT_OVERHEAD = 24;
 
-/** Up to this many reads of one key are searched one by one; more of them get an index. */
+/** Up to this many reads of one key are searched one by one; for more there is an index. */
 const MAX_LISTED = 8;
 
-/** The arguments of a read behind its key. */
+/** The arguments of a read after its key. */
 export interface ReadArguments {
   /** Number of arguments, the key included. */
   readonly count: number;
@@ -89,7 +89,7 @@ function indexed(count: number, text: string): string {
  * Answers to reads, by key, within limits of number and bytes.
  *
  * Eviction is by the clock algorithm: a hand goes round the keys, clears the mark of each key that was used since it
- * last passed, and removes the first key without a mark. So a hit costs one store, where an order by last use would
+ * last passed, and removes the first key without a mark. So a hit costs one store, while an order by last use would
  * cost a deletion and an insertion.
  */
 export class CacheStore {

@@ -30,7 +30,7 @@ const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others"
 /** A server's work for a command that this package does not know, in units of a short `GET`; some are scripts. */
 const HOST_COMMAND_WORK = 2;
 
-/** No `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` that stands alone is longer on the wire. */
+/** A single `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` is not longer than this on the wire. */
 const LONGEST_STATE_COMMAND = 48;
 
 /**
@@ -38,7 +38,7 @@ const LONGEST_STATE_COMMAND = 48;
  * Everything is tied to the stream it was made for; the client's next stream gets a connection of its own.
  */
 export class Connection {
-  /** Whether hot commands can go out here; looked at before every one. */
+  /** Whether hot commands can be sent here; checked before each one. */
   open = true;
   readonly batch: Batch;
   readonly gate: InFlightGate;
@@ -54,7 +54,7 @@ export class Connection {
   /** Whether a batch may stay open for longer than a turn of the event loop. */
   readonly #batchesLast: boolean;
   readonly #forgetExit: () => void;
-  /** A server's work for the reply to a read, lately, in units of a short `GET`: one per KiB. */
+  /** A server's work for the reply to a recent read, in units of a short `GET`: one per KiB. */
   #replyWork = 0;
   #corkOnlyReason: string | undefined;
 
@@ -150,7 +150,7 @@ export class Connection {
    *
    * @param encoded - the command as RESP.
    * @param sent - its arguments as encoded, `keyPrefix` applied.
-   * @param routing - of the Cluster that sends it here, if one does.
+   * @param routing - of the Cluster that sends it here, if any.
    */
   sendHot(
     variant: CommandVariant,
@@ -192,7 +192,7 @@ export class Connection {
    * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
    *
    * @param commands - light entries, and commands of the host's.
-   * @param transaction - whether one is open behind them, if they open or close any.
+   * @param transaction - whether one is open after them, if they open or close any.
    */
   sendPipeline(commands: readonly PipelinedCommand[], transaction: 'open' | 'closed' | undefined): void {
     const { client, gate } = this;
@@ -251,7 +251,7 @@ export class Connection {
     return this.#clusterContext;
   }
 
-  /** Whether text is better encoded exactly: assuming ASCII was wrong lately. */
+  /** Whether to encode text exactly at once: the assumption of ASCII was wrong recently. */
   get encodesExactly(): boolean {
     return this.batch.encodesExactly;
   }
@@ -287,7 +287,7 @@ export class Connection {
     return this.client.status === 'connect' && this.batch.commands === 0 && this.gate.waiting === 0;
   }
 
-  /** Gets every write of the host's: single commands, explicit pipelines, handshakes. */
+  /** Gets every write by the host: single commands, explicit pipelines, handshakes. */
   #hostWrite(
     data: HostWrite['data'],
     encoding: BufferEncoding | HostWrite['callback'],
