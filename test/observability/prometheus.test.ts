@@ -31,7 +31,7 @@ function counting(stats = new Stats()): { stats: Stats; client: CoalescedClient 
 }
 
 describe('the metrics', () => {
-  it.each(HOSTS)('$name: are the counters of a client at work', async (host) => {
+  it.each(HOSTS)('$name: are the counters of a busy client', async (host) => {
     const register = new Registry();
     const worker = await ready(host.createCoalesced(redisUrl(), {}, { maxInFlight: 5_000 }));
     await worker.ping();
@@ -193,7 +193,7 @@ describe('several clients on one registry', () => {
     expect(after.values('redis_coalesce_batch_size_commands_count')).toHaveLength(2);
   });
 
-  it('come and go one by one; the metrics go with the last', async () => {
+  it('are added and removed one by one; the metrics are removed with the last', async () => {
     const register = new Registry();
     const other = new Counter({ name: 'other_total', help: 'Someone else’s.', registers: [register] });
     const removeA = collectMetrics(counting().client, { register, labels: { client: 'a' } });
@@ -227,7 +227,7 @@ describe('several clients on one registry', () => {
 });
 
 describe('a client that is no longer coalesced, or has ended', () => {
-  it('keeps its last counters after detach(), and begins anew with another coalesce()', async () => {
+  it('keeps its last counters after detach(), and starts at zero with another coalesce()', async () => {
     const register = new Registry();
     const one = await client();
     collectMetrics(one, { register });
