@@ -35,7 +35,7 @@ const LONGEST_STATE_COMMAND = 48;
 
 /**
  * One connection's life: hooks its stream, owns its batch, its reader and its backlog, and ends with the stream.
- * Everything is tied to the stream it was made for; the client's next stream gets a connection of its own.
+ * Everything is tied to the stream for which it was made; the client's next stream gets a new connection.
  */
 export class Connection {
   /** Whether hot commands can be sent here; checked before each one. */

@@ -72,8 +72,8 @@ export function createEntry(
  * subclass decides how it settles: through one caller's promise, or as one element of a pipeline's result.
  *
  * Invariant 5: an entry can always be re-sent. The host may resolve or reject it from its own decoder, flush it with an
- * error, keep it over a lost connection and send it again, as any command in its queue. So an entry has every property
- * that the host reads while doing so; rarely used ones are computed on demand.
+ * error, keep it over a lost connection and send it again, like any command in its queue. So an entry has every
+ * property that the host reads while doing so; rarely used ones are computed on demand.
  */
 export abstract class Entry implements QueueItem, HostCommand {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
