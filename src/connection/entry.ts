@@ -126,7 +126,7 @@ export abstract class Entry implements QueueItem, HostCommand {
   encode(): Part[] {
     const args = this.arguments();
     const parts = encodeExactly(commandHead(this.name, args.length), args);
-    if (parts === undefined) throw new TypeError(`${this.name}: an argument has become one that cannot be encoded`);
+    if (parts === undefined) throw new TypeError(`${this.name}: an argument can no longer be encoded`);
     return parts;
   }
 
