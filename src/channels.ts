@@ -4,7 +4,7 @@ import { debugAttach } from './util/debug.js';
 
 /**
  * Names for `diagnostics_channel.tracingChannel(name)`. Events are synchronous, so `start` and `end` are published for
- * each, with one and the same object. Without subscribers nothing is built.
+ * each, with the same object. Without subscribers no event is built.
  */
 export const CHANNELS = {
   /** A batch is handed to its socket, see {@link BatchEvent}; the time from `start` to `end` is its cost. */

@@ -16,12 +16,12 @@ export type {
 export type { CacheStats, CacheUse, CoalescerStats, FallThroughReason, FlushReason } from './stats.js';
 
 /**
- * Makes a client coalesce: commands that are issued one at a time leave as one batch, and each caller's promise is
+ * Makes a client coalesce: commands that are issued one at a time are sent as one batch, and each caller's promise is
  * settled from the batched replies. The client is changed in place and behaves as before in every other way.
  *
  * @param client - a `Redis` or `Cluster` of ioredis 5 or 6 or of iovalkey, connected or not, from any copy of the
- *   package. A client that is coalesced already is returned unchanged, with the options it has. A test's stand-in for a
- *   client, such as one of ioredis-mock, stays as it is, with an idle `coalescer` and one warning.
+ *   package. A client that is already coalesced is returned unchanged, with the options it has. A test's stand-in for a
+ *   client, such as one of ioredis-mock, is left unchanged, with an idle `coalescer` and one warning.
  * @param options - see {@link CoalesceOptions}; default: all defaults. With `false` the client stays plain, and has an
  *   idle `coalescer`.
  * @returns the same object, with `coalescer` on it.

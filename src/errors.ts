@@ -19,7 +19,7 @@ export const CODES = {
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
   /** Commands wait behind a blocking one on a connection that they share with it. */
   BLOCKING: 'COALESCE_WARN_BLOCKING',
-  /** A test's stand-in for a client was handed to `coalesce()`, and stays as it is. */
+  /** A test's stand-in for a client was passed to `coalesce()`, and is left unchanged. */
   STAND_IN: 'COALESCE_WARN_STAND_IN',
   /** The server does not say when keys change, or not reliably, so nothing is cached. */
   CACHE: 'COALESCE_WARN_CACHE',
@@ -86,7 +86,7 @@ export function warnStandIn(): void {
   warnOnce(
     CODES.STAND_IN,
     'ioredis-coalesce: the client is a stand-in without a connection (ioredis-mock, or a mock of another library), ' +
-      'so it stays as it is and nothing is coalesced',
+      'so it is left unchanged and nothing is coalesced',
   );
 }
 
@@ -94,6 +94,6 @@ export function warnAutoPipelining(): void {
   warnOnce(
     CODES.AUTO_PIPELINING,
     'ioredis-coalesce: enableAutoPipelining is on, so commands queue in the client and are not coalesced; ' +
-      'with coalescing the option is redundant, turn it off',
+      'with coalescing the option is redundant; turn it off',
   );
 }

@@ -56,7 +56,7 @@ export interface ClusterNodesOptions extends CommonOptions, ClusterOptions {
   url?: never;
 }
 
-/** A client that you have made, coalesced in place. */
+/** Your own client, coalesced in place. */
 export interface ClientOptions extends CommonOptions {
   client: Redis | Cluster | OtherClient;
   /**

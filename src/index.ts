@@ -1,5 +1,5 @@
 /**
- * `ioredis-coalesce`: the drop-in client, `coalesce()` for a client you have, and the other exports of ioredis that
+ * `ioredis-coalesce`: the drop-in client, `coalesce()` for an existing client, and the other exports of ioredis that
  * users import.
  */
 

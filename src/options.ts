@@ -6,8 +6,8 @@ export interface CoalesceOptions {
   /**
    * When a batch is flushed:
    *
-   * - `'adaptive'`: at the end of this turn of the event loop; parts of the batch leave sooner where trials find that
-   *   faster. With `maxFlushDelay` or `shareReads`, which need large batches, it is `'immediate'`.
+   * - `'adaptive'`: at the end of this turn of the event loop; parts of the batch are sent sooner if trials find that
+   *   this is faster. With `maxFlushDelay` or `shareReads`, which need large batches, it works like `'immediate'`.
    * - `'immediate'`: at the end of this turn of the event loop, in one write.
    * - `'tick'`: at the end of the running callback.
    * - a function: when it calls the `flush` that it is given.
@@ -49,7 +49,7 @@ export interface CoalesceOptions {
   hotPath?: boolean;
   /**
    * Whether identical reads in one batch are sent once, if no other kind of command is between them. Each caller still
-   * gets a value of its own.
+   * gets its own value.
    * @default false
    */
   shareReads?: boolean;
@@ -71,13 +71,13 @@ export interface CacheOptions {
    */
   prefixes?: readonly string[] | undefined;
   /**
-   * Milliseconds after which a kept answer is not used any more, even if Redis has announced no change. An integer,
+   * Milliseconds after which a kept answer is no longer used, even if Redis has announced no change. An integer,
    * minimum 1.
    * @default 60000
    */
   ttl?: number;
   /**
-   * Answers kept per connection; answers that were not used lately are removed to make room. An integer, minimum 1.
+   * Answers kept per connection; answers that were not used recently are removed to make room. An integer, minimum 1.
    * @default 10000
    */
   maxEntries?: number;

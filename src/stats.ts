@@ -2,11 +2,11 @@
  * Why a batch was flushed:
  *
  * - `schedule`: its schedule ran;
- * - `overlap`: a part of it left before, while the event loop had time to wait (`schedule: 'adaptive'`);
+ * - `overlap`: a part of it was worth a write before its schedule ran (`schedule: 'adaptive'`);
  * - `size`, `bytes`: it reached `maxBatchSize`, `maxBatchBytes`;
  * - `delay`: `maxFlushDelay` was over;
  * - `room`: replies made room under `maxInFlight`;
- * - `large`: one write of the host's follows that is larger than `maxBatchBytes`;
+ * - `large`: the next write by the host is larger than `maxBatchBytes`;
  * - `end`, `exit`: the connection, or the process, is about to end;
  * - `manual`: `coalescer.flush()` was called.
  *
@@ -38,8 +38,8 @@ export type FlushReason =
  * - `traced`: the channel `ioredis:command` has a subscriber, or `ioredis:batch` for transactions;
  * - `arguments`: one is not a string, finite number or Buffer, or only the host can apply `keyPrefix`;
  * - `transformer`: an argument transformer threw;
- * - `routing`: a Cluster's command whose first argument is no key, whose slot is not known yet, or whose node is chosen
- *   by a function (`scaleReads`);
+ * - `routing`: a Cluster's command whose first argument is not a key, whose slot is not known yet, or whose node is
+ *   chosen by a function (`scaleReads`);
  * - `command`: an explicit pipeline or transaction holds one that changes the client's state, such as `select`.
  */
 export type FallThroughReason = keyof typeof NO_FALL_THROUGHS;

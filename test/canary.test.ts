@@ -33,7 +33,7 @@ describe('the probe of the canary', () => {
 
   const probe = (folder: string) => run(process.execPath, ['--import', 'tsx', PROBE, folder, redisUrl()]);
 
-  it('says of a client that it knows that its commands are hot', async () => {
+  it('reports hot commands for a client that it knows', async () => {
     expect((await probe(IOREDIS)).stdout).toMatch(/^ioredis \d+\.\d+\.\d+: hot\n$/);
   });
 
@@ -51,7 +51,7 @@ describe('the probe of the canary', () => {
     });
   });
 
-  it('fails for a client whose functions read otherwise, although every command is answered', async () => {
+  it('fails for a client whose functions have another source, although every command is answered', async () => {
     const change =
       'const { get } = Redis.prototype; Redis.prototype.get = function (key) { return get.call(this, key); };';
     await expect(probe(await publish('functions', change))).rejects.toMatchObject({

@@ -23,7 +23,7 @@ describe('the compatibility table', () => {
     ]);
   });
 
-  it('in docs/compatibility.md is what the results say', async () => {
+  it('in docs/compatibility.md agrees with the results', async () => {
     const results = JSON.parse(await read('docs/compatibility.json')) as { date: string; cells: Cell[] };
     expect(await read('docs/compatibility.md')).toContain(compatibilityTable(results));
   });

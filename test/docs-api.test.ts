@@ -37,7 +37,7 @@ function entriesOf(): string[] {
 }
 
 describe('docs/api.md', () => {
-  it('is about what the source has', () => {
+  it('documents every entry point, option, member and code of the source', () => {
     expect(options.toSorted()).toEqual(Object.keys(DEFAULT_OPTIONS).toSorted());
     expect(membersOf('src/handle.ts', 'Coalescer')).toContain('stats()');
     expect(() => membersOf('src/options.ts', 'NoSuchInterface')).toThrow('NoSuchInterface');
@@ -77,7 +77,7 @@ describe('docs/api.md', () => {
     if (typeof value === 'number') expect(text).toMatch(/^- Unit: ./m);
   });
 
-  it.each(Object.values(CODES))('says of %s what it means and what to do', (code) => {
+  it.each(Object.values(CODES))('says what %s means and what to do', (code) => {
     expect(section(api, `\`${code}\``)).toMatch(/^- Means: .[\s\S]*^- What to do: ./m);
   });
 

@@ -47,7 +47,7 @@ describe.each(DOCUMENTS)('%s', (document) => {
   });
 });
 
-it('README.md has relative links to files that are not packed only as far as the repository resolves them', () => {
+it('README.md links to files outside the package only where the repository resolves the links', () => {
   const manifest = JSON.parse(read('package.json')) as { version: string; files: string[]; repository?: unknown };
   const packed = ['README.md', 'LICENSE', 'package.json', ...manifest.files];
   const outside = links(read('README.md')).filter(

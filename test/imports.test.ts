@@ -32,7 +32,7 @@ const imports: Import[] = readdirSync(SRC, { recursive: true, encoding: 'utf8' }
 const folderOf = (file: string) => (file.includes('/') ? (file.split('/')[0] as string) : '');
 const shown = ({ from, to }: Import) => `${from} → ${relative('.', to)}`;
 
-it('private members of the host are named in host/ only, but for those that a light pipeline inherits', () => {
+it('private members of the host are named only in host/, except those that a light pipeline inherits', () => {
   const inherited = ['client/light-pipeline.ts', 'connection/pipeline-entry.ts'];
   const strays = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && folderOf(file) !== 'host')
@@ -74,7 +74,7 @@ describe('the imports of src/', () => {
     expect(past.map(shown)).toEqual([]);
   });
 
-  it('form no loop', () => {
+  it('form no cycle', () => {
     const targets = new Map<string, string[]>();
     for (const { from, to } of imports) targets.set(from, [...(targets.get(from) ?? []), to]);
     const finished = new Set<string>();

@@ -199,7 +199,7 @@ test.each([
   ['CommonJS of Node', 'commonjs', { module: 'Node16' }],
   ['a bundler', 'module', { module: 'ESNext', moduleResolution: 'bundler' }],
 ] as const)(
-  'what people write compiles for %s: a service, a Cluster, scripts of their own, an app on Fastify',
+  'typical user code compiles for %s: a service, a Cluster, custom scripts, a Fastify app',
   async (_name, type, options) => {
     const users = await packed.createProject(`users-${type}-${options.module}`, [
       'ioredis',
@@ -216,7 +216,7 @@ test.each([
 );
 
 test(
-  'TypeScript finds the types beside ioredis 5 too, whose classes are not generic',
+  'TypeScript also finds the types with ioredis 5, whose classes are not generic',
   async () => {
     const withIoredis5 = await packed.createProject('with-ioredis-5', ['ioredis=ioredis5', '@types/node']);
     await withIoredis5.write(

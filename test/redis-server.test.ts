@@ -139,7 +139,7 @@ describe('REDIS_SERVER', () => {
 });
 
 describe('with no server on PATH, the package manager', () => {
-  test('installs one, which is said', async () => {
+  test('installs one, and says so', async () => {
     const { path } = await findServerBinary();
     const folder = await pathWith('brew', `/bin/ln -s '${path}' "\${0%/*}/redis-server"`);
     const said: string[] = [];

@@ -29,7 +29,7 @@ function commandsOf(file: string): string[] {
 describe.each(WORKFLOWS)('the workflow %s', (file) => {
   const { jobs, permissions } = workflow(file);
 
-  it('may do no more than it says, and every job of it ends', () => {
+  it('has only the permissions that it states, and a time limit for every job', () => {
     expect(permissions.contents).toBe('read');
     for (const job of Object.values(jobs)) expect(job['timeout-minutes']).toBeLessThanOrEqual(120);
   });
@@ -48,12 +48,12 @@ describe.each(WORKFLOWS)('the workflow %s', (file) => {
   });
 });
 
-describe('what runs when', () => {
-  it('runs .ci/run for each change', () => {
+describe('the workflows', () => {
+  it('run .ci/run for each change', () => {
     expect(commandsOf('ci.yml')).toEqual(['.ci/run']);
   });
 
-  it('runs the whole matrix, the soak and the coverage every night, and the canary every week', () => {
+  it('run the whole matrix, the soak and the coverage every night, and the canary every week', () => {
     expect(commandsOf('nightly.yml').filter((command) => command !== 'npm ci')).toEqual([
       'npm run test:matrix',
       'npm run test:soak',
@@ -71,13 +71,13 @@ describe('the issue form', () => {
   };
   const labels = form.body.flatMap(({ attributes }) => attributes.label ?? []).join('\n');
 
-  it('asks for what docs/production.md says to look at', () => {
+  it('asks for the figures that docs/production.md names', () => {
     for (const question of ['without coalescing', 'hotPath: false', 'stats()', 'Warnings', 'Versions', 'Options']) {
       expect(labels).toContain(question);
     }
   });
 
-  it('gives each question an id of its own', () => {
+  it('gives each question a unique id', () => {
     const ids = form.body.filter(({ type }) => type !== 'markdown').map(({ id }) => id);
     expect(ids).not.toContain(undefined);
     expect(new Set(ids).size).toBe(ids.length);
@@ -106,7 +106,7 @@ describe('a release', () => {
     changed: [],
   };
 
-  it('may happen when the tag, the changelog and the addresses are there', () => {
+  it('is possible when the tag, the changelog and the addresses exist', () => {
     expect(obstacles(ready)).toEqual([]);
   });
 
@@ -138,7 +138,7 @@ describe('a release', () => {
     }
   });
 
-  it('of what is here now needs the section of CONTRIBUTING.md that its refusal names', () => {
+  it('of the present state is refused with the name of a section of CONTRIBUTING.md that exists', () => {
     expect(obstacles({ ...ready, manifest: { version: '1.2.3' } }).join()).toContain(
       '"The public address" in CONTRIBUTING.md',
     );

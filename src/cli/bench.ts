@@ -10,7 +10,7 @@ import { measure, type Sample } from './round.js';
 
 const ROUNDS = 5;
 const CLEANUP_TIMEOUT = 10_000;
-/** Milliseconds that keys outlive the run at most, if they could not be removed. */
+/** Milliseconds after the run at which keys expire, if they could not be removed. */
 const EXPIRY_MARGIN = 10 * 60_000;
 
 /** @throws {Failure | Interrupted} after the keys have been removed. */
@@ -57,7 +57,7 @@ async function measureRounds(
     format: '{bar} {percentage}% {arm}',
     clearOnComplete: true,
     hideCursor: true,
-    // Ctrl-C is handled here: there is more to clean up than the bar.
+    // Ctrl-C is handled here: the progress bar is not the only thing to clean up.
     gracefulExit: false,
   });
   const perRound = seconds / ROUNDS;
@@ -78,7 +78,7 @@ async function measureRounds(
     }
   } catch (error) {
     if (signal.aborted) throw error;
-    throw new Failure(`the measurement broke off: ${briefly(error as Error)}`);
+    throw new Failure(`the measurement was interrupted: ${briefly(error as Error)}`);
   } finally {
     bar.stop();
   }

@@ -35,7 +35,7 @@ export async function measure(
   signal.addEventListener('abort', stop);
 
   const call = async (caller: number): Promise<void> => {
-    // Each starts at another key, so that the callers do not all read one key at the same time.
+    // Each starts at a different key, so that the callers do not all read one key at the same time.
     let next = Math.floor((caller * keys.length) / concurrency);
     let untilTimed = caller % TIMED_EVERY;
     while (running) {

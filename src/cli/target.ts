@@ -18,7 +18,7 @@ export function targetOf(url: string, cluster: boolean, tls?: TlsCheck): Target 
     throw new Error('the URL of Redis must look like redis://host:port or rediss://host:port');
   }
   if (tls !== undefined && parsed.protocol !== 'rediss:') {
-    throw new Error('--ca and --insecure are about TLS: they need a URL that begins with rediss://');
+    throw new Error('--ca and --insecure need TLS: a URL that begins with rediss://');
   }
   return { url, cluster, tls, name: `${parsed.hostname}:${parsed.port || '6379'}` };
 }

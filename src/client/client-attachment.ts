@@ -128,8 +128,8 @@ export class ClientAttachment implements Attachment {
   readonly #onConnect = (): void => this.#connected(true);
 
   /**
-   * Host: when `connect` is emitted, the stream has its `data` listener and nothing was received yet. A stream that has
-   * a connection already is left alone, and so is one that has ended.
+   * Host: when `connect` is emitted, the stream has its `data` listener and nothing was received yet. A stream that
+   * already has a connection is left alone, and so is one that has ended.
    *
    * @param fresh - whether nothing was received on the stream yet.
    */
@@ -156,7 +156,9 @@ function speaksResp3({ options }: HostClient): boolean {
   return options.protocol === 3;
 }
 
-/** A copy that was told to speak RESP2 (`duplicate({ protocol: 2 })`) is made all the same, as of a plain client. */
+/**
+ * A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache.
+ */
 export function withoutCacheUnless(resp3: boolean, options: ResolvedOptions): ResolvedOptions {
   return resp3 || !options.cache ? options : { ...options, cache: false };
 }

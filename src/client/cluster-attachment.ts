@@ -17,8 +17,8 @@ import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overla
 /**
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
  * client, with counters that all share. The Cluster's own methods compute the slot and put a hot command straight on
- * its node's batch. A command that fails on its node goes back to the Cluster, which redirects it alone: `Entry#reject`
- * calls the `redirect` of its context (`Connection`), which calls `ClusterRouting#redirect`.
+ * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
+ * `Entry#reject` calls the `redirect` of its context (`Connection`), which calls `ClusterRouting#redirect`.
  */
 export class ClusterAttachment implements Attachment {
   enabled = true;
@@ -130,7 +130,9 @@ export class ClusterAttachment implements Attachment {
     this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false, this.#schedule, prefix));
   };
 
-  /** Host: emitted when the slots were read again. A node announces no changes of keys in a slot that it has lost. */
+  /**
+   * Host: emitted when the slots have been read again. A node announces no changes of keys in a slot that it has lost.
+   */
   readonly #onRefresh = (): void => {
     for (const node of this.#slots.losers()) this.#nodes.get(node)?.cache?.clear();
   };

@@ -10,7 +10,7 @@ const CALLS = [
   ['send_command', 'utf8'],
 ] as const;
 
-/** Names kept at most; a name can be written in many ways, such as `call('gEt')`. */
+/** The largest number of names kept; a name can be written in many ways, such as `call('gEt')`. */
 const KEPT_NAMES = 1_000;
 
 const commands = new Map(HOT_COMMANDS.map((command) => [command.name, command]));

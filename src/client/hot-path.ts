@@ -22,7 +22,7 @@ export interface HotRoute {
   readonly client: HasOptions;
   readonly commandClass: HostCommandClass | undefined;
   readonly counters: Stats;
-  /** Set for a Cluster: what becomes of a command that its node fails. */
+  /** Set for a Cluster: hands it a command that failed on its node. */
   readonly routing: ClusterRouting | undefined;
   /** Why no command can take the hot path now. */
   fallThroughReason(): FallThroughReason | undefined;
@@ -56,11 +56,11 @@ export interface HotSender {
 const KEPT_HEADS = 32;
 
 /**
- * Layer 2: methods for the prototype layer that stands between a client and its class. Each encodes its command
- * itself when everything is plain, and else calls the method that the client would have without us.
+ * Layer 2: methods for the overlay between a client and its class. Each encodes its command itself if nothing is
+ * unusual; otherwise it calls the method that the client would have without us.
  *
- * Own properties of the client — `defineCommand('get')`, `addBuiltinCommand('get')`, a test's stub — hide the layer by
- * the language's own rules.
+ * Own properties of the client — `defineCommand('get')`, `addBuiltinCommand('get')`, a test's stub — hide the overlay
+ * by the rules of the language.
  *
  * @param parent - the client's prototype.
  * @param find - finds the attachment of the object that a method is called on, if it has one.
@@ -107,12 +107,12 @@ export function hotSender(variant: CommandVariant): HotSender {
   const heads: string[] = [];
   let genuine: AnyFunction | undefined;
 
-  /** What the transformer has made of the arguments of the call that is being looked at. */
+  /** The transformed arguments of the current call. */
   let transformation: Transformation | undefined;
   /**
    * Its arguments, if there were arrays among them, flattened: elements may be getters, which are read once per call.
-   * Ordering: set when transformers and getters have run. They are the user's, and may call this method, or end the
-   * connection, so whether the hot path can be taken is asked again behind them.
+   * Ordering: set when transformers and getters have run. They are user code, and may call this method or end the
+   * connection, so afterwards it is checked again whether the hot path can be taken.
    */
   let flattened: unknown[] | undefined;
 
@@ -141,7 +141,7 @@ export function hotSender(variant: CommandVariant): HotSender {
     transformation = undefined;
     flattened = undefined;
     if (transformed === undefined) return method.apply(receiver, given);
-    // Transformers are the user's, and read getters of the user's: once per call, as in a plain client.
+    // Transformers are user code and may read getters: both run once per call, as in a plain client.
     return withTransformation(route.commandClass as HostCommandClass, name, transformed, () =>
       method.apply(receiver, given),
     );
@@ -211,7 +211,7 @@ export function hotSender(variant: CommandVariant): HotSender {
     transformer: ArgumentTransformer | undefined,
     args: unknown[],
   ): unknown[] | FallThroughReason {
-    // Not a callback, that is gone by now: the host makes text of it, and nothing is to be run for it here.
+    // A function here is not the callback, which was removed before: the host converts it to text.
     if (typeof args[args.length - 1] === 'function') return 'arguments';
     const flat = holdsArray(args) ? args.flat() : args;
     let prepared = flat;
@@ -234,14 +234,14 @@ export function holdsArray(args: readonly unknown[]): boolean {
   return false;
 }
 
-/** Host: one level of arrays is flattened, so one array of all arguments is as good as the arguments. */
+/** Host: one level of arrays is flattened, so one array of all arguments is equivalent to the arguments. */
 export function withFlattened(args: readonly unknown[], leading: number, flattened: unknown[]): unknown[] {
   const last = args[args.length - 1];
   const callback = args.length > leading && typeof last === 'function' ? [last] : [];
   return [...args.slice(0, leading), flattened, ...callback];
 }
 
-/** The arguments with `keyPrefix` before each key, in a new array; undefined where it takes the host to say. */
+/** The arguments with `keyPrefix` before each key, in a new array; undefined if only the host can find the keys. */
 export function withKeyPrefix(
   command: HotCommand,
   prefix: string | Buffer,
@@ -260,7 +260,7 @@ export function withKeyPrefix(
   return prefixed;
 }
 
-/** A key with `keyPrefix` before it; undefined where it takes the host to say. */
+/** A key with `keyPrefix` before it; undefined if only the host can say. */
 export function prefixedKey(prefix: unknown, key: unknown): string | undefined {
   if (typeof prefix !== 'string') return undefined;
   return typeof key === 'string' || (typeof key === 'number' && isPlainNumber(key)) ? prefix + key : undefined;

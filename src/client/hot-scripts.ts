@@ -20,8 +20,8 @@ export function hotScriptOf(method: AnyFunction): HotScript | undefined {
 }
 
 /**
- * A hot method in the place of the one that the host has made for a script; undefined if that method has been replaced,
- * or its source is not known.
+ * A hot method that replaces the one that the host has made for a script; undefined if the user has replaced that
+ * method, or its source is not known.
  */
 export function hotScriptMethod(
   script: HostScript,
@@ -50,7 +50,7 @@ export function hotScriptMethod(
 export class HotScript {
   readonly forms: ScriptForms;
   readonly #heads: string[] = [];
-  /** The arguments of the call that is being looked at, if there were arrays among them, flattened; see `hotSender`. */
+  /** The flattened arguments of the current call, if there were arrays among them; see `hotSender`. */
   #flattened: readonly unknown[] | undefined;
 
   constructor(
@@ -69,7 +69,7 @@ export class HotScript {
     return promise;
   }
 
-  /** Those for the host, when `send` has just left a call to it: getters among them are not read once more. */
+  /** The arguments for the host when `send` has just left a call to it, so that getters are not read twice. */
   takeArguments(args: unknown[]): unknown[] {
     const flattened = this.#flattened;
     this.#flattened = undefined;
@@ -107,7 +107,8 @@ export class HotScript {
       encoded = this.#encode(sent, connection.encodesExactly);
       if (encoded === undefined) return 'arguments';
     }
-    // Ordering: asked last, when the command is sure to be sent: from here on the host takes the script to be loaded.
+    // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
+    // is loaded.
     const form = this.forms.formOn(connection.stream);
     if (form !== this.forms.evalsha) encoded = encodeEval(form.script.leading, sent);
     const promise = connection.sendHot(form, encoded, sent, routing);
@@ -118,7 +119,7 @@ export class HotScript {
     });
   }
 
-  /** The arguments, arrays flattened; or why the host must send the call, since getters may have ended the connection. */
+  /** The arguments, flattened; or why the host must send the call: getters may have ended the connection. */
   #flatten(route: HotRoute, args: readonly unknown[]): readonly unknown[] | FallThroughReason {
     if (!holdsArray(args)) return args;
     const flat = args.flat();
@@ -162,7 +163,7 @@ function encodeEval(leading: readonly unknown[], args: readonly unknown[]): Part
   return encodeExactly(commandHead('eval', all.length), all) as Part[];
 }
 
-/** Host: `toArg`. Objects with a `toString` of the user's are left to the host. */
+/** Host: `toArg`. Objects with a user-defined `toString` are left to the host. */
 function toPlain(argument: unknown): unknown {
   if (argument === null || argument === undefined) return '';
   return typeof argument === 'boolean' ? String(argument) : argument;

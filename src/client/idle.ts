@@ -2,7 +2,9 @@ import type { Coalescer } from '../handle.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 
-/** The handle of a client that stays plain: code that uses it goes on working, and sees that nothing was coalesced. */
+/**
+ * The handle of a client that stays plain: code that uses the handle still works, and sees that nothing was coalesced.
+ */
 class IdleCoalescer implements Coalescer {
   readonly enabled = false;
   readonly cache = undefined;
@@ -25,7 +27,7 @@ export function addIdleHandle(client: object, options: ResolvedOptions): void {
   Reflect.defineProperty(client, 'coalescer', { value: new IdleCoalescer(options), configurable: true });
 }
 
-/** Removes the handle of a client that is about to be coalesced after all. */
+/** Removes the idle handle of a client that is about to be coalesced. */
 export function removeIdleHandle(client: object): void {
   const own = Object.getOwnPropertyDescriptor(client, 'coalescer')?.value as Partial<Coalescer> | undefined;
   if (own?.enabled === false) Reflect.deleteProperty(client, 'coalescer');

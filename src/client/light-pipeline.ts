@@ -46,19 +46,19 @@ export type LightPipelineClass = new (
 ) => LightPipeline;
 
 /**
- * - `recording`: holds light entries, and commands of the host's that are sent along with them.
- * - `sent`: as one piece; what is called now is the host's.
- * - `host`: it was made the host's ordinary pipeline by replaying what was recorded.
+ * - `recording`: holds light entries, and host commands that are sent together with them.
+ * - `sent`: as one piece; later calls go to the host's methods.
+ * - `host`: the recorded commands were replayed, so this is now an ordinary host pipeline.
  */
 type State = 'recording' | 'sent' | 'host';
 
 /**
- * The host's pipelines, made and filled lightly.
+ * Host pipelines that are cheap to make and to fill.
  *
- * A pipeline records its commands as light entries; those that are not plain are made by the host and stand between
- * them. `exec()` encodes all, then puts their entries into the client's queue and their bytes into its batch in one step.
- * Where that is not possible, the host's own commands are made of what was recorded, and from then on it is the host's
- * pipeline as ever.
+ * A pipeline records its commands as light entries; the host makes the commands that are not simple, and they are
+ * queued between the entries. `exec()` encodes all, then puts their entries into the client's queue and their bytes
+ * into its batch in one step. Where that is not possible, host commands are made from the recorded ones, and from then
+ * on this is an ordinary host pipeline.
  *
  * @param methods - of the host's pipelines.
  * @param multi - the host's method that makes transactions.
@@ -69,11 +69,11 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
   class Light extends pipelineClass(host) implements LightPipeline {
     declare addBatch: LightPipeline['addBatch'];
     #state: State = 'recording';
-    /** Whether a transaction is open behind what is recorded, if that opens or closes any. */
+    /** Whether a transaction is open after the recorded commands, if they open or close any. */
     #transaction: 'open' | 'closed' | undefined;
-    /** What the transformer has made of the arguments of the call that is being looked at. */
+    /** The transformed arguments of the current call. */
     #transformation: Transformation | undefined;
-    /** Its arguments, if there were arrays among them, flattened; see `hotSender`. */
+    /** Its flattened arguments, if there were arrays among them; see `hotSender`. */
     #flattened: readonly unknown[] | undefined;
     readonly #route: PipelineRoute;
     readonly #commandClass: HostCommandClass;
@@ -133,8 +133,8 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
     }
 
     /**
-     * Called with the command that a method of the host's made. MULTI and EXEC are recorded; others are sent along as they
-     * are, but for those that say something to the client.
+     * Called with the command that a host method made. MULTI and EXEC are recorded; others are sent as they are, except
+     * those that the client itself must handle.
      */
     sendCommand(command: PipelinedCommand, ...rest: unknown[]): unknown {
       if (!Light.#records(this)) return host.sendCommand.call(this, command, ...rest);
@@ -174,8 +174,8 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
     }
 
     /**
-     * Records a command, or says why its method has to make the host's. Argument transformers run now, and what they give
-     * is kept: arrays and objects may change until `exec()`.
+     * Records a command, or says why its method has to make a host command. Argument transformers run now, and their
+     * results are kept: arrays and objects may change until `exec()`.
      */
     #record(variant: PipelineVariant, args: readonly unknown[]): FallThroughReason | undefined {
       const { client } = this.#route;
@@ -192,7 +192,7 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       const flat = holdsArray(args) ? args.flat() : args;
       const transformation = transformer && runTransformer(transformer, flat.slice());
       const failed = transformation !== undefined && 'error' in transformation;
-      // What a transformer or getter calls may have sent the pipeline, or made it the host's.
+      // A transformer or getter may have sent the pipeline, or made it a host pipeline.
       const reason =
         failed || this.#state !== 'recording'
           ? 'transformer'
@@ -240,7 +240,7 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       return replyEncoding === null && begun ? EXEC : undefined;
     }
 
-    /** Where the pipeline can be sent to now, or why it is the host's. */
+    /** The connection that can send the pipeline now, or why the host must send it. */
     #connection(): Connection | FallThroughReason {
       const route = this.#route;
       const reason = route.fallThroughReason();

@@ -21,7 +21,10 @@ interface Marked {
   [MARK]?: Attachment;
 }
 
-/** The two forms of the overlay. `bare` has no command methods, so nothing of ours is on the stack of their callers. */
+/**
+ * The two forms of the overlay. `bare` has no command methods, so none of our functions is on the stack of their
+ * callers.
+ */
 export type OverlayForm = 'hot' | 'bare';
 
 /** The overlays by form, one of each per class of clients. */
@@ -34,7 +37,8 @@ export function attachedTo(client: object): Coalescer | undefined {
 
 /**
  * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`,
- * `coalescer` and, unless it is bare, the hot methods. So a client gets one more own property, and its class none.
+ * `coalescer` and, unless it is bare, the hot methods. So a client gets one additional own property, and its class
+ * none.
  */
 export function addOverlay(client: object, attached: Attachment, form: OverlayForm): void {
   removeIdleHandle(client);

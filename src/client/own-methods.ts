@@ -12,7 +12,7 @@ const originals = new WeakMap<AnyFunction, AnyFunction>();
 
 /**
  * Replaces the methods that the host has defined on the client itself by hot ones. They stay own properties. Methods
- * that users have put there stay.
+ * that users have defined there are not replaced.
  */
 export function replaceOwnMethods(client: object, find: FindRoute): void {
   for (const name of definedNames(client)) replaceDefined(client, name, find);

@@ -9,7 +9,7 @@ import {
   type PipelineRoute,
 } from './light-pipeline.js';
 
-/** What the pipelines of one class of clients are made of. */
+/** The parts from which the pipelines of one class of clients are made. */
 interface LightHost {
   readonly methods: PipelineMethods;
   readonly pipelines: LightPipelineClass;
@@ -19,8 +19,8 @@ interface LightHost {
  * Light pipeline, or the host's? What becomes of a light one: `light-pipeline.ts` records it, `Connection#sendPipeline`
  * sends it, `pipeline-entry.ts` settles it.
  *
- * `pipeline` and `multi` for the overlay of a class of clients: they make light pipelines, or leave it to the host where
- * these could not take the hot path.
+ * `pipeline` and `multi` for the overlay of a class of clients: they make light pipelines, or call the host's method if
+ * a light pipeline could not take the hot path.
  *
  * @param parent - the client's prototype.
  * @param find - finds the attachment of the object that a method is called on, if it has one.
@@ -31,7 +31,7 @@ export function pipelineMethods(
 ): Record<string, AnyFunction> {
   const { pipeline, multi } = parent;
   if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
-  /** Looked at when the first pipeline is made; null if the host's are not what is expected. */
+  /** Probed when the first pipeline is made; null if the host's pipelines are not as expected. */
   let light: LightHost | null | undefined;
   const clients = new WeakMap<object, PipelinesOf<LightPipelineClass>>();
 
@@ -90,7 +90,9 @@ export function pipelineMethods(
   }
 }
 
-/** Host: an EXEC among the commands that `multi()` is given is recorded: the `exec()` that sends is not there yet. */
+/**
+ * Host: an EXEC among the commands given to `multi()` is recorded, since the `exec()` that sends does not exist yet.
+ */
 function holdsExec(commands: unknown): boolean {
   return (
     Array.isArray(commands) &&

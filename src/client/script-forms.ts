@@ -33,7 +33,7 @@ export class ScriptForms {
     this.eval = form('eval', script.lua);
   }
 
-  /** EVALSHA if the script is loaded on this stream; else EVAL, after which the host takes it to be loaded. */
+  /** EVALSHA if the script is loaded on this stream; otherwise EVAL, after which the host assumes that it is loaded. */
   formOn(stream: object): ScriptForms['evalsha'] {
     return this.#loaded.load(stream) ? this.evalsha : this.eval;
   }

@@ -23,7 +23,7 @@ export interface Encodable {
 const EXACT_BATCHES = 32;
 
 /**
- * The cork: all bytes written on one connection between two flushes leave in one write.
+ * The cork: all bytes written on one connection between two flushes are sent in one write.
  *
  *     idle ──first command──▶ open ──schedule, size, bytes, end──▶ idle
  *
@@ -31,8 +31,8 @@ const EXACT_BATCHES = 32;
  *     #parts                                     [text, Buffer, text]   exact bytes, not handed over yet
  *     #text                                                           [text]   taken for ASCII, not checked yet
  *
- * Hot commands gather in `#text` and `#parts` and go to the stream in one piece: when the host writes, so that they
- * stay in front of it, or at the flush.
+ * Hot commands are collected in `#text` and `#parts` and go to the stream in one piece: before a write by the host, so
+ * that the order is kept, or at the flush.
  *
  * Why a batch was flushed (`FlushReason`, stats.ts) is decided where it is flushed:
  *
@@ -76,7 +76,7 @@ export class Batch {
       address(): string;
       /** Commands on the wire that await their reply, the open batch excluded. */
       awaiting(): number;
-      /** The turn of the batch has ended: later commands belong to another one. Not called when only a part leaves. */
+      /** The turn of the batch has ended: later commands belong to another one. Not called when only a part is sent. */
       turnEnded(): void;
       /** Bytes could not be written: their commands are queued and will not be answered. */
       failed(error: unknown): void;
@@ -85,7 +85,7 @@ export class Batch {
     this.#limits = new LimitWatch(options);
   }
 
-  /** Whether assuming ASCII is likely to be work done twice. */
+  /** Whether text is likely not to be ASCII, so that assuming ASCII would mean encoding twice. */
   get encodesExactly(): boolean {
     return this.#exactBatches > 0;
   }
@@ -122,9 +122,9 @@ export class Batch {
   }
 
   /**
-   * Adds a write of the host's.
-   * Host: a single command is written before its entry is queued. No user code may run until then: it could send, and
-   * every later reply would go to the wrong caller (invariant 1). Subscribers and schedules are called afterwards.
+   * Adds a write by the host. Host: a single command is written before its entry is queued. No user code may run until
+   * then: it could send, and every later reply would go to the wrong caller (invariant 1). Subscribers and schedules
+   * are called afterwards.
    *
    * @returns the result of the stream's `write`.
    */
@@ -161,7 +161,7 @@ export class Batch {
     }
   }
 
-  /** Like `flush`, where user code must not run: subscribers are told on the next tick. */
+  /** Like `flush`, for places where user code must not run: subscribers are called on the next tick. */
   flushUnseen(reason: FlushReason): void {
     if (this.commands === 0) return;
     this.#checkText();
@@ -247,7 +247,7 @@ export class Batch {
     }
   }
 
-  /** Host: the entry of a write of the host's is not queued yet. */
+  /** Host: the entry of a host's write is not queued yet. */
   #paysNow(inHostWrite: boolean): boolean {
     const awaiting = this.owner.awaiting() + (inHostWrite ? 1 : 0);
     return this.policy.sendsNow(this.commands, this.#work + (this.#bytes >> 10), awaiting, this.#openedAt);

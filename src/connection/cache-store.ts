@@ -3,13 +3,13 @@ import type { CommandVariant } from './entry.js';
 /** Approximate bytes of memory per key and per read, without their own text. */
 const KEY_OVERHEAD = 150;
 const READ_OVERHEAD = 100;
-/** Approximate bytes per element of a reply, which is a string or number of its own. */
+/** Approximate bytes per element of a reply; each is a separate string or number. */
 const ELEMENT_OVERHEAD = 24;
 
-/** Up to this many reads of one key are searched one by one; more of them get an index. */
+/** Up to this many reads of one key are searched one by one; for more there is an index. */
 const MAX_LISTED = 8;
 
-/** The arguments of a read behind its key. */
+/** The arguments of a read after its key. */
 export interface ReadArguments {
   /** Number of arguments, the key included. */
   readonly count: number;
@@ -92,9 +92,9 @@ function indexed(count: number, text: string): string {
  * Answers to reads, by key, within limits of number and bytes.
  *
  * Eviction is by the clock algorithm: a hand goes round a ring of the keys, clears the mark of each key that was used
- * since it last passed, and removes the first key without a mark. So a hit costs one store, where an order by last use
- * would cost a deletion and an insertion. The ring is our own: an iterator of the Map that stands still keeps every
- * table that the Map has outgrown since.
+ * since it last passed, and removes the first key without a mark. So a hit costs one store, while an order by last use
+ * would cost a deletion and an insertion. The ring is our own: an iterator of the Map that does not advance retains
+ * every table that the Map has replaced since.
  */
 export class CacheStore {
   /** Reads. */

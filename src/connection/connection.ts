@@ -31,15 +31,15 @@ const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others"
 /** A server's work for a command that this package does not know, in units of a short `GET`; some are scripts. */
 const HOST_COMMAND_WORK = 2;
 
-/** No `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` that stands alone is longer on the wire. */
+/** A single `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` is not longer than this on the wire. */
 const LONGEST_STATE_COMMAND = 48;
 
 /**
  * One connection's life: hooks its stream, owns its batch, its reader and its backlog, and ends with the stream.
- * Everything is tied to the stream it was made for; the client's next stream gets a connection of its own.
+ * Everything is tied to the stream for which it was made; the client's next stream gets a new connection.
  */
 export class Connection {
-  /** Whether hot commands can go out here; looked at before every one. */
+  /** Whether hot commands can be sent here; checked before each one. */
   open = true;
   readonly batch: Batch;
   readonly gate: InFlightGate;
@@ -55,7 +55,7 @@ export class Connection {
   /** Whether a batch may stay open for longer than a turn of the event loop. */
   readonly #batchesLast: boolean;
   readonly #forgetExit: () => void;
-  /** A server's work for the reply to a read, lately, in units of a short `GET`: one per KiB. */
+  /** A server's work for the reply to a recent read, in units of a short `GET`: one per KiB. */
   #replyWork = 0;
   #corkOnlyReason: string | undefined;
 
@@ -151,7 +151,7 @@ export class Connection {
    *
    * @param encoded - the command as RESP.
    * @param sent - its arguments as encoded, `keyPrefix` applied.
-   * @param routing - of the Cluster that sends it here, if one does.
+   * @param routing - of the Cluster that sends it here, if any.
    */
   sendHot(
     variant: CommandVariant,
@@ -193,7 +193,7 @@ export class Connection {
    * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
    *
    * @param pipeline - its commands are light entries, and commands of the host's.
-   * @param transaction - whether one is open behind them, if they open or close any.
+   * @param transaction - whether one is open after them, if they open or close any.
    */
   sendPipeline(pipeline: HostPipeline, transaction: 'open' | 'closed' | undefined): void {
     const { client, gate } = this;
@@ -253,7 +253,7 @@ export class Connection {
     return this.#clusterContext;
   }
 
-  /** Whether text is better encoded exactly: assuming ASCII was wrong lately. */
+  /** Whether to encode text exactly at once: the assumption of ASCII was wrong recently. */
   get encodesExactly(): boolean {
     return this.batch.encodesExactly;
   }
@@ -289,7 +289,7 @@ export class Connection {
     return this.client.status === 'connect' && this.batch.commands === 0 && this.gate.waiting === 0;
   }
 
-  /** Gets every write of the host's: single commands, explicit pipelines, handshakes. */
+  /** Gets every write by the host: single commands, explicit pipelines, handshakes. */
   #hostWrite(
     data: HostWrite['data'],
     encoding: BufferEncoding | HostWrite['callback'],

@@ -16,7 +16,7 @@ export class Deadlines {
   #current: Deadline | undefined;
   /** All its commands have settled. Its timer runs until the end of this turn: the next batch is likely to take it. */
   #spare: Deadline | undefined;
-  /** How many entries have left for another connection while the first unsettled number was `#goneFrom`. */
+  /** How many entries have moved to another connection while the first unsettled number was `#goneFrom`. */
   #gone = 0;
   #goneFrom = -1;
 
@@ -52,7 +52,7 @@ export class Deadlines {
     return spare;
   }
 
-  /** Later hot commands get a timer of their own. */
+  /** Later hot commands get a new timer. */
   close(): void {
     this.ms = undefined;
     if (this.#current === undefined) return;
@@ -88,11 +88,11 @@ export class Deadlines {
 
   /**
    * The connection is gone, or our reader is. The host may send queued entries again, and we do not see them settle.
-   * Their timeouts go on, as those of plain commands do.
+   * Their timeouts continue to run, as those of plain commands do.
    */
   release(): void {
     if (this.#pending.length > 0) {
-      // The host may have rejected some by now: those are queued no longer.
+      // The host may have rejected some by now: they are no longer queued.
       const queue = this.queue();
       const queued = new Set<unknown>(Array.from({ length: queue.length }, (_, index) => queue.peekAt(index)));
       for (let first = this.#pending.shift(); first !== undefined; first = this.#pending.shift()) {

@@ -33,7 +33,7 @@ export interface EntryContext {
   readonly redirect?: (entry: Entry, error: Error) => void;
 }
 
-/** Is told when an entry has settled, to clear a timer after the last one. */
+/** Notified when an entry has settled, to clear the timer after the last one. */
 export interface SettleObserver {
   settled(): void;
 }
@@ -68,12 +68,12 @@ export function createEntry(
 }
 
 /**
- * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`.
- * A subclass decides how it settles: through one caller's promise, or in its place of a pipeline's result.
+ * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`. A
+ * subclass decides how it settles: through one caller's promise, or as one element of a pipeline's result.
  *
  * Invariant 5: an entry can always be re-sent. The host may resolve or reject it from its own decoder, flush it with an
- * error, keep it over a lost connection and send it again, as any command in its queue. So an entry has every property
- * that the host reads while doing so; rarely used ones are computed on demand.
+ * error, keep it over a lost connection and send it again, like any command in its queue. So an entry has every
+ * property that the host reads while doing so; rarely used ones are computed on demand.
  */
 export abstract class Entry implements QueueItem, HostCommand {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
@@ -94,7 +94,7 @@ export abstract class Entry implements QueueItem, HostCommand {
     public variant: CommandVariant,
     /**
      * The arguments as they were sent, `keyPrefix` applied: an array of strings, numbers and Buffers. A single argument
-     * stands without the array, which saves an eighth of the memory per command in flight.
+     * is stored without the array, which saves an eighth of the memory per command in flight.
      */
     readonly sent: unknown,
   ) {}
@@ -116,7 +116,7 @@ export abstract class Entry implements QueueItem, HostCommand {
     }
   }
 
-  /** Rejects this caller only: its value could not be made, but the followers have values of their own. */
+  /** Rejects this caller only: its value could not be made, but each follower has its own value. */
   failAlone(error: unknown): void {
     this.settleError(error);
     this.observer?.settled();
@@ -126,7 +126,7 @@ export abstract class Entry implements QueueItem, HostCommand {
   encode(): Part[] {
     const args = this.arguments();
     const parts = encodeExactly(commandHead(this.name, args.length), args);
-    if (parts === undefined) throw new TypeError(`${this.name}: an argument has become one that cannot be encoded`);
+    if (parts === undefined) throw new TypeError(`${this.name}: an argument can no longer be encoded`);
     return parts;
   }
 
@@ -144,8 +144,8 @@ export abstract class Entry implements QueueItem, HostCommand {
   }
 
   /**
-   * Host: its decoder calls `command.resolve(reply)` with Buffers for strings. A getter, since tracers take the
-   * function off the command, call it unbound and put their own in its place (OpenTelemetry's ioredis instrumentation).
+   * Host: its decoder calls `command.resolve(reply)` with Buffers for strings. A getter, since tracers read the
+   * function, call it unbound and replace it by their own (OpenTelemetry's ioredis instrumentation).
    */
   get resolve(): (reply: unknown) => void {
     return (reply) => this.#resolveReply(reply);
@@ -205,7 +205,7 @@ export abstract class Entry implements QueueItem, HostCommand {
   }
 
   #resolveReply(reply: unknown): void {
-    // Made first: a transformer may change what it is given.
+    // Made first: a transformer may change its argument.
     const { followers = [] } = this;
     const copies = followers.map(() => copyOfReply(reply));
     try {
@@ -217,7 +217,7 @@ export abstract class Entry implements QueueItem, HostCommand {
   }
 }
 
-/** The entry of a single call, which has a promise of its own. */
+/** The entry of a single call, which has its own promise. */
 export class CallEntry extends Entry {
   constructor(
     variant: CommandVariant,
@@ -239,7 +239,7 @@ export function settleDecoded(entry: Entry, value: unknown, commandClass: HostCo
     settleAlone(entry, value, commandClass);
     return;
   }
-  // Every caller gets a value of its own, Buffers included. Copied first, since transformers may change their value.
+  // Every caller gets its own value, Buffers included. Copied first, since transformers may change their value.
   const copies = followers.map(() => copyOfReply(value));
   settleAlone(entry, value, commandClass);
   for (const [index, follower] of followers.entries()) settleAlone(follower, copies[index], commandClass);
@@ -278,7 +278,7 @@ function transform(entry: Pick<Entry, 'name' | 'context'>, replyEncoding: 'utf8'
   );
 }
 
-/** An equal reply for another caller, who may change it: Buffers, arrays and objects of its own. */
+/** An equal reply for another caller, who may change it: its Buffers, arrays and objects are copies. */
 function copyOfReply(reply: unknown): unknown {
   if (typeof reply !== 'object' || reply === null) return reply;
   if (reply instanceof Buffer) return Buffer.from(reply);

@@ -13,14 +13,14 @@ interface Held {
   readonly transaction: Transaction;
 }
 
-/** Whether a transaction is open behind some commands, if they open or close any. */
+/** Whether a transaction is open after some commands, if they open or close any. */
 type Transaction = 'open' | 'closed' | undefined;
 
 /**
- * `maxInFlight`: how many unanswered commands are on the wire, and the backlog of those that wait for room.
+ * `maxInFlight`: counts the unanswered commands on the wire, and holds the backlog of those that wait for room.
  *
  * Invariant 10: what waits, waits in the host's queue. An entry is queued at once and only its bytes are held in the
- * backlog, in order. So whatever the host does to queued commands, it does to these too.
+ * backlog, in order. So everything that the host does with queued commands, it does with these too.
  */
 export class InFlightGate {
   /** Commands whose bytes are in the backlog. */
@@ -44,15 +44,15 @@ export class InFlightGate {
     return this.client.commandQueue.length - this.waiting;
   }
 
-  /** Of these, the ones that have left the batch for the socket. */
+  /** Of these, the ones that have gone from the batch to the socket. */
   get awaitingReply(): number {
     return this.passed - this.batch.commands;
   }
 
   /**
-   * Whether the bytes of `commands` more commands must wait, with `queued` entries in front of them.
-   * Ordering: no command overtakes the backlog. A transaction that has begun goes on, and a pipeline larger than the
-   * limit goes alone. A server that was told to send no replies makes no room, and a process that exits cannot wait.
+   * Whether the bytes of `commands` more commands must wait, with `queued` entries in front of them. Ordering: no
+   * command overtakes the backlog. A transaction that has begun continues, and a pipeline larger than the limit goes
+   * alone. A server that was told to send no replies makes no room, and a process that exits cannot wait.
    */
   mustWait(queued: number, commands: number): boolean {
     if (this.waiting > 0) return true;
@@ -90,7 +90,7 @@ export class InFlightGate {
     for (const part of encoded) last.bytes += part.length;
     const parts = last.content as Part[];
     appendParts(parts, encoded);
-    // Joined text is a tree of its pieces until it is written; a million commands must not wait as trees.
+    // Joined text is a tree of its pieces until it is written; a million commands must not be kept as trees.
     if (last.commands >= this.#maxRun || last.bytes >= maxBatchBytes)
       parts.splice(0, parts.length, ...parts.map(toBytes));
   }

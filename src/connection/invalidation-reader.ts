@@ -6,12 +6,12 @@ const CR = 13;
 const LINE_END = 2;
 /** RESP: `invalidate` with the array of its keys, or null for all of them. */
 const HEADER = Buffer.from('>2\r\n$10\r\ninvalidate\r\n');
-/** Bytes of an invalidation that is put together from several chunks; a longer one invalidates all keys. */
+/** Bytes of an invalidation that is assembled from several chunks; a longer one invalidates all keys. */
 const MAX_HELD = 1024 * 1024;
 
 /**
- * Takes the invalidations out of the server's bytes, in whatever chunks they come. Another push is given back from its
- * first byte on (invariant 4).
+ * Takes the invalidations out of the server's bytes, however these are split into chunks. Any other push is given back
+ * from its first byte on (invariant 4).
  */
 export class InvalidationReader {
   /** The end of the last invalidation in its chunk. */
@@ -31,9 +31,9 @@ export class InvalidationReader {
   }
 
   /**
-   * Reads the push at `position`, or goes on with the one that an earlier chunk began.
+   * Reads the push at `position`, or continues the one that began in an earlier chunk.
    *
-   * @returns false if it is no invalidation: then it belongs to the host, with the bytes that `release` gives back.
+   * @returns false if it is not an invalidation: then it belongs to the host, with the bytes that `release` gives back.
    */
   read(chunk: Buffer, position: number): boolean {
     if (!this.#isInvalidation(chunk, position)) return false;
@@ -71,7 +71,7 @@ export class InvalidationReader {
   }
 }
 
-/** The keys of a whole invalidation; undefined if all are meant, or none can be read. */
+/** The keys of a whole invalidation; undefined if it is for all keys, or no key can be read. */
 function keysOf(push: Buffer): string[] | undefined {
   const keys: string[] = [];
   let position = push.indexOf(CR, HEADER.length) + LINE_END;

@@ -3,10 +3,10 @@ import type { FlushReason } from '../stats.js';
 
 /** Batches per observation window. */
 const WINDOW = 10_000;
-/** Share of the batches flushed by a limit from which on the limit, not the traffic, decides about their size. */
+/** If a limit flushed at least this share of the batches, the limit decides their size, not the traffic. */
 const SHARE = 0.95;
 
-/** Warns of `maxBatchSize` or `maxBatchBytes` being so low that nearly every batch hits it. */
+/** Warns if `maxBatchSize` or `maxBatchBytes` is so low that nearly every batch hits it. */
 export class LimitWatch {
   #batches = 0;
   #bySize = 0;

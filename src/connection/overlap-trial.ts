@@ -4,20 +4,20 @@ const SLICE_TURNS = 8;
 /** A trial ends when one side leads by this many pairs of slices, or after `MOST_PAIRS`. */
 const CLEAR_LEAD = 5;
 const MOST_PAIRS = 24;
-/** The lead that the last winner begins with. */
+/** The lead with which the last winner begins. */
 const HEAD_START = 2;
-/** The least lead that counts at the end of a trial without a clear one. */
+/** The smallest lead that counts at the end of a trial without a clear winner. */
 const SLIGHT_LEAD = 3;
-/** Milliseconds until the next trial: twice as many each time that the winner is the same. */
+/** Milliseconds until the next trial: doubled each time the winner is the same. */
 const FIRST_HOLD = 500;
 const LONGEST_HOLD = 4_000;
-/** A loop that runs code for more than this share of its time is saturated: without a winner, commands gather. */
+/** A loop that runs code for more than this share of its time is saturated: without a winner, no parts are sent. */
 const SATURATED = 0.88;
 
 /** Whether parts of a batch are sent. */
 export interface OverlapState {
   readonly overlaps: boolean;
-  /** A turn of the event loop has ended, `now` in milliseconds, in which this much work was sent. */
+  /** A turn of the event loop has ended, `now` in milliseconds, and this much work was sent in it. */
   turnEnded(now: number, work: number): void;
 }
 
@@ -28,13 +28,13 @@ export interface LoopTimes {
 }
 
 /**
- * Finds out whether overlap pays, for all connections of a thread.
+ * Finds out whether overlap is faster, for all connections of a thread.
  *
- * Whether it does depends on what nobody can ask for: whether client and server share a core, what a write and a
- * wake-up cost on this machine, who else is busy there. So the outcome decides: the work that is sent in a time. A trial
- * compares slices of some milliseconds, with overlap and without, in pairs; the side that is faster in more of them is
- * kept for seconds. Where neither wins, the rate is not ours to change: parts are sent, for the sake of latency, unless
- * the loop is saturated.
+ * That depends on facts that a process cannot look up: whether client and server share a core, the cost of a write and
+ * of a wake-up on this machine, the other load there. So the outcome decides: the work sent per time. A trial compares
+ * slices of a few milliseconds, with overlap and without, in pairs; the side that is faster in more of them is kept for
+ * seconds. If neither wins, the rate depends on other things: parts are then sent to reduce latency, unless the loop is
+ * saturated.
  *
  *     trial: slices with, without, without, with, ... ──one leads──▶ hold: the winner, 0.5 to 4 s ──▶ trial
  */
@@ -42,7 +42,7 @@ export class OverlapTrial implements OverlapState {
   overlaps = true;
   /** Whether overlap has won the last trial, if there was one. */
   #winner: boolean | undefined;
-  /** Pairs won by overlap less pairs won by gathering. */
+  /** Pairs won with overlap minus pairs won without. */
   #lead = 0;
   #trying = false;
   /** Slices that have ended in this trial. */

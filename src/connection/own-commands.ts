@@ -27,10 +27,10 @@ const NEVER = -1;
  *   shows it.
  */
 export class OwnCommands {
-  /** Commands that have left the queue. */
+  /** Number of commands that have left the queue. */
   answered = 0;
   readonly #onTheirWay = new Denque<OnItsWay>();
-  /** Keys with a write on its way, by the position of the last one. */
+  /** Keys with a write in flight, by the position of the last one. */
   readonly #written = new Map<string, number>();
   /** The position of the last command in flight that may have changed any key, with BCAST. */
   #anything = NEVER;

@@ -58,13 +58,13 @@ function noop(): void {}
  * The light entry of a command in an explicit pipeline or a transaction: its result fills a place in the host's
  * pipeline, which has one promise for all.
  *
- * It also stands in the pipeline where the host's command would be, so that the host can send the pipeline again.
+ * It also takes the place of the host's command in the pipeline, so that the host can send the pipeline again.
  */
 export class PipelineEntry extends Entry implements PipelinedCommand {
   declare context: EntryContext;
   select = 0;
   #settled = false;
-  /** Set once a promise of this command alone was read. */
+  /** Set once the promise of this single command was read. */
   #own: OwnPromise | undefined;
   /** The host fills the pipeline from the promise. */
   #hostFills = false;
@@ -186,7 +186,7 @@ export class ExecEntry extends PipelineEntry {
   utf8At(index: number, count: number): boolean {
     const position = (this[PIPELINE_INDEX] as number) - count + index;
     const command = this.pipeline._queue[position];
-    // A command of the host's expects Buffers, as the host's decoder gives them.
+    // A host command expects Buffers, as the host's decoder gives them.
     return command instanceof PipelineEntry && command.variant.encoding === 'utf8';
   }
 }

@@ -20,7 +20,7 @@ const SILENCE_PROBED_AFTER = 1_000;
 /** Milliseconds without a byte after which nothing is served: the connection may be dead, and invalidations lost. */
 const LONGEST_SILENCE = 2_000;
 
-/** Commands one after the other; the first argument of each is its name. */
+/** A sequence of commands; the first argument of each is its name. */
 interface Requests {
   next(): boolean;
   readonly count: number;
@@ -75,14 +75,14 @@ export class ReadCache {
     this.#tracked = armed && !this.#ended;
   }
 
-  /** The connection is gone, or its replies are not decoded here any more. */
+  /** The connection is gone, or its replies are no longer decoded here. */
   end(): void {
     this.#ended = true;
     this.#tracked = false;
     this.#store.clear();
   }
 
-  /** The connection becomes plain and goes on. */
+  /** The connection becomes plain and stays open. */
   detach(): void {
     if (this.#tracked && this.client.status === 'ready') this.#tracking.disarm();
     this.end();
@@ -146,7 +146,7 @@ export class ReadCache {
     const requests = new RequestReader(data);
     const position = this.#nextPosition;
     this.#note(requests, position);
-    // Inline commands, or bytes that are no command.
+    // Inline commands, or bytes that are not a command.
     if (!requests.atEnd) {
       this.#forget(position);
       this.#own.changesAnything(position);
@@ -169,7 +169,7 @@ export class ReadCache {
     this.#note(requests, this.#nextPosition + commands.length - 1);
   }
 
-  /** Notes what each command means for the kept answers. All of them count as issued at `position`. */
+  /** Notes the effect of each command on the kept answers. All of them count as issued at `position`. */
   #note(requests: Requests, position: number): void {
     const own = this.#own;
     let openedHere = false;
@@ -269,8 +269,8 @@ export class ReadCache {
   }
 
   /**
-   * Whether the server has sent bytes lately. If every read is answered from memory, nothing is written, and a dead
-   * connection would not be noticed. So from time to time a read is sent.
+   * Whether the server has sent bytes recently. If every read is answered from memory, nothing is written, and a dead
+   * connection would not be noticed. So a read is sent from time to time.
    */
   #alive(time: number): boolean {
     const silence = time - this.#heardAt;
@@ -286,7 +286,7 @@ export class ReadCache {
   #keeps(args: readonly unknown[]): boolean {
     const name = keyName(args[0]);
     if (name === undefined || argumentsOf(args) === undefined) return false;
-    // A lone surrogate becomes another character on the wire, and so in the invalidation.
+    // A lone surrogate becomes another character on the wire, and also in the invalidation.
     return this.#hasPrefix(name) && name.isWellFormed();
   }
 

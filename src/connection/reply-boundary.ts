@@ -7,20 +7,23 @@ const LINE_KEPT = 7;
 /**
  * Finds where a reply begins on a connection in use.
  *
- * The host may hold a partial reply, and there is no way to ask. But when it takes the head off its queue, a reply has
+ * The host may hold a partial reply, and there is no way to ask. But when it removes the head of its queue, a reply has
  * just ended. So it gets the bytes line by line until then; the next byte begins a reply.
  */
 export class ReplyBoundary {
   /** The host has answered a reply whose last line feed has not come yet. */
   #lineFeedToCome = false;
-  /** How the line begins that is being read. */
+  /** The beginning of the line that is being read. */
   #line = '';
 
   constructor(
     readonly client: { readonly commandQueue: HostQueue },
     /** Hands the host bytes; returns whether it may get more of them. */
     readonly forward: (bytes: Buffer) => boolean,
-    /** The host has answered this element of its queue, and the boundary is found; `line` is how the reply's last began. */
+    /**
+     * The host has answered this element of its queue, and the boundary is found; `line` is the beginning of the
+     * reply's last line.
+     */
     readonly answered: (head: QueueItem, line: string) => void,
   ) {}
 

@@ -27,13 +27,13 @@ type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
 const PUSH = 62; // >
 
 /**
- * Stands in front of the host's decoder on one connection. A chunk is cut into replies; a reply is decoded here when
- * the head of the host's queue is a light entry and the reply is whole and plain, else its bytes go untouched to the
- * listener that the host registered.
+ * Stands in front of the host's decoder on one connection. It splits a chunk into replies. A reply is decoded here if
+ * the head of the host's queue is a light entry and the reply is whole and of an ordinary kind; otherwise its bytes go
+ * untouched to the listener that the host registered.
  *
- * A reply that is split by the end of a chunk has one owner (invariant 4). A light entry's reply is put together here;
+ * A reply that is split by the end of a chunk has one owner (invariant 4). A light entry's reply is assembled here;
  * until its last byte it can be handed to the host, from its first byte on. Any other reply is the host's, and the
- * scanner finds its last byte. If the host decodes a light entry's reply, it resolves the entry as any command.
+ * scanner finds its last byte. If the host decodes a light entry's reply, it resolves the entry like any command.
  */
 export class ReplyReader {
   /** Number of light entries that have left the queue of this connection. */
@@ -51,7 +51,7 @@ export class ReplyReader {
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
   readonly #assembler: ReplyAssembler;
-  /** The entry whose reply is being put together. */
+  /** The entry whose reply is being assembled. */
   #assembledFor: Entry | undefined;
 
   constructor(
@@ -65,7 +65,7 @@ export class ReplyReader {
     fresh: boolean,
     readonly cache: ReadCache | undefined,
     readonly observer: {
-      /** A reply was seen to end on a connection in use; `line` is how its last line begins. */
+      /** A reply was seen to end on a connection in use; `line` is the beginning of its last line. */
       joined(line: string): void;
       /** A chunk has been read to its end. */
       chunkRead(): void;
@@ -97,7 +97,8 @@ export class ReplyReader {
     }
     stream.removeListener('data', hostListener);
     // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
-    // there are none, `on`: Node emits data within the read for listeners added so, and on nextTick for prepended ones.
+    // there are none, `on`: Node emits data within the read for listeners added by `on`, and on nextTick for prepended
+    // ones.
     if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
     else stream.prependListener('data', this.#onData);
   }
@@ -115,7 +116,7 @@ export class ReplyReader {
     return this.#state === 'reading';
   }
 
-  /** Whether the host decodes everything from now on, as long as this connection lasts. */
+  /** Whether the host decodes everything for the rest of this connection. */
   get stoppedDecoding(): boolean {
     return this.#state === 'forwarding';
   }
@@ -147,7 +148,8 @@ export class ReplyReader {
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#reading || !(chunk instanceof Buffer)) {
-      // User code emits `data` on the stream itself, or has set its encoding: the host decides what becomes of it.
+      // User code has emitted `data` on the stream itself, or has set its encoding: the host decides how to handle
+      // that.
       this.#giveUp();
       this.#forward(chunk);
       return;
@@ -271,7 +273,7 @@ export class ReplyReader {
     return end;
   }
 
-  /** The host has taken the head off the queue. */
+  /** The host has removed the head of the queue. */
   #hostAnswered(head: QueueItem): void {
     const entry = head instanceof Entry ? head : undefined;
     if (entry !== undefined) this.settled += 1;
@@ -299,7 +301,7 @@ export class ReplyReader {
     return chunk.length;
   }
 
-  /** Hands the host the bytes in front of the first reply that is read here; returns their number. */
+  /** Hands the host the bytes before the first reply that is read here; returns their number. */
   #join(boundary: ReplyBoundary, chunk: Buffer): number {
     if (this.#state === 'joining') return boundary.search(chunk);
     this.#boundary = undefined;
@@ -322,7 +324,7 @@ export class ReplyReader {
     this.#handOver();
   }
 
-  /** Hands the host the partial reply that is being put together, if there is one. */
+  /** Hands the host the partial reply that is being assembled, if there is one. */
   #handOver(): void {
     for (const piece of this.#takeBack()) this.#finish(piece, 0);
     if (this.cache?.invalidations.open) this.#forward(this.cache.invalidations.release());

@@ -4,29 +4,29 @@ import { clearTimeout, nextTick, setImmediate, setTimeout } from '../util/clock.
 /** Takes the function that flushes the batch and calls it once, later. */
 export type ScheduleFunction = (flush: () => void) => void;
 
-/** A schedule, and whether it runs code of the user's, which may send and flush itself. */
+/** A schedule, and whether it runs user code, which may send and flush itself. */
 export interface BatchSchedule {
   (flush: () => void): void;
   readonly runsUserCode?: true;
-  /** The batch of this flush has gone with its connection. */
+  /** The batch of this flush was lost with its connection. */
   discard?(flush: () => void): void;
 }
 
 /**
- * - `'adaptive'`: as `'immediate'`, but where that is faster, a part of the batch leaves as soon as it is worth a write, so
- *   that the server works while commands are still issued (`flush-policy.ts`).
- * - `'immediate'`: after the I/O callbacks of this turn of the event loop, so that commands issued by every request
- *   that arrived in this turn leave together: one write per turn, up to the limits.
- * - `'tick'`: when the running callback has ended, before further I/O is looked at. Smaller batches, sent sooner.
+ * - `'adaptive'`: like `'immediate'`, but a part of the batch is sent as soon as it is worth a write, where that is
+ *   faster, so that the server works while commands are still issued (`flush-policy.ts`).
+ * - `'immediate'`: after the I/O callbacks of this turn of the event loop, so that the commands of all requests that
+ *   arrived in this turn are sent together: one write per turn, up to the limits.
+ * - `'tick'`: when the running callback has ended, before further I/O. Smaller batches, sent sooner.
  */
 export type Schedule = 'adaptive' | 'immediate' | 'tick' | ScheduleFunction;
 
-/** By the function of the user's: whoever is given the same one shares what it remembers. */
+/** By user function: all connections with the same function share its state. */
 const groups = new WeakMap<ScheduleFunction, BatchSchedule>();
 
 /**
- * The function behind a schedule. One of the user's serves all batches of whoever has it in his options: a Cluster's
- * nodes, a client and its duplicates.
+ * The function behind a schedule. A user function serves the batches of all clients that have it in their options: a
+ * Cluster's nodes, a client and its duplicates.
  */
 export function scheduleFunction(schedule: Schedule): BatchSchedule {
   if (schedule === 'adaptive' || schedule === 'immediate') return (flush) => void setImmediate(flush);
@@ -39,17 +39,17 @@ export function scheduleFunction(schedule: Schedule): BatchSchedule {
   return group;
 }
 
-/** A batch that waits for its flush, or has had it. */
+/** A batch that waits for its flush, or has been flushed. */
 interface Grouped {
-  /** It was flushed with others: its own flush, if that is still to come, is not that of what was opened since. */
+  /** It was flushed with others. If its own flush still comes, that does not count for batches opened since. */
   flushed: boolean;
 }
 
 /**
- * A function of the user's may be a debounce, which forgets every flush but the last it was given, or a throttle, which
- * forgets every one but the first. So each flush sends all batches of the group that are open: also one that comes when
- * its own batch has gone with its connection, since a throttle forgets those of the next connection for it. If the
- * function throws, they are not lost: they are flushed at once.
+ * A user function may be a debounce, which drops every flush except the last one, or a throttle, which drops every
+ * flush except the first. So each flush sends all open batches of the group. This includes a flush whose own batch was
+ * lost with its connection, since a throttle then drops the flushes of the next connection. If the function throws, the
+ * batches are not lost: they are flushed at once.
  */
 function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
   /** By the function that flushes the batch. */
@@ -75,7 +75,7 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
         batch.flushed = true;
       });
     } catch (error) {
-      // It may have kept one of the flushes it was given, and forget others for that.
+      // It may have kept one of the flushes that it got, and then drop the others.
       flushOpen(false);
       nextTick(() => {
         throw error;
@@ -89,7 +89,7 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
       handOver(batch);
       return;
     }
-    // Opened by a subscriber: a throttle may take the flush that is running for one that is still to come.
+    // Opened by a subscriber: a throttle may mistake the flush that is running for one that is still to come.
     nextTick(() => {
       if (open.get(flush) === batch) handOver(batch);
     });

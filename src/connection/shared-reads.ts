@@ -1,7 +1,7 @@
 import type { Part } from '../resp/encoder.js';
 import type { CommandVariant, Entry } from './entry.js';
 
-/** Whether a transaction is open behind some commands. */
+/** Whether a transaction is open after some commands. */
 type Transaction = 'open' | 'closed';
 
 type Leaders = Map<CommandVariant, Map<string, Entry>>;
@@ -9,22 +9,23 @@ type Leaders = Map<CommandVariant, Map<string, Entry>>;
 /**
  * Identical reads in one batch (`shareReads`): the first is sent and leads, the others follow and settle with it.
  *
- * A read may join a leader while nothing but reads came after it. Whatever could change an answer — a write, a script,
- * anything of the host's — ends that, and so does the flush (invariant 6). From MULTI to EXEC nothing is shared: there
- * the server counts commands (invariant 11). The same where a transaction may be open that was begun before us.
+ * A read may join a leader while only reads came after the leader. Anything that could change an answer — a write, a
+ * script, any write by the host — ends that, and so does the flush (invariant 6). From MULTI to EXEC nothing is shared:
+ * there the server counts commands (invariant 11). The same applies where a transaction may be open that began before
+ * `coalesce()`.
  */
 export class SharedReads {
   /**
-   * By the encoded command. Text that is taken for ASCII states lengths in characters, exact text in bytes with each
-   * byte as a character: the same text means another key in each, so each has a map of its own.
+   * By the encoded command. Text assumed to be ASCII states lengths in characters; exact text states them in bytes,
+   * with each byte as a character. The same text means a different key in each, so each has its own map.
    */
   readonly #assumed: Leaders = new Map();
   readonly #exact: Leaders = new Map();
   #open = false;
-  /** Whether one is open on the server behind what was sent so far. */
+  /** Whether a transaction is open on the server after the commands sent so far. */
   #transaction: Transaction | 'unknown' | 'uncounted';
 
-  /** @param transaction - behind what was sent before; undefined if only replies can tell. */
+  /** @param transaction - open after the commands sent before; undefined if only replies can tell. */
   constructor(transaction: Transaction | undefined) {
     this.#transaction = transaction ?? 'unknown';
   }
@@ -34,17 +35,20 @@ export class SharedReads {
     if (this.#transaction !== 'uncounted') this.#transaction = transaction;
   }
 
-  /** The server was told to leave replies out: whose they are depends on how many commands were sent, from now on. */
+  /**
+   * The server was told to omit replies: from now on the number of commands decides which command a reply belongs to.
+   */
   stop(): void {
     this.#transaction = 'uncounted';
   }
 
   /**
-   * The first reply on a connection that was in use. It is to a command in front of all that were noticed here.
+   * The first reply on a connection that was in use. It belongs to a command before all those that were seen here.
    *
-   * RESP: what is queued is answered with `+QUEUED`. An error says nothing: commands are refused in transactions too.
+   * RESP: a queued command is answered with `+QUEUED`. An error proves nothing: commands are refused in transactions
+   * too.
    *
-   * @param line - how its last line begins.
+   * @param line - the beginning of its last line.
    */
   firstReply(line: string): void {
     if (this.#transaction === 'unknown' && !/^(?:\+QUEUED|-)/.test(line)) this.#transaction = 'closed';
@@ -81,7 +85,7 @@ export class SharedReads {
     return true;
   }
 
-  /** No read from here on may follow one from before. */
+  /** No later read may follow an earlier one. */
   close(): void {
     if (!this.#open) return;
     this.#assumed.clear();

@@ -44,10 +44,10 @@ export class Tracking {
   }
 
   /**
-   * Host: what a lost connection has not answered is sent again on the next one (ioredis, event_handler.js). There our
-   * own command is the second with the same prefixes, which the server refuses.
+   * Host: unanswered commands of a lost connection are sent again on the next one (ioredis, event_handler.js). There
+   * our own command is the second one with the same prefixes, so the server refuses it.
    *
-   * @throws the error if tracking is not on as this object would have it.
+   * @throws the error if tracking is not on with this object's settings.
    */
   async #unlessOn(error: unknown): Promise<void> {
     if (!isReplyError(error) || this.prefixes.length === 0) throw error;

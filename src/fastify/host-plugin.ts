@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { withCode } from '../errors.js';
 import { FASTIFY_REDIS, isMissing, loadFastifyRedis } from './packages.js';
 
-/** The options, of which JavaScript users may have given anything. */
+/** The options; JavaScript users may have passed values of any type. */
 export interface GivenOptions {
   namespace?: string | undefined;
   client?: object | null;

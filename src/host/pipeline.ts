@@ -45,10 +45,10 @@ export function commandsOf(pipeline: HostPipeline): readonly PipelinedCommand[] 
   return pipeline._queue;
 }
 
-/** What one command came to, as `exec()` gives it. */
+/** The outcome of one command, as `exec()` gives it. */
 export type PipelineResult = [error: unknown] | [error: null, value: unknown];
 
-/** A client or Cluster, as the one who makes pipelines. */
+/** A client or Cluster, as far as it makes pipelines. */
 interface PipelineMaker extends HasOptions {
   readonly scriptsSet: Readonly<Record<string, unknown>>;
   readonly addedBuiltinSet: ReadonlySet<string>;
@@ -58,7 +58,7 @@ type Methods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sen
 
 type AnyClass = new (...args: unknown[]) => HostCommand;
 
-/** What `Pipeline`'s constructor makes, beside the methods of scripts and added commands. */
+/** The fields that `Pipeline`'s constructor sets, apart from the methods of scripts and added commands. */
 const FIELDS = new Set(
   (
     'options scriptsSet addedBuiltinSet redis isPipeline replyPending _queue _result _transactions _shaToScript ' +
@@ -66,7 +66,7 @@ const FIELDS = new Set(
   ).split(' '),
 );
 
-/** Texts that the source of each method has, whatever a minifier has made of it. */
+/** Texts that are in the source of each method, even if it is minified. */
 const GENUINE: Readonly<Record<string, (method: AnyFunction) => boolean>> = {
   exec: sourceWith('nodeifiedPromise', 'replyPending', 'sendCommand'),
   fillResult: sourceWith('_result', 'replyPending', 'transformReply'),
@@ -80,7 +80,7 @@ function sourceWith(...texts: string[]): (method: AnyFunction) => boolean {
   return sourceTest((source) => texts.every((text) => source.includes(text)));
 }
 
-/** The prototype of the host's pipelines, if they are made of what a light one is made of. */
+/** The prototype of the host's pipelines, if they have the parts that a light pipeline needs. */
 export function pipelinePrototype(client: object, pipeline: AnyFunction): Methods | undefined {
   const genuine = pipeline.call(client) as object;
   const { scriptsSet, addedBuiltinSet } = client as PipelineMaker;
@@ -92,7 +92,10 @@ export function pipelinePrototype(client: object, pipeline: AnyFunction): Method
   return Object.getPrototypeOf(genuine) as Methods;
 }
 
-/** Whether nobody has replaced what makes, fills and sends pipelines; looked at for each, since anybody may at any time. */
+/**
+ * Whether the methods that make, fill and send pipelines are the host's own; checked per pipeline, since user code may
+ * replace them at any time.
+ */
 export class PipelineMethods {
   readonly #seen = new Map<string, AnyFunction>();
   #pipeline: AnyFunction | undefined;
@@ -131,9 +134,8 @@ function keepSettlers(resolve: (value: unknown) => void, reject: (error: unknown
 export type PipelineClass = new (client: object, isCluster: boolean) => HostPipeline;
 
 /**
- * Host: `Pipeline`'s constructor gives each of them a `length` of its own, which takes V8 longer than all else, and
- * copies the methods of scripts and added commands. Here `length` is inherited, and what nobody asks for is made when
- * somebody does.
+ * Host: `Pipeline`'s constructor gives each object its own `length`, which takes V8 longer than all else, and copies
+ * the methods of scripts and added commands. Here `length` is inherited, and rarely used members are made on first use.
  */
 export function pipelineClass(prototype: Methods): PipelineClass {
   class Pipeline implements HostPipeline {
@@ -253,7 +255,7 @@ export interface RecordedCommand {
   readonly encoding: 'utf8' | null;
 }
 
-/** The host's own command of one that was recorded. */
+/** The host's own command for a recorded one. */
 export function hostCommandOf(
   commandClass: HostCommandClass,
   { name, args, encoding }: RecordedCommand,
@@ -265,7 +267,7 @@ export function hostCommandOf(
 }
 
 /**
- * Commands that say something to the client or the reader of replies when they are sent or answered, or bound a
+ * Commands that the client or the reply reader must handle when they are sent or answered, or that open or close a
  * transaction; in lower case. Host: `sendCommand`, `DataHandler`, `HimportCoordinator`.
  */
 const STATEFUL = new Set(
@@ -276,14 +278,14 @@ const STATEFUL = new Set(
   ).split(' '),
 );
 
-/** Whether a command of the host's can be sent along with light entries, past `sendCommand`, and gets one reply. */
+/** Whether a host command can be sent together with light entries, without `sendCommand`, and gets one reply. */
 export function isSentAsItIs(command: HostCommand, commandClass: HostCommandClass): boolean {
   if (!(command instanceof (commandClass as unknown as AnyClass))) return false;
   const name = command.name.toLowerCase();
   return name === 'client' ? !/^reply$/i.test(String(command.args[0])) : !STATEFUL.has(name);
 }
 
-/** What the host's `sendCommand` does to a command before it writes it, and what it writes. */
+/** Does what the host's `sendCommand` does with a command before it writes it; returns the text to write. */
 export function writableOf(command: PipelinedCommand, client: HostClient): string | Buffer {
   command.setReplyContext?.(client.condition ?? client.options);
   const { commandTimeout } = client.options;
@@ -293,7 +295,7 @@ export function writableOf(command: PipelinedCommand, client: HostClient): strin
 }
 
 /**
- * Runs the host's `exec` for a Cluster's pipeline, which checks slots, and keeps what it would send.
+ * Runs the host's `exec` for a Cluster's pipeline, which checks slots, but sends nothing.
  *
  * @returns its promise, and whether it would send the pipeline.
  */
@@ -319,7 +321,7 @@ export function execUnsent(
   }
 }
 
-/** Calls back with what a promise comes to, if there is a callback. */
+/** Calls back with the outcome of a promise, if there is a callback. */
 export function callBack(promise: Promise<unknown>, callback: unknown): void {
   if (typeof callback === 'function') asCallback(promise, callback as NodeCallback);
 }

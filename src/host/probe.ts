@@ -8,7 +8,7 @@ import type { AnyFunction, HostClient, HostCommandClass, HostQueue } from './typ
 
 /**
  * The first member that every ioredis-like client or Cluster has and `value` lacks; undefined if it has all of them.
- * Class names say less: they differ among versions, and ioredis 6 shows its clients as `EventEmitter`.
+ * Class names are less reliable: they differ among versions, and ioredis 6 shows its clients as `EventEmitter`.
  *
  * Host: a Cluster has no `status` before `connect()` was called, which tests replace.
  */
@@ -75,8 +75,8 @@ function inheritedMethod(client: object, name: string): AnyFunction | undefined 
 }
 
 /**
- * Whether a command method is the one that the host generates. A comparison with the method at attach would miss a
- * wrapper that is older than that; but a wrapper's source is another one. Property names survive minifiers.
+ * Whether a command method is the one that the host generates. A comparison with the method at attach would miss an
+ * older wrapper; but the source of a wrapper is different. Property names survive minifiers.
  */
 export const isGenuineMethod = sourceTest((source) =>
   ['showFriendlyErrorStack', 'keyPrefix', 'sendCommand'].every((name) => source.includes(name)),
@@ -102,7 +102,7 @@ export function sourceTest(test: (source: string) => boolean): (fn: AnyFunction)
 }
 
 /**
- * The `data` listener that the host registered on its connection, if it can be told from other listeners.
+ * The `data` listener that the host registered on its connection, if it can be distinguished from other listeners.
  * Host: `DataHandler` is built in the connect handler, and no reference to it is kept.
  */
 export function findDataListener(stream: Duplex): AnyFunction | undefined {

@@ -24,7 +24,7 @@ interface ScriptCommandOptions {
 export interface HostScript {
   readonly lua: string;
   readonly sha: string;
-  /** If it is not a number, callers give it as the first argument. */
+  /** If it is not a number, callers pass it as the first argument. */
   readonly numberOfKeys: unknown;
   /** The client's `keyPrefix` when the script was defined. */
   readonly keyPrefix: unknown;
@@ -81,8 +81,8 @@ export function scriptCommand(script: HostScript, args: readonly unknown[], repl
 }
 
 /**
- * The connections on which the host takes a script to be loaded. Host: the commands of a script share a private set of
- * sockets. `toWritable(socket)` writes EVALSHA if the socket is in the set, else EVAL, and adds it; `reject` with
+ * The connections on which the host assumes that a script is loaded. Host: the commands of a script share a private set
+ * of sockets. `toWritable(socket)` writes EVALSHA if the socket is in the set, else EVAL, and adds it; `reject` with
  * NOSCRIPT removes it. So a command that is never sent can read and change the set.
  */
 export class LoadedScript {
@@ -94,7 +94,7 @@ export class LoadedScript {
     this.#command.args = [];
   }
 
-  /** Whether EVALSHA will do on this socket. From now on the host takes the script to be loaded there. */
+  /** Whether EVALSHA is enough on this socket. From now on the host assumes that the script is loaded there. */
   load(socket: object): boolean {
     const command = this.#command;
     command.name = 'evalsha';
@@ -113,7 +113,7 @@ export class LoadedScript {
     this.#command.reject(error);
   }
 
-  /** Whether the host's set works as described above; tried out with a socket that is none. */
+  /** Whether the host's set works as described above; tested with an object that stands in for a socket. */
   static isKnown(script: HostScript): boolean {
     if (!isGenuineExecute(script.execute)) return false;
     const loaded = new LoadedScript(script);

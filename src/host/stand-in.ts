@@ -1,4 +1,4 @@
-/** Stand-ins for a client in tests: ioredis-mock, mocks of jest, vitest and sinon, fakes written by hand. */
+/** Stand-ins for a client in tests: ioredis-mock, mocks of jest, vitest and sinon, hand-written fakes. */
 
 /**
  * Whether `value` is used like a client and has no connection: it has commands, but no `sendCommand`, or one that a

@@ -1,4 +1,4 @@
-/** A client's state, as far as it matters for a command. Read per command, since it may change between two of them. */
+/** A client's state, as far as it matters for a command. Read per command, since it may change between two commands. */
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { Duplex } from 'node:stream';
 import debug from 'debug';
@@ -127,8 +127,8 @@ export function commandTimeoutOf(client: HostClient): number | undefined {
 }
 
 /**
- * Whether a transaction is open behind the commands that await their reply, as far as they say; undefined if none of
- * them opens or closes any.
+ * Whether a transaction is open after the commands that await their reply; undefined if none of them opens or closes
+ * any.
  */
 export function awaitedTransaction({ commandQueue }: HostClient): 'open' | 'closed' | undefined {
   for (let index = commandQueue.length - 1; index >= 0; index -= 1) {

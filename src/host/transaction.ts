@@ -5,8 +5,8 @@ import type { AnyFunction } from './types.js';
 /**
  * Gives a light transaction the `exec` and `execBuffer` that the host makes for each.
  *
- * Host: they are closures over the object that `multi()` made. That object becomes another name of ours: it has
- * nothing of its own any more, and what is read or set on it is read or set on ours.
+ * Host: they are closures over the object that `multi()` made. That object becomes an alias of ours: it has no own
+ * properties left, and every read or write of a property goes to ours.
  */
 export function becomeHostTransaction(pipeline: HostPipeline, multi: AnyFunction): void {
   const made = multi.call(pipeline.redis) as Record<PropertyKey, unknown>;
@@ -23,8 +23,8 @@ export function becomeHostTransaction(pipeline: HostPipeline, multi: AnyFunction
 const SENT_ALREADY = 'Pipeline cannot be used to send any commands when the `exec()` has been called on it.';
 
 /**
- * What the host makes of a transaction's results: those of EXEC, or its error with those of the commands before.
- * Host: `built/transaction.js`, `wrapMultiResult` in `built/utils/index.js`.
+ * The result that the host makes for a transaction: the results of EXEC, or its error with those of the earlier
+ * commands. Host: `built/transaction.js`, `wrapMultiResult` in `built/utils/index.js`.
  */
 export function unwrapTransaction(results: unknown): unknown {
   const settled = results as PipelineResult[];
@@ -37,7 +37,7 @@ export function unwrapTransaction(results: unknown): unknown {
     throw error;
   }
   if (!values) return null;
-  // The last reply may not be that of EXEC, nor an array: others were added behind it, or replies were left out
+  // The last reply may not be that of EXEC, nor an array: other commands were added after it, or replies were omitted
   // (`CLIENT REPLY`).
   return Array.from(values as ArrayLike<unknown>, (value) => (value instanceof Error ? [value] : [null, value]));
 }

@@ -1,17 +1,17 @@
 import type { HostCommandClass } from './types.js';
 
-/** Makes other arguments of those a command was called with; users can set one for any command at any time. */
+/** Converts the arguments of a command; users can set one for any command at any time. */
 export type ArgumentTransformer = (args: unknown[]) => unknown[];
 
-/** What a transformer made of a call's arguments, or threw. */
+/** The result of a transformer for one call, or the error that it threw. */
 export type Transformation = { readonly args: unknown[] } | { readonly error: unknown };
 
 /** Changes the command's name too: only the host can run it. */
 const HOST_ONLY: ArgumentTransformer = () => {
-  throw new TypeError('this transformer takes the host to run');
+  throw new TypeError('only the host can run this transformer');
 };
 
-/** Users can set a transformer at any time, so whether there is one is looked up per command, as the host does. */
+/** Users can set a transformer at any time, so it is looked up per command, as the host does. */
 export function transformsArguments(commandClass: HostCommandClass, name: string): boolean {
   return commandClass._transformer.argument[name] !== undefined;
 }
@@ -42,8 +42,8 @@ export function runTransformer(transformer: ArgumentTransformer, args: unknown[]
 }
 
 /**
- * Calls a host's method with a transformation that has been made already, so that its transformer does not run again.
- * Host: a command runs its transformer in its constructor, the first thing that a genuine method does
+ * Calls a host's method with arguments that are already transformed, so that its transformer does not run again. Host:
+ * a command runs its transformer in its constructor, the first thing that a genuine method does
  * (`Command#initPromise`); it is replaced until then.
  */
 export function withTransformation<T>(

@@ -101,7 +101,7 @@ export interface ReplyContext {
   readonly replyMapping: 'legacy' | 'resp3';
 }
 
-/** A write of the host's: the arguments of the stream's `write`. */
+/** A write by the host: the arguments of the stream's `write`. */
 export interface HostWrite {
   readonly data: string | Uint8Array;
   readonly encoding: BufferEncoding | undefined;

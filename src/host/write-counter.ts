@@ -4,10 +4,10 @@ import type { HostClient } from './types.js';
 const ONE_COMMAND: RequestScan = { commands: 1, transaction: undefined, repliesOff: false };
 
 /**
- * Counts the commands in a write of the host's. Host: a single command is written before its entry is queued. An
- * explicit pipeline is written in one piece when its last command is sent. Its other entries are queued by then and
- * have the pipeline's writer as their `stream` (`built/Pipeline.js`, `execPipeline`). So the bytes of a write are read
- * only if the last entry belongs to a pipeline that was not seen before.
+ * Counts the commands in a write by the host. Host: a single command is written before its entry is queued. An explicit
+ * pipeline is written in one piece when its last command is sent. Its other entries are queued by then and have the
+ * pipeline's writer as their `stream` (`built/Pipeline.js`, `execPipeline`). So the bytes of a write are read only if
+ * the last entry belongs to a pipeline that was not seen before.
  */
 export class HostWriteCounter {
   readonly #seen = new WeakSet<object>();

@@ -66,7 +66,7 @@ function checkLabels(labels: Labels): void {
     if (OWN_LABELS.includes(name)) {
       throw withCode(
         new TypeError(
-          `ioredis-coalesce: options.labels.${name} is a label of these metrics themselves; give it another name`,
+          `ioredis-coalesce: options.labels.${name} is a label that these metrics already have; choose another name`,
         ),
         CODES.OPTION,
       );

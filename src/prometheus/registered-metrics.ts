@@ -18,7 +18,7 @@ export class RegisteredMetrics {
     if (taken !== undefined) {
       throw withCode(
         new TypeError(
-          `ioredis-coalesce: options.register has a metric named ${taken.name} already, which is not of this collectMetrics()`,
+          `ioredis-coalesce: options.register already has a metric named ${taken.name}, which collectMetrics() did not create`,
         ),
         CODES.OPTION,
       );
@@ -48,7 +48,7 @@ export class RegisteredMetrics {
     if (added.labelNames.join() !== this.labelNames.join()) {
       throw withCode(
         new TypeError(
-          `ioredis-coalesce: options.labels must have the names of the other clients on this registry, ${listed(this.labelNames)}, ` +
+          `ioredis-coalesce: options.labels must have the same names as for the other clients on this registry, ${listed(this.labelNames)}, ` +
             `got ${listed(added.labelNames)}`,
         ),
         CODES.OPTION,
@@ -58,7 +58,7 @@ export class RegisteredMetrics {
       if (present.client === added.client) {
         throw withCode(
           new TypeError(
-            `ioredis-coalesce: collectMetrics() expects a client once for each registry, got one that is there as ${present.describeLabels()}`,
+            `ioredis-coalesce: collectMetrics() expects a client only once per registry, got one that is registered as ${present.describeLabels()}`,
           ),
           CODES.OPTION,
         );
@@ -66,7 +66,7 @@ export class RegisteredMetrics {
       if (present.describeLabels() === added.describeLabels()) {
         throw withCode(
           new TypeError(
-            `ioredis-coalesce: options.labels must tell the clients on a registry apart, got ${added.describeLabels()} for a second one`,
+            `ioredis-coalesce: options.labels must be different for each client on a registry, got ${added.describeLabels()} for a second one`,
           ),
           CODES.OPTION,
         );

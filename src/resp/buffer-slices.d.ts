@@ -1,4 +1,6 @@
-/** Node's Buffer has these on its prototype; its types do not say so. They skip `toString`'s look at the encoding. */
+/**
+ * Node's Buffer has these on its prototype; its types do not say so. They skip the check of the encoding in `toString`.
+ */
 interface Buffer {
   latin1Slice(start?: number, end?: number): string;
   utf8Slice(start?: number, end?: number): string;

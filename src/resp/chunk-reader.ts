@@ -11,7 +11,7 @@ const ZERO = 48;
 const NINE = 57;
 export const BULK = 36; // $
 
-/** Digits in which every decoder agrees: beyond 2^53 the host's sum of `n * 10 + d` rounds in its own way. */
+/** With up to this many digits all decoders agree: beyond 2^53 the host's sum of `n * 10 + d` rounds in its own way. */
 const MAX_DIGITS = 15;
 /** `$0\r\n\r\n`. */
 const SHORTEST_STRING = 6;
@@ -27,14 +27,14 @@ const SHARED_TEXT = 128;
 
 /** The reply is left to the host. */
 export const NOT_DECODED: unique symbol = Symbol('left to the host');
-/** The chunk ends within the reply: `resume` goes on in the next one. */
+/** The chunk ends within the reply: `resume` continues in the next one. */
 export const CUT: unique symbol = Symbol('cut by the end of the chunk');
 
 export class ChunkReader {
   /** The end of the last read element in its chunk. */
   end = 0;
   protected chunk: Buffer;
-  /** A part of the chunk as text, from which short strings are cut; see `text`. */
+  /** A part of the chunk as text, from which short strings are taken; see `text`. */
   #sharedText = '';
   #textStart = 0;
   #textEnd = 0;
@@ -50,7 +50,10 @@ export class ChunkReader {
     this.#textEnd = 0;
   }
 
-  /** The start of the content of the bulk string at `end`, which is set behind it; -1 if none is whole there. */
+  /**
+   * The start of the content of the bulk string at `end`; `end` is moved past the string. -1 if no whole string is
+   * there.
+   */
   protected wholeString(): number {
     const chunk = this.chunk;
     const limit = chunk.length;

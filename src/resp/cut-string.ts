@@ -5,8 +5,8 @@ const CR = 13;
 const LF = 10;
 
 /**
- * A string of up to 2 MiB and a line end is copied as it comes, while the chunk is in the processor's cache. Of a longer
- * one the pieces are kept until it is whole: nothing of the size of a server's word is set aside for it.
+ * A string of up to 2 MiB and a line end is copied as it arrives, while the chunk is in the processor's cache. The
+ * pieces of a longer one are kept until it is whole: no memory is allocated on the server's say-so.
  */
 const LONGEST_COPIED = 2 * 1024 * 1024 + 2;
 
@@ -19,7 +19,7 @@ export class CutString {
   readonly #pieces: Buffer[] = [];
   #length = 0;
   #utf8 = true;
-  /** Memory for the whole string, of which so many bytes are filled. */
+  /** Memory for the whole string, and how many bytes of it are filled. */
   #bytes: Buffer | undefined;
   #filled = 0;
 
@@ -50,7 +50,7 @@ export class CutString {
     return this.#utf8 ? takeMemory(length) : Buffer.allocUnsafe(length);
   }
 
-  /** @returns the whole string, a Buffer with memory of its own; undefined if it does not end in CR LF. */
+  /** @returns the whole string, a Buffer with its own memory; undefined if it does not end in CR LF. */
   take(): string | Buffer | undefined {
     const length = this.#length;
     const bytes = this.#bytes ?? this.#takeMemory();

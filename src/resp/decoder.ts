@@ -37,7 +37,7 @@ const MAX_DEPTH = 16;
 const MIN_ELEMENT_BYTES = 3;
 /** Elements announced in one reply; more are left to the host. */
 const MAX_ELEMENTS = 2 ** 20;
-/** Bytes of a split line that are kept: they are joined anew with each chunk. */
+/** Bytes of a split line that are kept: they are joined again with each chunk. */
 const MAX_CUT_LINE = 512;
 
 const EMPTY = Buffer.alloc(0);
@@ -86,7 +86,7 @@ export class ReplyDecoder extends ChunkReader {
   }
 
   /**
-   * Decodes the reply to EXEC: null, or an array whose elements each have an encoding of their own. A split one is not
+   * Decodes the reply to EXEC: null, or an array whose elements each have their own encoding. A split reply is not
    * decoded.
    *
    * @param encodings - whether the strings of an element become JavaScript strings.
@@ -122,7 +122,7 @@ export class ReplyDecoder extends ChunkReader {
     return value;
   }
 
-  /** The number of bytes that a reply that was `CUT` is known to miss. */
+  /** The number of bytes that are known to be missing from a reply that was `CUT`. */
   get missing(): number {
     return this.#cutString.missing;
   }

@@ -8,16 +8,16 @@
 
 /**
  * Text in which each character is a byte, or a Buffer; a request is these, one after the other. A large argument is a
- * part of its own, so that it is copied once, into the write; every request ends with a short one.
+ * separate part, so that it is copied once, into the write; every request ends with a short one.
  */
 export type Part = string | Buffer;
 
-/** Above this many bytes an argument is a part of its own. */
+/** Above this many bytes an argument is a separate part. */
 const LARGE = 4096;
 
 /**
- * Above this many characters a request is cut into several parts. Joined text must stay far below the longest string of
- * V8 (2^29 characters), whatever number of arguments a command has.
+ * Above this many characters a request is split into several parts. Joined text must stay far below the longest string
+ * of V8 (2^29 characters), whatever number of arguments a command has.
  */
 const LONG_TEXT = 64 * 1024;
 

@@ -13,11 +13,11 @@ export class ReplyAssembler {
   #bytes = 0;
 
   constructor(
-    /** Has decoded the open reply as far as its bytes have come. */
+    /** Has decoded the open reply as far as its bytes have arrived. */
     readonly decoder: ReplyDecoder,
   ) {}
 
-  /** Whether a reply is being put together. */
+  /** Whether a reply is being assembled. */
   get open(): boolean {
     return this.#pieces.length > 0;
   }

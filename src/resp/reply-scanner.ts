@@ -34,12 +34,13 @@ const KIND_OF_BYTE: readonly (LineKind | undefined)[] = Array.from(
   (_, byte) => LINE_KINDS[String.fromCharCode(byte)],
 );
 
-/** Beyond every limit below, so that a line of digits ends somewhere. */
+/** Larger than every limit below, so that a line of digits cannot be endless. */
 const MAX_LENGTH = 2 ** 40;
 const MAX_LENGTH_DIGITS = 64;
 
 /**
- * Limits of a reply. Hosts have none: they allocate memory as headers announce, and recurse as deep as replies nest.
+ * Limits of a reply. Hosts have none: they allocate as much memory as headers announce, and recurse as deeply as
+ * replies nest.
  */
 export const REPLY_LIMITS = {
   /** Bytes of one bulk string: Redis's own default (`proto-max-bulk-len`), and about the longest string of Node. */
@@ -57,7 +58,7 @@ export type ScanResult = 'whole' | 'more' | 'malformed' | 'oversized';
 export class ReplyScanner {
   /** The end of the last reply in its chunk, if it was `'whole'`. */
   end = 0;
-  /** The part that was too large of a reply that is `'oversized'`, for the error message. */
+  /** The part of an `'oversized'` reply that was too large, for the error message. */
   excess = '';
 
   /** Number of missing elements, in all open aggregates. */
@@ -72,12 +73,12 @@ export class ReplyScanner {
   #lineLength = 0;
   #afterCr = false;
 
-  /** Whether a reply was begun and its end not seen yet. */
+  /** Whether a reply has begun and its end was not seen yet. */
   get midReply(): boolean {
     return this.#outstanding > 0;
   }
 
-  /** Scans one reply from `position`, or goes on with the one that an earlier chunk began. */
+  /** Scans one reply from `position`, or continues the one that began in an earlier chunk. */
   scan(chunk: Uint8Array, position: number): ScanResult {
     let cursor = position;
     if (this.#outstanding === 0) {
@@ -143,7 +144,7 @@ export class ReplyScanner {
   }
 
   #addToLength(byte: number): boolean {
-    // Leading zeros do not change a length, but must not go on without end.
+    // Leading zeros do not change a length, but they must not be endless.
     if (this.#lineLength > MAX_LENGTH_DIGITS) return this.#exceed(`a length of more than ${MAX_LENGTH_DIGITS} digits`);
     if (this.#line === 'letter') return true;
     if (this.#line === 'empty') return false;

@@ -29,7 +29,7 @@ export class RequestReader {
       typeof data === 'string' ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   }
 
-  /** Whether all bytes have been read; if not, the rest is no whole request. */
+  /** Whether all bytes have been read; if not, the rest is not a whole request. */
   get atEnd(): boolean {
     return this.#position >= this.#bytes.length;
   }
@@ -63,7 +63,7 @@ export class RequestReader {
     return this.#bytes.utf8Slice(this.#bounds[2 * index] as number, this.#bounds[2 * index + 1] as number);
   }
 
-  /** The command's name in lower case; the first characters of a longer one than Redis has. */
+  /** The command's name in lower case; cut if it is longer than any name in Redis. */
   get name(): string {
     const start = this.#bounds[0] as number;
     return this.#bytes.latin1Slice(start, Math.min(this.#bounds[1] as number, start + LONGEST_NAME)).toLowerCase();

@@ -2,7 +2,7 @@ export type NodeCallback = (error: unknown, value?: unknown) => void;
 
 /**
  * Calls `callback` when the promise settles. Host: `standard-as-callback`, called in `Command#initPromise` and
- * `Script#execute`; an error that the callback throws surfaces in a timer of its own.
+ * `Script#execute`; an error that the callback throws surfaces in a separate timer.
  */
 export function asCallback(promise: Promise<unknown>, callback: NodeCallback): void {
   promise.then(

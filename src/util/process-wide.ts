@@ -2,7 +2,7 @@
  * The one value of this name in the process, shared by all copies of this package that are loaded: from a bundle, from
  * `node_modules`, of another version.
  *
- * @param name - names the value's shape too: when the shape changes, use another name.
+ * @param name - also stands for the shape of the value: when the shape changes, use another name.
  */
 export function processWide<T>(name: string, create: () => T): T {
   const key = Symbol.for(`ioredis-coalesce.${name}`);

@@ -7,7 +7,7 @@ import { nextTick, now, setImmediate } from './clock.js';
  */
 let inTurn = false;
 let turnStartedAt = 0;
-/** What one callback does until Node has run all that awaits it: its promises before its next tick. */
+/** A callback is running in which an answer was found, or the promises that it has resolved. */
 let inCallback = false;
 let callbackStartedAt = 0;
 let time = 0;
@@ -15,9 +15,9 @@ let askedFor = 0;
 
 /** Within one callback the clock is read once per this many answers. */
 const ASKED_PER_READING = 16;
-/** Milliseconds after which a callback that awaits one answer without I/O after the other should end. */
+/** Milliseconds after which a callback should end that awaits one answer after the other without I/O. */
 const LATE_CALLBACK = 1;
-/** The same for a turn: its callbacks may be requests of many clients, or one loop that goes on by next ticks. */
+/** The same for a turn: its callbacks may be requests of many clients, or one loop that continues by next ticks. */
 const LATE_TURN = 10;
 
 function endTurn(): void {
@@ -48,8 +48,8 @@ export function turnTime(): number {
 }
 
 /**
- * Whether answers should wait for the next turn of the event loop. Code that awaits one answer without I/O after the
- * other never lets the turn end, so neither timers nor sockets get theirs.
+ * Whether answers should wait for the next turn of the event loop. Code that awaits one answer after the other without
+ * I/O never lets the turn end, so timers and sockets never run.
  */
 export function turnIsLate(): boolean {
   return time - callbackStartedAt > LATE_CALLBACK || time - turnStartedAt > LATE_TURN;

@@ -50,7 +50,7 @@ describe('verify', () => {
     await expect(exercise(wrong, 'get').verify()).rejects.toThrow(/p:read:20:7 should hold "7:coalesce/);
   });
 
-  it('says what a client cannot do', () => {
+  it('refuses an operation that the client does not support', () => {
     const { hget: _, ...without } = seeded('hget');
     expect(() => exercise(without, 'hget')).toThrow('"hget" needs a client with hget');
   });
@@ -59,7 +59,7 @@ describe('verify', () => {
 describe('a fixed rate', () => {
   const rate = (client: BenchClient) => new Exercise(client, { kind: 'rate', perSecond: 2000, data: DATA }, 'p:');
 
-  it('issues what falls due, whatever becomes of it', async () => {
+  it('issues each command when it is due, even if earlier ones fail', async () => {
     let issued = 0;
     const client: BenchClient = {
       ...seeded('get'),

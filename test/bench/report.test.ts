@@ -60,7 +60,7 @@ describe('the generated regions', async () => {
 });
 
 describe("the README's table", () => {
-  it('has the latency of callers and of a route, with what is gained of each figure', () => {
+  it('has the latency of callers and of a route, with the gain of each figure', () => {
     const rows = gainsTable(latest).split('\n');
     const pair = /\| [\d.]+ \/ [\d.]+ ms \| \*\*[\d.]+× \/ [\d.]+×\*\* \|$/;
     expect(rows.filter((row) => pair.test(row))).toHaveLength(3);
@@ -127,7 +127,7 @@ describe('a chart', () => {
     );
   });
 
-  it('has no two lines alike, and ours in a colour of its own', () => {
+  it('has a different style for each line, and its own colour for the coalesced client', () => {
     const names = BENCHMARKS.find(({ id }) => id === 'concurrency')!.variants as string[];
     const styles = stylesOf(names);
     expect(new Set(styles.map(({ colour, dash, symbol }) => `${colour} ${dash} ${symbol}`)).size).toBe(names.length);
@@ -135,7 +135,7 @@ describe('a chart', () => {
   });
 });
 
-it('says of a file that holds no results what it should hold', () => {
+it('rejects a file without results, and says what it should hold', () => {
   expect(() => parseReport('{"rows": []}', 'other.json')).toThrow('other.json should be the JSON of a benchmark run');
 });
 
@@ -148,7 +148,7 @@ describe('a file of results', () => {
     expect(parseReport(text, 'text').benchmarks[0]?.cases[0]?.variants[0]?.samples).toHaveLength(2);
   });
 
-  it('is what the repository holds, in its own form', () => {
+  it('in the repository has the form in which results are written', () => {
     expect(serialize(latest)).toBe(read('bench/results/latest.json'));
   });
 });
@@ -199,7 +199,7 @@ describe('a generated region', () => {
     );
   });
 
-  it('may be made from what stands there', () => {
+  it('may be made from its present text', () => {
     expect(fill('<!-- two:begin -->\nold\n<!-- two:end -->').get('a.md')).toContain('\nold!\n');
   });
 

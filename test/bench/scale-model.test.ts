@@ -7,14 +7,14 @@ const model = modelFrom(
   { depth: 1000, cpuUs: 0.5 + 40 / 1000, perSecond: 1 / 0.6e-6 },
 );
 
-it('finds again what its figures were made of', () => {
+it('recovers the parameters from which its figures were made', () => {
   expect(model.roundTripCpuUs).toBeCloseTo(40);
   expect(model.commandCpuUs).toBeCloseTo(0.5);
   expect(cpuPerCommand(model, 1)).toBeCloseTo(40.5);
   expect(cpuPerCommand(model, 100)).toBeCloseTo(0.9);
 });
 
-it('makes a lone caller wait for the distance, and many callers for each other', () => {
+it('makes a lone caller wait for the network, and many callers for each other', () => {
   expect(commandsPerSecond(model, 1, 0)).toBeCloseTo(1 / 80e-6);
   expect(commandsPerSecond(model, 1, 5)).toBeCloseTo(1 / (5e-3 + 80e-6));
   expect(commandsPerSecond(model, 100_000, 5)).toBeGreaterThan(0.9 / 0.6e-6);

@@ -4,17 +4,17 @@ import { TARGETS } from '../../bench/benchmarks/targets.js';
 import { parseOptions } from '../../bench/suite/options.js';
 import { IDS, select } from '../../bench/suite/selection.js';
 
-it('gives everything an id of its own', () => {
+it('gives everything a unique id', () => {
   expect(new Set(IDS).size).toBe(IDS.length);
 });
 
-it('takes what starts with one of the filters, and everything without', () => {
+it('takes the names that start with one of the filters, and all names without a filter', () => {
   const { benchmarks, experiments } = select(['experiment-q', 'cluster']);
   expect([...benchmarks, ...experiments].map(({ id }) => id)).toEqual(['cluster', 'experiment-queue']);
   expect(select([]).benchmarks).toEqual(BENCHMARKS);
 });
 
-it('names what there is where there is nothing of that name', () => {
+it('lists the known names if none matches', () => {
   expect(() => select(['brust'])).toThrow(/"brust"; the groups are core, .*; the ids are burst, /);
 });
 
@@ -39,7 +39,7 @@ it('runs a group by its name', () => {
   expect(select(['hot-path']).experiments).toEqual([]);
 });
 
-it('keeps --merge to a file of results, of benchmarks that are named', () => {
+it('accepts --merge only with a file of results and named benchmarks', () => {
   expect(parseOptions(['burst', '--merge'])).toMatchObject({ merge: true, out: 'bench/results/latest.json' });
   expect(() => parseOptions(['--smoke', '--merge'])).toThrow('give one of them');
 });

@@ -23,7 +23,7 @@ function childrensClasses(): string[] {
 }
 
 it.runIf(process.platform === 'linux')(
-  '--awake runs a process of the class for idle time on each processor',
+  '--awake runs a process of the idle scheduling class on each processor',
   async () => {
     const before = childrensClasses().length;
     const stop = keepAwake();

@@ -16,7 +16,7 @@ describe('signedRankTest', () => {
     expect(signedRankTest(differences)).toBeCloseTo(expected, 10);
   });
 
-  it('is as sure of a hundred differences as one can be', () => {
+  it('is practically certain after a hundred differences of the same sign', () => {
     const differences = Array.from({ length: 100 }, (_, index) => index + 1);
     expect(signedRankTest(differences)).toBeCloseTo(2 / 2 ** 100, 40);
   });
@@ -28,7 +28,7 @@ describe('changes', () => {
   /** Rounds of a busy machine: what disturbs one disturbs both sides. */
   const noise = (round: number) => 1 + ((round * 7) % 5) / 4;
 
-  it('sees five percent less through noise that is the same on both sides', () => {
+  it('detects a loss of five percent through noise that is the same on both sides', () => {
     const [change] = changes(
       'bursts',
       samples((round) => 1000 * noise(round)),
@@ -37,7 +37,7 @@ describe('changes', () => {
     expect(change).toMatchObject({ measure: 'throughput', verdict: 'worse' });
   });
 
-  it('sees none where there is only noise', () => {
+  it('detects no change if there is only noise', () => {
     const [change] = changes(
       'bursts',
       samples((round) => 1000 * noise(round)),

@@ -31,7 +31,7 @@ it.each<[string, number[], [figures: number, quiet: boolean]]>([
   expect(preparations).toBe(measurements - 1);
 });
 
-it('finds a count on this machine, or none to be disturbed by', async () => {
+it('reads the count of stolen time, or finds that this machine has none', async () => {
   const [figures] = await undisturbed(
     async () => 'figures',
     async () => {},

@@ -30,7 +30,7 @@ describe('options of bench', () => {
     [['--value-size', 'big'], '--value-size must be a whole number from 1 to 67108864, got "big"'],
     [['--seconds', '0'], '--seconds must be a number from 0.1 to 3600, got "0"'],
     [['--keys', '1000000', '--value-size', '1000'], '--keys × --value-size must be at most 268435456 bytes'],
-    [['--insecure'], '--ca and --insecure are about TLS: they need a URL that begins with rediss://'],
+    [['--insecure'], '--ca and --insecure need TLS: a URL that begins with rediss://'],
     [['--url', 'rediss://h', '--ca', '/no/such'], '--ca must name a file that can be read, got "/no/such" (ENOENT)'],
     [['--url', 'rediss://h', '--ca', 'x', '--insecure'], '--ca and --insecure exclude each other'],
     [['redis://:s3cret@127.0.0.1'], 'expected options only; a URL follows --url'],

@@ -14,7 +14,7 @@ const TIMEOUT = 60_000;
 const QUICK = ['--seconds', '0.25', '--keys', '50'];
 
 describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
-  it('prints a table of the three clients, and leaves nothing but the keys that were there', async () => {
+  it('prints a table of the three clients, and leaves only the keys that were there before', async () => {
     const { url, client } = await ownServer();
     await client.set('mine', 'kept');
     const { code, stdout, stderr } = await runCli(['bench', '--url', url, ...QUICK, '--value-size', '33']);
@@ -108,7 +108,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
     expect(stderr).toMatch(/^ioredis-coalesce: .*keys may be left under a prefix of ours until they expire: .*\n$/);
   });
 
-  it('says in one line that nobody listens, and not the password', async () => {
+  it('says in one line that no server listens, without the password', async () => {
     const { stderr, code, stdout } = await runCli(['bench', '--url', 'redis://user:s3cret@127.0.0.1:1/0']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toBe('ioredis-coalesce: cannot use the Redis at 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1\n');
@@ -124,7 +124,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
     expect(stderr).toBe(`ioredis-coalesce: cannot use the Redis at 127.0.0.1:${port}: no answer within 5 s\n`);
   });
 
-  it('says in one line that Redis refuses the password, and not the password', async () => {
+  it('says in one line that Redis refuses the password, without showing it', async () => {
     const { url } = await ownServer(['--requirepass', 'right']);
     const { stderr, code } = await runCli(['bench', '--url', url.replace('//', '//:s3cret@')]);
     expect(code).toBe(1);
@@ -139,7 +139,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
     expect(stderr).toMatch(/^ioredis-coalesce: Redis refused a command: OOM [^\n]*\n$/);
   });
 
-  it('measures a Cluster with --cluster, and says so of one without', async () => {
+  it('measures a Cluster with --cluster, and asks for the option when the URL is a Cluster', async () => {
     const cluster = await startCluster();
     onTestFinished(() => cluster.stop());
     const url = `redis://127.0.0.1:${cluster.nodes[0]!.port}`;
@@ -157,7 +157,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
   });
 });
 
-it('trusts what --ca or --insecure says, and names them where a certificate is not trusted', {
+it('trusts certificates as --ca and --insecure say, and names these options if a certificate is not trusted', {
   timeout: TIMEOUT,
 }, async () => {
   const { key, cert, file } = await selfSigned();

@@ -20,7 +20,7 @@ describe('CLIENT TRACKING that is refused', () => {
   it.each([
     ['an object', { flags: ['on', 'bcast'], redirect: 0, prefixes: ['b:', 'a:'] }],
     ['a flat array', ['flags', ['on', 'bcast'], 'redirect', 0, 'prefixes', ['b:', 'a:']]],
-  ])('is on if the server says so, as %s, with the same prefixes: the host has sent it again', async (_, info) => {
+  ])('counts as on if the server says that it is on with the same prefixes, in %s', async (_, info) => {
     expect(await refused(async () => info, ['a:', 'b:'])).toBe(true);
   });
 });
@@ -28,7 +28,7 @@ describe('CLIENT TRACKING that is refused', () => {
 it.each([
   ['before it was ready', true],
   ['when it was ready: the host sends the command again', false],
-])('a connection whose predecessor was lost %s, caches', async (_, enableReadyCheck) => {
+])('a connection whose predecessor was lost %s has a cache', async (_, enableReadyCheck) => {
   const tracked: number[] = [];
   const server = await startScriptedServer(([name = '', ...args], connection) => {
     if (name.toLowerCase() === 'hello')

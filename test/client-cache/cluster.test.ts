@@ -99,7 +99,7 @@ describe('the cache of a Cluster', { timeout: 120_000 }, () => {
 });
 
 describe('the cache of a client behind Sentinel', { timeout: 120_000 }, () => {
-  it('answers no read with what an earlier master said', async () => {
+  it('answers no read with an answer of an earlier master', async () => {
     const group = await new SentinelGroup().start();
     onTestFinished(() => group.stop());
     const options = { sentinels: group.sentinels, name: group.name, maxRetriesPerRequest: null };

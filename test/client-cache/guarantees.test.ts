@@ -87,7 +87,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     expect(commandNames(spy.text())).toEqual(['get']);
   });
 
-  it('keeps that a key is missing', async () => {
+  it('remembers that a key is missing', async () => {
     const client = await cached(cache);
     await keep(client, () => client.get(`${k}missing`));
     expect(await client.get(`${k}missing`)).toBeNull();
@@ -313,7 +313,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     await keep(client, () => client.get(k));
   });
 
-  it('forgets everything on clear(), and keeps no reply that is on its way', async () => {
+  it('forgets everything on clear(), and keeps no reply to a read in flight', async () => {
     const client = await cached(cache);
     await client.set(k, 'v');
     await keep(client, () => client.get(k));
@@ -325,7 +325,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     expect(client.coalescer.stats().cache?.entries).toBe(0);
   });
 
-  it('adds keyPrefix to what is read and to the prefixes', async () => {
+  it('adds keyPrefix to the keys that are read and to the prefixes', async () => {
     const client = await ready(
       ioredis6.createCoalesced(
         server.url,
@@ -344,7 +344,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     expect(await client.get('of:a')).toBe('2');
   });
 
-  it('reads anew after the ttl', async () => {
+  it('sends a read again after the ttl', async () => {
     const client = await cached({ ...(cache === true ? {} : (cache as CacheOptions)), ttl: 80 });
     await client.set(k, 'v');
     await client.get(k);
@@ -369,7 +369,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     expect(await fromMemory(client, () => client.get(`${k}large`))).toBe(false);
   });
 
-  it('leaves a plain connection behind on detach()', async () => {
+  it('leaves a plain connection after detach()', async () => {
     const client = await cached(cache);
     await client.get(k);
     client.coalescer.detach();
@@ -378,7 +378,7 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
   });
 });
 
-it('caches keys of the prefixes alone', async () => {
+it('caches only keys with one of the prefixes', async () => {
   const client = await cached({ prefixes: ['other:in:'] }, server.url).catch(() => undefined);
   expect(client).toBeUndefined();
   const within = await ready(ioredis6.createCoalesced(server.url, {}, { cache: { prefixes: ['in:'] } }));
@@ -420,7 +420,7 @@ describe('Invariant 12: replies and invalidations take effect in the order of th
     ['other pushes mean nothing', (value: string) => `${value}>2\r\n${bulk('invalidatE')}*1\r\n${bulk('k')}`, true],
     ['another key means nothing', (value: string) => `${value}${invalidation('kk')}`, true],
   ])(
-    '%s, in any cut',
+    '%s, however they are split',
     async (_, around, kept) => {
       const bytes = Buffer.from(around(bulk('v')));
       const start = bytes.indexOf(bulk('v'));
@@ -465,7 +465,7 @@ describe('Invariant 12: no read goes back in time', () => {
     expect(commands.length).toBe(before + 1);
   });
 
-  it('with BCAST, so does a reply that the host has decoded', async () => {
+  it('with BCAST, a reply that the host has decoded holds the key, too', async () => {
     const { client, commands } = await scripted(
       { 'hget h f1': () => bulk('f1'), 'hget h f2': () => '' },
       { prefixes: ['h'] },
@@ -510,7 +510,7 @@ describe('a cached client on a silent connection', () => {
     expect(hit()).toBe(true);
   });
 
-  it('lets the event loop go on while code awaits answers from memory in a loop', async () => {
+  it('does not block the event loop while code awaits answers from memory in a loop', async () => {
     const client = await cached();
     const key = uniquePrefix('starving');
     const plain = ioredis6.create(server.url);
@@ -522,7 +522,7 @@ describe('a cached client on a silent connection', () => {
     }
   });
 
-  it('lets it go on also while the loop goes on by next ticks, as streams do', async () => {
+  it('does not block the event loop while such a loop continues by next ticks, as streams do', async () => {
     const client = await cached();
     const key = uniquePrefix('starving');
     const plain = ioredis6.create(server.url);
@@ -554,7 +554,7 @@ describe('the option cache, where it is not possible', () => {
     );
   });
 
-  it('a duplicate that speaks RESP2 is made as of a plain client, and not cached', async () => {
+  it('makes a duplicate that speaks RESP2 without a cache', async () => {
     const client = await ready(ioredis6.createCoalesced(server.url, {}, { cache: true }));
     const copy = (await ready(endWithTest(client.duplicate({ protocol: 2 } as never)))) as CoalescedClient;
     for (let round = 0; round < 3; round += 1) expect(await copy.get('absent')).toBeNull();

@@ -14,7 +14,7 @@ const NONE = { count: 1, text: '' };
 const field = (text: string) => ({ count: 2, text });
 
 describe('CacheStore', () => {
-  it('finds every read that was put, one by one and by the index of many', () => {
+  it('finds every read that was stored, by search and by index', () => {
     const store = new CacheStore(1_000, 1e9);
     for (let index = 0; index < 100; index += 1) store.put('k', get, field(`f${index}`), index, 0);
     for (let index = 0; index < 100; index += 1) expect(store.key('k')?.find(get, 2, `f${index}`)?.value).toBe(index);
@@ -24,7 +24,7 @@ describe('CacheStore', () => {
     expect([store.entries, store.bytes]).toEqual([0, 0]);
   });
 
-  it('counts a read once that is put again, with its new size', () => {
+  it('counts a read that is stored again once, with its new size', () => {
     const store = new CacheStore(10, 1e9);
     store.put('k', get, NONE, 'x'.repeat(1_000), 0);
     const large = store.bytes;
@@ -34,7 +34,7 @@ describe('CacheStore', () => {
     expect(store.key('k')?.find(get, 1, '')).toMatchObject({ value: 'x', readAt: 1 });
   });
 
-  it('removes reads that were not used, and goes round', () => {
+  it('removes reads that were not used, and starts again at the first key', () => {
     const store = new CacheStore(4, 1e9);
     for (const name of ['a', 'b', 'c', 'd']) store.put(name, get, NONE, name, 0);
     for (const name of ['a', 'c']) (store.key(name) as { used: boolean }).used = true;
@@ -44,7 +44,7 @@ describe('CacheStore', () => {
     expect([store.entries, store.evictions]).toEqual([4, 101]);
   });
 
-  it('goes round again when every read was used since', () => {
+  it('goes round a second time if every read was used', () => {
     const store = new CacheStore(10, 800);
     for (const name of ['a', 'b']) store.put(name, get, NONE, 'x'.repeat(100), 0).key.used = true;
     // The value of one has grown, and there is room for one of them only.
@@ -69,7 +69,7 @@ describe('CacheStore', () => {
     expect(heapNow() - before).toBeLessThan(5e6);
   });
 
-  it('counts the bytes of what an array or object holds', () => {
+  it('counts the bytes of the elements of an array or object', () => {
     const bytesOf = (value: unknown) => {
       const store = new CacheStore(10, 1e9);
       store.put('k', get, NONE, value, 0);
@@ -109,7 +109,7 @@ describe('values of a caller', () => {
     return fields;
   };
 
-  it('a copy is equal, and what a caller changes in it does not show in the value', () => {
+  it('a copy is equal, and a change to it does not change the value', () => {
     const value = reply();
     const copy = ownCopy(value) as ReturnType<typeof reply>;
     expect(Object.getOwnPropertyDescriptors(copy)).toEqual(Object.getOwnPropertyDescriptors(value));
@@ -217,7 +217,7 @@ describe('InvalidationReader', () => {
     // Of another form than Redis sends: whichever keys are meant.
     [`>2\r\n${bulk('invalidate')}*2\r\n${bulk('a')}+b\r\n`, undefined],
     [`>2\r\n${bulk('invalidate')}*1\r\n:${'1'.repeat(30)}\r\n`, undefined],
-  ])('reads %j in any cut', (text, keys) => {
+  ])('reads %j, however it is split', (text, keys) => {
     const bytes = Buffer.from(text);
     for (let first = 1; first <= bytes.length; first += 1) {
       for (let second = first; second <= bytes.length; second += 1) {
@@ -244,7 +244,7 @@ describe('InvalidationReader', () => {
     }
   });
 
-  it('invalidates all keys when an invalidation is too long to be put together', () => {
+  it('invalidates all keys when an invalidation is too long to be assembled', () => {
     const found: unknown[] = [];
     const reader = new InvalidationReader((keys) => found.push(keys));
     const bytes = Buffer.from(push('x'.repeat(3 * 1024 * 1024)));

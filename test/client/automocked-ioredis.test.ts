@@ -7,7 +7,7 @@ expectWarnings('COALESCE_WARN_STAND_IN');
 
 vi.mock('ioredis');
 
-it('the drop-in class over an automatic mock of ioredis is one, with an idle coalescer', async () => {
+it('the drop-in class over an automatic mock of ioredis is a mock too, with an idle coalescer', async () => {
   const redis = new Redis('redis://127.0.0.1:1');
   vi.mocked(redis.get).mockResolvedValue('mocked');
   expect(await redis.get('k')).toBe('mocked');

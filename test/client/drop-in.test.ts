@@ -68,7 +68,7 @@ describe('the class', () => {
 });
 
 describe('duplicate()', () => {
-  it('of the class: coalesced alike, of the same class', async () => {
+  it('makes a client of the same class with the same setting', async () => {
     const redis = endWithTest(new Redis(url, { coalesce: { maxBatchSize: 7 } }));
     const copy = redis.duplicate();
     expect(copy).toBeInstanceOf(Redis);
@@ -92,7 +92,7 @@ describe('duplicate()', () => {
   });
 });
 
-describe.each(HOSTS)('$name: the client stays what it was', (entry) => {
+describe.each(HOSTS)('$name: a coalesced client stays the same client', (entry) => {
   it('coalesce() returns the same object, and is idempotent', async () => {
     const client = await ready(entry.create(url));
     const { constructor: made } = client;
@@ -108,7 +108,7 @@ describe.each(HOSTS)('$name: the client stays what it was', (entry) => {
     expect((client as { runCommand?: unknown }).runCommand).toBeUndefined();
   });
 
-  it('methods work detached, on others and on a pipeline', async () => {
+  it('methods work without their client, on other clients and on a pipeline', async () => {
     const client = await ready(entry.createCoalesced(url));
     const other = await ready(entry.create(url, { db: 1 }));
     const { set, get } = client;
@@ -150,7 +150,7 @@ describe.each(HOSTS)('$name: the client stays what it was', (entry) => {
     ]);
   });
 
-  it('a user’s subclass that overrides get has its method called', async () => {
+  it('a user’s subclass that overrides get keeps its method', async () => {
     class Prefixed extends (entry.Redis as unknown as typeof IORedis) {
       override get(...args: unknown[]): Promise<string | null> {
         return (super.get as (...all: unknown[]) => Promise<string>)(...args).then((value) => `own ${value}`);

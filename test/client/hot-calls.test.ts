@@ -74,7 +74,7 @@ describe.each(HOST_NAMES)('call() and its like on %s', (hostName) => {
   });
 });
 
-describe.each(HOSTS)('call() and its like, $name', (host) => {
+describe.each(HOSTS)('call() and similar methods, $name', (host) => {
   it('give the values and errors of a plain client, transformers by the name as it was given', async () => {
     const values = async (client: CoalescedClient | IORedis) => {
       const caller = (await ready(client as CoalescedClient)) as unknown as Caller;
@@ -106,7 +106,7 @@ describe.each(HOSTS)('call() and its like, $name', (host) => {
     expect(client.coalescer.stats().hotCommands).toBe(13);
   });
 
-  it('are hot for hot commands alone, and no own properties', async () => {
+  it('are hot only for hot commands, and are not own properties', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const caller = client as unknown as Caller;
     for (const method of METHODS) expect(Object.hasOwn(client, method)).toBe(false);
@@ -116,7 +116,7 @@ describe.each(HOSTS)('call() and its like, $name', (host) => {
     expect(client.coalescer.stats().hotCommands).toBe(3);
   });
 
-  it('leave to the host what is no plain call, and count it', async () => {
+  it('leave unusual calls to the host, and count them', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const caller = client as unknown as Caller;
     expect(await caller.call('echo', { toString: () => 'text' })).toBe('text');
@@ -126,7 +126,7 @@ describe.each(HOSTS)('call() and its like, $name', (host) => {
     expect(caller.call('echo', 'x')).toBe('replaced');
   });
 
-  it('of a command made with addBuiltinCommand(), in the case that it was added in', async () => {
+  it('send a command made with addBuiltinCommand() in upper or lower case as it was added', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     client.addBuiltinCommand('GET');
     client.addBuiltinCommand('echo');
@@ -139,7 +139,7 @@ describe.each(HOSTS)('call() and its like, $name', (host) => {
     expect(client.coalescer.stats().hotCommands).toBe(3);
   });
 
-  it('go on working for more spellings than are kept', async () => {
+  it('work for more spellings than are kept', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const name = 'zremrangebyrank';
     const spellings = Array.from({ length: 1_100 }, (_, bits) =>
@@ -154,7 +154,7 @@ describe.each(HOSTS)('call() and its like, $name', (host) => {
 describe('argument transformers of iovalkey', () => {
   const [, , host] = HOSTS as readonly [unknown, unknown, (typeof HOSTS)[number]];
 
-  it('of the host’s own leave hset, hmset, mset and msetnx hot', async () => {
+  it('that are the host’s own leave hset, hmset, mset and msetnx hot', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const k = (name: string) => `${prefix}transformed:${name}`;
     await client.del(k('h'), k('a'), k('b'));

@@ -39,7 +39,7 @@ const RANDOM_OR_STATEFUL = `
   .split(/\s+/);
 
 describe('hot commands', () => {
-  it('are named once, in lower case', () => {
+  it('are listed once each, in lower case', () => {
     const names = HOT_COMMANDS.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     for (const name of names) expect(name).toMatch(/^[a-z]+$/);

@@ -86,7 +86,7 @@ describe.each(HOSTS)('a defined script on %s', (hostName) => {
     ['keyPrefix', { keyPrefix: 'p:' }],
     ['keyPrefix beyond ASCII', { keyPrefix: 'é:' }],
     ['a keyPrefix in a Buffer', { keyPrefix: Buffer.from('p:') as unknown as string }],
-  ])('is sent as by a plain client, EVAL first and EVALSHA then, with %s', async (_, options) => {
+  ])('is sent as by a plain client, first as EVAL and then as EVALSHA, with %s', async (_, options) => {
     await compare(hostName, options, async ({ scripts, watch }) => {
       for (const [title, call] of Object.entries(CALLS)) {
         watch(title, call(scripts));
@@ -123,7 +123,7 @@ describe.each(HOSTS)('a defined script on %s', (hostName) => {
     expect(told.seen).toHaveLength(7);
   });
 
-  it('that is not known any more is sent as EVAL, once, and then as EVALSHA', async () => {
+  it('that the server has forgotten is sent once as EVAL, and then as EVALSHA', async () => {
     const { told, hot } = await compare(hostName, {}, async ({ scripts, socket, watch }) => {
       watch('loads', scripts.one('k'));
       await turn();
@@ -144,7 +144,7 @@ describe.each(HOSTS)('a defined script on %s', (hostName) => {
     expect(hot).toBeGreaterThanOrEqual(3);
   });
 
-  it('that fails to compile is sent as EVALSHA, and as EVAL when that is unknown', async () => {
+  it('that fails to compile is sent as EVALSHA, and as EVAL when the server does not know it', async () => {
     await compare(hostName, {}, async ({ scripts, socket, watch }) => {
       watch('broken', scripts.one('k'));
       await turn();
@@ -216,7 +216,7 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     return { client, methods: client as unknown as Methods };
   };
 
-  it('are own properties where the host makes them so', async () => {
+  it('are own properties if the host makes them so', async () => {
     const keysOf = async (coalesced: boolean) => {
       const { client } = await create(coalesced);
       client.addBuiltinCommand('get');
@@ -277,7 +277,7 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(await Promise.all([...replies, methods.early?.('k')])).toEqual([1, 1, 1]);
   });
 
-  it('are defined anew by a second defineCommand()', async () => {
+  it('are replaced by a second defineCommand()', async () => {
     const { client, methods } = await create(true);
     expect(await methods.late?.('k')).toBe(1);
     client.defineCommand('late', SCRIPTS.two);
@@ -292,7 +292,7 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(await methods.get?.('none')).toBeNull();
   });
 
-  it('lead to their script, and their copies on a pipeline do', async () => {
+  it('know their script, and so do their copies on a pipeline', async () => {
     const { client, methods } = await create(true);
     expect(hotScriptOf(methods.late as never)?.script.sha).toHaveLength(40);
     expect(hotScriptOf(client.get as never)).toBeUndefined();
@@ -310,7 +310,7 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(workOf("redis.call('GET', 'k') ".repeat(100))).toBe(workOf("redis.call('GET', 'k') ".repeat(50)));
   });
 
-  it('say in stats() why a call was left to the host', async () => {
+  it('count in stats() why a call was left to the host', async () => {
     const { client, methods } = await create(true);
     const { coalescer } = client as unknown as ReturnType<typeof coalesce>;
     const reasons = () =>

@@ -51,7 +51,7 @@ function patch(target: object): { seen: string[]; restore(): void } {
   };
 }
 
-describe.each(HOSTS)('$name: methods of pipelines, wrapped', (host) => {
+describe.each(HOSTS)('$name: wrapped methods of pipelines', (host) => {
   it.each<[string, 'sendCommand' | 'get', string[]]>([
     ['sendCommand, behind the last command and before exec()', 'sendCommand', ['SET', 'GET']],
     ['get, before it is called', 'get', ['GET']],
@@ -83,11 +83,11 @@ describe.each(HOSTS)('$name: methods of pipelines, wrapped', (host) => {
   });
 });
 
-describe('sendCommand of the prototype, wrapped', () => {
+describe('a wrapper of sendCommand on the prototype', () => {
   it.each([
     ['before this package is loaded', 'patch(IORedis.prototype); const { Redis } = await import(index);'],
     ['after it is loaded', 'const { Redis } = await import(index); patch(IORedis.prototype);'],
-  ])('%s: the wrapper sees every command', async (_, order) => {
+  ])('set %s: sees every command', async (_, order) => {
     const program = `
       import { Redis as IORedis } from 'ioredis';
       const index = '${new URL('../../src/index.ts', import.meta.url).href}';
@@ -112,7 +112,7 @@ describe('sendCommand of the prototype, wrapped', () => {
     expect(JSON.parse(stdout)).toEqual(['echo', 'echo', 'ECHO', 'get']);
   });
 
-  it.each(HOSTS.map((host) => [host.name, host] as const))('after the client was coalesced: %s', async (_, host) => {
+  it.each(HOSTS.map((host) => [host.name, host] as const))('set after coalesce() sees all: %s', async (_, host) => {
     const client = await ready(host.createCoalesced(redisUrl()));
     expect(await client.echo('hot')).toBe('hot');
     const { seen, restore } = patch(host.Redis.prototype as object);
@@ -132,7 +132,7 @@ describe('sendCommand of the prototype, wrapped', () => {
     expect(client.coalescer.stats().hotCommands).toBe(hotCommands + 1);
   });
 
-  it('between the prototype and a client that is coalesced later', async () => {
+  it('set between the prototype and a client that is coalesced later: sees every command', async () => {
     const { seen, restore } = patch(IORedis.prototype);
     try {
       const client = coalesce(await ready(ioredis6.create(redisUrl())));
@@ -148,7 +148,7 @@ describe('sendCommand of the prototype, wrapped', () => {
 });
 
 describe.each(HOSTS)('$name: methods of the client, replaced', (host) => {
-  it('sendCommand as an own property, set and removed', async () => {
+  it('sendCommand as an own property is called while it is set', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const { seen, restore } = patch(client);
     await Promise.all([client.echo('1'), client.echo('2')]);
@@ -158,7 +158,7 @@ describe.each(HOSTS)('$name: methods of the client, replaced', (host) => {
     expect(seen).toHaveLength(2);
   });
 
-  it('a stub of sendCommand that answers itself', async () => {
+  it('a stub of sendCommand answers the commands itself', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     (client as unknown as Patchable).sendCommand = (command) => {
       command.resolve(Buffer.from(`stubbed ${command.name}`));
@@ -169,7 +169,7 @@ describe.each(HOSTS)('$name: methods of the client, replaced', (host) => {
     expect(await client.echo('real')).toBe('real');
   });
 
-  it('vi.spyOn(client, "get")', async () => {
+  it('vi.spyOn(client, "get") sees the calls', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const spy = vi.spyOn(client, 'get').mockResolvedValueOnce('mocked');
     expect(await client.get(`${prefix}none`)).toBe('mocked');
@@ -180,7 +180,7 @@ describe.each(HOSTS)('$name: methods of the client, replaced', (host) => {
     expect(spy).toHaveBeenCalledTimes(0);
   });
 
-  it('vi.spyOn(Redis.prototype, "get"), before and after coalesce()', async () => {
+  it('vi.spyOn(Redis.prototype, "get") sees the calls, before and after coalesce()', async () => {
     const early = await ready(host.createCoalesced(redisUrl()));
     await early.get(`${prefix}none`);
     const spy = vi.spyOn(host.Redis.prototype as Client, 'get').mockResolvedValue('mocked');
@@ -239,7 +239,7 @@ describe('transformers of the user’s', () => {
     };
   };
 
-  it.each(['before', 'after'] as const)('set %s coalesce(), and taken back', async (order) => {
+  it.each(['before', 'after'] as const)('take effect if set %s coalesce(), until they are removed', async (order) => {
     const { hgetall } = Command._transformer.reply;
     const { set } = Command._transformer.argument;
     const transform = () => {
@@ -319,7 +319,7 @@ describe.each(HOSTS)('$name: options that the hot path leaves to the host', (hos
   });
 
   it.skipIf(!host.features.socketTimeout)(
-    'socketTimeout: a connection that says nothing is given up, one that answers is not',
+    'socketTimeout: a silent connection is closed, one that answers is not',
     async () => {
       const proxy = await startProxy(redisUrl());
       const client = await ready(host.createCoalesced(proxy.url, { socketTimeout: 60, retryStrategy: () => 10 }));
@@ -361,7 +361,7 @@ describe.each(HOSTS)('$name: options that the hot path leaves to the host', (hos
 });
 
 describe('a tracer like OpenTelemetry’s', () => {
-  it('that replaces resolve and reject of a re-sent hot command, and calls them unbound', async () => {
+  it('may replace resolve and reject of a re-sent hot command, and call them unbound', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 10, commandTimeout: 5_000 }));
     const k = `${prefix}otel`;

@@ -23,7 +23,7 @@ function expectUntouched(client: object, properties: readonly PropertyKey[], pro
 }
 
 describe('a stand-in for a client', () => {
-  it('of ioredis-mock answers as before; one warning says that nothing is coalesced', async () => {
+  it('from ioredis-mock answers as before; one warning says that nothing is coalesced', async () => {
     for (const mock of [new IORedisMock(), new IORedisMock()]) {
       const properties = Reflect.ownKeys(mock);
       const prototype = Object.getPrototypeOf(mock) as object;
@@ -44,7 +44,7 @@ describe('a stand-in for a client', () => {
     expect(warnings[0]?.message).toMatch(/^ioredis-coalesce: the client is a stand-in/);
   });
 
-  it('of ioredis-mock’s Cluster is left as it is', async () => {
+  it('from ioredis-mock’s Cluster is left unchanged', async () => {
     const cluster = coalesce(new IORedisMock.Cluster([{ host: '127.0.0.1', port: 1 }]));
     expect(await cluster.set('k', 'v')).toBe('OK');
     expect(cluster.coalescer.enabled).toBe(false);
@@ -65,7 +65,7 @@ describe('a stand-in for a client', () => {
     if (name !== 'that is frozen') expect(client.coalescer.enabled).toBe(false);
   });
 
-  it('is not a client with a spy on it, which is coalesced', () => {
+  it('does not include a client with a spy on it, which is coalesced', () => {
     const client = endWithTest(new IORedis({ lazyConnect: true }));
     vi.spyOn(client, 'get').mockResolvedValue('spied');
     vi.spyOn(client, 'sendCommand');

@@ -21,7 +21,7 @@ function expectIdle({ coalescer }: Coalesced): void {
 }
 
 describe('coalesce: false', () => {
-  it.each(HOSTS)('leaves a client of $name as it was, but for an idle coalescer', async (host) => {
+  it.each(HOSTS)('leaves a client of $name unchanged, except for an idle coalescer', async (host) => {
     const client = await ready(host.create(url));
     const before = Object.getPrototypeOf(client) as object;
     const same = coalesce(client, false);
@@ -58,7 +58,7 @@ describe('coalesce: false', () => {
     expect(Object.getPrototypeOf(wrapped)).toBe(IOCluster.prototype);
   });
 
-  it('is no obstacle to coalesce() later, and says nothing to a client that is coalesced', async () => {
+  it('does not prevent coalesce() later, and does not change a coalesced client', async () => {
     const client = await ready(endWithTest(new IORedis(url)));
     const idle = coalesce(client, false).coalescer;
     expect(coalesce(client, false).coalescer).toBe(idle);
@@ -73,14 +73,14 @@ describe('coalesce: false', () => {
     expect('coalescer' in client).toBe(false);
   });
 
-  it('shows in the metrics as a client that is not attached', async () => {
+  it('gives metrics of a client that is not attached', async () => {
     const register = new Registry();
     collectMetrics(coalesce(endWithTest(new IORedis(url)), false), { register });
     const { values } = (await register.getSingleMetric('redis_coalesce_attached')?.get()) ?? { values: [] };
     expect(values.map(({ value }) => value)).toEqual([0]);
   });
 
-  it('is a setting: true takes the defaults', () => {
+  it('has the counterpart true, which takes the defaults', () => {
     const settings: [CoalesceSetting | undefined, boolean][] = [
       [true, true],
       [undefined, true],

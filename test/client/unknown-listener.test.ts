@@ -11,7 +11,7 @@ expectWarnings(CODES.CORK_ONLY);
 const key = uniquePrefix('unknown-listener');
 
 describe.each(HOSTS)('$name: other code has wrapped the listener of the stream', (host) => {
-  it('commands of every kind are answered, in one write, and none takes the hot path', async () => {
+  it('commands of every kind are sent in one write and answered, and none takes the hot path', async () => {
     const plain = await ready(host.create(redisUrl()));
     const { stream } = plain;
     const [listener] = stream.listeners('data') as ((chunk: Buffer) => void)[];

@@ -79,7 +79,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     ['of the Cluster', { keyPrefix: 'prefix:' }],
     ['with a hash tag', { keyPrefix: '{all}:' }],
     ['of the nodes', { redisOptions: { keyPrefix: 'prefix:' } }],
-  ])('knows keyPrefix, %s', async (_, options) => {
+  ])('applies keyPrefix, %s', async (_, options) => {
     await compare(async (kind) => {
       const cluster = await warm(createCluster(host, kind, nodes, options));
       const keys = keysOverAllSlots(20);
@@ -139,7 +139,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     expect(await commandCounts(nodes, 'set')).toMatchObject({ rejected_calls: 0 });
   });
 
-  it('shows the caller first with showFriendlyErrorStack', async () => {
+  it('names the caller first in the stack with showFriendlyErrorStack', async () => {
     const cluster = await warm(host.createCoalesced(nodes, { showFriendlyErrorStack: true }));
     await cluster.set('{s}text', 'text');
     const error = (await cluster.incr('{s}text').catch((reason: unknown) => reason)) as Error;
@@ -273,7 +273,7 @@ async function hearsAll(masters: readonly Client[], channel: string, messages: r
 }
 
 describe.each(CLUSTER_HOSTS)('Pub/sub on a Cluster of $name', (host: ClusterHost) => {
-  it.each(KINDS)('delivers messages to a %s subscriber that reads on', async (kind) => {
+  it.each(KINDS)('delivers messages to a %s subscriber that also reads', async (kind) => {
     // Channels of its own: a node may pass on a message of the test before only now (seen on Redis 8.2).
     const news = `news, ${kind}, ${host.name}`;
     const weather = `weather, ${kind}, ${host.name}`;

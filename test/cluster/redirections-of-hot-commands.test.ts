@@ -105,7 +105,7 @@ describe.each(HOSTS)('$name: a Cluster of scripted nodes', (host) => {
     expect(coalesced.asked).toEqual(plain.asked);
   });
 
-  it('the rest of commandTimeout goes along to the other node', async () => {
+  it('the rest of commandTimeout applies on the other node', async () => {
     const story: Story = { a: [value, never], b: [moved, never], c: [moved, never] };
     const options = { redisOptions: { commandTimeout: 1_000 } };
     const { outcomes: found, elapsed } = await run(host.Cluster, story, { coalesced: true, options });

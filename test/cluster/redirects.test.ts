@@ -88,7 +88,7 @@ describe.each(CLUSTER_HOSTS)('Redirections of a Cluster of $name', (host) => {
     expect(found.later).toMatchObject({ calls: 2 * MIXED.length, rejected_calls: MOVING.length });
   });
 
-  it('MOVED: writes, other commands, pipelines and transactions', async () => {
+  it('MOVED: writes, other commands, pipelines and transactions are redirected as on a plain Cluster', async () => {
     const found = await compare(host, async ({ cluster, from, to }) => {
       await nodes.moveSlots(from, to, [SLOT]);
       const [a = '', b = '', c = '', d = ''] = MOVING;
@@ -109,7 +109,7 @@ describe.each(CLUSTER_HOSTS)('Redirections of a Cluster of $name', (host) => {
     expect(found.counter).toBe('1');
   });
 
-  it('ASK: keys that have gone ahead are asked for at the other node, the map stays', async () => {
+  it('ASK: keys that have moved already are read from the other node, and the slot map stays the same', async () => {
     const gone = MOVING.slice(0, 12);
     const found = await compare(host, async ({ cluster, from, to }) => {
       await nodes.beginMove(SLOT, from, to);
@@ -134,7 +134,7 @@ describe.each(CLUSTER_HOSTS)('Redirections of a Cluster of $name', (host) => {
     expect(found.asking).toMatchObject({ calls: gone.length });
   });
 
-  it('TRYAGAIN: several keys of which some have gone ahead are asked for until all have', async () => {
+  it('TRYAGAIN: a command with several keys is repeated until all of them have moved', async () => {
     const found = await compare(
       host,
       async ({ cluster, from, to }) => {
@@ -167,7 +167,7 @@ describe.each(CLUSTER_HOSTS)('Redirections of a Cluster of $name', (host) => {
     expect(found.after).toEqual(['1', '2']);
   });
 
-  it('TRYAGAIN: gives up after maxRedirections, with the same error', async () => {
+  it('TRYAGAIN: a command gives up after maxRedirections, with the same error', async () => {
     const found = await compare(
       host,
       async ({ cluster, from, to }) => {
@@ -221,7 +221,7 @@ describe.each(CLUSTER_HOSTS)('Redirections of a Cluster of $name', (host) => {
     expect(found.calls).toBe(MIXED.length);
   });
 
-  it('CLUSTERDOWN: gives up after maxRedirections, with the same error; the neighbours are answered', async () => {
+  it('CLUSTERDOWN: a command gives up after maxRedirections, with the same error; others are answered', async () => {
     const found = await compare(
       host,
       async ({ cluster, from }) => {

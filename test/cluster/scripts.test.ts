@@ -54,7 +54,7 @@ describe.each(CLUSTER_HOSTS)('scripts over the Cluster of $name', (host) => {
     return hot;
   }
 
-  it('go to the node of their first key, values and errors as plain', async () => {
+  it('go to the node of their first key, with the values and errors of a plain Cluster', async () => {
     const hot = await compare({}, async (scripts) => [
       await outcomes(KEYS.map((key) => scripts.add(key, 'é'))),
       await outcomes(KEYS.map((key) => scripts.add(key, Buffer.from('x')))),
@@ -82,7 +82,7 @@ describe.each(CLUSTER_HOSTS)('scripts over the Cluster of $name', (host) => {
     });
   });
 
-  it('follow MOVED, each by itself', async () => {
+  it('follow MOVED, each separately', async () => {
     await compare({}, async (scripts, cluster) => {
       const first = await outcomes(KEYS.map((key) => scripts.add(key, '1')));
       // Every slot looks as if the next master had it.

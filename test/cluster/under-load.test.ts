@@ -21,7 +21,7 @@ describe.each(HOSTS)('A coalesced Cluster of $name under load', { timeout: TIMEO
   });
   afterAll(() => nodes?.stop());
 
-  it('loses nothing and mis-delivers nothing while 2,000 slots move', async () => {
+  it('loses no reply and gives none to a wrong caller while 2,000 slots move', async () => {
     const [a, b] = (await nodes.masters()) as [ClusterNode, ClusterNode];
     const cluster = await warm(host.createCoalesced(nodes, PATIENT));
     await resetCommandCounts(nodes);
@@ -67,7 +67,7 @@ describe.each(HOSTS)('A coalesced Cluster of $name under load', { timeout: TIMEO
    * Redis replicates asynchronously: what a master has acknowledged and not yet passed on dies with it, whatever the
    * client. So here a read may find an older value of its key. What had reached the replicas must be there.
    */
-  it('goes on with the replica when a master is killed', async () => {
+  it('continues with the replica when a master is killed', async () => {
     const cluster = await warm(host.createCoalesced(nodes, PATIENT));
     const durable = Array.from({ length: 500 }, (_, index) => `durable:${index}`);
     await Promise.all(durable.map((key) => cluster.set(key, `of ${key}`)));

@@ -67,7 +67,7 @@ describe.each(HOSTS)('$name: one batch', (host) => {
   });
 });
 
-describe('layer 1 alone', () => {
+describe('cork mode', () => {
   it('sends a batch in one socket write', async () => {
     const { client, spy } = await spied({ hotPath: false });
     await Promise.all(Array.from({ length: 200 }, (_, index) => client.get(`${prefix}none:${index}`)));
@@ -146,7 +146,7 @@ describe('maxBatchSize', () => {
     expect(client.coalescer.stats().flushReasons.size).toBe(3);
   });
 
-  it('1 makes one write per command', async () => {
+  it('of 1 makes one write per command', async () => {
     const { client, spy } = await spied({ maxBatchSize: 1 });
     await Promise.all([client.echo('a'), client.echo('b'), cold(client, 'ECHO', 'c')]);
     expect(spy.writes).toHaveLength(3);

@@ -44,7 +44,7 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
   const pushes = protocol === 3 ? [PUSH] : [];
   const texts = Object.values(UNITS);
 
-  it('have the values of a plain client, split around every header and every end', async () => {
+  it('have the values of a plain client if they are split at every header and every end', async () => {
     const steps: Step[] = [
       ...(protocol === 3 ? [SUBSCRIBE] : []),
       { command: GET, reply: bulk('small') },
@@ -172,7 +172,7 @@ describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (opti
     await interrupt(does, cuts, options, steps);
   });
 
-  it('detach(): the plain client goes on', async () => {
+  it('detach(): the plain client decodes the rest', async () => {
     const detaching: Interruption['does'] = ({ client }) => client.coalescer?.detach();
     await interrupt(detaching);
     for (const cut of CUTS) {
@@ -198,7 +198,7 @@ describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (opti
     }
   });
 
-  it('detach() and coalesce() again, at once', async () => {
+  it('detach() and coalesce() again at once: every caller is answered', async () => {
     await interrupt(({ client }) => {
       if (client.coalescer === undefined) return;
       client.coalescer.detach();
@@ -206,7 +206,7 @@ describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (opti
     });
   });
 
-  it('coalesce(): joins', async () => {
+  it('coalesce(): joins in the middle of the reply', async () => {
     for (const cut of [1, 3, HEADER - 1, ...CUTS, END]) {
       await interrupt(
         ({ client }) => {
@@ -233,11 +233,11 @@ describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (opti
     }
   });
 
-  it('disconnect(), and the rest still comes', async () => {
+  it('disconnect(): the rest that still comes is dropped', async () => {
     await interrupt(({ client }) => client.disconnect());
   });
 
-  it('quit(), and a command behind it', async () => {
+  it('quit(): a later command has the outcome of a plain client', async () => {
     const steps = [...STEPS, { reply: '+OK\r\n' }];
     await interrupt(
       async ({ client }) => {
@@ -251,17 +251,17 @@ describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (opti
     );
   });
 
-  it('the data listeners are removed', async () => {
+  it('the data listeners are removed: the outcome is that of a plain client', async () => {
     await interrupt(({ socket }) => socket.removeAllListeners('data'));
   });
 
-  it('the host flushes its queue', async () => {
+  it('the host flushes its queue: the outcome is that of a plain client', async () => {
     const flushing: Interruption['does'] = ({ client }) =>
       (client as unknown as { flushQueue(error: Error): void }).flushQueue(new Error('flushed'));
     await interrupt(flushing);
   });
 
-  it('the queue has moved on behind our back', async () => {
+  it('other code has changed the queue: the outcome is that of a plain client', async () => {
     const shifting: Interruption['does'] = ({ client }) => {
       const queue = (client as unknown as { commandQueue: { shift(): { command: { reject(error: Error): void } } } })
         .commandQueue;
@@ -271,7 +271,7 @@ describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (opti
   });
 
   it.each([{}, { autoResendUnfulfilledCommands: false }, { maxRetriesPerRequest: 0 }, { maxRetriesPerRequest: null }])(
-    'the connection is lost, %j: what was not answered is sent again, or fails',
+    'the connection is lost, %j: unanswered commands are sent again, or fail',
     async (own) => {
       for (const error of [undefined, new Error('ECONNRESET')]) {
         await interrupt(lose(error), CUTS, { ...options, ...own, retryStrategy: () => 0 });
@@ -344,7 +344,7 @@ describe('a long reply', () => {
     },
   );
 
-  it('is counted: later timeouts find their commands, and no others', async () => {
+  it('is counted: later timeouts find their own commands', async () => {
     const { client, socket } = await coalescedFake({}, { commandTimeout: 60 });
     const first = client.get('k');
     await turn();

@@ -83,7 +83,7 @@ describe('the adaptive flush policy, where overlap pays', () => {
     expect(partsOf(policy, time, 2)).toEqual([1, 1]);
   });
 
-  it('expects what turns have, gathered or not', () => {
+  it('estimates the work of turns, whether parts are sent or not', () => {
     const { policy, time, trial } = played();
     Object.assign(trial, { overlaps: false });
     for (let turn = 0; turn < 40; turn += 1) {
@@ -101,7 +101,7 @@ describe('the adaptive flush policy, where overlap pays', () => {
 });
 
 describe('the adaptive flush policy, where overlap does not pay', () => {
-  it('gathers to the end of the turn', () => {
+  it('sends no part before the end of the turn', () => {
     const { policy, time } = played({ overlaps: false });
     expect(partsOf(policy, time, 500, 8, 1)).toEqual([500]);
   });

@@ -51,7 +51,7 @@ describe('maxInFlight', () => {
     expect(server.maxUnanswered).toBeLessThanOrEqual(5);
   });
 
-  it('counts commands that were in flight before', async () => {
+  it('counts commands that were in flight before coalesce()', async () => {
     const { server, client } = await slow({ maxInFlight: 10 });
     const texts = numbers(60);
     const replies: Promise<string>[] = [];
@@ -82,7 +82,7 @@ describe('maxInFlight', () => {
     expect(server.maxUnanswered).toBe(12);
   });
 
-  it('a transaction that is sent command by command goes on once it has begun', async () => {
+  it('a transaction that is sent command by command continues once it has begun', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxInFlight: 2 }));
     const settled = await outcomes([
       client.echo('before'),

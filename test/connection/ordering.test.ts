@@ -84,7 +84,7 @@ describe.each(HOSTS)('$name: thousands of mixed commands from many callers', (ho
 });
 
 describe('program order', () => {
-  it('a write is seen by every later kind of read of the same tick, and by none before', async () => {
+  it('a write is seen by every later read of the same tick, and by no earlier one', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { shareReads: true }));
     const k = `${prefix}program`;
     const writes = [

@@ -62,7 +62,7 @@ describe('OverlapTrial', () => {
     expect(run(100)).toBe(0);
   });
 
-  it('finds within seconds that the other side wins now', () => {
+  it('finds within seconds that the other side has become faster', () => {
     const { run, state } = loopOf({ rates: [150, 100], noise: 0.1 });
     run(20_000);
     state.rates = [100, 150];
@@ -80,7 +80,7 @@ describe('OverlapTrial', () => {
     expect(shares).toBeGreaterThan(2_000);
   });
 
-  it('compares no less than eight turns a side, however long they take', () => {
+  it('compares at least eight turns per side, however long they take', () => {
     let now = 0;
     const trial = new OverlapTrial(() => ({ idle: now, active: 0 }));
     const seen: boolean[] = [];

@@ -30,7 +30,7 @@ async function expectParity(run: (kind: Kind) => Promise<unknown>): Promise<unkn
 }
 
 describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
-  it('subscribe with hot commands before it and behind it in one tick', async () => {
+  it('subscribe works with hot commands before and after it in one tick', async () => {
     await expectParity(async (kind) => {
       const client = await create(host, kind, options);
       return outcomes([
@@ -126,7 +126,7 @@ describe('RESP3', () => {
 });
 
 describe.each(HOSTS)('$name: blocking commands', (host) => {
-  it('BLPOP with hot and cold commands behind it: the same order as plain', async () => {
+  it('BLPOP with hot and cold commands behind it: the same order as on a plain client', async () => {
     await expectParity(async (kind) => {
       const client = await create(host, kind, {});
       const other = await create(host, kind, {});
@@ -145,7 +145,7 @@ describe.each(HOSTS)('$name: blocking commands', (host) => {
     });
   });
 
-  it('BLPOP that times out answers null, and what is behind it its own', async () => {
+  it('BLPOP that times out answers null, and the commands behind it get their own replies', async () => {
     const client = await create(host, 'coalesced', {});
     expect(await Promise.all([client.blpop(`${prefix}never`, 0.05), client.echo('behind')])).toEqual([null, 'behind']);
   });

@@ -212,7 +212,7 @@ describe('reply reader', () => {
     }
   });
 
-  it('is dead at once in the host’s fatal error: commands that its listener issues are not answered from the chunk', async () => {
+  it('stops at once at the host’s fatal error: commands of its listener are not answered from the chunk', async () => {
     for (const { hostName, protocol, malformed } of [
       { hostName: 'ioredis', protocol: 3, malformed: 'hello\r\n' },
       { hostName: 'ioredis5', protocol: 2, malformed: 'hello\r\n' },
@@ -345,7 +345,7 @@ describe('reply reader', () => {
     client.disconnect();
   });
 
-  it('counts replies that the host settled: later timeouts find their commands, and no others', async () => {
+  it('counts replies that the host settled: later timeouts find their own commands', async () => {
     const { client, socket } = await coalescedFake({}, { commandTimeout: 60 });
     const witness = new Witness(client);
     issue(client, witness, [

@@ -8,7 +8,7 @@ describe('schedule', () => {
     vi.useRealTimers();
   });
 
-  it('immediate: after the I/O callbacks of this turn', async () => {
+  it('immediate: flushes after the I/O callbacks of this turn', async () => {
     const order: string[] = [];
     scheduleFunction('immediate')(() => order.push('flush'));
     process.nextTick(() => order.push('nextTick'));
@@ -17,7 +17,7 @@ describe('schedule', () => {
     expect(order).toEqual(['nextTick', 'flush']);
   });
 
-  it('tick: when the running callback has ended', async () => {
+  it('tick: flushes when the running callback has ended', async () => {
     const order: string[] = [];
     await turn();
     setImmediate(() => order.push('immediate'));
@@ -27,7 +27,7 @@ describe('schedule', () => {
     expect(order).toEqual(['flush', 'immediate']);
   });
 
-  it('a function: when it calls the flush', () => {
+  it('a function: flushes when it calls the flush', () => {
     const flush = vi.fn();
     let kept = (): void => {};
     scheduleFunction((given) => {
@@ -38,7 +38,7 @@ describe('schedule', () => {
     expect(flush).toHaveBeenCalledOnce();
   });
 
-  it('a function that throws: flushed at once, and the error surfaces', async () => {
+  it('a function that throws: flushes at once, and the error surfaces', async () => {
     const error = new Error('from the schedule');
     const surfaced = nextUncaught();
     const flush = vi.fn();
@@ -88,7 +88,7 @@ function nextUncaught(): Promise<unknown> {
 }
 
 describe('schedule of a connection', () => {
-  it('asks for one flush per batch, driven by hand', async () => {
+  it('asks for one flush per batch', async () => {
     const flushes: (() => void)[] = [];
     const { client, socket } = await coalescedFake({ schedule: (flush) => void flushes.push(flush) });
     ask(client, 'a');
@@ -106,7 +106,7 @@ describe('schedule of a connection', () => {
     client.disconnect();
   });
 
-  it('a flush by hand leaves nothing for the scheduled flush, which does no harm', async () => {
+  it('a manual flush leaves nothing for the scheduled flush, which does no harm', async () => {
     const flushes: (() => void)[] = [];
     const { client, socket } = await coalescedFake({ schedule: (flush) => void flushes.push(flush) });
     ask(client, 'a');
@@ -133,7 +133,7 @@ describe('schedule of a connection', () => {
     client.disconnect();
   });
 
-  it('a schedule that throws loses no command, nor its caller', async () => {
+  it('a schedule that throws loses no command and leaves no caller without a reply', async () => {
     const surfaced = nextUncaught();
     const { client, socket } = await coalescedFake({
       schedule: () => {

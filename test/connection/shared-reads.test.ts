@@ -143,7 +143,7 @@ describe('shareReads on a connection', () => {
     expect(new Set(sent)).toEqual(new Set(['get ż']));
   });
 
-  it('gives each caller of a shared read an error of its own when the connection is lost', async () => {
+  it('gives each caller of a shared read its own error when the connection is lost', async () => {
     const { client } = await coalescedFake({ shareReads: true });
     const reads = [client.get('a'), client.get('a'), client.get('a')];
     client.disconnect();
@@ -154,7 +154,7 @@ describe('shareReads on a connection', () => {
   });
 
   it.each(['whole', 'cut'])(
-    'gives each caller of a shared read the reply, an error or a Buffer of its own (%s)',
+    'gives each caller of a shared read the reply, or its own error or Buffer (%s)',
     async (way) => {
       const { client, socket } = await coalescedFake({ shareReads: true });
       const texts = [client.get('a'), client.get('a')];
@@ -228,7 +228,7 @@ describe.each([2, 3] as const)('shareReads on a server, RESP%i', (protocol) => {
     expect(await Promise.all(answers)).toEqual(expected.flat());
   });
 
-  it('gives each caller of a shared read an error, or an object, of its own', async () => {
+  it('gives each caller of a shared read its own error or object', async () => {
     const wrong = await Promise.allSettled([redis.llen('key'), redis.llen('key')]);
     for (const result of wrong) {
       expect(result).toMatchObject({ status: 'rejected', reason: { name: 'ReplyError', command: { name: 'llen' } } });

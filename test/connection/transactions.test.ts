@@ -25,7 +25,7 @@ describe.each(HOSTS)('$name: transactions', (host) => {
     return results[0];
   }
 
-  it('multi()…exec() between hot commands, in every form', async () => {
+  it('multi()…exec() works between hot commands, in every form', async () => {
     await expectParity((client, key) =>
       outcomes([
         client.set(key, '1'),
@@ -56,7 +56,7 @@ describe.each(HOSTS)('$name: transactions', (host) => {
     );
   });
 
-  it('multi({ pipeline: false }) with hot commands in between', async () => {
+  it('multi({ pipeline: false }) works with hot commands in between', async () => {
     const settled = await expectParity((client, key) =>
       outcomes([
         client.echo('before'),
@@ -73,7 +73,7 @@ describe.each(HOSTS)('$name: transactions', (host) => {
     expect((settled as object[])[2]).toEqual({ value: 'QUEUED' });
   });
 
-  it('discard', async () => {
+  it('discard() drops the queued commands', async () => {
     await expectParity((client, key) =>
       outcomes([
         client.set(key, '1'),

@@ -46,7 +46,7 @@ describe.each([
     redis.disconnect();
   });
 
-  it('puts a product page together from its eight hashes', async () => {
+  it('assembles a product page from its eight hashes', async () => {
     const response = await app.inject('/products/2');
     expect(response.statusCode).toBe(200);
     expect(response.json()).toEqual({
@@ -75,7 +75,7 @@ describe.each([
     expect((await app.inject('/products/kettle')).statusCode).toBe(400);
   });
 
-  it('knows a session by its cookie until it is ended, and lets it expire', async () => {
+  it('finds a session by its cookie until it is ended, and lets it expire', async () => {
     expect((await app.inject('/sessions/current')).statusCode).toBe(401);
     const cookies = await signIn(app);
     expect((await app.inject({ url: '/sessions/current', cookies })).json()).toEqual({ customer: 'Ada' });
@@ -88,7 +88,7 @@ describe.each([
     expect((await app.inject({ url: '/sessions/current', cookies })).statusCode).toBe(401);
   });
 
-  it('keeps a cart, and counts what is checked out as sold', async () => {
+  it('keeps a cart, and counts the products that are checked out as sold', async () => {
     const cookies = await signIn(app);
     const put = (id: number, quantity: number) =>
       app.inject({ method: 'PUT', url: `/cart/${id}`, cookies, payload: { quantity } });
@@ -113,7 +113,7 @@ describe.each([
     });
   });
 
-  it('refuses more requests a minute than it allows, and says so', async () => {
+  it('refuses requests beyond its limit per minute, and says so', async () => {
     const limited = await openApp({ prefix: `${prefix}limited:`, rateLimit: 2 });
     try {
       const answers = [];
@@ -129,7 +129,7 @@ describe.each([
     }
   });
 
-  it('tells its health, and what it did at /metrics', async () => {
+  it('reports its health, and its counters at /metrics', async () => {
     expect((await app.inject('/health')).json()).toEqual({ status: 'ok', redis: 'ready' });
     await app.inject('/products/1');
     const metrics = await app.inject('/metrics');
@@ -214,7 +214,7 @@ describe('the live page’s own routes', () => {
     expect(cached).toEqual(plain);
   });
 
-  it('measures a cascade: 200 callers, a write each or one for all', async () => {
+  it('measures a cascade of 200 callers, with a write per caller or one for all', async () => {
     const response = await fetch(`${origin}/live/cascade`, { method: 'POST' });
     const { bursts } = (await response.json()) as {
       bursts: Record<'plain' | 'coalesced', { askedMs: number[]; answeredMs: number[]; writes: number }>;

@@ -134,7 +134,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#start').isEnabled()).toBe(true);
   });
 
-  it('explains its terms where they first stand', async () => {
+  it('explains its terms where they first appear', async () => {
     const lede = page.locator('.lede');
     expect(await lede.locator('dfn').allTextContents()).toEqual(['coalesced', 'turn of the event loop', 'cached']);
     expect(await lede.textContent()).toContain('A turn is one pass of');
@@ -143,7 +143,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#view-cascade dfn').textContent()).toBe('latency cascade');
   });
 
-  it('fits a telephone: nothing leaves its card or the screen, the wide table scrolls within its own', async () => {
+  it('fits a phone: nothing leaves its card or the screen, and the wide table scrolls inside its card', async () => {
     await page.context().close();
     page = await openPage('light', 390);
     for (const view of ['cascade', 'load']) {
@@ -182,7 +182,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#start').isEnabled()).toBe(true);
   });
 
-  it('shows the last run to whoever comes later, in the dark as well', async () => {
+  it('shows the last run to later visitors, in dark mode too', async () => {
     await runLoad();
     await page.context().close();
     page = await openPage('dark');
@@ -194,7 +194,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     await expect.poll(() => isDrawn('requests', 'coalesced'), { timeout: WAIT }).toBe(true);
   });
 
-  it('draws the latency cascade: 200 callers, a write each above, one for all below', async () => {
+  it('draws the latency cascade of 200 callers: above with a write per caller, below with one for all', async () => {
     await page.locator('#tab-cascade').click();
     expect(await page.locator('#view-load').isVisible()).toBe(false);
     await page.locator('#send').click();
@@ -208,7 +208,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#replay').isEnabled()).toBe(true);
   });
 
-  it('needs no mouse', async () => {
+  it('can be used without a mouse', async () => {
     await page.locator('#tab-load').focus();
     await page.keyboard.press('ArrowRight');
     expect(await focused()).toBe('tab-cascade');
@@ -238,7 +238,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#trouble').isVisible()).toBe(false);
   });
 
-  it('keeps the place of the keyboard when a run is stopped, and while 200 GETs are sent', async () => {
+  it('keeps the keyboard focus when a run is stopped, and while 200 GETs are sent', async () => {
     await page.locator('#seconds').fill('10');
     await page.locator('#start').focus();
     await page.keyboard.press('Enter');
@@ -292,7 +292,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await (await fetch(`${origin}/products/50`)).json()).toMatchObject({ id: '50' });
   });
 
-  it.runIf(process.env.UPDATE_SCREENSHOT === '1')('has its picture taken for the documents', async () => {
+  it.runIf(process.env.UPDATE_SCREENSHOT === '1')('writes its screenshot for the documents', async () => {
     await page.locator('#start').click();
     await waitForText(page.locator('#progress-label'), /^Done/);
     mkdirSync(fileURLToPath(new URL('.', `file://${SCREENSHOT}`)), { recursive: true });

@@ -46,12 +46,12 @@ it('says what to install where @fastify/redis is missing, by import and by requi
   expect(await runBoth('without-fastify-redis', ['ioredis'])).toEqual([missing, missing]);
 });
 
-it('takes the ioredis that came with @fastify/redis where the project has none of its own', async () => {
+it('takes the ioredis that came with @fastify/redis if the project has none', async () => {
   const found = { reply: 'found', tag: expect.stringMatching(/fastify-redis_v9/), enabled: true };
   expect(await runBoth('without-ioredis', ['@fastify/redis'])).toEqual([found, found]);
 });
 
-it('takes the ioredis of the project where it has one', async () => {
+it('takes the ioredis of the project if it has one', async () => {
   const found = { reply: 'found', tag: expect.stringMatching(/fastify-redis_v9/), enabled: true };
   expect(await runBoth('with-both', ['@fastify/redis', 'ioredis'])).toEqual([found, found]);
 });

@@ -57,7 +57,7 @@ describe.each(PLUGINS)('as @fastify/redis documents it: $name', ({ plugin }) => 
     await until(() => one!.status === 'end' && two!.status === 'end', 'both clients end with the application');
   });
 
-  it('refuses a second registration, and leaves no connection of it', async () => {
+  it('refuses a second registration, and leaves no connection open', async () => {
     const server = await ownServer();
     const app = createApp();
     app.register(plugin, { url: server.url }).register(plugin, { url: server.url });
@@ -65,7 +65,7 @@ describe.each(PLUGINS)('as @fastify/redis documents it: $name', ({ plugin }) => 
     expect(await connections(server.url)).toBe(1);
   });
 
-  it('refuses a second registration of a namespace, and leaves no connection of it', async () => {
+  it('refuses a second registration of a namespace, and leaves no connection open', async () => {
     const server = await ownServer();
     const app = createApp();
     const options = { url: server.url, namespace: 'same' };
@@ -74,7 +74,7 @@ describe.each(PLUGINS)('as @fastify/redis documents it: $name', ({ plugin }) => 
     expect(await connections(server.url)).toBe(1);
   });
 
-  it('keeps to the context that it is registered in', async () => {
+  it('decorates only the context in which it is registered', async () => {
     const app = createApp();
     const inside: FastifyInstance[] = [];
     for (const options of [{}, { namespace: 'a' }]) {
@@ -101,7 +101,7 @@ describe.each(PLUGINS)('as @fastify/redis documents it: $name', ({ plugin }) => 
     }
   });
 
-  it('fails to start when the client does not like its options', async () => {
+  it('fails to start when the client refuses its options', async () => {
     const app = createApp();
     app.register(plugin, { Connector: 'none' });
     await expect(app.ready()).rejects.toThrow('Connector is not a constructor');
@@ -125,7 +125,7 @@ describe.each(PLUGINS)('as @fastify/redis documents it: $name', ({ plugin }) => 
     app.redis.nowhere!.disconnect();
   });
 
-  it('waits at a port where nobody listens, until Fastify gives up', async () => {
+  it('waits at a port where no server listens, until Fastify gives up', async () => {
     const app = fastify({ pluginTimeout: 500 });
     app.register(plugin, { host: '127.0.0.1', port: 1, namespace: 'nobody' });
     await expect(app.ready()).rejects.toMatchObject({
@@ -146,7 +146,7 @@ describe.each(PLUGINS)('as @fastify/redis documents it: $name', ({ plugin }) => 
 });
 
 describe('ioredis-coalesce/fastify', () => {
-  it('is the default export, and the name that @fastify/redis exports', () => {
+  it('is the default export, and also has the name that @fastify/redis exports', () => {
     expect(sameName).toBe(fastifyCoalesce);
   });
 
@@ -186,7 +186,7 @@ describe('ioredis-coalesce/fastify', () => {
     expect(app.redis.given).toBe(client);
   });
 
-  it('leaves a client alone whose registration is refused', async () => {
+  it('does not change a client whose registration is refused', async () => {
     const app = createApp();
     const client = ioredis6.create(redisUrl());
     app.register(fastifyCoalesce, { url: redisUrl() }).register(fastifyCoalesce, { client });

@@ -70,14 +70,14 @@ describe('the comparer tells apart', () => {
     expect(canonical(make())).toBe(canonical(make()));
   });
 
-  it('shows where two texts part', () => {
+  it('shows where two texts begin to differ', () => {
     expect(difference('same', 'same')).toBeUndefined();
     expect(difference(`${'x'.repeat(500)}A`, `${'x'.repeat(500)}B`)).toMatch(/plain: ….*A\n {2}coalesced: ….*B$/);
     expect(difference('a', undefined)).toContain('(nothing)');
   });
 });
 
-describe('outcomes', () => {
+describe('recorded outcomes', () => {
   async function outcomesOf(...issues: (() => unknown)[]): Promise<Outcomes> {
     const outcomes = new Outcomes();
     issues.forEach((issue, index) => {

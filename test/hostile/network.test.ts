@@ -13,7 +13,7 @@ expectWarnings('MaxListenersExceededWarning');
 /** Of each; `npm run test:soak` gives each minutes, on every host. */
 const MS = 400;
 
-it('the test can fail: one reply too many gives callers the replies of others, and they notice', {
+it('the test can fail: callers notice when an additional reply gives them the replies of others', {
   timeout: 90_000,
 }, async () => {
   const oneTooMany = {
@@ -43,7 +43,7 @@ it('the test can fail: one reply too many gives callers the replies of others, a
   for (const error of thrown) expect(error.stack).toContain('DataHandler.shiftCommand');
 });
 
-describe('100 callers on one connection of which something is wrong', () => {
+describe('100 callers on one faulty connection', () => {
   const rows: Row[] = [];
   afterAll(() => printTable('hostile network', rows));
 

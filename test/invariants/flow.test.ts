@@ -39,7 +39,7 @@ function handSchedule(): { schedule: (flush: () => void) => void; flushes: (() =
 }
 
 describe('Invariant 7: user code never unwinds the reader', () => {
-  it('when a message listener throws', async () => {
+  it('every caller gets its reply when a message listener throws', async () => {
     const uncaught = collectUncaught();
     const client = await create({}, { protocol: 3 });
     client.on('message', (_channel: string, message: string) => {
@@ -127,7 +127,7 @@ describe('Invariant 8: every flush that is scheduled happens once, or its batch 
     await until(() => uncaught.length === 2, 'the errors to surface');
   });
 
-  it('a flush scheduled on a lost connection sends what is open by then, once, and nothing that is lost', async () => {
+  it('a flush scheduled on a lost connection sends the open batches once, and no lost command', async () => {
     const { schedule, flushes, takeOver } = handSchedule();
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 5 }, { schedule }));
@@ -152,7 +152,7 @@ describe('Invariant 8: every flush that is scheduled happens once, or its batch 
   });
 });
 
-describe('Invariant 9: when the host drops its data listener, our reader is dead at once', () => {
+describe('Invariant 9: when the host drops its data listener, our reader stops at once', () => {
   it.each(
     HOSTS.flatMap((host) =>
       (host === ioredis6 ? ['?\r\n'] : ['?\r\n', '_\r\n']).map((bad) => [host.name, bad, host] as const),

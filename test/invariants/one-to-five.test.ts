@@ -58,7 +58,7 @@ describe('Invariant 1: queue order is wire order', () => {
     ['with batches of few bytes', { maxBatchBytes: 64 }],
     ['with layer 1 alone', { hotPath: false }],
     ['within a tick', { schedule: 'tick' }],
-  ] as const)('the bytes of every way to the wire are those of the queue: %s', async (_, options) => {
+  ] as const)('the bytes on the wire are in the order of the queue: %s', async (_, options) => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, {}, options));
     const spy = spyOnSocket(client);
@@ -76,7 +76,7 @@ describe('Invariant 1: queue order is wire order', () => {
 });
 
 describe('Invariant 2: pending bytes go first', () => {
-  it('before any write of the host’s on the same stream', async () => {
+  it('they are written before any write by the host on the same stream', async () => {
     const client = await create({ schedule: 'immediate' });
     const spy = spyOnSocket(client);
     await Promise.all([
@@ -89,7 +89,7 @@ describe('Invariant 2: pending bytes go first', () => {
     expect(spy.writes).toHaveLength(1);
   });
 
-  it('before a write of the user’s own on the stream', async () => {
+  it('they are written before a write by the user on the stream', async () => {
     const client = await create();
     const spy = spyOnSocket(client);
     const reply = client.echo('first');
@@ -98,7 +98,7 @@ describe('Invariant 2: pending bytes go first', () => {
     expect(commandNames(spy.text())).toEqual(['echo']);
   });
 
-  it.each(['end', 'destroy'] as const)('before stream.%s(), with no flush and no write after it', async (method) => {
+  it.each(['end', 'destroy'] as const)('they are written before stream.%s(), and nothing after it', async (method) => {
     const flushes: (() => void)[] = [];
     let byHand = false;
     const schedule = (flush: () => void) => void (byHand ? flushes.push(flush) : setImmediate(flush));
@@ -125,7 +125,7 @@ describe('Invariant 2: pending bytes go first', () => {
   });
 });
 
-describe('Invariant 3: each caller gets the reply to its own command, or an error; once', () => {
+describe('Invariant 3: each caller gets the reply to its own command, or an error, exactly once', () => {
   it('a reply that matches no entry fails the connection, as on a plain client', async () => {
     // An error of the host's that is thrown out of its listener ends up here, as with a plain client.
     const settle = async (kind: 'plain' | 'coalesced') => {
@@ -144,7 +144,7 @@ describe('Invariant 3: each caller gets the reply to its own command, or an erro
     expect(await settle('coalesced')).toEqual(await settle('plain'));
   });
 
-  it('gives each callback and promise its own reply, once, over timeouts, late replies and reconnects', async () => {
+  it('gives each callback and promise its own reply, once, despite timeouts, late replies and reconnects', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(
       ioredis6.createCoalesced(proxy.url, { commandTimeout: 40, retryStrategy: () => 5 }, { maxInFlight: 20 }),
@@ -175,7 +175,7 @@ describe('Invariant 3: each caller gets the reply to its own command, or an erro
 });
 
 describe('Invariant 4: a split reply has one owner', () => {
-  it.each([1, 2, 3, 4, 5, 7, 11, 13, 64])('when replies come in chunks of %i bytes', async (size) => {
+  it.each([1, 2, 3, 4, 5, 7, 11, 13, 64])('values are right with chunks of %i bytes', async (size) => {
     const proxy = await startProxy(redisUrl());
     for (const host of HOSTS) {
       const client = await ready(host.createCoalesced(proxy.url));

@@ -15,7 +15,7 @@ function create(options: CoalesceOptions): Promise<CoalescedClient> {
 describe('Invariant 6: no write between the sharers of one read', () => {
   const k = `${prefix}shared`;
 
-  it('identical reads of one batch are sent once, each caller gets a value of its own', async () => {
+  it('identical reads of one batch are sent once, and each caller gets its own value', async () => {
     const client = await create({ shareReads: true });
     await client.hset(k, 'f', 'v');
     const spy = spyOnSocket(client);

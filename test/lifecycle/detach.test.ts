@@ -79,7 +79,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     expect((client as { coalescer?: unknown }).coalescer).toBeUndefined();
   });
 
-  it('and coalesce() again, over and over, lose nothing', async () => {
+  it('and coalesce() again, many times, lose no command', async () => {
     const client = await ready(host.create(redisUrl()));
     const replies: Promise<unknown>[] = [];
     for (let round = 0; round < 40; round += 1) {
@@ -141,7 +141,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
 });
 
 describe('detach() in other states', () => {
-  it('in a listener, while the rest of the chunk is unread', async () => {
+  it('works in a listener, while the rest of the chunk is unread', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl(), { protocol: 3 }));
     const { coalescer } = client;
     await client.subscribe(`${prefix}channel`);
@@ -162,7 +162,7 @@ describe('detach() in other states', () => {
     expect(await client.echo('plain')).toBe('plain');
   });
 
-  it('twice, and of a handle that is not in force any more, does nothing', async () => {
+  it('does nothing when it is called twice, or on an old handle', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl()));
     const first = client.coalescer;
     first.detach();
@@ -173,7 +173,7 @@ describe('detach() in other states', () => {
     expect(await again.echo('a')).toBe('a');
   });
 
-  it('before the client has connected', async () => {
+  it('works before the client has connected', async () => {
     const client = ioredis6.create(redisUrl(), { lazyConnect: true });
     const own = Reflect.ownKeys(client);
     const reply = coalesce(client).echo('a');

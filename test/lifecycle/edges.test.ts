@@ -69,7 +69,7 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
     });
   });
 
-  it('sends the backlog of maxInFlight, too', async () => {
+  it('the backlog of maxInFlight is sent, too', async () => {
     const client = await ready(create(host, 'coalesced', redisUrl(), {}, { maxInFlight: 2 }));
     const keys = Array.from({ length: 9 }, (_, index) => `${prefix}window:${index}`);
     void outcomes(keys.map((key, index) => (index % 3 === 1 ? cold(client, 'SET', key, 'v') : client.set(key, 'v'))));
@@ -91,8 +91,8 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
   });
 });
 
-describe('process.exit() in the tick of an unawaited set', () => {
-  it.each(['', '.call'])('stores it: redis%s', async (method) => {
+describe('process.exit() in the same tick as a set', () => {
+  it.each(['', '.call'])('stores the value: redis%s', async (method) => {
     const key = `${prefix}exit${method}`;
     const index = new URL('../../src/index.ts', import.meta.url).href;
     const program = `
@@ -109,7 +109,7 @@ describe('process.exit() in the tick of an unawaited set', () => {
   });
 });
 
-describe.each(HOSTS)('$name: attached at any time', (host) => {
+describe.each(HOSTS)('$name: coalesce() works', (host) => {
   it('before the client is ready', async () => {
     const client = host.createCoalesced(redisUrl());
     expect(client.status).toBe('connecting');
@@ -118,7 +118,7 @@ describe.each(HOSTS)('$name: attached at any time', (host) => {
     expect(client.coalescer.stats().hotCommands).toBe(1);
   });
 
-  it('to a lazy client, which the first command connects', async () => {
+  it('on a lazy client, which the first command connects', async () => {
     const client = host.createCoalesced(redisUrl(), { lazyConnect: true });
     expect(client.status).toBe('wait');
     expect(await client.echo('first')).toBe('first');
@@ -168,7 +168,7 @@ describe.each(HOSTS)('$name: attached at any time', (host) => {
     expect(coalesced.coalescer.stats().hotCommands).toBe(1);
   });
 
-  it('after it has ended, and connected anew', async () => {
+  it('after it has ended and connected again', async () => {
     const client = await ready(host.create(redisUrl()));
     client.disconnect();
     await until(() => client.status === 'end', 'the end');

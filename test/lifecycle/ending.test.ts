@@ -58,7 +58,7 @@ for (const ending of Object.keys(ENDINGS)) {
   });
 }
 
-describeScenarios('a second life', HOSTS, {
+describeScenarios('connecting again after an end', HOSTS, {
   'quit(), then connect()': async ({ ready, track, mixed, note }) => {
     const client = await ready();
     await mixed(client, 'first life');
@@ -164,7 +164,7 @@ describeScenarios('a second life', HOSTS, {
   ),
 });
 
-describeScenarios('ends that never come', [ioredis6], {
+describeScenarios('quit() without an answer', [ioredis6], {
   'quit() to a server that does not answer: open until the connection is lost': async ({ ready, track, url }) => {
     const proxy = await startProxy(url);
     const client = await ready({}, { url: proxy.url });

@@ -171,7 +171,7 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
   },
 });
 
-describeScenarios('a server that closes with replies half sent', HOSTS, {
+describeScenarios('a server that closes within a reply', HOSTS, {
   'half a bulk string': async ({ ready, track }) => {
     const server = await closesAfter({ b: '$5\r\nhe', c: 'close' });
     const client = await ready({}, { url: server.url });

@@ -61,13 +61,13 @@ async function warmed(
 }
 
 describe('the names', () => {
-  it('are stable: people subscribe by them', () => {
+  it('are stable, since users subscribe by them', () => {
     expect(CHANNELS).toEqual({ BATCH: 'ioredis-coalesce:batch', CONNECTION: 'ioredis-coalesce:connection' });
   });
 });
 
 describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
-  it('tells of each batch what is in it, and `end` comes when the bytes were handed to the socket', async () => {
+  it('reports the content of each batch, and `end` when its bytes were handed to the socket', async () => {
     const client = await warmed(host);
     const socket = spyOnSocket(client);
     const { started, ended } = listen<BatchEvent>(CHANNELS.BATCH);
@@ -179,7 +179,7 @@ describe('ioredis-coalesce:connection', () => {
     ]);
   });
 
-  it('a reply that cannot be told from the next one downgrades the connection to the cork', async () => {
+  it('a reply that cannot be distinguished from the next one downgrades the connection to the cork', async () => {
     const server = await startScriptedServer(
       (command) => handshake(command) ?? (command[0] === 'incr' ? '?\r\n' : '+OK\r\n'),
     );
@@ -208,7 +208,7 @@ describe('the content of the events', () => {
       client.del(SECRET, `${SECRET}h`),
     ]);
 
-  it('is no argument or name of any command, and no option', async () => {
+  it('includes no argument, no name of a command and no option', async () => {
     const batches = listen<BatchEvent>(CHANNELS.BATCH);
     const connections = listen<ConnectionEvent>(CHANNELS.CONNECTION);
     const client = await warmed(ioredis6, { connectionName: SECRET });
@@ -255,13 +255,13 @@ describe('without subscribers', () => {
     });
   });
 
-  it('no event is built', async () => {
+  it('builds no event', async () => {
     await Promise.all([client.echo('a'), cold(client, 'ECHO', 'b')]);
     client.coalescer.detach();
     expect(asked).toBe(0);
   });
 
-  it('no event is built after unsubscribing; a subscriber of only `end` is told', async () => {
+  it('builds no event after unsubscribing; a subscriber of only `end` gets events', async () => {
     const channel = tracingChannel(CHANNELS.BATCH);
     const seen: unknown[] = [];
     const onEnd = (event: unknown) => void seen.push(event);

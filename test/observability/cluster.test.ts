@@ -46,7 +46,7 @@ async function use(cluster: Cluster): Promise<unknown> {
   return [first, all, failed];
 }
 
-it('OpenTelemetry: a span of each command under its own request, as of a plain Cluster', async () => {
+it('OpenTelemetry has a span for each command under its own request, as with a plain Cluster', async () => {
   const traced = async (cluster: Cluster) => {
     const results = await inSpan('request', () => use(cluster));
     const { commands, requests } = takeSpans();
@@ -72,7 +72,7 @@ it('OpenTelemetry: a span of each command under its own request, as of a plain C
   expect(client.coalescer.stats().hotCommands).toBe(hotCommands + 3 * KEYS.length + 1);
 });
 
-it('ioredis:command: one event for each command, as of a plain Cluster', async () => {
+it('ioredis:command has one event for each command, as with a plain Cluster', async () => {
   const events: string[] = [];
   const see = (context: unknown) => void events.push(JSON.stringify(context));
   const channel = tracingChannel('ioredis:command');
@@ -106,7 +106,7 @@ it('batches of each node are reported under its address, and add up to the count
   expect(sum('bytes')).toBe(after.bytesWritten - before.bytesWritten);
 });
 
-it('is one client to Prometheus, its nodes counted together', async () => {
+it('is one client in Prometheus, with its nodes counted together', async () => {
   const register = new Registry();
   collectMetrics(client, { register, labels: { client: 'cluster' } });
   await use(client);

@@ -103,7 +103,7 @@ it(`${REQUESTS} concurrent requests: each event in the context of its own caller
 });
 
 it.each(['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const)(
-  'one who listens to %s alone sees what they would of a plain client, and hot commands are back after them',
+  'a subscriber of only %s sees the same as on a plain client, and commands are hot again afterwards',
   async (event) => {
     const plain = await ready(ioredis6.create(redisUrl()));
     const client = await ready(ioredis6.createCoalesced(redisUrl()));

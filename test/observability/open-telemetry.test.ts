@@ -86,7 +86,7 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
   it.each([
     ['between loading this package and coalesce()', 'between'],
     ['after coalesce(), in the middle of work', 'after'],
-  ])('patched %s: the same spans as of a plain client', async (_, order) => {
+  ])('patched %s: the spans are those of a plain client', async (_, order) => {
     const plain = await ready(host.create(redisUrl()));
     const later = await ready(host.create(redisUrl()));
     if (order === 'after') {
@@ -209,7 +209,7 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
     }
   });
 
-  it('makes no spans without a parent, unless asked to; hooks see what they see with a plain client', async () => {
+  it('makes no spans without a parent, unless configured; hooks see the same as with a plain client', async () => {
     const hooks: unknown[] = [];
     const run = async (client: Client) => {
       takeSpans();

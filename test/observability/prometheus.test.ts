@@ -31,7 +31,7 @@ function counting(stats = new Stats()): { stats: Stats; client: CoalescedClient 
 }
 
 describe('the metrics', () => {
-  it.each(HOSTS)('$name: are the counters of a client at work', async (host) => {
+  it.each(HOSTS)('$name: are the counters of a busy client', async (host) => {
     const register = new Registry();
     const worker = await ready(host.createCoalesced(redisUrl(), {}, { maxInFlight: 5_000 }));
     await worker.ping();
@@ -193,7 +193,7 @@ describe('several clients on one registry', () => {
     expect(after.values('redis_coalesce_batch_size_commands_count')).toHaveLength(2);
   });
 
-  it('come and go one by one; the metrics go with the last', async () => {
+  it('are added and removed one by one; the metrics are removed with the last', async () => {
     const register = new Registry();
     const other = new Counter({ name: 'other_total', help: 'Someone else’s.', registers: [register] });
     const removeA = collectMetrics(counting().client, { register, labels: { client: 'a' } });
@@ -227,7 +227,7 @@ describe('several clients on one registry', () => {
 });
 
 describe('a client that is no longer coalesced, or has ended', () => {
-  it('keeps its last counters after detach(), and begins anew with another coalesce()', async () => {
+  it('keeps its last counters after detach(), and starts at zero with another coalesce()', async () => {
     const register = new Registry();
     const one = await client();
     collectMetrics(one, { register });
@@ -289,7 +289,10 @@ describe('collectMetrics() refuses', () => {
     [{ register: null }, 'options.register must be a Registry of prom-client, got null'],
     [{ labels: 'cache' }, 'options.labels must be an object, got "cache" (string)'],
     [{ labels: { client: undefined } }, 'options.labels.client must be a string or a number, got undefined'],
-    [{ labels: { reason: 'a' } }, 'options.labels.reason is a label of these metrics themselves; give it another name'],
+    [
+      { labels: { reason: 'a' } },
+      'options.labels.reason is a label that these metrics already have; choose another name',
+    ],
   ])('options %j', (options, message) => {
     expect(collect(counting().client, options)).toThrow(
       expect.objectContaining({
@@ -307,10 +310,14 @@ describe('collectMetrics() refuses', () => {
     collectMetrics(first, { register, labels: { client: 'a' } });
     const second = counting().client;
     for (const [given, labels, message] of [
-      [second, {}, /must have the names of the other clients on this registry, client, got none$/],
+      [second, {}, /must have the same names as for the other clients on this registry, client, got none$/],
       [second, { role: 'b', client: 'b' }, /client, got client, role$/],
-      [second, { client: 'a' }, /must tell the clients on a registry apart, got \{client="a"\} for a second one$/],
-      [first, { client: 'b' }, /a client once for each registry, got one that is there as \{client="a"\}$/],
+      [
+        second,
+        { client: 'a' },
+        /must be different for each client on a registry, got \{client="a"\} for a second one$/,
+      ],
+      [first, { client: 'b' }, /a client only once per registry, got one that is registered as \{client="a"\}$/],
     ] as const) {
       expect(collect(given, { register, labels })).toThrow(message);
     }
@@ -321,7 +328,7 @@ describe('collectMetrics() refuses', () => {
     const register = new Registry();
     const theirs = new Counter({ name: 'redis_coalesce_attached', help: 'Taken.', registers: [register] });
     expect(collect(counting().client, { register })).toThrow(
-      /options\.register has a metric named redis_coalesce_attached already/,
+      /options\.register already has a metric named redis_coalesce_attached,/,
     );
     expect(register.getMetricsAsArray()).toEqual([theirs]);
   });

@@ -69,7 +69,7 @@ it('unexpected internals warn once, for any number of clients', async () => {
   client.disconnect();
 });
 
-it('hotPath: false is no reason to warn', async () => {
+it('hotPath: false causes no warning', async () => {
   await (await createReady({}, { hotPath: false })).echo('a');
   expect(await warned()).toEqual([]);
 });
@@ -82,7 +82,7 @@ it('enableAutoPipelining warns once, and says to turn the option off', async () 
   expect(warnings[0]?.message).toContain('turn it off');
 });
 
-it('a blocking command that others wait behind warns once per name of command', async () => {
+it('a blocking command with others behind it warns once per command name', async () => {
   const shared = await createReady();
   const streams = await createReady();
   const none = `${prefix}none`;
@@ -115,7 +115,7 @@ it('a blocking command that others wait behind warns once per name of command', 
 it.each([
   ['maxBatchSize', { maxBatchSize: 2 }],
   ['maxBatchBytes', { maxBatchBytes: 30 }],
-])('a bound that nearly every batch hits, %s: once, with its name and value', async (bound, options) => {
+])('a bound that nearly every batch hits, %s, warns once, with its name and value', async (bound, options) => {
   const client = await createReady({}, options);
   const round = () => Promise.all(Array.from({ length: 4_000 }, () => client.echo('a')));
   for (let batches = 0; batches < 20_500; batches = client.coalescer.stats().batches) await round();
@@ -123,7 +123,7 @@ it.each([
   expect(warnings[0]?.message).toContain(`${bound} (${Object.values(options)[0]})`);
 });
 
-it('a limit that is reached from time to time is no reason to warn', async () => {
+it('a limit that is reached from time to time causes no warning', async () => {
   const client = await createReady({}, { schedule: 'immediate', maxBatchSize: 3 });
   // One batch of two is by the bound.
   for (let round = 0; round < 6_000; round += 1) {

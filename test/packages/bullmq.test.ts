@@ -75,7 +75,7 @@ describe.each(CLIENT_KINDS)('BullMQ with $name', (kind) => {
     expectTookPart(kind, client, { batched: true, hot: false });
   });
 
-  it('works off priorities in order, and repeats what is scheduled', async () => {
+  it('processes jobs by priority, and repeats scheduled jobs', async () => {
     const { client, queue, events, work } = await createQueue(kind);
     const priorities = [3, 1, 2, 5, 4];
     const jobs = await Promise.all(priorities.map((priority) => queue.add('ranked', { priority }, { priority })));

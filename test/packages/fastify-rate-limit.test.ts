@@ -10,7 +10,7 @@ const MAX = 20;
 const REQUESTS = 60;
 
 describe.each(CLIENT_KINDS)('@fastify/rate-limit with $name', (kind) => {
-  it('lets exactly `max` of a burst through, each with a remainder of its own', async () => {
+  it('lets exactly `max` requests of a burst through, each with a different remainder', async () => {
     const client = await ready(kind.create());
     const app = await createApp(client);
     const replies = await burst(app, '/', '10.0.0.1');
@@ -26,7 +26,7 @@ describe.each(CLIENT_KINDS)('@fastify/rate-limit with $name', (kind) => {
     expectTookPart(kind, client, { batched: true, hot: false });
   });
 
-  it('counts callers, and routes with a limit of their own, apart', async () => {
+  it('counts callers, and routes with their own limit, separately', async () => {
     const client = await ready(kind.create());
     const app = await createApp(client);
     const [first, second, route] = await Promise.all([

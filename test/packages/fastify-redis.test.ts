@@ -51,7 +51,7 @@ describe.each(CLIENT_KINDS)('@fastify/redis with $name', (kind) => {
     expectTookPart(kind, client, { batched: false, hot: true });
   });
 
-  it('keeps clients under namespaces apart, and quits the one that it was told to close', async () => {
+  it('separates clients by namespace, and quits only the one with closeClient', async () => {
     const closed = kind.create();
     const kept = kind.create();
     const app = createApp();

@@ -15,7 +15,7 @@ const schema = buildSchema(`
 `);
 
 describe.each(CLIENT_KINDS)('graphql-redis-subscriptions with $name', (kind) => {
-  it('feeds a GraphQL subscription with what is published, in order', async () => {
+  it('delivers published messages to a GraphQL subscription, in order', async () => {
     const { pubsub, publisher } = await connect(kind);
     const prefix = uniquePrefix('graphql');
     const rootValue = {

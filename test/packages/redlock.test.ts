@@ -12,7 +12,7 @@ const MINUTE = 60_000;
 const WORKERS = 25;
 
 describe.each(CLIENT_KINDS)('redlock with $name', (kind) => {
-  it('lets one of many at a time into the section', async () => {
+  it('lets only one of many workers at a time into the critical section', async () => {
     const client = await ready(kind.create());
     const redlock = new Redlock([client], { retryCount: -1, retryDelay: 5, retryJitter: 5 });
     const prefix = uniquePrefix('redlock');
@@ -68,7 +68,7 @@ describe.each(CLIENT_KINDS)('redlock with $name', (kind) => {
     expectTookPart(kind, client, { batched: false, hot: true });
   });
 
-  it('needs a majority of its servers, and no more', async () => {
+  it('needs only a majority of its servers', async () => {
     // Three databases stand for three servers.
     const clients = await Promise.all([1, 2, 3].map((db) => ready(kind.create({ db }))));
     const redlock = new Redlock(clients, { retryCount: 0 });

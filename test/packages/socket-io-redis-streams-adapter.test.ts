@@ -44,7 +44,7 @@ describe.each(CLIENT_KINDS)('@socket.io/redis-streams-adapter with $name', (kind
     expectTookPart(kind, client, { batched: false, hot: true });
   });
 
-  it('restores a client that lost its connection, with what it missed', async () => {
+  it('restores a client that lost its connection, with the missed events', async () => {
     const { here, there, client } = await connect(kind);
     there.server.emit('before', 'the loss');
     await until(() => here.received.length === 1, 'the event before the loss', PATIENCE);

@@ -17,7 +17,7 @@ const [heading, , ...body] = read('docs/packages.md')
   .map(cellsOf);
 const rows = body.map(rowOf);
 
-it('docs/packages.md has its table, every cell of it filled', () => {
+it('docs/packages.md has a table without empty cells', () => {
   expect(heading).toEqual(COLUMNS);
   expect(rows.length).toBeGreaterThan(0);
   for (const { cells } of rows) {
@@ -40,7 +40,7 @@ describe.each(rows)('docs/packages.md: $name, $test', ({ name, version, test }) 
   });
 });
 
-it('docs/packages.md leaves no test of a package out', () => {
+it('docs/packages.md lists every test of a package', () => {
   const tests = readdirSync(new URL('test/packages', ROOT))
     .filter((file) => file.endsWith('.test.ts') && file !== 'table.test.ts')
     .map((file) => `test/packages/${file}`);

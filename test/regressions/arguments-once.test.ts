@@ -192,7 +192,7 @@ describe.each(HOSTS)('$name: arguments are read once', (host) => {
     });
   });
 
-  it('a transformer that keeps its array, and changes it later, has sent what was in it', async () => {
+  it('a transformer that keeps its array and changes it later does not change the sent command', async () => {
     const kept: unknown[] = [];
     transformArguments(host, 'set', (given) => {
       kept.splice(0, kept.length, ...given);
@@ -207,7 +207,7 @@ describe.each(HOSTS)('$name: arguments are read once', (host) => {
     });
   });
 
-  it('a transformer that returns the same array each time: what was in it at the call is sent', async () => {
+  it('a transformer that returns the same array each time: the content at the time of the call is sent', async () => {
     const kept: unknown[] = [];
     transformArguments(host, 'set', (given) => {
       kept.splice(0, kept.length, ...given);
@@ -223,7 +223,7 @@ describe.each(HOSTS)('$name: arguments are read once', (host) => {
     });
   });
 
-  it('an array with a getter that sends the same command: neither sends what is the other one’s', async () => {
+  it('an array with a getter that sends the same command: each command has its own arguments', async () => {
     await expectAsPlain(async (kind) => {
       const client = await connectAs(kind, host, redisUrl());
       const hset = client.hset as (...args: unknown[]) => Promise<unknown>;
@@ -259,8 +259,8 @@ const WITHIN: Record<string, (client: Client) => unknown> = {
   'subscribe()': (client) => client.subscribe(`${prefix}channel`).catch(() => {}),
 };
 
-describe.each(HOSTS)('$name: an argument transformer that changes what the command meets', (host) => {
-  it.each(Object.keys(WITHIN))('%s: the command and those around it fare as on a plain client', async (title) => {
+describe.each(HOSTS)('$name: an argument transformer that changes the client', (host) => {
+  it.each(Object.keys(WITHIN))('%s: all commands have the outcome of a plain client', async (title) => {
     await expectAsPlain(async (kind) => {
       let active: Client | undefined;
       transformArguments(host, 'set', (args) => {
@@ -294,7 +294,7 @@ const WITH_AN_ARRAY: Record<string, (client: Client, key: string, array: never) 
   'a transaction': (c, key, array) => c.multi().rpush(key, array).exec(),
 };
 
-describe.each(HOSTS)('$name: an array with a getter that changes what the command meets', (host) => {
+describe.each(HOSTS)('$name: an array with a getter that changes the client', (host) => {
   it.each(
     Object.keys(WITH_AN_ARRAY).flatMap((command) =>
       Object.keys(WITHIN).flatMap((within) => ['', prefix].map((keyPrefix) => [command, within, keyPrefix] as const)),

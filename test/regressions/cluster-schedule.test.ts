@@ -37,7 +37,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name: a schedule function', (host: Clu
   it.each([
     ['that debounces', debounce],
     ['that throttles', throttle],
-  ])('%s flushes every node that has something to write', async (_, make) => {
+  ])('%s flushes every node that has pending bytes', async (_, make) => {
     let schedule: ((flush: () => void) => void) | undefined;
     const cluster = await warm(
       host.createCoalesced(

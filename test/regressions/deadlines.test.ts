@@ -57,7 +57,7 @@ describe.each(HOSTS)('$name: shareReads in a batch that stays open', (host) => {
     expectOwnDeadlines(await Promise.all([...outstanding, ...times]));
   });
 
-  it('a reply that comes after the leader has timed out still answers a follower in time', async () => {
+  it('a reply that comes after the timeout of the leader still answers a follower', async () => {
     const client = await ready(
       host.createCoalesced(
         redisUrl(),

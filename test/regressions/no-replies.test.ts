@@ -79,9 +79,9 @@ describe.each(HOSTS)('$name: CLIENT REPLY SKIP under maxInFlight', (host) => {
   });
 });
 
-describe.each(HOSTS)('$name: shareReads behind CLIENT REPLY', (host) => {
+describe.each(HOSTS)('$name: shareReads after CLIENT REPLY', (host) => {
   it.each(['SKIP', 'OFF'])(
-    '%s: each read counts, since the replies that do come are those of later commands',
+    '%s: each read is sent, since the next replies are those of later commands',
     async (mode) => {
       await expectAsPlain(async (kind) => {
         const [key = ''] = uniqueKeys();

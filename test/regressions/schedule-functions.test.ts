@@ -46,8 +46,8 @@ function debounce(ms: number): Schedule {
 const FORGETFUL = { throttle, throttleThrough, debounce };
 const NAMES = Object.keys(FORGETFUL) as (keyof typeof FORGETFUL)[];
 
-describe.each(HOSTS)('$name: a schedule function that forgets flushes', (host) => {
-  it.each(['throttle', 'throttleThrough'] as const)('%s: the batches of a new connection leave', async (kind) => {
+describe.each(HOSTS)('$name: a schedule function that drops flushes', (host) => {
+  it.each(['throttle', 'throttleThrough'] as const)('%s: the batches of a new connection are sent', async (kind) => {
     const proxy = await startProxy(redisUrl());
     const schedule = FORGETFUL[kind](150);
     const client = await ready(host.createCoalesced(proxy.url, { retryStrategy: () => 1 }, { schedule }));
@@ -76,7 +76,7 @@ describe.each(HOSTS)('$name: a schedule function that forgets flushes', (host) =
     },
   );
 
-  it.each(NAMES)('%s: a client and its duplicates, which have it in common', async (kind) => {
+  it.each(NAMES)('%s: the batches of a client and of its duplicates, which share it, are sent', async (kind) => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { schedule: FORGETFUL[kind](20) }));
     const copies = [client.duplicate(), client.duplicate()];
     const all = [client, ...(await Promise.all(copies.map((copy) => ready(endWithTest(copy)))))];
@@ -86,7 +86,7 @@ describe.each(HOSTS)('$name: a schedule function that forgets flushes', (host) =
     }
   });
 
-  it('one that throws once it has taken a flush: the batches that it forgets for that leave', async () => {
+  it('one that throws after it has taken a flush: the batches whose flushes it drops are sent', async () => {
     const uncaught = collectUncaught();
     const throttled = throttle(40);
     let throws = false;

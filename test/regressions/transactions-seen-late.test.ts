@@ -57,7 +57,7 @@ describe.each(HOSTS)('$name: shareReads in a transaction that', (host) => {
     });
   });
 
-  it('is not open: a client that was coalesced in mid-life shares its reads', async () => {
+  it('is not open: a client that was coalesced on a connection in use shares its reads', async () => {
     const client = coalesce(await ready(host.create(redisUrl())), { shareReads: true });
     await client.echo('1');
     await Promise.all([client.get(`${prefix}k`), client.get(`${prefix}k`)]);

@@ -148,7 +148,7 @@ describe.each(HOSTS)('$name: a subscriber that', (host) => {
   );
 });
 
-describe.each(HOSTS)('$name: a subscriber of the batches that detach() or an end lets go', (host) => {
+describe.each(HOSTS)('$name: a subscriber of the batches that detach() or an end flushes', (host) => {
   const ENDINGS: Record<string, (client: CoalescedClient) => void> = {
     'detach()': (client) => client.coalescer.detach(),
     'stream.end()': (client) => client.stream.end(),

@@ -126,7 +126,7 @@ describe('decoder', () => {
   const mode = { resp3Types: true, replyMapping: 'legacy', stringNumbers: false } as const;
 
   it.each(['*900000000', '*4294967296', '*99999999999999', '~99999999999999', '%99999999999999'])(
-    'leaves %s to the host, and reserves nothing for it',
+    'leaves %s to the host, and allocates nothing for it',
     (count) => {
       const before = process.memoryUsage().heapUsed;
       const chunk = Buffer.from(`${count}\r\n:1\r\n`);
@@ -137,7 +137,7 @@ describe('decoder', () => {
   );
 
   it.each(['*1000000', '~1000000', '%500000', `${'*1000\r\n'.repeat(15)}*1000`])(
-    'reserves no more than the chunk can fill for %j, which it can only begin',
+    'allocates no more than the chunk can fill for %j, of which only the beginning has come',
     (count) => {
       const chunk = Buffer.from(`${count}\r\n:1\r\n`);
       const decoders = Array.from({ length: 200 }, () => new ReplyDecoder(mode));
@@ -160,7 +160,7 @@ describe('decoder', () => {
     expect(decoder.decode(BEHIND, 0, true)).toBe('abc');
   });
 
-  it('is not almost whole while there is no byte of the last element, or of its content more than one is missing', () => {
+  it('is not almost whole while the last element has no byte, or more than one byte of its content is missing', () => {
     const reply = Buffer.from('*2\r\n:1\r\n%1\r\n$1\r\na\r\n$2\r\nbc\r\n');
     const almost: number[] = [];
     for (let length = '*2\r\n'.length; length < reply.length; length += 1) {
@@ -180,7 +180,7 @@ describe('decoder', () => {
     expect(value).toBeInstanceOf(Buffer);
   });
 
-  it('hands out Buffers with memory of their own for a string that was split', () => {
+  it('hands out Buffers with their own memory for a string that was split', () => {
     const decoder = new ReplyDecoder(mode);
     const texts = [1, 2, 3].map((nth) => Buffer.alloc(9_000, `${nth} `));
     const values = texts.map((text) => {
@@ -195,14 +195,14 @@ describe('decoder', () => {
     expect(new Set(values.map(({ buffer }) => buffer)).size).toBe(3);
   });
 
-  it('knows no type of RESP3 on a host that knows none', () => {
+  it('decodes no type of RESP3 on a host that decodes none', () => {
     const decoder = new ReplyDecoder({ ...mode, resp3Types: false });
     for (const bytes of ['_\r\n', '#t\r\n', ',1.5\r\n', '~0\r\n', '%0\r\n', '*1\r\n_\r\n']) {
       expect(decoder.decode(Buffer.from(bytes), 0, true), bytes).toBe(NOT_DECODED);
     }
   });
 
-  it('decodes in the encoding asked for, whatever came before', () => {
+  it('decodes in the requested encoding, whatever came before', () => {
     const decoder = new ReplyDecoder({ ...mode, replyMapping: 'resp3' });
     const map = Buffer.from('%1\r\n$1\r\na\r\n$1\r\nb\r\n');
     expect(decoder.decode(map, 0, false)).toStrictEqual({ a: Buffer.from('b') });

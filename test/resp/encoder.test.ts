@@ -106,7 +106,7 @@ describe('encoder', () => {
     ['a Uint8Array', new Uint8Array(2)],
     ['a String object', Object('text')],
     ['a function', () => {}],
-  ])('has no bytes for %s: the host knows how', (_title, argument) => {
+  ])('has no bytes for %s, which the host encodes', (_title, argument) => {
     const head = commandHead('set', 2);
     expect(encodeAssumingAscii(head, ['key', argument])).toBeUndefined();
     expect(encodeExactly(head, ['key', argument])).toBeUndefined();
@@ -186,7 +186,7 @@ describe('encoding within a batch', () => {
     expect(await bytesOf(true, batches)).toBe(await bytesOf(false, batches));
   });
 
-  it('takes the entry of the right command where host commands lie between', async () => {
+  it('takes the entry of the right command when host commands are in between', async () => {
     const steps: Step[] = [];
     for (let index = 0; index < 50; index += 1) {
       steps.push(

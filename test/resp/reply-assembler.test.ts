@@ -36,7 +36,7 @@ describe('ReplyAssembler', () => {
     ['a string', true],
     ['a Buffer', false],
   ])(
-    'shares no memory between connections: %s of each, open at the same time, cut and dropped in any order',
+    'shares no memory between connections: %s of each, open at the same time, split and dropped in any order',
     (_, utf8) => {
       const reply = (letter: string) => bulk(letter.repeat(10_000));
       const halves = (letter: string) => cutAt(reply(letter), [5_000]) as [Buffer, Buffer];
@@ -134,7 +134,7 @@ describe('ReplyAssembler', () => {
     expect(time(200_000)).toBeLessThan(40 * Math.max(time(20_000), 2));
   });
 
-  it('allocates nothing on the server’s say-so', () => {
+  it('allocates no memory for a length that the server only announces', () => {
     const first = Buffer.from(`*1000000\r\n$${LONGEST_ASSEMBLED - 1000}\r\nx`);
     const before = process.memoryUsage();
     const assemblers = Array.from({ length: 50 }, () => begun(first));
@@ -143,7 +143,7 @@ describe('ReplyAssembler', () => {
     for (const assembler of assemblers) assembler.discard();
   });
 
-  it('reads text as `toString` does, in whatever pieces it comes', () => {
+  it('reads text as `toString` does, however it is split', () => {
     const unit = fc.constantFrom(...Object.values(UNITS));
     const length = fc.oneof(fc.nat({ max: 60 }), fc.integer({ min: 60, max: 100_000 }));
     const cuts = fc.array(fc.nat({ max: 100_010 }), { minLength: 1, maxLength: 8 });
@@ -211,14 +211,14 @@ describe('ReplyAssembler', () => {
   });
 });
 
-describe('the memory in which cut strings are joined', () => {
+describe('the memory in which split strings are joined', () => {
   const join = (length: number) => {
     const reply = bulk(filled('x', length));
     const value = begun(reply.subarray(0, 20)).add(reply.subarray(20));
     expect((value as string).length).toBe(length);
   };
 
-  it('is used again, the largest buffer of at most 2 MiB', () => {
+  it('is reused, in a buffer of at most 2 MiB', () => {
     const allocate = vi.spyOn(Buffer, 'allocUnsafeSlow');
     onTestFinished(() => allocate.mockRestore());
     const allocations = (...lengths: number[]) => {

@@ -89,7 +89,7 @@ describe('reply scanner', () => {
       ['a deeper array, nested in last elements', '*2\r\n:1\r\n'.repeat(depth + 1), 'aggregates within each other'],
     ];
 
-    it.each(within)('%s is waited for, and nothing reserved for it', (_title, text) => {
+    it.each(within)('%s is awaited, and nothing is allocated for it', (_title, text) => {
       const before = process.memoryUsage().heapUsed;
       const bytes = Buffer.from(text);
       expect(scanAll(inHalves(bytes))).toEqual({ ends: [], after: 'in a reply' });
@@ -105,7 +105,7 @@ describe('reply scanner', () => {
       expect(scanner.excess).toContain(excess);
     });
 
-    it('depth ends with each reply, and with each aggregate', () => {
+    it('depth is counted down with each aggregate, and is zero after each reply', () => {
       const deep = Buffer.from(`${'*1\r\n'.repeat(depth)}:1\r\n`);
       const wide = Buffer.from(`*${depth * 3}\r\n${'*1\r\n*1\r\n:1\r\n'.repeat(depth * 3)}`);
       const bytes = Buffer.concat([deep, deep, wide, deep]);

@@ -45,7 +45,7 @@ describe('request scanner', () => {
     expect(scanRequests(bytes.toString())).toEqual({ commands: count, transaction: undefined, repliesOff: false });
   });
 
-  it('looks at its piece alone where the bytes lie in a larger buffer', () => {
+  it('reads only its own part of a larger buffer', () => {
     const whole = Buffer.concat([request('multi'), request('get', 'a'), request('exec')]);
     const start = request('multi').length;
     const piece = new Uint8Array(whole.buffer, whole.byteOffset + start, request('get', 'a').length);
@@ -80,7 +80,7 @@ describe('request scanner', () => {
     expect(scanRequests(request(name, ...args)).repliesOff).toBe(repliesOff);
   });
 
-  it('is not fooled by the names of commands as arguments', () => {
+  it('does not take arguments for commands', () => {
     expect(scanRequests(request('set', 'multi', 'exec')).transaction).toBeUndefined();
   });
 
@@ -117,7 +117,7 @@ describe('request scanner', () => {
     );
   });
 
-  it('ends on any bytes', () => {
+  it('terminates on any bytes', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('*', '$', '1', '2', '9', '-', '\r\n', 'get', 'multi')), (parts) => {
         expect(scanRequests(parts.join('')).commands).toBeGreaterThanOrEqual(1);

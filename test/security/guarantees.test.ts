@@ -13,7 +13,7 @@ const rows = text
 const files = [...new Set([...text.matchAll(/`((?:test|docs|src|tools)\/[^`]*)`/g)].map(([, file]) => file as string))];
 
 describe('docs/guarantees.md', () => {
-  it('has tables to look at', () => {
+  it('has tables with guarantees', () => {
     expect(rows.length).toBeGreaterThan(40);
     expect(files.length).toBeGreaterThan(20);
   });

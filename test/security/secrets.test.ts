@@ -167,7 +167,7 @@ const OCCASIONS: Readonly<Record<string, (host: Host, kind: Kind) => Promise<Coa
 };
 
 describe.each(HOSTS)('$name', (host) => {
-  it.each(Object.keys(OCCASIONS))('%s: no more secrets show than with a plain client', async (name) => {
+  it.each(Object.keys(OCCASIONS))('%s: shows no more secrets than a plain client', async (name) => {
     const occasion = OCCASIONS[name] as (typeof OCCASIONS)[string];
     const client = await occasion(host, 'plain');
     const plain = found();
@@ -222,7 +222,7 @@ describe.each(HOSTS)('$name', (host) => {
 });
 
 describe('errors of coalesce() itself', () => {
-  it('do not quote what they are given', () => {
+  it('do not quote their arguments', () => {
     const given: readonly (() => unknown)[] = [
       () => coalesce({ host: 'localhost', password: SECRETS.password }),
       () => coalesce([SECRETS.password]),

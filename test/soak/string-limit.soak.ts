@@ -44,7 +44,7 @@ async function play(kind: Kind, make: () => unknown[]): Promise<unknown> {
 
 describe('one command of more bytes than a string can hold', () => {
   it.each(Object.keys(HUGE))(
-    '%s: fares as on a plain client, and callers behind it get their own replies',
+    '%s: has the outcome of a plain client, and later callers get their own replies',
     async (title) => {
       const make = HUGE[title] as () => unknown[];
       const plain = await play('plain', make);
@@ -59,7 +59,7 @@ describe('commands that wait under maxInFlight, of more bytes than a string can 
     ['ASCII', 'x'.repeat(4_096)],
     ['text beyond ASCII', '€'.repeat(1_365)],
     ['Buffers', Buffer.alloc(4_096, 'x')],
-  ])('%s: nothing is thrown at a caller, and each gets its own reply', async (_, value) => {
+  ])('%s: no call throws, and each caller gets its own reply', async (_, value) => {
     const { url, pid } = await server();
     const client = await ready(ioredis6.createCoalesced(url, {}, { maxInFlight: 8_000 }));
     process.kill(pid, 'SIGSTOP');

@@ -60,7 +60,7 @@ afterAll(() => server?.stop());
 /** A test for each scenario and host. */
 export function describeScenarios(title: string, hosts: readonly Host[], scenarios: Scenarios): void {
   describe.each(hosts)(`$name: ${title}`, (host) => {
-    it.for(Object.keys(scenarios))('%s', async (name, { skip }) => {
+    it.for(Object.keys(scenarios))('%s: the same as with a plain client', async (name, { skip }) => {
       const { needs } = scenarios[name] as Scenario;
       skip(needs !== undefined && !host.features[needs], `${host.name} of this version has no ${needs}`);
       await expectSame(host, scenarios[name] as Scenario);
