@@ -2,10 +2,10 @@
 
 import type { ClientKind, RouteId } from '../http/routes.js';
 import type { EnvironmentKind } from '../suite/environment.js';
+import type { VariantId } from '../variants/clients.js';
 import type { Dataset } from '../variants/data.js';
-import type { OperationId, Sample, VariantId, Workload } from '../variants/protocol.js';
-
-export type Metric = 'throughput' | 'cpu' | 'serverCpu' | 'p50' | 'p99' | 'memory';
+import type { OperationId } from '../variants/operations.js';
+import type { Sample, Workload } from '../variants/protocol.js';
 
 interface MetricText {
   readonly title: string;
@@ -13,14 +13,15 @@ interface MetricText {
   read(sample: Sample): number | undefined;
 }
 
-export const METRICS: Readonly<Record<Metric, MetricText>> = {
+export const METRICS = {
   throughput: { title: 'throughput', unit: '/s', read: (sample) => sample.perSecond },
   cpu: { title: 'client CPU', unit: 'µs', read: (sample) => sample.cpuUs },
   serverCpu: { title: 'server CPU', unit: 'µs', read: (sample) => sample.serverCpuUs },
   p50: { title: 'median latency', unit: 'µs', read: (sample) => sample.latencyUs?.p50 },
   p99: { title: 'p99 latency', unit: 'µs', read: (sample) => sample.latencyUs?.p99 },
   memory: { title: 'memory', unit: 'B', read: (sample) => sample.bytes },
-};
+} satisfies Readonly<Record<string, MetricText>>;
+export type Metric = keyof typeof METRICS;
 
 /** The server driven by its own benchmark tool: no Node in the way. */
 export const SERVER_LIMIT = 'redis-benchmark';

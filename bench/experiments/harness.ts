@@ -6,7 +6,8 @@ import { MissingError } from '../suite/environment.js';
 import type { Progress } from '../suite/progress.js';
 import { rotated } from '../suite/runner.js';
 import { VariantProcess } from '../suite/variant-process.js';
-import type { ClientOptions, Measurements, VariantId } from '../variants/protocol.js';
+import type { VariantId } from '../variants/clients.js';
+import type { ClientOptions, Measurements } from '../variants/protocol.js';
 import { type Axes, cellId, Readings } from './readings.js';
 
 interface Context {

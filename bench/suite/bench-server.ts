@@ -5,7 +5,8 @@ import { startCluster } from '../../tools/redis-cluster.js';
 import { startRedis } from '../../tools/redis-server.js';
 import { groupOf, hashOf, keysOf, listOf, valuesOf } from '../variants/data.js';
 import { operationOf } from '../variants/exercise.js';
-import type { ClientOptions, OperationId, Workload } from '../variants/protocol.js';
+import type { OperationId } from '../variants/operations.js';
+import type { ClientOptions, Workload } from '../variants/protocol.js';
 
 const SEED_BYTES = 4 * 1024 * 1024;
 /** Should a run be killed so hard that it cannot clean up, keys that were marked for it do not stay. */

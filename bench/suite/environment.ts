@@ -11,21 +11,6 @@ import { startSpinner } from './spinner.js';
 
 const run = promisify(execFile);
 
-/**
- * Where a benchmark runs, if not on the run's own server with the machine to itself. `cluster` has 3 masters;
- * `cluster-of-one` is for comparing a Cluster with a client of one node at the same server. `one-core`: client and server
- * share one; `busy`: another process spins beside them.
- */
-export type EnvironmentKind =
-  | 'cluster'
-  | 'cluster-of-one'
-  | 'tls'
-  | 'unix-socket'
-  | 'one-core'
-  | 'busy'
-  | 'delay 0.2 ms'
-  | 'delay 1 ms';
-
 /** Why this machine, or its server, does not have an environment. */
 export class MissingError extends Error {}
 
@@ -40,7 +25,12 @@ export interface Environment {
 
 type Open = (own: BenchServer) => Promise<Environment>;
 
-const OPEN: Readonly<Record<EnvironmentKind, Open>> = {
+/**
+ * Where a benchmark runs, if not on the run's own server with the machine to itself. `cluster` has 3 masters;
+ * `cluster-of-one` is for comparing a Cluster with a client of one node at the same server. `one-core`: client and server
+ * share one; `busy`: another process spins beside them.
+ */
+const OPEN = {
   cluster: async () => around(await BenchServer.startCluster(3)),
   'cluster-of-one': async () => around(await BenchServer.startCluster(1)),
   tls: async () => around(await startTlsServer()),
@@ -49,7 +39,8 @@ const OPEN: Readonly<Record<EnvironmentKind, Open>> = {
   busy: besideSpinner,
   'delay 0.2 ms': (own) => behindDelay(own, 0.2),
   'delay 1 ms': (own) => behindDelay(own, 1),
-};
+} satisfies Readonly<Record<string, Open>>;
+export type EnvironmentKind = keyof typeof OPEN;
 
 /** @throws {MissingError} where it cannot be had here */
 export async function openEnvironment(kind: EnvironmentKind | undefined, own: BenchServer): Promise<Environment> {

@@ -1,14 +1,6 @@
 import type { Tasks } from '../tasks/index.js';
-import type {
-  ClientOptions,
-  Idle,
-  Measured,
-  Measurements,
-  Probe,
-  Requests,
-  VariantId,
-  Workload,
-} from '../variants/protocol.js';
+import type { VariantId } from '../variants/clients.js';
+import type { ClientOptions, Idle, Measured, Measurements, Probe, Requests, Workload } from '../variants/protocol.js';
 import type { BenchServer } from './bench-server.js';
 import { Child } from './child.js';
 import { MissingError } from './environment.js';

@@ -3,7 +3,6 @@
 import type { Redis } from 'ioredis';
 import type { BenchClient } from './clients.js';
 import { type Dataset, fieldOf, hashOf, keysOf, listOf, valuesOf } from './data.js';
-import type { OperationId } from './protocol.js';
 
 /** Keys and values, made once and not once per command. */
 export class Data {
@@ -53,7 +52,8 @@ const value: Operation['expected'] = (data, index) => data.value(index);
 const hash: Operation['expected'] = (data, index) => hashOf(data.value(index), data.shape);
 const list: Operation['expected'] = (data, index) => listOf(data.value(index), data.shape);
 
-export const OPERATIONS: Readonly<Record<OperationId, Operation>> = {
+/** `stats` and `scrape` send nothing. */
+export const OPERATIONS = {
   get: { ...reading((client, key) => client.get(key)), expected: value },
   set: { ...writing((client, key, text) => client.set(key, text)), expected: value, readBack: true },
   setex: {
@@ -130,7 +130,8 @@ export const OPERATIONS: Readonly<Record<OperationId, Operation>> = {
     send: (client) => async () => (await client.scrape!()).includes('redis_coalesce_'),
     expected: () => true,
   },
-};
+} satisfies Readonly<Record<string, Operation>>;
+export type OperationId = keyof typeof OPERATIONS;
 
 interface WithScript extends Redis {
   benchGet(key: string): Promise<unknown>;

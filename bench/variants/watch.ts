@@ -1,8 +1,7 @@
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 import { createRequire } from 'node:module';
 import type { Redis } from 'ioredis';
-import type { BenchClient } from './clients.js';
-import type { VariantId } from './protocol.js';
+import type { BenchClient, VariantId } from './clients.js';
 
 type WatchClient = (client: BenchClient) => Promise<void>;
 
