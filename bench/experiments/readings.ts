@@ -8,7 +8,11 @@ export interface Axes {
   readonly series: readonly string[];
 }
 
-export const cellId = (series: string, place: string) => `${series}, ${place}`;
+const cellId = (series: string, place: string) => `${series}, ${place}`;
+
+export function cellsOf({ series, x: [, places] }: Axes) {
+  return series.flatMap((name) => places.map((place) => ({ series: name, place, id: cellId(name, place) })));
+}
 
 /** What was measured of each series at each place, over the rounds. */
 export class Readings {

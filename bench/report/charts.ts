@@ -39,7 +39,7 @@ function chartOfBenchmark(result: BenchmarkResult): Chart | undefined {
   if (chart === undefined) return undefined;
   if (chart.kind === 'heat') return { file: `${id}.svg`, title, svg: heatMap(result) };
   const metric = chart.metric ?? 'throughput';
-  const perSecond = benchmark?.kind === 'http' ? 'requests/s' : 'commands/s';
+  const perSecond = benchmark?.routes !== undefined ? 'requests/s' : 'commands/s';
   const unit = metric === 'throughput' ? perSecond : `${METRICS[metric].title}, ${METRICS[metric].unit}`;
   const y = { title: unit, ...(chart.log === undefined ? {} : { log: chart.log }) };
   const names = [...new Set(cases.flatMap(({ variants }) => variants.map(({ variant }) => variant)))];

@@ -9,8 +9,8 @@ import type { OperationId } from '../variants/operations.js';
 import type { ClientOptions, Workload } from '../variants/protocol.js';
 
 const SEED_BYTES = 4 * 1024 * 1024;
-/** Should a run be killed so hard that it cannot clean up, keys that were marked for it do not stay. */
-const EXPIRE_AFTER_S = 3600;
+/** Longer than any run, after which it would be left behind. */
+const EXPIRE_AFTER_S = 6 * 3600;
 const WRITE_EVERY_MS = 1;
 const MOST_LATE_S = 0.02;
 
@@ -185,7 +185,7 @@ export class BenchServer {
     return infos.flatMap((info) => fields.map((field) => numberIn(info, field))).reduce((sum, value) => sum + value, 0);
   }
 
-  /** Marks the keys of the run, those that there are so far. */
+  /** Marks the keys of the run, those that there are so far, to go by themselves. */
   expireAll(): Promise<number> {
     return this.#eachKey((node, key) => node.expire(key, EXPIRE_AFTER_S));
   }

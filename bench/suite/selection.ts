@@ -13,7 +13,6 @@ export const IDS: readonly string[] = [...BENCHMARKS, ...EXPERIMENTS].map(({ id 
 /** For a smoke run: with one case, or as many as are code of their own; without those that others stand for. */
 export function shortened(benchmarks: readonly Benchmark[]): readonly Benchmark[] {
   return benchmarks.flatMap((one): Benchmark[] => {
-    if (one.kind === 'http') return [one];
     const cases = one.cases.slice(0, one.smokeCases ?? 1);
     return cases.length === 0 ? [] : [{ ...one, cases }];
   });
