@@ -1,6 +1,6 @@
-import { BenchServer } from '../suite/bench-server.js';
+import { type BenchServer, startServer } from '../suite/bench-server.js';
 import { Cleanup } from '../suite/cleanup.js';
-import { DelayProxy } from '../suite/delay-proxy.js';
+import { openDelayProxy } from '../suite/delay-proxy.js';
 import type { Rig } from '../suite/rig.js';
 import { rotated } from '../suite/runner.js';
 import { VariantProcess } from '../suite/variant-process.js';
@@ -71,8 +71,8 @@ export async function openHarness(rig: Rig, { title, steps }: Pick<Experiment, '
     /** A number that is smaller where it only has to run. */
     count: (full: number, small: number) => (smoke ? small : full),
 
-    async startServer(args: readonly string[] = []): Promise<BenchServer> {
-      const server = await BenchServer.start({ args });
+    async startServer(args?: readonly string[]): Promise<BenchServer> {
+      const server = await startServer(args);
       await keep(() => server.close());
       return server;
     },
@@ -80,7 +80,7 @@ export async function openHarness(rig: Rig, { title, steps }: Pick<Experiment, '
     /** The URL of the run's server, so far away. */
     async delayed(roundTripMs: number): Promise<string> {
       if (roundTripMs === 0) return own.url;
-      const proxy = await DelayProxy.open(own.url, roundTripMs);
+      const proxy = await openDelayProxy(own.url, roundTripMs);
       await keep(() => proxy.close());
       return proxy.url;
     },

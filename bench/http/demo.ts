@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { http } from '../benchmarks/benchmark.js';
-import { BenchServer } from '../suite/bench-server.js';
+import { type BenchServer, openServer } from '../suite/bench-server.js';
 import { type Cleanup, cleanly } from '../suite/cleanup.js';
 import { openRig } from '../suite/rig.js';
 import { type Pace, Runner } from '../suite/runner.js';
@@ -47,14 +47,14 @@ interface Flags {
 }
 
 /** The Redis that the user names, else one of our own. */
-async function openServer(given: string | undefined): Promise<BenchServer> {
+async function serverAt(given: string | undefined): Promise<BenchServer> {
   if (given !== undefined) {
     console.log(
       `Using the Redis at ${new URL(given).host}. The keys begin with "${PREFIX}", a random part follows; they are\n` +
         'removed at the end. Meanwhile the server is under load: not one that others depend on.',
     );
   }
-  const server = await BenchServer.open(given, { prefix: PREFIX });
+  const server = await openServer(given, { prefix: PREFIX });
   if (given === undefined) console.log(`Started ${server.version} on port ${new URL(server.url).port}.`);
   return server;
 }
@@ -127,7 +127,7 @@ async function main(): Promise<void> {
     return;
   }
   const run = async (cleanup: Cleanup) => {
-    const server = await openServer(flags.url);
+    const server = await serverAt(flags.url);
     await cleanup.add(() => server.close());
     await (flags.page ? showLivePage(server, cleanup) : measureAndShow(flags, server, cleanup));
   };

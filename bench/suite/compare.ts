@@ -8,7 +8,7 @@ import { type Bundle, bundlePrograms } from './bundle.js';
 import { cleanly } from './cleanup.js';
 import type { BenchOptions } from './options.js';
 import { valuesOf } from './results.js';
-import { Revision } from './revision.js';
+import { buildRevision } from './revision.js';
 import { openRig, type Rig } from './rig.js';
 import { describeMachine, readSettings } from './settings.js';
 import { ratios, type Spread, signedRankTest, spread } from './stats.js';
@@ -48,7 +48,7 @@ export async function compareWith(name: string, { benchmarks, pace, awake }: Ben
   const jobs = (named ? comparable : comparable.filter(({ id }) => USUAL.includes(id))).flatMap(jobsOf);
   if (jobs.length === 0) throw new Error('expected benchmarks of a coalesced client on a single server to compare');
   return cleanly(async (cleanup) => {
-    const revision = await Revision.build(name);
+    const revision = await buildRevision(name);
     await cleanup.add(() => revision.remove());
     // The variants are this revision's; what they import as `ioredis-coalesce` is that of the folder they lie in.
     const old = await bundlePrograms(join(revision.folder, '.bench'));

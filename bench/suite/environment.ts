@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { generate } from 'selfsigned';
 import { freePort } from '../../tools/free-port.js';
-import { BenchServer } from './bench-server.js';
-import { DelayProxy } from './delay-proxy.js';
+import { type BenchServer, startServer, startServers } from './bench-server.js';
+import { openDelayProxy } from './delay-proxy.js';
 import { startSpinner } from './spinner.js';
 
 const run = promisify(execFile);
@@ -31,8 +31,8 @@ type Open = (own: BenchServer) => Promise<Environment>;
  * share one; `busy`: another process spins beside them.
  */
 const OPEN = {
-  cluster: async () => around(await BenchServer.startCluster(3)),
-  'cluster-of-one': async () => around(await BenchServer.startCluster(1)),
+  cluster: async () => around(await startServers(3)),
+  'cluster-of-one': async () => around(await startServers(1)),
   tls: async () => around(await startTlsServer()),
   'unix-socket': startOnSocket,
   'one-core': shareOneCore,
@@ -65,7 +65,7 @@ async function startTlsServer(): Promise<BenchServer> {
     const port = await freePort();
     const args = ['--tls-port', String(port), '--tls-auth-clients', 'no'];
     args.push('--tls-cert-file', join(folder, 'cert.pem'), '--tls-key-file', join(folder, 'key.pem'));
-    return await BenchServer.start({ args, clientOptions: { ca: cert }, url: `rediss://localhost:${port}` });
+    return await startServer(args, { clientOptions: { ca: cert }, url: `rediss://localhost:${port}` });
   } catch (error) {
     // What a server without TLS says of the option.
     if (!/tls-port|Bad directive|--enable-tls|BUILD_TLS/i.test(String(error))) throw error;
@@ -79,7 +79,7 @@ async function startTlsServer(): Promise<BenchServer> {
 async function startOnSocket(): Promise<Environment> {
   const folder = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-unix-'));
   const socket = join(folder, 'redis.sock');
-  const server = await BenchServer.start({ args: ['--unixsocket', socket] });
+  const server = await startServer(['--unixsocket', socket]);
   const close = () => server.close().finally(() => rm(folder, { recursive: true, force: true }));
   return around(server, { url: socket, close });
 }
@@ -88,7 +88,7 @@ async function shareOneCore(): Promise<Environment> {
   await run('taskset', ['--version']).catch(() => {
     throw new MissingError('taskset is not on PATH');
   });
-  const server = await BenchServer.start();
+  const server = await startServer();
   const adopt = async (pid: number) =>
     void (await run('taskset', ['--all-tasks', '--cpu-list', '--pid', '0', `${pid}`]));
   await adopt(server.pid!);
@@ -101,6 +101,6 @@ async function besideSpinner(server: BenchServer): Promise<Environment> {
 }
 
 async function behindDelay(server: BenchServer, roundTripMs: number): Promise<Environment> {
-  const proxy = await DelayProxy.open(server.url, roundTripMs);
+  const proxy = await openDelayProxy(server.url, roundTripMs);
   return around(server, { url: proxy.url, close: () => proxy.close() });
 }

@@ -1,4 +1,4 @@
-import { BenchServer } from './bench-server.js';
+import { type BenchServer, openServer } from './bench-server.js';
 import { bundlePrograms } from './bundle.js';
 import type { Cleanup } from './cleanup.js';
 import { MissingError } from './environment.js';
@@ -20,7 +20,7 @@ export async function openRig(cleanup: Cleanup, { pace, steps, smoke = false, se
   const bundle = await bundlePrograms();
   await cleanup.add(() => bundle.remove());
   const log = (line: string) => process.stderr.write(`${line}\n`);
-  const server = given ?? (await BenchServer.open(process.env.REDIS_URL, { log }));
+  const server = given ?? (await openServer(process.env.REDIS_URL, { log }));
   await cleanup.add(() => server.close());
   const progress = new Progress(steps);
   await cleanup.add(async () => progress.stop());

@@ -25,8 +25,7 @@ export async function withServerCpu(server: BenchServer, measure: () => Promise<
 }
 
 /** A variant's process, from the parent's side. */
-export class VariantProcess implements Runnable {
-  readonly #child: Child;
+export class VariantProcess extends Child implements Runnable {
   readonly #server: BenchServer;
 
   /**
@@ -57,12 +56,8 @@ export class VariantProcess implements Runnable {
   }
 
   private constructor(variant: VariantId, file: string, server: BenchServer) {
+    super(variant, file, { execArgv: ['--expose-gc'], prints: true });
     this.#server = server;
-    this.#child = new Child(variant, file, { execArgv: ['--expose-gc'], prints: true });
-  }
-
-  get pid(): number {
-    return this.#child.pid;
   }
 
   prepare(workload: Workload, seconds: number, verify: boolean): Promise<Idle> {
@@ -83,14 +78,10 @@ export class VariantProcess implements Runnable {
 
   async close(): Promise<void> {
     await this.#ask('close', {});
-    await this.#child.stop();
-  }
-
-  kill(): void {
-    this.#child.kill();
+    await this.stop();
   }
 
   #ask<T extends keyof Requests>(type: T, order: Parameters<Requests[T]>[0]): ReturnType<Requests[T]> {
-    return this.#child.ask({ type, order }) as ReturnType<Requests[T]>;
+    return this.ask({ type, order }) as ReturnType<Requests[T]>;
   }
 }
