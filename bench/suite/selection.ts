@@ -1,12 +1,6 @@
 import type { Benchmark } from '../benchmarks/benchmark.js';
 import { BENCHMARKS, GROUPS } from '../benchmarks/index.js';
-import type { Experiment } from '../experiments/experiment.js';
 import { EXPERIMENTS } from '../experiments/index.js';
-
-export interface Selection {
-  readonly benchmarks: readonly Benchmark[];
-  readonly experiments: readonly Experiment[];
-}
 
 export const IDS: readonly string[] = [...BENCHMARKS, ...EXPERIMENTS].map(({ id }) => id);
 
@@ -19,7 +13,7 @@ export function shortened(benchmarks: readonly Benchmark[]): readonly Benchmark[
 }
 
 /** The groups that are named, and what has an id that starts with one of the filters; everything where there is none. */
-export function select(filters: readonly string[]): Selection {
+export function select(filters: readonly string[]) {
   for (const filter of filters) {
     if (filter in GROUPS || IDS.some((id) => id.startsWith(filter))) continue;
     const groups = Object.keys(GROUPS).join(', ');
