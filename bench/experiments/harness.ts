@@ -7,7 +7,7 @@ import { VariantProcess } from '../suite/variant-process.js';
 import type { VariantId } from '../variants/clients.js';
 import type { ClientOptions, Measurements } from '../variants/protocol.js';
 import type { Experiment } from './experiment.js';
-import { type Axes, cellsOf, Readings } from './readings.js';
+import { type Axes, cellsOf, type Readings, readingsOf } from './readings.js';
 
 /** A client in a process of its own. */
 interface Client {
@@ -58,7 +58,7 @@ export async function openHarness(rig: Rig, { title, steps }: Pick<Experiment, '
         stepsLeft = Math.max(0, stepsLeft - 1);
       }
     }
-    return new Readings(pass, found);
+    return readingsOf(pass, found);
   };
 
   return {

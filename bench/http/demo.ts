@@ -37,14 +37,7 @@ const VARIANTS: Readonly<Record<string, readonly [RouteId, DemoClient]>> = Objec
 
 class UsageError extends Error {}
 
-interface Flags {
-  quick: boolean;
-  help: boolean;
-  page: boolean;
-  chart?: string;
-  json?: string;
-  url?: string;
-}
+type Flags = ReturnType<typeof readFlags>;
 
 /** The Redis that the user names, else one of our own. */
 async function serverAt(given: string | undefined): Promise<BenchServer> {
@@ -98,7 +91,7 @@ async function measureAndShow({ quick, json, chart }: Flags, server: BenchServer
   );
 }
 
-function readFlags(): Flags {
+function readFlags() {
   try {
     const { values } = parseArgs({
       options: {
@@ -114,7 +107,7 @@ function readFlags(): Flags {
     if (url !== undefined && !(URL.canParse(url) && /^rediss?:$/.test(new URL(url).protocol))) {
       throw new Error(`--url must be a redis:// or rediss:// URL, got "${url}"`);
     }
-    return { ...values, ...(url === undefined ? {} : { url }) } as Flags;
+    return { ...values, url };
   } catch (error) {
     throw new UsageError(`${error instanceof Error ? error.message : error}\n\n${HELP}`);
   }

@@ -39,23 +39,26 @@ function chartOfBenchmark(result: BenchmarkResult): Chart | undefined {
   if (chart === undefined) return undefined;
   if (chart.kind === 'heat') return { file: `${id}.svg`, title, svg: heatMap(result) };
   const metric = chart.metric ?? 'throughput';
-  const perSecond = benchmark?.routes !== undefined ? 'requests/s' : 'commands/s';
+  const perSecond = benchmark?.routes === undefined ? 'commands/s' : 'requests/s';
   const unit = metric === 'throughput' ? perSecond : `${METRICS[metric].title}, ${METRICS[metric].unit}`;
-  const y = { title: unit, ...(chart.log === undefined ? {} : { log: chart.log }) };
   const names = [...new Set(cases.flatMap(({ variants }) => variants.map(({ variant }) => variant)))];
-  const spreadIn = (one: CaseResult, name: string) => {
+  const places = cases.map((one) => one.id);
+  const at = (one: CaseResult, name: string) => {
     const variant = variantOf(one, name);
     return (variant && spreadOf(variant, metric)) ?? null;
   };
-  const [first] = cases;
-  if (first !== undefined && cases.length === 1) {
-    // Each variant is a place.
-    const series = [{ name: first.id, values: names.map((name) => spreadIn(first, name)) }];
-    return chartOfFigure(id, { id, title, chart: 'bar', x: { title: '', values: names }, y, series });
-  }
-  const series = names.map((name) => ({ name, values: cases.map((one) => spreadIn(one, name)) }));
-  const x = { title: '', values: cases.map((one) => one.id) };
-  return chartOfFigure(id, { id, title, chart: chart.kind === 'curves' ? 'line' : 'bar', x, y, series });
+  // In a case alone, each variant is a place.
+  const alone = cases.length === 1;
+  return chartOfFigure(id, {
+    id,
+    title,
+    chart: chart.kind === 'curves' && !alone ? 'line' : 'bar',
+    x: { title: '', values: alone ? names : places },
+    y: { title: unit, ...(chart.log === undefined ? {} : { log: chart.log }) },
+    series: alone
+      ? cases.map((one) => ({ name: one.id, values: names.map((name) => at(one, name)) }))
+      : names.map((name) => ({ name, values: cases.map((one) => at(one, name)) })),
+  });
 }
 
 function chartOfFigure(name: string, { chart, series, title, x, y }: Figure): Chart {

@@ -13,13 +13,8 @@ function noop(): void {}
 export async function watchVariant(variant: VariantId): Promise<WatchClient> {
   if (variant.endsWith('-otel')) await traceCommands();
   if (variant.endsWith('-command-channel')) {
-    tracingChannel('ioredis:command').subscribe({
-      start: noop,
-      end: noop,
-      asyncStart: noop,
-      asyncEnd: noop,
-      error: noop,
-    });
+    const nothing = { start: noop, end: noop, asyncStart: noop, asyncEnd: noop, error: noop };
+    tracingChannel('ioredis:command').subscribe(nothing);
   }
   if (variant === 'coalesced-batch-channel') {
     const { CHANNELS } = await import('ioredis-coalesce');
