@@ -7,11 +7,7 @@ import type { Dataset } from '../variants/data.js';
 import type { OperationId } from '../variants/operations.js';
 import type { Sample, Workload } from '../variants/protocol.js';
 
-interface MetricText {
-  readonly title: string;
-  readonly unit: string;
-  read(sample: Sample): number | undefined;
-}
+type Read = (sample: Sample) => number | undefined;
 
 export const METRICS = {
   throughput: { title: 'throughput', unit: '/s', read: (sample) => sample.perSecond },
@@ -20,7 +16,7 @@ export const METRICS = {
   p50: { title: 'median latency', unit: 'µs', read: (sample) => sample.latencyUs?.p50 },
   p99: { title: 'p99 latency', unit: 'µs', read: (sample) => sample.latencyUs?.p99 },
   memory: { title: 'memory', unit: 'B', read: (sample) => sample.bytes },
-} satisfies Readonly<Record<string, MetricText>>;
+} satisfies Readonly<Record<string, { title: string; unit: string; read: Read }>>;
 export type Metric = keyof typeof METRICS;
 
 /** The server driven by its own benchmark tool: no Node in the way. */

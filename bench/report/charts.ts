@@ -147,14 +147,12 @@ function widthOf(texts: readonly string[]): number {
   return Math.ceil(Math.max(...texts.map((text) => text.length)) * LETTER);
 }
 
-interface Room {
-  /** Beside the bars. */
-  readonly names?: readonly string[];
-  readonly legendLines?: number;
-  readonly right?: number;
-}
-
-function common({ title, unit }: Head, { names, legendLines = 0, right = 90 }: Room): EChartsOption {
+/** @param room - `names`: those beside the bars. */
+function common(
+  { title, unit }: Head,
+  room: { names?: readonly string[]; legendLines?: number; right?: number },
+): EChartsOption {
+  const { names, legendLines = 0, right = 90 } = room;
   const left = names === undefined ? { left: 20, containLabel: true } : { left: 24 + widthOf(names) };
   const top = 62 + legendLines * LEGEND_LINE + (legendLines > 0 ? 10 : 0);
   return {
