@@ -1,15 +1,11 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { Harness } from './experiments/harness.js';
-import { runHttpBenchmarks } from './http/benchmarks.js';
+import { openHarness } from './experiments/harness.js';
 import { printReport } from './report/terminal.js';
-import { BenchServer } from './suite/bench-server.js';
-import { bundlePrograms } from './suite/bundle.js';
 import { cleanly } from './suite/cleanup.js';
 import { compareWith } from './suite/compare.js';
 import { targetsMissed } from './suite/evaluate.js';
 import { type BenchOptions, HELP, parseOptions } from './suite/options.js';
-import { Progress } from './suite/progress.js';
 import {
   type BenchmarkResult,
   type BenchReport,
@@ -17,6 +13,7 @@ import {
   mergeInto,
   writeReport,
 } from './suite/results.js';
+import { openRig } from './suite/rig.js';
 import { Runner } from './suite/runner.js';
 import { readSettings } from './suite/settings.js';
 import { keepAwake } from './suite/spinner.js';
@@ -55,40 +52,29 @@ async function write(report: BenchReport, { merge, out, smoke }: BenchOptions): 
 /** Leaves nothing behind however it ends: no keys, no processes. */
 function bench({ benchmarks, experiments, pace, smoke, awake }: BenchOptions): Promise<BenchReport> {
   return cleanly(async (cleanup) => {
-    const bundle = await bundlePrograms();
-    await cleanup.add(() => bundle.remove());
-    const server = await BenchServer.open(process.env.REDIS_URL, { log: (line) => process.stderr.write(`${line}\n`) });
-    await cleanup.add(() => server.close());
-    const ofClients = benchmarks.filter((one) => one.kind === 'client');
-    const overHttp = benchmarks.filter((one) => one.kind === 'http');
-    const steps = [...ofClients.map((one) => Runner.steps(one, pace)), ...experiments.map((one) => one.steps)];
-    const progress = new Progress(steps.reduce((sum, some) => sum + some, overHttp.length));
-    await cleanup.add(async () => progress.stop());
-    const runner = new Runner(server, bundle.files.variant, pace, progress, smoke);
-    await cleanup.add(() => runner.abort());
-    const { notes } = runner;
+    const steps = [...benchmarks.map((one) => Runner.steps(one, pace)), ...experiments.map((one) => one.steps)];
+    const rig = await openRig(cleanup, { pace, smoke, steps: steps.reduce((sum, some) => sum + some, 0) });
+    const { notes, server } = rig;
     if (smoke) notes.add('A smoke run: everything ran and values are right; the figures mean nothing.');
-    const harness = new Harness({ server, bundle, smoke, rounds: pace.rounds, progress, notes });
-    await cleanup.add(() => harness.close());
-
-    const settings = readSettings({ url: server.url, server: server.version, awake, ...pace });
+    const settings = readSettings({ server, awake, ...pace });
+    const runner = new Runner(rig);
+    await cleanup.add(() => {
+      rig.kill();
+      return runner.leave();
+    });
     const results: BenchmarkResult[] = [];
-    for (const benchmark of ofClients) {
-      const cases = await runner.run(benchmark);
-      if (cases !== undefined) results.push({ id: benchmark.id, title: benchmark.title, cases });
+    for (const benchmark of benchmarks) {
+      const result = await runner.run(benchmark);
+      if (result !== undefined) results.push(result);
     }
     await runner.close();
-    if (overHttp.length > 0) {
-      results.push(...(await runHttpBenchmarks(overHttp, { server, bundle, cleanup, smoke, pace, progress })));
-    }
     const found: ExperimentResult[] = [];
     for (const experiment of experiments) {
-      const { id, title, steps: expected } = experiment;
-      harness.begin(title, expected);
+      const { id, title } = experiment;
+      const harness = await openHarness(rig, experiment);
       found.push({ id, title, figures: await experiment.run(harness) });
       await harness.close();
     }
-    if (runner.disturbance !== undefined) notes.add(runner.disturbance);
     return { settings, benchmarks: results, experiments: found, notes: [...notes] };
   });
 }

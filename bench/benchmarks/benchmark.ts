@@ -1,26 +1,23 @@
 /** What is measured, as data. What it should come to stands in targets.ts. */
 
-import type { ClientKind, RouteId } from '../http/routes.js';
+import { type ClientKind, CONNECTIONS, type RouteId } from '../http/routes.js';
 import type { EnvironmentKind } from '../suite/environment.js';
+import type { VariantId } from '../variants/clients.js';
 import type { Dataset } from '../variants/data.js';
-import type { OperationId, Sample, VariantId, Workload } from '../variants/protocol.js';
+import type { OperationId } from '../variants/operations.js';
+import type { Sample, Workload } from '../variants/protocol.js';
 
-export type Metric = 'throughput' | 'cpu' | 'serverCpu' | 'p50' | 'p99' | 'memory';
+type Read = (sample: Sample) => number | undefined;
 
-interface MetricText {
-  readonly title: string;
-  readonly unit: string;
-  read(sample: Sample): number | undefined;
-}
-
-export const METRICS: Readonly<Record<Metric, MetricText>> = {
+export const METRICS = {
   throughput: { title: 'throughput', unit: '/s', read: (sample) => sample.perSecond },
   cpu: { title: 'client CPU', unit: 'µs', read: (sample) => sample.cpuUs },
   serverCpu: { title: 'server CPU', unit: 'µs', read: (sample) => sample.serverCpuUs },
   p50: { title: 'median latency', unit: 'µs', read: (sample) => sample.latencyUs?.p50 },
   p99: { title: 'p99 latency', unit: 'µs', read: (sample) => sample.latencyUs?.p99 },
   memory: { title: 'memory', unit: 'B', read: (sample) => sample.bytes },
-};
+} satisfies Readonly<Record<string, { title: string; unit: string; read: Read }>>;
+export type Metric = keyof typeof METRICS;
 
 /** The server driven by its own benchmark tool: no Node in the way. */
 export const SERVER_LIMIT = 'redis-benchmark';
@@ -31,33 +28,23 @@ export interface Case {
   readonly workload: Workload;
 }
 
-interface Base {
+export interface Benchmark {
   readonly id: string;
   readonly title: string;
   /** How it is drawn; not at all if it is not said. */
   readonly chart?: { readonly kind: 'bars' | 'curves' | 'heat'; readonly metric?: Metric; readonly log?: true };
-}
-
-export interface ClientBenchmark extends Base {
-  readonly kind: 'client';
   readonly environment?: EnvironmentKind;
   /** Fewer and shorter rounds, so that the whole stays within an hour. */
   readonly brief?: true;
-  readonly variants: readonly ClientVariant[];
+  readonly variants: readonly string[];
   readonly cases: readonly Case[];
   /** How many cases a smoke run takes, from the front; 0 where other benchmarks run the same code. @default 1 */
   readonly smokeCases?: number;
+  /** Where the variants are routes of the example, over HTTP: which, and with which client. Figures are per request. */
+  readonly routes?: Readonly<Record<string, readonly [route: RouteId, client: ClientKind]>>;
 }
 
-/** Routes of the example, over HTTP: which route, and which client, each variant is. Figures are per request. */
-export interface HttpBenchmark extends Base {
-  readonly kind: 'http';
-  readonly variants: Readonly<Record<string, readonly [route: RouteId, client: ClientKind]>>;
-}
-
-export type Benchmark = ClientBenchmark | HttpBenchmark;
-
-type More = Pick<ClientBenchmark, 'chart' | 'environment' | 'smokeCases'>;
+type More = Pick<Benchmark, 'chart' | 'environment' | 'smokeCases'>;
 
 /** With all rounds at full length. */
 export function full(
@@ -66,23 +53,26 @@ export function full(
   variants: readonly ClientVariant[],
   cases: readonly Case[],
   more: More = {},
-): ClientBenchmark {
-  return { kind: 'client', id, title, variants, cases, ...more };
+): Benchmark {
+  return { id, title, variants, cases, ...more };
 }
 
-export function brief(...args: Parameters<typeof full>): ClientBenchmark {
+export function brief(...args: Parameters<typeof full>): Benchmark {
   return { ...full(...args), brief: true };
 }
 
 export function http(
   id: string,
   title: string,
-  variants: HttpBenchmark['variants'],
-  more: Pick<Base, 'chart'> = {},
-): HttpBenchmark {
-  return { kind: 'http', id, title, variants, ...more };
+  routes: NonNullable<Benchmark['routes']>,
+  more: Pick<Benchmark, 'chart'> = {},
+): Benchmark {
+  const load = { kind: 'package', name: 'fastify', concurrency: CONNECTIONS, data: NOTHING } as const;
+  const cases = [{ id: `${CONNECTIONS} connections`, workload: load }];
+  return { id, title, variants: Object.keys(routes), cases, routes, ...more };
 }
 
+export const NOTHING: Dataset = { keys: 0, valueBytes: 0 };
 export const SMALL: Dataset = { keys: 1000, valueBytes: 100 };
 export const FEW: Dataset = { keys: 200, valueBytes: 100 };
 

@@ -1,6 +1,6 @@
 /** The client-side cache: reads that are never sent, and what keeping them right costs. */
 
-import { brief, burst, type ClientBenchmark, SMALL } from './benchmark.js';
+import { type Benchmark, brief, burst, SMALL } from './benchmark.js';
 
 const CACHES = ['node-redis-cache', 'coalesced-cache'] as const;
 /** More than the caches hold, read in turn: none is ever found. */
@@ -9,7 +9,7 @@ const HOT = { keys: 1, valueBytes: 100 };
 /** Others in each of three rounds, and no more than the caches hold. */
 const THREE_ROUNDS = { keys: 9000, valueBytes: 100 };
 
-export const CACHE: readonly ClientBenchmark[] = [
+export const CACHE: readonly Benchmark[] = [
   brief('cache-hits', 'Cached reads, in bursts of 200', ['coalesced', ...CACHES], [burst('hits', 200)], {
     smokeCases: 0,
   }),

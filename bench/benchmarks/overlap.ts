@@ -1,11 +1,11 @@
 /** Bursts of 50 where client and server do not have the machine, or the connection, to themselves. */
 
 import type { EnvironmentKind } from '../suite/environment.js';
-import { brief, burst, type ClientBenchmark } from './benchmark.js';
+import { type Benchmark, brief, burst } from './benchmark.js';
 
 const VARIANTS = ['plain', 'coalesced', 'coalesced-immediate', 'reference'] as const;
 
-export const OVERLAP: readonly ClientBenchmark[] = [
+export const OVERLAP: readonly Benchmark[] = [
   place('two-cores', 'two cores', { smokeCases: 0 }),
   place('one-core', 'one core for client and server', { environment: 'one-core' }),
   place('busy', 'a process that spins beside them', { environment: 'busy', smokeCases: 0 }),

@@ -1,9 +1,8 @@
 /** Packages on top of ioredis, handed a plain client and a coalesced one. */
 
 import type { PackageName } from '../packages/index.js';
-import { brief, type Case, type ClientBenchmark } from './benchmark.js';
+import { type Benchmark, brief, type Case, NOTHING } from './benchmark.js';
 
-const NOTHING = { keys: 0, valueBytes: 0 };
 const CONCURRENCY: Readonly<Record<PackageName, readonly number[]>> = {
   'bullmq add': [1, 10, 50],
   'bullmq worker': [1, 10, 50],
@@ -20,7 +19,7 @@ const cases = Object.entries(CONCURRENCY).flatMap(([name, concurrencies]) =>
   }),
 );
 
-export const PACKAGES: readonly ClientBenchmark[] = [
+export const PACKAGES: readonly Benchmark[] = [
   brief('packages', 'Packages on top, by how much they do at a time', ['plain', 'coalesced'], cases, {
     chart: { kind: 'bars', log: true },
     smokeCases: 12,

@@ -1,6 +1,6 @@
 /** The same work by every client, along each axis; no targets of their own. */
 
-import { brief, burst, type Case, type ClientBenchmark, FEW, loops, memory, SERVER_LIMIT, SMALL } from './benchmark.js';
+import { type Benchmark, brief, burst, type Case, FEW, loops, memory, SERVER_LIMIT, SMALL } from './benchmark.js';
 
 const SIZES = [
   { name: '16 B', valueBytes: 16, keys: 1000 },
@@ -20,7 +20,7 @@ const GETS = [burst('200 GETs', 200)];
 const IOREDIS = ['plain', 'plain5', 'auto', 'auto5', 'iovalkey'] as const;
 const OTHERS = ['node-redis', 'node-redis-no-timeout', 'glide'] as const;
 
-export const PEERS: readonly ClientBenchmark[] = [
+export const PEERS: readonly Benchmark[] = [
   brief(
     'peers',
     'Every client: bursts of 200 GETs, 100 B',

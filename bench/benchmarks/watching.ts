@@ -1,6 +1,6 @@
 /** What being watched costs. */
 
-import { brief, burst, type ClientBenchmark, FEW, full } from './benchmark.js';
+import { type Benchmark, brief, burst, FEW, full } from './benchmark.js';
 
 /** Each watched variant, what it is called, and the plain one that is watched alike. */
 export const WATCHED = {
@@ -14,7 +14,7 @@ export const WATCHED = {
   'plain-otel': { text: 'plain ioredis, OpenTelemetry, one span per command', plain: 'plain-otel' },
 } as const;
 
-export const WATCHING: readonly ClientBenchmark[] = [
+export const WATCHING: readonly Benchmark[] = [
   full('watching', 'Being watched: bursts of 200 GETs', Object.keys(WATCHED) as (keyof typeof WATCHED)[], [
     burst('200 GETs', 200),
   ]),

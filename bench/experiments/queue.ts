@@ -80,8 +80,7 @@ async function crash(harness: Harness, reliable: boolean): Promise<number> {
   const messages = Array.from({ length: harness.count(2000, 500) }, (_, index) => `message ${index}`);
   await admin.rpush(`${prefix}queue`, ...messages);
 
-  const victim = await harness.open({ variant: 'coalesced' });
-  harness.forget(victim);
+  const victim = await harness.openProcess({ variant: 'coalesced' });
   // Slow enough to be caught in mid-batch, and not at its end.
   const died = victim.task('work', { reliable, batch: CRASH_BATCH, handlingMs: 1 }).catch(() => 'killed');
   // Half of a batch after some whole ones.

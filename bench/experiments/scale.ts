@@ -16,37 +16,35 @@ const MEASURED = 'measured';
 const COALESCED = { variant: 'coalesced' } as const;
 const LINE = { chart: 'line', log: true } as const;
 
-async function byBatch(harness: Harness): Promise<{ figures: Figure[]; model: ScaleModel }> {
-  const readings = await harness.measureClients({
-    x: ['callers = commands per batch', harness.some(DEPTHS)],
+/** So many clients in one process, with so many callers on each of them. */
+function byLoad(harness: Harness, x: string, places: readonly string[], loadAt: (place: number) => [number, number]) {
+  return harness.measureClients({
+    x: [x, harness.some(places)],
     series: [MEASURED],
     client: () => COALESCED,
-    run: (client, _, depth) => client.task('loops', load(harness, 1, Number(depth))),
+    run: (client, _, place) => client.task('loops', load(harness, ...loadAt(Number(place)))),
   });
+}
+
+async function byBatch(harness: Harness): Promise<{ figures: Figure[]; model: ScaleModel }> {
+  const readings = await byLoad(harness, 'callers = commands per batch', DEPTHS, (depth) => [1, depth]);
   const found = (depth: string) => ({
     cpuUs: readings.at(MEASURED, depth, 'cpuUs')?.median ?? Number.NaN,
     perSecond: readings.at(MEASURED, depth, 'perSecond')?.median ?? Number.NaN,
   });
   const model = modelFrom(found('1'), { depth: 1000, ...found('1000') });
-  const [cpu, throughput] = ['CPU of the client per command', 'Commands per second'].map((title) => {
-    return `${title}, by callers on one connection`;
-  }) as [string, string];
+  const titled = (title: string) => `${title}, by callers on one connection`;
+  const cpu = readings.figure('batch', titled('CPU of the client per command'), 'cpuUs', 'µs', LINE);
+  const speed = readings.figure('batch-throughput', titled('Commands per second'), 'perSecond', 'commands/s', LINE);
   const figures = [
-    beside(readings.figure('batch', cpu, 'cpuUs', 'µs', LINE), (depth) => cpuPerCommand(model, Number(depth))),
-    beside(readings.figure('batch-throughput', throughput, 'perSecond', 'commands/s', LINE), (depth) =>
-      commandsPerSecond(model, Number(depth), 0),
-    ),
+    beside(cpu, (depth) => cpuPerCommand(model, Number(depth))),
+    beside(speed, (depth) => commandsPerSecond(model, Number(depth), 0)),
   ];
   return { figures, model };
 }
 
 async function byNodes(harness: Harness, model: ScaleModel): Promise<Figure> {
-  const readings = await harness.measureClients({
-    x: ['nodes or connections', harness.some(NODES)],
-    series: [MEASURED],
-    client: () => COALESCED,
-    run: (client, _, nodes) => client.task('loops', load(harness, Number(nodes), CALLERS / Number(nodes))),
-  });
+  const readings = await byLoad(harness, 'nodes or connections', NODES, (nodes) => [nodes, CALLERS / nodes]);
   const title = `CPU of the client per command: ${CALLERS} callers over so many nodes or connections`;
   const figure = readings.figure('nodes', title, 'cpuUs', 'µs', { chart: 'line' });
   return beside(figure, (nodes) => cpuPerCommand(model, CALLERS / Number(nodes)));

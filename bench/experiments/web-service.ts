@@ -1,6 +1,6 @@
 import { Load } from '../http/load-process.js';
-import type { ClientKind, RouteId } from '../http/routes.js';
-import { CONNECTIONS, Service } from '../http/service.js';
+import { type ClientKind, CONNECTIONS, type RouteId } from '../http/routes.js';
+import { startService } from '../http/service.js';
 import { type Figure, published } from '../report/figure.js';
 import type { ClientOptions } from '../variants/protocol.js';
 import type { Experiment } from './experiment.js';
@@ -28,20 +28,19 @@ const LIMITS: Readonly<Record<string, NonNullable<ClientOptions['coalesce']>>> =
 };
 
 async function routes(harness: Harness): Promise<Figure[]> {
-  const { bundle, server } = harness;
   const start = async (client: ClientKind) => {
-    const service = await Service.start(bundle, { client, server });
-    await harness.keep(() => service.stop());
+    const service = await startService(harness, client);
+    await harness.keep(() => service.child.stop());
     return service;
   };
   const services = { plain: await start('plain'), coalesced: await start('coalesced') };
-  const load = new Load(bundle.files.load);
+  const load = new Load(harness.bundle.files.load);
   await harness.keep(() => load.stop());
   const axes = { x: ['read', Object.keys(WAYS)], series: ['8 hashes'] } as const;
-  const drive = async (way: string, rate?: number) => {
+  const drive = async (way: string, rate: { rate?: number } = {}) => {
     const [route, client] = WAYS[way]!;
-    const limit = { seconds: harness.count(1, 0.2) };
-    const { cpuUs, latencyUs, requests, seconds, serverCpuUs } = await services[client].drive(load, route, limit, rate);
+    const order = { connections: CONNECTIONS, limit: { seconds: harness.count(1, 0.2) }, ...rate };
+    const { cpuUs, latencyUs, requests, seconds, serverCpuUs } = await services[client].drive(load, route, order);
     return {
       perSecond: requests / seconds,
       p50Ms: latencyUs.p50 / 1000,
@@ -51,7 +50,7 @@ async function routes(harness: Harness): Promise<Figure[]> {
     };
   };
   const saturated = await harness.measure({ ...axes, run: (_, way) => drive(way) });
-  const fixed = await harness.measure({ ...axes, warmUp: false, run: (_, way) => drive(way, FIXED_RATE) });
+  const fixed = await harness.measure({ ...axes, warmUp: false, run: (_, way) => drive(way, { rate: FIXED_RATE }) });
   const at = `At ${FIXED_RATE.toLocaleString('en-US')} requests/s`;
   const title = `Requests per second, ${CONNECTIONS} connections`;
   return [

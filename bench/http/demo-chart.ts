@@ -1,4 +1,5 @@
-import { draw, GRID, INK, OTHER, OURS, SOFT } from '../report/drawing.js';
+import type { EChartsOption } from 'echarts';
+import { draw, OTHER, OURS } from '../report/drawing.js';
 import { DEMO_CLIENTS, type DemoClient, type Figures, type Measure, type RouteSummary } from './demo-summary.js';
 
 const WIDTH = 960;
@@ -26,55 +27,36 @@ export function renderChart(summary: readonly RouteSummary[], settings: string):
   // A run may be without one of them.
   const clients = DEMO_CLIENTS.filter((client) => summary.some((route) => Number.isFinite(route[client].perSecond)));
   const height = summary.length * (clients.length * BAR + 16);
-  const option = {
+  const option: EChartsOption = {
     title: [
       {
         text: 'The same Fastify handlers on different Redis clients',
         subtext: settings,
-        left: 12,
         top: 10,
-        textStyle: { fontSize: 17, color: INK },
-        subtextStyle: { fontSize: 11, color: SOFT },
+        textStyle: { fontSize: 17 },
+        subtextStyle: { fontSize: 11 },
       },
       ...MEASURES.map(({ title }, index) => ({
         text: title,
         left: left(index) - 6,
         top: TOP - 28,
-        textStyle: { fontSize: 12, color: INK },
+        textStyle: { fontSize: 12 },
       })),
     ],
     // One at a time: without a canvas, texts are measured too short, and names would run into each other.
-    legend: clients.map((client, index) => ({
-      data: [NAMES[client]],
-      left: 12 + [0, 90, 230][index]!,
-      top: 60,
-      textStyle: { color: INK },
-    })),
-    grid: MEASURES.map((_, index) => ({
-      left: left(index),
-      width: PANEL - VALUE,
-      top: TOP,
-      height,
-    })),
-    xAxis: MEASURES.map((_, gridIndex) => ({
-      type: 'value' as const,
-      gridIndex,
-      splitNumber: 3,
-      axisLabel: { show: false },
-      splitLine: { lineStyle: { color: GRID } },
-    })),
+    legend: clients.map((client, index) => ({ data: [NAMES[client]], left: 12 + [0, 90, 230][index]!, top: 60 })),
+    grid: MEASURES.map((_, index) => ({ left: left(index), width: PANEL - VALUE, top: TOP, height })),
+    xAxis: MEASURES.map((_, gridIndex) => ({ type: 'value', gridIndex, splitNumber: 3, axisLabel: { show: false } })),
     yAxis: MEASURES.map((_, gridIndex) => ({
-      type: 'category' as const,
+      type: 'category',
       gridIndex,
       inverse: true,
       data: summary.map(({ title }) => title),
-      axisTick: { show: false },
-      axisLine: { lineStyle: { color: SOFT } },
-      axisLabel: { show: gridIndex === 0, color: INK, fontSize: 12 },
+      axisLabel: { show: gridIndex === 0, fontSize: 12 },
     })),
     series: MEASURES.flatMap(({ measure }, index) =>
       clients.map((client) => ({
-        type: 'bar' as const,
+        type: 'bar',
         name: NAMES[client],
         xAxisIndex: index,
         yAxisIndex: index,
@@ -82,9 +64,6 @@ export function renderChart(summary: readonly RouteSummary[], settings: string):
         barGap: '8%',
         barCategoryGap: 14,
         label: {
-          show: true,
-          position: 'right' as const,
-          color: INK,
           fontSize: 11,
           formatter: ({ value }: { value: unknown }) => (typeof value === 'number' ? digits(value) : ''),
         },

@@ -3,55 +3,46 @@ import { valuesOf as samplesOf } from '../suite/results.js';
 import { ratios, spread } from '../suite/stats.js';
 import { type ClientKind, ROUTE_IDS, ROUTES, type RouteId, type RouteResult } from './routes.js';
 
-export const MEASURES = {
-  perSecond: 'requests\n/s',
-  p50Ms: 'p50\nms',
-  p99Ms: 'p99\nms',
-  serviceCpuUs: 'service\nCPU µs*',
-  redisCpuUs: 'Redis\nCPU µs*',
-  writes: 'socket\nwrites*',
+/** By what it is called, and which metric it is, with latencies in milliseconds; writes are counted apart. */
+const MEASURES = {
+  perSecond: ['requests\n/s', 'throughput', 1],
+  p50Ms: ['p50\nms', 'p50', 1000],
+  p99Ms: ['p99\nms', 'p99', 1000],
+  serviceCpuUs: ['service\nCPU µs*', 'cpu', 1],
+  redisCpuUs: ['Redis\nCPU µs*', 'serverCpu', 1],
+  writes: ['socket\nwrites*'],
 } as const;
 export type Measure = keyof typeof MEASURES;
 const MEASURE_IDS = Object.keys(MEASURES) as Measure[];
 
 export type Figures = Readonly<Record<Measure, number>>;
 
-/** The clients of the demo. */
+/** The clients of the demo; `cached` is coalesced, with the client-side cache. */
 export const DEMO_CLIENTS = ['plain', 'coalesced', 'cached'] as const satisfies readonly ClientKind[];
 export type DemoClient = (typeof DEMO_CLIENTS)[number];
 
-export interface RouteSummary {
+/** Medians over the rounds, of each client. */
+export interface RouteSummary extends Readonly<Record<DemoClient, Figures>> {
   readonly route: RouteId;
   readonly title: string;
-  /** Medians over the rounds. */
-  readonly plain: Figures;
-  readonly coalesced: Figures;
-  /** Coalesced, with the client-side cache. */
-  readonly cached: Figures;
   /** Coalesced divided by plain, round by round, then the median; NaN where plain has nothing to divide by. */
   readonly ratios: Figures;
 }
 
 type Results = readonly RouteResult[];
 
-/** Results name the same things otherwise, and have latencies in microseconds. */
-const METRIC_OF = {
-  perSecond: ['throughput', 1],
-  p50Ms: ['p50', 1000],
-  p99Ms: ['p99', 1000],
-  serviceCpuUs: ['cpu', 1],
-  redisCpuUs: ['serverCpu', 1],
-} as const;
-
 export function summarize(results: Results): RouteSummary[] {
   return ROUTE_IDS.map((route) => ({
     route,
     title: ROUTES[route],
-    plain: eachMeasure((measure) => median(valuesOf(results, route, 'plain', measure))),
-    coalesced: eachMeasure((measure) => median(valuesOf(results, route, 'coalesced', measure))),
-    cached: eachMeasure((measure) => median(valuesOf(results, route, 'cached', measure))),
+    ...mediansOf(results, route),
     ratios: eachMeasure((measure) => ratioOf(results, measure, route)),
   }));
+}
+
+function mediansOf(results: Results, route: RouteId): Record<DemoClient, Figures> {
+  const of = (client: DemoClient) => eachMeasure((measure) => median(valuesOf(results, route, client, measure)));
+  return { plain: of('plain'), coalesced: of('coalesced'), cached: of('cached') };
 }
 
 /** A route's figure with the coalesced client divided by another's. */
@@ -72,17 +63,13 @@ export function renderTable(summary: readonly RouteSummary[]): string {
     const cell = (value: number, measure: Measure) => (meaningful(measure) ? digits(value, measure) : '-');
     const columns = MEASURE_IDS.map((measure) => {
       const ratio = meaningful(measure) && Number.isFinite(divided[measure]) ? `${digits(divided[measure])}×` : '-';
-      return [
-        cell(plain[measure], measure),
-        cell(coalesced[measure], measure),
-        ratio,
-        cell(cached[measure], measure),
-      ].join('\n');
+      const [first, second, last] = [plain, coalesced, cached].map((figures) => cell(figures[measure], measure));
+      return [first, second, ratio, last].join('\n');
     });
     // One row of four lines: a rule between routes only.
     return [title, 'plain\ncoalesced\nratio\ncached', ...columns];
   });
-  return terminalTable({ head: ['route', 'client', ...Object.values(MEASURES)], rows }, false);
+  return terminalTable({ head: ['route', 'client', ...Object.values(MEASURES).map(([head]) => head)], rows }, false);
 }
 
 /** What was seen, in one sentence. */
@@ -103,8 +90,8 @@ export function renderVerdict(results: Results): string {
 function valuesOf(results: Results, route: RouteId, client: ClientKind, measure: Measure): number[] {
   const found = results.find((result) => result.route === route && result.client === client);
   if (found === undefined) return [];
-  if (measure === 'writes') return [found.probe.writesPerCommand ?? Number.NaN];
-  const [metric, divisor] = METRIC_OF[measure];
+  const [, metric, divisor] = MEASURES[measure];
+  if (metric === undefined) return [found.probe.writesPerCommand ?? Number.NaN];
   return samplesOf(found, metric).map((value) => value / divisor);
 }
 

@@ -2,16 +2,16 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { BenchServer } from '../suite/bench-server.js';
-import { bundlePrograms } from '../suite/bundle.js';
+import { http } from '../benchmarks/benchmark.js';
+import { type BenchServer, openServer } from '../suite/bench-server.js';
 import { type Cleanup, cleanly } from '../suite/cleanup.js';
-import { Progress } from '../suite/progress.js';
+import { openRig } from '../suite/rig.js';
+import { type Pace, Runner } from '../suite/runner.js';
 import { readSettings } from '../suite/settings.js';
 import { renderChart } from './demo-chart.js';
-import { DEMO_CLIENTS, renderTable, renderVerdict, summarize } from './demo-summary.js';
+import { DEMO_CLIENTS, type DemoClient, renderTable, renderVerdict, summarize } from './demo-summary.js';
 import { showLivePage } from './live-page.js';
-import { measureRoutes, type Plan, ROUTE_IDS, type RouteResult, stepsOf } from './routes.js';
-import { CONNECTIONS } from './service.js';
+import { CONNECTIONS, ROUTE_IDS, ROUTES, type RouteId, type RouteResult } from './routes.js';
 
 const HELP = `Runs the Fastify example with a plain ioredis client, with a coalesced one, and with one that also caches what it reads
 (on ioredis 6, and Redis 7 or Valkey): the same handlers, under the same load. Prints one table, and draws a chart.
@@ -28,65 +28,49 @@ Without a URL it starts a Redis of its own on a free loopback port (REDIS_SERVER
 4000 small hashes under one prefix of its own, loads the server for as long as it runs, and removes the keys.`;
 
 const PREFIX = 'coalesce-demo:';
-const FULL: Plan = { rounds: 5, seconds: 1, warmUpSeconds: 1, countedRequests: 1500 };
-const QUICK: Plan = { rounds: 2, seconds: 0.4, warmUpSeconds: 0.25, countedRequests: 600 };
+const FULL: Pace = { rounds: 5, seconds: 1, warmUpSeconds: 1, rewarmSeconds: 0.1, probeSeconds: 0.5 };
+const QUICK: Pace = { rounds: 2, seconds: 0.4, warmUpSeconds: 0.25, rewarmSeconds: 0.1, probeSeconds: 0.2 };
+/** Every route with every client. */
+const VARIANTS: Readonly<Record<string, readonly [RouteId, DemoClient]>> = Object.fromEntries(
+  ROUTE_IDS.flatMap((route) => DEMO_CLIENTS.map((client) => [`${ROUTES[route]}, ${client}`, [route, client]])),
+);
 
 class UsageError extends Error {}
 
-interface Flags {
-  quick: boolean;
-  help: boolean;
-  page: boolean;
-  chart?: string;
-  json?: string;
-  url?: string;
-}
+type Flags = ReturnType<typeof readFlags>;
 
 /** The Redis that the user names, else one of our own. */
-async function openServer(given: string | undefined): Promise<BenchServer> {
+async function serverAt(given: string | undefined): Promise<BenchServer> {
   if (given !== undefined) {
     console.log(
       `Using the Redis at ${new URL(given).host}. The keys begin with "${PREFIX}", a random part follows; they are\n` +
         'removed at the end. Meanwhile the server is under load: not one that others depend on.',
     );
   }
-  const server = await BenchServer.open(given, { prefix: PREFIX });
+  const server = await openServer(given, { prefix: PREFIX });
   if (given === undefined) console.log(`Started ${server.version} on port ${new URL(server.url).port}.`);
   return server;
 }
 
-async function measureAndShow(flags: Flags, server: BenchServer, cleanup: Cleanup): Promise<void> {
-  const plan = flags.quick ? QUICK : FULL;
-  const bundle = await bundlePrograms();
-  await cleanup.add(() => bundle.remove());
-  const progress = new Progress(stepsOf(plan, ROUTE_IDS.length, DEMO_CLIENTS.length));
-  await cleanup.add(async () => progress.stop());
-  const results = await measureRoutes({
-    ...{ server, bundle, cleanup, plan, clients: DEMO_CLIENTS },
-    started: () => server.expireAll(),
-    progress: (label) => progress.show(label, '', 1),
+async function measureAndShow({ quick, json, chart }: Flags, server: BenchServer, cleanup: Cleanup): Promise<void> {
+  const pace = quick ? QUICK : FULL;
+  const benchmark = http('demo', 'The example', VARIANTS);
+  const rig = await openRig(cleanup, { pace, server, steps: Runner.steps(benchmark, pace) });
+  const [found] = (await new Runner(rig).run(benchmark))?.cases ?? [];
+  rig.progress.stop();
+  const results = found!.variants.map(({ variant, probe, samples }): RouteResult => {
+    const [route, client] = VARIANTS[variant]!;
+    return { route, client, probe, samples };
   });
-  progress.stop();
-  await show(results, plan, flags, server);
-}
-
-async function show(results: readonly RouteResult[], plan: Plan, { json, chart }: Flags, server: BenchServer) {
   const summary = summarize(results);
   const settings = {
-    ...plan,
-    connections: CONNECTIONS,
-    ...readSettings({
-      url: server.url,
-      awake: false,
-      server: server.version,
-      rounds: plan.rounds,
-      seconds: plan.seconds,
-    }),
+    ...{ ...pace, connections: CONNECTIONS },
+    ...readSettings({ server, awake: false, ...pace }),
   };
   const { cores, cpu, network, node } = settings;
   console.log(`\n${renderTable(summary)}\n`);
   const how =
-    `${CONNECTIONS} connections, medians of ${plan.rounds} runs of ${plan.seconds} s each, interleaved; ` +
+    `${CONNECTIONS} connections, medians of ${pace.rounds} runs of ${pace.seconds} s each, interleaved; ` +
     `Node ${node}, ${server.version}, ${cores} × ${cpu}, ${network}`;
   console.log(
     `* per request. ${how}.\n` +
@@ -107,7 +91,7 @@ async function show(results: readonly RouteResult[], plan: Plan, { json, chart }
   );
 }
 
-function readFlags(): Flags {
+function readFlags() {
   try {
     const { values } = parseArgs({
       options: {
@@ -123,7 +107,7 @@ function readFlags(): Flags {
     if (url !== undefined && !(URL.canParse(url) && /^rediss?:$/.test(new URL(url).protocol))) {
       throw new Error(`--url must be a redis:// or rediss:// URL, got "${url}"`);
     }
-    return { ...values, ...(url === undefined ? {} : { url }) } as Flags;
+    return { ...values, url };
   } catch (error) {
     throw new UsageError(`${error instanceof Error ? error.message : error}\n\n${HELP}`);
   }
@@ -136,7 +120,7 @@ async function main(): Promise<void> {
     return;
   }
   const run = async (cleanup: Cleanup) => {
-    const server = await openServer(flags.url);
+    const server = await serverAt(flags.url);
     await cleanup.add(() => server.close());
     await (flags.page ? showLivePage(server, cleanup) : measureAndShow(flags, server, cleanup));
   };

@@ -23,8 +23,7 @@ export async function showLivePage(server: BenchServer, cleanup: Cleanup): Promi
   });
   await cleanup.add(() => child.stop());
   const origin = `http://127.0.0.1:${port}`;
-  await waitForHealth(child, origin);
-  await server.expireAll();
+  await waitForHealth(child, origin, server);
   console.log(`\nThe live page: ${origin}/\nCtrl-C ends it.`);
   await child.ended();
 }

@@ -8,7 +8,7 @@ export interface LoadOrder {
   readonly connections: number;
   readonly limit: { readonly seconds: number } | { readonly requests: number };
   /** Requests per second, of all connections; where there is none, as fast as it goes. */
-  readonly rate?: number | undefined;
+  readonly rate?: number;
 }
 
 export interface LoadResult {
@@ -18,18 +18,12 @@ export interface LoadResult {
 }
 
 /** The process that makes the load, from the parent's side. */
-export class Load {
-  readonly #child: Child;
-
+export class Load extends Child {
   constructor(file: string) {
-    this.#child = new Child('the load process', file, { env: { ...process.env, NODE_OPTIONS: '' } });
+    super('the load process', file, { env: { ...process.env, NODE_OPTIONS: '' } });
   }
 
   run(order: LoadOrder): Promise<LoadResult> {
-    return this.#child.ask(order);
-  }
-
-  stop(): Promise<void> {
-    return this.#child.stop();
+    return this.ask(order);
   }
 }

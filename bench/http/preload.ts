@@ -1,12 +1,12 @@
 /** Loaded into the service before its own code (`node --import`), so that the example holds nothing of the bench. */
 import { answerParent } from '../suite/child.js';
 import { WriteCounter } from '../variants/write-counter.js';
-import type { ServiceUsage } from './service.js';
+import type { ServiceUsage, UsageOrder } from './service.js';
 
-const redisPort = process.env.COUNT_WRITES_TO_PORT;
-const counter = redisPort === undefined ? undefined : new WriteCounter(Number(redisPort));
+let counter: WriteCounter | undefined;
 
-answerParent(async (): Promise<ServiceUsage> => {
+answerParent(async ({ countWritesTo }: UsageOrder): Promise<ServiceUsage> => {
+  if (countWritesTo !== undefined) counter ??= new WriteCounter(countWritesTo);
   const { user, system } = process.cpuUsage();
   return { cpuUs: user + system, writes: counter?.writes ?? 0 };
 });

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
-import { ioredisOf } from '../variants/operations.js';
 import { callers, timed } from '../variants/timing.js';
 import type { OpenPackage, Package, PackageContext } from './index.js';
 
@@ -13,8 +12,7 @@ const MOST_AT_ONCE = 4;
 const SHORT_S = 0.05;
 
 async function openQueue({ open, prefix }: PackageContext) {
-  const variant = await open();
-  const connection = ioredisOf(variant.client);
+  const connection = await open();
   // What BullMQ asks of a client that its workers block on.
   connection.options.maxRetriesPerRequest = null;
   const options = { connection, prefix: prefix.replaceAll(':', '-'), skipVersionCheck: true };
@@ -23,7 +21,6 @@ async function openQueue({ open, prefix }: PackageContext) {
   const close = async () => {
     await queue.obliterate({ force: true });
     await queue.close();
-    variant.close();
   };
   return { name, options, queue, close };
 }

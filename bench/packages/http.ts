@@ -5,7 +5,6 @@ import rateLimit from '@fastify/rate-limit';
 import session from '@fastify/session';
 import { type FastifyInstance, fastify } from 'fastify';
 import { Load } from '../http/load-process.js';
-import { ioredisOf } from '../variants/operations.js';
 import { Stopwatch } from '../variants/timing.js';
 import type { OpenPackage, Package, PackageContext } from './index.js';
 
@@ -21,22 +20,20 @@ declare module 'fastify' {
 
 export const fastifyRateLimit: OpenPackage = async (context) => {
   const app = fastify();
-  const variant = await context.open();
   await app.register(rateLimit, {
     max: Number.MAX_SAFE_INTEGER,
     timeWindow: '1 minute',
-    redis: ioredisOf(variant.client),
+    redis: await context.open(),
     nameSpace: `${context.prefix}rate-limit:`,
   });
   app.get('/', async () => 'through');
-  return serve(app, context, variant.close.bind(variant), async () => [{}]);
+  return serve(app, context, async () => [{}]);
 };
 
 /** Sessions in Redis, as such stores do it: one GET and one SET with an expiry per request. */
 export const fastifySession: OpenPackage = async (context) => {
   const app = fastify();
-  const variant = await context.open();
-  const redis = ioredisOf(variant.client);
+  const redis = await context.open();
   const key = (id: string) => `${context.prefix}session:${id}`;
   const store = {
     get(id: string, done: (error: unknown, found?: session.FastifySessionObject | null) => void) {
@@ -55,7 +52,7 @@ export const fastifySession: OpenPackage = async (context) => {
     request.session.views = (request.session.views ?? 0) + 1;
     return { views: request.session.views };
   });
-  return serve(app, context, variant.close.bind(variant), (origin) =>
+  return serve(app, context, (origin) =>
     Promise.all(
       Array.from({ length: SESSIONS }, async () => {
         const cookies = (await fetch(origin)).headers.getSetCookie();
@@ -69,7 +66,6 @@ export const fastifySession: OpenPackage = async (context) => {
 async function serve(
   app: FastifyInstance,
   { concurrency }: PackageContext,
-  closeClient: () => void,
   visitors: (origin: string) => Promise<Record<string, string>[]>,
 ): Promise<Package> {
   await app.listen({ host: '127.0.0.1', port: 0 });
@@ -87,7 +83,6 @@ async function serve(
     async close() {
       await load.stop();
       await app.close();
-      closeClient();
     },
   };
 }

@@ -8,7 +8,6 @@ import { type PubSubRedisOptions, RedisPubSub } from 'graphql-redis-subscription
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { Server } from 'socket.io';
 import { io } from 'socket.io-client';
-import { ioredisOf } from '../variants/operations.js';
 import { callers } from '../variants/timing.js';
 import type { OpenPackage } from './index.js';
 
@@ -20,36 +19,28 @@ const MINUTE = 60_000;
 const RATE_LIMITED = 100;
 
 export const rateLimiterFlexible: OpenPackage = async ({ open, prefix, concurrency }) => {
-  const variant = await open();
   const limiter = new RateLimiterRedis({
-    storeClient: variant.client,
+    storeClient: await open(),
     keyPrefix: `${prefix}flexible`,
     points: Number.MAX_SAFE_INTEGER,
     duration: 60,
   });
-  return {
-    run: callers(concurrency, (caller) => limiter.consume(`caller${caller % RATE_LIMITED}`)),
-    close: async () => variant.close(),
-  };
+  return { run: callers(concurrency, (caller) => limiter.consume(`caller${caller % RATE_LIMITED}`)) };
 };
 
 /** Locks of their own: how fast they are taken and given back, not how long callers wait for each other. */
 export const redlock: OpenPackage = async ({ open, prefix, concurrency }) => {
-  const variant = await open();
-  const locks = new Redlock([ioredisOf(variant.client)], { retryCount: 0 });
+  const locks = new Redlock([await open()], { retryCount: 0 });
   return {
     run: callers(concurrency, async (caller) => (await locks.acquire([`${prefix}lock:${caller}`], MINUTE)).release()),
-    async close() {
-      await locks.quit().catch(() => {});
-      variant.close();
-    },
+    close: () => locks.quit().catch(() => {}),
   };
 };
 
 /** Broadcasts by one server, until a client of the other one has them. */
 export const socketIoBroadcasts: OpenPackage = async ({ open, prefix, concurrency }) => {
-  const variants = await Promise.all([open(), open(), open(), open()]);
-  const [publisher, subscriber, otherPublisher, otherSubscriber] = variants.map(({ client }) => ioredisOf(client));
+  const opening = Promise.all([open(), open(), open(), open()]);
+  const [publisher, subscriber, otherPublisher, otherSubscriber] = await opening;
   const key = `${prefix}socket.io`;
   const from = new Server(createServer(), { adapter: createAdapter(publisher, subscriber, { key }) });
   const http = createServer();
@@ -70,15 +61,13 @@ export const socketIoBroadcasts: OpenPackage = async ({ open, prefix, concurrenc
     async close() {
       socket.disconnect();
       await Promise.all([from.close(), to.close()]);
-      for (const variant of variants) variant.close();
     },
   };
 };
 
 /** Publications until the subscriber has them. */
 export const graphqlSubscriptions: OpenPackage = async ({ open, prefix, concurrency }) => {
-  const variants = await Promise.all([open(), open()]);
-  const [publisher, subscriber] = variants.map(({ client }) => ioredisOf(client));
+  const [publisher, subscriber] = await Promise.all([open(), open()]);
   // Its types are those of the copy of ioredis that it brings, an older one.
   const pubsub = new RedisPubSub({ publisher, subscriber } as unknown as PubSubRedisOptions);
   const channel = `${prefix}graphql`;
@@ -86,10 +75,7 @@ export const graphqlSubscriptions: OpenPackage = async ({ open, prefix, concurre
   await pubsub.subscribe(channel, ({ id }: { id: number }) => arrivals.arrived(id));
   return {
     run: callers(concurrency, () => arrivals.of((id) => pubsub.publish(channel, { id }))),
-    async close() {
-      await pubsub.close();
-      for (const variant of variants) variant.close();
-    },
+    close: () => pubsub.close(),
   };
 };
 

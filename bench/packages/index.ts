@@ -1,14 +1,14 @@
 /** Packages that people put on top of ioredis, each at one thing that it does. */
 
-import type { OpenVariant } from '../variants/clients.js';
+import type { Redis } from 'ioredis';
 import type { Measured } from '../variants/protocol.js';
 import { bullmqAdd, bullmqWorker } from './bullmq.js';
 import { fastifyRateLimit, fastifySession } from './http.js';
 import { graphqlSubscriptions, rateLimiterFlexible, redlock, socketIoBroadcasts } from './in-process.js';
 
 export interface PackageContext {
-  /** A client of the variant's kind, of this package alone. */
-  open(): Promise<OpenVariant>;
+  /** A client of the variant's kind, of this package alone; it is closed after the package. */
+  open(): Promise<Redis>;
   readonly prefix: string;
   /** How many callers, jobs, or connections at a time. */
   readonly concurrency: number;
@@ -19,7 +19,7 @@ export interface Package {
   /** What a run needs, or leaves behind: done between runs, and in the figures of none. */
   refill?(seconds: number): Promise<void>;
   run(seconds: number): Promise<Measured>;
-  close(): Promise<void>;
+  close?(): Promise<unknown>;
 }
 
 export type OpenPackage = (context: PackageContext) => Promise<Package>;

@@ -1,10 +1,10 @@
 /** Charts of a run, from the same JSON as the tables; only of what says that it is drawn. */
 
-import type { EChartsOption } from 'echarts';
+import type { BarSeriesOption, EChartsOption } from 'echarts';
 import { METRICS } from '../benchmarks/benchmark.js';
 import { BENCHMARKS } from '../benchmarks/index.js';
 import { type BenchmarkResult, type BenchReport, type CaseResult, spreadOf, variantOf } from '../suite/results.js';
-import { draw, GRID, INK, labelOf, OTHER, SOFT, type Style, stylesOf, unitOf, WIDTH } from './drawing.js';
+import { draw, labelOf, OTHER, type Style, stylesOf, unitOf, WIDTH } from './drawing.js';
 import type { Figure } from './figure.js';
 import { heatMap } from './heat-map.js';
 import { number } from './tables.js';
@@ -39,43 +39,40 @@ function chartOfBenchmark(result: BenchmarkResult): Chart | undefined {
   if (chart === undefined) return undefined;
   if (chart.kind === 'heat') return { file: `${id}.svg`, title, svg: heatMap(result) };
   const metric = chart.metric ?? 'throughput';
-  const perSecond = benchmark?.kind === 'http' ? 'requests/s' : 'commands/s';
+  const perSecond = benchmark?.routes === undefined ? 'commands/s' : 'requests/s';
   const unit = metric === 'throughput' ? perSecond : `${METRICS[metric].title}, ${METRICS[metric].unit}`;
-  const y = { title: unit, ...(chart.log === undefined ? {} : { log: chart.log }) };
   const names = [...new Set(cases.flatMap(({ variants }) => variants.map(({ variant }) => variant)))];
-  const spreadIn = (one: CaseResult, name: string) => {
+  const places = cases.map((one) => one.id);
+  const at = (one: CaseResult, name: string) => {
     const variant = variantOf(one, name);
     return (variant && spreadOf(variant, metric)) ?? null;
   };
-  const [first] = cases;
-  if (first !== undefined && cases.length === 1) {
-    // Each variant is a place.
-    const series = [{ name: first.id, values: names.map((name) => spreadIn(first, name)) }];
-    return chartOfFigure(id, { id, title, chart: 'bar', x: { title: '', values: names }, y, series });
-  }
-  const series = names.map((name) => ({ name, values: cases.map((one) => spreadIn(one, name)) }));
-  const x = { title: '', values: cases.map((one) => one.id) };
-  return chartOfFigure(id, { id, title, chart: chart.kind === 'curves' ? 'line' : 'bar', x, y, series });
+  // In a case alone, each variant is a place.
+  const alone = cases.length === 1;
+  return chartOfFigure(id, {
+    id,
+    title,
+    chart: chart.kind === 'curves' && !alone ? 'line' : 'bar',
+    x: { title: '', values: alone ? names : places },
+    y: { title: unit, ...(chart.log === undefined ? {} : { log: chart.log }) },
+    series: alone
+      ? cases.map((one) => ({ name: one.id, values: names.map((name) => at(one, name)) }))
+      : names.map((name) => ({ name, values: cases.map((one) => at(one, name)) })),
+  });
 }
 
 function chartOfFigure(name: string, { chart, series, title, x, y }: Figure): Chart {
-  const head = { title, unit: unitOf(y.title), log: y.log === true };
-  const valuesOf = (one: Figure['series'][number]) => one.values.map((value) => value?.median ?? null);
-  const file = `${name}.svg`;
-  if (chart === 'bar' && series.length === 1) {
-    const styles = stylesOf(x.values);
-    const values = valuesOf(series[0]!);
-    const drawn = x.values.map((place, index): Drawn => {
-      return { name: labelOf(place), style: styles[index]!, values: [values[index] ?? null] };
-    });
-    return { file, title, svg: bars(head, drawn) };
-  }
-  const styles = stylesOf(series.map((one) => one.name));
-  const drawn = series.map((one, index): Drawn => {
-    return { name: labelOf(one.name), style: styles[index]!, values: valuesOf(one) };
+  const alone = chart === 'bar' && series.length === 1 ? series[0] : undefined;
+  // Of a series alone, each place has a bar in its own style.
+  const names = alone === undefined ? series.map((one) => one.name) : x.values;
+  const styles = stylesOf(names);
+  const drawn = names.map((one, index): Drawn => {
+    const values = alone === undefined ? series[index]!.values : [alone.values[index]];
+    return { name: labelOf(one), style: styles[index]!, values: values.map((value) => value?.median ?? null) };
   });
-  const svg = chart === 'line' ? curves(head, x.values, x.title, drawn) : groupedBars(head, x.values, drawn);
-  return { file, title, svg };
+  const head = { title, unit: unitOf(y.title), log: y.log === true };
+  const svg = chart === 'line' ? curves(head, x, drawn) : bars(head, alone === undefined ? x.values : undefined, drawn);
+  return { file: `${name}.svg`, title, svg };
 }
 
 interface Head {
@@ -91,48 +88,31 @@ interface Drawn {
   readonly style: Style;
 }
 
-/** A bar for each variant, beside its name. */
-function bars(head: Head, drawn: readonly Drawn[]): string {
-  const option: EChartsOption = {
-    ...common(head, { names: drawn.map(({ name }) => name) }),
-    xAxis: valueAxis(head),
-    yAxis: { ...placeAxis(drawn.map(({ name }) => name)), inverse: true },
-    series: {
-      type: 'bar',
-      data: drawn.map(({ style, values: [value = null] }) => {
-        return { value: value as number, itemStyle: { color: style.ours ? style.colour : OTHER } };
-      }),
-      label: { show: true, position: 'right', color: INK, formatter: ({ value }) => number(Number(value)) },
-    },
+/** A bar for each name; or several at each place, each with its name, which no shade of grey would tell as well. */
+function bars(head: Head, places: readonly string[] | undefined, drawn: readonly Drawn[]): string {
+  const names = drawn.map(({ name }) => name);
+  const colourOf = ({ ours, colour }: Style) => ({ color: ours ? colour : OTHER });
+  const one: BarSeriesOption = {
+    type: 'bar',
+    data: drawn.map(({ style, values: [value = null] }) => ({ value: value as number, itemStyle: colourOf(style) })),
+    label: { formatter: ({ value }) => number(Number(value)) },
   };
-  return draw(option, drawn.length * BAR_HEIGHT + 100);
+  const several = drawn.map(({ name, values, style }): BarSeriesOption => {
+    const label = { fontSize: 10, formatter: ({ value }: { value: unknown }) => `${name} ${number(Number(value))}` };
+    return { name, type: 'bar', barCategoryGap: 14, data: values as number[], itemStyle: colourOf(style), label };
+  });
+  const room = places === undefined ? { names } : { names: places, right: widthOf(names) + 60 };
+  const option: EChartsOption = {
+    ...common(head, room),
+    xAxis: valueAxis(head),
+    yAxis: { ...placeAxis(places ?? names), inverse: true },
+    series: places === undefined ? one : several,
+  };
+  const height = places === undefined ? 100 : places.length * 14 + 110;
+  return draw(option, height + (places === undefined ? BAR_HEIGHT : places.length * THIN_BAR) * drawn.length);
 }
 
-/** Several bars at each place: each with its name, which no shade of grey would tell as well. */
-function groupedBars(head: Head, places: readonly string[], drawn: readonly Drawn[]): string {
-  const option: EChartsOption = {
-    ...common(head, { names: places, right: widthOf(drawn.map(({ name }) => name)) + 60 }),
-    xAxis: valueAxis(head),
-    yAxis: { ...placeAxis(places), inverse: true },
-    series: drawn.map(({ name, values, style }) => ({
-      name,
-      type: 'bar',
-      barCategoryGap: 14,
-      data: values.map((value) => value as number),
-      itemStyle: { color: style.ours ? style.colour : OTHER },
-      label: {
-        show: true,
-        position: 'right',
-        color: INK,
-        fontSize: 10,
-        formatter: ({ value }) => `${name} ${number(Number(value))}`,
-      },
-    })),
-  };
-  return draw(option, places.length * (drawn.length * THIN_BAR + 14) + 110);
-}
-
-function curves(head: Head, places: readonly string[], placesTitle: string, drawn: readonly Drawn[]): string {
+function curves(head: Head, x: Figure['x'], drawn: readonly Drawn[]): string {
   // In columns as wide as the widest: they do not run into each other.
   const column = widthOf(drawn.map(({ name }) => name)) + SAMPLE + 24;
   const columns = Math.max(1, Math.floor((WIDTH - 24) / column));
@@ -144,20 +124,14 @@ function curves(head: Head, places: readonly string[], placesTitle: string, draw
       top: 52 + Math.floor(index / columns) * LEGEND_LINE,
       left: 12 + (index % columns) * column,
       itemWidth: SAMPLE,
-      textStyle: { fontSize: 11, color: INK },
+      textStyle: { fontSize: 11 },
     })),
-    xAxis: {
-      ...placeAxis(places),
-      name: placesTitle,
-      nameLocation: 'middle',
-      nameGap: 28,
-      nameTextStyle: { color: SOFT },
-    },
+    xAxis: { ...placeAxis(x.values), name: x.title, nameLocation: 'middle', nameGap: 28 },
     yAxis: valueAxis(head),
     series: drawn.map(({ name, values, style }) => ({
       name,
       type: 'line',
-      data: [...values],
+      data: values as number[],
       symbol: style.symbol,
       symbolSize: 7,
       z: style.ours ? 3 : 2,
@@ -173,51 +147,27 @@ function widthOf(texts: readonly string[]): number {
   return Math.ceil(Math.max(...texts.map((text) => text.length)) * LETTER);
 }
 
-interface Room {
-  /** Beside the bars. */
-  readonly names?: readonly string[];
-  readonly legendLines?: number;
-  readonly right?: number;
-}
-
-function common({ title, unit }: Head, { names, legendLines = 0, right = 90 }: Room): EChartsOption {
+/** @param room - `names`: those beside the bars. */
+function common(
+  { title, unit }: Head,
+  room: { names?: readonly string[]; legendLines?: number; right?: number },
+): EChartsOption {
+  const { names, legendLines = 0, right = 90 } = room;
+  const left = names === undefined ? { left: 20, containLabel: true } : { left: 24 + widthOf(names) };
+  const top = 62 + legendLines * LEGEND_LINE + (legendLines > 0 ? 10 : 0);
   return {
-    title: {
-      text: title,
-      subtext: unit,
-      left: 12,
-      top: 8,
-      itemGap: 6,
-      textStyle: { fontSize: 14, color: INK },
-      subtextStyle: { fontSize: 12, color: SOFT },
-    },
-    grid: {
-      ...(names === undefined
-        ? { left: 20, containLabel: true, bottom: 30 }
-        : { left: 24 + widthOf(names), bottom: 34 }),
-      right,
-      top: 62 + legendLines * LEGEND_LINE + (legendLines > 0 ? 10 : 0),
-    },
+    title: { text: title, subtext: unit, itemGap: 6 },
+    grid: { ...left, bottom: names === undefined ? 30 : 34, right, top },
   };
 }
 
 function placeAxis(places: readonly string[]) {
-  return {
-    type: 'category' as const,
-    data: places.map((place) => (/^\d{4,}$/.test(place) ? Number(place).toLocaleString('en-US') : place)),
-    axisLabel: { color: INK },
-    axisLine: { lineStyle: { color: SOFT } },
-    axisTick: { show: false },
-  };
+  const data = places.map((place) => (/^\d{4,}$/.test(place) ? Number(place).toLocaleString('en-US') : place));
+  return { type: 'category' as const, data };
 }
 
 function valueAxis({ log }: Head) {
-  return {
-    type: log ? ('log' as const) : ('value' as const),
-    axisLabel: { color: SOFT, formatter: short },
-    splitLine: { lineStyle: { color: GRID } },
-    axisLine: { show: false },
-  };
+  return { type: log ? ('log' as const) : ('value' as const), axisLabel: { formatter: short } };
 }
 
 function short(value: number): string {

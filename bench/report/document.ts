@@ -5,7 +5,7 @@ import { EXPERIMENTS } from '../experiments/index.js';
 import { evaluate } from '../suite/evaluate.js';
 import type { BenchmarkResult, BenchReport, ExperimentResult, Run } from '../suite/results.js';
 import { describeMachine, describeRun } from '../suite/settings.js';
-import { VARIANTS } from '../variants/protocol.js';
+import { VARIANTS } from '../variants/clients.js';
 import type { Chart } from './charts.js';
 import type { Figure } from './figure.js';
 import { type Cells, figureCells, resultCells, targetCells } from './tables.js';
@@ -91,9 +91,9 @@ function variantsIn(results: readonly BenchmarkResult[]): string[][] {
   const met = new Set(
     results.flatMap(({ cases }) => cases.flatMap(({ variants }) => variants.map(({ variant }) => variant))),
   );
-  return Object.entries({ ...VARIANTS, 'redis-benchmark': SERVER_LIMIT })
+  return Object.entries({ ...VARIANTS, 'redis-benchmark': [SERVER_LIMIT] })
     .filter(([variant]) => met.has(variant))
-    .map(([variant, text]) => [`\`${variant}\``, text]);
+    .map(([variant, [text]]) => [`\`${variant}\``, text]);
 }
 
 function tableOf({ head, rows }: Cells): string {

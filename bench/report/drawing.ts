@@ -13,9 +13,9 @@ const GREYS = ['#334155', '#64748b', '#94a3b8'];
 const DASHES = ['solid', 'dashed', 'dotted'] as const;
 const SYMBOLS = ['circle', 'rect', 'triangle', 'diamond'];
 
-export const INK = '#1f2937';
-export const SOFT = '#4b5563';
-export const GRID = '#e5e7eb';
+const INK = '#1f2937';
+const SOFT = '#4b5563';
+const GRID = '#e5e7eb';
 const PAPER = '#ffffff';
 
 /** In the dark; what is not here, the cells of a heat map, stays as it is. */
@@ -111,8 +111,33 @@ export function unitOf(unit: string): string {
   return /(^|, )(ms|µs|B)( |$)/.test(unit) ? `${unit}, less is better` : unit;
 }
 
+const VALUE_AXIS = {
+  axisLabel: { color: SOFT },
+  splitLine: { lineStyle: { color: GRID } },
+  axisLine: { show: false },
+};
+/** What is the same in all of them. */
+const THEME = {
+  title: {
+    left: 12,
+    top: 8,
+    textStyle: { fontSize: 14, color: INK },
+    subtextStyle: { fontSize: 12, color: SOFT },
+  },
+  legend: { textStyle: { color: INK } },
+  categoryAxis: {
+    axisLabel: { color: INK },
+    axisLine: { lineStyle: { color: SOFT } },
+    axisTick: { show: false },
+    nameTextStyle: { color: SOFT },
+  },
+  valueAxis: VALUE_AXIS,
+  logAxis: VALUE_AXIS,
+  bar: { label: { show: true, position: 'right', color: INK } },
+};
+
 export function draw(option: EChartsOption, height: number, width = WIDTH): string {
-  const chart = init(null, null, { renderer: 'svg', ssr: true, width, height });
+  const chart = init(null, THEME, { renderer: 'svg', ssr: true, width, height });
   chart.setOption({ animation: false, backgroundColor: PAPER, textStyle: { fontFamily: FONT }, ...option });
   const svg = chart.renderToSVGString();
   chart.dispose();

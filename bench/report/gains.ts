@@ -14,30 +14,22 @@ const NOT_MEASURED = 'not measured';
 /** What a client came to: one figure, or several; undefined where it was not measured. */
 type Read = (report: BenchReport, client: string) => (number | undefined)[];
 
-interface Row {
-  readonly text: string;
-  readonly unit: string;
-  readonly digits: number;
-  readonly read: Read;
-}
-
-const ROWS: readonly Row[] = [
-  {
-    text: '200 `get`s at once: reply to the first caller, p50 / p99',
-    ...{ unit: ' ms', digits: 2, read: cascade('first', 'first-p99') },
-  },
-  { text: 'Reply to the last caller, p50 / p99', unit: ' ms', digits: 2, read: cascade('last', 'last-p99') },
-  { text: '200 `get`s at once, again and again', unit: '/s', digits: 0, read: measured('burst', 'throughput') },
-  { text: 'CPU of Node per `get`', unit: ' µs', digits: 2, read: measured('burst', 'cpu') },
-  {
-    text: 'Fastify route with 8 `hget`s in `Promise.all`, 30 connections: latency, p50 / p99',
-    ...{ unit: ' ms', digits: 2, read: measured('fastify-parallel', 'p50', 'p99') },
-  },
-  { text: 'CPU of Redis per request', unit: ' µs', digits: 1, read: measured('fastify-parallel', 'serverCpu') },
+const ROWS: readonly (readonly [text: string, unit: string, digits: number, Read])[] = [
+  ['200 `get`s at once: reply to the first caller, p50 / p99', ' ms', 2, cascade('first', 'first-p99')],
+  ['Reply to the last caller, p50 / p99', ' ms', 2, cascade('last', 'last-p99')],
+  ['200 `get`s at once, again and again', '/s', 0, measured('burst', 'throughput')],
+  ['CPU of Node per `get`', ' µs', 2, measured('burst', 'cpu')],
+  [
+    'Fastify route with 8 `hget`s in `Promise.all`, 30 connections: latency, p50 / p99',
+    ' ms',
+    2,
+    measured('fastify-parallel', 'p50', 'p99'),
+  ],
+  ['CPU of Redis per request', ' µs', 1, measured('fastify-parallel', 'serverCpu')],
 ];
 
 export function gainsTable(report: BenchReport): string {
-  const rows = ROWS.flatMap(({ text, unit, digits, read }) => {
+  const rows = ROWS.flatMap(([text, unit, digits, read]) => {
     const [plain, auto, coalesced] = CLIENTS.map((client) => read(report, client).filter((one) => one !== undefined));
     if (!plain?.length || !coalesced?.length) return [];
     const said = (figures: readonly number[] = []) =>

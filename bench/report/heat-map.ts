@@ -3,7 +3,7 @@ import type { Metric } from '../benchmarks/benchmark.js';
 import { BURSTS, COMMANDS, gridCase, VALUES } from '../benchmarks/grid.js';
 import { compare } from '../suite/evaluate.js';
 import type { BenchmarkResult } from '../suite/results.js';
-import { draw, INK, OURS, SOFT, WIDTH } from './drawing.js';
+import { draw, OURS, WIDTH } from './drawing.js';
 
 const SIZES = Object.keys(VALUES);
 const MAPS = (['throughput', 'p50'] as const).flatMap((metric) => COMMANDS.map((command) => ({ metric, command })));
@@ -19,7 +19,10 @@ const GAP = 84;
 
 /** Ratios of coalesced to plain, by burst and value size: throughput and latency, read and written. */
 export function heatMap({ cases, title }: BenchmarkResult): string {
-  const at = MAPS.map((_, index) => ({ column: index % 2, row: index >> 1 }));
+  const at = MAPS.map((_, index) => ({
+    left: index % 2 === 0 ? 60 : WIDTH / 2 + 50,
+    top: TOP + (index >> 1) * (MAP_HEIGHT + GAP),
+  }));
   const values = ({ metric, command }: (typeof MAPS)[number]) =>
     SIZES.flatMap((value, y) =>
       BURSTS.flatMap((burst, x) => {
@@ -28,31 +31,26 @@ export function heatMap({ cases, title }: BenchmarkResult): string {
         return ratio === undefined ? [] : [[x, y, Number(ratio.toPrecision(3))]];
       }),
     );
-  const label = { fontSize: 9, color: SOFT };
+  const label = { fontSize: 9 };
   const option: EChartsOption = {
     title: [
-      { text: title, left: 12, top: 8, textStyle: { fontSize: 14, color: INK } },
+      { text: title },
       ...MAPS.map(({ metric, command }, index) => ({
         text: `${command}: ${TITLES[metric]}`,
-        left: at[index]!.column === 0 ? 60 : WIDTH / 2 + 50,
-        top: TOP - 30 + at[index]!.row * (MAP_HEIGHT + GAP),
-        textStyle: { fontSize: 11, color: INK },
+        left: at[index]!.left,
+        top: at[index]!.top - 30,
+        textStyle: { fontSize: 11 },
       })),
     ],
-    grid: at.map(({ column, row }) => ({
-      left: column === 0 ? 60 : WIDTH / 2 + 50,
-      width: WIDTH / 2 - 70,
-      top: TOP + row * (MAP_HEIGHT + GAP),
-      height: MAP_HEIGHT,
-    })),
+    grid: at.map((place) => ({ ...place, width: WIDTH / 2 - 70, height: MAP_HEIGHT })),
     xAxis: MAPS.map((_, gridIndex) => ({
       type: 'category',
       gridIndex,
       data: BURSTS,
+      axisLabel: label,
       name: 'commands per burst',
       nameLocation: 'middle',
       nameGap: 24,
-      axisLabel: label,
       nameTextStyle: label,
     })),
     yAxis: MAPS.map((_, gridIndex) => ({ type: 'category', gridIndex, data: SIZES, axisLabel: label })),
@@ -62,9 +60,7 @@ export function heatMap({ cases, title }: BenchmarkResult): string {
       seriesIndex,
       min: 0.5,
       max: 1.5,
-      inRange: {
-        color: metric === 'throughput' ? ['#b91c1c', '#ffffff', OURS] : [OURS, '#ffffff', '#b91c1c'],
-      },
+      inRange: { color: metric === 'throughput' ? ['#b91c1c', '#ffffff', OURS] : [OURS, '#ffffff', '#b91c1c'] },
     })),
     series: MAPS.map((map, index) => ({
       type: 'heatmap',

@@ -2,7 +2,7 @@
 
 import { METRICS } from '../benchmarks/benchmark.js';
 import { measureOf, type TargetResult } from '../suite/evaluate.js';
-import { type BenchmarkResult, type CaseResult, spreadOf } from '../suite/results.js';
+import { type BenchmarkResult, spreadOf, type VariantResult } from '../suite/results.js';
 import type { Spread } from '../suite/stats.js';
 import type { Latency, Sample } from '../variants/protocol.js';
 import { type Figure, say } from './figure.js';
@@ -12,16 +12,18 @@ export interface Cells {
   readonly rows: readonly (readonly string[])[];
 }
 
-const RESULT_HEAD = [
-  'case',
-  'variant',
-  'per second',
-  'CPU µs',
-  'server CPU µs',
-  'writes',
-  'p50 / p95 / p99 / p99.9',
-  'bytes',
-];
+/** Of a variant in a case; the others are medians, with the range of the rounds behind throughput and CPU. */
+const RESULT_COLUMNS: Readonly<Record<string, (result: VariantResult, id: string) => string>> = {
+  case: (_, id) => id,
+  variant: ({ variant }) => variant,
+  'per second': (result) => ranged(spreadOf(result, 'throughput')),
+  'CPU µs': (result) => ranged(spreadOf(result, 'cpu')),
+  'server CPU µs': (result) => number(spreadOf(result, 'serverCpu')?.median),
+  writes: ({ probe }) => number(probe.writesPerCommand),
+  // Of the timed rounds where they were taken there.
+  'p50 / p95 / p99 / p99.9': ({ probe, samples }) => latencyText(medianLatency(samples) ?? probe.latencyUs),
+  bytes: (result) => number(spreadOf(result, 'memory')?.median),
+};
 
 export function targetCells(results: readonly TargetResult[]): Cells {
   return {
@@ -38,30 +40,14 @@ export function targetCells(results: readonly TargetResult[]): Cells {
   };
 }
 
-/** Medians, the range of the rounds behind throughput and CPU; without the columns that it has no figures for. */
-export function resultCells(result: BenchmarkResult): Cells {
-  const rows = result.cases.flatMap(rowsOf);
-  const used = RESULT_HEAD.map((_, column) => rows.some((cells) => cells[column] !== ''));
-  if (result.cases.length === 1) used[0] = false;
-  const keep = (cells: readonly string[]) => cells.filter((_, column) => used[column]);
-  return { head: keep(RESULT_HEAD), rows: rows.map(keep) };
-}
-
-function rowsOf({ id, variants }: CaseResult): string[][] {
-  return variants.map((one) => {
-    // Latencies of the timed rounds where they were taken there.
-    const latency = medianLatency(one.samples) ?? one.probe.latencyUs;
-    return [
-      id,
-      one.variant,
-      ranged(spreadOf(one, 'throughput')),
-      ranged(spreadOf(one, 'cpu')),
-      number(spreadOf(one, 'serverCpu')?.median),
-      number(one.probe.writesPerCommand),
-      latency === undefined ? '' : latencyText(latency),
-      number(spreadOf(one, 'memory')?.median),
-    ];
-  });
+/** Without the columns that it has no figures for. */
+export function resultCells({ cases }: BenchmarkResult): Cells {
+  const rows = cases.flatMap(({ id, variants }) =>
+    variants.map((one) => Object.values(RESULT_COLUMNS).map((cell) => cell(one, id))),
+  );
+  const keep = (cells: readonly string[]) =>
+    cells.filter((_, column) => rows.some((row) => row[column] !== '') && (column > 0 || cases.length > 1));
+  return { head: keep(Object.keys(RESULT_COLUMNS)), rows: rows.map(keep) };
 }
 
 /** A row for each place on the axis, a column for each series; turned round where that makes the table narrower. */
@@ -108,7 +94,9 @@ function metOf(met: boolean | undefined): string {
   return met === undefined ? '' : met ? 'met' : 'not met';
 }
 
-function latencyText({ p50, p95, p99, p999 }: Latency): string {
+function latencyText(latency: Latency | undefined): string {
+  if (latency === undefined) return '';
+  const { p50, p95, p99, p999 } = latency;
   return [p50, p95, p99, p999].map((us) => (us === undefined ? '–' : duration(us))).join(' / ');
 }
 

@@ -1,15 +1,15 @@
 import { join } from 'node:path';
-import { type Case, type ClientBenchmark, METRICS } from '../benchmarks/benchmark.js';
+import { type Benchmark, type Case, METRICS } from '../benchmarks/benchmark.js';
 import { number } from '../report/tables.js';
 import { terminalTable } from '../report/terminal.js';
-import type { Sample, VariantId } from '../variants/protocol.js';
-import { BenchServer } from './bench-server.js';
+import type { VariantId } from '../variants/clients.js';
+import type { Sample } from '../variants/protocol.js';
 import { type Bundle, bundlePrograms } from './bundle.js';
 import { cleanly } from './cleanup.js';
 import type { BenchOptions } from './options.js';
-import { Progress } from './progress.js';
 import { valuesOf } from './results.js';
-import { Revision } from './revision.js';
+import { buildRevision } from './revision.js';
+import { openRig, type Rig } from './rig.js';
 import { describeMachine, readSettings } from './settings.js';
 import { ratios, type Spread, signedRankTest, spread } from './stats.js';
 import { undisturbed } from './steal.js';
@@ -43,30 +43,21 @@ interface Job {
 
 /** Runs this revision and another one side by side, and says what changed beyond the noise. */
 export async function compareWith(name: string, { benchmarks, pace, awake }: BenchOptions): Promise<string> {
-  const comparable = benchmarks.filter(
-    (one): one is ClientBenchmark => one.kind === 'client' && one.environment === undefined,
-  );
+  const comparable = benchmarks.filter((one) => one.routes === undefined && one.environment === undefined);
   const named = comparable.length === benchmarks.length && benchmarks.length < MOST_NAMED;
   const jobs = (named ? comparable : comparable.filter(({ id }) => USUAL.includes(id))).flatMap(jobsOf);
   if (jobs.length === 0) throw new Error('expected benchmarks of a coalesced client on a single server to compare');
   return cleanly(async (cleanup) => {
-    const revision = await Revision.build(name);
+    const revision = await buildRevision(name);
     await cleanup.add(() => revision.remove());
-    const bundles: Bundle[] = [];
     // The variants are this revision's; what they import as `ioredis-coalesce` is that of the folder they lie in.
-    for (const folder of [join(revision.folder, '.bench'), undefined]) {
-      const bundle = await bundlePrograms(folder);
-      await cleanup.add(() => bundle.remove());
-      bundles.push(bundle);
-    }
-    const server = await BenchServer.open(process.env.REDIS_URL, { log: (line) => process.stderr.write(`${line}\n`) });
-    await cleanup.add(() => server.close());
-    const progress = new Progress(jobs.length * (pace.rounds + 1));
-    await cleanup.add(async () => progress.stop());
+    const old = await bundlePrograms(join(revision.folder, '.bench'));
+    const rig = await openRig(cleanup, { pace, steps: jobs.length * (pace.rounds + 1) });
+    const { server, progress } = rig;
     const found: Change[] = [];
-    for (const job of jobs) found.push(...(await compareJob(job, bundles, server, pace, progress)));
+    for (const job of jobs) found.push(...(await compareJob(job, [old, rig.bundle], rig)));
     progress.stop();
-    const settings = readSettings({ url: server.url, server: server.version, awake, ...pace });
+    const settings = readSettings({ server, awake, ...pace });
     const rounds = `${pace.rounds} rounds of ${pace.seconds} s each, interleaved.`;
     const what = `${settings.revision} (new) against ${revision.name} (old), ${rounds}`;
     const table = terminalTable({ head: HEAD, rows: found.map(cells) });
@@ -89,7 +80,7 @@ export function changes(work: string, before: readonly Sample[], after: readonly
   });
 }
 
-function jobsOf({ cases, title, variants }: ClientBenchmark): Job[] {
+function jobsOf({ cases, title, variants }: Benchmark): Job[] {
   const ours = variants.filter((one): one is VariantId => one === 'cork' || one.startsWith('coalesced'));
   return cases.flatMap((one) =>
     ours.map((variant) => {
@@ -102,9 +93,7 @@ function jobsOf({ cases, title, variants }: ClientBenchmark): Job[] {
 async function compareJob(
   { work, case: { workload }, variant }: Job,
   bundles: readonly Bundle[],
-  server: BenchServer,
-  { rounds, seconds, warmUpSeconds, rewarmSeconds }: BenchOptions['pace'],
-  progress: Progress,
+  { server, progress, pace: { rounds, seconds, warmUpSeconds, rewarmSeconds } }: Rig,
 ): Promise<Change[]> {
   await server.seed(workload);
   const samples: [Sample[], Sample[]] = [[], []];
@@ -113,7 +102,7 @@ async function compareJob(
     // Which one goes first changes from round to round.
     for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
       // A process keeps its luck with the layout of its memory, so rounds of one process are not independent.
-      const variantProcess = await VariantProcess.open(variant, bundles[which]!.files.variant, server);
+      const variantProcess = await VariantProcess.open(variant, bundles[which]!, server);
       try {
         await variantProcess.prepare(workload, warmUpSeconds, round === 0);
         const [sample] = await undisturbed(

@@ -1,46 +1,35 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /** Timers of Node are a millisecond coarse; what is left of a delay is waited for turn by turn. */
 const TIMER_SLACK_MS = 1.5;
 
 /** A server further away: passes everything on, each way half a round trip later. On loopback. */
-export class DelayProxy {
-  readonly url: string;
-  readonly #listener: Server;
-  readonly #sockets = new Set<Socket>();
-
-  static async open(target: string, roundTripMs: number): Promise<DelayProxy> {
-    const { hostname, port } = new URL(target);
-    const sockets = new Set<Socket>();
-    const listener = createServer({ noDelay: true }, (client) => {
-      const server = connect({ host: hostname, port: Number(port || 6379), noDelay: true });
-      join(client, server, roundTripMs / 2);
-      join(server, client, roundTripMs / 2);
-      for (const socket of [client, server]) {
-        sockets.add(socket);
-        socket.on('close', () => sockets.delete(socket));
-        // The other side is told by `close`.
-        socket.on('error', () => {});
-      }
-    });
-    listener.listen(0, '127.0.0.1');
-    await once(listener, 'listening');
-    return new DelayProxy(listener, sockets);
-  }
-
-  private constructor(listener: Server, sockets: Set<Socket>) {
-    this.#listener = listener;
-    this.#sockets = sockets;
-    this.url = `redis://127.0.0.1:${(listener.address() as AddressInfo).port}`;
-  }
-
-  async close(): Promise<void> {
-    const closed = once(this.#listener, 'close');
-    this.#listener.close();
-    for (const socket of this.#sockets) socket.destroy();
-    await closed;
-  }
+export async function openDelayProxy(target: string, roundTripMs: number) {
+  const { hostname, port } = new URL(target);
+  const sockets = new Set<Socket>();
+  const listener = createServer({ noDelay: true }, (client) => {
+    const server = connect({ host: hostname, port: Number(port || 6379), noDelay: true });
+    join(client, server, roundTripMs / 2);
+    join(server, client, roundTripMs / 2);
+    for (const socket of [client, server]) {
+      sockets.add(socket);
+      socket.on('close', () => sockets.delete(socket));
+      // The other side is told by `close`.
+      socket.on('error', () => {});
+    }
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  return {
+    url: `redis://127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    async close(): Promise<void> {
+      const closed = once(listener, 'close');
+      listener.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
 }
 
 /** Passes on what `from` sends, in order, `delayMs` later. */

@@ -5,26 +5,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { generate } from 'selfsigned';
 import { freePort } from '../../tools/free-port.js';
-import { BenchServer } from './bench-server.js';
-import { DelayProxy } from './delay-proxy.js';
+import { type BenchServer, startServer, startServers } from './bench-server.js';
+import { openDelayProxy } from './delay-proxy.js';
 import { startSpinner } from './spinner.js';
 
 const run = promisify(execFile);
-
-/**
- * Where a benchmark runs, if not on the run's own server with the machine to itself. `cluster` has 3 masters;
- * `cluster-of-one` is for comparing a Cluster with a client of one node at the same server. `one-core`: client and server
- * share one; `busy`: another process spins beside them.
- */
-export type EnvironmentKind =
-  | 'cluster'
-  | 'cluster-of-one'
-  | 'tls'
-  | 'unix-socket'
-  | 'one-core'
-  | 'busy'
-  | 'delay 0.2 ms'
-  | 'delay 1 ms';
 
 /** Why this machine, or its server, does not have an environment. */
 export class MissingError extends Error {}
@@ -40,16 +25,22 @@ export interface Environment {
 
 type Open = (own: BenchServer) => Promise<Environment>;
 
-const OPEN: Readonly<Record<EnvironmentKind, Open>> = {
-  cluster: async () => around(await BenchServer.startCluster(3)),
-  'cluster-of-one': async () => around(await BenchServer.startCluster(1)),
+/**
+ * Where a benchmark runs, if not on the run's own server with the machine to itself. `cluster` has 3 masters;
+ * `cluster-of-one` is for comparing a Cluster with a client of one node at the same server. `one-core`: client and server
+ * share one; `busy`: another process spins beside them.
+ */
+const OPEN = {
+  cluster: async () => around(await startServers(3)),
+  'cluster-of-one': async () => around(await startServers(1)),
   tls: async () => around(await startTlsServer()),
   'unix-socket': startOnSocket,
   'one-core': shareOneCore,
   busy: besideSpinner,
   'delay 0.2 ms': (own) => behindDelay(own, 0.2),
   'delay 1 ms': (own) => behindDelay(own, 1),
-};
+} satisfies Readonly<Record<string, Open>>;
+export type EnvironmentKind = keyof typeof OPEN;
 
 /** @throws {MissingError} where it cannot be had here */
 export async function openEnvironment(kind: EnvironmentKind | undefined, own: BenchServer): Promise<Environment> {
@@ -74,7 +65,7 @@ async function startTlsServer(): Promise<BenchServer> {
     const port = await freePort();
     const args = ['--tls-port', String(port), '--tls-auth-clients', 'no'];
     args.push('--tls-cert-file', join(folder, 'cert.pem'), '--tls-key-file', join(folder, 'key.pem'));
-    return await BenchServer.start({ args, clientOptions: { ca: cert }, url: `rediss://localhost:${port}` });
+    return await startServer(args, { clientOptions: { ca: cert }, url: `rediss://localhost:${port}` });
   } catch (error) {
     // What a server without TLS says of the option.
     if (!/tls-port|Bad directive|--enable-tls|BUILD_TLS/i.test(String(error))) throw error;
@@ -88,7 +79,7 @@ async function startTlsServer(): Promise<BenchServer> {
 async function startOnSocket(): Promise<Environment> {
   const folder = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-unix-'));
   const socket = join(folder, 'redis.sock');
-  const server = await BenchServer.start({ args: ['--unixsocket', socket] });
+  const server = await startServer(['--unixsocket', socket]);
   const close = () => server.close().finally(() => rm(folder, { recursive: true, force: true }));
   return around(server, { url: socket, close });
 }
@@ -97,7 +88,7 @@ async function shareOneCore(): Promise<Environment> {
   await run('taskset', ['--version']).catch(() => {
     throw new MissingError('taskset is not on PATH');
   });
-  const server = await BenchServer.start();
+  const server = await startServer();
   const adopt = async (pid: number) =>
     void (await run('taskset', ['--all-tasks', '--cpu-list', '--pid', '0', `${pid}`]));
   await adopt(server.pid!);
@@ -110,6 +101,6 @@ async function besideSpinner(server: BenchServer): Promise<Environment> {
 }
 
 async function behindDelay(server: BenchServer, roundTripMs: number): Promise<Environment> {
-  const proxy = await DelayProxy.open(server.url, roundTripMs);
+  const proxy = await openDelayProxy(server.url, roundTripMs);
   return around(server, { url: proxy.url, close: () => proxy.close() });
 }

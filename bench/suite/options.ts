@@ -1,21 +1,7 @@
 import { parseArgs } from 'node:util';
 import { GROUPS } from '../benchmarks/index.js';
 import type { Pace } from './runner.js';
-import { IDS, type Selection, select, shortened } from './selection.js';
-
-export interface BenchOptions extends Selection {
-  readonly pace: Pace;
-  readonly smoke: boolean;
-  /** Whether the processors are kept from halting. */
-  readonly awake: boolean;
-  readonly check: boolean;
-  /** A revision to compare this one with. */
-  readonly compare?: string;
-  /** Where the results go; nowhere if absent. */
-  readonly out?: string;
-  /** Whether the file keeps the results of what is not run now. */
-  readonly merge: boolean;
-}
+import { IDS, select, shortened } from './selection.js';
 
 export const LATEST = 'bench/results/latest.json';
 
@@ -40,8 +26,10 @@ ${IDS.join(', ')}.
 
 The server is the one at REDIS_URL, all keys under one prefix that is removed afterwards; else one is started.`;
 
+export type BenchOptions = Readonly<NonNullable<ReturnType<typeof parseOptions>>>;
+
 /** @returns undefined where help was asked for */
-export function parseOptions(args: readonly string[]): BenchOptions | undefined {
+export function parseOptions(args: readonly string[]) {
   const flag = { type: 'boolean', default: false } as const;
   const text = { type: 'string' } as const;
   const { values, positionals } = parseArgs({
@@ -61,7 +49,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | undefined 
     },
   });
   if (values.help) return undefined;
-  const { smoke, awake, check, compare, merge, quick } = values;
+  const { smoke, check, compare, merge, quick } = values;
   if (smoke && check) throw new Error('--check reads figures, which mean nothing with --smoke: give one of them');
   if (smoke && merge) throw new Error('--merge keeps figures, which mean nothing with --smoke: give one of them');
   const [usualRounds, usualSeconds] = quick ? [3, 0.3] : compare === undefined ? [5, 1] : [15, 0.5];
@@ -71,19 +59,10 @@ export function parseOptions(args: readonly string[]): BenchOptions | undefined 
   const nowhere = smoke || quick || compare !== undefined || positionals.length > 0;
   const out = values.out ?? (nowhere && !merge ? undefined : LATEST);
   const { benchmarks, experiments } = select(positionals);
-  return {
-    benchmarks: smoke ? shortened(benchmarks) : benchmarks,
-    experiments,
-    pace: smoke
-      ? { rounds, seconds, warmUpSeconds: 0.02, rewarmSeconds: 0.02, probeSeconds: 0.02 }
-      : { rounds, seconds, warmUpSeconds: seconds, rewarmSeconds: seconds / 4, probeSeconds: seconds / 2 },
-    smoke,
-    awake,
-    check,
-    merge,
-    ...(compare === undefined ? {} : { compare }),
-    ...(out === undefined ? {} : { out }),
-  };
+  const pace: Pace = smoke
+    ? { rounds, seconds, warmUpSeconds: 0.02, rewarmSeconds: 0.02, probeSeconds: 0.02 }
+    : { rounds, seconds, warmUpSeconds: seconds, rewarmSeconds: seconds / 4, probeSeconds: seconds / 2 };
+  return { ...values, out, pace, experiments, benchmarks: smoke ? shortened(benchmarks) : benchmarks };
 }
 
 function positive(name: string, text: string | undefined, fallback: number): number {

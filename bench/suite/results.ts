@@ -22,17 +22,17 @@ export interface CaseResult {
 /** When, where and with what it was run, where that was not with the rest. */
 export type Run = Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds' | 'awake' | 'cpu' | 'kernel'>;
 
-export interface BenchmarkResult {
+interface Result {
   readonly id: string;
   readonly title: string;
   readonly run?: Run;
+}
+
+export interface BenchmarkResult extends Result {
   readonly cases: readonly CaseResult[];
 }
 
-export interface ExperimentResult {
-  readonly id: string;
-  readonly title: string;
-  readonly run?: Run;
+export interface ExperimentResult extends Result {
   readonly figures: readonly Figure[];
 }
 
@@ -74,20 +74,16 @@ export async function mergeInto(file: string, report: BenchReport): Promise<Benc
   const earlier = parseReport(await readFile(file, 'utf8'), file);
   const { date, revision, rounds, seconds, awake, cpu, kernel } = report.settings;
   const run: Run = { date, revision, rounds, seconds, awake, cpu, kernel };
-  const merged = <T extends { readonly id: string }>(old: readonly T[], found: readonly T[]): T[] => {
-    const fresh = new Map(found.map((one) => [one.id, { ...one, run }]));
-    return [...old.map((one) => fresh.get(one.id) ?? one), ...[...fresh.values()].filter(({ id }) => !has(old, id))];
-  };
+  // Those of the earlier run keep their places.
+  const merged = <T extends Result>(old: readonly T[], found: readonly T[]): T[] => [
+    ...new Map([...old, ...found.map((one) => ({ ...one, run }))].map((one) => [one.id, one])).values(),
+  ];
   return {
     settings: earlier.settings,
     benchmarks: merged(earlier.benchmarks, report.benchmarks),
     experiments: merged(earlier.experiments, report.experiments),
     notes: [...new Set([...earlier.notes, ...report.notes])],
   };
-}
-
-function has(list: readonly { readonly id: string }[], id: string): boolean {
-  return list.some((one) => one.id === id);
 }
 
 const DIGITS = 4;

@@ -1,10 +1,11 @@
-import { type Case, type ClientBenchmark, type ClientVariant, SERVER_LIMIT } from '../benchmarks/benchmark.js';
+import { type Benchmark, type Case, SERVER_LIMIT } from '../benchmarks/benchmark.js';
+import { routesOf } from '../http/routes.js';
+import type { VariantId } from '../variants/clients.js';
 import type { Idle, Measured, Probe, Sample } from '../variants/protocol.js';
-import type { BenchServer } from './bench-server.js';
 import { type Environment, MissingError, openEnvironment } from './environment.js';
-import type { Progress } from './progress.js';
-import type { CaseResult } from './results.js';
-import { ServerLimit } from './server-limit.js';
+import type { BenchmarkResult, CaseResult } from './results.js';
+import type { Rig } from './rig.js';
+import { openServerLimit } from './server-limit.js';
 import { undisturbed } from './steal.js';
 import { type Runnable, VariantProcess } from './variant-process.js';
 
@@ -29,85 +30,67 @@ const IDLE_SECONDS_CHECKED = 0.2;
 /** One variant's part in one case. */
 interface Part {
   readonly case: Case;
-  readonly variant: ClientVariant;
+  readonly variant: string;
   readonly runnable: Runnable;
   readonly samples: Sample[];
   probe: Probe;
 }
 
-/** Runs client benchmarks: every variant a process of its own, all variants in each round, the order rotated. */
+/** Runs benchmarks: every variant a process of its own, all variants in each round, the order rotated. */
 export class Runner {
-  readonly notes = new Set<string>();
-  readonly #server: BenchServer;
-  readonly #variantFile: string;
-  readonly #pace: Pace;
-  readonly #progress: Progress;
-  readonly #open = new Set<Runnable>();
-  /** Processes that serve benchmark after benchmark; undefined where each benchmark has its own. */
-  readonly #kept: Map<string, Runnable> | undefined;
+  readonly #rig: Rig;
+  /** Of a smoke run, by variant: they serve benchmark after benchmark, and are warm and have counted writes. */
+  readonly #kept = new Map<string, Runnable>();
   #environment: Environment | undefined;
   #samples = 0;
   #disturbed = 0;
 
-  /**
-   * @param reuse - whether a process may serve more than one benchmark: it starts sooner, but is warm and has counted
-   * writes, so its figures mean nothing
-   */
-  constructor(server: BenchServer, variantFile: string, pace: Pace, progress: Progress, reuse: boolean) {
-    this.#kept = reuse ? new Map() : undefined;
-    this.#server = server;
-    this.#variantFile = variantFile;
-    this.#pace = pace;
-    this.#progress = progress;
+  constructor(rig: Rig) {
+    this.#rig = rig;
   }
 
-  static steps(benchmark: ClientBenchmark, pace: Pace): number {
+  static steps(benchmark: Benchmark, pace: Pace): number {
     return benchmark.variants.length * benchmark.cases.length * (paceOf(benchmark, pace).rounds + 1);
   }
 
   /** @returns undefined where it cannot be run here; a note says why */
-  async run(benchmark: ClientBenchmark): Promise<CaseResult[] | undefined> {
+  async run(benchmark: Benchmark): Promise<BenchmarkResult | undefined> {
+    const { id, title } = benchmark;
     try {
-      this.#environment = await openEnvironment(benchmark.environment, this.#server);
-      return await this.#runIn(this.#environment, benchmark);
+      this.#environment = await openEnvironment(benchmark.environment, this.#rig.server);
+      return { id, title, cases: await this.#runIn(this.#environment, benchmark) };
     } catch (error) {
-      if (!(error instanceof MissingError)) throw error;
-      this.notes.add(`${benchmark.title}: ${error.message}; not measured.`);
-      return undefined;
+      if (error instanceof MissingError) {
+        this.#rig.notes.add(`${title}: ${error.message}; not measured.`);
+        return undefined;
+      }
+      this.#rig.kill();
+      throw error;
     } finally {
-      await this.#endBenchmark();
+      await this.leave();
     }
   }
 
-  /** Ends all processes at once, for when the run ends early. */
-  async abort(): Promise<void> {
-    for (const runnable of this.#kept?.values() ?? []) runnable.kill();
-    await this.#endBenchmark();
-  }
-
-  async #endBenchmark(): Promise<void> {
-    for (const runnable of this.#open) runnable.kill();
-    this.#open.clear();
+  /** The environment of a benchmark, also for when the run ends early. */
+  async leave(): Promise<void> {
     const environment = this.#environment;
     this.#environment = undefined;
     await environment?.close();
   }
 
-  /** How much of the run others had their hands in, where they had. */
-  get disturbance(): string | undefined {
-    if (this.#disturbed === 0) return undefined;
-    return `${this.#disturbed} of ${this.#samples} samples were taken while the machine's host gave more than 2 % of its processors to others.`;
-  }
-
-  /** Ends the processes that served more than one benchmark. */
+  /** Ends the processes that served more than one benchmark, and says how much of the run others had their hands in. */
   async close(): Promise<void> {
-    for (const runnable of this.#kept?.values() ?? []) await runnable.close();
-    this.#kept?.clear();
+    await this.#rig.close(this.#kept.values());
+    if (this.#disturbed === 0) return;
+    this.#rig.notes.add(
+      `${this.#disturbed} of ${this.#samples} samples were taken while the machine's host gave more than 2 % of its processors to others.`,
+    );
   }
 
-  async #runIn(environment: Environment, benchmark: ClientBenchmark): Promise<CaseResult[]> {
+  async #runIn(environment: Environment, benchmark: Benchmark): Promise<CaseResult[]> {
     const { cases, title } = benchmark;
-    const pace = paceOf(benchmark, this.#pace);
+    const { progress } = this.#rig;
+    const pace = paceOf(benchmark, this.#rig.pace);
     for (const { workload } of cases) await environment.server.seed(workload);
     const variants = await this.#openAll(benchmark, environment);
     const parts = cases.map((one) =>
@@ -119,73 +102,63 @@ export class Runner {
     }
     // Last, because counting writes patches the variant's process.
     for (const part of parts.flat()) {
-      this.#progress.show(title, `${part.case.id}, ${part.variant}, writes and latencies`);
+      progress.show(title, `${part.case.id}, ${part.variant}, writes and latencies`);
       part.probe = await part.runnable.probe(part.case.workload, pace.probeSeconds);
-      this.#progress.show(title, `${part.case.id}, ${part.variant}`, 1);
+      progress.show(title, `${part.case.id}, ${part.variant}`, 1);
     }
-    for (const runnable of this.#open) await runnable.close();
-    this.#open.clear();
+    const kept = [...this.#kept.values()];
+    await this.#rig.close(variants.flatMap(([, runnable]) => (kept.includes(runnable) ? [] : [runnable])));
     return parts.map((ofCase, index) => ({
       id: cases[index]!.id,
       variants: ofCase.map(({ variant, probe, samples }) => ({ variant, probe, samples })),
     }));
   }
 
-  async #openAll(
-    benchmark: ClientBenchmark,
-    environment: Environment,
-  ): Promise<(readonly [ClientVariant, Runnable])[]> {
-    const kept = benchmark.environment === undefined ? this.#kept : undefined;
+  async #openAll({ environment: kind, routes, variants }: Benchmark, { server, url, adopt }: Environment) {
+    const kept = this.#rig.smoke && kind === undefined && routes === undefined ? this.#kept : new Map();
+    const openRoute = routes && routesOf(this.#rig);
+    const start = async (variant: string): Promise<Runnable> => {
+      if (openRoute !== undefined) return openRoute(...routes![variant]!);
+      if (variant === SERVER_LIMIT) return openServerLimit(server);
+      const opened = await VariantProcess.open(variant as VariantId, this.#rig.bundle, server, {}, url);
+      await adopt(opened.pid);
+      return opened;
+    };
     // All at once: starting a process takes longer than a short round.
     const opened = await Promise.all(
-      benchmark.variants.map(async (variant) => {
-        const runnable = kept?.get(variant) ?? (await this.#start(variant, environment));
-        if (runnable === undefined) return [];
-        if (kept === undefined) this.#open.add(runnable);
-        else kept.set(variant, runnable);
-        return [[variant, runnable] as const];
+      variants.map(async (variant) => {
+        const runnable: Runnable | undefined = kept.get(variant) ?? (await this.#rig.open(start(variant)));
+        if (runnable !== undefined) kept.set(variant, runnable);
+        return runnable === undefined ? [] : [[variant, runnable] as const];
       }),
     );
     return opened.flat();
-  }
-
-  async #start(variant: ClientVariant, { server, url, adopt }: Environment): Promise<Runnable | undefined> {
-    try {
-      if (variant === SERVER_LIMIT) return await ServerLimit.open(server);
-      const opened = await VariantProcess.open(variant, this.#variantFile, server, {}, url);
-      await adopt(opened.pid);
-      return opened;
-    } catch (error) {
-      if (!(error instanceof MissingError)) throw error;
-      this.notes.add(`${error.message}: not measured.`);
-      return undefined;
-    }
   }
 
   async #round(title: string, { server }: Environment, parts: readonly Part[], round: number, pace: Pace) {
     const { rewarmSeconds, rounds, seconds, warmUpSeconds } = pace;
     for (const { case: one, runnable, samples, variant } of rotated(parts, round)) {
       const { id, workload } = one;
-      this.#progress.show(title, `${id}, ${variant}, round ${round + 1} of ${rounds}`);
+      this.#rig.progress.show(title, `${id}, ${variant}, round ${round + 1} of ${rounds}`);
       const idle = await runnable.prepare(workload, round === 0 ? warmUpSeconds : rewarmSeconds, round === 0);
       this.#checkIdle(variant, idle);
       const measure = () => server.whileWriting<Measured>(workload, () => runnable.measure(workload, seconds));
       const [{ commands: _, seconds: __, ...sample }, quiet] = await undisturbed(
         measure,
         () => runnable.prepare(workload, rewarmSeconds, false),
-        this.#kept && 1,
+        this.#rig.smoke ? 1 : undefined,
       );
       samples.push(sample);
       this.#samples += 1;
       if (!quiet) this.#disturbed += 1;
-      this.#progress.show(title, `${id}, ${variant}`, 1);
+      this.#rig.progress.show(title, `${id}, ${variant}`, 1);
     }
   }
 
-  #checkIdle(variant: ClientVariant, idle: Idle): void {
+  #checkIdle(variant: string, idle: Idle): void {
     const share = idle.cpuSeconds / idle.seconds;
-    if (this.#kept !== undefined || idle.seconds < IDLE_SECONDS_CHECKED || share <= IDLE_SHARE) return;
-    this.notes.add(`${variant} used ${Math.round(share * 100)} % of a core while others were measured.`);
+    if (this.#rig.smoke || idle.seconds < IDLE_SECONDS_CHECKED || share <= IDLE_SHARE) return;
+    this.#rig.notes.add(`${variant} used ${Math.round(share * 100)} % of a core while others were measured.`);
   }
 }
 
@@ -195,7 +168,7 @@ export function rotated<T>(parts: readonly T[], round: number): T[] {
   return [...parts.slice(first), ...parts.slice(0, first)];
 }
 
-function paceOf(benchmark: ClientBenchmark, pace: Pace): Pace {
+function paceOf(benchmark: Benchmark, pace: Pace): Pace {
   if (benchmark.brief === undefined) return pace;
   return {
     rounds: Math.min(pace.rounds, BRIEF.rounds),

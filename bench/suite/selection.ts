@@ -1,26 +1,19 @@
 import type { Benchmark } from '../benchmarks/benchmark.js';
 import { BENCHMARKS, GROUPS } from '../benchmarks/index.js';
-import type { Experiment } from '../experiments/experiment.js';
 import { EXPERIMENTS } from '../experiments/index.js';
-
-export interface Selection {
-  readonly benchmarks: readonly Benchmark[];
-  readonly experiments: readonly Experiment[];
-}
 
 export const IDS: readonly string[] = [...BENCHMARKS, ...EXPERIMENTS].map(({ id }) => id);
 
 /** For a smoke run: with one case, or as many as are code of their own; without those that others stand for. */
 export function shortened(benchmarks: readonly Benchmark[]): readonly Benchmark[] {
   return benchmarks.flatMap((one): Benchmark[] => {
-    if (one.kind === 'http') return [one];
     const cases = one.cases.slice(0, one.smokeCases ?? 1);
     return cases.length === 0 ? [] : [{ ...one, cases }];
   });
 }
 
 /** The groups that are named, and what has an id that starts with one of the filters; everything where there is none. */
-export function select(filters: readonly string[]): Selection {
+export function select(filters: readonly string[]) {
   for (const filter of filters) {
     if (filter in GROUPS || IDS.some((id) => id.startsWith(filter))) continue;
     const groups = Object.keys(GROUPS).join(', ');

@@ -1,30 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
+import type { BenchServer } from './bench-server.js';
 
 /** What a figure means nothing without. */
-export interface Settings {
-  readonly date: string;
-  readonly revision: string;
-  readonly node: string;
-  readonly v8: string;
-  readonly ioredis: string;
-  readonly nodeRedis: string;
-  readonly server: string;
-  readonly cpu: string;
-  readonly cores: number;
-  readonly kernel: string;
-  readonly memoryGiB: number;
-  /** Whether the processors were kept from halting. */
-  readonly awake: boolean;
-  readonly network: 'loopback' | 'remote';
-  readonly rounds: number;
-  readonly seconds: number;
-}
+export type Settings = Readonly<ReturnType<typeof readSettings>>;
 
-export function readSettings(
-  run: Pick<Settings, 'server' | 'rounds' | 'seconds' | 'awake'> & { url: string },
-): Settings {
+/** @param run - `awake`: whether the processors are kept from halting. */
+export function readSettings(run: { server: BenchServer; rounds: number; seconds: number; awake: boolean }) {
+  const { rounds, seconds, awake, server } = run;
+  const local = ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(server.url).hostname);
   return {
     date: new Date().toISOString(),
     revision: revision(),
@@ -32,15 +17,15 @@ export function readSettings(
     v8: process.versions.v8,
     ioredis: versionOf('ioredis'),
     nodeRedis: versionOf('redis'),
-    server: run.server,
+    server: server.version,
     cpu: cpus()[0]?.model.trim() ?? 'unknown',
     cores: cpus().length,
     kernel: `${type()} ${release()}`,
     memoryGiB: Math.round((totalmem() / 2 ** 30) * 10) / 10,
-    network: ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(run.url).hostname) ? 'loopback' : 'remote',
-    awake: run.awake,
-    rounds: run.rounds,
-    seconds: run.seconds,
+    network: local ? 'loopback' : 'remote',
+    awake,
+    rounds,
+    seconds,
   };
 }
 

@@ -26,24 +26,15 @@ export function ratios(of: readonly number[], versus: readonly number[]): number
  * other.
  */
 export function signedRankTest(differences: readonly number[]): number {
-  const sorted = differences.filter((value) => value !== 0).sort((a, b) => Math.abs(a) - Math.abs(b));
-  if (sorted.length === 0) return 1;
-  const ranks = doubledRanks(sorted);
+  const real = differences.filter((value) => value !== 0);
+  const sizes = real.map(Math.abs);
+  const less = (size: number) => sizes.filter((one) => one < size).length;
+  const upTo = (size: number) => sizes.filter((one) => one <= size).length;
+  // Doubled, so that the shared ranks of equal values are whole numbers.
+  const ranks = sizes.map((size) => less(size) + upTo(size) + 1);
   const total = ranks.reduce((sum, rank) => sum + rank, 0);
-  const positive = ranks.reduce((sum, rank, index) => sum + (sorted[index]! > 0 ? rank : 0), 0);
+  const positive = ranks.reduce((sum, rank, index) => sum + (real[index]! > 0 ? rank : 0), 0);
   return Math.min(1, 2 * chanceOfAtMost(Math.min(positive, total - positive), ranks));
-}
-
-/** Doubled, so that the shared ranks of equal values are whole numbers. */
-function doubledRanks(sorted: readonly number[]): number[] {
-  const ranks: number[] = [];
-  while (ranks.length < sorted.length) {
-    const start = ranks.length;
-    let end = start;
-    while (end < sorted.length && Math.abs(sorted[end]!) === Math.abs(sorted[start]!)) end += 1;
-    for (let index = start; index < end; index += 1) ranks.push(start + 1 + end);
-  }
-  return ranks;
 }
 
 /** That the ranks of the positive differences sum up to no more than `sum`, where each sign is the toss of a coin. */

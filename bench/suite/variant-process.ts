@@ -1,19 +1,12 @@
 import type { Tasks } from '../tasks/index.js';
-import type {
-  ClientOptions,
-  Idle,
-  Measured,
-  Measurements,
-  Probe,
-  Requests,
-  VariantId,
-  Workload,
-} from '../variants/protocol.js';
+import type { VariantId } from '../variants/clients.js';
+import type { ClientOptions, Idle, Measured, Measurements, Probe, Requests, Workload } from '../variants/protocol.js';
 import type { BenchServer } from './bench-server.js';
+import type { Bundle } from './bundle.js';
 import { Child } from './child.js';
 import { MissingError } from './environment.js';
 
-/** What a round is asked of: a variant's process, or the server's own benchmark tool. */
+/** What a round is asked of: a variant's process, a route of the example, or the server's own benchmark tool. */
 export interface Runnable {
   prepare(workload: Workload, seconds: number, verify: boolean): Promise<Idle>;
   measure(workload: Workload, seconds: number): Promise<Measured>;
@@ -22,9 +15,17 @@ export interface Runnable {
   kill(): void;
 }
 
+/** Of what is not asked how idle it was. */
+export const NEVER_IDLE: Idle = { seconds: 0, cpuSeconds: 0 };
+
+/** A sample, with the CPU that the server spent on it. */
+export async function withServerCpu(server: BenchServer, measure: () => Promise<Measured>): Promise<Measured> {
+  const [sample, cpuUs] = await server.cpuDuring(measure);
+  return { ...sample, serverCpuUs: cpuUs / sample.commands };
+}
+
 /** A variant's process, from the parent's side. */
-export class VariantProcess implements Runnable {
-  readonly #child: Child;
+export class VariantProcess extends Child implements Runnable {
   readonly #server: BenchServer;
 
   /**
@@ -34,12 +35,12 @@ export class VariantProcess implements Runnable {
    */
   static async open(
     variant: VariantId,
-    file: string,
+    { files }: Bundle,
     server: BenchServer,
     options: ClientOptions = {},
     url = server.url,
   ): Promise<VariantProcess> {
-    const opened = new VariantProcess(variant, file, server);
+    const opened = new VariantProcess(variant, files.variant, server);
     try {
       const order = { variant, url, prefix: server.prefix, options: { ...server.clientOptions, ...options } };
       const { packagePath, unsupported } = await opened.#ask('open', order);
@@ -55,21 +56,16 @@ export class VariantProcess implements Runnable {
   }
 
   private constructor(variant: VariantId, file: string, server: BenchServer) {
+    super(variant, file, { execArgv: ['--expose-gc'], prints: true });
     this.#server = server;
-    this.#child = new Child(variant, file, { execArgv: ['--expose-gc'], prints: true });
-  }
-
-  get pid(): number {
-    return this.#child.pid;
   }
 
   prepare(workload: Workload, seconds: number, verify: boolean): Promise<Idle> {
     return this.#ask('prepare', { workload, seconds, verify });
   }
 
-  async measure(workload: Workload, seconds: number): Promise<Measured> {
-    const [sample, cpuUs] = await this.#server.cpuDuring(() => this.#ask('measure', { workload, seconds }));
-    return { ...sample, serverCpuUs: cpuUs / sample.commands };
+  measure(workload: Workload, seconds: number): Promise<Measured> {
+    return withServerCpu(this.#server, () => this.#ask('measure', { workload, seconds }));
   }
 
   probe(workload: Workload, seconds: number): Promise<Probe> {
@@ -82,14 +78,10 @@ export class VariantProcess implements Runnable {
 
   async close(): Promise<void> {
     await this.#ask('close', {});
-    await this.#child.stop();
-  }
-
-  kill(): void {
-    this.#child.kill();
+    await this.stop();
   }
 
   #ask<T extends keyof Requests>(type: T, order: Parameters<Requests[T]>[0]): ReturnType<Requests[T]> {
-    return this.#child.ask({ type, order }) as ReturnType<Requests[T]>;
+    return this.ask({ type, order }) as ReturnType<Requests[T]>;
   }
 }

@@ -104,7 +104,12 @@ function queueOf(redis: Redis, prefix: string, reliable: boolean) {
   return {
     list,
     processing,
-    take: reliable ? moveBetween(redis, list, processing) : popFrom(redis, list),
+    take: reliable
+      ? taking(
+          () => redis.lmove(list, processing, 'LEFT', 'RIGHT'),
+          (wait) => redis.blmove(list, processing, 'LEFT', 'RIGHT', wait),
+        )
+      : popFrom(redis, list),
     done: async (message: string) => {
       if (reliable) await redis.lrem(processing, 1, message);
     },
@@ -112,17 +117,16 @@ function queueOf(redis: Redis, prefix: string, reliable: boolean) {
 }
 
 function popFrom(redis: Redis, list: string): Take {
-  return async (batch, wait) => {
-    const takes = Array.from({ length: batch - 1 }, () => redis.lpop(list));
-    const last = redis.blpop(list, wait);
-    return [...(await Promise.all(takes)), (await last)?.[1]].filter((message) => typeof message === 'string');
-  };
+  return taking(
+    () => redis.lpop(list),
+    (wait) => redis.blpop(list, wait).then((popped) => popped?.[1]),
+  );
 }
 
-function moveBetween(redis: Redis, from: string, to: string): Take {
+/** A batch in one tick: its last command is the one that waits. */
+function taking(one: () => Promise<string | null>, last: (wait: number) => Promise<string | null | undefined>): Take {
   return async (batch, wait) => {
-    const moves = Array.from({ length: batch - 1 }, () => redis.lmove(from, to, 'LEFT', 'RIGHT'));
-    const last = redis.blmove(from, to, 'LEFT', 'RIGHT', wait);
-    return (await Promise.all([...moves, last])).filter((message) => typeof message === 'string');
+    const takes = Array.from({ length: batch - 1 }, one);
+    return (await Promise.all([...takes, last(wait)])).filter((message) => typeof message === 'string');
   };
 }

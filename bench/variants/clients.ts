@@ -1,4 +1,5 @@
-import type { ClientOptions, VariantId } from './protocol.js';
+import { type EventEmitter, once } from 'node:events';
+import type { ClientOptions } from './protocol.js';
 import { watchVariant } from './watch.js';
 
 /** What the workloads call; every library's own client is one, so that nothing stands between. */
@@ -31,89 +32,98 @@ export interface OpenVariant {
 /** A variant that this version of the package does not have yet. */
 export class UnsupportedError extends Error {}
 
-/** Of ioredis and iovalkey, of any version. */
-interface IoredisLike {
-  once(event: 'ready', listener: () => void): unknown;
-  once(event: 'error', listener: (error: Error) => void): unknown;
-  off(event: 'error', listener: (error: Error) => void): unknown;
-  disconnect(): void;
-}
+/** ioredis and iovalkey, of any version. */
+type Library = { Redis: new (url: string, options: IoredisOptions) => IoredisLike };
+type IoredisLike = EventEmitter & { disconnect(): void };
 
 type Open = (url: string, options: ClientOptions) => Promise<OpenVariant>;
 type NodeRedisOptions = import('redis').RedisClientOptions;
-type IoredisOptions = { protocol?: 2; enableAutoPipelining?: boolean; commandTimeout?: number };
+type IoredisOptions = { protocol?: 2; enableAutoPipelining?: boolean; commandTimeout?: number; tls?: { ca: string } };
 
-/** Each loads only the library that it measures. */
-const OPEN: Readonly<Record<VariantId, Open>> = {
-  plain: ioredis({}),
-  'plain-resp2': ioredis({ protocol: 2 }),
-  'plain-command-channel': ioredis({}),
-  'plain-otel': ioredis({}),
-  auto: ioredis({ enableAutoPipelining: true }),
-  plain5: async (url) => opened(new (await import('ioredis5')).Redis(url)),
-  auto5: async (url) => opened(new (await import('ioredis5')).Redis(url, { enableAutoPipelining: true })),
-  iovalkey: async (url) => opened(new (await import('iovalkey')).Redis(url)),
-  'node-redis': nodeRedis({}),
+/** What each is, and how it is opened; each loads only the library that it measures. */
+export const VARIANTS = {
+  plain: ['ioredis, its defaults', ioredis({})],
+  'plain-resp2': ['the same with `protocol: 2`', ioredis({ protocol: 2 })],
+  plain5: ['ioredis 5, its defaults', ioredis({}, () => import('ioredis5'))],
+  auto: ['ioredis with `enableAutoPipelining`', ioredis({ enableAutoPipelining: true })],
+  auto5: ['the same with ioredis 5', ioredis({ enableAutoPipelining: true }, () => import('ioredis5'))],
+  iovalkey: ['iovalkey, its defaults', ioredis({}, () => import('iovalkey'))],
+  'node-redis': ['node-redis, its defaults, among them a timeout of 5 s on every command', nodeRedis({})],
   // node-redis puts a default of 5 s on every command unless this says 0.
-  'node-redis-no-timeout': nodeRedis({ commandOptions: { timeout: 0 } }),
-  'node-redis-resp2': nodeRedis({ commandOptions: { timeout: 0 }, RESP: 2 }),
-  'node-redis-cache': nodeRedis({
-    commandOptions: { timeout: 0 },
-    RESP: 3,
-    clientSideCache: { ttl: 0, maxEntries: 10_000, evictPolicy: 'LRU' },
-  }),
-  glide: openGlide,
-  pipeline: byHand(async (redis, keys) => {
-    const pipeline = redis.pipeline();
-    for (const key of keys) pipeline.get(key);
-    return ((await pipeline.exec()) ?? []).map(([error, value]) => {
-      if (error) throw error;
-      return value;
-    });
-  }),
-  mget: byHand((redis, keys) => redis.mget(keys as string[])),
-  cork: coalesced({}, { hotPath: false }),
-  coalesced: coalesced({}),
-  'coalesced-resp2': coalesced({ protocol: 2 }),
-  'coalesced-timeout': coalesced({ commandTimeout: 5000 }),
-  'coalesced-immediate': coalesced({}, { schedule: 'immediate' }),
-  'coalesced-cache': coalesced({}, { cache: true }),
-  'coalesced-batch-channel': coalesced({}),
-  'coalesced-prometheus': coalesced({}),
-  'coalesced-command-channel': coalesced({}),
-  'coalesced-otel': coalesced({}),
-  reference: async (url) => {
-    const client = await (await import('./reference.js')).ReferenceClient.open(url);
-    return { client, close: () => client.close() };
-  },
-  cluster: cluster(false),
-  'cluster-auto': cluster(true),
-  'cluster-coalesced': async (url, { coalesce }) => {
-    const { Cluster } = await import('ioredis-coalesce');
-    const client = new Cluster([nodeOf(url)], coalesce === undefined ? {} : { coalesce });
-    return { ...(await opened(client)), packagePath: import.meta.resolve('ioredis-coalesce') };
-  },
-  'cluster-node-redis': async (url) => {
-    const { createCluster } = await import('redis');
-    const client = createCluster({ rootNodes: [{ url }], commandOptions: { timeout: 0 } });
-    client.on('error', failFast);
-    await client.connect();
-    return { client: client as unknown as BenchClient, close: () => client.destroy() };
-  },
-};
+  'node-redis-no-timeout': [
+    'node-redis with `commandOptions: { timeout: 0 }`',
+    nodeRedis({ commandOptions: { timeout: 0 } }),
+  ],
+  'node-redis-resp2': ['the same with `RESP: 2`', nodeRedis({ commandOptions: { timeout: 0 }, RESP: 2 })],
+  'node-redis-cache': [
+    'node-redis without timeouts, with its client-side cache',
+    nodeRedis({
+      commandOptions: { timeout: 0 },
+      RESP: 3,
+      clientSideCache: { ttl: 0, maxEntries: 10_000, evictPolicy: 'LRU' },
+    }),
+  ],
+  glide: ['valkey-glide; its core is native, and its writes are those to that core', openGlide],
+  pipeline: [
+    'ioredis, each burst a `pipeline()` written by hand',
+    byHand(async (redis, keys) => {
+      const pipeline = redis.pipeline();
+      for (const key of keys) pipeline.get(key);
+      return ((await pipeline.exec()) ?? []).map(([error, value]) => {
+        if (error) throw error;
+        return value;
+      });
+    }),
+  ],
+  mget: ['ioredis, each burst one MGET', byHand((redis, keys) => redis.mget(keys as string[]))],
+  cork: ['coalesced with `hotPath: false`: cork mode', coalesced({}, { hotPath: false })],
+  coalesced: ['`new Redis(url)` of this package, its defaults', coalesced({})],
+  'coalesced-resp2': ['the same with `protocol: 2`', coalesced({ protocol: 2 })],
+  'coalesced-timeout': ['the same with `commandTimeout: 5000`', coalesced({ commandTimeout: 5000 })],
+  'coalesced-immediate': ["the same with `schedule: 'immediate'`", coalesced({}, { schedule: 'immediate' })],
+  'coalesced-cache': ['the same with `cache: true`', coalesced({}, { cache: true })],
+  'coalesced-batch-channel': ['the same with a subscriber of `ioredis-coalesce:batch`', coalesced({})],
+  'coalesced-prometheus': ['the same, scraped by Prometheus every 100 ms', coalesced({})],
+  'coalesced-command-channel': ['the same with a subscriber of `ioredis:command`', coalesced({})],
+  'coalesced-otel': ['the same under OpenTelemetry, one span per command', coalesced({})],
+  'plain-command-channel': ['ioredis with a subscriber of `ioredis:command`', ioredis({})],
+  'plain-otel': ['ioredis under OpenTelemetry, one span per command', ioredis({})],
+  reference: [
+    'a bare socket with a minimal encoder and parser, one promise per command and one flush per turn',
+    async (url) => {
+      const client = await (await import('./reference.js')).ReferenceClient.open(url);
+      return { client, close: () => client.close() };
+    },
+  ],
+  cluster: ['ioredis `Cluster`', cluster(false)],
+  'cluster-auto': ['the same with `enableAutoPipelining`', cluster(true)],
+  'cluster-node-redis': [
+    "node-redis's `createCluster`, without its timeout",
+    async (url) => {
+      const { createCluster } = await import('redis');
+      return openedNodeRedis(createCluster({ rootNodes: [{ url }], commandOptions: { timeout: 0 } }));
+    },
+  ],
+  'cluster-coalesced': [
+    '`new Cluster(nodes)` of this package',
+    async (url, { coalesce }) => {
+      const { Cluster } = await import('ioredis-coalesce');
+      const client = new Cluster([nodeOf(url)], coalesce === undefined ? {} : { coalesce });
+      return { ...(await opened(client)), packagePath: import.meta.resolve('ioredis-coalesce') };
+    },
+  ],
+} satisfies Readonly<Record<string, readonly [text: string, Open]>>;
+export type VariantId = keyof typeof VARIANTS;
 
 export async function openVariant(variant: VariantId, url: string, options: ClientOptions): Promise<OpenVariant> {
   const watching = await watchVariant(variant);
-  const open = await OPEN[variant](url, options);
+  const open = await VARIANTS[variant][1](url, options);
   await watching(open.client);
   return open;
 }
 
-function ioredis(own: IoredisOptions): Open {
-  return async (url, { ca }) => {
-    const { Redis } = await import('ioredis');
-    return opened(new Redis(url, { ...own, ...tlsOf(ca) }));
-  };
+function ioredis(own: IoredisOptions, load: () => Promise<Library> = () => import('ioredis')): Open {
+  return async (url, { ca }) => opened(new (await load()).Redis(url, { ...own, ...tlsOf(ca) }));
 }
 
 function coalesced(own: IoredisOptions, ownCoalesce: ClientOptions['coalesce'] = {}): Open {
@@ -148,20 +158,23 @@ function byHand(many: (redis: import('ioredis').Redis, keys: readonly string[]) 
 function nodeRedis(own: Omit<NodeRedisOptions, 'RESP'> & { RESP?: 2 | 3 }): Open {
   return async (url, { ca }) => {
     const { createClient } = await import('redis');
-    const client = createClient({
-      url,
-      ...own,
-      ...(ca === undefined ? {} : { socket: { tls: true, ca } }),
-    } as NodeRedisOptions);
-    client.on('error', failFast);
-    await client.connect();
+    const tls = ca === undefined ? {} : { socket: { tls: true, ca } };
+    const client = createClient({ url, ...own, ...tls } as NodeRedisOptions);
     // Its names for the same commands, as methods of the same object.
     const { blPop: blpop, hGet: hget, hGetAll: hgetall, lRange: lrange, zRange: zrange } = client;
-    return {
-      client: Object.assign(client, { blpop, hget, hgetall, lrange, zrange }) as unknown as BenchClient,
-      close: () => client.destroy(),
-    };
+    return openedNodeRedis(Object.assign(client, { blpop, hget, hgetall, lrange, zrange }));
   };
+}
+
+async function openedNodeRedis(
+  client: EventEmitter & { connect(): Promise<unknown>; destroy(): void },
+): Promise<OpenVariant> {
+  // A connection that breaks makes the round worthless.
+  client.on('error', (error) => {
+    throw error;
+  });
+  await client.connect();
+  return { client: client as unknown as BenchClient, close: () => client.destroy() };
 }
 
 async function openGlide(url: string): Promise<OpenVariant> {
@@ -182,13 +195,7 @@ function cluster(enableAutoPipelining: boolean): Open {
 }
 
 async function opened(client: IoredisLike): Promise<OpenVariant> {
-  await new Promise<void>((resolve, reject) => {
-    client.once('error', reject);
-    client.once('ready', () => {
-      client.off('error', reject);
-      resolve();
-    });
-  });
+  await once(client, 'ready');
   // Their overloads are too many for a common type.
   return { client: client as unknown as BenchClient, close: () => client.disconnect() };
 }
@@ -200,9 +207,4 @@ function nodeOf(url: string): { host: string; port: number } {
 
 function tlsOf(ca: string | undefined): { tls?: { ca: string } } {
   return ca === undefined ? {} : { tls: { ca } };
-}
-
-/** A connection that breaks makes the round worthless. */
-function failFast(error: Error): void {
-  throw error;
 }

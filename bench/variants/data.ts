@@ -1,6 +1,6 @@
 /** The keys and values of a run: the parent writes them, the variants read them. */
 
-import type { OperationId } from './protocol.js';
+import type { OperationId } from './operations.js';
 
 export interface Dataset {
   readonly keys: number;
@@ -13,24 +13,14 @@ const FIELDS = 8;
 const ELEMENTS = 100;
 
 /** Operations that share their keys; writes have keys of their own, so that they do not disturb what reads expect. */
-export type Group = 'read' | 'write' | 'hash' | 'list' | 'zset';
+const GROUPS = {
+  ...({ set: 'write', setex: 'write', lrange: 'list', zrange: 'zset' } as const),
+  ...({ hget: 'hash', hgetall: 'hash', 'pipeline-8': 'hash' } as const),
+};
+type Group = (typeof GROUPS)[keyof typeof GROUPS] | 'read';
 
 export function groupOf(operation: OperationId): Group {
-  switch (operation) {
-    case 'set':
-    case 'setex':
-      return 'write';
-    case 'hget':
-    case 'hgetall':
-    case 'pipeline-8':
-      return 'hash';
-    case 'lrange':
-      return 'list';
-    case 'zrange':
-      return 'zset';
-    default:
-      return 'read';
-  }
+  return operation in GROUPS ? GROUPS[operation as keyof typeof GROUPS] : 'read';
 }
 
 export function keysOf(prefix: string, data: Dataset, operation: OperationId): string[] {

@@ -8,6 +8,7 @@ import { type OpenVariant, openVariant, UnsupportedError } from './clients.js';
 import { gateOf } from './data.js';
 import { Exercise } from './exercise.js';
 import { collectGarbage, measureMemory } from './memory.js';
+import { ioredisOf } from './operations.js';
 import type { ClientOptions, Idle, OpenOrder, PackageWorkload, Request, Requests, TimedWorkload } from './protocol.js';
 import { LatencyRecorder } from './timing.js';
 import { WriteCounter } from './write-counter.js';
@@ -16,7 +17,7 @@ class Variant implements Omit<Requests, 'open'> {
   readonly #open: OpenVariant;
   readonly #order: OpenOrder;
   readonly #exercises = new Map<string, Exercise>();
-  #package: { readonly of: string; readonly running: Package } | undefined;
+  #package: { readonly of: string; readonly clients: readonly OpenVariant[]; readonly running: Package } | undefined;
   #counter: WriteCounter | undefined;
   #restingSince = performance.now();
   #cpuAtRest = process.cpuUsage();
@@ -70,7 +71,7 @@ class Variant implements Omit<Requests, 'open'> {
   }
 
   async close() {
-    await this.#package?.running.close();
+    await this.#closePackage();
     this.#open.close();
     return {};
   }
@@ -88,6 +89,7 @@ class Variant implements Omit<Requests, 'open'> {
     return { seconds: (performance.now() - this.#restingSince) / 1000, cpuSeconds: (user + system) / 1e6 };
   }
 
+  /** One more client of the variant's kind. */
   #another(more: ClientOptions = {}): Promise<OpenVariant> {
     const { variant, url, options } = this.#order;
     return openVariant(variant, url, { ...options, ...more });
@@ -104,11 +106,22 @@ class Variant implements Omit<Requests, 'open'> {
   async #packageOf({ name, concurrency }: PackageWorkload): Promise<Package> {
     const of = `${name} ${concurrency}`;
     if (this.#package?.of !== of) {
-      await this.#package?.running.close();
+      await this.#closePackage();
+      const clients: OpenVariant[] = [];
+      const open = async () => {
+        const opened = await this.#another();
+        clients.push(opened);
+        return ioredisOf(opened.client);
+      };
       const prefix = `${this.#order.prefix}${this.#order.variant}:`;
-      this.#package = { of, running: await openPackage(name, { open: () => this.#another(), prefix, concurrency }) };
+      this.#package = { of, clients, running: await openPackage(name, { open, prefix, concurrency }) };
     }
     return this.#package.running;
+  }
+
+  async #closePackage(): Promise<void> {
+    await this.#package?.running.close?.();
+    for (const { close } of this.#package?.clients ?? []) close();
   }
 
   /** By a connection of its own: the variant's is blocked. */

@@ -9,36 +9,25 @@ const SETTLE_MS = 100;
 const GATE_SECONDS = 60;
 const BURST = 500;
 
-/** The parent opens the gate when it is told that everything is counted. */
-export type OpenGate = () => Promise<void>;
-
-/** Memory per command in flight, or per value kept in a client-side cache. */
-export function measureMemory(
-  client: BenchClient,
-  workload: MemoryWorkload,
-  prefix: string,
-  openGate: OpenGate,
-): Promise<Measured> {
-  const data = new Data(prefix, workload.data, 'get');
-  return workload.of === 'cached values'
-    ? cachedValues(client, workload.commands, data)
-    : inFlight(client, workload, data, gateOf(prefix), openGate);
-}
-
 /**
- * A BLPOP goes first on the connection: the server answers nothing that comes after it until the list gets an element,
- * and no other client of that server has to wait.
+ * Memory per command in flight, or per value kept in a client-side cache.
+ *
+ * For what is in flight, a BLPOP goes first on the connection: the server answers nothing that comes after it until the
+ * list gets an element, and no other client of that server has to wait.
+ *
+ * @param openGate - gives the list its element, once everything is counted.
  */
-async function inFlight(
+export async function measureMemory(
   client: BenchClient,
-  { commands, of }: MemoryWorkload,
-  data: Data,
-  gate: string,
-  openGate: OpenGate,
+  { commands, data: shape, of }: MemoryWorkload,
+  prefix: string,
+  openGate: () => Promise<void>,
 ): Promise<Measured> {
+  const data = new Data(prefix, shape, 'get');
+  if (of === 'cached values') return cachedValues(client, commands, data);
   if (client.blpop === undefined) throw new Error('the workload "memory" needs a client with blpop()');
   const replies = new Array<Promise<unknown> | undefined>(of === 'pipeline' ? 1 : commands).fill(undefined);
-  const opened = client.blpop(gate, GATE_SECONDS);
+  const opened = client.blpop(gateOf(prefix), GATE_SECONDS);
   await sleep(SETTLE_MS);
 
   const before = memoryInUse();

@@ -1,9 +1,8 @@
 /** What a workload sends, and what must come back. */
 
-import type { Redis } from 'ioredis';
+import type { ChainableCommander, Redis } from 'ioredis';
 import type { BenchClient } from './clients.js';
 import { type Dataset, fieldOf, hashOf, keysOf, listOf, valuesOf } from './data.js';
-import type { OperationId } from './protocol.js';
 
 /** Keys and values, made once and not once per command. */
 export class Data {
@@ -44,7 +43,6 @@ export interface Operation {
 }
 
 const FIELD = fieldOf(0);
-const PIPELINED = 200;
 /** In `mixed`, each fifth command writes. */
 const WRITE_EVERY = 5;
 const LIFE_SECONDS = 3600;
@@ -53,7 +51,8 @@ const value: Operation['expected'] = (data, index) => data.value(index);
 const hash: Operation['expected'] = (data, index) => hashOf(data.value(index), data.shape);
 const list: Operation['expected'] = (data, index) => listOf(data.value(index), data.shape);
 
-export const OPERATIONS: Readonly<Record<OperationId, Operation>> = {
+/** `stats` and `scrape` send nothing. */
+export const OPERATIONS = {
   get: { ...reading((client, key) => client.get(key)), expected: value },
   set: { ...writing((client, key, text) => client.set(key, text)), expected: value, readBack: true },
   setex: {
@@ -82,32 +81,16 @@ export const OPERATIONS: Readonly<Record<OperationId, Operation>> = {
     },
     expected: value,
   },
-  'pipeline-8': {
-    needs: 'pipeline',
-    commands: 8,
-    send(client, { keys }) {
-      const redis = ioredisOf(client);
-      return (index) => {
-        const pipeline = redis.pipeline();
-        for (let field = 0; field < 8; field += 1) pipeline.hget(keys[index]!, fieldOf(field));
-        return pipeline.exec();
-      };
-    },
-    expected: (data, index) => Array.from({ length: 8 }, () => [null, data.value(index)]),
-  },
-  'pipeline-200': {
-    needs: 'pipeline',
-    commands: PIPELINED,
-    send(client, data) {
-      const redis = ioredisOf(client);
-      return (index) => {
-        const pipeline = redis.pipeline();
-        for (let offset = 0; offset < PIPELINED; offset += 1) pipeline.get(data.key(index + offset));
-        return pipeline.exec();
-      };
-    },
-    expected: (data, index) => Array.from({ length: PIPELINED }, (_, offset) => [null, data.value(index + offset)]),
-  },
+  'pipeline-8': pipelined(
+    8,
+    (pipeline, data, index, field) => pipeline.hget(data.key(index), fieldOf(field)),
+    (data, index) => data.value(index),
+  ),
+  'pipeline-200': pipelined(
+    200,
+    (pipeline, data, index, offset) => pipeline.get(data.key(index + offset)),
+    (data, index, offset) => data.value(index + offset),
+  ),
   multi: {
     needs: 'multi',
     commands: 3,
@@ -130,7 +113,8 @@ export const OPERATIONS: Readonly<Record<OperationId, Operation>> = {
     send: (client) => async () => (await client.scrape!()).includes('redis_coalesce_'),
     expected: () => true,
   },
-};
+} satisfies Readonly<Record<string, Operation>>;
+export type OperationId = keyof typeof OPERATIONS;
 
 interface WithScript extends Redis {
   benchGet(key: string): Promise<unknown>;
@@ -142,6 +126,27 @@ function reading(read: (client: BenchClient, key: string) => Promise<unknown>): 
 
 function writing(write: (client: BenchClient, key: string, text: string) => Promise<unknown>): Pick<Operation, 'send'> {
   return { send: (client, data) => (index) => write(client, data.written[index]!, data.values[index]!) };
+}
+
+/** A pipeline written by hand; each reply comes with the place of its error. */
+function pipelined(
+  commands: number,
+  add: (pipeline: ChainableCommander, data: Data, index: number, offset: number) => unknown,
+  expected: (data: Data, index: number, offset: number) => string,
+) {
+  return {
+    needs: 'pipeline',
+    commands,
+    send(client, data) {
+      const redis = ioredisOf(client);
+      return (index) => {
+        const pipeline = redis.pipeline();
+        for (let offset = 0; offset < commands; offset += 1) add(pipeline, data, index, offset);
+        return pipeline.exec();
+      };
+    },
+    expected: (data, index) => Array.from({ length: commands }, (_, offset) => [null, expected(data, index, offset)]),
+  } satisfies Operation;
 }
 
 function writes(index: number): boolean {

@@ -1,59 +1,9 @@
 /** What a variant's process is asked to do, and what it answers. */
 
 import type { Tasks } from '../tasks/index.js';
+import type { VariantId } from './clients.js';
 import type { Dataset } from './data.js';
-
-export const VARIANTS = {
-  plain: 'ioredis, its defaults',
-  'plain-resp2': 'the same with `protocol: 2`',
-  plain5: 'ioredis 5, its defaults',
-  auto: 'ioredis with `enableAutoPipelining`',
-  auto5: 'the same with ioredis 5',
-  iovalkey: 'iovalkey, its defaults',
-  'node-redis': 'node-redis, its defaults, among them a timeout of 5 s on every command',
-  'node-redis-no-timeout': 'node-redis with `commandOptions: { timeout: 0 }`',
-  'node-redis-resp2': 'the same with `RESP: 2`',
-  'node-redis-cache': 'node-redis without timeouts, with its client-side cache',
-  glide: 'valkey-glide; its core is native, and its writes are those to that core',
-  pipeline: 'ioredis, each burst a `pipeline()` written by hand',
-  mget: 'ioredis, each burst one MGET',
-  cork: 'coalesced with `hotPath: false`: cork mode',
-  coalesced: '`new Redis(url)` of this package, its defaults',
-  'coalesced-resp2': 'the same with `protocol: 2`',
-  'coalesced-timeout': 'the same with `commandTimeout: 5000`',
-  'coalesced-immediate': "the same with `schedule: 'immediate'`",
-  'coalesced-cache': 'the same with `cache: true`',
-  'coalesced-batch-channel': 'the same with a subscriber of `ioredis-coalesce:batch`',
-  'coalesced-prometheus': 'the same, scraped by Prometheus every 100 ms',
-  'coalesced-command-channel': 'the same with a subscriber of `ioredis:command`',
-  'coalesced-otel': 'the same under OpenTelemetry, one span per command',
-  'plain-command-channel': 'ioredis with a subscriber of `ioredis:command`',
-  'plain-otel': 'ioredis under OpenTelemetry, one span per command',
-  reference: 'a bare socket with a minimal encoder and parser, one promise per command and one flush per turn',
-  cluster: 'ioredis `Cluster`',
-  'cluster-auto': 'the same with `enableAutoPipelining`',
-  'cluster-node-redis': "node-redis's `createCluster`, without its timeout",
-  'cluster-coalesced': '`new Cluster(nodes)` of this package',
-} as const;
-export type VariantId = keyof typeof VARIANTS;
-
-/** `call` is `call('get', key)`. `mixed` is four GETs, then a SET. `stats` and `scrape` send nothing. */
-export type OperationId =
-  | 'get'
-  | 'set'
-  | 'setex'
-  | 'call'
-  | 'mixed'
-  | 'hget'
-  | 'hgetall'
-  | 'lrange'
-  | 'zrange'
-  | 'script'
-  | 'pipeline-8'
-  | 'pipeline-200'
-  | 'multi'
-  | 'stats'
-  | 'scrape';
+import type { OperationId } from './operations.js';
 
 interface Burst {
   readonly kind: 'burst';

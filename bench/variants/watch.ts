@@ -1,8 +1,7 @@
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 import { createRequire } from 'node:module';
 import type { Redis } from 'ioredis';
-import type { BenchClient } from './clients.js';
-import type { VariantId } from './protocol.js';
+import type { BenchClient, VariantId } from './clients.js';
 
 type WatchClient = (client: BenchClient) => Promise<void>;
 
@@ -14,13 +13,8 @@ function noop(): void {}
 export async function watchVariant(variant: VariantId): Promise<WatchClient> {
   if (variant.endsWith('-otel')) await traceCommands();
   if (variant.endsWith('-command-channel')) {
-    tracingChannel('ioredis:command').subscribe({
-      start: noop,
-      end: noop,
-      asyncStart: noop,
-      asyncEnd: noop,
-      error: noop,
-    });
+    const nothing = { start: noop, end: noop, asyncStart: noop, asyncEnd: noop, error: noop };
+    tracingChannel('ioredis:command').subscribe(nothing);
   }
   if (variant === 'coalesced-batch-channel') {
     const { CHANNELS } = await import('ioredis-coalesce');

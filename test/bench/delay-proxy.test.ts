@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
-import { DelayProxy } from '../../bench/suite/delay-proxy.js';
+import { openDelayProxy } from '../../bench/suite/delay-proxy.js';
 import { redisUrl } from '../helpers/redis.js';
 
 async function behindProxy(roundTripMs: number): Promise<Redis> {
-  const proxy = await DelayProxy.open(redisUrl(), roundTripMs);
+  const proxy = await openDelayProxy(redisUrl(), roundTripMs);
   const redis = new Redis(proxy.url);
   onTestFinished(async () => {
     redis.disconnect();

@@ -1,0 +1,61 @@
+import { type BenchServer, openServer } from './bench-server.js';
+import { bundlePrograms } from './bundle.js';
+import type { Cleanup } from './cleanup.js';
+import { MissingError } from './environment.js';
+import { Progress } from './progress.js';
+import type { Pace } from './runner.js';
+import type { Runnable } from './variant-process.js';
+
+interface RigOptions {
+  readonly pace: Pace;
+  /** For the progress bar. */
+  readonly steps: number;
+  readonly smoke?: boolean;
+  /** @default the one at `REDIS_URL`, else one that is started */
+  readonly server?: BenchServer;
+}
+
+/** What everything that a run measures shares, and the owner of the processes that are measured. */
+export async function openRig(cleanup: Cleanup, { pace, steps, smoke = false, server: given }: RigOptions) {
+  const bundle = await bundlePrograms();
+  await cleanup.add(() => bundle.remove());
+  const log = (line: string) => process.stderr.write(`${line}\n`);
+  const server = given ?? (await openServer(process.env.REDIS_URL, { log }));
+  await cleanup.add(() => server.close());
+  const progress = new Progress(steps);
+  await cleanup.add(async () => progress.stop());
+  const notes = new Set<string>();
+  const processes = new Set<Runnable>();
+  const kill = () => {
+    for (const one of processes) one.kill();
+    processes.clear();
+  };
+  await cleanup.add(async () => kill());
+  return {
+    ...{ pace, smoke, cleanup, bundle, server, progress },
+    /** What was left out, and what may have disturbed the run. */
+    notes,
+    /** undefined, and a note, where this machine or the package does not have it */
+    async open<T extends Runnable>(opening: Promise<T>): Promise<T | undefined> {
+      try {
+        const opened = await opening;
+        processes.add(opened);
+        return opened;
+      } catch (error) {
+        if (!(error instanceof MissingError)) throw error;
+        notes.add(`${error.message}: not measured.`);
+        return undefined;
+      }
+    },
+    async close(some: Iterable<Runnable> = processes): Promise<void> {
+      for (const one of some) {
+        await one.close();
+        processes.delete(one);
+      }
+    },
+    /** All of them, for when something went wrong. */
+    kill,
+  };
+}
+
+export type Rig = Awaited<ReturnType<typeof openRig>>;
