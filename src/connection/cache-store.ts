@@ -181,6 +181,9 @@ export class CacheStore {
     if (this.#hand === key) this.#hand = key.after === key ? undefined : key.after;
     key.before.after = key.after;
     key.after.before = key.before;
+    // What is garbage in V8's old generation keeps alive what it points to in the young one.
+    key.before = key;
+    key.after = key;
     this.entries -= key.reads;
     this.bytes -= key.bytes;
   }

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { HostPipeline } from './pipeline.js';
 import type { HostClient, HostCommand, QueueItem } from './types.js';
 
@@ -14,6 +15,8 @@ export class PipelineWriter {
   readonly isPipeline = true;
   readonly destination: { readonly redis: HostClient };
   #pieces: Uint8Array[] = [];
+  /** The stream that the pieces are for. */
+  #stream: Duplex | undefined;
 
   constructor(
     readonly pipeline: HostPipeline,
@@ -23,11 +26,16 @@ export class PipelineWriter {
   }
 
   write(data: string | Uint8Array): void {
+    const { stream } = this.destination.redis;
+    if (stream !== this.#stream) {
+      this.#stream = stream;
+      this.#pieces = [];
+    }
     this.#pieces.push(typeof data === 'string' ? Buffer.from(data) : data);
     if (this.#pieces.length < this.pipeline._queue.length) return;
     const bytes = Buffer.concat(this.#pieces);
     this.#pieces = [];
-    this.destination.redis.stream?.write(bytes);
+    stream?.write(bytes);
   }
 }
 

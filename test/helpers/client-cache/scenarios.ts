@@ -129,6 +129,18 @@ export const SCENARIOS: readonly Scenario[] = [
     disturb: (scene) => every(scene, 50, () => scene.admin.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {})),
   },
   {
+    name: 'connections killed while commands are sent again',
+    disturb: async (scene) => {
+      const kill = () => scene.admin.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {});
+      let connections = 0;
+      for (const subject of scene.checker.options.subjects) {
+        // Every third connection lives long enough for the cache.
+        subject.on('connect', () => (connections++ % 3 === 0 ? undefined : setTimeout(kill, connections % 2)));
+      }
+      await every(scene, 50, kill);
+    },
+  },
+  {
     name: 'keys flushed, deleted, expired and evicted',
     args: ['--maxmemory-policy', 'allkeys-random'],
     check: { removed: true },
