@@ -75,7 +75,12 @@ function bench({ benchmarks, experiments, pace, smoke, awake }: BenchOptions): P
       found.push({ id, title, figures: await experiment.run(harness) });
       await harness.close();
     }
-    return { settings, benchmarks: results, experiments: found, notes: [...notes] };
+    return {
+      settings,
+      benchmarks: results,
+      experiments: found,
+      notes: [...notes].map((text) => ({ revision: settings.revision, text })),
+    };
   });
 }
 

@@ -23,7 +23,7 @@ export function benchmarksDocument(report: BenchReport, charts: readonly Chart[]
   const parts: Readonly<Record<string, string>> = {
     machine: describeMachine(settings),
     run: describeRun(settings),
-    notes: notes.map((note) => wrap(`- ${note}`, '  ')).join('\n'),
+    notes: notes.map(({ revision, text }) => wrap(`- ${revision}: ${text}`, '  ')).join('\n'),
     variants: markdownTable(['variant', 'is'], variantsIn(benchmarks)),
     targets: tableOf(targetCells(evaluate(benchmarks))),
     experiments: sections.length === 0 ? '' : ['## Published experiments, repeated', ...sections].join('\n\n'),

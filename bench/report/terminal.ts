@@ -16,7 +16,7 @@ export function printReport(report: BenchReport): void {
   const targets = evaluate(report.benchmarks);
   if (targets.length > 0) console.log(`\n${terminalTable(targetCells(targets))}`);
   console.log(`\n${describeMachine(report.settings)}\n${describeRun(report.settings)}`);
-  for (const note of report.notes) console.log(`Note: ${note}`);
+  for (const { text } of report.notes) console.log(`Note: ${text}`);
   const [set, further] = [targets.map(({ met }) => met), targets.map(({ furtherMet }) => furtherMet)];
   if (targets.length > 0)
     console.log(`${count(set)} targets met, and ${count(further)} of what would be better still.`);

@@ -40,8 +40,13 @@ export interface BenchReport {
   readonly settings: Settings;
   readonly benchmarks: readonly BenchmarkResult[];
   readonly experiments: readonly ExperimentResult[];
-  /** What was left out, and what may have disturbed the run. */
-  readonly notes: readonly string[];
+  readonly notes: readonly Note[];
+}
+
+/** What was left out of a run, or may have disturbed it. */
+export interface Note {
+  readonly revision: string;
+  readonly text: string;
 }
 
 /** Of any round in which it was measured. */
@@ -78,12 +83,12 @@ export async function mergeInto(file: string, report: BenchReport): Promise<Benc
   const merged = <T extends Result>(old: readonly T[], found: readonly T[]): T[] => [
     ...new Map([...old, ...found.map((one) => ({ ...one, run }))].map((one) => [one.id, one])).values(),
   ];
-  return {
-    settings: earlier.settings,
-    benchmarks: merged(earlier.benchmarks, report.benchmarks),
-    experiments: merged(earlier.experiments, report.experiments),
-    notes: [...new Set([...earlier.notes, ...report.notes])],
-  };
+  const benchmarks = merged(earlier.benchmarks, report.benchmarks);
+  const experiments = merged(earlier.experiments, report.experiments);
+  // Notes of a run go with its last result.
+  const revisions = new Set([...benchmarks, ...experiments].map((one) => (one.run ?? earlier.settings).revision));
+  const kept = earlier.notes.filter((note) => revisions.has(note.revision));
+  return { settings: earlier.settings, benchmarks, experiments, notes: [...kept, ...report.notes] };
 }
 
 const DIGITS = 4;
