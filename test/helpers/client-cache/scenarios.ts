@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { type Client, ioredis6, ready, sleep } from '../hosts.js';
 import { type FaultyProxy, startProxy } from '../proxy.js';
@@ -130,14 +131,24 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'connections killed while commands are sent again',
-    disturb: async (scene) => {
-      const kill = () => scene.admin.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {});
+    disturb: async ({ admin, checker, stopped }) => {
       let connections = 0;
-      for (const subject of scene.checker.options.subjects) {
-        // Every third connection lives long enough for the cache.
-        subject.on('connect', () => (connections++ % 3 === 0 ? undefined : setTimeout(kill, connections % 2)));
+      for (const subject of checker.options.subjects) {
+        subject.on('connect', () => {
+          connections += 1;
+          // Every other connection lives long enough for the cache.
+          if (connections % 2 === 0 || stopped()) return;
+          const { localPort } = (subject as unknown as { stream: Socket }).stream;
+          setTimeout(
+            () => admin.call('CLIENT', 'KILL', 'ADDR', `127.0.0.1:${localPort}`).catch(() => {}),
+            connections % 3,
+          );
+        });
       }
-      await every(scene, 50, kill);
+      while (!stopped()) {
+        await sleep(30);
+        for (const subject of checker.options.subjects) subject.stream.destroy();
+      }
     },
   },
   {
