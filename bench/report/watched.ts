@@ -16,7 +16,8 @@ const HEAD = [
 ];
 
 export function watchedTable({ benchmarks, settings }: BenchReport): string {
-  const found = benchmarks.find(({ id }) => id === 'watching')?.cases[0] ?? { id: '', variants: [] };
+  const watching = benchmarks.find(({ id }) => id === 'watching');
+  const found = watching?.cases[0] ?? { id: '', variants: [] };
   const rows = Object.entries(WATCHED).flatMap(([of, { text, plain }]) => {
     const result = variantOf(found, of);
     if (result === undefined) return [];
@@ -30,7 +31,8 @@ export function watchedTable({ benchmarks, settings }: BenchReport): string {
       ],
     ];
   });
-  return `${markdownTable(HEAD, rows)}\n\nMedians, and the range, of interleaved rounds; ${describeMachine(settings)}.`;
+  const machine = describeMachine({ ...settings, ...watching?.run });
+  return `${markdownTable(HEAD, rows)}\n\nMedians, and the range, of interleaved rounds; ${machine}.`;
 }
 
 export function callsTable({ benchmarks }: BenchReport): string {
