@@ -16,8 +16,8 @@ import { CONNECTIONS, ROUTE_IDS, ROUTES, type RouteId, type RouteResult } from '
 const HELP = `Runs the Fastify example with a plain ioredis client, with a coalesced one, and with one that also caches what it reads
 (on ioredis 6, and Redis 7 or Valkey): the same handlers, under the same load. Prints one table, and draws a chart.
 
-  npm run demo                     about 90 seconds
-  npm run demo -- --quick          about 20 seconds; rougher figures
+  npm run demo                     about two minutes
+  npm run demo -- --quick          about 40 seconds; rougher figures
   npm run demo -- --page           no table: opens the live page, to see it happen; Ctrl-C ends it
   npm run demo -- --url URL        on your own Redis, as with REDIS_URL
   npm run demo -- --chart FILE     where the chart goes (SVG)
