@@ -216,7 +216,7 @@ export class Connection {
     let work = 0;
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
-        command.sentWith(context, select);
+        command.sentWith(context, select, commands.length);
         work += command.variant.command.work;
         this.stats.hotCommands += 1;
         const number = reader.expect();
@@ -224,7 +224,7 @@ export class Connection {
         queue.push(command);
       } else {
         work += HOST_COMMAND_WORK;
-        queue.push(pipelineItem(pipeline, command, client, select));
+        queue.push(pipelineItem(pipeline, commands.length, command, client, select));
       }
     }
     if (waits) {

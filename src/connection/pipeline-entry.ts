@@ -63,6 +63,8 @@ function noop(): void {}
 export class PipelineEntry extends Entry implements PipelinedCommand {
   declare context: EntryContext;
   select = 0;
+  /** Commands of the pipeline that were sent, this one included. */
+  #sentTogether = 0;
   #settled = false;
   /** Set once the promise of this single command was read. */
   #own: OwnPromise | undefined;
@@ -83,8 +85,9 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   }
 
   /** The entry is about to be queued on a connection where the database `select` is selected. */
-  sentWith(context: EntryContext, select: number): void {
+  sentWith(context: EntryContext, select: number, commands: number): void {
     this.context = context;
+    this.#sentTogether = commands;
     this.select = select;
   }
 
@@ -138,7 +141,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
 
   /** Host: sends the command again through this. */
   get stream(): PipelineWriter {
-    return pipelineWriter(this.pipeline, this.context.client);
+    return pipelineWriter(this.pipeline, this.#sentTogether, this.context.client);
   }
 
   get promise(): Promise<unknown> {

@@ -19,7 +19,8 @@ export class PipelineWriter {
   #stream: Duplex | undefined;
 
   constructor(
-    readonly pipeline: HostPipeline,
+    /** Commands that were sent; users may have added others to the pipeline since. */
+    readonly commands: number,
     client: HostClient,
   ) {
     this.destination = { redis: client };
@@ -32,7 +33,7 @@ export class PipelineWriter {
       this.#pieces = [];
     }
     this.#pieces.push(typeof data === 'string' ? Buffer.from(data) : data);
-    if (this.#pieces.length < this.pipeline._queue.length) return;
+    if (this.#pieces.length < this.commands) return;
     const bytes = Buffer.concat(this.#pieces);
     this.#pieces = [];
     stream?.write(bytes);
@@ -41,11 +42,11 @@ export class PipelineWriter {
 
 const writers = new WeakMap<HostPipeline, PipelineWriter>();
 
-/** The writer for a pipeline that `client` has sent. */
-export function pipelineWriter(pipeline: HostPipeline, client: HostClient): PipelineWriter {
+/** The writer for a pipeline of which `client` has sent so many commands. */
+export function pipelineWriter(pipeline: HostPipeline, commands: number, client: HostClient): PipelineWriter {
   let writer = writers.get(pipeline);
   if (writer?.destination.redis !== client) {
-    writer = new PipelineWriter(pipeline, client);
+    writer = new PipelineWriter(commands, client);
     writers.set(pipeline, writer);
   }
   return writer;
@@ -54,6 +55,7 @@ export function pipelineWriter(pipeline: HostPipeline, client: HostClient): Pipe
 /** The queue item of a command of the host's that is sent with a light pipeline. */
 export function pipelineItem(
   pipeline: HostPipeline,
+  commands: number,
   command: HostCommand,
   client: HostClient,
   select: number,
@@ -62,7 +64,7 @@ export function pipelineItem(
     command,
     select,
     get stream() {
-      return pipelineWriter(pipeline, client);
+      return pipelineWriter(pipeline, commands, client);
     },
   };
 }

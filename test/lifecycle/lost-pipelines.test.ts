@@ -130,6 +130,18 @@ describeScenarios('pipelines and transactions when the connection is lost', HOST
     await Promise.all(settled);
   }),
 
+  'commands that are added after exec() do not hold back what is sent again': async ({ url, ready, track }) => {
+    const proxy = await startProxy(url);
+    const client = await ready({}, { url: proxy.url });
+    proxy.stall();
+    const pipeline = client.pipeline().incr('n').get('n');
+    const settled = [track('pipeline', pipeline.exec()), track('behind', client.get('n'))];
+    pipeline.get('added');
+    await loseReplies(proxy, 'incr');
+    await Promise.all(settled);
+    await track('later', client.get('n'));
+  },
+
   'exec() a second time while the first is being sent again': async ({ url, ready, track }) => {
     const proxy = await startProxy(url);
     const client = await ready({}, { url: proxy.url });
