@@ -1,3 +1,4 @@
+import { Doorkeeper } from './doorkeeper.js';
 import type { CommandVariant } from './entry.js';
 
 /** Approximate bytes of memory per key and per read, without their own text. */
@@ -95,6 +96,9 @@ function indexed(count: number, text: string): string {
  * since it last passed, and removes the first key without a mark. So a hit costs one store, while an order by last use
  * would cost a deletion and an insertion. The ring is our own: an iterator of the Map that does not advance retains
  * every table that the Map has replaced since.
+ *
+ * Keys that are asked for only once are not admitted in place of others (`Doorkeeper`): to keep an answer costs twice
+ * as much as to read it, and a scan over many keys would leave nothing else in memory.
  */
 export class CacheStore {
   /** Reads. */
@@ -103,6 +107,8 @@ export class CacheStore {
   /** Reads that were removed for lack of room. */
   evictions = 0;
   readonly #keys = new Map<string, CachedKey>();
+  /** Made when there is no more room. */
+  #doorkeeper: Doorkeeper | undefined;
   #hand: CachedKey | undefined;
 
   constructor(
@@ -112,6 +118,21 @@ export class CacheStore {
 
   key(name: string): CachedKey | undefined {
     return this.#keys.get(name);
+  }
+
+  /**
+   * Whether an answer of a key that is not here should be kept. If there is no room, only when the key was asked for
+   * recently, and the hand does not meet a key that was used.
+   */
+  admits(name: string): boolean {
+    if (this.entries < this.maxEntries && this.bytes < this.maxBytes - KEY_OVERHEAD - READ_OVERHEAD) return true;
+    this.#doorkeeper ??= new Doorkeeper(this.entries);
+    if (!this.#doorkeeper.knows(name)) return false;
+    const hand = this.#hand;
+    if (hand === undefined || !hand.used) return true;
+    hand.used = false;
+    this.#hand = hand.after;
+    return false;
   }
 
   /** Keeps an answer; it replaces an earlier answer to the same read. */

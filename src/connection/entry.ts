@@ -78,8 +78,6 @@ export function createEntry(
 export abstract class Entry implements QueueItem, HostCommand {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
   declare followers: Entry[] | undefined;
-  /** The key under which the answer of this read may be kept, see `ReadCache`. */
-  declare cachedAs: string | undefined;
   /** Set when the command outlives its connection while a timeout is pending. */
   declare observer: SettleObserver | undefined;
 

@@ -7,12 +7,12 @@ import { RequestReader } from '../resp/request-scanner.js';
 import type { Stats } from '../stats.js';
 import { now } from '../util/clock.js';
 import { nextTurn, turnIsLate, turnTime } from '../util/turn.js';
-import { CacheStore, type ReadArguments } from './cache-store.js';
-import { type CommandVariant, type Entry, type EntryContext, transformDecodedReply } from './entry.js';
+import { CacheStore } from './cache-store.js';
+import { CallEntry, type CommandVariant, type Entry, type EntryContext, transformDecodedReply } from './entry.js';
 import { InvalidationReader } from './invalidation-reader.js';
 import { OwnCommands } from './own-commands.js';
 import { ownCopy, sameValue } from './own-values.js';
-import { argumentsOf, keyName, wireName } from './read-names.js';
+import { argumentsOf, keyName, NO_ARGUMENTS, wireName } from './read-names.js';
 import { Tracking } from './tracking.js';
 
 /** Milliseconds without a byte from the server after which one read is sent, to see whether the server answers. */
@@ -132,10 +132,7 @@ export class ReadCache {
       return;
     }
     if (command.cacheable && this.#keeps(args)) {
-      if (this.#tracked && !this.#inTransaction) {
-        entry.cachedAs = keyName(args[0]);
-        this.stats.cacheMisses += 1;
-      }
+      if (this.#tracked && !this.#inTransaction) this.stats.cacheMisses += 1;
       return;
     }
     this.#touch(command, args.length, (index) => wireName(args[index]), position);
@@ -188,10 +185,10 @@ export class ReadCache {
           break;
         case 'exec':
           if (!openedHere) own.changesAnything(position);
-          this.#transactionEnds();
+          this.#transactionEnds(openedHere, position);
           break;
         case 'discard':
-          this.#transactionEnds();
+          this.#transactionEnds(openedHere, position);
           break;
         case 'watch':
           this.#watching = true;
@@ -220,19 +217,22 @@ export class ReadCache {
   answered(entry: Entry | undefined, value: unknown): void {
     const own = this.#own;
     own.answer(own.answered + 1 + this.client.commandQueue.length);
-    const name = entry?.cachedAs;
+    if (!(entry instanceof CallEntry) || !entry.variant.command.cacheable) return;
+    const { sent } = entry;
+    const name = keyName(Array.isArray(sent) ? sent[0] : sent);
     if (name === undefined) return;
     if (value === undefined) {
       if (own.pushesLate) this.#hold(name, this.#nextPosition);
       return;
     }
-    if (this.#tracked && own.mayFill(name)) this.#fill(entry as Entry, name, value);
+    if (this.#tracked && !this.#inTransaction && own.mayFill(name)) this.#fill(entry, name, value);
   }
 
-  #fill(entry: Entry, name: string, value: unknown): void {
-    const { sent, variant } = entry;
-    const rest = argumentsOf(Array.isArray(sent) ? sent : [sent]) as ReadArguments;
+  #fill({ sent, variant }: CallEntry, name: string, value: unknown): void {
     const before = this.#store.key(name);
+    if (before === undefined && !this.#store.admits(name)) return;
+    const rest = Array.isArray(sent) ? argumentsOf(sent) : NO_ARGUMENTS;
+    if (rest === undefined || !this.#keepsKey(name)) return;
     // Ordering: if this reply shows a change, earlier answers of the key must not be served after it (`OwnCommands`).
     const showsMore =
       this.#own.pushesLate &&
@@ -285,8 +285,11 @@ export class ReadCache {
   /** Whether the answer to a read with these arguments could be kept. */
   #keeps(args: readonly unknown[]): boolean {
     const name = keyName(args[0]);
-    if (name === undefined || argumentsOf(args) === undefined) return false;
-    // A lone surrogate becomes another character on the wire, and also in the invalidation.
+    return name !== undefined && argumentsOf(args) !== undefined && this.#keepsKey(name);
+  }
+
+  /** A lone surrogate becomes another character on the wire, and also in the invalidation. */
+  #keepsKey(name: string): boolean {
     return this.#hasPrefix(name) && name.isWellFormed();
   }
 
@@ -319,9 +322,11 @@ export class ReadCache {
     own.writes(keys, position);
   }
 
-  #transactionEnds(): void {
+  #transactionEnds(openedHere: boolean, position: number): void {
     this.#inTransaction = false;
     this.#watching = false;
+    // RESP: reads within it were answered with QUEUED.
+    if (!openedHere) this.#own.forgetBefore(position);
   }
 
   #answer(variant: CommandVariant, kept: unknown): Promise<unknown> {

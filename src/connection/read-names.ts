@@ -30,4 +30,4 @@ export function argumentsOf(args: readonly unknown[]): ReadArguments | undefined
   return { count: args.length, text: joined };
 }
 
-const NO_ARGUMENTS: ReadArguments = { count: 1, text: '' };
+export const NO_ARGUMENTS: ReadArguments = { count: 1, text: '' };

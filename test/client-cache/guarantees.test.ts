@@ -356,13 +356,17 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
   it('stays within its bounds', async () => {
     const bounds = { maxEntries: 50, maxBytes: 20_000 };
     const client = await cached({ ...(cache === true ? {} : (cache as CacheOptions)), ...bounds });
-    for (let index = 0; index < 300; index += 1) void client.get(`${k}${index}`);
-    await client.ping();
-    const { entries = 0, bytes = 0, evictions = 0 } = client.coalescer.stats().cache ?? {};
-    expect(entries).toBeGreaterThan(20);
-    expect(entries).toBeLessThanOrEqual(bounds.maxEntries);
-    expect(bytes).toBeLessThanOrEqual(bounds.maxBytes);
-    expect(evictions).toBeGreaterThanOrEqual(250);
+    // Once there is no room, a key is kept when it is asked for again.
+    for (const most of [0, 300]) {
+      for (let index = 0; index < 300; index += 1) void client.get(`${k}${index}`);
+      await client.ping();
+      const { entries = 0, bytes = 0, evictions = 0 } = client.coalescer.stats().cache ?? {};
+      expect(entries).toBeGreaterThan(20);
+      expect(entries).toBeLessThanOrEqual(bounds.maxEntries);
+      expect(bytes).toBeLessThanOrEqual(bounds.maxBytes);
+      expect(evictions).toBeLessThanOrEqual(most);
+      if (most > 0) expect(evictions).toBeGreaterThan(100);
+    }
     // A value larger than all is never kept.
     await client.set(`${k}large`, 'x'.repeat(30_000));
     await client.get(`${k}large`);

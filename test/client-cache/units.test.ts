@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { CacheStore } from '../../src/connection/cache-store.js';
+import { Doorkeeper } from '../../src/connection/doorkeeper.js';
 import type { CommandVariant } from '../../src/connection/entry.js';
 import { InvalidationReader } from '../../src/connection/invalidation-reader.js';
 import { OwnCommands } from '../../src/connection/own-commands.js';
@@ -53,6 +55,67 @@ describe('CacheStore', () => {
     expect([store.entries, store.evictions]).toEqual([1, 1]);
   });
 
+  describe('without room', () => {
+    const full = () => {
+      const store = new CacheStore(100, 1e9);
+      for (let index = 0; index < 100; index += 1) store.put(`key ${index}`, get, NONE, 'v', 0);
+      return store;
+    };
+    /** Reads as a client does; returns whether the answer was found. */
+    const read = (store: CacheStore, name: string) => {
+      const key = store.key(name);
+      if (key !== undefined) key.used = true;
+      else if (store.admits(name)) store.put(name, get, NONE, 'v', 0);
+      return key !== undefined;
+    };
+
+    it('admits a key when it is asked for again, not at once', () => {
+      const store = full();
+      expect(store.admits('new')).toBe(false);
+      expect(store.admits('newer')).toBe(false);
+      expect(store.admits('new')).toBe(true);
+      store.drop('key 7');
+      expect(store.admits('another')).toBe(true);
+    });
+
+    it('has no room when a read of the usual size would exceed its bytes', () => {
+      const store = new CacheStore(1_000, 1_000);
+      let kept = 0;
+      while (store.admits(`key ${kept}`) && kept < 1_000) {
+        store.put(`key ${kept}`, get, NONE, 'v', 0);
+        kept += 1;
+      }
+      expect(kept).toBe(3);
+      expect(store.evictions).toBe(0);
+    });
+
+    it('keeps what is read again and again while many keys are read once', () => {
+      const store = full();
+      for (let index = 0; index < 100_000; index += 1) {
+        read(store, `key ${index % 100}`);
+        read(store, `once ${index}`);
+      }
+      expect(Array.from({ length: 100 }, (_, index) => store.key(`key ${index}`)?.name)).not.toContain(undefined);
+      expect(store.evictions).toBe(0);
+    });
+
+    it('keeps most of the keys that are read in turn, although all of them do not fit', () => {
+      const store = full();
+      let found = 0;
+      for (let index = 0; index < 120 * 50; index += 1) if (read(store, `key ${index % 120}`)) found += 1;
+      expect(found / (120 * 50)).toBeGreaterThan(0.75);
+    });
+
+    it('replaces all keys when others are read instead', () => {
+      const store = full();
+      for (let index = 0; index < 100; index += 1) read(store, `key ${index}`);
+      for (let index = 0; index < 1_000; index += 1) read(store, `other ${index % 100}`);
+      let kept = 0;
+      for (let index = 0; index < 100; index += 1) if (store.key(`other ${index}`)) kept += 1;
+      expect(kept).toBe(100);
+    });
+  });
+
   it('does not grow while invalidated keys are read again and nothing has to be evicted', () => {
     const store = new CacheStore(10_001, 1e9);
     const names = Array.from({ length: 10_000 }, (_, index) => `key ${index}`);
@@ -98,6 +161,48 @@ describe('CacheStore', () => {
     expect(store.key('last')).toBeUndefined();
     store.put('k', get, NONE, 'v', 0);
     expect(store.entries).toBe(1);
+  });
+});
+
+describe('Doorkeeper', () => {
+  it('knows a key that was asked for recently, and forgets it after many others', () => {
+    const doorkeeper = new Doorkeeper(1_000);
+    expect(doorkeeper.knows('a')).toBe(false);
+    expect(doorkeeper.knows('a')).toBe(true);
+    for (let index = 0; index < 20_000; index += 1) doorkeeper.knows(`other ${index}`);
+    expect(doorkeeper.knows('a')).toBe(false);
+  });
+
+  it('comes to know keys that take the same place, although they are asked for in turn', () => {
+    const doorkeeper = new Doorkeeper(1);
+    const names = Array.from({ length: 500 }, (_, index) => `key ${index}`);
+    const known = new Set<string>();
+    for (let round = 0; round < 2_000; round += 1) {
+      for (const name of names) if (doorkeeper.knows(name)) known.add(name);
+    }
+    expect(known.size).toBe(names.length);
+  });
+
+  it.each([
+    ['numbered', (index: number) => `product:${index}:price`],
+    ['with a number in front', (index: number) => `${index}:session`],
+    ['random', (index: number) => `s:${createHash('sha1').update(String(index)).digest('hex')}`],
+    ['not in ASCII', (index: number) => `größe:${index}`],
+  ])('tells most keys apart that are %s', (_, name) => {
+    const doorkeeper = new Doorkeeper(10_000);
+    let unknown = 0;
+    for (let index = 0; index < 5_000; index += 1) if (!doorkeeper.knows(name(index))) unknown += 1;
+    let known = 0;
+    for (let index = 0; index < 5_000; index += 1) if (doorkeeper.knows(name(index))) known += 1;
+    expect(unknown).toBe(5_000);
+    expect(known).toBeGreaterThan(3_000);
+  });
+
+  it('looks at the end of a long key only', () => {
+    const doorkeeper = new Doorkeeper(10);
+    doorkeeper.knows(`a${'x'.repeat(1e6)}`);
+    expect(doorkeeper.knows(`b${'x'.repeat(1e6)}`)).toBe(true);
+    expect(doorkeeper.knows(`${'x'.repeat(1e6)}b`)).toBe(false);
   });
 });
 
