@@ -65,10 +65,13 @@ export function http(
   id: string,
   title: string,
   routes: NonNullable<Benchmark['routes']>,
-  more: Pick<Benchmark, 'chart'> = {},
+  { rates, ...more }: Pick<Benchmark, 'chart' | 'smokeCases'> & { readonly rates?: readonly number[] } = {},
 ): Benchmark {
   const load = { kind: 'package', name: 'fastify', concurrency: CONNECTIONS, data: NOTHING } as const;
-  const cases = [{ id: `${CONNECTIONS} connections`, workload: load }];
+  const cases = rates?.map((rate) => ({
+    id: `${rate.toLocaleString('en-US')} requests/s`,
+    workload: { ...load, rate },
+  })) ?? [{ id: `${CONNECTIONS} connections`, workload: load }];
   return { id, title, variants: Object.keys(routes), cases, routes, ...more };
 }
 

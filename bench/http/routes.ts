@@ -39,8 +39,8 @@ export function routesOf({ bundle, server }: Pick<Rig, 'bundle' | 'server'>) {
     services.set(client, starting);
     const service = await starting;
     const drive = (workload: Workload, limit: LoadOrder['limit'], countWrites = false) => {
-      const { concurrency } = workload as PackageWorkload;
-      return service.drive(load, route, { connections: concurrency, limit }, countWrites);
+      const { concurrency: connections, rate } = workload as PackageWorkload;
+      return service.drive(load, route, { connections, limit, ...(rate === undefined ? {} : { rate }) }, countWrites);
     };
     return {
       async prepare(workload, seconds, verify) {

@@ -37,6 +37,7 @@ type Library = { Redis: new (url: string, options: IoredisOptions) => IoredisLik
 type IoredisLike = EventEmitter & { disconnect(): void };
 
 type Open = (url: string, options: ClientOptions) => Promise<OpenVariant>;
+type CoalesceOptions = import('ioredis-coalesce').CoalesceOptions;
 type NodeRedisOptions = import('redis').RedisClientOptions;
 type IoredisOptions = { protocol?: 2; enableAutoPipelining?: boolean; commandTimeout?: number; tls?: { ca: string } };
 
@@ -55,14 +56,8 @@ export const VARIANTS = {
     nodeRedis({ commandOptions: { timeout: 0 } }),
   ],
   'node-redis-resp2': ['the same with `RESP: 2`', nodeRedis({ commandOptions: { timeout: 0 }, RESP: 2 })],
-  'node-redis-cache': [
-    'node-redis without timeouts, with its client-side cache',
-    nodeRedis({
-      commandOptions: { timeout: 0 },
-      RESP: 3,
-      clientSideCache: { ttl: 0, maxEntries: 10_000, evictPolicy: 'LRU' },
-    }),
-  ],
+  'node-redis-cache': ['node-redis without timeouts, with a client-side cache of 10,000', nodeRedisCache(10_000)],
+  'node-redis-small-cache': ['the same, of 100', nodeRedisCache(100)],
   glide: ['valkey-glide; its core is native, and its writes are those to that core', openGlide],
   pipeline: [
     'ioredis, each burst a `pipeline()` written by hand',
@@ -82,6 +77,10 @@ export const VARIANTS = {
   'coalesced-timeout': ['the same with `commandTimeout: 5000`', coalesced({ commandTimeout: 5000 })],
   'coalesced-immediate': ["the same with `schedule: 'immediate'`", coalesced({}, { schedule: 'immediate' })],
   'coalesced-cache': ['the same with `cache: true`', coalesced({}, { cache: true })],
+  'coalesced-small-cache': [
+    'the same with `cache: { maxEntries: 100 }`',
+    coalesced({}, { cache: { maxEntries: 100 } }),
+  ],
   'coalesced-batch-channel': ['the same with a subscriber of `ioredis-coalesce:batch`', coalesced({})],
   'coalesced-prometheus': ['the same, scraped by Prometheus every 100 ms', coalesced({})],
   'coalesced-command-channel': ['the same with a subscriber of `ioredis:command`', coalesced({})],
@@ -126,7 +125,7 @@ function ioredis(own: IoredisOptions, load: () => Promise<Library> = () => impor
   return async (url, { ca }) => opened(new (await load()).Redis(url, { ...own, ...tlsOf(ca) }));
 }
 
-function coalesced(own: IoredisOptions, ownCoalesce: ClientOptions['coalesce'] = {}): Open {
+function coalesced(own: IoredisOptions, ownCoalesce: CoalesceOptions = {}): Open {
   return async (url, { ca, coalesce = {} }) => {
     const { Redis } = await import('ioredis-coalesce');
     const packagePath = import.meta.resolve('ioredis-coalesce');
@@ -153,6 +152,11 @@ function byHand(many: (redis: import('ioredis').Redis, keys: readonly string[]) 
     };
     return { client, close };
   };
+}
+
+function nodeRedisCache(maxEntries: number): Open {
+  const clientSideCache = { ttl: 0, maxEntries, evictPolicy: 'LRU' } as const;
+  return nodeRedis({ commandOptions: { timeout: 0 }, RESP: 3, clientSideCache });
 }
 
 function nodeRedis(own: Omit<NodeRedisOptions, 'RESP'> & { RESP?: 2 | 3 }): Open {

@@ -39,6 +39,8 @@ export interface PackageWorkload extends Pick<Burst, 'data'> {
   readonly kind: 'package';
   readonly name: string;
   readonly concurrency: number;
+  /** Per second, of HTTP requests; where there is none, as fast as it goes. */
+  readonly rate?: number;
 }
 
 export type TimedWorkload = Burst | Loops | Rate;
