@@ -8,6 +8,7 @@ import { exactly } from '../../bench/report/figure.js';
 import { gainsTable, withPackageGains } from '../../bench/report/gains.js';
 import { CELL_INK } from '../../bench/report/heat-map.js';
 import { documentsOf, regionsOf } from '../../bench/report/report.js';
+import { resultCells } from '../../bench/report/tables.js';
 import { evaluate } from '../../bench/suite/evaluate.js';
 import {
   type BenchmarkResult,
@@ -56,6 +57,18 @@ describe('the generated regions', async () => {
   it.each(Object.keys(await regionsOf(latest)))('%s stands in one document', (name) => {
     const holding = [...documents].filter(([, text]) => text.includes(`<!-- ${name}:begin -->`));
     expect(holding).toHaveLength(1);
+  });
+});
+
+describe('a table of latencies', () => {
+  it('has the median over the rounds of each percentile, whichever rounds they are of', () => {
+    const samples = [
+      { latencyUs: { p50: 10, p95: 20, p99: 900 } },
+      { latencyUs: { p50: 20, p95: 90, p99: 100 } },
+      { latencyUs: { p50: 30, p95: 40, p99: 300 } },
+    ];
+    const cases = [{ id: 'a case', variants: [{ variant: 'plain', probe: {}, samples }] }];
+    expect(resultCells({ id: 'one', title: 'One', cases }).rows).toEqual([['plain', '20 µs / 40 µs / 300 µs / –']]);
   });
 });
 
