@@ -9,7 +9,7 @@ import { gainsTable, withPackageGains } from '../../bench/report/gains.js';
 import { CELL_INK } from '../../bench/report/heat-map.js';
 import { documentsOf, regionsOf } from '../../bench/report/report.js';
 import { resultCells } from '../../bench/report/tables.js';
-import { evaluate } from '../../bench/suite/evaluate.js';
+import { evaluate, measureOf } from '../../bench/suite/evaluate.js';
 import {
   type BenchmarkResult,
   type BenchReport,
@@ -193,6 +193,11 @@ describe('a target', () => {
     const [result] = evaluate([resultOf(ratio)]);
     expect(result).toMatchObject({ metric: 'throughput', met, furtherMet });
     expect(result?.measured.median).toBeCloseTo(ratio);
+  });
+
+  it('is the only one for its measure of its case', () => {
+    const measures = evaluate(latest.benchmarks).map((one) => `${one.title}, ${one.case}: ${measureOf(one)}`);
+    expect(measures).toEqual([...new Set(measures)]);
   });
 
   it('stands as met or not met in docs/benchmarks.md', async () => {
