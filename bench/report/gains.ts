@@ -4,10 +4,12 @@ import { markdownTable } from '../../tools/documents.js';
 import type { Metric } from '../benchmarks/benchmark.js';
 import { compare } from '../suite/evaluate.js';
 import { type BenchReport, type CaseResult, spreadOf, variantOf } from '../suite/results.js';
-import { describeMachine } from '../suite/settings.js';
 import { medianAt, say } from './figure.js';
+import { machinesOf } from './runs.js';
 
 const CLIENTS = ['plain', 'auto', 'coalesced'] as const;
+/** What the rows are read from. */
+const SOURCES = ['burst', 'fastify-parallel', 'experiment-cascade'];
 const GAIN_COLUMN = 'gain';
 const NOT_MEASURED = 'not measured';
 
@@ -40,10 +42,10 @@ export function gainsTable(report: BenchReport): string {
       [text, said(plain), said(auto), said(coalesced), `**${gains.map((gain) => `${fixed(gain, 1)}×`).join(' / ')}**`],
     ];
   });
-  const run = report.benchmarks.find(({ id }) => id === 'burst')?.run;
+  const measuredIn = [...report.benchmarks, ...report.experiments].filter(({ id }) => SOURCES.includes(id));
   return [
     markdownTable(['', 'ioredis', 'its auto-pipelining', 'coalesced', 'gain over ioredis'], rows),
-    `${describeMachine({ ...report.settings, ...run })}; medians of a run.`,
+    `${machinesOf(report, measuredIn, false)}; medians. A gain is the ratio of two medians.`,
   ].join('\n\n');
 }
 

@@ -8,6 +8,7 @@ import { exactly } from '../../bench/report/figure.js';
 import { gainsTable, withPackageGains } from '../../bench/report/gains.js';
 import { CELL_INK } from '../../bench/report/heat-map.js';
 import { documentsOf, regionsOf } from '../../bench/report/report.js';
+import { notesText, runsText } from '../../bench/report/runs.js';
 import { resultCells } from '../../bench/report/tables.js';
 import { evaluate, measureOf } from '../../bench/suite/evaluate.js';
 import {
@@ -83,6 +84,43 @@ describe("the README's table", () => {
   it('leaves out what was not measured', () => {
     const rows = gainsTable({ ...latest, benchmarks: [], experiments: [] }).split('\n');
     expect(rows.filter((row) => row.startsWith('| '))).toHaveLength(2);
+  });
+});
+
+describe('what disturbed the runs', () => {
+  it('is a line per revision, with the counts of all its notes', () => {
+    const note = (revision: string, text: string) => ({ revision, text });
+    const stolen = "samples were taken while the machine's host gave more than 2 % of its processors to others.";
+    const notes = [
+      note('a', `4 of 200 ${stolen}`),
+      note('a', 'plain used 7 % of a core while others were measured.'),
+      note('a', `6 of 1000 ${stolen}`),
+      note('a', 'coalesced used 9 % of a core while others were measured.'),
+      note('b', 'glide: not found: not measured.'),
+    ];
+    expect(notesText(notes).replace(/\s+/g, ' ')).toBe(
+      `- a: 10 of 1,200 ${stolen.slice(0, -1)}; \`coalesced\` and \`plain\` used up to 9 % of a core while others were ` +
+        'measured (seen 2 times). - b: glide: not found: not measured.',
+    );
+  });
+});
+
+describe('the machine', () => {
+  const run = { ...latest.settings, revision: 'f00', cpu: 'Another CPU' };
+
+  it('of a table whose rows come from several runs is each of their machines', () => {
+    const text = runsText(latest, [{}, { run }, { run }]);
+    expect(text).toContain(latest.settings.cpu);
+    expect(text.match(/Another CPU/g)).toHaveLength(1);
+    expect(text).toMatch(/; revisions \w+ and f00$/);
+  });
+
+  it('stands above the targets, that of the benchmarks which have some', async () => {
+    const benchmarks = latest.benchmarks.map((one) => ({ ...one, run }));
+    const text = (await documentsOf({ ...latest, benchmarks })).get('docs/benchmarks.md') ?? '';
+    const [, targets = ''] = /\n## Targets\n([\s\S]*?)\n\| benchmark/.exec(text) ?? [];
+    expect(targets).toContain('Another CPU');
+    expect(targets).not.toContain(latest.settings.cpu);
   });
 });
 
