@@ -14,9 +14,9 @@ const DASHES = ['solid', 'dashed', 'dotted'] as const;
 const SYMBOLS = ['circle', 'rect', 'triangle', 'diamond'];
 
 const INK = '#1f2937';
-const SOFT = '#4b5563';
+export const SOFT = '#4b5563';
 const GRID = '#e5e7eb';
-const PAPER = '#ffffff';
+export const PAPER = '#ffffff';
 
 /** In the dark; what is not here, the cells of a heat map, stays as it is. */
 const DARK: Readonly<Record<string, string>> = {

@@ -286,3 +286,13 @@ it('draws the grid as a heat map with the ratio of each of its cells', () => {
   expect(chart?.svg).toContain('>1.23</text>');
   expect(chart?.svg).toContain('>0.97</text>');
 });
+
+it('draws the gain of packages, whatever they do per second', () => {
+  const side = (variant: string, perSecond: number) => ({ variant, probe: {}, samples: [{ perSecond }] });
+  const cases = [{ id: 'bullmq add, 10', variants: [side('plain', 5000), side('coalesced', 6150)] }];
+  const report = { ...latest, benchmarks: [{ id: 'packages', title: 'Packages', cases }], experiments: [] };
+  const [chart] = chartsOf(report);
+  expect(chart?.svg).toContain('>1.23</text>');
+  expect(chart?.svg).toContain('throughput ÷ that of ioredis');
+  expect(chart?.svg).not.toContain('commands per second');
+});
