@@ -34,14 +34,14 @@ export function chartsOf({ benchmarks, experiments }: BenchReport): Chart[] {
 }
 
 function chartOfBenchmark(result: BenchmarkResult): Chart | undefined {
-  const { cases, id, title } = result;
+  const { cases, id } = result;
   const benchmark = BENCHMARKS.find((one) => one.id === id);
-  const chart = benchmark?.chart;
-  if (chart === undefined) return undefined;
-  if (chart.kind === 'heat') return { file: `${id}.svg`, title, svg: heatMap(result) };
-  if (chart.kind === 'gains') return { file: `${id}.svg`, title, svg: gains(result) };
+  if (benchmark?.chart === undefined) return undefined;
+  const { chart, title } = benchmark;
+  if (chart.kind === 'heat') return { file: `${id}.svg`, title, svg: heatMap(title, cases) };
+  if (chart.kind === 'gains') return { file: `${id}.svg`, title, svg: gains(title, cases) };
   const metric = chart.metric ?? 'throughput';
-  const perSecond = benchmark?.routes === undefined ? 'commands/s' : 'requests/s';
+  const perSecond = benchmark.routes === undefined ? 'commands/s' : 'requests/s';
   const unit = metric === 'throughput' ? perSecond : `${METRICS[metric].title}, ${METRICS[metric].unit}`;
   const names = [...new Set(cases.flatMap(({ variants }) => variants.map(({ variant }) => variant)))];
   const places = cases.map((one) => one.id);
@@ -115,7 +115,7 @@ function bars(head: Head, places: readonly string[] | undefined, drawn: readonly
 }
 
 /** A bar for each case: throughput of coalesced divided by that of plain, with the range of the rounds. */
-function gains({ cases, title }: BenchmarkResult): string {
+function gains(title: string, cases: readonly CaseResult[]): string {
   const found = cases.flatMap((one) => {
     const gain = compare({ metric: 'throughput', of: 'coalesced', versus: 'plain' }, one);
     return gain === undefined ? [] : [{ id: one.id, gain }];

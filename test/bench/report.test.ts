@@ -6,7 +6,7 @@ import { chartsOf } from '../../bench/report/charts.js';
 import { OURS, stylesOf } from '../../bench/report/drawing.js';
 import { exactly } from '../../bench/report/figure.js';
 import { gainsTable, withPackageGains } from '../../bench/report/gains.js';
-import { CELL_INK } from '../../bench/report/heat-map.js';
+import { CELL_INKS, channelsOf, contrast } from '../../bench/report/heat-map.js';
 import { documentsOf, regionsOf } from '../../bench/report/report.js';
 import { notesText, runsText } from '../../bench/report/runs.js';
 import { resultCells } from '../../bench/report/tables.js';
@@ -154,9 +154,20 @@ describe('a chart', () => {
     const colours = [...svg.matchAll(/ (fill|stroke)="(#\w+)"/g)].map(([, what, colour]) => `[${what}="${colour}"]`);
     expect(colours).not.toEqual([]);
     // Black is what ECharts gives to areas that are not painted.
-    const same = ['#000', ...(file === 'grid.svg' ? [CELL_INK] : [])];
+    const same = ['#000', ...(file === 'grid.svg' ? CELL_INKS : [])];
     const painted = colours.filter((one) => !same.some((colour) => one.includes(colour)));
     for (const colour of new Set(painted)) expect(rules).toContain(colour);
+  });
+
+  it('has figures that can be read on each cell of the grid', () => {
+    const { svg = '' } = charts.find(({ file }) => file === 'grid.svg') ?? {};
+    const cells = [...svg.matchAll(/<path d="[^"]*Z" fill="rgb\((\d+),(\d+),(\d+)\)"/g)].map((match) =>
+      match.slice(1).map(Number),
+    );
+    const inks = [...svg.matchAll(/<text [^>]*fill="(#000000|#fefefe)"/g)].map(([, ink = '']) => channelsOf(ink));
+    expect(inks.length).toBeGreaterThan(200);
+    expect(cells).toHaveLength(inks.length);
+    for (const [index, ink] of inks.entries()) expect(contrast(cells[index]!, ink)).toBeGreaterThan(4.5);
   });
 
   it('says the unit and which direction is better', () => {
