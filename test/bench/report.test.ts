@@ -286,6 +286,16 @@ it('fills the column "gain" of a table of packages, for what was measured', () =
   );
 });
 
+it('names a package that was measured and has no row, once', () => {
+  const side = (variant: string, perSecond: number) => ({ variant, probe: {}, samples: [{ perSecond }] });
+  const cases = [{ id: '@fastify/session, 30', variants: [side('plain', 100), side('coalesced', 95)] }];
+  const report = { ...latest, benchmarks: [{ id: 'packages', title: '', cases }] };
+  const table = '| package | gain |\n| --- | --- |\n| `other` | not measured |';
+  const filled = `${table}\n\nMeasured, without a test here: \`@fastify/session\`, 30: 0.95×.`;
+  expect(withPackageGains(table, report)).toBe(filled);
+  expect(withPackageGains(filled, report)).toBe(filled);
+});
+
 it('draws the grid as a heat map with the ratio of each of its cells', () => {
   const side = (variant: string, perSecond: number, p50: number) => {
     return { variant, probe: {}, samples: [{ perSecond, latencyUs: { p50, p99: p50 } }] };
