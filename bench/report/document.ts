@@ -11,6 +11,7 @@ import type { Figure } from './figure.js';
 import { notesText, runOf, runsText } from './runs.js';
 import { type Cells, figureCells, resultCells, targetCells } from './tables.js';
 import { figureText, fillText } from './text.js';
+import { watchedCells } from './watched.js';
 
 const CHARTS = '../bench/results/';
 /** It has a document of its own. */
@@ -77,7 +78,9 @@ function figureSection(figure: Figure, experiment: string, charts: readonly Char
 }
 
 function benchmarkSection(result: BenchmarkResult, charts: readonly Chart[]): string {
-  const parts = [...runOf(result), tableOf(resultCells(result)), ...pictureOf(result.id, charts)];
+  const watched = watchedCells(result);
+  const tables = [resultCells(result), ...(watched === undefined ? [] : [watched])].map(tableOf);
+  const parts = [...runOf(result), ...tables, ...pictureOf(result.id, charts)];
   return [`### ${result.title}`, ...parts].join('\n\n');
 }
 
