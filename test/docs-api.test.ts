@@ -28,6 +28,8 @@ const options = membersOf('src/options.ts', 'CoalesceOptions');
 const cacheOptions = membersOf('src/options.ts', 'CacheOptions');
 const cacheDefaults = (resolveSetting({ cache: true }, 'options') as { cache: Record<string, unknown> }).cache;
 
+const PLUGIN_OPTIONS = ['CommonOptions', 'ServerOptions', 'ClusterNodesOptions', 'ClientOptions'];
+
 function entriesOf(): string[] {
   const { exports, bin } = JSON.parse(read('package.json')) as { exports: object; bin: Record<string, string> };
   return [
@@ -77,6 +79,25 @@ describe('docs/api.md', () => {
     if (typeof value === 'number') expect(text).toMatch(/^- Unit: ./m);
   });
 
+  it.each([
+    ...new Set(
+      PLUGIN_OPTIONS.flatMap((name) => membersOf('src/fastify.ts', name)).map((name) => `Plugin option \`${name}\``),
+    ),
+    ...membersOf('src/prometheus.ts', 'CollectOptions').map((name) => `Metrics option \`${name}\``),
+  ])('gives %s its type, default and cost', (heading) => {
+    const text = section(api, heading);
+    for (const line of [/^- Type: ./m, /^- Default: ./m, /^- Cost: ./m]) expect(text).toMatch(line);
+  });
+
+  it.each([
+    ...membersOf('src/handle.ts', 'Coalescer').map((member) => `coalescer.${member}`),
+    ...membersOf('src/handle.ts', 'ClientCache').map((member) => `coalescer.cache.${member}`),
+  ])('says what %s is or returns, and what it costs', (member) => {
+    const text = section(api, `\`${member}\``);
+    expect(text).toMatch(/^- (Type|Returns): ./m);
+    expect(text).toMatch(/^- Cost: ./m);
+  });
+
   it.each(Object.values(CODES))('says what %s means and what to do', (code) => {
     expect(section(api, `\`${code}\``)).toMatch(/^- Means: .[\s\S]*^- What to do: ./m);
   });
@@ -89,11 +110,6 @@ describe('docs/api.md', () => {
     const fields = [...text.matchAll(/^\| `(\w+)` \|/gm)].map(([, field]) => field);
     expect(text).toContain(`\`CHANNELS.${constant}\``);
     expect(fields).toEqual(membersOf('src/channels.ts', event));
-  });
-
-  it('has every option of collectMetrics()', () => {
-    const text = section(api, '`ioredis-coalesce/prometheus`');
-    for (const option of membersOf('src/prometheus.ts', 'CollectOptions')) expect(text).toContain(`| \`${option}\` |`);
   });
 
   it('has every option of the command', () => {

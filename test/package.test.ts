@@ -1,16 +1,23 @@
 import { execFile } from 'node:child_process';
 import { cp } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type PackedPackage, type Project, packPackage } from './helpers/packed.js';
+import { steps } from '../tools/release-steps.js';
+import { type PackedPackage, type Project, packPackage, ROOT } from './helpers/packed.js';
 
 const run = promisify(execFile);
 const TSC = createRequire(import.meta.url).resolve('typescript/bin/tsc');
 const PROGRAMS = fileURLToPath(new URL('types/programs/', import.meta.url));
 const TIMEOUT = 180_000;
+
+interface Published {
+  readonly files: readonly { readonly path: string }[];
+}
 
 let packed: PackedPackage;
 /** Has ioredis and types. */
@@ -33,6 +40,28 @@ test('the package holds the build and its documents, nothing else', () => {
     for (const extension of ['js', 'cjs', 'd.ts', 'd.cts']) {
       expect(packed.files).toContain(`dist/${entry}.${extension}`);
     }
+  }
+});
+
+test('a dry run of the release would publish these files, and sends nothing to the registry', async () => {
+  const sent: string[] = [];
+  const registry = createServer(({ method = '' }, response) => {
+    sent.push(method);
+    response.writeHead(404, { 'content-type': 'application/json' }).end('{}');
+  });
+  await new Promise<void>((resolve) => registry.listen(0, '127.0.0.1', resolve));
+  const { port } = registry.address() as AddressInfo;
+  const [npm = '', ...args] = steps({ dryRun: true }).at(-1)?.command ?? [];
+  const flags = ['--ignore-scripts', '--json', '--registry', `http://127.0.0.1:${port}/`];
+  try {
+    const { stdout } = await run(npm, [...args, ...flags], { cwd: ROOT });
+    // By name from npm 11 on.
+    const printed = JSON.parse(stdout) as Published | Readonly<Record<string, Published>>;
+    const { files } = ('files' in printed ? printed : printed['ioredis-coalesce']) as Published;
+    expect(files.map(({ path }) => path).sort()).toEqual([...packed.files].sort());
+    expect(sent.filter((method) => method !== 'GET')).toEqual([]);
+  } finally {
+    registry.close();
   }
 });
 

@@ -10,12 +10,17 @@ const WORKFLOWS = readdirSync(`${ROOT}.github/workflows`);
 const read = (file: string) => readFileSync(`${ROOT}${file}`, 'utf8');
 const manifest = JSON.parse(read('package.json')) as { version: string; scripts: Record<string, string> };
 
+interface Job {
+  readonly 'timeout-minutes': number;
+  readonly environment?: string;
+  readonly permissions?: Readonly<Record<string, string>>;
+  readonly steps: readonly { uses?: string; run?: string }[];
+}
+
 interface Workflow {
   readonly on: { readonly schedule?: readonly { readonly cron: string }[] };
   readonly permissions: Readonly<Record<string, string>>;
-  readonly jobs: Readonly<
-    Record<string, { readonly 'timeout-minutes': number; readonly steps: readonly { uses?: string; run?: string }[] }>
-  >;
+  readonly jobs: Readonly<Record<string, Job>>;
 }
 
 function workflow(file: string): Workflow {
@@ -51,6 +56,21 @@ describe.each(WORKFLOWS)('the workflow %s', (file) => {
 describe('the workflows', () => {
   it('run .ci/run for each change', () => {
     expect(commandsOf('ci.yml')).toEqual(['.ci/run']);
+  });
+
+  it('give .ci/run the time that it may take', () => {
+    const [, limit] = /^limit=(\d+) /m.exec(read('.ci/run')) ?? [];
+    expect(Number(limit)).toBeGreaterThan(0);
+    expect(workflow('ci.yml').jobs.ci?.['timeout-minutes']).toBeGreaterThan(Number(limit) / 60);
+  });
+
+  it('can publish from a tag alone: a dry run has no environment and no identity', () => {
+    const { jobs, permissions } = workflow('release.yml');
+    const { 'dry-run': dryRun, release } = jobs;
+    expect(dryRun?.steps.at(-1)?.run).toBe('npm run release -- --dry-run');
+    expect({ ...permissions, ...dryRun?.permissions }).toEqual({ contents: 'read' });
+    expect(dryRun?.environment).toBeUndefined();
+    expect(release).toMatchObject({ environment: 'npm', permissions: { 'id-token': 'write' } });
   });
 
   it('run the whole matrix, the soak and the coverage every night, and the canary every week', () => {

@@ -1,8 +1,11 @@
 /**
- * `npm run canary`: does this package still know the clients and servers that were published last?
+ * `npm run canary`: does this package still know the clients that were published last?
  *
  *     npm run canary                 the probe, and the core's tests
  *     npm run canary -- --all        the probe, and all integration tests
+ *
+ * Clients are the newest that npm has. Servers are those of the matrix: the system's, which may be years old, and the
+ * newest that the Python wheels of `matrix-versions.ts` carry, which may be behind what Redis and Valkey have published.
  *
  * The hot path reads private fields and the source of functions of its clients. A version that changed them is not
  * broken, its commands are just no longer hot, which no test of behaviour sees: so each client is probed as well.

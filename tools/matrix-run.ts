@@ -12,7 +12,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Of the tests, the ones that talk to a server. What is about packaging, browsers or tools runs once, in `npm test`. */
 const INTEGRATION = [
   'test/stats.test.ts',
-  'test/{client,connection,invariants,cluster,sentinel,tls,lifecycle,hostile}/*.test.ts',
+  'test/{client,client-cache,connection,invariants,cluster,sentinel,tls,lifecycle,hostile}/*.test.ts',
   'test/fidelity/hot-commands.test.ts',
 ];
 const QUICK = [

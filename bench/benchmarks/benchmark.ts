@@ -31,8 +31,12 @@ export interface Case {
 export interface Benchmark {
   readonly id: string;
   readonly title: string;
-  /** How it is drawn; not at all if it is not said. */
-  readonly chart?: { readonly kind: 'bars' | 'curves' | 'heat'; readonly metric?: Metric; readonly log?: true };
+  /** How it is drawn; not at all if it is not said. `gains`: throughput of coalesced divided by that of plain. */
+  readonly chart?: {
+    readonly kind: 'bars' | 'curves' | 'gains' | 'heat';
+    readonly metric?: Metric;
+    readonly log?: true;
+  };
   readonly environment?: EnvironmentKind;
   /** Fewer and shorter rounds, so that the whole stays within an hour. */
   readonly brief?: true;

@@ -32,7 +32,7 @@ const cases = COMMANDS.flatMap((command) =>
 );
 
 export const GRID: readonly Benchmark[] = [
-  brief('grid', 'One loop of bursts, coalesced against plain', ['plain', 'coalesced'], cases, {
+  brief('grid', 'One loop of bursts, ioredis-coalesce against ioredis', ['plain', 'coalesced'], cases, {
     chart: { kind: 'heat' },
   }),
 ];

@@ -21,7 +21,7 @@ const cases = Object.entries(CONCURRENCY).flatMap(([name, concurrencies]) =>
 
 export const PACKAGES: readonly Benchmark[] = [
   brief('packages', 'Packages on top, by how much they do at a time', ['plain', 'coalesced'], cases, {
-    chart: { kind: 'bars', log: true },
+    chart: { kind: 'gains' },
     smokeCases: 12,
   }),
 ];

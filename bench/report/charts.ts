@@ -3,11 +3,12 @@
 import type { BarSeriesOption, EChartsOption } from 'echarts';
 import { METRICS } from '../benchmarks/benchmark.js';
 import { BENCHMARKS } from '../benchmarks/index.js';
+import { compare } from '../suite/evaluate.js';
 import { type BenchmarkResult, type BenchReport, type CaseResult, spreadOf, variantOf } from '../suite/results.js';
-import { draw, labelOf, OTHER, type Style, stylesOf, unitOf, WIDTH } from './drawing.js';
+import { draw, labelOf, OTHER, OURS, PAPER, SOFT, type Style, stylesOf, unitOf, WIDTH } from './drawing.js';
 import type { Figure } from './figure.js';
 import { heatMap } from './heat-map.js';
-import { number } from './tables.js';
+import { number, ranged } from './tables.js';
 
 export interface Chart {
   /** Without a folder. */
@@ -33,13 +34,14 @@ export function chartsOf({ benchmarks, experiments }: BenchReport): Chart[] {
 }
 
 function chartOfBenchmark(result: BenchmarkResult): Chart | undefined {
-  const { cases, id, title } = result;
+  const { cases, id } = result;
   const benchmark = BENCHMARKS.find((one) => one.id === id);
-  const chart = benchmark?.chart;
-  if (chart === undefined) return undefined;
-  if (chart.kind === 'heat') return { file: `${id}.svg`, title, svg: heatMap(result) };
+  if (benchmark?.chart === undefined) return undefined;
+  const { chart, title } = benchmark;
+  if (chart.kind === 'heat') return { file: `${id}.svg`, title, svg: heatMap(title, cases) };
+  if (chart.kind === 'gains') return { file: `${id}.svg`, title, svg: gains(title, cases) };
   const metric = chart.metric ?? 'throughput';
-  const perSecond = benchmark?.routes === undefined ? 'commands/s' : 'requests/s';
+  const perSecond = benchmark.routes === undefined ? 'commands/s' : 'requests/s';
   const unit = metric === 'throughput' ? perSecond : `${METRICS[metric].title}, ${METRICS[metric].unit}`;
   const names = [...new Set(cases.flatMap(({ variants }) => variants.map(({ variant }) => variant)))];
   const places = cases.map((one) => one.id);
@@ -110,6 +112,39 @@ function bars(head: Head, places: readonly string[] | undefined, drawn: readonly
   };
   const height = places === undefined ? 100 : places.length * 14 + 110;
   return draw(option, height + (places === undefined ? BAR_HEIGHT : places.length * THIN_BAR) * drawn.length);
+}
+
+/** A bar for each case: throughput of coalesced divided by that of plain, with the range of the rounds. */
+function gains(title: string, cases: readonly CaseResult[]): string {
+  const found = cases.flatMap((one) => {
+    const gain = compare({ metric: 'throughput', of: 'coalesced', versus: 'plain' }, one);
+    return gain === undefined ? [] : [{ id: one.id, gain }];
+  });
+  const names = found.map(({ id }) => id);
+  const steps = { interval: 0.5, max: Math.ceil(2 * Math.max(1, ...found.map(({ gain }) => gain.median))) / 2 };
+  const head = { title, unit: 'throughput ÷ that of ioredis (range of the rounds), more is better', log: false };
+  const option: EChartsOption = {
+    ...common(head, { names, right: 120 }),
+    xAxis: { ...valueAxis(head), ...steps, axisLabel: { formatter: '{value}×' } },
+    yAxis: { ...placeAxis(names), inverse: true },
+    series: {
+      type: 'bar',
+      data: found.map(({ gain: { median } }) => {
+        return { value: median, itemStyle: { color: median < 1 ? OTHER : OURS } };
+      }),
+      label: { backgroundColor: PAPER, formatter: ({ dataIndex }) => ranged(found[dataIndex]!.gain) },
+      markLine: {
+        silent: true,
+        // Behind the bars and their labels.
+        z: 1,
+        symbol: 'none',
+        data: [{ xAxis: 1 }],
+        lineStyle: { color: SOFT, type: 'dashed' },
+        label: { formatter: 'ioredis', position: 'start', color: SOFT },
+      },
+    },
+  };
+  return draw(option, 110 + BAR_HEIGHT * found.length);
 }
 
 function curves(head: Head, x: Figure['x'], drawn: readonly Drawn[]): string {

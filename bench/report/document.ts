@@ -3,13 +3,15 @@
 import { markdownTable } from '../../tools/documents.js';
 import { EXPERIMENTS } from '../experiments/index.js';
 import { evaluate } from '../suite/evaluate.js';
-import type { BenchmarkResult, BenchReport, ExperimentResult, Run } from '../suite/results.js';
+import type { BenchmarkResult, BenchReport, ExperimentResult } from '../suite/results.js';
 import { describeMachine, describeRun } from '../suite/settings.js';
 import { VARIANTS } from '../variants/clients.js';
 import type { Chart } from './charts.js';
 import type { Figure } from './figure.js';
+import { notesText, runOf, runsText } from './runs.js';
 import { type Cells, figureCells, resultCells, targetCells } from './tables.js';
-import { figureText, fillText, wrap } from './text.js';
+import { figureText, fillText } from './text.js';
+import { watchedCells } from './watched.js';
 
 const CHARTS = '../bench/results/';
 /** It has a document of its own. */
@@ -20,15 +22,18 @@ export function benchmarksDocument(report: BenchReport, charts: readonly Chart[]
   const { benchmarks, notes, settings } = report;
   const experiments = report.experiments.filter(({ id }) => id !== SCALE);
   const sections = experiments.map((experiment) => experimentSection(experiment, charts));
+  const targets = evaluate(benchmarks);
+  const withTargets = benchmarks.filter(({ id }) => targets.some(({ benchmark }) => benchmark === id));
   const parts: Readonly<Record<string, string>> = {
     machine: describeMachine(settings),
     run: describeRun(settings),
-    notes: notes.map(({ revision, text }) => wrap(`- ${revision}: ${text}`, '  ')).join('\n'),
     variants: markdownTable(['variant', 'is'], variantsIn(benchmarks)),
-    targets: tableOf(targetCells(evaluate(benchmarks))),
+    'target runs': runsText(report, withTargets),
+    targets: tableOf(targetCells(targets)),
     experiments: sections.length === 0 ? '' : ['## Published experiments, repeated', ...sections].join('\n\n'),
     benchmarks: benchmarks.map((result) => benchmarkSection(result, charts)).join('\n\n'),
     advice: adviceFrom(report.experiments),
+    notes: notes.length === 0 ? '' : `## What disturbed the runs\n\n${notesText(notes)}`,
   };
   return `${fillText('benchmarks', (name) => parts[name]!)}\n`;
 }
@@ -73,13 +78,10 @@ function figureSection(figure: Figure, experiment: string, charts: readonly Char
 }
 
 function benchmarkSection(result: BenchmarkResult, charts: readonly Chart[]): string {
-  const parts = [...runOf(result), tableOf(resultCells(result)), ...pictureOf(result.id, charts)];
+  const watched = watchedCells(result);
+  const tables = [resultCells(result), ...(watched === undefined ? [] : [watched])].map(tableOf);
+  const parts = [...runOf(result), ...tables, ...pictureOf(result.id, charts)];
   return [`### ${result.title}`, ...parts].join('\n\n');
-}
-
-/** When and where, if that was not with the rest. */
-function runOf({ run }: { readonly run?: Run }): string[] {
-  return run === undefined ? [] : [wrap(`${describeRun(run)}; ${run.cpu}, ${run.kernel}.`)];
 }
 
 function pictureOf(name: string, charts: readonly Chart[]): string[] {

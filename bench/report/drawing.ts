@@ -14,9 +14,9 @@ const DASHES = ['solid', 'dashed', 'dotted'] as const;
 const SYMBOLS = ['circle', 'rect', 'triangle', 'diamond'];
 
 const INK = '#1f2937';
-const SOFT = '#4b5563';
+export const SOFT = '#4b5563';
 const GRID = '#e5e7eb';
-const PAPER = '#ffffff';
+export const PAPER = '#ffffff';
 
 /** In the dark; what is not here, the cells of a heat map, stays as it is. */
 const DARK: Readonly<Record<string, string>> = {
@@ -61,6 +61,17 @@ const LABELS: Readonly<Record<string, string>> = {
   'cluster-node-redis': 'node-redis cluster',
   'cluster-coalesced': 'ioredis-coalesce Cluster',
   'no-redis': 'no Redis at all',
+  // Series of experiments.
+  'plain producer, 250-byte messages': 'ioredis, producer, 250 B',
+  'producer, 250-byte messages': 'ioredis-coalesce, producer, 250 B',
+  'producer, 3-byte messages': 'ioredis-coalesce, producer, 3 B',
+  'consumer, LPOP and BLPOP': 'ioredis-coalesce, consumer, LPOP and BLPOP',
+  'reliable consumer, LMOVE and LREM': 'ioredis-coalesce, reliable consumer, LMOVE and LREM',
+  'plain ioredis': 'ioredis',
+  'batch 100': 'ioredis-coalesce, batch 100',
+  'batch 1,000, in flight 1,000': 'ioredis-coalesce, batch 1,000, in flight 1,000',
+  'the defaults: batch 1,000, in flight 10,000': 'ioredis-coalesce, the defaults: 1,000 and 10,000',
+  'no limits to speak of': 'ioredis-coalesce, no limits to speak of',
 };
 
 /** A variant's name, or that of a series of an experiment: `at once, plain`. */

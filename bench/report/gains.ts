@@ -4,10 +4,12 @@ import { markdownTable } from '../../tools/documents.js';
 import type { Metric } from '../benchmarks/benchmark.js';
 import { compare } from '../suite/evaluate.js';
 import { type BenchReport, type CaseResult, spreadOf, variantOf } from '../suite/results.js';
-import { describeMachine } from '../suite/settings.js';
 import { medianAt, say } from './figure.js';
+import { machinesOf } from './runs.js';
 
 const CLIENTS = ['plain', 'auto', 'coalesced'] as const;
+/** What the rows are read from. */
+const SOURCES = ['burst', 'fastify-parallel', 'experiment-cascade'];
 const GAIN_COLUMN = 'gain';
 const NOT_MEASURED = 'not measured';
 
@@ -40,10 +42,10 @@ export function gainsTable(report: BenchReport): string {
       [text, said(plain), said(auto), said(coalesced), `**${gains.map((gain) => `${fixed(gain, 1)}×`).join(' / ')}**`],
     ];
   });
-  const run = report.benchmarks.find(({ id }) => id === 'burst')?.run;
+  const measuredIn = [...report.benchmarks, ...report.experiments].filter(({ id }) => SOURCES.includes(id));
   return [
     markdownTable(['', 'ioredis', 'its auto-pipelining', 'coalesced', 'gain over ioredis'], rows),
-    `${describeMachine({ ...report.settings, ...run })}; medians of a run.`,
+    `${machinesOf(report, measuredIn, false)}; medians. A gain is the ratio of two medians.`,
   ].join('\n\n');
 }
 
@@ -72,23 +74,34 @@ function fixed(value: number, digits: number): string {
   return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** A table of packages with its column `gain` filled: throughput, coalesced to plain, of each thing that was measured. */
+/**
+ * A table of packages with its column `gain` filled: throughput, coalesced to plain, of each thing that was measured.
+ * What was measured and has no row follows in a sentence.
+ */
 export function withPackageGains(table: string, { benchmarks }: BenchReport): string {
   const cases = benchmarks.find(({ id }) => id === 'packages')?.cases ?? [];
-  const [head = '', rule = '', ...rows] = table.split('\n');
+  const [head = '', rule = '', ...rows] = table.split('\n').filter((line) => line.startsWith('|'));
   const column = cellsOf(head).indexOf(GAIN_COLUMN);
   if (column === -1) throw new Error(`expected a table with a column "${GAIN_COLUMN}", got ${head}`);
-  const filled = rows.map((row) => {
+  const names = rows.map((row) => cellsOf(row)[0]!.replaceAll('`', ''));
+  const filled = rows.map((row, index) => {
     const parts = cellsOf(row);
-    parts[column] = packageGain(parts[0]!.replaceAll('`', ''), cases);
+    parts[column] = packageGain(names[index]!, cases);
     return `| ${parts.join(' | ')} |`;
   });
-  return [head, rule, ...filled].join('\n');
+  const others = cases.filter(({ id }) => !names.some((name) => isOf(id, name))).map(({ id }) => id.split(',')[0]!);
+  const sentences = [...new Set(others)].map((name) => `\`${name}\`, ${packageGain(name, cases)}`);
+  const more = sentences.length === 0 ? [] : ['', `Measured, without a test here: ${sentences.join('; ')}.`];
+  return [head, rule, ...filled, ...more].join('\n');
+}
+
+function isOf(id: string, name: string): boolean {
+  return id.startsWith(`${name},`) || id.startsWith(`${name} `);
 }
 
 function packageGain(name: string, cases: readonly CaseResult[]): string {
   const gains = cases.flatMap((found) => {
-    if (!found.id.startsWith(`${name},`) && !found.id.startsWith(`${name} `)) return [];
+    if (!isOf(found.id, name)) return [];
     const gain = compare({ metric: 'throughput', of: 'coalesced', versus: 'plain' }, found);
     return gain === undefined ? [] : [`${found.id.slice(name.length).replace(/^[ ,]+/, '')}: ${say(gain.median)}×`];
   });

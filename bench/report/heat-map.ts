@@ -2,7 +2,7 @@ import type { EChartsOption } from 'echarts';
 import type { Metric } from '../benchmarks/benchmark.js';
 import { BURSTS, COMMANDS, gridCase, VALUES } from '../benchmarks/grid.js';
 import { compare } from '../suite/evaluate.js';
-import type { BenchmarkResult } from '../suite/results.js';
+import type { CaseResult } from '../suite/results.js';
 import { draw, OURS, WIDTH } from './drawing.js';
 
 const SIZES = Object.keys(VALUES);
@@ -11,24 +11,34 @@ const TITLES: Readonly<Partial<Record<Metric, string>>> = {
   throughput: 'throughput ÷ that of ioredis, more is better',
   p50: 'median time of a burst ÷ that of ioredis, less is better',
 };
-/** Of a cell, which stays light in the dark. */
-export const CELL_INK = '#111827';
+const WORSE = '#b91c1c';
+const LEVEL = '#ffffff';
+/** How far from 1 a cell has its full colour. */
+const FULL = 0.5;
+/** On pale and on strong cells, in the dark too; neither is a colour that changes there. */
+export const CELL_INKS = ['#000000', '#fefefe'] as const;
 const TOP = 96;
 const MAP_HEIGHT = 210;
 const GAP = 84;
 
 /** Ratios of coalesced to plain, by burst and value size: throughput and latency, read and written. */
-export function heatMap({ cases, title }: BenchmarkResult): string {
+export function heatMap(title: string, cases: readonly CaseResult[]): string {
   const at = MAPS.map((_, index) => ({
     left: index % 2 === 0 ? 60 : WIDTH / 2 + 50,
     top: TOP + (index >> 1) * (MAP_HEIGHT + GAP),
   }));
-  const values = ({ metric, command }: (typeof MAPS)[number]) =>
+  const colours = (metric: Metric) => (metric === 'throughput' ? [WORSE, LEVEL, OURS] : [OURS, LEVEL, WORSE]);
+  const cells = ({ metric, command }: (typeof MAPS)[number]) =>
     SIZES.flatMap((value, y) =>
       BURSTS.flatMap((burst, x) => {
         const found = cases.find(({ id }) => id === gridCase(command, value, burst));
         const ratio = found && compare({ metric, of: 'coalesced', versus: 'plain' }, found)?.median;
-        return ratio === undefined ? [] : [[x, y, Number(ratio.toPrecision(3))]];
+        if (ratio === undefined) return [];
+        const [below = '', , above = ''] = colours(metric);
+        const ink = inkOn(ratio < 1 ? below : above, Math.min(1, Math.abs(ratio - 1) / FULL));
+        return [
+          { value: [x, y, ratio < 1 ? Number(ratio.toFixed(2)) : Number(ratio.toPrecision(3))], label: { color: ink } },
+        ];
       }),
     );
   const label = { fontSize: 9 };
@@ -58,17 +68,43 @@ export function heatMap({ cases, title }: BenchmarkResult): string {
       type: 'continuous',
       show: false,
       seriesIndex,
-      min: 0.5,
-      max: 1.5,
-      inRange: { color: metric === 'throughput' ? ['#b91c1c', '#ffffff', OURS] : [OURS, '#ffffff', '#b91c1c'] },
+      min: 1 - FULL,
+      max: 1 + FULL,
+      inRange: { color: colours(metric) },
     })),
     series: MAPS.map((map, index) => ({
       type: 'heatmap',
       xAxisIndex: index,
       yAxisIndex: index,
-      data: values(map),
-      label: { show: true, fontSize: 9, color: CELL_INK },
+      data: cells(map),
+      label: { show: true, fontSize: 10 },
     })),
   };
   return draw(option, TOP + 2 * MAP_HEIGHT + GAP + 50);
+}
+
+/** @param strength - of the colour, from 0 (the paper) to 1. */
+function inkOn(colour: string, strength: number): string {
+  const shade = channelsOf(colour).map((channel) => 255 + (channel - 255) * strength);
+  const [dark, light] = CELL_INKS;
+  return contrast(shade, channelsOf(dark)) > contrast(shade, channelsOf(light)) ? dark : light;
+}
+
+/** Of two colours, each as red, green and blue from 0 to 255: as WCAG 2 defines it. */
+export function contrast(one: readonly number[], other: readonly number[]): number {
+  const [lower = 0, higher = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (higher + 0.05) / (lower + 0.05);
+}
+
+function luminance(channels: readonly number[]): number {
+  const [red = 0, green = 0, blue = 0] = channels.map((channel) => {
+    const share = channel / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+/** Red, green and blue of `#rrggbb`. */
+export function channelsOf(colour: string): number[] {
+  return [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
 }

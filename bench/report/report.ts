@@ -10,15 +10,14 @@ import { type BenchReport, parseReport } from '../suite/results.js';
 import { chartsOf } from './charts.js';
 import { benchmarksDocument, scaleDocument } from './document.js';
 import { gainsTable, withPackageGains } from './gains.js';
-import { callsTable, watchedTable } from './watched.js';
 
 const CHARTS = 'bench/results';
 
 const HELP = `Usage: npm run bench:report -- [--from FILE] [--into FOLDER]
 
 Writes what a benchmark run found: docs/benchmarks.md, docs/scale.md, the charts in ${CHARTS}, and in README.md and docs/
-the regions between <!-- gains:begin --> and <!-- gains:end -->, and so on: gains, packages, cost, and matrix, whose figures
-are those of the last "npm run test:matrix -- --write".
+the regions between <!-- gains:begin --> and <!-- gains:end -->, and so on: gains, packages, and matrix, whose figures are
+those of the last "npm run test:matrix -- --write".
 FILE is ${LATEST} if it is not given, FOLDER is this repository.`;
 
 async function main(): Promise<void> {
@@ -61,7 +60,6 @@ export async function regionsOf(report: BenchReport): Promise<Readonly<Record<st
   return {
     gains: gainsTable(report),
     packages: (table: string) => withPackageGains(table, report),
-    cost: `${watchedTable(report)}\n\n${callsTable(report)}`,
     matrix: compatibilityTable(await readCompatibility()),
   };
 }

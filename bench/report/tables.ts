@@ -3,14 +3,16 @@
 import { METRICS } from '../benchmarks/benchmark.js';
 import { measureOf, type TargetResult } from '../suite/evaluate.js';
 import { type BenchmarkResult, spreadOf, type VariantResult } from '../suite/results.js';
-import type { Spread } from '../suite/stats.js';
-import type { Latency, Sample } from '../variants/protocol.js';
+import { type Spread, spread } from '../suite/stats.js';
+import type { Latency, Probe, Sample } from '../variants/protocol.js';
 import { type Figure, say } from './figure.js';
 
 export interface Cells {
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
 }
+
+const PERCENTILES = ['p50', 'p95', 'p99', 'p999'] as const;
 
 /** Of a variant in a case; the others are medians, with the range of the rounds behind throughput and CPU. */
 const RESULT_COLUMNS: Readonly<Record<string, (result: VariantResult, id: string) => string>> = {
@@ -21,7 +23,7 @@ const RESULT_COLUMNS: Readonly<Record<string, (result: VariantResult, id: string
   'server CPU µs': (result) => number(spreadOf(result, 'serverCpu')?.median),
   writes: ({ probe }) => number(probe.writesPerCommand),
   // Of the timed rounds where they were taken there.
-  'p50 / p95 / p99 / p99.9': ({ probe, samples }) => latencyText(medianLatency(samples) ?? probe.latencyUs),
+  'p50 / p95 / p99 / p99.9': ({ probe, samples }) => latencyText(latenciesOf(samples, probe)),
   bytes: (result) => number(spreadOf(result, 'memory')?.median),
 };
 
@@ -94,17 +96,18 @@ function metOf(met: boolean | undefined): string {
   return met === undefined ? '' : met ? 'met' : 'not met';
 }
 
-function latencyText(latency: Latency | undefined): string {
-  if (latency === undefined) return '';
-  const { p50, p95, p99, p999 } = latency;
-  return [p50, p95, p99, p999].map((us) => (us === undefined ? '–' : duration(us))).join(' / ');
+/** Each percentile's median over the rounds; they may be of different rounds. */
+function latencyText(rounds: readonly Latency[]): string {
+  if (rounds.length === 0) return '';
+  const medians = PERCENTILES.map((percentile) => spread(rounds.flatMap((round) => round[percentile] ?? []))?.median);
+  return medians.map((us) => (us === undefined ? '–' : duration(us))).join(' / ');
 }
 
 function duration(us: number): string {
   return us >= 1000 ? `${number(us / 1000)} ms` : `${number(us)} µs`;
 }
 
-function medianLatency(samples: readonly Sample[]): Latency | undefined {
-  const sorted = samples.flatMap(({ latencyUs }) => latencyUs ?? []).sort((a, b) => a.p50 - b.p50);
-  return sorted[sorted.length >> 1];
+function latenciesOf(samples: readonly Sample[], probe: Probe): Latency[] {
+  const timed = samples.flatMap(({ latencyUs }) => latencyUs ?? []);
+  return timed.length === 0 && probe.latencyUs !== undefined ? [probe.latencyUs] : timed;
 }

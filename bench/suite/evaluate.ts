@@ -28,6 +28,7 @@ function evaluateTarget(target: Target, { cases, title }: BenchmarkResult): Targ
   const versusCase = cases.find(({ id }) => id === target.versusCase);
   const found = cases.flatMap((result) => {
     if (target.only !== undefined && !result.id.startsWith(target.only)) return [];
+    if (target.except?.some((name) => result.id.startsWith(name))) return [];
     const measured = compare(target, result, versusCase);
     return measured === undefined ? [] : [resultOf(target, title, result.id, measured)];
   });

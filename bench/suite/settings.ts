@@ -29,7 +29,8 @@ export function readSettings(run: { server: BenchServer; rounds: number; seconds
   };
 }
 
-export function describeMachine(settings: Settings): string {
+/** @param peers - whether figures of other clients than ioredis are with it. */
+export function describeMachine(settings: Settings, peers = true): string {
   return [
     `${settings.cores} cores of ${settings.cpu}`,
     `${settings.memoryGiB} GiB`,
@@ -37,7 +38,7 @@ export function describeMachine(settings: Settings): string {
     `Node ${settings.node.slice(1)}`,
     settings.server,
     `ioredis ${settings.ioredis}`,
-    `node-redis ${settings.nodeRedis}`,
+    ...(peers ? [`node-redis ${settings.nodeRedis}`] : []),
     settings.network,
   ].join(', ');
 }

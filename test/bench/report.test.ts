@@ -6,9 +6,11 @@ import { chartsOf } from '../../bench/report/charts.js';
 import { OURS, stylesOf } from '../../bench/report/drawing.js';
 import { exactly } from '../../bench/report/figure.js';
 import { gainsTable, withPackageGains } from '../../bench/report/gains.js';
-import { CELL_INK } from '../../bench/report/heat-map.js';
+import { CELL_INKS, channelsOf, contrast } from '../../bench/report/heat-map.js';
 import { documentsOf, regionsOf } from '../../bench/report/report.js';
-import { evaluate } from '../../bench/suite/evaluate.js';
+import { notesText, runsText } from '../../bench/report/runs.js';
+import { resultCells } from '../../bench/report/tables.js';
+import { evaluate, measureOf } from '../../bench/suite/evaluate.js';
 import {
   type BenchmarkResult,
   type BenchReport,
@@ -59,6 +61,18 @@ describe('the generated regions', async () => {
   });
 });
 
+describe('a table of latencies', () => {
+  it('has the median over the rounds of each percentile, whichever rounds they are of', () => {
+    const samples = [
+      { latencyUs: { p50: 10, p95: 20, p99: 900 } },
+      { latencyUs: { p50: 20, p95: 90, p99: 100 } },
+      { latencyUs: { p50: 30, p95: 40, p99: 300 } },
+    ];
+    const cases = [{ id: 'a case', variants: [{ variant: 'plain', probe: {}, samples }] }];
+    expect(resultCells({ id: 'one', title: 'One', cases }).rows).toEqual([['plain', '20 µs / 40 µs / 300 µs / –']]);
+  });
+});
+
 describe("the README's table", () => {
   it('has the latency of callers and of a route, with the gain of each figure', () => {
     const rows = gainsTable(latest).split('\n');
@@ -70,6 +84,43 @@ describe("the README's table", () => {
   it('leaves out what was not measured', () => {
     const rows = gainsTable({ ...latest, benchmarks: [], experiments: [] }).split('\n');
     expect(rows.filter((row) => row.startsWith('| '))).toHaveLength(2);
+  });
+});
+
+describe('what disturbed the runs', () => {
+  it('is a line per revision, with the counts of all its notes', () => {
+    const note = (revision: string, text: string) => ({ revision, text });
+    const stolen = "samples were taken while the machine's host gave more than 2 % of its processors to others.";
+    const notes = [
+      note('a', `4 of 200 ${stolen}`),
+      note('a', 'plain used 7 % of a core while others were measured.'),
+      note('a', `6 of 1000 ${stolen}`),
+      note('a', 'coalesced used 9 % of a core while others were measured.'),
+      note('b', 'glide: not found: not measured.'),
+    ];
+    expect(notesText(notes).replace(/\s+/g, ' ')).toBe(
+      `- a: 10 of 1,200 ${stolen.slice(0, -1)}; \`coalesced\` and \`plain\` used up to 9 % of a core while others were ` +
+        'measured (seen 2 times). - b: glide: not found: not measured.',
+    );
+  });
+});
+
+describe('the machine', () => {
+  const run = { ...latest.settings, revision: 'f00', cpu: 'Another CPU' };
+
+  it('of a table whose rows come from several runs is each of their machines', () => {
+    const text = runsText(latest, [{}, { run }, { run }]);
+    expect(text).toContain(latest.settings.cpu);
+    expect(text.match(/Another CPU/g)).toHaveLength(1);
+    expect(text).toMatch(/; revisions \w+ and f00$/);
+  });
+
+  it('stands above the targets, that of the benchmarks which have some', async () => {
+    const benchmarks = latest.benchmarks.map((one) => ({ ...one, run }));
+    const text = (await documentsOf({ ...latest, benchmarks })).get('docs/benchmarks.md') ?? '';
+    const [, targets = ''] = /\n## Targets\n([\s\S]*?)\n\| benchmark/.exec(text) ?? [];
+    expect(targets).toContain('Another CPU');
+    expect(targets).not.toContain(latest.settings.cpu);
   });
 });
 
@@ -103,9 +154,20 @@ describe('a chart', () => {
     const colours = [...svg.matchAll(/ (fill|stroke)="(#\w+)"/g)].map(([, what, colour]) => `[${what}="${colour}"]`);
     expect(colours).not.toEqual([]);
     // Black is what ECharts gives to areas that are not painted.
-    const same = ['#000', ...(file === 'grid.svg' ? [CELL_INK] : [])];
+    const same = ['#000', ...(file === 'grid.svg' ? CELL_INKS : [])];
     const painted = colours.filter((one) => !same.some((colour) => one.includes(colour)));
     for (const colour of new Set(painted)) expect(rules).toContain(colour);
+  });
+
+  it('has figures that can be read on each cell of the grid', () => {
+    const { svg = '' } = charts.find(({ file }) => file === 'grid.svg') ?? {};
+    const cells = [...svg.matchAll(/<path d="[^"]*Z" fill="rgb\((\d+),(\d+),(\d+)\)"/g)].map((match) =>
+      match.slice(1).map(Number),
+    );
+    const inks = [...svg.matchAll(/<text [^>]*fill="(#000000|#fefefe)"/g)].map(([, ink = '']) => channelsOf(ink));
+    expect(inks.length).toBeGreaterThan(200);
+    expect(cells).toHaveLength(inks.length);
+    for (const [index, ink] of inks.entries()) expect(contrast(cells[index]!, ink)).toBeGreaterThan(4.5);
   });
 
   it('says the unit and which direction is better', () => {
@@ -182,6 +244,11 @@ describe('a target', () => {
     expect(result?.measured.median).toBeCloseTo(ratio);
   });
 
+  it('is the only one for its measure of its case', () => {
+    const measures = evaluate(latest.benchmarks).map((one) => `${one.title}, ${one.case}: ${measureOf(one)}`);
+    expect(measures).toEqual([...new Set(measures)]);
+  });
+
   it('stands as met or not met in docs/benchmarks.md', async () => {
     const text = (await documentsOf({ ...latest, benchmarks: [resultOf(0.9)] })).get('docs/benchmarks.md');
     expect(text).toContain(
@@ -219,6 +286,16 @@ it('fills the column "gain" of a table of packages, for what was measured', () =
   );
 });
 
+it('names a package that was measured and has no row, once', () => {
+  const side = (variant: string, perSecond: number) => ({ variant, probe: {}, samples: [{ perSecond }] });
+  const cases = [{ id: '@fastify/session, 30', variants: [side('plain', 100), side('coalesced', 95)] }];
+  const report = { ...latest, benchmarks: [{ id: 'packages', title: '', cases }] };
+  const table = '| package | gain |\n| --- | --- |\n| `other` | not measured |';
+  const filled = `${table}\n\nMeasured, without a test here: \`@fastify/session\`, 30: 0.95×.`;
+  expect(withPackageGains(table, report)).toBe(filled);
+  expect(withPackageGains(filled, report)).toBe(filled);
+});
+
 it('draws the grid as a heat map with the ratio of each of its cells', () => {
   const side = (variant: string, perSecond: number, p50: number) => {
     return { variant, probe: {}, samples: [{ perSecond, latencyUs: { p50, p99: p50 } }] };
@@ -229,4 +306,14 @@ it('draws the grid as a heat map with the ratio of each of its cells', () => {
   expect(chart?.file).toBe('grid.svg');
   expect(chart?.svg).toContain('>1.23</text>');
   expect(chart?.svg).toContain('>0.97</text>');
+});
+
+it('draws the gain of packages, whatever they do per second', () => {
+  const side = (variant: string, perSecond: number) => ({ variant, probe: {}, samples: [{ perSecond }] });
+  const cases = [{ id: 'bullmq add, 10', variants: [side('plain', 5000), side('coalesced', 6150)] }];
+  const report = { ...latest, benchmarks: [{ id: 'packages', title: 'Packages', cases }], experiments: [] };
+  const [chart] = chartsOf(report);
+  expect(chart?.svg).toContain('>1.23</text>');
+  expect(chart?.svg).toContain('throughput ÷ that of ioredis');
+  expect(chart?.svg).not.toContain('commands per second');
 });
