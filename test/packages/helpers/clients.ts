@@ -7,7 +7,7 @@ import { redisUrl } from '../../helpers/redis.js';
 /** A way to come by the client that a package is handed. */
 export interface ClientKind {
   readonly name: string;
-  /** One write a turn: commands issued together leave in fewer batches than there are of them. */
+  /** One write per turn: commands issued together are sent in fewer batches than there are commands. */
   readonly gathers: boolean;
   /** A client that is disconnected when the running test ends. */
   create(options?: RedisOptions): Client;
