@@ -15,6 +15,8 @@ const BANNED: readonly [RegExp, instead: string][] = [
   [/\bby turns\b/i, 'in turn, alternating'],
   [/\bso many\b/i, 'the number, or the name of the parameter'],
   [/(?<![a-z-])(hand-shakes?|time-outs?|look-ups?|start-up|set-up|throw-away)(?![a-z])/i, 'without the hyphen'],
+  [/\bwhat (waits|has gathered|is there of)\b/i, 'backlog, pending bytes, partial reply'],
+  [/\bsharers?\b/i, 'leader and followers'],
   [/\b(needless|mid-life|second life)\b/i, 'redundant; while connected; after connecting again'],
   [
     /(\d\.?\d* (µs|ns|ms|[KM]iB|bytes)|[A-Z]{3,}`?s?`?) an? (command|request|reply|reconnect|round trip|line|product|batch)\b/,

@@ -19,8 +19,8 @@ type Transaction = 'open' | 'closed' | undefined;
 /**
  * `maxInFlight`: counts the unanswered commands on the wire, and holds the backlog of those that wait for room.
  *
- * Invariant 10: what waits, waits in the host's queue. An entry is queued at once and only its bytes are held in the
- * backlog, in order. So everything that the host does with queued commands, it does with these too.
+ * Invariant 10: commands in the backlog are in the host's queue. An entry is queued at once and only its bytes are held
+ * in the backlog, in order. So everything that the host does with queued commands, it does with these too.
  */
 export class InFlightGate {
   /** Commands whose bytes are in the backlog. */
