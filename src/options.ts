@@ -43,7 +43,7 @@ export interface CoalesceOptions {
    */
   maxInFlight?: number;
   /**
-   * Whether simple commands are encoded and decoded by this package (layer 2). `false` leaves only the cork (layer 1).
+   * Whether simple commands are encoded and decoded by this package, on the hot path. `false` leaves only the cork.
    * @default true
    */
   hotPath?: boolean;

@@ -17,6 +17,7 @@ const BANNED: readonly [RegExp, instead: string][] = [
   [/(?<![a-z-])(hand-shakes?|time-outs?|look-ups?|start-up|set-up|throw-away)(?![a-z])/i, 'without the hyphen'],
   [/\bwhat (waits|has gathered|is there of)\b/i, 'backlog, pending bytes, partial reply'],
   [/\bsharers?\b/i, 'leader and followers'],
+  [/\blayers? [0-2]\b/i, 'the cork, the hot path'],
   [/\b(needless|mid-life|second life)\b/i, 'redundant; while connected; after connecting again'],
   [
     /(\d\.?\d* (µs|ns|ms|[KM]iB|bytes)|[A-Z]{3,}`?s?`?) an? (command|request|reply|reconnect|round trip|line|product|batch)\b/,

@@ -56,7 +56,7 @@ export interface HotSender {
 const KEPT_HEADS = 32;
 
 /**
- * Layer 2: methods for the overlay between a client and its class. Each encodes its command itself if nothing is
+ * The hot path: methods for the overlay between a client and its class. Each encodes its command itself if nothing is
  * unusual; otherwise it calls the method that the client would have without us.
  *
  * Own properties of the client — `defineCommand('get')`, `addBuiltinCommand('get')`, a test's stub — hide the overlay

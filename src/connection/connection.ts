@@ -65,7 +65,7 @@ export class Connection {
     readonly options: ResolvedOptions,
     schedule: BatchSchedule,
     readonly stats: Stats,
-    /** The host's `Command` class, which the hot path needs; or why there is only layer 1. */
+    /** The host's `Command` class, which the hot path needs; or why there is only the cork. */
     hot: HostCommandClass | string,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,

@@ -131,7 +131,7 @@ export const METRICS: readonly MetricDefinition[] = [
   {
     type: 'gauge',
     name: 'redis_coalesce_max_in_flight_commands',
-    help: 'The option maxInFlight, which bounds each connection.',
+    help: 'The option maxInFlight, which limits each connection.',
     read: ({ maxInFlight }) => maxInFlight,
   },
   {
