@@ -12,13 +12,6 @@ const KEPT_HEADS = 32;
 
 const LINE_END = '\r\n';
 
-const hotScripts = new WeakMap<AnyFunction, HotScript>();
-
-/** The script that a method of a coalesced client runs, if it is one of ours. */
-export function hotScriptOf(method: AnyFunction): HotScript | undefined {
-  return hotScripts.get(method);
-}
-
 /**
  * A hot method that replaces the one that the host has made for a script; undefined if the user has replaced that
  * method, or its source is not known.
@@ -34,7 +27,7 @@ export function hotScriptMethod(
   if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
   if (!isGenuineScriptMethod(original) || !LoadedScript.isKnown(script)) return undefined;
   const hot = new HotScript(script, encoding);
-  const method: AnyFunction = function (...args) {
+  return function (this: unknown, ...args: unknown[]) {
     const route = find(this);
     if (route === undefined) return original.apply(this, args);
     const promise = hot.send(route, args);
@@ -42,13 +35,11 @@ export function hotScriptMethod(
     countFallThrough(route, methodName, promise);
     return original.apply(this, hot.takeArguments(args));
   };
-  hotScripts.set(method, hot);
-  return method;
 }
 
 /** A defined script as a hot command. */
-export class HotScript {
-  readonly forms: ScriptForms;
+class HotScript {
+  readonly #forms: ScriptForms;
   readonly #heads: string[] = [];
   /** The flattened arguments of the current call, if there were arrays among them; see `hotSender`. */
   #flattened: readonly unknown[] | undefined;
@@ -57,7 +48,7 @@ export class HotScript {
     readonly script: HostScript,
     readonly encoding: 'utf8' | null,
   ) {
-    this.forms = new ScriptForms(script, encoding);
+    this.#forms = new ScriptForms(script, encoding);
   }
 
   /** Sends a call, or says why the host must. */
@@ -92,7 +83,7 @@ export class HotScript {
       if (prepared === undefined) return 'arguments';
       ({ sent, key } = prepared);
     }
-    let connection = route.connectionFor(this.forms.evalsha.command, key);
+    let connection = route.connectionFor(this.#forms.evalsha.command, key);
     if (typeof connection === 'string') return connection;
     let encoded = this.#encode(sent, connection.encodesExactly);
     if (encoded === undefined) {
@@ -100,7 +91,7 @@ export class HotScript {
         const flat = this.#flatten(route, args);
         if (typeof flat === 'string') return flat;
         sent = flat;
-        connection = route.connectionFor(this.forms.evalsha.command, key);
+        connection = route.connectionFor(this.#forms.evalsha.command, key);
         if (typeof connection === 'string') return connection;
       }
       sent = sent.map(toPlain);
@@ -109,8 +100,8 @@ export class HotScript {
     }
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
     // is loaded.
-    const form = this.forms.formOn(connection.stream);
-    if (form !== this.forms.evalsha) encoded = encodeEval(form.script.leading, sent);
+    const form = this.#forms.formOn(connection.stream);
+    if (form !== this.#forms.evalsha) encoded = encodeEval(form.script.leading, sent);
     const promise = connection.sendHot(form, encoded, sent, routing);
     // Ordering: this makes callers settle one step later than the command, as in the host.
     return promise.catch((error: unknown) => {
@@ -150,7 +141,7 @@ export class HotScript {
   #headFor(count: number): string {
     const kept = this.#heads[count];
     if (kept !== undefined) return kept;
-    const { leading } = this.forms.evalsha.script;
+    const { leading } = this.#forms.evalsha.script;
     const [text] = encodeExactly(commandHead('evalsha', leading.length + count), leading) as [string];
     const head = text.slice(0, -LINE_END.length);
     if (count < KEPT_HEADS) this.#heads[count] = head;

@@ -184,7 +184,7 @@ export class Connection {
     const { readOnly, work } = variant.command;
     const cost = readOnly ? work + this.#replyWork : work;
     if (held === undefined) this.batch.addHot(encoded, entry, cost);
-    else this.gate.holdHot(held, 1, cost);
+    else this.gate.holdHot(held, cost);
     return promise;
   }
 
