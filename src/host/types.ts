@@ -38,7 +38,7 @@ export interface HostQueue {
   peekAt(index: number): QueueItem | undefined;
 }
 
-export interface HostCondition {
+interface HostCondition {
   readonly select: number;
   readonly subscriber: unknown;
   /** ioredis 6 and up. */

@@ -219,6 +219,6 @@ export function lose(error?: Error): Interruption['does'] {
 }
 
 /** What the next connection answers. */
-export function newValue(key: string): Buffer {
+function newValue(key: string): Buffer {
   return filled(`new ${key} `, 9_500);
 }

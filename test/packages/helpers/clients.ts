@@ -25,7 +25,7 @@ export const COALESCED: ClientKind = {
   create: (options) => ioredis6.createCoalesced(redisUrl(), options, { schedule: 'immediate' }),
 };
 
-export const DROP_IN: ClientKind = {
+const DROP_IN: ClientKind = {
   name: 'the drop-in class',
   gathers: false,
   create: (options = {}) => endWithTest(new Redis(redisUrl(), options)),
@@ -56,7 +56,7 @@ export function expectTookPart(kind: ClientKind, client: Client, expected: { bat
   if (expected.hot) expect(hotCommands, `hot commands, of ${commands}`).toBeGreaterThan(0);
 }
 
-export function statsOf(client: Client): ReturnType<Coalesced['coalescer']['stats']> {
+function statsOf(client: Client): ReturnType<Coalesced['coalescer']['stats']> {
   return (client as Client & Coalesced).coalescer.stats();
 }
 
