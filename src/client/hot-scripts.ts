@@ -1,14 +1,18 @@
 import { type HostScript, isGenuineScriptMethod, isNoScript, LoadedScript, scriptCommand } from '../host/script.js';
 import { transformsArguments } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
-import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
+import {
+  CommandHeads,
+  commandHead,
+  encodeAssumingAscii,
+  encodeExactly,
+  isPlainNumber,
+  type Part,
+} from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { countFallThrough, type FindRoute, type HotRoute, holdsArray, prefixedKey, withFlattened } from './hot-path.js';
 import { ScriptForms } from './script-forms.js';
-
-/** Heads are cached for calls with up to this many arguments. */
-const KEPT_HEADS = 32;
 
 const LINE_END = '\r\n';
 
@@ -40,7 +44,8 @@ export function hotScriptMethod(
 /** A defined script as a hot command. */
 class HotScript {
   readonly #forms: ScriptForms;
-  readonly #heads: string[] = [];
+  /** Everything up to the call's own arguments. */
+  readonly #heads = new CommandHeads((count) => this.#headFor(count));
   /** The flattened arguments of the current call, if there were arrays among them; see `hotSender`. */
   #flattened: readonly unknown[] | undefined;
 
@@ -133,19 +138,14 @@ class HotScript {
   }
 
   #encode(args: readonly unknown[], exact: boolean): string | Part[] | undefined {
-    const head = this.#headFor(args.length);
+    const head = this.#heads.for(args.length);
     return exact ? encodeExactly(head, args) : encodeAssumingAscii(head, args);
   }
 
-  /** Everything up to the call's own arguments. */
   #headFor(count: number): string {
-    const kept = this.#heads[count];
-    if (kept !== undefined) return kept;
     const { leading } = this.#forms.evalsha.script;
     const [text] = encodeExactly(commandHead('evalsha', leading.length + count), leading) as [string];
-    const head = text.slice(0, -LINE_END.length);
-    if (count < KEPT_HEADS) this.#heads[count] = head;
-    return head;
+    return text.slice(0, -LINE_END.length);
   }
 }
 
