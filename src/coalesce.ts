@@ -3,7 +3,6 @@ import type { Coalesced } from './handle.js';
 import { type CoalesceSetting, resolveSetting } from './options.js';
 
 export { type BatchEvent, CHANNELS, type ConnectionEvent } from './channels.js';
-export type { Schedule, ScheduleFunction } from './connection/scheduler.js';
 export { CODES, type CodedError } from './errors.js';
 export type { ClientCache, Coalesced, Coalescer } from './handle.js';
 export type {
@@ -12,6 +11,8 @@ export type {
   CoalesceSetting,
   ResolvedCacheOptions,
   ResolvedOptions,
+  Schedule,
+  ScheduleFunction,
 } from './options.js';
 export type { CacheStats, CacheUse, CoalescerStats, FallThroughReason, FlushReason } from './stats.js';
 

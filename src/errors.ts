@@ -13,7 +13,7 @@ export const CODES = {
   CLIENT: 'COALESCE_ERR_CLIENT',
   /** A server announced a reply that exceeds `REPLY_LIMITS`; emitted as the client's `error`. */
   REPLY: 'COALESCE_ERR_REPLY',
-  /** The client's internals are not as expected, so it gets only the cork (layer 1). */
+  /** The client's internals are not as expected, so it gets only the cork. */
   CORK_ONLY: 'COALESCE_WARN_CORK_ONLY',
   /** The client has `enableAutoPipelining` on, so its commands stay with the client and are not coalesced. */
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
@@ -24,7 +24,7 @@ export const CODES = {
   /** The server does not say when keys change, or not reliably, so nothing is cached. */
   CACHE: 'COALESCE_WARN_CACHE',
   /** Nearly every batch hits `maxBatchSize` or `maxBatchBytes`. */
-  BATCH_BOUND: 'COALESCE_WARN_BATCH_BOUND',
+  BATCH_LIMIT: 'COALESCE_WARN_BATCH_LIMIT',
 } as const;
 
 /** An Error with a stable `code`. */

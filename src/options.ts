@@ -1,5 +1,16 @@
-import type { Schedule } from './connection/scheduler.js';
 import { CODES, describe, describeType, withCode } from './errors.js';
+
+/** Takes the function that flushes the batch and calls it once, later. */
+export type ScheduleFunction = (flush: () => void) => void;
+
+/**
+ * - `'adaptive'`: like `'immediate'`, but a part of the batch is sent as soon as it is worth a write, where that is
+ *   faster, so that the server works while commands are still issued (`flush-policy.ts`).
+ * - `'immediate'`: after the I/O callbacks of this turn of the event loop, so that the commands of all requests that
+ *   arrived in this turn are sent together: one write per turn, up to the limits.
+ * - `'tick'`: when the running callback has ended, before further I/O. Smaller batches, sent sooner.
+ */
+export type Schedule = 'adaptive' | 'immediate' | 'tick' | ScheduleFunction;
 
 /** What `coalesce()` and the drop-in class take; every key is optional. */
 export interface CoalesceOptions {
@@ -43,7 +54,7 @@ export interface CoalesceOptions {
    */
   maxInFlight?: number;
   /**
-   * Whether simple commands are encoded and decoded by this package (layer 2). `false` leaves only the cork (layer 1).
+   * Whether simple commands are encoded and decoded by this package, on the hot path. `false` leaves only the cork.
    * @default true
    */
   hotPath?: boolean;

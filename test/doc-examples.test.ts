@@ -74,12 +74,12 @@ function compile(): ts.Program {
 }
 
 describe('the TypeScript examples of the documents', () => {
-  it('are found', () => {
+  it('more than ten examples are found, in more than two documents', () => {
     expect(examples.length).toBeGreaterThan(10);
     expect(new Set(examples.map(({ document }) => document)).size).toBeGreaterThan(2);
   });
 
-  it('compile under strict', () => {
+  it('every example compiles under strict', () => {
     const program = compile();
     const errors = [...files].flatMap(([file, { document, line }]) => {
       const source = program.getSourceFile(file);

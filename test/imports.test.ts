@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize, relative } from 'node:path';
+import { basename, dirname, join, normalize, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
@@ -14,36 +14,57 @@ const COMMON = ['options.ts', 'errors.ts', 'stats.ts', 'channels.ts', 'handle.ts
 /** What the entries of their own (`fastify`, `prometheus`, `cli`) may import beside their folder. */
 const SURFACE = ['coalesce.ts', 'handle.ts', 'errors.ts', 'options.ts', 'stats.ts'];
 const ENTRIES = ['fastify', 'prometheus', 'cli'];
+/** The other public files, which may also import these folders. */
+const ASSEMBLED = ['index.ts', 'redis.ts', 'cluster.ts', 'coalesce.ts'];
+const ASSEMBLED_FROM = ['client', 'host'];
+
+/** What only `host/` names, outside comments. */
+const PRIVATE = /\._[a-z]\w*|\b(?:offlineQueue|connectionPool|flushQueue|scriptsSet|pipelineIndex|replyPending)\b/g;
+/** A light pipeline is a pipeline of the host, and inherits these. */
+const INHERITED = ['._queue', '._transactions', 'replyPending'];
+const INHERITING = ['client/light-pipeline.ts', 'connection/pipeline-entry.ts'];
 
 interface Import {
   readonly from: string;
   readonly to: string;
 }
 
-const imports: Import[] = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
-  .flatMap((from) =>
-    [...readFileSync(join(SRC, from), 'utf8').matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)\.js'/g)].map((match) => ({
-      from,
-      to: `${normalize(join(dirname(from), match[1] as string))}.ts`,
-    })),
-  );
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter(
+  (file) => file.endsWith('.ts') && !file.endsWith('.d.ts'),
+);
+const textOf = (file: string) => readFileSync(join(SRC, file), 'utf8');
+/** Without lines that are comments. */
+const code = (file: string) => textOf(file).replaceAll(/^\s*(?:\*|\/\/|\/\*).*$/gm, '');
+
+const imports: Import[] = files.flatMap((from) =>
+  [...textOf(from).matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)\.js'/g)].map((match) => ({
+    from,
+    to: `${normalize(join(dirname(from), match[1] as string))}.ts`,
+  })),
+);
 
 const folderOf = (file: string) => (file.includes('/') ? (file.split('/')[0] as string) : '');
 const shown = ({ from, to }: Import) => `${from} → ${relative('.', to)}`;
 
-it('private members of the host are named only in host/, except those that a light pipeline inherits', () => {
-  const inherited = ['client/light-pipeline.ts', 'connection/pipeline-entry.ts'];
-  const strays = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && folderOf(file) !== 'host')
-    .flatMap((file) => {
-      const names = readFileSync(join(SRC, file), 'utf8').match(/\._[a-z]\w*/g) ?? [];
-      const own = inherited.includes(file)
-        ? names.filter((name) => !['._queue', '._transactions'].includes(name))
-        : names;
-      return own.map((name) => `${file}: ${name}`);
-    });
-  expect(strays).toEqual([]);
+it('private fields of the host are named by host/ alone, except those that a light pipeline inherits', () => {
+  const named = files
+    .filter((file) => folderOf(file) !== 'host')
+    .flatMap((file) =>
+      (code(file).match(PRIVATE) ?? [])
+        .filter((name) => !(INHERITING.includes(file) && INHERITED.includes(name)))
+        .map((name) => `${file}: ${name}`),
+    );
+  expect(named).toEqual([]);
+});
+
+it('every file in a folder of docs/design.md’s table is named in its row', () => {
+  const design = readFileSync(join(SRC, '../docs/design.md'), 'utf8');
+  const missing = LAYERS.flatMap((folder) => {
+    const row = design.split('\n').find((line) => line.startsWith(`| \`${folder}/\` |`)) ?? '';
+    const names = files.filter((file) => folderOf(file) === folder).map((file) => basename(file, '.ts'));
+    return names.filter((name) => !row.includes(`\`${name}\``)).map((name) => `${folder}/${name}`);
+  });
+  expect(missing).toEqual([]);
 });
 
 describe('the imports of src/', () => {
@@ -74,6 +95,23 @@ describe('the imports of src/', () => {
     expect(past.map(shown)).toEqual([]);
   });
 
+  it('keep what all know free of all but itself and util/', () => {
+    const out = imports.filter(
+      ({ from, to }) => COMMON.includes(from) && !COMMON.includes(to) && folderOf(to) !== 'util',
+    );
+    expect(out.map(shown)).toEqual([]);
+  });
+
+  it('let the other public files assemble client/ and host/, and nothing deeper', () => {
+    const deeper = imports.filter(
+      ({ from, to }) =>
+        ASSEMBLED.includes(from) && ![...COMMON, ...ASSEMBLED].includes(to) && !ASSEMBLED_FROM.includes(folderOf(to)),
+    );
+    expect(deeper.map(shown)).toEqual([]);
+    const known = [...COMMON, ...ASSEMBLED, ...ENTRIES.map((name) => `${name}.ts`)];
+    expect(files.filter((file) => folderOf(file) === '' && !known.includes(file))).toEqual([]);
+  });
+
   it('form no cycle', () => {
     const targets = new Map<string, string[]>();
     for (const { from, to } of imports) targets.set(from, [...(targets.get(from) ?? []), to]);
@@ -87,20 +125,5 @@ describe('the imports of src/', () => {
     };
     for (const file of targets.keys()) visit(file, []);
     expect(loops).toEqual([]);
-  });
-});
-
-describe('private fields of the host', () => {
-  it('are named by host/ alone', () => {
-    const PRIVATE = /\b(offlineQueue|connectionPool|flushQueue|scriptsSet|pipelineIndex)\b/;
-    const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter(
-      (file) => file.endsWith('.ts') && folderOf(file) !== 'host',
-    );
-    const naming = files.filter((file) =>
-      readFileSync(join(SRC, file), 'utf8')
-        .split('\n')
-        .some((line) => PRIVATE.test(line) && !/^\s*(\*|\/\/|\/\*)/.test(line)),
-    );
-    expect(naming).toEqual([]);
   });
 });

@@ -50,7 +50,7 @@ for (const problem of problems) console.error(`!! ${problem}`);
 if (problems.length > 0) process.exitCode = 1;
 else console.log('The newest clients take the hot path, and all tests passed.');
 
-/** What cannot be had is a problem too: a canary that is not there sings no worse. */
+/** The versions that can be obtained. One that cannot is a problem, or it would stay untested without notice. */
 async function must<T extends Parameters<typeof obtain>[0]>(versions: readonly T[]): Promise<Obtained<T>[]> {
   const found: Obtained<T>[] = [];
   for (const version of versions) {

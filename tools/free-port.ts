@@ -4,7 +4,7 @@ import { HOST } from './server-process.js';
 
 /**
  * Below the ports that systems hand out by themselves (Linux from 32768 on): a client that tries to reach a server that
- * has ended must not meet somebody else's that was given its port.
+ * has ended must not reach another program that was given its port.
  */
 const FIRST = 10_000;
 const LAST = 32_767;

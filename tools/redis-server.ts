@@ -79,7 +79,7 @@ async function main(): Promise<void> {
     console.log(`${binary.path} ${binary.version}`);
     return;
   }
-  // Before the URL is printed: whoever reads it may send the signal at once.
+  // Before the URL is printed: its reader may send the signal at once.
   const asked = Promise.race((['SIGINT', 'SIGTERM', 'SIGHUP'] as const).map((signal) => once(process, signal)));
   const server = await startRedis(values.port === undefined ? {} : { port: parsePort(values.port) });
   console.log(server.url);

@@ -30,7 +30,7 @@ export const PEERS: readonly Benchmark[] = [
   ),
   brief(
     'concurrency',
-    'Concurrency: so many loops of sequential awaits',
+    'Concurrency: loops of sequential awaits',
     ['plain', 'plain5', 'auto', 'iovalkey', ...OTHERS, 'coalesced', 'reference'],
     [1, 10, 100, 1000, 10_000].map((count) => loops(`${count}`, count)),
     { chart: { kind: 'curves', log: true }, smokeCases: 0 },

@@ -24,12 +24,12 @@ export function modelFrom(
   };
 }
 
-/** CPU of the client per command, µs, where a batch has so many of them. */
+/** CPU of the client per command, µs, where a batch has `batch` commands. */
 export function cpuPerCommand({ commandCpuUs, roundTripCpuUs }: ScaleModel, batch: number): number {
   return commandCpuUs + roundTripCpuUs / batch;
 }
 
-/** Commands per second of one connection with so many callers, so far away. */
+/** Commands per second of one connection with `callers` callers and `roundTripMs` of distance. */
 export function commandsPerSecond(model: ScaleModel, callers: number, roundTripMs: number): number {
   return callers / (roundTripMs / 1000 + model.roundTripSeconds + (callers - 1) * model.commandSeconds);
 }

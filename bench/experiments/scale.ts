@@ -16,7 +16,7 @@ const MEASURED = 'measured';
 const COALESCED = { variant: 'coalesced' } as const;
 const LINE = { chart: 'line', log: true } as const;
 
-/** So many clients in one process, with so many callers on each of them. */
+/** Several clients in one process, and several callers on each: `loadAt` gives both numbers. */
 function byLoad(harness: Harness, x: string, places: readonly string[], loadAt: (place: number) => [number, number]) {
   return harness.measureClients({
     x: [x, harness.some(places)],
@@ -45,7 +45,7 @@ async function byBatch(harness: Harness): Promise<{ figures: Figure[]; model: Sc
 
 async function byNodes(harness: Harness, model: ScaleModel): Promise<Figure> {
   const readings = await byLoad(harness, 'nodes or connections', NODES, (nodes) => [nodes, CALLERS / nodes]);
-  const title = `CPU of the client per command: ${CALLERS} callers over so many nodes or connections`;
+  const title = `CPU of the client per command: ${CALLERS} callers over several nodes or connections`;
   const figure = readings.figure('nodes', title, 'cpuUs', 'µs', { chart: 'line' });
   return beside(figure, (nodes) => cpuPerCommand(model, CALLERS / Number(nodes)));
 }
@@ -87,7 +87,7 @@ async function byProcesses(harness: Harness): Promise<Figure[]> {
       }),
   });
   await harness.closeVariants();
-  const title = `Commands per second of so many processes on one host, ${LOOPS_OF_PROCESS} callers each`;
+  const title = `Commands per second of several processes on one host, ${LOOPS_OF_PROCESS} callers each`;
   const ofServer = 'CPU of the server per command, by processes';
   return [
     readings.figure('processes', title, 'perSecond', 'commands/s'),

@@ -74,7 +74,7 @@ export function renderChart(summary: readonly RouteSummary[], settings: string):
   return draw(option, TOP + height + 16, WIDTH);
 }
 
-/** Nothing where a route without Redis has no figure of Redis's: what the server does by itself is not its doing. */
+/** Null for the CPU of Redis on a route without Redis: the server's own work is not caused by that route. */
 function figureOf({ route }: RouteSummary, figures: Figures, measure: Measure): number | null {
   const value = figures[measure];
   const none = (measure === 'redisCpuUs' && route === 'no-redis') || !Number.isFinite(value);

@@ -29,7 +29,7 @@ export interface RouteResult extends Pick<VariantResult, 'samples' | 'probe'> {
   readonly client: ClientKind;
 }
 
-/** The keys are the server's, who removes them. */
+/** The keys belong to `server`, which removes them at the end. */
 export function routesOf({ bundle, server }: Pick<Rig, 'bundle' | 'server'>) {
   // It lives as long as the services, so that it warms up once.
   const load = new Load(bundle.files.load);
@@ -53,7 +53,7 @@ export function routesOf({ bundle, server }: Pick<Rig, 'bundle' | 'server'>) {
         const ofCpu = { cpuUs: cpuUs / requests, serverCpuUs: serverCpuUs / requests };
         return { commands: requests, perSecond: requests / seconds, ...ofCpu, latencyUs };
       },
-      /** So many requests, and not so many seconds: those that are under way at the end would have written, too. */
+      /** A number of requests, not of seconds: at the end of a time, requests in flight would have written, too. */
       async probe(workload, seconds) {
         const wanted = Math.max(LEAST_COUNTED, Math.round(COUNTED_PER_SECOND * seconds));
         const { requests, writes } = await drive(workload, { requests: wanted }, true);
@@ -71,7 +71,7 @@ export function routesOf({ bundle, server }: Pick<Rig, 'bundle' | 'server'>) {
   };
 }
 
-/** Faster counts for nothing if the answers differ. */
+/** A faster route is no gain if its answers differ. */
 async function assertSameAnswers({ origin }: Service, route: RouteId, client: ClientKind): Promise<void> {
   const answer = async (from: RouteId, id: number) => {
     const response = await fetch(`${origin}/${from}/${id}`);

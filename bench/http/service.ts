@@ -79,7 +79,7 @@ export async function startService({ bundle, server }: Pick<Rig, 'bundle' | 'ser
   };
 }
 
-/** Then the keys of the run are marked: should it be killed so hard that it cannot clean up, they do not stay. */
+/** Waits for the service, then sets an expiry on the run's keys: they go away even if the run is killed. */
 export async function waitForHealth(child: Child, origin: string, server: BenchServer): Promise<void> {
   const deadline = Date.now() + START_TIMEOUT_MS;
   while (Date.now() < deadline) {

@@ -25,7 +25,7 @@ export function exactly(value: number): Spread {
   return { median: value, min: value, max: value };
 }
 
-/** Figures that somebody else published, measured on another machine: one series. */
+/** Figures that others published, measured on another machine: one series. */
 export function published(
   id: string,
   title: string,

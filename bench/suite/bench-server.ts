@@ -149,7 +149,7 @@ async function benchServer({ clientOptions = {}, keyspace, nodes, pid, prefix: s
       seeded.add(name);
     },
 
-    /** Sets the workload's keys again, to what they hold, while something runs: so many per second. */
+    /** Sets the workload's keys again, to what they hold, while something runs: `workload.writes` per second. */
     async whileWriting<T>(workload: Workload, run: () => Promise<T>): Promise<T> {
       const perSecond = 'writes' in workload ? (workload.writes ?? 0) : 0;
       if (perSecond === 0) return run();

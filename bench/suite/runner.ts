@@ -78,7 +78,7 @@ export class Runner {
     await environment?.close();
   }
 
-  /** Ends the processes that served more than one benchmark, and says how much of the run others had their hands in. */
+  /** Ends the processes that served more than one benchmark, and reports how many samples other machines disturbed. */
   async close(): Promise<void> {
     await this.#rig.close(this.#kept.values());
     if (this.#disturbed === 0) return;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import type { BenchServer } from './bench-server.js';
 
-/** What a figure means nothing without. */
+/** Where and how the figures were measured: without these settings they cannot be compared. */
 export type Settings = Readonly<ReturnType<typeof readSettings>>;
 
 /** @param run - `awake`: whether the processors are kept from halting. */

@@ -18,7 +18,7 @@ export function startSpinner(...prefix: readonly string[]): () => void {
 }
 
 /**
- * Keeps the processors of a virtual machine from halting. To wake one up again is the host's business, and can take it
+ * Keeps the processors of a virtual machine from halting. The host wakes a halted processor, which can take
  * milliseconds: then a benchmark of two processes that wait for each other measures the host. A process on each
  * processor, of the class that runs only where nothing else would (`SCHED_IDLE`, sched(7)), takes no time from others.
  *

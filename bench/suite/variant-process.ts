@@ -15,7 +15,7 @@ export interface Runnable {
   kill(): void;
 }
 
-/** Of what is not asked how idle it was. */
+/** For runnables whose idle time is not measured. */
 export const NEVER_IDLE: Idle = { seconds: 0, cpuSeconds: 0 };
 
 /** A sample, with the CPU that the server spent on it. */

@@ -8,7 +8,7 @@ export interface TaskContext {
   readonly prefix: string;
 }
 
-/** Runs something with so many clients of the variant's kind. */
+/** Runs something with `count` clients of the variant's kind. */
 export async function withClients<T>(
   { client, open }: TaskContext,
   count: number,

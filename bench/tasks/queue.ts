@@ -10,7 +10,7 @@ import { type TaskContext, withClients } from './context.js';
 const IDLE_WAIT_SECONDS = 0.2;
 const FILL_STEP = 1000;
 
-/** Takes a batch; the last of its commands waits for so many seconds if there is nothing. */
+/** Takes a batch; if there is nothing, the last of its commands waits for `wait` seconds. */
 type Take = (batch: number, wait: number) => Promise<string[]>;
 
 /** `sources` for each of the connections send messages of `bytes`. */

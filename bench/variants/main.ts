@@ -157,5 +157,5 @@ answerParent(async ({ type, order }: Request) => {
 // Experiments set limits that are too low on purpose, and need not be told.
 process.removeAllListeners('warning');
 process.on('warning', (warning: Error & { code?: string }) => {
-  if (warning.code !== 'COALESCE_WARN_BATCH_BOUND') console.error(warning);
+  if (warning.code !== 'COALESCE_WARN_BATCH_LIMIT') console.error(warning);
 });

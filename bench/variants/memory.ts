@@ -52,7 +52,7 @@ export async function measureMemory(
   return { commands, bytes };
 }
 
-/** So many keys of the data were read: each round reads others, or its values would be cached already. */
+/** Keys of the data read so far: each round reads others, or its values would be cached already. */
 let keysRead = 0;
 
 /** Key and value are part of what is counted. */

@@ -22,7 +22,7 @@ interface Loops extends Pick<Burst, 'data' | 'writes'> {
   readonly operation?: OperationId;
 }
 
-/** GETs that fall due by the clock, whatever became of the ones before: so many per second, in steps of 1 ms. */
+/** GETs that fall due by the clock, whatever became of the ones before: `perSecond`, in steps of 1 ms. */
 interface Rate extends Pick<Burst, 'data'> {
   readonly kind: 'rate';
   readonly perSecond: number;

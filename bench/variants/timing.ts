@@ -49,7 +49,7 @@ export class Stopwatch {
   }
 }
 
-/** So many loops, each of which does its next step as soon as the one before is done, for about `seconds`. */
+/** Runs `count` loops, each of which does its next step as soon as the one before is done, for about `seconds`. */
 export async function loopsFor(
   count: number,
   seconds: number,
@@ -87,7 +87,7 @@ export async function timed(run: (latency: LatencyRecorder) => Promise<number>):
   return { ...figures, latencyUs: latency.summary() };
 }
 
-/** So many callers, each of which takes its next step as soon as the one before is done. */
+/** Measures `count` callers, each of which takes its next step as soon as the one before is done. */
 export function callers(
   count: number,
   step: (caller: number) => Promise<unknown>,

@@ -8,7 +8,7 @@ export interface BenchSettings {
   readonly concurrency: number;
   readonly valueBytes: number;
   readonly keys: number;
-  /** Measured per arm, over all rounds. */
+  /** Measured per variant, over all rounds. */
   readonly seconds: number;
   readonly json: boolean;
 }

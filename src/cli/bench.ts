@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SingleBar } from 'cli-progress';
 import type { BenchSettings } from './arguments.js';
-import { ARMS, type Arm, briefly, type Client, type Host, loadHost, open } from './clients.js';
+import { briefly, type Client, type Host, loadHost, open, VARIANTS, type Variant } from './clients.js';
 import { Dataset } from './dataset.js';
 import { Failure, Interrupted } from './failure.js';
 import { unlessAborted } from './interrupt.js';
@@ -22,14 +22,14 @@ export async function runBench(settings: BenchSettings, version: string, signal:
   let failure: unknown;
   try {
     await prepare(dataset, settings, signal);
-    const arms = {} as Record<Arm, Client>;
-    for (const arm of ARMS) {
-      arms[arm] = await unlessAborted(open(host, settings.target, arm), signal);
-      clients.push(arms[arm]);
-      await unlessAborted(dataset.verify(arms[arm], signal), signal);
+    const variants = {} as Record<Variant, Client>;
+    for (const variant of VARIANTS) {
+      variants[variant] = await unlessAborted(open(host, settings.target, variant), signal);
+      clients.push(variants[variant]);
+      await unlessAborted(dataset.verify(variants[variant], signal), signal);
     }
     const environment = await environmentOf(host, keeper, version);
-    const rounds = await measureRounds(arms, dataset.keys, settings, signal);
+    const rounds = await measureRounds(variants, dataset.keys, settings, signal);
     const report = reportOf(settings, environment, rounds);
     process.stdout.write(settings.json ? `${JSON.stringify(report, null, 2)}\n` : `${renderReport(report)}\n`);
   } catch (error) {
@@ -42,36 +42,36 @@ export async function runBench(settings: BenchSettings, version: string, signal:
 }
 
 async function prepare(dataset: Dataset, settings: BenchSettings, signal: AbortSignal): Promise<void> {
-  const expireMs = Math.ceil(ARMS.length * settings.seconds * 1000) + EXPIRY_MARGIN;
+  const expireMs = Math.ceil(VARIANTS.length * settings.seconds * 1000) + EXPIRY_MARGIN;
   await unlessAborted(dataset.write(expireMs, signal), signal);
 }
 
 /** In turns, so that other load on the machine affects all of them alike. */
 async function measureRounds(
-  arms: Readonly<Record<Arm, Client>>,
+  variants: Readonly<Record<Variant, Client>>,
   keys: readonly string[],
   { concurrency, seconds }: BenchSettings,
   signal: AbortSignal,
 ): Promise<Rounds> {
   const bar = new SingleBar({
-    format: '{bar} {percentage}% {arm}',
+    format: '{bar} {percentage}% {variant}',
     clearOnComplete: true,
     hideCursor: true,
     // Ctrl-C is handled here: the progress bar is not the only thing to clean up.
     gracefulExit: false,
   });
   const perRound = seconds / ROUNDS;
-  const rounds: Record<Arm, Sample>[] = [];
-  bar.start((ROUNDS + 1) * ARMS.length, 0, { arm: 'warming up' });
+  const rounds: Record<Variant, Sample>[] = [];
+  bar.start((ROUNDS + 1) * VARIANTS.length, 0, { variant: 'warming up' });
   try {
     for (let round = 0; round <= ROUNDS; round += 1) {
-      const samples = {} as Record<Arm, Sample>;
-      for (const arm of ARMS) {
-        bar.update({ arm: round === 0 ? 'warming up' : `${arm}, round ${round} of ${ROUNDS}` });
-        samples[arm] = await unlessAborted(measure(arms[arm], keys, concurrency, perRound, signal), signal);
+      const samples = {} as Record<Variant, Sample>;
+      for (const variant of VARIANTS) {
+        bar.update({ variant: round === 0 ? 'warming up' : `${variant}, round ${round} of ${ROUNDS}` });
+        samples[variant] = await unlessAborted(measure(variants[variant], keys, concurrency, perRound, signal), signal);
         signal.throwIfAborted();
         bar.increment();
-        // Work that an arm has left to the event loop must not run while the next one is measured.
+        // Work that a variant has left to the event loop must not run while the next one is measured.
         await sleep(5);
       }
       if (round > 0) rounds.push(samples);

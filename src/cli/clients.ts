@@ -5,8 +5,8 @@ import { coalesce } from '../coalesce.js';
 import { Failure } from './failure.js';
 import { clusterNodeOptions, type Target } from './target.js';
 
-export const ARMS = ['plain', 'auto', 'coalesced'] as const;
-export type Arm = (typeof ARMS)[number];
+export const VARIANTS = ['plain', 'auto', 'coalesced'] as const;
+export type Variant = (typeof VARIANTS)[number];
 
 /** The part of a client or Cluster that is used here, of ioredis 5, ioredis 6 or iovalkey. */
 export interface Client {
@@ -50,10 +50,10 @@ export function loadHost(): Host {
 }
 
 /** Connects, and never reconnects: a connection that breaks makes the figures worthless. */
-export async function open(host: Host, target: Target, arm: Arm): Promise<Client> {
-  const client = create(host, target, arm === 'auto');
+export async function open(host: Host, target: Target, variant: Variant): Promise<Client> {
+  const client = create(host, target, variant === 'auto');
   // Before it connects: a service has connections that coalesce from their first byte.
-  if (arm === 'coalesced') coalesce(client);
+  if (variant === 'coalesced') coalesce(client);
   let reason: Error | undefined;
   const remember = (error: Error): void => {
     // A Cluster first says only that no connection came about, and then why.

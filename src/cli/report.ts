@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 import type { BenchSettings } from './arguments.js';
-import { ARMS, type Arm } from './clients.js';
+import { VARIANTS, type Variant } from './clients.js';
 import type { Sample } from './round.js';
 
 export interface Environment {
@@ -10,7 +10,7 @@ export interface Environment {
   readonly server: string;
 }
 
-interface ArmResult extends Sample {
+interface VariantResult extends Sample {
   /** As a multiple of the plain client's: of the two figures that are shown. */
   readonly throughputTimesPlain: number;
   readonly cpuTimesPlain: number;
@@ -27,24 +27,24 @@ export interface Report {
     readonly rounds: number;
   };
   readonly environment: Environment;
-  readonly results: Readonly<Record<Arm, ArmResult>>;
+  readonly results: Readonly<Record<Variant, VariantResult>>;
 }
 
-/** One sample of each arm per round. */
-export type Rounds = readonly Readonly<Record<Arm, Sample>>[];
+/** One sample of each variant per round. */
+export type Rounds = readonly Readonly<Record<Variant, Sample>>[];
 
 export function reportOf(settings: BenchSettings, environment: Environment, rounds: Rounds): Report {
   const { target, concurrency, valueBytes, keys, seconds } = settings;
   const over = (value: (round: Rounds[number]) => number): number => median(rounds.map(value));
-  const sampleOf = (arm: Arm): Sample => ({
-    perSecond: over((round) => round[arm].perSecond),
-    p50Ms: over((round) => round[arm].p50Ms),
-    p99Ms: over((round) => round[arm].p99Ms),
-    cpuUsPerCommand: over((round) => round[arm].cpuUsPerCommand),
+  const sampleOf = (variant: Variant): Sample => ({
+    perSecond: over((round) => round[variant].perSecond),
+    p50Ms: over((round) => round[variant].p50Ms),
+    p99Ms: over((round) => round[variant].p99Ms),
+    cpuUsPerCommand: over((round) => round[variant].cpuUsPerCommand),
   });
   const plain = sampleOf('plain');
-  const resultOf = (arm: Arm): ArmResult => {
-    const sample = sampleOf(arm);
+  const resultOf = (variant: Variant): VariantResult => {
+    const sample = sampleOf(variant);
     return {
       ...sample,
       throughputTimesPlain: sample.perSecond / plain.perSecond,
@@ -66,7 +66,7 @@ export function reportOf(settings: BenchSettings, environment: Environment, roun
   };
 }
 
-const NAMES: Readonly<Record<Arm, string>> = {
+const NAMES: Readonly<Record<Variant, string>> = {
   plain: 'plain',
   auto: 'auto-pipelining',
   coalesced: 'coalesced',
@@ -78,10 +78,10 @@ export function renderReport({ settings, environment, results }: Report): string
     colAligns: ['left', 'right', 'right', 'right', 'right', 'right', 'right'],
     style: { head: [], border: [] },
   });
-  for (const arm of ARMS) {
-    const result = results[arm];
+  for (const variant of VARIANTS) {
+    const result = results[variant];
     table.push([
-      NAMES[arm],
+      NAMES[variant],
       Math.round(result.perSecond).toLocaleString('en-US'),
       times(result.throughputTimesPlain),
       `${significant(result.p50Ms)} ms`,

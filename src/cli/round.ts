@@ -1,6 +1,6 @@
 import type { Client } from './clients.js';
 
-/** One round of one arm. */
+/** One round of one variant. */
 export interface Sample {
   readonly perSecond: number;
   readonly p50Ms: number;

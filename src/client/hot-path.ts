@@ -12,7 +12,14 @@ import {
   withTransformation,
 } from '../host/transformers.js';
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
-import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
+import {
+  CommandHeads,
+  commandHead,
+  encodeAssumingAscii,
+  encodeExactly,
+  isPlainNumber,
+  type Part,
+} from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { debugFallThrough } from '../util/debug.js';
@@ -52,11 +59,8 @@ export interface HotSender {
   ): unknown;
 }
 
-/** Heads are kept for commands of up to this many arguments. */
-const KEPT_HEADS = 32;
-
 /**
- * Layer 2: methods for the overlay between a client and its class. Each encodes its command itself if nothing is
+ * The hot path: methods for the overlay between a client and its class. Each encodes its command itself if nothing is
  * unusual; otherwise it calls the method that the client would have without us.
  *
  * Own properties of the client — `defineCommand('get')`, `addBuiltinCommand('get')`, a test's stub — hide the overlay
@@ -104,7 +108,7 @@ export function countFallThrough(route: HotRoute, methodName: string, reason: Fa
 
 export function hotSender(variant: CommandVariant): HotSender {
   const { name } = variant.command;
-  const heads: string[] = [];
+  const heads = new CommandHeads((count) => commandHead(name, count));
   let genuine: AnyFunction | undefined;
 
   /** The transformed arguments of the current call. */
@@ -190,16 +194,8 @@ export function hotSender(variant: CommandVariant): HotSender {
   }
 
   function encode(args: readonly unknown[], exact: boolean): string | Part[] | undefined {
-    const head = headFor(args.length);
+    const head = heads.for(args.length);
     return exact ? encodeExactly(head, args) : encodeAssumingAscii(head, args);
-  }
-
-  function headFor(count: number): string {
-    const kept = heads[count];
-    if (kept !== undefined) return kept;
-    const head = commandHead(name, count);
-    if (count < KEPT_HEADS) heads[count] = head;
-    return head;
   }
 
   /**

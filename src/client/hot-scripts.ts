@@ -1,23 +1,20 @@
 import { type HostScript, isGenuineScriptMethod, isNoScript, LoadedScript, scriptCommand } from '../host/script.js';
 import { transformsArguments } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
-import { commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber, type Part } from '../resp/encoder.js';
+import {
+  CommandHeads,
+  commandHead,
+  encodeAssumingAscii,
+  encodeExactly,
+  isPlainNumber,
+  type Part,
+} from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { countFallThrough, type FindRoute, type HotRoute, holdsArray, prefixedKey, withFlattened } from './hot-path.js';
 import { ScriptForms } from './script-forms.js';
 
-/** Heads are cached for calls with up to this many arguments. */
-const KEPT_HEADS = 32;
-
 const LINE_END = '\r\n';
-
-const hotScripts = new WeakMap<AnyFunction, HotScript>();
-
-/** The script that a method of a coalesced client runs, if it is one of ours. */
-export function hotScriptOf(method: AnyFunction): HotScript | undefined {
-  return hotScripts.get(method);
-}
 
 /**
  * A hot method that replaces the one that the host has made for a script; undefined if the user has replaced that
@@ -34,7 +31,7 @@ export function hotScriptMethod(
   if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
   if (!isGenuineScriptMethod(original) || !LoadedScript.isKnown(script)) return undefined;
   const hot = new HotScript(script, encoding);
-  const method: AnyFunction = function (...args) {
+  return function (this: unknown, ...args: unknown[]) {
     const route = find(this);
     if (route === undefined) return original.apply(this, args);
     const promise = hot.send(route, args);
@@ -42,14 +39,13 @@ export function hotScriptMethod(
     countFallThrough(route, methodName, promise);
     return original.apply(this, hot.takeArguments(args));
   };
-  hotScripts.set(method, hot);
-  return method;
 }
 
 /** A defined script as a hot command. */
-export class HotScript {
-  readonly forms: ScriptForms;
-  readonly #heads: string[] = [];
+class HotScript {
+  readonly #forms: ScriptForms;
+  /** Everything up to the call's own arguments. */
+  readonly #heads = new CommandHeads((count) => this.#headFor(count));
   /** The flattened arguments of the current call, if there were arrays among them; see `hotSender`. */
   #flattened: readonly unknown[] | undefined;
 
@@ -57,7 +53,7 @@ export class HotScript {
     readonly script: HostScript,
     readonly encoding: 'utf8' | null,
   ) {
-    this.forms = new ScriptForms(script, encoding);
+    this.#forms = new ScriptForms(script, encoding);
   }
 
   /** Sends a call, or says why the host must. */
@@ -92,7 +88,7 @@ export class HotScript {
       if (prepared === undefined) return 'arguments';
       ({ sent, key } = prepared);
     }
-    let connection = route.connectionFor(this.forms.evalsha.command, key);
+    let connection = route.connectionFor(this.#forms.evalsha.command, key);
     if (typeof connection === 'string') return connection;
     let encoded = this.#encode(sent, connection.encodesExactly);
     if (encoded === undefined) {
@@ -100,7 +96,7 @@ export class HotScript {
         const flat = this.#flatten(route, args);
         if (typeof flat === 'string') return flat;
         sent = flat;
-        connection = route.connectionFor(this.forms.evalsha.command, key);
+        connection = route.connectionFor(this.#forms.evalsha.command, key);
         if (typeof connection === 'string') return connection;
       }
       sent = sent.map(toPlain);
@@ -109,8 +105,8 @@ export class HotScript {
     }
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
     // is loaded.
-    const form = this.forms.formOn(connection.stream);
-    if (form !== this.forms.evalsha) encoded = encodeEval(form.script.leading, sent);
+    const form = this.#forms.formOn(connection.stream);
+    if (form !== this.#forms.evalsha) encoded = encodeEval(form.script.leading, sent);
     const promise = connection.sendHot(form, encoded, sent, routing);
     // Ordering: this makes callers settle one step later than the command, as in the host.
     return promise.catch((error: unknown) => {
@@ -142,19 +138,14 @@ export class HotScript {
   }
 
   #encode(args: readonly unknown[], exact: boolean): string | Part[] | undefined {
-    const head = this.#headFor(args.length);
+    const head = this.#heads.for(args.length);
     return exact ? encodeExactly(head, args) : encodeAssumingAscii(head, args);
   }
 
-  /** Everything up to the call's own arguments. */
   #headFor(count: number): string {
-    const kept = this.#heads[count];
-    if (kept !== undefined) return kept;
-    const { leading } = this.forms.evalsha.script;
+    const { leading } = this.#forms.evalsha.script;
     const [text] = encodeExactly(commandHead('evalsha', leading.length + count), leading) as [string];
-    const head = text.slice(0, -LINE_END.length);
-    if (count < KEPT_HEADS) this.#heads[count] = head;
-    return head;
+    return text.slice(0, -LINE_END.length);
   }
 }
 

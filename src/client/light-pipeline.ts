@@ -24,8 +24,7 @@ import {
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
-import { debugFallThrough } from '../util/debug.js';
-import { type HotRoute, holdsArray, withKeyPrefix } from './hot-path.js';
+import { countFallThrough, type HotRoute, holdsArray, withKeyPrefix } from './hot-path.js';
 
 /** What the hot path needs of a client to send its pipelines. */
 export interface PipelineRoute extends HotRoute {
@@ -116,7 +115,7 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
           reason = this.#record(variant, args);
         }
         if (reason === undefined) return this;
-        this.#route.counters.fellThrough(reason);
+        countFallThrough(this.#route, name, reason);
         const transformation = this.#transformation;
         const given = this.#flattened === undefined ? args : [this.#flattened];
         this.#transformation = undefined;
@@ -264,8 +263,7 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
     }
 
     #becomeHosts(reason: FallThroughReason): void {
-      this.#route.counters.fellThrough(reason);
-      if (debugFallThrough.enabled) debugFallThrough('%s: %s', this.#isTransaction ? 'multi' : 'pipeline', reason);
+      countFallThrough(this.#route, this.#isTransaction ? 'multi' : 'pipeline', reason);
       this.#state = 'host';
       if (this.#isTransaction) becomeHostTransaction(this, multi);
       const transactions = this._transactions;

@@ -25,7 +25,7 @@ interface Marked {
  * The two forms of the overlay. `bare` has no command methods, so none of our functions is on the stack of their
  * callers.
  */
-export type OverlayForm = 'hot' | 'bare';
+type OverlayForm = 'hot' | 'bare';
 
 /** The overlays by form, one of each per class of clients. */
 const overlays = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };

@@ -1,7 +1,7 @@
 import { PipelineMethods, PipelinesOf, pipelinePrototype } from '../host/pipeline.js';
 import type { AnyFunction } from '../host/types.js';
 import type { FallThroughReason } from '../stats.js';
-import { debugFallThrough } from '../util/debug.js';
+import { countFallThrough } from './hot-path.js';
 import {
   type LightPipeline,
   type LightPipelineClass,
@@ -58,8 +58,7 @@ export function pipelineMethods(
     if (route === undefined) return undefined;
     const made = holdsExec(commands) ? 'command' : tryMake(client as object, route, kind === 'multi');
     if (typeof made !== 'string') return made;
-    route.counters.fellThrough(made);
-    if (debugFallThrough.enabled) debugFallThrough('%s: %s', kind, made);
+    countFallThrough(route, kind, made);
     return undefined;
   }
 

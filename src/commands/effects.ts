@@ -10,7 +10,7 @@ import { HOT_COMMANDS, type HotCommand } from './hot-commands.js';
  * - `end`: invalidations no longer come as this connection has asked for them;
  * - the others begin and end a transaction.
  */
-export type Effect = 'none' | 'anything' | 'clear' | 'end' | 'multi' | 'exec' | 'discard' | 'watch' | 'unwatch';
+type Effect = 'none' | 'anything' | 'clear' | 'end' | 'multi' | 'exec' | 'discard' | 'watch' | 'unwatch';
 
 const EFFECTS: Partial<Record<Effect, string>> = {
   none: `

@@ -14,7 +14,7 @@ import { type BatchSchedule, delay } from './scheduler.js';
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
 /** A hot command's entry, as far as a batch knows it. */
-export interface Encodable {
+interface Encodable {
   /** The command as RESP, exactly. */
   encode(): readonly Part[];
 }

@@ -19,7 +19,7 @@ export interface ReadArguments {
 }
 
 /** One read's answer: the value as decoded, before the command's reply transformer. */
-export class CachedRead {
+class CachedRead {
   /** The next one of the same key. */
   next: CachedRead | undefined;
 
@@ -36,7 +36,7 @@ export class CachedRead {
 }
 
 /** The reads of one key, which all become invalid at once. */
-export class CachedKey {
+class CachedKey {
   /** Whether it was read since the hand of the clock last passed it. */
   used = false;
   reads = 0;

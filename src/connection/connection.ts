@@ -65,7 +65,7 @@ export class Connection {
     readonly options: ResolvedOptions,
     schedule: BatchSchedule,
     readonly stats: Stats,
-    /** The host's `Command` class, which the hot path needs; or why there is only layer 1. */
+    /** The host's `Command` class, which the hot path needs; or why there is only the cork. */
     hot: HostCommandClass | string,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
@@ -184,7 +184,7 @@ export class Connection {
     const { readOnly, work } = variant.command;
     const cost = readOnly ? work + this.#replyWork : work;
     if (held === undefined) this.batch.addHot(encoded, entry, cost);
-    else this.gate.holdHot(held, 1, cost);
+    else this.gate.holdHot(held, cost);
     return promise;
   }
 

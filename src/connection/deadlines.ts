@@ -154,7 +154,7 @@ class Deadline implements SettleObserver {
     readonly ms: number,
     onExpire: (deadline: Deadline) => void,
   ) {
-    // The one exception to `clock.ts`: the present global, as in ioredis's `Command#setTimeout`. So a test that
+    // An exception to `clock.ts`: the present global, as in ioredis's `Command#setTimeout`. So a test that
     // advances a fake clock to see a command time out sees it here too.
     this.#timer = setTimeout(() => {
       if (this.#handedOver === undefined) onExpire(this);

@@ -4,6 +4,7 @@ import { replyProtocol } from '../host/state.js';
 import { transformsReply } from '../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../host/types.js';
 import { commandHead, encodeExactly, type Part, toBytes } from '../resp/encoder.js';
+import { ownCopy } from './own-values.js';
 
 /** A hot command in one of its two variants: `get` or `getBuffer`. */
 export interface CommandVariant {
@@ -205,7 +206,7 @@ export abstract class Entry implements QueueItem, HostCommand {
   #resolveReply(reply: unknown): void {
     // Made first: a transformer may change its argument.
     const { followers = [] } = this;
-    const copies = followers.map(() => copyOfReply(reply));
+    const copies = followers.map(() => ownCopy(reply));
     try {
       this.fulfil(transformHostReply(this, reply));
     } catch (error) {
@@ -238,7 +239,7 @@ export function settleDecoded(entry: Entry, value: unknown, commandClass: HostCo
     return;
   }
   // Every caller gets its own value, Buffers included. Copied first, since transformers may change their value.
-  const copies = followers.map(() => copyOfReply(value));
+  const copies = followers.map(() => ownCopy(value));
   settleAlone(entry, value, commandClass);
   for (const [index, follower] of followers.entries()) settleAlone(follower, copies[index], commandClass);
 }
@@ -274,16 +275,6 @@ function transform(entry: Pick<Entry, 'name' | 'context'>, replyEncoding: 'utf8'
     { name: entry.name, replyEncoding, ...replyProtocol(client) },
     reply,
   );
-}
-
-/** An equal reply for another caller, who may change it: its Buffers, arrays and objects are copies. */
-function copyOfReply(reply: unknown): unknown {
-  if (typeof reply !== 'object' || reply === null) return reply;
-  if (reply instanceof Buffer) return Buffer.from(reply);
-  if (Array.isArray(reply)) return reply.map(copyOfReply);
-  if (Object.getPrototypeOf(reply) !== Object.prototype) return reply;
-  // `fromEntries` defines properties: a map may have the key `__proto__`.
-  return Object.fromEntries(Object.entries(reply).map(([key, value]) => [key, copyOfReply(value)]));
 }
 
 /** An equal error for another caller, who may change it. */

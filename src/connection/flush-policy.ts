@@ -10,9 +10,10 @@
  * This decides the flush reason `overlap`; `batch.ts` says where the others are decided. A policy gets its clock and
  * its trial as arguments, so a test can drive every decision. The figures are from docs/performance.md.
  */
+
+import type { Schedule } from '../options.js';
 import { loopTimes, now } from '../util/clock.js';
 import { type OverlapState, OverlapTrial } from './overlap-trial.js';
-import type { Schedule } from './scheduler.js';
 
 /** Decides when a part of a batch is sent. */
 export interface FlushPolicy {

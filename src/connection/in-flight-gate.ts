@@ -19,8 +19,8 @@ type Transaction = 'open' | 'closed' | undefined;
 /**
  * `maxInFlight`: counts the unanswered commands on the wire, and holds the backlog of those that wait for room.
  *
- * Invariant 10: what waits, waits in the host's queue. An entry is queued at once and only its bytes are held in the
- * backlog, in order. So everything that the host does with queued commands, it does with these too.
+ * Invariant 10: commands in the backlog are in the host's queue. An entry is queued at once and only its bytes are held
+ * in the backlog, in order. So everything that the host does with queued commands, it does with these too.
  */
 export class InFlightGate {
   /** Commands whose bytes are in the backlog. */
@@ -71,10 +71,10 @@ export class InFlightGate {
     this.drain();
   }
 
-  /** @param encoded - exact parts: text in the backlog is not checked again. */
-  holdHot(encoded: readonly Part[], commands: number, work: number): void {
+  /** @param encoded - one command, in exact parts: text in the backlog is not checked again. */
+  holdHot(encoded: readonly Part[], work: number): void {
     const { maxBatchBytes } = this.limits;
-    this.waiting += commands;
+    this.waiting += 1;
     let last = this.#backlog.peekBack();
     if (
       last === undefined ||
@@ -85,7 +85,7 @@ export class InFlightGate {
       last = { commands: 0, bytes: 0, work: 0, content: [], transaction: undefined };
       this.#backlog.push(last);
     }
-    last.commands += commands;
+    last.commands += 1;
     last.work += work;
     for (const part of encoded) last.bytes += part.length;
     const parts = last.content as Part[];

@@ -22,7 +22,7 @@ export class LimitWatch {
     if (this.#bySize + this.#byBytes > WINDOW * SHARE) {
       const limit = this.#bySize >= this.#byBytes ? 'maxBatchSize' : 'maxBatchBytes';
       warnOnce(
-        CODES.BATCH_BOUND,
+        CODES.BATCH_LIMIT,
         `ioredis-coalesce: nearly all of the last ${WINDOW} batches of a connection were flushed by the limit ` +
           `${limit} (${this.limits[limit]}); a higher limit saves system calls`,
       );

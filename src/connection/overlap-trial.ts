@@ -22,7 +22,7 @@ export interface OverlapState {
 }
 
 /** Milliseconds that the loop has waited for events (`idle`) and run code (`active`), since the process began. */
-export interface LoopTimes {
+interface LoopTimes {
   readonly idle: number;
   readonly active: number;
 }

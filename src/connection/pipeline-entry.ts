@@ -10,11 +10,16 @@ import {
 import { type PipelineWriter, pipelineWriter } from '../host/pipeline-writer.js';
 import { transformsReply } from '../host/transformers.js';
 import type { HostClient } from '../host/types.js';
-import { appendParts, commandHead, encodeAssumingAscii, isAscii, type Part, toBytes } from '../resp/encoder.js';
+import {
+  appendParts,
+  CommandHeads,
+  commandHead,
+  encodeAssumingAscii,
+  isAscii,
+  type Part,
+  toBytes,
+} from '../resp/encoder.js';
 import { type CommandVariant, Entry, type EntryContext, transformHostReply } from './entry.js';
-
-/** Heads are cached for commands of up to this many arguments. */
-const KEPT_HEADS = 32;
 
 /** Text is checked and joined in pieces of about this many characters. */
 const PIECE = 256 * 1024;
@@ -24,19 +29,13 @@ const MAX_TEXT = 64 * 1024 * 1024;
 
 /** A hot command in one of its variants, as pipelines hold it. */
 export class PipelineVariant implements CommandVariant {
-  readonly #heads: string[] = [];
+  readonly heads: CommandHeads;
 
   constructor(
     readonly command: HotCommand,
     readonly encoding: 'utf8' | null,
-  ) {}
-
-  head(count: number): string {
-    const kept = this.#heads[count];
-    if (kept !== undefined) return kept;
-    const head = commandHead(this.command.name, count);
-    if (count < KEPT_HEADS) this.#heads[count] = head;
-    return head;
+  ) {
+    this.heads = new CommandHeads((count) => commandHead(command.name, count));
   }
 }
 
@@ -94,7 +93,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   /** As RESP, on the assumption that text is ASCII; see `encodeAssumingAscii`. */
   encodeAssumingAscii(): string | Part[] {
     const args = this.arguments();
-    return encodeAssumingAscii((this.variant as PipelineVariant).head(args.length), args) ?? this.encode();
+    return encodeAssumingAscii((this.variant as PipelineVariant).heads.for(args.length), args) ?? this.encode();
   }
 
   /** The command as it was recorded, from which the host's own command can be made (invariant 5). */

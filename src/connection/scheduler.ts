@@ -1,8 +1,6 @@
 /** When a flush runs. */
+import type { Schedule, ScheduleFunction } from '../options.js';
 import { clearTimeout, nextTick, setImmediate, setTimeout } from '../util/clock.js';
-
-/** Takes the function that flushes the batch and calls it once, later. */
-export type ScheduleFunction = (flush: () => void) => void;
 
 /** A schedule, and whether it runs user code, which may send and flush itself. */
 export interface BatchSchedule {
@@ -11,15 +9,6 @@ export interface BatchSchedule {
   /** The batch of this flush was lost with its connection. */
   discard?(flush: () => void): void;
 }
-
-/**
- * - `'adaptive'`: like `'immediate'`, but a part of the batch is sent as soon as it is worth a write, where that is
- *   faster, so that the server works while commands are still issued (`flush-policy.ts`).
- * - `'immediate'`: after the I/O callbacks of this turn of the event loop, so that the commands of all requests that
- *   arrived in this turn are sent together: one write per turn, up to the limits.
- * - `'tick'`: when the running callback has ended, before further I/O. Smaller batches, sent sooner.
- */
-export type Schedule = 'adaptive' | 'immediate' | 'tick' | ScheduleFunction;
 
 /** By user function: all connections with the same function share its state. */
 const groups = new WeakMap<ScheduleFunction, BatchSchedule>();

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 
-export type StreamMethod = 'write' | 'end' | 'destroy';
-export type StreamFunction = (...args: never[]) => unknown;
+type StreamMethod = 'write' | 'end' | 'destroy';
+type StreamFunction = (...args: never[]) => unknown;
 
 const HOOKED: readonly StreamMethod[] = ['write', 'end', 'destroy'];
 

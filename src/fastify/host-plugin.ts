@@ -11,7 +11,7 @@ export interface GivenOptions {
   [hostOption: string]: unknown;
 }
 
-export type HostPlugin = (fastify: FastifyInstance, options: GivenOptions, next: (error?: Error) => void) => void;
+type HostPlugin = (fastify: FastifyInstance, options: GivenOptions, next: (error?: Error) => void) => void;
 
 export async function loadHostPlugin(): Promise<HostPlugin> {
   try {

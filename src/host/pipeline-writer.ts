@@ -42,7 +42,7 @@ export class PipelineWriter {
 
 const writers = new WeakMap<HostPipeline, PipelineWriter>();
 
-/** The writer for a pipeline of which `client` has sent so many commands. */
+/** The writer for a pipeline of `commands` commands, sent by `client`. */
 export function pipelineWriter(pipeline: HostPipeline, commands: number, client: HostClient): PipelineWriter {
   let writer = writers.get(pipeline);
   if (writer?.destination.redis !== client) {

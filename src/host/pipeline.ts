@@ -131,7 +131,7 @@ function keepSettlers(resolve: (value: unknown) => void, reject: (error: unknown
 }
 
 /** A class of objects that are the host's pipelines, made at a twentieth of the cost of its constructor. */
-export type PipelineClass = new (client: object, isCluster: boolean) => HostPipeline;
+type PipelineClass = new (client: object, isCluster: boolean) => HostPipeline;
 
 /**
  * Host: `Pipeline`'s constructor gives each object its own `length`, which takes V8 longer than all else, and copies

@@ -56,7 +56,7 @@ export const isGenuineScriptMethod = sourceTest((source) =>
 );
 
 /** Whether `Script#execute` works as `scriptCommand` and `isNoScript` assume. */
-export const isGenuineExecute = sourceTest((source) =>
+const isGenuineExecute = sourceTest((source) =>
   ['evalsha', 'NOSCRIPT', 'unshift', 'sendCommand'].every((text) => source.includes(text)),
 );
 

@@ -1,5 +1,6 @@
 /**
- * The host: an ioredis or iovalkey client. The files of this folder are the only ones that name its private fields.
+ * The host: an ioredis or iovalkey client. The files of this folder are the only ones that name its private fields,
+ * except those that a light pipeline inherits (`client/light-pipeline.ts`, `connection/pipeline-entry.ts`).
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Redis.js`, `built/Command.js`,
  * `built/utils/Commander.js`, `built/redis/event_handler.js`, `built/DataHandler.js`.
@@ -37,7 +38,7 @@ export interface HostQueue {
   peekAt(index: number): QueueItem | undefined;
 }
 
-export interface HostCondition {
+interface HostCondition {
   readonly select: number;
   readonly subscriber: unknown;
   /** ioredis 6 and up. */

@@ -95,7 +95,7 @@ export const METRICS: readonly MetricDefinition[] = [
   {
     type: 'counter',
     name: 'redis_coalesce_cache_invalidations_total',
-    help: 'Answers removed from memory since their key has changed, or all keys have.',
+    help: 'Answers removed from memory because their key has changed, or all keys have.',
     read: ({ stats }) => stats.cache?.invalidations ?? 0,
   },
   {
@@ -113,7 +113,7 @@ export const METRICS: readonly MetricDefinition[] = [
   {
     type: 'gauge',
     name: 'redis_coalesce_cache_bytes',
-    help: 'Bytes that the answers kept in memory take, about.',
+    help: 'Approximate bytes of the answers kept in memory.',
     read: ({ stats }) => stats.cache?.bytes ?? 0,
   },
   {
@@ -131,7 +131,7 @@ export const METRICS: readonly MetricDefinition[] = [
   {
     type: 'gauge',
     name: 'redis_coalesce_max_in_flight_commands',
-    help: 'The option maxInFlight, which bounds each connection.',
+    help: 'The option maxInFlight, which limits each connection.',
     read: ({ maxInFlight }) => maxInFlight,
   },
   {

@@ -105,8 +105,8 @@ export class ChunkReader {
   }
 
   /**
-   * The text of one of many strings. Most of the cost of reading a short one is the call into Node, so many are read at
-   * once and cut apart. V8 copies substrings of up to 12 characters; a longer one would keep the whole text in memory.
+   * The text of one of many strings. Most of the cost of reading a short one is the call into Node, so several are read
+   * at once and cut apart. V8 copies substrings of up to 12 characters; a longer one would keep the whole text in memory.
    */
   protected text(start: number, stop: number): string {
     const chunk = this.chunk;

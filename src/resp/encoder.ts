@@ -34,6 +34,27 @@ export function commandHead(name: string, argumentCount: number): string {
   return `*${argumentCount + 1}\r\n$${name.length}\r\n${name}`;
 }
 
+/** Heads are kept for commands of up to this many arguments. */
+const KEPT_HEADS = 32;
+
+/** The heads of one command by the number of its arguments, made once each. */
+export class CommandHeads {
+  readonly #kept: string[] = [];
+  readonly #make: (argumentCount: number) => string;
+
+  constructor(make: (argumentCount: number) => string) {
+    this.#make = make;
+  }
+
+  for(argumentCount: number): string {
+    const kept = this.#kept[argumentCount];
+    if (kept !== undefined) return kept;
+    const head = this.#make(argumentCount);
+    if (argumentCount < KEPT_HEADS) this.#kept[argumentCount] = head;
+    return head;
+  }
+}
+
 /**
  * One command as RESP, for the hot path.
  *

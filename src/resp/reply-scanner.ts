@@ -53,7 +53,7 @@ export const REPLY_LIMITS = {
   depth: 512,
 } as const;
 
-export type ScanResult = 'whole' | 'more' | 'malformed' | 'oversized';
+type ScanResult = 'whole' | 'more' | 'malformed' | 'oversized';
 
 export class ReplyScanner {
   /** The end of the last reply in its chunk, if it was `'whole'`. */

@@ -2,7 +2,8 @@ export type NodeCallback = (error: unknown, value?: unknown) => void;
 
 /**
  * Calls `callback` when the promise settles. Host: `standard-as-callback`, called in `Command#initPromise` and
- * `Script#execute`; an error that the callback throws surfaces in a separate timer.
+ * `Script#execute`; an error that the callback throws surfaces in a separate timer, of
+ * the present global as in the host: an exception to `clock.ts`.
  */
 export function asCallback(promise: Promise<unknown>, callback: NodeCallback): void {
   promise.then(

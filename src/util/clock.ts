@@ -1,7 +1,7 @@
 /**
  * Node's clocks, captured when this package was loaded. Users' fake timers replace the globals; a flush that was
- * scheduled on a fake clock would not run until the test advances it. The one exception is `commandTimeout`, see
- * `deadlines.ts`.
+ * scheduled on a fake clock would not run until the test advances it. The exceptions do what the host does with the
+ * present globals: `commandTimeout` (`deadlines.ts`), and errors thrown by callbacks (`as-callback.ts`).
  */
 export const { clearTimeout, setImmediate, setTimeout } = globalThis;
 export const { nextTick } = process;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { commandsPerSecond, cpuPerCommand, meanBatch, modelFrom } from '../../bench/experiments/scale-model.js';
 
-/** 40 µs of CPU a round trip, 0.5 µs a command; 80 µs a round trip, 0.6 µs for each command more. */
+/** CPU: 40 µs per round trip, 0.5 µs per command. Time: 80 µs per round trip, 0.6 µs per further command. */
 const model = modelFrom(
   { cpuUs: 40.5, perSecond: 1 / 80e-6 },
   { depth: 1000, cpuUs: 0.5 + 40 / 1000, perSecond: 1 / 0.6e-6 },

@@ -22,9 +22,9 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
     expect(code).toBe(0);
     expect(stdout).toContain(`${new URL(url).host}: Redis`);
     expect(stdout).toContain('100 callers that each await one GET after the other; 50 keys of 33 B');
-    for (const arm of ['plain', 'auto-pipelining', 'coalesced']) {
+    for (const variant of ['plain', 'auto-pipelining', 'coalesced']) {
       expect(stdout).toMatch(
-        new RegExp(`│ ${arm} +│ +[\\d,]+ │ +[\\d.]+× │ +[\\d.]+ ms │ +[\\d.]+ ms │ +[\\d.]+ µs │`),
+        new RegExp(`│ ${variant} +│ +[\\d,]+ │ +[\\d.]+× │ +[\\d.]+ ms │ +[\\d.]+ ms │ +[\\d.]+ µs │`),
       );
     }
     expect(stdout).toMatch(/^Coalesced: [\d.]+× the commands per second of plain/m);

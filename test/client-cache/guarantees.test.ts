@@ -353,17 +353,17 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     expect(await fromMemory(client, () => client.get(k))).toBe(false);
   });
 
-  it('stays within its bounds', async () => {
-    const bounds = { maxEntries: 50, maxBytes: 20_000 };
-    const client = await cached({ ...(cache === true ? {} : (cache as CacheOptions)), ...bounds });
+  it('stays within its limits', async () => {
+    const limits = { maxEntries: 50, maxBytes: 20_000 };
+    const client = await cached({ ...(cache === true ? {} : (cache as CacheOptions)), ...limits });
     // Once there is no room, a key is kept when it is asked for again.
     for (const most of [0, 300]) {
       for (let index = 0; index < 300; index += 1) void client.get(`${k}${index}`);
       await client.ping();
       const { entries = 0, bytes = 0, evictions = 0 } = client.coalescer.stats().cache ?? {};
       expect(entries).toBeGreaterThan(20);
-      expect(entries).toBeLessThanOrEqual(bounds.maxEntries);
-      expect(bytes).toBeLessThanOrEqual(bounds.maxBytes);
+      expect(entries).toBeLessThanOrEqual(limits.maxEntries);
+      expect(bytes).toBeLessThanOrEqual(limits.maxBytes);
       expect(evictions).toBeLessThanOrEqual(most);
       if (most > 0) expect(evictions).toBeGreaterThan(100);
     }

@@ -227,6 +227,11 @@ describe('values of a caller', () => {
     expect(sameValue(copy, value)).toBe(false);
   });
 
+  it('an object of a class is not copied', () => {
+    const date = new Date();
+    expect((ownCopy([date]) as Date[])[0]).toBe(date);
+  });
+
   it.each<[unknown, unknown]>([
     ['1', 1],
     [null, undefined],

@@ -79,7 +79,7 @@ describe('duplicate()', () => {
     expect(other.options.db).toBe(5);
   });
 
-  it.each(HOSTS.map((entry) => [entry.name, entry] as const))('of a coalesced client of %s', async (_, entry) => {
+  it.each(HOSTS.map((entry) => [entry.name, entry] as const))('coalesces a copy on %s', async (_, entry) => {
     const client = entry.createCoalesced(url, {}, { maxBatchSize: 7 });
     const copy = endWithTest(client.duplicate({ db: 2 })) as typeof client;
     expect(copy).toBeInstanceOf(entry.Redis);
@@ -124,7 +124,7 @@ describe.each(HOSTS)('$name: a coalesced client stays the same client', (entry) 
     expect(await Promise.all([client.del(k), other.del(k)])).toEqual([1, 1]);
   });
 
-  it('callbacks are called', async () => {
+  it('the callback of a command is called with its reply', async () => {
     const client = await ready(entry.createCoalesced(url));
     const [error, value] = await new Promise<unknown[]>((resolve) => client.echo('a', (...args) => resolve(args)));
     expect([error, value]).toEqual([null, 'a']);
@@ -181,8 +181,8 @@ describe.each(HOSTS)('$name: a coalesced client stays the same client', (entry) 
   });
 });
 
-describe('a subclass of the drop-in class that overrides get', () => {
-  it('has its method called', async () => {
+describe('a subclass of the drop-in class', () => {
+  it('an override of get in a subclass is called', async () => {
     class Own extends Redis {
       override get(...args: unknown[]): Promise<string | null> {
         return (super.get as (...all: unknown[]) => Promise<string>)(...args).then((value) => `own ${value}`);

@@ -2,7 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { RedisOptions } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { hotScriptOf } from '../../src/client/hot-scripts.js';
+import { ScriptForms } from '../../src/client/script-forms.js';
+import type { HostScript } from '../../src/host/script.js';
 import { connectFake, type FakeConnection, Witness } from '../helpers/fake-connection.js';
 import { canonical } from '../helpers/fidelity/canonical.js';
 import type { HostName } from '../helpers/host-decoder.js';
@@ -292,18 +293,24 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(await methods.get?.('none')).toBeNull();
   });
 
-  it('know their script, and so do their copies on a pipeline', async () => {
+  it('are hot on the client, and their copies on a pipeline run the same script', async () => {
     const { client, methods } = await create(true);
-    expect(hotScriptOf(methods.late as never)?.script.sha).toHaveLength(40);
-    expect(hotScriptOf(client.get as never)).toBeUndefined();
-    expect(hotScriptOf((client.pipeline() as unknown as Methods).late as never)?.encoding).toBe('utf8');
+    const { coalescer } = client as unknown as ReturnType<typeof coalesce>;
+    await client.ping();
+    const before = coalescer.stats().hotCommands;
+    expect(await methods.late?.('k')).toBe(1);
+    expect(coalescer.stats().hotCommands).toBe(before + 1);
+    const pipeline = client.pipeline();
+    (pipeline as unknown as Methods).late?.('k');
+    expect(await pipeline.exec()).toEqual([[null, 1]]);
   });
 
   it('weigh as much as the commands in their text, and no more than any script', async () => {
-    const { client, methods } = await create(true);
+    const { client } = await create(true);
     const workOf = (lua: string) => {
       client.defineCommand('weighed', { numberOfKeys: 0, lua });
-      return hotScriptOf(methods.weighed as never)?.forms.evalsha.command.work ?? 0;
+      const { weighed } = (client as unknown as { scriptsSet: { weighed: HostScript } }).scriptsSet;
+      return new ScriptForms(weighed, 'utf8').evalsha.command.work;
     };
     const one = workOf("return redis.call('GET', KEYS[1])");
     expect(workOf("redis.call('GET', 'k') return redis.pcall ('GET', 'k')")).toBe(one + 1);

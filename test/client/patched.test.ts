@@ -239,7 +239,7 @@ describe('transformers of the user’s', () => {
     };
   };
 
-  it.each(['before', 'after'] as const)('take effect if set %s coalesce(), until they are removed', async (order) => {
+  it.each(['before', 'after'] as const)('transformers set %s coalesce() work until removed', async (order) => {
     const { hgetall } = Command._transformer.reply;
     const { set } = Command._transformer.argument;
     const transform = () => {
@@ -276,7 +276,7 @@ describe('transformers of the user’s', () => {
     expect(await use(coalesce(unset))).toEqual(await use(plain));
   });
 
-  it('that throw reject only the caller', async () => {
+  it('a transformer that throws rejects only its caller', async () => {
     const use = (client: Client) => outcomes([client.echo('a'), client.strlen('k'), client.echo('b')]);
     Command.setReplyTransformer('strlen', () => {
       throw new RangeError('by the transformer');

@@ -239,7 +239,7 @@ describe.each(CLUSTER_HOSTS)('Redirections of a Cluster of $name', (host) => {
   });
 });
 
-/** Resolves once the servers have refused so many APPENDs. */
+/** Resolves once the servers have refused `count` APPENDs. */
 async function rejections(count: number): Promise<'refused'> {
   await expect
     .poll(async () => Number((await commandCounts(nodes, 'append')).rejected_calls), { timeout: 10_000, interval: 5 })

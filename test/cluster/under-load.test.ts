@@ -4,7 +4,7 @@ import { CLUSTER_HOSTS, ioredis6, warm } from '../helpers/cluster/clients.js';
 import { Load, printFigures } from '../helpers/cluster/load.js';
 import { commandCounts, resetCommandCounts } from '../helpers/cluster/run-program.js';
 
-/** The long form: so many minutes of resharding with each host, and every master killed once. */
+/** The long form: this many minutes of resharding with each host, and every master killed once. */
 const SOAK_MINUTES = Number(process.env.SOAK_MINUTES ?? 0);
 const HOSTS = SOAK_MINUTES > 0 ? CLUSTER_HOSTS : [ioredis6];
 const TIMEOUT = 180_000 + SOAK_MINUTES * 60_000;

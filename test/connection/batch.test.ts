@@ -146,7 +146,7 @@ describe('maxBatchSize', () => {
     expect(client.coalescer.stats().flushReasons.size).toBe(3);
   });
 
-  it('of 1 makes one write per command', async () => {
+  it('maxBatchSize: 1 makes one write per command', async () => {
     const { client, spy } = await spied({ maxBatchSize: 1 });
     await Promise.all([client.echo('a'), client.echo('b'), cold(client, 'ECHO', 'c')]);
     expect(spy.writes).toHaveLength(3);

@@ -101,7 +101,7 @@ describe('the timers of commandTimeout', () => {
     return ready(ioredis6.createCoalesced(redisUrl(), { commandTimeout: MS }));
   }
 
-  it('are one per batch', async () => {
+  it('a batch has one timer', async () => {
     const client = await ready6();
     const set = vi.spyOn(globalThis, 'setTimeout');
     const count = () => set.mock.calls.filter(([, ms]) => ms === MS).length;
@@ -112,14 +112,14 @@ describe('the timers of commandTimeout', () => {
     }
   });
 
-  it('are reused by a batch that follows at once', async () => {
+  it('a timer is reused by a batch that follows at once', async () => {
     const client = await ready6();
     const set = vi.spyOn(globalThis, 'setTimeout');
     for (let batch = 1; batch <= 3; batch += 1) await client.echo(String(batch));
     expect(set.mock.calls.filter(([, ms]) => ms === MS)).toHaveLength(1);
   });
 
-  it('start again with the batch that reuses them', async () => {
+  it('a timer starts again with the batch that reuses it', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { commandTimeout: 200 }));
     for (let round = 0; round < 3; round += 1) {
@@ -133,7 +133,7 @@ describe('the timers of commandTimeout', () => {
     }
   });
 
-  it('are cleared one turn after all commands have settled', async () => {
+  it('timers are cleared one turn after all commands have settled', async () => {
     const client = await ready6();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const before = vi.getTimerCount();
@@ -147,7 +147,7 @@ describe('the timers of commandTimeout', () => {
     expect(vi.getTimerCount()).toBe(before);
   });
 
-  it('are cleared when the connection has ended', async () => {
+  it('timers are cleared when the connection has ended', async () => {
     const { client } = await stalled(ioredis6, 'coalesced');
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const before = vi.getTimerCount();
@@ -157,7 +157,7 @@ describe('the timers of commandTimeout', () => {
     expect(vi.getTimerCount()).toBe(before);
   });
 
-  it('follow a fake clock, as those of a plain client do', async () => {
+  it('timers follow a fake clock, as those of a plain client do', async () => {
     const run = async (kind: 'plain' | 'coalesced') => {
       const { client } = await stalled(ioredis6, kind);
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -178,7 +178,7 @@ describe('the timers of commandTimeout', () => {
     expect(await run('coalesced')).toEqual(await run('plain'));
   });
 
-  it('do not hold up the flush when all clocks are fake', async () => {
+  it('timers do not hold up the flush when all clocks are fake', async () => {
     const client = await ready6();
     vi.useFakeTimers({
       toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate', 'setInterval', 'Date'],
@@ -190,7 +190,7 @@ describe('the timers of commandTimeout', () => {
     expect(await outcomesWithin(0, [reply])).toEqual([{ value: 'sent' }]);
   });
 
-  it('are one per different timeout', async () => {
+  it('commands with different timeouts have a timer each', async () => {
     const { client } = await stalled(ioredis6, 'coalesced', { commandTimeout: 40 });
     const start = performance.now();
     const at = (reply: Promise<unknown>) => reply.catch(() => performance.now() - start);
@@ -204,7 +204,7 @@ describe('the timers of commandTimeout', () => {
     expect(await long).toBeGreaterThan(1_480);
   });
 
-  it('run for the backlog of maxInFlight too, whose late replies are dropped', async () => {
+  it('timers run for the backlog of maxInFlight too, whose late replies are dropped', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { commandTimeout: MS }, { maxInFlight: 1 }));
     proxy.stall();

@@ -40,7 +40,7 @@ async function fill(client: CoalescedClient): Promise<void> {
   await client.mset(Object.fromEntries(Array.from({ length: KEYS + 1 }, (_, n) => [key(n), `value ${n}`])));
 }
 
-/** So many callers that each ask one thing after the other, in an order of their own. */
+/** `callers` callers, each of which asks one thing after the other, in an order of its own. */
 async function askFromManyCallers(client: CoalescedClient, callers: number, each: number): Promise<void> {
   const wrong: unknown[] = [];
   const caller = async (number: number): Promise<void> => {

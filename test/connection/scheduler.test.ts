@@ -1,6 +1,7 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { delay, type Schedule, scheduleFunction } from '../../src/connection/scheduler.js';
+import { delay, scheduleFunction } from '../../src/connection/scheduler.js';
+import type { Schedule } from '../../src/options.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
 
 describe('schedule', () => {

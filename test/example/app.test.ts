@@ -261,7 +261,7 @@ describe('the live page’s own routes', () => {
     await expect.poll(async () => (await read())[0]).toBe('renamed');
   });
 
-  it('refuses a run beyond its bounds', async () => {
+  it('refuses a run beyond its limits', async () => {
     const tooLong = await post('/live/run', { connections: 10, commands: 8, seconds: 11 });
     expect(tooLong.status).toBe(400);
     expect(await tooLong.json()).toMatchObject({ message: 'body/seconds must be <= 10' });

@@ -368,7 +368,7 @@ describeScenarios('explicit pipelines', HOSTS, {
 });
 
 describeScenarios('transactions in a pipeline', HOSTS, {
-  'in every form': async ({ ready, track, note }) => {
+  'transactions in a pipeline, in every form': async ({ ready, track, note }) => {
     const client = await ready();
     await track('chained', client.multi().set('k', '1').incr('k').get('k').getBuffer('k').exec());
     await track(

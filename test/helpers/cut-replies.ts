@@ -148,7 +148,7 @@ export function inShort(value: unknown): unknown {
   return `${value.toString().slice(0, 8)}… ${typeof value} ${value.length} ${digest}`;
 }
 
-/** What is done to a connection when so many chunks have been fed. */
+/** What is done to a connection after `after` chunks. */
 export interface Interruption {
   readonly after: number;
   does(connection: FakeConnection & { client: Partial<Coalesced> }): unknown;
@@ -219,6 +219,6 @@ export function lose(error?: Error): Interruption['does'] {
 }
 
 /** What the next connection answers. */
-export function newValue(key: string): Buffer {
+function newValue(key: string): Buffer {
   return filled(`new ${key} `, 9_500);
 }

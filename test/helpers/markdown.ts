@@ -7,7 +7,7 @@ export interface Heading {
 }
 
 /** Without the content of code blocks, where `#` begins a comment and brackets are no links. */
-export function withoutCode(text: string): string {
+function withoutCode(text: string): string {
   return text.replaceAll(/^```[\s\S]*?^```$/gm, '');
 }
 

@@ -13,13 +13,13 @@ export interface FaultyProxy {
   stall(): void;
   /** Replies flow again, the stuck ones first. */
   resume(): void;
-  /** Lets so many more bytes of replies through on the open connection, then resets it. */
+  /** Lets `bytes` more bytes of replies through on the open connection, then resets it. */
   resetAfterReplyBytes(bytes: number): void;
   /** Resets all open connections. */
   reset(): void;
   /** Nothing that is sent on the open connections reaches the server from now on. */
   swallowRequests(): void;
-  /** Passes replies on in pieces of so many bytes, each in a packet of its own. */
+  /** Passes replies on in pieces of `bytes` bytes, each in a packet of its own. */
   cutRepliesInto(bytes: number): void;
 }
 

@@ -27,7 +27,7 @@ export function cutAt(whole: Buffer, positions: readonly number[]): Buffer[] {
   return edges.slice(1).map((edge, index) => Buffer.from(whole.subarray(edges[index], edge)));
 }
 
-export function byteByByte(whole: Buffer): Buffer[] {
+function byteByByte(whole: Buffer): Buffer[] {
   return Array.from(whole, (byte) => Buffer.from([byte]));
 }
 

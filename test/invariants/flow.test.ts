@@ -206,7 +206,7 @@ describe('Invariant 9: when the host drops its data listener, our reader stops a
   });
 });
 
-describe('Invariant 10: what waits, waits in the host’s queue', () => {
+describe('Invariant 10: commands in the backlog are in the host’s queue', () => {
   async function stalled(options: RedisOptions = {}) {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, options, { maxInFlight: 3 }));

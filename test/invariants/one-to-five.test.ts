@@ -56,7 +56,7 @@ describe('Invariant 1: queue order is wire order', () => {
     ['with a write per turn', { schedule: 'immediate' }],
     ['with small batches', { maxBatchSize: 3 }],
     ['with batches of few bytes', { maxBatchBytes: 64 }],
-    ['with layer 1 alone', { hotPath: false }],
+    ['with the cork alone', { hotPath: false }],
     ['within a tick', { schedule: 'tick' }],
   ] as const)('the bytes on the wire are in the order of the queue: %s', async (_, options) => {
     const proxy = await startProxy(redisUrl());

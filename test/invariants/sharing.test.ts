@@ -12,7 +12,7 @@ function create(options: CoalesceOptions): Promise<CoalescedClient> {
   return ready(ioredis6.createCoalesced(redisUrl(), {}, options));
 }
 
-describe('Invariant 6: no write between the sharers of one read', () => {
+describe('Invariant 6: no write between a leader and its followers', () => {
   const k = `${prefix}shared`;
 
   it('identical reads of one batch are sent once, and each caller gets its own value', async () => {

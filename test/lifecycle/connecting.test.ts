@@ -151,7 +151,7 @@ describeScenarios('a server that is not there', HOSTS, {
 });
 
 describeScenarios('handshakes that fail', HOSTS, {
-  // Host: iovalkey says `ready` when the replies to AUTH and to INFO share a packet, whoever merged them.
+  // Host: iovalkey says `ready` when the replies to AUTH and to INFO share a packet, whatever merged them.
   'a wrong password': scenario({ cold: true, races: ['client: ready'] }, async ({ client, track, admin }) => {
     await (await admin()).acl('SETUSER', 'locked', 'on', '>right', '~*', '+@all');
     const refused = client({ username: 'locked', password: 'wrong', retryStrategy: null as never });

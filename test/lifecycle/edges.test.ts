@@ -109,8 +109,8 @@ describe('process.exit() in the same tick as a set', () => {
   });
 });
 
-describe.each(HOSTS)('$name: coalesce() works', (host) => {
-  it('before the client is ready', async () => {
+describe.each(HOSTS)('$name: coalesce()', (host) => {
+  it('a client is coalesced before it is ready', async () => {
     const client = host.createCoalesced(redisUrl());
     expect(client.status).toBe('connecting');
     expect(await Promise.all([client.echo('a'), cold(client, 'ECHO', 'b'), client.echo('c')])).toEqual(['a', 'b', 'c']);
@@ -118,7 +118,7 @@ describe.each(HOSTS)('$name: coalesce() works', (host) => {
     expect(client.coalescer.stats().hotCommands).toBe(1);
   });
 
-  it('on a lazy client, which the first command connects', async () => {
+  it('a lazy client is coalesced, and the first command connects it', async () => {
     const client = host.createCoalesced(redisUrl(), { lazyConnect: true });
     expect(client.status).toBe('wait');
     expect(await client.echo('first')).toBe('first');
@@ -126,7 +126,7 @@ describe.each(HOSTS)('$name: coalesce() works', (host) => {
     expect(client.coalescer.stats().hotCommands).toBe(1);
   });
 
-  it('during the handshake', async () => {
+  it('a client is coalesced during its handshake', async () => {
     const client = host.create(redisUrl());
     await new Promise((resolve) => client.once('connect', resolve));
     const coalesced = coalesce(client);
@@ -135,7 +135,7 @@ describe.each(HOSTS)('$name: coalesce() works', (host) => {
     expect(coalesced.coalescer.stats().hotCommands).toBeGreaterThan(0);
   });
 
-  it('with commands in flight', async () => {
+  it('a client is coalesced with commands in flight', async () => {
     const client = await ready(host.create(redisUrl()));
     const before = [client.echo('1'), client.echo('2'), client.pipeline().echo('3').exec()];
     const coalesced = coalesce(client);
@@ -145,7 +145,7 @@ describe.each(HOSTS)('$name: coalesce() works', (host) => {
     expect(coalesced.coalescer.stats().hotCommands).toBeGreaterThan(0);
   });
 
-  it('with a partial reply received', async () => {
+  it('a client is coalesced when it has received a partial reply', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.create(proxy.url));
     proxy.cutRepliesInto(3);
@@ -157,7 +157,7 @@ describe.each(HOSTS)('$name: coalesce() works', (host) => {
     expect(await Promise.all([coalesced.echo('4'), coalesced.echo('5')])).toEqual(['4', '5']);
   });
 
-  it('after its connection was lost', async () => {
+  it('a client is coalesced after its connection was lost', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.create(proxy.url, { retryStrategy: () => 30 }));
     proxy.reset();
@@ -168,7 +168,7 @@ describe.each(HOSTS)('$name: coalesce() works', (host) => {
     expect(coalesced.coalescer.stats().hotCommands).toBe(1);
   });
 
-  it('after it has ended and connected again', async () => {
+  it('a client is coalesced after its end, and connects again', async () => {
     const client = await ready(host.create(redisUrl()));
     client.disconnect();
     await until(() => client.status === 'end', 'the end');
@@ -183,7 +183,7 @@ describe.each(HOSTS)('$name: coalesce() works', (host) => {
 });
 
 describe('handshakes', () => {
-  it('RESP3 refused, so RESP2', async () => {
+  it('a server that refuses RESP3 is used with RESP2, as by a plain client', async () => {
     const script = (command: readonly string[]) => handshake(command) ?? bulk(command[1] ?? '');
     const settle = async (kind: Kind) => {
       const server = await startScriptedServer(script);
@@ -194,7 +194,7 @@ describe('handshakes', () => {
     expect(await settle('coalesced')).toEqual(await settle('plain'));
   });
 
-  it('a server that closes during the handshake, then accepts', async () => {
+  it('every command is answered by a server that closes during the first handshakes, then accepts', async () => {
     const server = await startScriptedServer((command, connection) =>
       connection < 3 ? 'close' : (handshake(command) ?? bulk(command[1] ?? '')),
     );

@@ -61,23 +61,23 @@ for (const ending of Object.keys(ENDINGS)) {
 describeScenarios('connecting again after an end', HOSTS, {
   'quit(), then connect()': async ({ ready, track, mixed, note }) => {
     const client = await ready();
-    await mixed(client, 'first life');
+    await mixed(client, 'before the end');
     await track('quit', client.quit());
     await until(() => client.status === 'end', 'the end');
     await track('between', client.get('k'));
     await track('connect', client.connect());
     note('status', client.status);
-    await mixed(client, 'second life');
+    await mixed(client, 'after connect()');
   },
 
   'disconnect(), then connect() before it has closed': async ({ ready, track, mixed }) => {
     const client = await ready();
-    await mixed(client, 'first life');
+    await mixed(client, 'before the end');
     client.disconnect();
     void track('connect', client.connect());
     await until(() => client.status === 'end', 'the end');
     await track('connect, ended', client.connect());
-    await mixed(client, 'second life');
+    await mixed(client, 'after connect()');
   },
 
   'quit() twice, disconnect() behind it': async ({ ready, track }) => {

@@ -172,14 +172,14 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
 });
 
 describeScenarios('a server that closes within a reply', HOSTS, {
-  'half a bulk string': async ({ ready, track }) => {
+  'the server closes within a bulk string': async ({ ready, track }) => {
     const server = await closesAfter({ b: '$5\r\nhe', c: 'close' });
     const client = await ready({}, { url: server.url });
     await Promise.all(['a', 'b', 'c', 'd'].map((text) => track(text, client.echo(text))));
     await track('online', client.echo('e'));
   },
 
-  'half a length, for a cold command among hot ones': async ({ ready, track }) => {
+  'the server closes within the length of a reply to a cold command among hot ones': async ({ ready, track }) => {
     const server = await closesAfter({ b: '$1', c: 'close' });
     const client = await ready({}, { url: server.url });
     const echo = (text: string) => (text === 'b' ? cold(client, 'ECHO', text) : client.echo(text));
@@ -187,7 +187,7 @@ describeScenarios('a server that closes within a reply', HOSTS, {
     await track('online', client.echo('e'));
   },
 
-  'half an array': async ({ ready, track }) => {
+  'the server closes within an array': async ({ ready, track }) => {
     const server = await closesAfter({ b: '*3\r\n$1\r\nx\r\n:1\r\n', c: 'close' });
     const client = await ready({}, { url: server.url });
     const replies = [client.echo('a'), client.lrange('b', 0, -1), client.echo('c'), client.echo('d')];
@@ -195,21 +195,21 @@ describeScenarios('a server that closes within a reply', HOSTS, {
     await track('online', client.echo('e'));
   },
 
-  'half an error': async ({ ready, track }) => {
+  'the server closes within an error': async ({ ready, track }) => {
     const server = await closesAfter({ b: '-ERR half of an err', c: 'close' });
     const client = await ready({}, { url: server.url });
     await Promise.all(['a', 'b', 'c', 'd'].map((text) => track(text, client.echo(text))));
     await track('online', client.echo('e'));
   },
 
-  'all but the line feed': async ({ ready, track }) => {
+  'the server closes before the last line feed': async ({ ready, track }) => {
     const server = await closesAfter({ b: '$1\r\nb\r', c: 'close' });
     const client = await ready({}, { url: server.url });
     await Promise.all(['a', 'b', 'c', 'd'].map((text) => track(text, client.echo(text))));
     await track('online', client.echo('e'));
   },
 
-  'and does not come back': async ({ ready, track, note }) => {
+  'the server closes within a reply and does not come back': async ({ ready, track, note }) => {
     const server = await closesAfter({ b: '$5\r\nhe', c: 'close' });
     const client = await ready({ retryStrategy: () => null }, { url: server.url });
     await Promise.all(['a', 'b', 'c', 'd'].map((text) => track(text, client.echo(text))));

@@ -246,11 +246,11 @@ describeScenarios('commands that the server refuses', HOSTS, {
     await track('allowed again', client.get('k'));
   },
 
-  'AUTH in mid-life, wrong and right': async ({ ready, track, admin }) => {
+  'AUTH while connected, wrong and right': async ({ ready, track, admin }) => {
     await (await admin()).acl('SETUSER', 'late', 'on', '>right', '~*', '+get', '+echo');
     const client = await ready();
     await track('set', client.set('k', 'v'));
-    // By itself: Redis 8.2 gives no reply to a wrong AUTH among other commands of one packet, whoever sent it.
+    // By itself: Redis 8.2 gives no reply to a wrong AUTH among other commands of one packet, from any client.
     await track('wrong', client.auth('late', 'wrong'));
     await Promise.all([
       track('still allowed', client.append('k', '!')),

@@ -243,7 +243,7 @@ describe('without subscribers', () => {
   let asked: number;
   let client: CoalescedClient;
 
-  /** The address is part of every event and nothing else: whoever builds one asks the socket for its peer. */
+  /** The address is part of every event and of nothing else, so building an event asks the socket for its peer. */
   beforeEach(async () => {
     asked = 0;
     client = await warmed(ioredis6);

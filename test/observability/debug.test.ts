@@ -38,6 +38,7 @@ describe.concurrent('DEBUG', () => {
     expect(fallThrough).toEqual([
       'ioredis-coalesce:fall-through set: arguments',
       'ioredis-coalesce:fall-through getBuffer: arguments',
+      'ioredis-coalesce:fall-through append: arguments',
     ]);
     expect(lines).toHaveLength(attach.length + flush.length + fallThrough.length);
     expect(lines.join('\n')).not.toContain(secret);

@@ -195,7 +195,7 @@ describe('several clients on one registry', () => {
 
   it('are added and removed one by one; the metrics are removed with the last', async () => {
     const register = new Registry();
-    const other = new Counter({ name: 'other_total', help: 'Someone else’s.', registers: [register] });
+    const other = new Counter({ name: 'other_total', help: 'Of the application.', registers: [register] });
     const removeA = collectMetrics(counting().client, { register, labels: { client: 'a' } });
     const removeB = collectMetrics(counting().client, { register, labels: { client: 'b' } });
     const clients = async () => {

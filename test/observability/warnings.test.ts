@@ -4,7 +4,7 @@ import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings(CODES.CORK_ONLY, CODES.AUTO_PIPELINING, CODES.BLOCKING, CODES.BATCH_BOUND);
+expectWarnings(CODES.CORK_ONLY, CODES.AUTO_PIPELINING, CODES.BLOCKING, CODES.BATCH_LIMIT);
 
 const prefix = uniquePrefix('warnings');
 
@@ -115,17 +115,17 @@ it('a blocking command with others behind it warns once per command name', async
 it.each([
   ['maxBatchSize', { maxBatchSize: 2 }],
   ['maxBatchBytes', { maxBatchBytes: 30 }],
-])('a bound that nearly every batch hits, %s, warns once, with its name and value', async (bound, options) => {
+])('a limit that nearly every batch hits, %s, warns once, with its name and value', async (limit, options) => {
   const client = await createReady({}, options);
   const round = () => Promise.all(Array.from({ length: 4_000 }, () => client.echo('a')));
   for (let batches = 0; batches < 20_500; batches = client.coalescer.stats().batches) await round();
-  expect(await warned()).toEqual([CODES.BATCH_BOUND]);
-  expect(warnings[0]?.message).toContain(`${bound} (${Object.values(options)[0]})`);
+  expect(await warned()).toEqual([CODES.BATCH_LIMIT]);
+  expect(warnings[0]?.message).toContain(`${limit} (${Object.values(options)[0]})`);
 });
 
 it('a limit that is reached from time to time causes no warning', async () => {
   const client = await createReady({}, { schedule: 'immediate', maxBatchSize: 3 });
-  // One batch of two is by the bound.
+  // One batch of two is by the limit.
   for (let round = 0; round < 6_000; round += 1) {
     const replies = [1, 2, 3, 4].map(() => client.echo('a'));
     client.coalescer.flush();

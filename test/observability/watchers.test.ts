@@ -19,7 +19,7 @@ function atNextBatch(act: (event: BatchEvent) => void): void {
   onTestFinished(() => void start.unsubscribe(once));
 }
 
-/** Whoever watches runs in the middle of what is watched; nothing may come of it. */
+/** A subscriber runs in the middle of a send; whatever it does must not disturb the send. */
 describe.each(HOSTS)('$name: a subscriber of batches that', (host) => {
   const create = (): Promise<CoalescedClient> => ready(host.createCoalesced(redisUrl(), {}, { schedule: 'immediate' }));
 

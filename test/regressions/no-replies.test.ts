@@ -1,4 +1,4 @@
-/** `CLIENT REPLY OFF`: no reply will make room for what waits under `maxInFlight`. */
+/** `CLIENT REPLY OFF`: no reply will make room for the backlog of `maxInFlight`. */
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { type Client, HOSTS, ioredis6, outcomesWithin, ready, sleep } from '../helpers/hosts.js';

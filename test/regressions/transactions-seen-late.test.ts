@@ -1,4 +1,4 @@
-/** `shareReads`: the server counts commands in a transaction, whoever has begun it, and however. */
+/** `shareReads`: the server counts the commands in a transaction, however the transaction was begun. */
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';

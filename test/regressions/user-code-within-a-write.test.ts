@@ -37,7 +37,7 @@ const NESTED: Record<string, (client: Client) => Promise<unknown>> = {
       .then((replies) => replies?.[0]?.[1]),
 };
 
-/** Writes of the host's and of ours, that a bound flushes while they are being added. */
+/** Writes of the host's and of ours, that a limit flushes while they are being added. */
 const FLUSHED_WITHIN: Record<string, { options: object; send(client: Client): Promise<unknown>; gives: unknown }> = {
   'a pipeline larger than maxBatchBytes, default options': {
     options: {},

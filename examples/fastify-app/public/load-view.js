@@ -98,7 +98,7 @@ export class LoadView {
     this.#charts.edges = latencyEdgesMs;
   }
 
-  /** The run's state, as the service tells it; the last one is told again to whoever connects. */
+  /** The run's state, sent by the service; a page that connects gets the last one again. */
   runChanged(run) {
     if (run.state === 'running' && !this.#running) this.#clear(run.settings);
     this.#running = run.state === 'running';

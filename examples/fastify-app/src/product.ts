@@ -50,7 +50,7 @@ const CATEGORIES = ['home/kitchen', 'home/garden', 'outdoor/camping', 'office/de
 const NOUNS = ['Kettle', 'Lantern', 'Stool', 'Notebook', 'Pannier', 'Trowel', 'Flask'];
 
 /** The same product for the same number, every time: what the seed writes and what the route without Redis serves. */
-export function sampleProduct(number: number): ProductPage {
+function sampleProduct(number: number): ProductPage {
   const pick = (list: readonly string[]): string => list[number % list.length] ?? '';
   return {
     id: String(number),

@@ -39,7 +39,7 @@ export async function connectRedis({ redisUrl, client: kind }: ConnectOptions): 
   return redis;
 }
 
-/** `quit` where there is someone to say it to. */
+/** Sends `quit` if there is a connection. */
 export async function closeRedis(redis: Redis): Promise<void> {
   if (redis.status === 'ready') {
     await redis.quit().catch(() => redis.disconnect());

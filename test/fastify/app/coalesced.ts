@@ -6,7 +6,7 @@ interface Product {
   Body: { name: string; price: number };
 }
 
-/** A small shop, as someone wrote it before this package. */
+/** A small shop, as it was before this package. */
 export function buildApp(redisOptions: { url: string; keyPrefix: string }): FastifyInstance {
   const app = fastify();
   app.register(fastifyRedis, redisOptions);

@@ -356,7 +356,7 @@ async function bumpHash(client: Client, key: string, random: Random): Promise<nu
 }
 
 /** The value below which `share` of all lie. */
-export function quantile(values: readonly number[], share: number): number {
+function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
 }

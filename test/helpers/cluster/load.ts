@@ -33,7 +33,7 @@ const SETTLES_WITHIN = 40_000;
 const PAUSE = 5;
 
 /**
- * So many loops that never stop writing and reading keys of their own, all at once; each reply is checked against its
+ * Loops that never stop writing and reading keys of their own, all at once; each reply is checked against its
  * key and against the last write that was acknowledged. A value is `<key>#<number of the round>`.
  */
 export class Load {
@@ -48,7 +48,7 @@ export class Load {
     this.#loops = Array.from({ length: loops }, (_, loop) => this.#run(`${name}:${loop}`));
   }
 
-  /** Resolves when so many commands more were answered. */
+  /** Resolves when `commands` more commands were answered. */
   async more(commands: number): Promise<void> {
     const goal = this.figures.answered + commands;
     const deadline = performance.now() + SETTLES_WITHIN;

@@ -1,7 +1,7 @@
 import { cold } from '../cold.js';
 import type { ClusterClient } from './clients.js';
 
-/** One key for each of so many slots all over the cluster. */
+/** One key for each of `count` slots all over the cluster. */
 export function keysOverAllSlots(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `key:${index}`);
 }

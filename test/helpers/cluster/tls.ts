@@ -62,7 +62,7 @@ export async function startSecuredServer(): Promise<SecuredServer> {
   };
 }
 
-/** Whoever names no user is the default one; the other may do nothing dangerous, and only to keys of its own. */
+/** A client that names no user is the default one; the other user may run nothing dangerous, and only on its own keys. */
 function aclOf({ username, password }: SecuredServer['user']): string {
   return `user default on nopass ~* &* +@all\nuser ${username} on >${password} ~shop:* &* +@all -@dangerous +info\n`;
 }

@@ -25,7 +25,7 @@ export class Meddler {
     this.#options = as === 'schedule' ? { ...options, schedule: this.#schedule } : options;
   }
 
-  /** What the client that it meddles with is to be coalesced with. */
+  /** Options for `coalesce()` of the client under test. */
   get options(): CoalesceOptions {
     return this.#options;
   }

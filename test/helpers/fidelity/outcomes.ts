@@ -17,7 +17,7 @@ function textOf(label: Label): string {
   return typeof label === 'function' ? label() : label;
 }
 
-/** Ruins a value that was noted: whoever shares it, or its memory, will be seen to. */
+/** Ruins a value that was noted: if another caller shares it, or its memory, that caller has a wrong value. */
 function spoil(value: unknown): void {
   if (Buffer.isBuffer(value)) {
     value.fill('!');

@@ -85,7 +85,7 @@ export class Counted {
     readonly plain: boolean,
   ) {}
 }
-export const COUNTED: readonly Counted[] = [
+const COUNTED: readonly Counted[] = [
   new Counted('object', true),
   new Counted('object', false),
   new Counted('text', false),
@@ -124,7 +124,7 @@ export const PAIRS: readonly unknown[] = [
   ...COUNTED,
 ];
 
-export const THROWING = {
+const THROWING = {
   toString(): string {
     throw new RangeError('toString of a test value');
   },

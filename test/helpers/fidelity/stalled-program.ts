@@ -4,7 +4,7 @@ import { type Client, invoke } from './variants.js';
 
 /** How long the connection is blocked, in milliseconds, and the time that each command has. */
 const BLOCKED = 450;
-export const COMMAND_TIMEOUT = 120;
+const COMMAND_TIMEOUT = 120;
 /** A timer of Node counts from the start of its turn of the event loop, which a busy machine makes long. */
 const EARLY = 30;
 

@@ -6,15 +6,15 @@ import type { Random } from './random.js';
 
 /** What the proxy does to the bytes that pass; everything may be set at any time, and holds from then on. */
 export interface Faults {
-  /** The piece that the next packet of replies holds, of so many bytes that are left. @default all of them */
+  /** The size of the next packet of replies, when `left` bytes are left. @default all of them */
   pieceOf?: (random: Random, left: number) => number;
   /** Milliseconds to hold replies back; those that come meanwhile are merged with them. @default 0 */
   delay?: (random: Random) => number;
-  /** Resets connections after so many bytes of replies, in the middle of one or not. */
+  /** Resets connections after this number of bytes of replies, in the middle of one or not. */
   resetAfterReplyBytes?: (random: Random) => number;
-  /** Resets connections after so many bytes of requests were passed on. */
+  /** Resets connections after this number of bytes of requests was passed on. */
   resetAfterRequestBytes?: (random: Random) => number;
-  /** Puts bytes that begin no reply between two replies, after so many of them. */
+  /** Puts bytes that begin no reply between two replies, after this number of replies. */
   garbageAfterReplies?: (random: Random) => number;
   /** One of these. @default bytes that every decoder refuses */
   garbage?: readonly Buffer[];

@@ -4,7 +4,7 @@ export interface Random {
   below(below: number): number;
   /** A whole number, both ends included. */
   between(low: number, high: number): number;
-  /** True once in so many calls. */
+  /** True once in `calls` calls, on average. */
   oneIn(calls: number): boolean;
   /** One of a list that is not empty. */
   of<T>(list: readonly T[]): T;

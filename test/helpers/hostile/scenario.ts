@@ -30,7 +30,7 @@ export interface Scenario {
 export interface Stage {
   readonly proxy: HostileProxy;
   readonly random: Random;
-  /** Waits until so many more replies have come: on a busy machine that takes longer than a time would allow for. */
+  /** Waits until `count` more replies have come: a fixed time would be too short on a busy machine. */
   replies(count: number): Promise<void>;
   /** A second client, on no proxy, for commands to the server. */
   readonly admin: Client;

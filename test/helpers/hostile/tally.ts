@@ -19,7 +19,7 @@ export function newTally(): Tally {
 export const FATAL_DECODE_ERROR = 'fatal decode error';
 
 /** An error without what differs from case to case: the class, and of a server's error its code. */
-export function kindOf(error: unknown): string {
+function kindOf(error: unknown): string {
   if (!(error instanceof Error)) return `not an Error: ${String(error)}`;
   // What every host's decoder makes of bytes that are no reply; the rest of the text differs from host to host.
   if (error.message.endsWith('Please report this.')) return FATAL_DECODE_ERROR;

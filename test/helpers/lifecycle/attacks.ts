@@ -2,7 +2,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { handshake } from '../scripted-server.js';
 
-/** What a malicious server answers to the first command: `start`, then `filling` until so many bytes are sent. */
+/** What a malicious server answers to the first command: `start`, then `filling` until `bytes` bytes are sent. */
 export interface Attack {
   readonly start: string;
   readonly filling: string;
@@ -43,7 +43,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   'replies that nobody asked for': { start: '', filling: '+OK\r\n', bytes: MB / 16, cutOff: false },
 };
 
-/** A server on loopback that attacks whoever sends it a command, then ends the connection. */
+/** A server on loopback that attacks each client that sends it a command, then ends the connection. */
 export async function startAttacker({ start, filling, bytes }: Attack): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

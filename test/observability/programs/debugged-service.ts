@@ -9,6 +9,10 @@ await new Promise<void>((resolve) => {
 await Promise.all([redis.set(secret, secret), redis.get(secret), redis.call('STRLEN', secret)]);
 await redis.set(secret, new Date() as unknown as string);
 await redis.getBuffer(new String(secret) as string);
+await redis
+  .pipeline()
+  .append(secret, new Date() as unknown as string)
+  .exec();
 await redis.del(secret);
 redis.coalescer.detach();
 console.log(JSON.stringify(redis.coalescer === undefined));

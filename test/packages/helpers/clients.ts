@@ -7,7 +7,7 @@ import { redisUrl } from '../../helpers/redis.js';
 /** A way to come by the client that a package is handed. */
 export interface ClientKind {
   readonly name: string;
-  /** One write a turn: commands issued together leave in fewer batches than there are of them. */
+  /** One write per turn: commands issued together are sent in fewer batches than there are commands. */
   readonly gathers: boolean;
   /** A client that is disconnected when the running test ends. */
   create(options?: RedisOptions): Client;
@@ -25,7 +25,7 @@ export const COALESCED: ClientKind = {
   create: (options) => ioredis6.createCoalesced(redisUrl(), options, { schedule: 'immediate' }),
 };
 
-export const DROP_IN: ClientKind = {
+const DROP_IN: ClientKind = {
   name: 'the drop-in class',
   gathers: false,
   create: (options = {}) => endWithTest(new Redis(redisUrl(), options)),
@@ -56,7 +56,7 @@ export function expectTookPart(kind: ClientKind, client: Client, expected: { bat
   if (expected.hot) expect(hotCommands, `hot commands, of ${commands}`).toBeGreaterThan(0);
 }
 
-export function statsOf(client: Client): ReturnType<Coalesced['coalescer']['stats']> {
+function statsOf(client: Client): ReturnType<Coalesced['coalescer']['stats']> {
   return (client as Client & Coalesced).coalescer.stats();
 }
 

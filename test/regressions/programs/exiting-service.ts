@@ -5,7 +5,7 @@ import { coalesce } from 'ioredis-coalesce/coalesce';
 export interface Orders {
   readonly kind: 'plain' | 'coalesced';
   readonly url: string;
-  /** The server's, which is stopped before the first write: whoever exits with unread replies resets the connection. */
+  /** The server is stopped before the first write: a process that exits with unread replies resets the connection. */
   readonly serverPid: number;
   /** Keys that begin with it are written, see `writes`. */
   readonly prefix: string;

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 
 const HEARTBEAT_MS = 15_000;
 
-/** Server-sent events to every open page. Whoever comes later is told the latest of the events that describe a state. */
+/** Server-sent events to every open page. A page opened later gets the latest of the events that describe a state. */
 export class Feed {
   readonly #pages = new Set<ServerResponse>();
   readonly #latest = new Map<string, string>();

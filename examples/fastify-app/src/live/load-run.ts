@@ -83,8 +83,8 @@ export interface LoadRunOptions {
 }
 
 /**
- * One bounded load run: a warm-up of each client, then all by turns, a second each, so that whatever else this machine
- * does meets all.
+ * One bounded load run: a warm-up of each client, then a second of each in turn, so that anything else that this
+ * machine does affects all of them.
  */
 export class LoadRun {
   readonly #options: LoadRunOptions;
@@ -189,13 +189,13 @@ export class LoadRun {
   }
 }
 
-/** After the warm-up a second of each by turns; who goes first alternates too. */
+/** After the warm-up a second of each in turn; which goes first alternates too. */
 function phasesOf({ seconds }: RunSettings): Phase[] {
   const warmUps = VARIANTS.map(
     (variant): Phase => ({ variant, label: 'warming up', seconds: WARM_UP_SECONDS, timed: false }),
   );
   const turns = Array.from({ length: seconds }, (_, turn) => (turn % 2 === 0 ? VARIANTS : VARIANTS.toReversed()));
-  const label = 'load on the clients by turns';
+  const label = 'load on the clients in turn';
   return [...warmUps, ...turns.flat().map((variant): Phase => ({ variant, label, seconds: 1, timed: true }))];
 }
 

@@ -3,7 +3,7 @@ import { RequestError } from '../errors.js';
 
 const LOOPBACK = /^(::ffff:)?127\.|^::1$/;
 
-/** A load run is for whoever sits at this machine. */
+/** A load run may only be started from this machine. */
 export function assertLocal(request: FastifyRequest): void {
   const { remoteAddress } = request.socket;
   if (remoteAddress === undefined || !LOOPBACK.test(remoteAddress)) {

@@ -1,6 +1,6 @@
 import { VARIANTS } from './subject.js';
 
-/** The bounds of a load run: the page's sliders have the same. */
+/** The limits of a load run: the page's sliders have the same. */
 const BOUNDS = {
   connections: { type: 'integer', minimum: 1, maximum: 200 },
   commands: { type: 'integer', minimum: 1, maximum: 64 },
