@@ -168,8 +168,10 @@ export function rotated<T>(parts: readonly T[], round: number): T[] {
   return [...parts.slice(first), ...parts.slice(0, first)];
 }
 
-function paceOf(benchmark: Benchmark, pace: Pace): Pace {
-  if (benchmark.brief === undefined) return pace;
+function paceOf({ brief, cases }: Benchmark, pace: Pace): Pace {
+  // A service, or a package with its own code, takes seconds until the compiler has seen enough of it.
+  if (cases[0]?.workload.kind === 'package') return { ...pace, warmUpSeconds: 4 * pace.warmUpSeconds };
+  if (brief === undefined) return pace;
   return {
     rounds: Math.min(pace.rounds, BRIEF.rounds),
     seconds: pace.seconds * BRIEF.seconds,
