@@ -70,7 +70,7 @@ export function number(value: number | undefined): string {
   return value === undefined ? '' : say(value);
 }
 
-function ranged(value: Spread | undefined): string {
+export function ranged(value: Spread | undefined): string {
   if (value === undefined) return '';
   const { median, min, max } = value;
   return min === max ? number(median) : `${number(median)} (${number(min)}–${number(max)})`;
