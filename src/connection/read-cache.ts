@@ -221,11 +221,12 @@ export class ReadCache {
     const { sent } = entry;
     const name = keyName(Array.isArray(sent) ? sent[0] : sent);
     if (name === undefined) return;
-    if (value === undefined) {
-      if (own.pushesLate) this.#hold(name, this.#nextPosition);
-      return;
+    if (value !== undefined && this.#tracked && !this.#inTransaction && own.mayFill(name)) {
+      this.#fill(entry, name, value);
+    } else if (own.pushesLate) {
+      // Ordering: its caller may have seen a newer value than the kept answers.
+      this.#hold(name, this.#nextPosition);
     }
-    if (this.#tracked && !this.#inTransaction && own.mayFill(name)) this.#fill(entry, name, value);
   }
 
   #fill({ sent, variant }: CallEntry, name: string, value: unknown): void {

@@ -469,6 +469,21 @@ describe('Invariant 12: no read goes back in time', () => {
     expect(commands.length).toBe(before + 1);
   });
 
+  it('with BCAST, a reply that comes within a transaction holds the key, too', async () => {
+    let field = 'old';
+    const { client } = await scripted(
+      { 'hget h f1': () => bulk(field), 'hget h f2': () => bulk(field) },
+      { prefixes: ['h'] },
+    );
+    await keep(client, () => client.hget('h', 'f1'));
+    field = 'new';
+    const [reply] = await Promise.all([client.hget('h', 'f2'), client.multi({ pipeline: false })]);
+    expect(reply).toBe('new');
+    const discarded = client.discard();
+    expect(await client.hget('h', 'f1')).toBe('new');
+    await discarded;
+  });
+
   it('with BCAST, a reply that the host has decoded holds the key, too', async () => {
     const { client, commands } = await scripted(
       { 'hget h f1': () => bulk('f1'), 'hget h f2': () => '' },
