@@ -18,7 +18,7 @@ import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overla
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
  * client, with counters that all share. The Cluster's own methods compute the slot and put a hot command straight on
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
- * `Entry#reject` calls the `redirect` of its context (`Connection`), which calls `ClusterRouting#redirect`.
+ * `Entry#reject` calls the `redirect` of its context (`contextInCluster`), which calls `ClusterRouting#redirect`.
  */
 export class ClusterAttachment implements Attachment {
   enabled = true;

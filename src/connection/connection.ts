@@ -8,13 +8,14 @@ import { awaitedTransaction, commandTimeoutOf, replyModeOf, selectedDatabase } f
 import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
 import { HostWriteCounter } from '../host/write-counter.js';
 import type { ResolvedOptions } from '../options.js';
-import { isAscii, type Part } from '../resp/encoder.js';
+import type { Part } from '../resp/encoder.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { Batch } from './batch.js';
+import { contextInCluster } from './cluster-context.js';
 import { ConnectionEvents } from './connection-events.js';
 import { Deadlines } from './deadlines.js';
-import { type CommandVariant, createEntry, type Entry, type EntryContext } from './entry.js';
+import { type CommandVariant, createEntry, type EntryContext } from './entry.js';
 import { drainAtExit } from './exit.js';
 import { flushPolicy } from './flush-policy.js';
 import { InFlightGate } from './in-flight-gate.js';
@@ -174,7 +175,7 @@ export class Connection {
       return promise;
     }
     // Whatever can throw does so before the entry is queued.
-    const held = waits ? exactParts(encoded, entry) : undefined;
+    const held = waits ? entry.exactly(encoded) : undefined;
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
     const number = (this.reader as ReplyReader).expect();
@@ -235,21 +236,8 @@ export class Connection {
     this.batch.addExact(encoded, commands.length, work);
   }
 
-  /**
-   * Commands of a Cluster know the way back to it. Ordering: the host rejects entries in the order they were sent in,
-   * one at a time when the reader has forwarded an error, the whole queue when the connection is lost.
-   */
   #contextIn(routing: ClusterRouting): EntryContext {
-    this.#clusterContext ??= {
-      ...(this.#context as EntryContext),
-      redirect: (entry, error) => {
-        this.#deadlines?.follow(entry);
-        // The node has lost the slot, or part of it, and may announce no later change of its keys.
-        if (/^(?:MOVED|ASK) /.test(error.message)) this.cache?.clear();
-        entry.reject = (final) => entry.fail(final);
-        routing.redirect(this.client, entry, error);
-      },
-    };
+    this.#clusterContext ??= contextInCluster(this.#context as EntryContext, routing, this.#deadlines, this.cache);
     return this.#clusterContext;
   }
 
@@ -366,10 +354,4 @@ export class Connection {
     this.reader?.close();
     this.#events.detached('the connection is closed');
   };
-}
-
-/** A command's exact parts; text that was assumed to be ASCII is checked. */
-function exactParts(encoded: string | readonly Part[], entry: Entry): readonly Part[] {
-  if (typeof encoded !== 'string') return encoded;
-  return isAscii(encoded) ? [encoded] : entry.encode();
 }

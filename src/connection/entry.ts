@@ -3,7 +3,7 @@ import type { HotCommand } from '../commands/hot-commands.js';
 import { replyProtocol } from '../host/state.js';
 import { transformsReply } from '../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../host/types.js';
-import { commandHead, encodeExactly, type Part, toBytes } from '../resp/encoder.js';
+import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../resp/encoder.js';
 import { ownCopy } from './own-values.js';
 
 /** A hot command in one of its two variants: `get` or `getBuffer`. */
@@ -127,6 +127,12 @@ export abstract class Entry implements QueueItem, HostCommand {
     const parts = encodeExactly(commandHead(this.name, args.length), args);
     if (parts === undefined) throw new TypeError(`${this.name}: an argument can no longer be encoded`);
     return parts;
+  }
+
+  /** The command's exact parts. `encoded` is text that was assumed to be ASCII, or exact already. */
+  exactly(encoded: string | readonly Part[]): readonly Part[] {
+    if (typeof encoded !== 'string') return encoded;
+    return isAscii(encoded) ? [encoded] : this.encode();
   }
 
   // ---- Called or read by the host ----
