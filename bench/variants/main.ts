@@ -1,7 +1,8 @@
 /** One variant, in its own process: does what the parent asks, one request at a time, and is idle in between. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openPackage, type Package } from '../packages/index.js';
+import { openPackage } from '../packages/index.js';
+import type { Package } from '../packages/package.js';
 import { answerParent } from '../suite/child.js';
 import { runTask } from '../tasks/index.js';
 import { type OpenVariant, openVariant, UnsupportedError } from './clients.js';
