@@ -1,6 +1,6 @@
 /** What is measured, as data. What it should come to stands in targets.ts. */
 
-import { type ClientKind, CONNECTIONS, type RouteId } from '../http/routes.js';
+import { type ClientKind, CONNECTIONS, type RouteId } from '../http/example.js';
 import type { EnvironmentKind } from '../suite/environment.js';
 import type { VariantId } from '../variants/clients.js';
 import type { Dataset } from '../variants/data.js';
