@@ -5,8 +5,8 @@ import { parseArgs } from 'node:util';
 import { http } from '../benchmarks/benchmark.js';
 import { type BenchServer, openServer } from '../suite/bench-server.js';
 import { type Cleanup, cleanly } from '../suite/cleanup.js';
-import { openRig } from '../suite/rig.js';
-import { type Pace, Runner } from '../suite/runner.js';
+import { openRig, type Pace } from '../suite/rig.js';
+import { Runner } from '../suite/runner.js';
 import { readSettings } from '../suite/settings.js';
 import { renderChart } from './demo-chart.js';
 import {
