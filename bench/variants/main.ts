@@ -10,7 +10,8 @@ import { gateOf } from './data.js';
 import { Exercise } from './exercise.js';
 import { collectGarbage, measureMemory } from './memory.js';
 import { ioredisOf } from './operations.js';
-import type { ClientOptions, Idle, OpenOrder, PackageWorkload, Request, Requests, TimedWorkload } from './protocol.js';
+import type { ClientOptions, Idle, PackageWorkload, TimedWorkload } from './protocol.js';
+import type { OpenOrder, Request, Requests } from './requests.js';
 import { LatencyRecorder } from './timing.js';
 import { WriteCounter } from './write-counter.js';
 
