@@ -1,7 +1,6 @@
 /** What a variant's process runs, and what is measured of it. */
 
-import type { Dataset } from './data.js';
-import type { OperationId } from './operations.js';
+import type { Dataset, OperationId } from './data.js';
 
 interface Burst {
   readonly kind: 'burst';
