@@ -1,10 +1,9 @@
 /** What is measured, as data. What it should come to stands in targets.ts. */
 
-import { type ClientKind, CONNECTIONS, type RouteId } from '../http/routes.js';
+import { type ClientKind, CONNECTIONS, type RouteId } from '../http/example.js';
 import type { EnvironmentKind } from '../suite/environment.js';
 import type { VariantId } from '../variants/clients.js';
-import type { Dataset } from '../variants/data.js';
-import type { OperationId } from '../variants/operations.js';
+import type { Dataset, OperationId } from '../variants/data.js';
 import type { Sample, Workload } from '../variants/protocol.js';
 
 type Read = (sample: Sample) => number | undefined;

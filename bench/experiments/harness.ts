@@ -6,7 +6,6 @@ import { rotated } from '../suite/runner.js';
 import { VariantProcess } from '../suite/variant-process.js';
 import type { VariantId } from '../variants/clients.js';
 import type { ClientOptions, Measurements } from '../variants/protocol.js';
-import type { Experiment } from './experiment.js';
 import { type Axes, cellsOf, type Readings, readingsOf } from './readings.js';
 
 /** A client in a process of its own. */
@@ -28,7 +27,7 @@ interface Pass extends Axes {
 export type Harness = Awaited<ReturnType<typeof openHarness>>;
 
 /** What experiments are made of: servers, delays, clients in processes of their own, and rounds. */
-export async function openHarness(rig: Rig, { title, steps }: Pick<Experiment, 'title' | 'steps'>) {
+export async function openHarness(rig: Rig, { title, steps }: { title: string; steps: number }) {
   const { bundle, cleanup: ofRun, notes, pace, progress, server: own, smoke } = rig;
   const cleanup = new Cleanup();
   await ofRun.add(() => cleanup.run());

@@ -1,5 +1,5 @@
+import { type ClientKind, CONNECTIONS, type RouteId } from '../http/example.js';
 import { Load } from '../http/load-process.js';
-import { type ClientKind, CONNECTIONS, type RouteId } from '../http/routes.js';
 import { startService } from '../http/service.js';
 import { type Figure, published } from '../report/figure.js';
 import type { ClientOptions } from '../variants/protocol.js';

@@ -1,7 +1,7 @@
 import { terminalTable } from '../report/terminal.js';
-import { valuesOf as samplesOf } from '../suite/results.js';
+import { valuesOf as samplesOf, type VariantResult } from '../suite/results.js';
 import { ratios, spread } from '../suite/stats.js';
-import { type ClientKind, ROUTE_IDS, ROUTES, type RouteId, type RouteResult } from './routes.js';
+import { type ClientKind, ROUTE_IDS, ROUTES, type RouteId } from './example.js';
 
 /** By what it is called, and which metric it is, with latencies in milliseconds; writes are counted apart. */
 const MEASURES = {
@@ -20,6 +20,12 @@ export type Figures = Readonly<Record<Measure, number>>;
 /** The clients of the demo; `cached` is coalesced, with the client-side cache. */
 export const DEMO_CLIENTS = ['plain', 'coalesced', 'cached'] as const satisfies readonly ClientKind[];
 export type DemoClient = (typeof DEMO_CLIENTS)[number];
+
+/** One route with one client; figures are per request, CPU is that of the service and of Redis. */
+export interface RouteResult extends Pick<VariantResult, 'samples' | 'probe'> {
+  readonly route: RouteId;
+  readonly client: ClientKind;
+}
 
 /** Medians over the rounds, of each client. */
 export interface RouteSummary extends Readonly<Record<DemoClient, Figures>> {

@@ -5,13 +5,20 @@ import { parseArgs } from 'node:util';
 import { http } from '../benchmarks/benchmark.js';
 import { type BenchServer, openServer } from '../suite/bench-server.js';
 import { type Cleanup, cleanly } from '../suite/cleanup.js';
-import { openRig } from '../suite/rig.js';
-import { type Pace, Runner } from '../suite/runner.js';
+import { openRig, type Pace } from '../suite/rig.js';
+import { Runner } from '../suite/runner.js';
 import { readSettings } from '../suite/settings.js';
 import { renderChart } from './demo-chart.js';
-import { DEMO_CLIENTS, type DemoClient, renderTable, renderVerdict, summarize } from './demo-summary.js';
+import {
+  DEMO_CLIENTS,
+  type DemoClient,
+  type RouteResult,
+  renderTable,
+  renderVerdict,
+  summarize,
+} from './demo-summary.js';
+import { CONNECTIONS, ROUTE_IDS, ROUTES, type RouteId } from './example.js';
 import { showLivePage } from './live-page.js';
-import { CONNECTIONS, ROUTE_IDS, ROUTES, type RouteId, type RouteResult } from './routes.js';
 
 const HELP = `Runs the Fastify example with a plain ioredis client, with a coalesced one, and with one that also caches what it reads
 (on ioredis 6, and Redis 7 or Valkey): the same handlers, under the same load. Prints one table, and draws a chart.

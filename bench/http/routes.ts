@@ -1,33 +1,15 @@
 /** Routes of the example as what is measured: a service for each client, and one process that puts them under load. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { VariantResult } from '../suite/results.js';
 import type { Rig } from '../suite/rig.js';
 import { NEVER_IDLE, type Runnable } from '../suite/variant-process.js';
 import type { PackageWorkload, Workload } from '../variants/protocol.js';
+import type { ClientKind, RouteId } from './example.js';
 import { Load, type LoadOrder } from './load-process.js';
 import { PROBED_IDS, type Service, startService } from './service.js';
 
-export const ROUTES = {
-  sequential: '8 sequential awaits',
-  parallel: '8 in Promise.all',
-  pipeline: 'hand-written pipeline',
-  'no-redis': 'no Redis at all',
-} as const;
-export type RouteId = keyof typeof ROUTES;
-export const ROUTE_IDS = Object.keys(ROUTES) as RouteId[];
-
-export type ClientKind = 'plain' | 'auto' | 'coalesced' | 'cached';
-/** Concurrent HTTP connections. */
-export const CONNECTIONS = 30;
 const COUNTED_PER_SECOND = 3000;
 const LEAST_COUNTED = 120;
-
-/** One route with one client; figures are per request, CPU is that of the service and of Redis. */
-export interface RouteResult extends Pick<VariantResult, 'samples' | 'probe'> {
-  readonly route: RouteId;
-  readonly client: ClientKind;
-}
 
 /** The keys belong to `server`, which removes them at the end. */
 export function routesOf({ bundle, server }: Pick<Rig, 'bundle' | 'server'>) {

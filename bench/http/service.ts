@@ -3,8 +3,8 @@ import { freePort } from '../../tools/free-port.js';
 import type { BenchServer } from '../suite/bench-server.js';
 import { Child } from '../suite/child.js';
 import type { Rig } from '../suite/rig.js';
+import type { ClientKind, RouteId } from './example.js';
 import type { Load, LoadOrder } from './load-process.js';
-import type { ClientKind, RouteId } from './routes.js';
 
 const HOST = '127.0.0.1';
 const START_TIMEOUT_MS = 15_000;

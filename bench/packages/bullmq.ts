@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
 import { callers, timed } from '../variants/timing.js';
-import type { OpenPackage, Package, PackageContext } from './index.js';
+import type { OpenPackage, Package, PackageContext } from './package.js';
 
 const BULK = 100;
 const FEW_JOBS = 200;

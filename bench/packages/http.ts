@@ -6,7 +6,7 @@ import session from '@fastify/session';
 import { type FastifyInstance, fastify } from 'fastify';
 import { Load } from '../http/load-process.js';
 import { Stopwatch } from '../variants/timing.js';
-import type { OpenPackage, Package, PackageContext } from './index.js';
+import type { OpenPackage, Package, PackageContext } from './package.js';
 
 const SESSIONS = 50;
 const SESSION_SECONDS = 600;

@@ -9,7 +9,7 @@ import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { Server } from 'socket.io';
 import { io } from 'socket.io-client';
 import { callers } from '../variants/timing.js';
-import type { OpenPackage } from './index.js';
+import type { OpenPackage } from './package.js';
 
 // Its `exports` name no types, so an import by name would have none.
 type RedlockModule = typeof import('../../node_modules/redlock/dist/index.js');

@@ -3,9 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import { startCluster } from '../../tools/redis-cluster.js';
 import { startRedis } from '../../tools/redis-server.js';
-import { type Dataset, groupOf, hashOf, keysOf, listOf, valuesOf } from '../variants/data.js';
+import { type Dataset, groupOf, hashOf, keysOf, listOf, type OperationId, valuesOf } from '../variants/data.js';
 import { operationOf } from '../variants/exercise.js';
-import type { OperationId } from '../variants/operations.js';
 import type { ClientOptions, Workload } from '../variants/protocol.js';
 
 const PREFIX = 'coalesce-bench:';

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { GROUPS } from '../benchmarks/index.js';
-import type { Pace } from './runner.js';
+import type { Pace } from './rig.js';
 import { IDS, select, shortened } from './selection.js';
 
 export const LATEST = 'bench/results/latest.json';

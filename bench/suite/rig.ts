@@ -3,8 +3,18 @@ import { bundlePrograms } from './bundle.js';
 import type { Cleanup } from './cleanup.js';
 import { MissingError } from './environment.js';
 import { Progress } from './progress.js';
-import type { Pace } from './runner.js';
 import type { Runnable } from './variant-process.js';
+
+export interface Pace {
+  readonly rounds: number;
+  /** Of a timed round. */
+  readonly seconds: number;
+  /** Before a variant's first round: its code has to become hot. */
+  readonly warmUpSeconds: number;
+  /** Before every later round. */
+  readonly rewarmSeconds: number;
+  readonly probeSeconds: number;
+}
 
 interface RigOptions {
   readonly pace: Pace;

@@ -4,24 +4,13 @@ import type { VariantId } from '../variants/clients.js';
 import type { Idle, Measured, Probe, Sample } from '../variants/protocol.js';
 import { type Environment, MissingError, openEnvironment } from './environment.js';
 import type { BenchmarkResult, CaseResult } from './results.js';
-import type { Rig } from './rig.js';
+import type { Pace, Rig } from './rig.js';
 import { openServerLimit } from './server-limit.js';
 import { undisturbed } from './steal.js';
 import { type Runnable, VariantProcess } from './variant-process.js';
 
 /** The pace of benchmarks that are brief, as parts of the others'. */
 const BRIEF = { rounds: 3, seconds: 0.5 };
-
-export interface Pace {
-  readonly rounds: number;
-  /** Of a timed round. */
-  readonly seconds: number;
-  /** Before a variant's first round: its code has to become hot. */
-  readonly warmUpSeconds: number;
-  /** Before every later round. */
-  readonly rewarmSeconds: number;
-  readonly probeSeconds: number;
-}
 
 /** A variant that spends more than this share of a core while another is measured makes the run worthless. */
 const IDLE_SHARE = 0.05;

@@ -1,6 +1,7 @@
 import type { Tasks } from '../tasks/index.js';
 import type { VariantId } from '../variants/clients.js';
-import type { ClientOptions, Idle, Measured, Measurements, Probe, Requests, Workload } from '../variants/protocol.js';
+import type { ClientOptions, Idle, Measured, Measurements, Probe, Workload } from '../variants/protocol.js';
+import type { Requests } from '../variants/requests.js';
 import type { BenchServer } from './bench-server.js';
 import type { Bundle } from './bundle.js';
 import { Child } from './child.js';

@@ -1,6 +1,5 @@
 import { type EventEmitter, once } from 'node:events';
 import type { ClientOptions } from './protocol.js';
-import { watchVariant } from './watch.js';
 
 /** What the workloads call; every library's own client is one, so that nothing stands between. */
 export interface BenchClient {
@@ -113,13 +112,6 @@ export const VARIANTS = {
   ],
 } satisfies Readonly<Record<string, readonly [text: string, Open]>>;
 export type VariantId = keyof typeof VARIANTS;
-
-export async function openVariant(variant: VariantId, url: string, options: ClientOptions): Promise<OpenVariant> {
-  const watching = await watchVariant(variant);
-  const open = await VARIANTS[variant][1](url, options);
-  await watching(open.client);
-  return open;
-}
 
 function ioredis(own: IoredisOptions, load: () => Promise<Library> = () => import('ioredis')): Open {
   return async (url, { ca }) => opened(new (await load()).Redis(url, { ...own, ...tlsOf(ca) }));

@@ -1,7 +1,5 @@
 /** The keys and values of a run: the parent writes them, the variants read them. */
 
-import type { OperationId } from './operations.js';
-
 export interface Dataset {
   readonly keys: number;
   readonly valueBytes: number;
@@ -12,15 +10,17 @@ export interface Dataset {
 const FIELDS = 8;
 const ELEMENTS = 100;
 
-/** Operations that share their keys; writes have keys of their own, so that they do not disturb what reads expect. */
+/** Every operation by the keys that it shares; writes have their own, so that they do not disturb what reads expect. */
 const GROUPS = {
+  ...({ get: 'read', mixed: 'read', call: 'read', script: 'read', 'pipeline-200': 'read', multi: 'read' } as const),
+  ...({ stats: 'read', scrape: 'read' } as const),
   ...({ set: 'write', setex: 'write', lrange: 'list', zrange: 'zset' } as const),
   ...({ hget: 'hash', hgetall: 'hash', 'pipeline-8': 'hash' } as const),
 };
-type Group = (typeof GROUPS)[keyof typeof GROUPS] | 'read';
+export type OperationId = keyof typeof GROUPS;
 
-export function groupOf(operation: OperationId): Group {
-  return operation in GROUPS ? GROUPS[operation as keyof typeof GROUPS] : 'read';
+export function groupOf(operation: OperationId): (typeof GROUPS)[OperationId] {
+  return GROUPS[operation];
 }
 
 export function keysOf(prefix: string, data: Dataset, operation: OperationId): string[] {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { BenchClient } from './clients.js';
-import { Data, OPERATIONS, type Operation, type OperationId, type Send } from './operations.js';
+import type { OperationId } from './data.js';
+import { Data, OPERATIONS, type Operation, type Send } from './operations.js';
 import type { Measured, TimedWorkload, Workload } from './protocol.js';
 import { atRate, LatencyRecorder, loopsFor, recorded, Stopwatch } from './timing.js';
 

@@ -1,16 +1,19 @@
 /** One variant, in its own process: does what the parent asks, one request at a time, and is idle in between. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openPackage, type Package } from '../packages/index.js';
+import { openPackage } from '../packages/index.js';
+import type { Package } from '../packages/package.js';
 import { answerParent } from '../suite/child.js';
 import { runTask } from '../tasks/index.js';
-import { type OpenVariant, openVariant, UnsupportedError } from './clients.js';
+import { type OpenVariant, UnsupportedError } from './clients.js';
 import { gateOf } from './data.js';
 import { Exercise } from './exercise.js';
 import { collectGarbage, measureMemory } from './memory.js';
 import { ioredisOf } from './operations.js';
-import type { ClientOptions, Idle, OpenOrder, PackageWorkload, Request, Requests, TimedWorkload } from './protocol.js';
+import type { ClientOptions, Idle, PackageWorkload, TimedWorkload } from './protocol.js';
+import type { OpenOrder, Request, Requests } from './requests.js';
 import { LatencyRecorder } from './timing.js';
+import { openVariant } from './watch.js';
 import { WriteCounter } from './write-counter.js';
 
 class Variant implements Omit<Requests, 'open'> {

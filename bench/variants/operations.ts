@@ -2,7 +2,7 @@
 
 import type { ChainableCommander, Redis } from 'ioredis';
 import type { BenchClient } from './clients.js';
-import { type Dataset, fieldOf, hashOf, keysOf, listOf, valuesOf } from './data.js';
+import { type Dataset, fieldOf, hashOf, keysOf, listOf, type OperationId, valuesOf } from './data.js';
 
 /** Keys and values, made once and not once per command. */
 export class Data {
@@ -113,8 +113,7 @@ export const OPERATIONS = {
     send: (client) => async () => (await client.scrape!()).includes('redis_coalesce_'),
     expected: () => true,
   },
-} satisfies Readonly<Record<string, Operation>>;
-export type OperationId = keyof typeof OPERATIONS;
+} satisfies Readonly<Record<OperationId, Operation>>;
 
 interface WithScript extends Redis {
   benchGet(key: string): Promise<unknown>;

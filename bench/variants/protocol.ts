@@ -1,9 +1,6 @@
-/** What a variant's process is asked to do, and what it answers. */
+/** What a variant's process runs, and what is measured of it. */
 
-import type { Tasks } from '../tasks/index.js';
-import type { VariantId } from './clients.js';
-import type { Dataset } from './data.js';
-import type { OperationId } from './operations.js';
+import type { Dataset, OperationId } from './data.js';
 
 interface Burst {
   readonly kind: 'burst';
@@ -95,30 +92,3 @@ export interface Idle {
   readonly seconds: number;
   readonly cpuSeconds: number;
 }
-
-interface Timed {
-  readonly workload: Workload;
-  readonly seconds: number;
-}
-
-export interface OpenOrder {
-  readonly variant: VariantId;
-  readonly url: string;
-  readonly prefix: string;
-  readonly options: ClientOptions;
-}
-
-/** What a variant's process is asked, by type; a failure is answered with `{ error }`. */
-export interface Requests {
-  /** `unsupported`: why this version of the package has no such variant. */
-  open(order: OpenOrder): Promise<{ readonly packagePath?: string; readonly unsupported?: string }>;
-  /** Checks every value if it is told to `verify`, then runs the workload untimed. */
-  prepare(order: Timed & { readonly verify: boolean }): Promise<Idle>;
-  measure(order: Timed): Promise<Measured>;
-  probe(order: Timed): Promise<Probe>;
-  /** Runs one of `tasks/`. */
-  task(order: { readonly name: keyof Tasks; readonly options: object }): Promise<Measurements>;
-  close(order: object): Promise<object>;
-}
-
-export type Request = { [T in keyof Requests]: { type: T; order: Parameters<Requests[T]>[0] } }[keyof Requests];

@@ -1,7 +1,8 @@
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
 import { createRequire } from 'node:module';
 import type { Redis } from 'ioredis';
-import type { BenchClient, VariantId } from './clients.js';
+import { type BenchClient, type OpenVariant, VARIANTS, type VariantId } from './clients.js';
+import type { ClientOptions } from './protocol.js';
 
 type WatchClient = (client: BenchClient) => Promise<void>;
 
@@ -9,8 +10,15 @@ const SCRAPE_EVERY_MS = 100;
 
 function noop(): void {}
 
+export async function openVariant(variant: VariantId, url: string, options: ClientOptions): Promise<OpenVariant> {
+  const watching = await watchVariant(variant);
+  const open = await VARIANTS[variant][1](url, options);
+  await watching(open.client);
+  return open;
+}
+
 /** Watches this process as the variant says: some of it before the client's library is loaded, the rest with a client. */
-export async function watchVariant(variant: VariantId): Promise<WatchClient> {
+async function watchVariant(variant: VariantId): Promise<WatchClient> {
   if (variant.endsWith('-otel')) await traceCommands();
   if (variant.endsWith('-command-channel')) {
     const nothing = { start: noop, end: noop, asyncStart: noop, asyncEnd: noop, error: noop };

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { BenchClient } from '../../bench/variants/clients.js';
-import { hashOf, keysOf, listOf, valuesOf } from '../../bench/variants/data.js';
+import { hashOf, keysOf, listOf, type OperationId, valuesOf } from '../../bench/variants/data.js';
 import { Exercise } from '../../bench/variants/exercise.js';
-import type { OperationId } from '../../bench/variants/operations.js';
 import { LatencyRecorder } from '../../bench/variants/timing.js';
 
 const DATA = { keys: 10, valueBytes: 20 };

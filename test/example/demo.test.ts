@@ -1,8 +1,14 @@
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import { renderChart } from '../../bench/http/demo-chart.js';
-import { DEMO_CLIENTS, renderTable, renderVerdict, summarize } from '../../bench/http/demo-summary.js';
-import { ROUTE_IDS, type RouteResult } from '../../bench/http/routes.js';
+import {
+  DEMO_CLIENTS,
+  type RouteResult,
+  renderTable,
+  renderVerdict,
+  summarize,
+} from '../../bench/http/demo-summary.js';
+import { ROUTE_IDS } from '../../bench/http/example.js';
 import { startServer } from '../helpers/redis.js';
 import { ExampleService } from './service.js';
 

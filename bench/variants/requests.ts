@@ -1,0 +1,32 @@
+/** What a variant's process is asked to do, and what it answers. */
+
+import type { Tasks } from '../tasks/index.js';
+import type { VariantId } from './clients.js';
+import type { ClientOptions, Idle, Measured, Measurements, Probe, Workload } from './protocol.js';
+
+interface Timed {
+  readonly workload: Workload;
+  readonly seconds: number;
+}
+
+export interface OpenOrder {
+  readonly variant: VariantId;
+  readonly url: string;
+  readonly prefix: string;
+  readonly options: ClientOptions;
+}
+
+/** What a variant's process is asked, by type; a failure is answered with `{ error }`. */
+export interface Requests {
+  /** `unsupported`: why this version of the package has no such variant. */
+  open(order: OpenOrder): Promise<{ readonly packagePath?: string; readonly unsupported?: string }>;
+  /** Checks every value if it is told to `verify`, then runs the workload untimed. */
+  prepare(order: Timed & { readonly verify: boolean }): Promise<Idle>;
+  measure(order: Timed): Promise<Measured>;
+  probe(order: Timed): Promise<Probe>;
+  /** Runs one of `tasks/`. */
+  task(order: { readonly name: keyof Tasks; readonly options: object }): Promise<Measurements>;
+  close(order: object): Promise<object>;
+}
+
+export type Request = { [T in keyof Requests]: { type: T; order: Parameters<Requests[T]>[0] } }[keyof Requests];
