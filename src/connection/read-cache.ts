@@ -180,7 +180,8 @@ export class ReadCache {
         case 'none':
           break;
         case 'multi':
-          openedHere = true;
+          // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
+          openedHere = !this.#inTransaction;
           this.#inTransaction = true;
           break;
         case 'exec':

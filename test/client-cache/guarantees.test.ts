@@ -395,6 +395,16 @@ it('caches only keys with one of the prefixes', async () => {
   expect(within.coalescer.stats().cache?.misses).toBe(misses);
 });
 
+it('keeps no QUEUED of a transaction that a nested one ends', async () => {
+  const client = await cached(true);
+  const key = uniquePrefix('nested');
+  await client.set(key, 'v');
+  await client.ping();
+  await Promise.allSettled([client.multi({ pipeline: false }), client.get(key), client.multi().ping().exec()]);
+  await client.ping();
+  expect(await client.get(key)).toBe('v');
+});
+
 const hello = (version: string) => `%2\r\n${bulk('server')}${bulk('redis')}${bulk('version')}${bulk(version)}`;
 const invalidation = (...keys: string[]) => `>2\r\n${bulk('invalidate')}*${keys.length}\r\n${keys.map(bulk).join('')}`;
 
