@@ -16,7 +16,10 @@ import {
 import { openRig } from './suite/rig.js';
 import { Runner } from './suite/runner.js';
 import { readSettings } from './suite/settings.js';
-import { keepAwake } from './suite/spinner.js';
+import { areSessionsGrouped, keepAwake } from './suite/spinner.js';
+
+const GROUPED =
+  'The kernel shares the processors out between sessions (autogroup): kernel.sched_autogroup_enabled=0 makes the figures steadier.';
 
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
@@ -56,6 +59,7 @@ function bench({ benchmarks, experiments, pace, smoke, awake }: BenchOptions): P
     const rig = await openRig(cleanup, { pace, smoke, steps: steps.reduce((sum, some) => sum + some, 0) });
     const { notes, server } = rig;
     if (smoke) notes.add('A smoke run: everything ran and values are right; the figures mean nothing.');
+    if (awake && areSessionsGrouped()) notes.add(GROUPED);
     const settings = readSettings({ server, awake, ...pace });
     const runner = new Runner(rig);
     await cleanup.add(() => {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { expect, it, onTestFinished } from 'vitest';
 import { keepAwake } from '../../bench/suite/spinner.js';
@@ -6,15 +6,22 @@ import { until } from '../helpers/hosts.js';
 
 const SCHED_IDLE = '5';
 
-/** The scheduling classes of this process's children, by proc(5). */
-function childrensClasses(): string[] {
+interface Child {
+  readonly pid: string;
+  readonly session: string;
+  readonly schedulingClass: string;
+}
+
+/** This process's children, by proc(5). */
+function children(): Child[] {
   return readdirSync('/proc').flatMap((pid) => {
     if (!/^\d+$/.test(pid)) return [];
     try {
       const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
       // What follows the name, which may hold spaces, begins with field 3.
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      return fields[1] === `${process.pid}` ? [fields[38] ?? ''] : [];
+      const [, parent, , session = ''] = fields;
+      return parent === `${process.pid}` ? [{ pid, session, schedulingClass: fields[38] ?? '' }] : [];
     } catch {
       // It has ended meanwhile.
       return [];
@@ -23,15 +30,20 @@ function childrensClasses(): string[] {
 }
 
 it.runIf(process.platform === 'linux')(
-  '--awake runs a process of the idle scheduling class on each processor',
+  '--awake runs a process of the idle scheduling class on each processor, in a session that yields to others',
   async () => {
-    const before = childrensClasses().length;
+    const before = children().length;
     const stop = keepAwake();
     onTestFinished(stop);
-    const idle = () => childrensClasses().filter((each) => each === SCHED_IDLE).length;
-    await until(() => idle() === availableParallelism(), 'a spinner per processor');
+    const idle = () => children().filter(({ schedulingClass }) => schedulingClass === SCHED_IDLE);
+    await until(() => idle().length === availableParallelism(), 'a spinner per processor');
+    expect(idle().map(({ session }) => session)).toEqual(idle().map(({ pid }) => pid));
+    if (existsSync('/proc/self/autogroup')) {
+      const yields = ({ pid }: Child) => readFileSync(`/proc/${pid}/autogroup`, 'utf8').endsWith('nice 19\n');
+      await until(() => idle().every(yields), 'the lowest weight for the session of each spinner');
+    }
     stop();
-    await until(() => childrensClasses().length === before, 'the spinners to end');
-    expect(idle()).toBe(0);
+    await until(() => children().length === before, 'the spinners to end');
+    expect(idle()).toEqual([]);
   },
 );
