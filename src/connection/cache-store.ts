@@ -10,6 +10,13 @@ const ELEMENT_OVERHEAD = 24;
 /** Up to this many reads of one key are searched one by one; for more there is an index. */
 const MAX_LISTED = 8;
 
+/**
+ * After this many keys in a row that the doorkeeper did not know, as many are turned away unseen, then twice as many, and
+ * so on: to hash a key costs as much as a tenth of its read.
+ */
+const PATIENCE = 32;
+const MOST_UNSEEN = 7 * PATIENCE;
+
 /** The arguments of a read after its key. */
 export interface ReadArguments {
   /** Number of arguments, the key included. */
@@ -109,6 +116,10 @@ export class CacheStore {
   readonly #keys = new Map<string, CachedKey>();
   /** Made when there is no more room. */
   #doorkeeper: Doorkeeper | undefined;
+  /** Keys in a row that the doorkeeper did not know. */
+  #unknown = 0;
+  /** Keys to turn away unseen. */
+  #unseen = 0;
   #hand: CachedKey | undefined;
 
   constructor(
@@ -126,13 +137,25 @@ export class CacheStore {
    */
   admits(name: string): boolean {
     if (this.entries < this.maxEntries && this.bytes < this.maxBytes - KEY_OVERHEAD - READ_OVERHEAD) return true;
-    this.#doorkeeper ??= new Doorkeeper(this.entries);
-    if (!this.#doorkeeper.knows(name)) return false;
+    if (!this.#isKnown(name)) return false;
     const hand = this.#hand;
     if (hand === undefined || !hand.used) return true;
     hand.used = false;
     this.#hand = hand.after;
     return false;
+  }
+
+  #isKnown(name: string): boolean {
+    this.#doorkeeper ??= new Doorkeeper(this.entries);
+    if (this.#unseen > 0) {
+      this.#unseen -= 1;
+      this.#doorkeeper.passOver();
+      return false;
+    }
+    const known = this.#doorkeeper.knows(name);
+    this.#unknown = known ? 0 : this.#unknown + 1;
+    if (this.#unknown % PATIENCE === 0) this.#unseen = Math.min(this.#unknown, MOST_UNSEEN);
+    return known;
   }
 
   /** Keeps an answer; it replaces an earlier answer to the same read. */

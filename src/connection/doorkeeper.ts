@@ -29,9 +29,20 @@ export class Doorkeeper {
     // in a table of one place per hash, for good.
     const place = (hash ^ (hash >>> 15)) & (hashes.length - 1);
     if (hashes[place] === hash || hashes[place ^ 1] === hash) return true;
-    this.#random = (Math.imul(this.#random, 1664525) + 1013904223) | 0;
-    hashes[this.#random < 0 ? place : place ^ 1] = hash;
+    hashes[this.#nextRandom() < 0 ? place : place ^ 1] = hash;
     return false;
+  }
+
+  /** A key was asked for that is not looked at: as others do, it takes the place of one that is remembered. */
+  passOver(): void {
+    const hashes = this.#hashes;
+    // The upper bits are the more random ones.
+    hashes[(this.#nextRandom() >>> 12) & (hashes.length - 1)] = 0;
+  }
+
+  #nextRandom(): number {
+    this.#random = (Math.imul(this.#random, 1664525) + 1013904223) | 0;
+    return this.#random;
   }
 }
 

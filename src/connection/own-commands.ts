@@ -97,6 +97,6 @@ export class OwnCommands {
 
   /** Whether the last reply may be kept as the answer to its read of `key`. */
   mayFill(key: string): boolean {
-    return this.answered > this.#fillFrom && !this.#written.has(key);
+    return this.answered > this.#fillFrom && (this.#written.size === 0 || !this.#written.has(key));
   }
 }

@@ -12,7 +12,7 @@ import { CallEntry, type CommandVariant, type Entry, type EntryContext, transfor
 import { InvalidationReader } from './invalidation-reader.js';
 import { OwnCommands } from './own-commands.js';
 import { ownCopy, sameValue } from './own-values.js';
-import { argumentsOf, keyName, NO_ARGUMENTS, wireName } from './read-names.js';
+import { areText, argumentsOf, keyName, NO_ARGUMENTS, wireName } from './read-names.js';
 import { Tracking } from './tracking.js';
 
 /** Milliseconds without a byte from the server after which one read is sent, to see whether the server answers. */
@@ -125,17 +125,19 @@ export class ReadCache {
   sends(entry: Entry, args: readonly unknown[]): void {
     // Invariant 12: noted before the entry is queued, so that a read issued next already knows of it.
     const { command, script } = entry.variant;
-    const position = this.#nextPosition;
     if (script !== undefined) {
       // A script may change more than the keys that it names.
-      this.#own.changesAnything(position);
+      this.#own.changesAnything(this.#nextPosition);
       return;
     }
-    if (command.cacheable && this.#keeps(args)) {
-      if (this.#tracked && !this.#inTransaction) this.stats.cacheMisses += 1;
-      return;
+    if (command.cacheable) {
+      if (areText(args) && (!this.#own.pushesLate || this.#keepsKey(keyName(args[0]) as string))) {
+        if (this.#tracked && !this.#inTransaction) this.stats.cacheMisses += 1;
+        return;
+      }
+      if (!this.#own.pushesLate || !this.#hasPrefix(wireName(args[0]))) return;
     }
-    this.#touch(command, args.length, (index) => wireName(args[index]), position);
+    this.#touch(command, args.length, (index) => wireName(args[index]), this.#nextPosition);
   }
 
   /** The host is about to write these bytes. Their last command will be queued last. */
@@ -282,12 +284,6 @@ export class ReadCache {
       return false;
     }
     return true;
-  }
-
-  /** Whether the answer to a read with these arguments could be kept. */
-  #keeps(args: readonly unknown[]): boolean {
-    const name = keyName(args[0]);
-    return name !== undefined && argumentsOf(args) !== undefined && this.#keepsKey(name);
   }
 
   /** A lone surrogate becomes another character on the wire, and also in the invalidation. */

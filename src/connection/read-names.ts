@@ -14,6 +14,14 @@ export function wireName(argument: unknown): string {
   return name.isWellFormed() ? name : Buffer.from(name).utf8Slice();
 }
 
+/** Whether all arguments are text, so that the answer to a read with them can be kept. */
+export function areText(args: readonly unknown[]): boolean {
+  for (const argument of args) {
+    if (typeof argument !== 'string' && !(typeof argument === 'number' && isPlainNumber(argument))) return false;
+  }
+  return args.length > 0;
+}
+
 /** The other arguments, on which the answer depends too, without arrays; undefined if one of them is not text. */
 export function argumentsOf(args: readonly unknown[]): ReadArguments | undefined {
   if (args.length === 1) return NO_ARGUMENTS;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CacheStore } from '../../src/connection/cache-store.js';
 import { Doorkeeper } from '../../src/connection/doorkeeper.js';
 import type { CommandVariant } from '../../src/connection/entry.js';
@@ -76,6 +76,18 @@ describe('CacheStore', () => {
       expect(store.admits('new')).toBe(true);
       store.drop('key 7');
       expect(store.admits('another')).toBe(true);
+    });
+
+    it('turns most keys away unseen while none comes again, and looks at each when one has', () => {
+      const store = full();
+      const looks = vi.spyOn(Doorkeeper.prototype, 'knows');
+      onTestFinished(() => looks.mockRestore());
+      for (let index = 0; index < 10_000; index += 1) store.admits(`once ${index}`);
+      expect(looks.mock.calls.length).toBeLessThan(1_500);
+      let turnedAway = 0;
+      while (!store.admits('again')) turnedAway += 1;
+      expect(turnedAway).toBeLessThan(256);
+      expect([store.admits('new'), store.admits('new')]).toEqual([false, true]);
     });
 
     it('has no room when a read of the usual size would exceed its bytes', () => {
@@ -171,6 +183,22 @@ describe('Doorkeeper', () => {
     expect(doorkeeper.knows('a')).toBe(true);
     for (let index = 0; index < 20_000; index += 1) doorkeeper.knows(`other ${index}`);
     expect(doorkeeper.knows('a')).toBe(false);
+  });
+
+  it('forgets as many keys for those that it passes over as for those that it looks at', () => {
+    const remembered = (pass: (doorkeeper: Doorkeeper, index: number) => unknown) => {
+      const doorkeeper = new Doorkeeper(1 << 12);
+      for (let index = 0; index < 1_000; index += 1) doorkeeper.knows(`key ${index}`);
+      for (let index = 0; index < 1 << 12; index += 1) pass(doorkeeper, index);
+      let known = 0;
+      for (let index = 0; index < 1_000; index += 1) if (doorkeeper.knows(`key ${index}`)) known += 1;
+      return known;
+    };
+    const afterOthers = remembered((doorkeeper, index) => doorkeeper.knows(`other ${index}`));
+    const afterPassing = remembered((doorkeeper) => doorkeeper.passOver());
+    expect(afterOthers).toBeGreaterThan(200);
+    expect(afterPassing / afterOthers).toBeGreaterThan(0.8);
+    expect(afterPassing / afterOthers).toBeLessThan(1.25);
   });
 
   it('comes to know keys that take the same place, although they are asked for in turn', () => {
