@@ -56,7 +56,7 @@ function bench({ benchmarks, experiments, pace, smoke, awake }: BenchOptions): P
     const rig = await openRig(cleanup, { pace, smoke, steps: steps.reduce((sum, some) => sum + some, 0) });
     const { notes, server } = rig;
     if (smoke) notes.add('A smoke run: everything ran and values are right; the figures mean nothing.');
-    const settings = readSettings({ server, awake, ...pace });
+    const settings = await readSettings({ server, awake, ...pace });
     const runner = new Runner(rig);
     await cleanup.add(() => {
       rig.kill();

@@ -2,11 +2,12 @@ import { type Benchmark, type Case, SERVER_LIMIT } from '../benchmarks/benchmark
 import { routesOf } from '../http/routes.js';
 import type { VariantId } from '../variants/clients.js';
 import type { Idle, Measured, Probe, Sample } from '../variants/protocol.js';
-import { type Environment, MissingError, openEnvironment } from './environment.js';
+import { type Environment, openEnvironment } from './environment.js';
 import type { BenchmarkResult, CaseResult } from './results.js';
 import type { Pace, Rig } from './rig.js';
 import { openServerLimit } from './server-limit.js';
 import { undisturbed } from './steal.js';
+import { MissingError } from './tool.js';
 import { type Runnable, VariantProcess } from './variant-process.js';
 
 /** The pace of benchmarks that are brief, as parts of the others'. */
