@@ -106,7 +106,7 @@ export class Runner {
 
   async #openAll({ environment: kind, routes, variants }: Benchmark, { server, url, adopt }: Environment) {
     const kept = this.#rig.smoke && kind === undefined && routes === undefined ? this.#kept : new Map();
-    const openRoute = routes && routesOf(this.#rig);
+    const openRoute = routes && (await routesOf(this.#rig));
     const start = async (variant: string): Promise<Runnable> => {
       if (openRoute !== undefined) return openRoute(...routes![variant]!);
       if (variant === SERVER_LIMIT) return openServerLimit(server);
