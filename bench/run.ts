@@ -60,7 +60,7 @@ function bench({ benchmarks, experiments, pace, smoke, awake }: BenchOptions): P
     const { notes, server } = rig;
     if (smoke) notes.add('A smoke run: everything ran and values are right; the figures mean nothing.');
     if (awake && areSessionsGrouped()) notes.add(GROUPED);
-    const settings = readSettings({ server, awake, ...pace });
+    const settings = await readSettings({ server, awake, ...pace });
     const runner = new Runner(rig);
     await cleanup.add(() => {
       rig.kill();

@@ -1,7 +1,7 @@
 /** Bursts of 50 where client and server do not have the machine, or the connection, to themselves. */
 
 import type { EnvironmentKind } from '../suite/environment.js';
-import { type Benchmark, brief, burst } from './benchmark.js';
+import { type Benchmark, burst, full } from './benchmark.js';
 
 const VARIANTS = ['plain', 'coalesced', 'coalesced-immediate', 'reference'] as const;
 
@@ -15,5 +15,5 @@ export const OVERLAP: readonly Benchmark[] = [
 ];
 
 function place(id: string, title: string, more: { environment?: EnvironmentKind; smokeCases?: number }) {
-  return brief(`overlap-${id}`, `Bursts of 50 GETs: ${title}`, VARIANTS, [burst('50 GETs', 50)], more);
+  return full(`overlap-${id}`, `Bursts of 50 GETs: ${title}`, VARIANTS, [burst('50 GETs', 50)], more);
 }

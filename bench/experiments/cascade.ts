@@ -1,4 +1,4 @@
-import { type Figure, published } from '../report/figure.js';
+import { type Figure, figureOf, published } from '../report/figure.js';
 import type { VariantProcess } from '../suite/variant-process.js';
 import type { Experiment } from './experiment.js';
 import type { Harness } from './harness.js';
@@ -8,17 +8,16 @@ import { straced } from './strace.js';
 const CALLERS = 200;
 const DATA = { keys: 1000, valueBytes: 100 };
 const VARIANTS = ['plain', 'auto', 'coalesced'] as const;
-type Compared = (typeof VARIANTS)[number];
 /** The callers that are shown. */
 const SHOWN = Array.from({ length: 21 }, (_, index) => Math.min(index * 10, CALLERS - 1));
 const REQUESTS_PER_SECOND = 800;
 const COMMANDS_PER_REQUEST = 20;
 const BURST = `${CALLERS} GETs at once`;
-const clientOf = (variant: string) => ({ variant: variant as Compared });
 
 async function cascades(harness: Harness): Promise<Figure[]> {
   await harness.server.seed({ kind: 'burst', operation: 'get', size: 1, data: DATA });
-  const axes = { x: ['connections', harness.some(['1', '2', '4'])], series: VARIANTS, client: clientOf } as const;
+  const axes = { x: ['connections', harness.some(['1', '2', '4'])], series: VARIANTS } as const;
+  const untimed = { ...axes, rounds: 1, warmUp: false };
   const burst = (client: VariantProcess, connections: string, repetitions: number, counted = false) =>
     client.task('cascade', { callers: CALLERS, connections: Number(connections), repetitions, counted });
   const timed = await harness.measureClients({
@@ -27,18 +26,14 @@ async function cascades(harness: Harness): Promise<Figure[]> {
   });
   const repetitions = harness.count(100, 5);
   const traced = await harness.measureClients({
-    ...axes,
-    rounds: 1,
-    warmUp: false,
+    ...untimed,
     run: async (client, _, connections) => {
       const calls = await straced(client.pid, () => burst(client, connections, repetitions));
       return { calls: calls / repetitions };
     },
   });
   const counted = await harness.measureClients({
-    ...axes,
-    rounds: 1,
-    warmUp: false,
+    ...untimed,
     run: (client, _, connections) => burst(client, connections, harness.count(20, 3), true),
   });
   return [
@@ -56,17 +51,12 @@ async function cascades(harness: Harness): Promise<Figure[]> {
 
 /** Response time by the caller's place in the burst, over one connection. */
 function callers(timed: Readings): Figure {
-  return {
-    id: 'callers',
-    title: `${BURST} on one connection: response time of each caller, first to last`,
-    chart: 'line',
-    x: { title: 'caller', values: SHOWN.map((index) => `${index + 1}`) },
-    y: { title: 'ms' },
-    series: VARIANTS.map((variant) => {
-      const medians = timed.listAt(variant, '1', 'medians');
-      return { name: variant, values: SHOWN.map((index) => medians[index] ?? null) };
-    }),
-  };
+  const series = VARIANTS.map((name) => {
+    const medians = timed.listAt(name, '1', 'medians');
+    return { name, values: SHOWN.map((index) => medians[index] ?? null) };
+  });
+  const title = `${BURST} on one connection: response time of each caller, first to last`;
+  return figureOf('callers', title, ['caller', SHOWN.map((index) => `${index + 1}`)], 'ms', series, { chart: 'line' });
 }
 
 /** System calls of the client's process for each burst, as strace counts them; nothing where it could not. */
@@ -84,19 +74,14 @@ async function service(harness: Harness): Promise<Figure> {
     x: ['', ['a service']],
     series: VARIANTS,
     warmUp: false,
-    client: clientOf,
     run: (client) => client.task('fixedRate', { ...load, data: DATA }),
   });
-  return {
-    id: 'service',
-    title: `A service at ${REQUESTS_PER_SECOND} requests per second, ${COMMANDS_PER_REQUEST} concurrent GETs each`,
-    x: { title: 'response time', values: ['average', 'p50', 'p99'] },
-    y: { title: 'ms' },
-    series: VARIANTS.map((name) => ({
-      name,
-      values: ['averageMs', 'p50Ms', 'p99Ms'].map((measurement) => readings.at(name, 'a service', measurement)),
-    })),
-  };
+  const title = `A service at ${REQUESTS_PER_SECOND} requests per second, ${COMMANDS_PER_REQUEST} concurrent GETs each`;
+  const series = VARIANTS.map((name) => ({
+    name,
+    values: ['averageMs', 'p50Ms', 'p99Ms'].map((measurement) => readings.at(name, 'a service', measurement)),
+  }));
+  return figureOf('service', title, ['response time', ['average', 'p50', 'p99']], 'ms', series);
 }
 
 export const cascade: Experiment = {

@@ -76,25 +76,31 @@ export async function openHarness(rig: Rig, { title, steps }: { title: string; s
       return server;
     },
 
-    /** The URL of the run's server, so far away. */
-    async delayed(roundTripMs: number): Promise<string> {
-      if (roundTripMs === 0) return own.url;
-      const proxy = await openDelayProxy(own.url, roundTripMs);
-      await keep(() => proxy.close());
-      return proxy.url;
+    /** The URLs of the run's server behind each of these round trips, in milliseconds. */
+    async delayed(roundTrips: readonly string[]): Promise<ReadonlyMap<string, string>> {
+      const urls = new Map<string, string>();
+      for (const roundTrip of roundTrips) {
+        const proxy = roundTrip === '0' ? undefined : await openDelayProxy(own.url, Number(roundTrip));
+        if (proxy !== undefined) await keep(() => proxy.close());
+        urls.set(roundTrip, proxy?.url ?? own.url);
+      }
+      return urls;
     },
 
     openProcess,
     /** One that is ended with the others. */
     open: async (client: Client) => (await rig.open(openProcess(client)))!,
 
-    /** Each cell by a client that is opened for it: cells whose clients are the same share a process. */
+    /**
+     * Each cell by a client that is opened for it, of the variant that gives the series its name if nothing else is
+     * said: cells whose clients are the same share a process.
+     */
     async measureClients({
-      client,
+      client = (series) => ({ variant: series as VariantId }),
       run,
       ...pass
     }: Pass & {
-      client(series: string, place: string): Client;
+      client?(series: string, place: string): Client;
       run(client: VariantProcess, series: string, place: string): Promise<Measurements>;
     }): Promise<Readings> {
       const processes = new Map<string, Promise<VariantProcess | undefined>>();

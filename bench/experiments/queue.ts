@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { exactly, type Figure, published } from '../report/figure.js';
+import { exactly, type Figure, figureOf, published } from '../report/figure.js';
 import type { Experiment } from './experiment.js';
 import type { Harness } from './harness.js';
 
@@ -106,13 +106,9 @@ async function crashes(harness: Harness): Promise<Figure> {
     reliable += await crash(harness, true);
   }
   if (reliable > 0) throw new Error(`expected the reliable consumer to lose nothing, it lost ${reliable}`);
-  return {
-    id: 'crash',
-    title: `Messages lost when the consumer is killed in mid-batch, ${rounds} times`,
-    x: { title: 'consumer', values: CONSUMERS },
-    y: { title: 'messages lost' },
-    series: [{ name: 'lost', values: [exactly(simple), exactly(reliable)] }],
-  };
+  const title = `Messages lost when the consumer is killed in mid-batch, ${rounds} times`;
+  const lost = { name: 'lost', values: [exactly(simple), exactly(reliable)] };
+  return figureOf('crash', title, ['consumer', CONSUMERS], 'messages lost', [lost]);
 }
 
 export const queue: Experiment = {

@@ -1,10 +1,10 @@
-import type { Figure, FigureValue } from '../report/figure.js';
+import { type Drawn, type Figure, type FigureValue, figureOf, type XAxis } from '../report/figure.js';
 import { spread } from '../suite/stats.js';
 import type { Measurements } from '../variants/protocol.js';
 
 /** Some series, at some places of an axis. */
 export interface Axes {
-  readonly x: readonly [title: string, places: readonly string[]];
+  readonly x: XAxis;
   readonly series: readonly string[];
 }
 
@@ -34,17 +34,10 @@ export function readingsOf({ series, x: [x, places] }: Axes, rounds: ReadonlyMap
       return (lists[0] ?? []).map((_, index) => spread(lists.flatMap((list) => list[index] ?? [])) ?? null);
     },
     /** One measurement of every series that could be measured. */
-    figure(
-      id: string,
-      title: string,
-      measurement: string,
-      unit: string,
-      { log, ...drawn }: Pick<Figure, 'chart'> & Pick<Figure['y'], 'log'> = {},
-    ): Figure {
+    figure(id: string, title: string, measurement: string, unit: string, drawn: Drawn = {}): Figure {
       const measured = series.filter((name) => places.some((place) => of(name, place).length > 0));
       const values = measured.map((name) => ({ name, values: places.map((place) => at(name, place, measurement)) }));
-      const y = { title: unit, ...(log === undefined ? {} : { log }) };
-      return { id, title, ...drawn, x: { title: x, values: places }, y, series: values };
+      return figureOf(id, title, [x, places], unit, values, drawn);
     },
   };
 }

@@ -17,7 +17,6 @@ async function tenThousand(harness: Harness): Promise<Figure> {
   const readings = await harness.measureClients({
     x: ['issued', ['in sequence', 'at once']],
     series: VARIANTS,
-    client: (variant) => ({ variant: variant as Compared }),
     run: (client, _, way) => client.task('pings', { way, count, seconds: 60 }),
   });
   const title = `${count.toLocaleString('en-US')} PINGs, each awaited on its own`;
@@ -27,8 +26,7 @@ async function tenThousand(harness: Harness): Promise<Figure> {
 async function byRoundTrip(harness: Harness): Promise<Figure> {
   // A connection over 250 ms takes seconds to open.
   const places = harness.smoke ? SMOKE_ROUND_TRIPS : ROUND_TRIPS;
-  const urls = new Map<string, string>();
-  for (const place of places) urls.set(place, await harness.delayed(Number(place)));
+  const urls = await harness.delayed(places);
   // Far away, a second is enough to see how long one takes.
   const load = { count: harness.count(PINGS, 500), seconds: harness.smoke ? 0.01 : 1 };
   const readings = await harness.measureClients({

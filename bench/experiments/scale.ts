@@ -1,4 +1,4 @@
-import { exactly, type Figure, type Series } from '../report/figure.js';
+import { exactly, type Figure, figureOf, type Series } from '../report/figure.js';
 import type { Experiment } from './experiment.js';
 import type { Harness } from './harness.js';
 import { commandsPerSecond, cpuPerCommand, meanBatch, modelFrom, type ScaleModel } from './scale-model.js';
@@ -53,8 +53,7 @@ async function byNodes(harness: Harness, model: ScaleModel): Promise<Figure> {
 async function byRoundTrip(harness: Harness, model: ScaleModel): Promise<Figure> {
   const places = harness.some(ROUND_TRIPS);
   const depths = harness.some(DEPTHS);
-  const urls = new Map<string, string>();
-  for (const place of places) urls.set(place, await harness.delayed(Number(place)));
+  const urls = await harness.delayed(places);
   const nameOf = (depth: string) => (depth === '1' ? '1 caller' : `${depth} callers`);
   const readings = await harness.measureClients({
     x: ['round trip, ms', places],
@@ -98,16 +97,13 @@ async function byProcesses(harness: Harness): Promise<Figure[]> {
 /** On paper only: commands in a batch, and what the client pays, if commands go to nodes at random. */
 function fleet(model: ScaleModel): Figure[] {
   const rates = FLEET.rates.map((rate) => Number(rate.replace(/\D/g, '')));
-  const figure = (id: string, title: string, unit: string, value: (rate: number, nodes: number) => number): Figure => ({
-    id: `fleet-${id}`,
-    title: `Model: ${title}`,
-    x: { title: 'commands of a process', values: FLEET.rates },
-    y: { title: unit },
-    series: FLEET.nodes.map((nodes) => ({
+  const figure = (id: string, title: string, unit: string, value: (rate: number, nodes: number) => number) => {
+    const series = FLEET.nodes.map((nodes) => ({
       name: `${nodes} ${nodes === 1 ? 'node' : 'nodes'}`,
       values: rates.map((rate) => exactly(value(rate, nodes))),
-    })),
-  });
+    }));
+    return figureOf(`fleet-${id}`, `Model: ${title}`, ['commands of a process', FLEET.rates], unit, series);
+  };
   const [turns, processes] = [FLEET.turns, FLEET.processes].map((count) => count.toLocaleString('en-US'));
   const batch = (rate: number, nodes: number) => meanBatch(rate, FLEET.turns, nodes);
   const writes = (rate: number, nodes: number) => (FLEET.processes * rate) / batch(rate, nodes) / 1e6;

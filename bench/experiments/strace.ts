@@ -1,17 +1,17 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
+import { run as runTool } from '../suite/tool.js';
 
 const ATTACH_TIMEOUT_MS = 5000;
 
 /** How many system calls the process makes while something runs; not a number where there is no strace, or it may not look. */
 export async function straced(pid: number, run: () => Promise<unknown>): Promise<number> {
-  const missing = await promisify(execFile)('strace', ['-V']).catch(() => true);
-  if (missing === true) return Number.NaN;
+  const found = await runTool('strace', ['-V']).catch(() => undefined);
+  if (found === undefined) return Number.NaN;
   const folder = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-strace-'));
   const file = join(folder, 'calls');
   const strace = spawn('strace', ['-f', '-c', '-U', 'calls,name', '-o', file, '-p', String(pid)], {

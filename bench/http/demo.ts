@@ -72,7 +72,7 @@ async function measureAndShow({ quick, json, chart }: Flags, server: BenchServer
   const summary = summarize(results);
   const settings = {
     ...{ ...pace, connections: CONNECTIONS },
-    ...readSettings({ server, awake: false, ...pace }),
+    ...(await readSettings({ server, awake: false, ...pace })),
   };
   const { cores, cpu, network, node } = settings;
   console.log(`\n${renderTable(summary)}\n`);

@@ -11,13 +11,19 @@ import { PROBED_IDS, type Service, startService } from './service.js';
 const COUNTED_PER_SECOND = 3000;
 const LEAST_COUNTED = 120;
 
-/** The keys belong to `server`, which removes them at the end. */
-export function routesOf({ bundle, server }: Pick<Rig, 'bundle' | 'server'>) {
+/** The keys belong to `server`, which removes them at the end. Whatever fails, no process of theirs outlives the run. */
+export async function routesOf({ bundle, cleanup, server }: Pick<Rig, 'bundle' | 'cleanup' | 'server'>) {
   // It lives as long as the services, so that it warms up once.
   const load = new Load(bundle.files.load);
+  await cleanup.add(async () => load.kill());
+  const start = async (client: ClientKind) => {
+    const service = await startService({ bundle, server }, client);
+    await cleanup.add(async () => service.child.kill());
+    return service;
+  };
   const services = new Map<ClientKind, Promise<Service>>();
   return async (route: RouteId, client: ClientKind): Promise<Runnable> => {
-    const starting = services.get(client) ?? startService({ bundle, server }, client);
+    const starting = services.get(client) ?? start(client);
     services.set(client, starting);
     const service = await starting;
     const drive = (workload: Workload, limit: LoadOrder['limit'], countWrites = false) => {

@@ -6,7 +6,7 @@ import { BENCHMARKS } from '../benchmarks/index.js';
 import { compare } from '../suite/evaluate.js';
 import { type BenchmarkResult, type BenchReport, type CaseResult, spreadOf, variantOf } from '../suite/results.js';
 import { draw, labelOf, OTHER, OURS, PAPER, SOFT, type Style, stylesOf, unitOf, WIDTH } from './drawing.js';
-import type { Figure } from './figure.js';
+import { type Figure, figureOf } from './figure.js';
 import { heatMap } from './heat-map.js';
 import { number, ranged } from './tables.js';
 
@@ -51,16 +51,12 @@ function chartOfBenchmark(result: BenchmarkResult): Chart | undefined {
   };
   // In a case alone, each variant is a place.
   const alone = cases.length === 1;
-  return chartOfFigure(id, {
-    id,
-    title,
-    chart: chart.kind === 'curves' && !alone ? 'line' : 'bar',
-    x: { title: '', values: alone ? names : places },
-    y: { title: unit, ...(chart.log === undefined ? {} : { log: chart.log }) },
-    series: alone
-      ? cases.map((one) => ({ name: one.id, values: names.map((name) => at(one, name)) }))
-      : names.map((name) => ({ name, values: cases.map((one) => at(one, name)) })),
-  });
+  const series = alone
+    ? cases.map((one) => ({ name: one.id, values: names.map((name) => at(one, name)) }))
+    : names.map((name) => ({ name, values: cases.map((one) => at(one, name)) }));
+  const drawn = chart.kind === 'curves' && !alone ? 'line' : 'bar';
+  const x = ['', alone ? names : places] as const;
+  return chartOfFigure(id, figureOf(id, title, x, unit, series, { chart: drawn, log: chart.log }));
 }
 
 function chartOfFigure(name: string, { chart, series, title, x, y }: Figure): Chart {

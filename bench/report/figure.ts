@@ -20,6 +20,23 @@ export interface Figure {
   readonly series: readonly Series[];
 }
 
+/** The title of the x axis, and the places on it. */
+export type XAxis = readonly [title: string, places: readonly string[]];
+/** How a figure is drawn. */
+export type Drawn = Pick<Figure, 'chart'> & { readonly log?: true | undefined };
+
+export function figureOf(
+  id: string,
+  title: string,
+  [x, values]: XAxis,
+  unit: string,
+  series: readonly Series[],
+  { log, ...drawn }: Drawn = {},
+): Figure {
+  const y = { title: unit, ...(log === undefined ? {} : { log }) };
+  return { id, title, ...drawn, x: { title: x, values }, y, series };
+}
+
 /** A value without rounds: a published one, or a count. */
 export function exactly(value: number): Spread {
   return { median: value, min: value, max: value };
@@ -29,12 +46,11 @@ export function exactly(value: number): Spread {
 export function published(
   id: string,
   title: string,
-  [x, values]: readonly [title: string, places: readonly string[]],
-  y: string,
+  x: XAxis,
+  unit: string,
   [name, numbers]: readonly [name: string, numbers: readonly number[]],
 ): Figure {
-  const series = [{ name, values: numbers.map(exactly) }];
-  return { id: `published-${id}`, title: `Published: ${title}`, x: { title: x, values }, y: { title: y }, series };
+  return figureOf(`published-${id}`, `Published: ${title}`, x, unit, [{ name, values: numbers.map(exactly) }]);
 }
 
 /** The median at a place of a series, for the text about it. */

@@ -1,4 +1,4 @@
-import type { EChartsOption } from 'echarts';
+import { color, type EChartsOption } from 'echarts';
 import type { Metric } from '../benchmarks/benchmark.js';
 import { BURSTS, COMMANDS, gridCase, VALUES } from '../benchmarks/grid.js';
 import { compare } from '../suite/evaluate.js';
@@ -85,26 +85,21 @@ export function heatMap(title: string, cases: readonly CaseResult[]): string {
 
 /** @param strength - of the colour, from 0 (the paper) to 1. */
 function inkOn(colour: string, strength: number): string {
-  const shade = channelsOf(colour).map((channel) => 255 + (channel - 255) * strength);
+  const shade = color.lerp(strength, [LEVEL, colour]);
   const [dark, light] = CELL_INKS;
-  return contrast(shade, channelsOf(dark)) > contrast(shade, channelsOf(light)) ? dark : light;
+  return contrast(shade, dark) > contrast(shade, light) ? dark : light;
 }
 
-/** Of two colours, each as red, green and blue from 0 to 255: as WCAG 2 defines it. */
-export function contrast(one: readonly number[], other: readonly number[]): number {
+/** Of two colours, as WCAG 2 defines it. */
+export function contrast(one: string, other: string): number {
   const [lower = 0, higher = 0] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (higher + 0.05) / (lower + 0.05);
 }
 
-function luminance(channels: readonly number[]): number {
-  const [red = 0, green = 0, blue = 0] = channels.map((channel) => {
+function luminance(colour: string): number {
+  const [red = 0, green = 0, blue = 0] = color.parse(colour)!.map((channel) => {
     const share = channel / 255;
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
   });
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-}
-
-/** Red, green and blue of `#rrggbb`. */
-export function channelsOf(colour: string): number[] {
-  return [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
 }

@@ -57,7 +57,7 @@ export async function compareWith(name: string, { benchmarks, pace, awake }: Ben
     const found: Change[] = [];
     for (const job of jobs) found.push(...(await compareJob(job, [old, rig.bundle], rig)));
     progress.stop();
-    const settings = readSettings({ server, awake, ...pace });
+    const settings = await readSettings({ server, awake, ...pace });
     const rounds = `${pace.rounds} rounds of ${pace.seconds} s each, interleaved.`;
     const what = `${settings.revision} (new) against ${revision.name} (old), ${rounds}`;
     const table = terminalTable({ head: HEAD, rows: found.map(cells) });

@@ -1,18 +1,12 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { generate } from 'selfsigned';
 import { freePort } from '../../tools/free-port.js';
 import { type BenchServer, startServer, startServers } from './bench-server.js';
 import { openDelayProxy } from './delay-proxy.js';
 import { startSpinner } from './spinner.js';
-
-const run = promisify(execFile);
-
-/** Why this machine, or its server, does not have an environment. */
-export class MissingError extends Error {}
+import { findTool, MissingError, run } from './tool.js';
 
 export interface Environment {
   readonly server: BenchServer;
@@ -85,9 +79,7 @@ async function startOnSocket(): Promise<Environment> {
 }
 
 async function shareOneCore(): Promise<Environment> {
-  await run('taskset', ['--version']).catch(() => {
-    throw new MissingError('taskset is not on PATH');
-  });
+  await findTool('taskset');
   const server = await startServer();
   const adopt = async (pid: number) =>
     void (await run('taskset', ['--all-tasks', '--cpu-list', '--pid', '0', `${pid}`]));

@@ -1,11 +1,9 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { git, run } from './tool.js';
 
-const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Another revision of this repository, built beside it, with this one's packages. */
@@ -29,8 +27,4 @@ export async function buildRevision(name: string) {
     const said = (error as { stderr?: string }).stderr?.trim();
     throw new Error(`revision ${name} could not be built: ${said || (error as Error).message}`);
   }
-}
-
-async function git(...args: string[]): Promise<string> {
-  return (await run('git', args, { cwd: ROOT })).stdout.trim();
 }

@@ -1,8 +1,8 @@
 import { type BenchServer, openServer } from './bench-server.js';
 import { bundlePrograms } from './bundle.js';
 import type { Cleanup } from './cleanup.js';
-import { MissingError } from './environment.js';
 import { Progress } from './progress.js';
+import { MissingError } from './tool.js';
 import type { Runnable } from './variant-process.js';
 
 export interface Pace {

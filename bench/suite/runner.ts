@@ -2,11 +2,12 @@ import { type Benchmark, type Case, SERVER_LIMIT } from '../benchmarks/benchmark
 import { routesOf } from '../http/routes.js';
 import type { VariantId } from '../variants/clients.js';
 import type { Idle, Measured, Probe, Sample } from '../variants/protocol.js';
-import { type Environment, MissingError, openEnvironment } from './environment.js';
+import { type Environment, openEnvironment } from './environment.js';
 import type { BenchmarkResult, CaseResult } from './results.js';
 import type { Pace, Rig } from './rig.js';
 import { openServerLimit } from './server-limit.js';
 import { undisturbed } from './steal.js';
+import { MissingError } from './tool.js';
 import { type Runnable, VariantProcess } from './variant-process.js';
 
 /** The pace of benchmarks that are brief, as parts of the others'. */
@@ -105,7 +106,7 @@ export class Runner {
 
   async #openAll({ environment: kind, routes, variants }: Benchmark, { server, url, adopt }: Environment) {
     const kept = this.#rig.smoke && kind === undefined && routes === undefined ? this.#kept : new Map();
-    const openRoute = routes && routesOf(this.#rig);
+    const openRoute = routes && (await routesOf(this.#rig));
     const start = async (variant: string): Promise<Runnable> => {
       if (openRoute !== undefined) return openRoute(...routes![variant]!);
       if (variant === SERVER_LIMIT) return openServerLimit(server);

@@ -1,12 +1,10 @@
-import { type ChildProcess, execFile } from 'node:child_process';
-import { promisify } from 'node:util';
+import type { ChildProcess } from 'node:child_process';
 import { keysOf } from '../variants/data.js';
 import type { Workload } from '../variants/protocol.js';
 import type { BenchServer } from './bench-server.js';
-import { MissingError } from './environment.js';
+import { findTool, run } from './tool.js';
 import { NEVER_IDLE, type Runnable, withServerCpu } from './variant-process.js';
 
-const run = promisify(execFile);
 const GUESS_PER_SECOND = 500_000;
 
 /**
@@ -15,9 +13,7 @@ const GUESS_PER_SECOND = 500_000;
  * @throws {MissingError} where the tool is not there: it comes with the server, but not in every package
  */
 export async function openServerLimit(server: BenchServer): Promise<Runnable> {
-  await run('redis-benchmark', ['--version']).catch(() => {
-    throw new MissingError('redis-benchmark is not on PATH');
-  });
+  await findTool('redis-benchmark');
   let child: ChildProcess | undefined;
   let guess = GUESS_PER_SECOND;
   const measure = async (workload: Workload, seconds: number) => {

@@ -1,18 +1,18 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import type { BenchServer } from './bench-server.js';
+import { git } from './tool.js';
 
 /** Where and how the figures were measured: without these settings they cannot be compared. */
-export type Settings = Readonly<ReturnType<typeof readSettings>>;
+export type Settings = Readonly<Awaited<ReturnType<typeof readSettings>>>;
 
 /** @param run - `awake`: whether the processors are kept from halting. */
-export function readSettings(run: { server: BenchServer; rounds: number; seconds: number; awake: boolean }) {
+export async function readSettings(run: { server: BenchServer; rounds: number; seconds: number; awake: boolean }) {
   const { rounds, seconds, awake, server } = run;
   const local = ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(server.url).hostname);
   return {
     date: new Date().toISOString(),
-    revision: revision(),
+    revision: await revision(),
     node: process.version,
     v8: process.versions.v8,
     ioredis: versionOf('ioredis'),
@@ -54,12 +54,10 @@ function versionOf(name: string): string {
   return (JSON.parse(manifest) as { version: string }).version;
 }
 
-function revision(): string {
-  const git = (...args: string[]) =>
-    execFileSync('git', args, { cwd: new URL('.', import.meta.url), stdio: 'pipe', encoding: 'utf8' }).trim();
+async function revision(): Promise<string> {
   try {
-    const changed = git('status', '--porcelain', '--untracked-files=no', '--', '../../src') !== '';
-    return `${git('rev-parse', '--short', 'HEAD')}${changed ? ' with changes' : ''}`;
+    const changed = (await git('status', '--porcelain', '--untracked-files=no', '--', ':/src')) !== '';
+    return `${await git('rev-parse', '--short', 'HEAD')}${changed ? ' with changes' : ''}`;
   } catch {
     return 'unknown';
   }

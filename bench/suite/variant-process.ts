@@ -5,7 +5,7 @@ import type { Requests } from '../variants/requests.js';
 import type { BenchServer } from './bench-server.js';
 import type { Bundle } from './bundle.js';
 import { Child } from './child.js';
-import { MissingError } from './environment.js';
+import { MissingError } from './tool.js';
 
 /** What a round is asked of: a variant's process, a route of the example, or the server's own benchmark tool. */
 export interface Runnable {

@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
 import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
@@ -16,9 +15,10 @@ import type { HostClient, HostCommandClass } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { type Attachment, addOverlay, removeOverlay } from './overlay.js';
+import { Shown } from './shown.js';
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
-export class ClientAttachment implements Attachment {
+export class ClientAttachment extends Shown implements Attachment {
   enabled = true;
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
@@ -46,6 +46,7 @@ export class ClientAttachment implements Attachment {
     /** The prefix of keys on the wire; a Cluster has it, its nodes do not. */
     readonly keyPrefix = keyPrefixOf(client),
   ) {
+    super();
     this.#schedule = schedule;
     this.#hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
     this.commandClass = typeof this.#hot === 'string' ? undefined : this.#hot;
@@ -81,15 +82,6 @@ export class ClientAttachment implements Attachment {
 
   flush(): void {
     this.connection?.flush();
-  }
-
-  toJSON(): object {
-    return { options: this.options, stats: this.stats() };
-  }
-
-  /** Without the client, whose options may hold a password and whose queue holds arguments. */
-  [inspect.custom](): object {
-    return this.toJSON();
   }
 
   detach(): void {

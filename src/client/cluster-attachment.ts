@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
 import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
@@ -13,6 +12,7 @@ import type { ResolvedOptions } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { ClientAttachment, withoutCacheUnless } from './client-attachment.js';
 import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
+import { Shown } from './shown.js';
 
 /**
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
@@ -20,7 +20,7 @@ import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overla
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
  * `Entry#reject` calls the `redirect` of its context (`contextInCluster`), which calls `ClusterRouting#redirect`.
  */
-export class ClusterAttachment implements Attachment {
+export class ClusterAttachment extends Shown implements Attachment {
   enabled = true;
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
@@ -39,6 +39,7 @@ export class ClusterAttachment implements Attachment {
     readonly client: HostCluster,
     readonly options: ResolvedOptions,
   ) {
+    super();
     this.#schedule = scheduleFunction(options.schedule);
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
@@ -74,15 +75,6 @@ export class ClusterAttachment implements Attachment {
 
   flush(): void {
     for (const attachment of this.#attachments()) attachment.flush();
-  }
-
-  toJSON(): object {
-    return { options: this.options, stats: this.stats() };
-  }
-
-  /** Without the Cluster, whose options may hold a password and whose queues hold arguments. */
-  [inspect.custom](): object {
-    return this.toJSON();
   }
 
   detach(): void {

@@ -120,36 +120,28 @@ export function hotSender(variant: CommandVariant): HotSender {
    */
   let flattened: unknown[] | undefined;
 
-  return { send, leaveToHost };
+  return {
+    send(route, method, args) {
+      const callback = args.length > 0 ? args[args.length - 1] : undefined;
+      if (typeof callback !== 'function') return tryHot(route, method, args);
+      const promise = tryHot(route, method, args.slice(0, -1));
+      if (typeof promise !== 'string') asCallback(promise, callback as NodeCallback);
+      return promise;
+    },
 
-  function send(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
-    const callback = args.length > 0 ? args[args.length - 1] : undefined;
-    if (typeof callback !== 'function') return tryHot(route, method, args);
-    const promise = tryHot(route, method, args.slice(0, -1));
-    if (typeof promise !== 'string') asCallback(promise, callback as NodeCallback);
-    return promise;
-  }
-
-  function leaveToHost(
-    route: HotRoute,
-    methodName: string,
-    reason: FallThroughReason,
-    method: AnyFunction,
-    receiver: unknown,
-    args: unknown[],
-    leading = 0,
-  ): unknown {
-    countFallThrough(route, methodName, reason);
-    const transformed = transformation;
-    const given = flattened === undefined ? args : withFlattened(args, leading, flattened);
-    transformation = undefined;
-    flattened = undefined;
-    if (transformed === undefined) return method.apply(receiver, given);
-    // Transformers are user code and may read getters: both run once per call, as in a plain client.
-    return withTransformation(route.commandClass as HostCommandClass, name, transformed, () =>
-      method.apply(receiver, given),
-    );
-  }
+    leaveToHost(route, methodName, reason, method, receiver, args, leading = 0) {
+      countFallThrough(route, methodName, reason);
+      const transformed = transformation;
+      const given = flattened === undefined ? args : withFlattened(args, leading, flattened);
+      transformation = undefined;
+      flattened = undefined;
+      if (transformed === undefined) return method.apply(receiver, given);
+      // Transformers are user code and may read getters: both run once per call, as in a plain client.
+      return withTransformation(route.commandClass as HostCommandClass, name, transformed, () =>
+        method.apply(receiver, given),
+      );
+    },
+  };
 
   function tryHot(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
     transformation = undefined;

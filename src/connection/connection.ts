@@ -32,9 +32,6 @@ const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others"
 /** A server's work for a command that this package does not know, in units of a short `GET`; some are scripts. */
 const HOST_COMMAND_WORK = 2;
 
-/** A single `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` is not longer than this on the wire. */
-const LONGEST_STATE_COMMAND = 48;
-
 /**
  * One connection's life: hooks its stream, owns its batch, its reader and its backlog, and ends with the stream.
  * Everything is tied to the stream for which it was made; the client's next stream gets a new connection.
@@ -75,20 +72,11 @@ export class Connection {
   ) {
     this.#batchesLast = options.maxFlushDelay > 0 || typeof options.schedule === 'function';
     this.#events = new ConnectionEvents(client, stream);
-    const { write, end, destroy } = stream;
-    this.#hooks = new StreamHooks(stream, {
-      write: (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
-        this.#hostWrite(data, encoding, callback),
-      end: (...args: Parameters<typeof end>) => {
-        this.#close();
-        return end.apply(stream, args);
-      },
-      destroy: (...args: Parameters<typeof destroy>) => {
-        this.#close();
-        return destroy.apply(stream, args);
-      },
-    });
-    this.batch = new Batch(stream, write as Batch['write'], options, schedule, flushPolicy(options), stats, {
+    const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
+      this.#hostWrite(data, encoding, callback);
+    this.#hooks = new StreamHooks(stream, hostWrite, () => this.#close());
+    const write = this.#hooks.originals.write as Batch['write'];
+    this.batch = new Batch(stream, write, options, schedule, flushPolicy(options), stats, {
       address: () => this.#events.address,
       awaiting: () => this.gate.awaitingReply,
       turnEnded: () => {
@@ -290,11 +278,7 @@ export class Connection {
     const write: HostWrite =
       typeof encoding === 'function' ? { data, encoding: undefined, callback: encoding } : { data, encoding, callback };
     const { gate, client } = this;
-    const { commands, transaction, repliesOff } = this.#writes.scan(
-      client,
-      data,
-      data.length <= LONGEST_STATE_COMMAND || this.#shared !== undefined,
-    );
+    const { commands, transaction, repliesOff } = this.#writes.scan(client, data, this.#shared !== undefined);
     this.stats.commands += commands;
     if (this.#shared !== undefined) {
       // The host's command may be a write (invariant 6), or begin a transaction (invariant 11).

@@ -4,6 +4,7 @@ import { replyProtocol } from '../host/state.js';
 import { transformsReply } from '../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../host/types.js';
 import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../resp/encoder.js';
+import { keepSettlers, settleError, settleValue } from '../util/settlers.js';
 import { ownCopy } from './own-values.js';
 
 /** A hot command in one of its two variants: `get` or `getBuffer`. */
@@ -39,18 +40,8 @@ export interface SettleObserver {
   settled(): void;
 }
 
-type Settle = (value: unknown) => void;
-
 /** The index of the first key: after the script, or its hash, and the number of keys. */
 const FIRST_KEY_OF_SCRIPT = 2;
-
-let settleValue: Settle;
-let settleError: (error: unknown) => void;
-/** One executor for all promises: it saves a closure per command. */
-function keepSettlers(resolve: Settle, reject: (error: unknown) => void): void {
-  settleValue = resolve;
-  settleError = reject;
-}
 
 function noop(): void {}
 
@@ -230,7 +221,7 @@ export class CallEntry extends Entry {
     sent: unknown,
     readonly select: number,
     readonly promise: Promise<unknown>,
-    protected readonly settleValue: Settle,
+    protected readonly settleValue: (value: unknown) => void,
     protected readonly settleError: (error: unknown) => void,
   ) {
     super(variant, sent);

@@ -253,17 +253,19 @@ export class ReplyReader {
     settleDecoded(head, value, this.context.commandClass);
   }
 
+  /** Looks for the end of a reply. After what is unreadable, nothing more of the connection is read here. */
+  #scan(chunk: Buffer, position: number): 'whole' | 'more' | 'unreadable' {
+    const result = this.#scanner.scan(chunk, position);
+    if (result === 'whole' || result === 'more') return result;
+    if (result === 'malformed') this.#giveUp();
+    else this.#abort();
+    return 'unreadable';
+  }
+
   /** Hands the host one reply, or the part of it in this chunk; returns where that ends. */
   #forwardReply(chunk: Buffer, position: number): number {
-    const result = this.#scanner.scan(chunk, position);
-    if (result === 'malformed') {
-      this.#giveUp();
-      return position;
-    }
-    if (result === 'oversized') {
-      this.#abort();
-      return position;
-    }
+    const result = this.#scan(chunk, position);
+    if (result === 'unreadable') return position;
     const end = result === 'whole' ? this.#scanner.end : chunk.length;
     const queue = this.client.commandQueue;
     const head = queue.peekFront();
@@ -284,15 +286,8 @@ export class ReplyReader {
   #forwardRest(chunk: Buffer, start: number): number {
     let position = start;
     while (position < chunk.length) {
-      const result = this.#scanner.scan(chunk, position);
-      if (result === 'malformed') {
-        this.#giveUp();
-        return start;
-      }
-      if (result === 'oversized') {
-        this.#abort();
-        return start;
-      }
+      const result = this.#scan(chunk, position);
+      if (result === 'unreadable') return start;
       if (result === 'more') break;
       this.stats.hostReplies += 1;
       position = this.#scanner.end;

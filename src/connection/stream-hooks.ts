@@ -12,16 +12,31 @@ export class StreamHooks {
   readonly originals: Pick<Duplex, StreamMethod>;
   readonly #wereOwn: ReadonlySet<StreamMethod>;
 
+  /**
+   * @param write - is called instead of the stream's own.
+   * @param beforeEnd - is called before `end` and `destroy`.
+   */
   constructor(
     readonly stream: Duplex,
-    hooks: Record<StreamMethod, StreamFunction>,
+    write: StreamFunction,
+    beforeEnd: () => void,
   ) {
-    const { write, end, destroy } = stream;
-    this.#hooks = hooks;
-    this.originals = { write, end, destroy };
+    const { end, destroy } = stream;
+    this.originals = { write: stream.write, end, destroy };
+    this.#hooks = {
+      write,
+      end(...args: Parameters<typeof end>) {
+        beforeEnd();
+        return end.apply(stream, args);
+      },
+      destroy(...args: Parameters<typeof destroy>) {
+        beforeEnd();
+        return destroy.apply(stream, args);
+      },
+    };
     this.#wereOwn = new Set(HOOKED.filter((method) => Object.hasOwn(stream, method)));
     for (const method of HOOKED) {
-      Object.defineProperty(stream, method, { value: hooks[method], writable: true, configurable: true });
+      Object.defineProperty(stream, method, { value: this.#hooks[method], writable: true, configurable: true });
     }
   }
 

@@ -4,6 +4,7 @@
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Pipeline.js`, `built/transaction.js`.
  */
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
+import { keepSettlers, settleError, settleValue } from '../util/settlers.js';
 import { sourceTest } from './probe.js';
 import { transformsArguments, withTransformation } from './transformers.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
@@ -121,13 +122,6 @@ export class PipelineMethods {
     this.#multi = multi;
     return true;
   }
-}
-
-let settleValue: (value: unknown) => void;
-let settleError: (error: unknown) => void;
-function keepSettlers(resolve: (value: unknown) => void, reject: (error: unknown) => void): void {
-  settleValue = resolve;
-  settleError = reject;
 }
 
 /** A class of objects that are the host's pipelines, made at a twentieth of the cost of its constructor. */

@@ -1,6 +1,8 @@
 import { type RequestScan, scanRequests } from '../resp/request-scanner.js';
 import type { HostClient } from './types.js';
 
+/** A single `MULTI`, `EXEC`, `DISCARD` or `CLIENT REPLY OFF` is not longer than this on the wire. */
+const LONGEST_STATE_COMMAND = 48;
 const ONE_COMMAND: RequestScan = { commands: 1, transaction: undefined, repliesOff: false };
 
 /**
@@ -12,12 +14,12 @@ const ONE_COMMAND: RequestScan = { commands: 1, transaction: undefined, repliesO
 export class HostWriteCounter {
   readonly #seen = new WeakSet<object>();
 
-  /** @param look - whether a single command's bytes are to be read too. */
+  /** @param look - whether the bytes of a long single command are to be read too. */
   scan(client: HostClient, data: string | Uint8Array, look: boolean): RequestScan {
     const queue = client.commandQueue;
     const writer = queue.peekAt(queue.length - 1)?.stream;
     if (typeof writer !== 'object' || writer === null || this.#seen.has(writer)) {
-      return look ? { ...scanRequests(data), commands: 1 } : ONE_COMMAND;
+      return look || data.length <= LONGEST_STATE_COMMAND ? { ...scanRequests(data), commands: 1 } : ONE_COMMAND;
     }
     this.#seen.add(writer);
     return scanRequests(data);

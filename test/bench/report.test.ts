@@ -6,7 +6,7 @@ import { chartsOf } from '../../bench/report/charts.js';
 import { OURS, stylesOf } from '../../bench/report/drawing.js';
 import { exactly } from '../../bench/report/figure.js';
 import { gainsTable, withPackageGains } from '../../bench/report/gains.js';
-import { CELL_INKS, channelsOf, contrast } from '../../bench/report/heat-map.js';
+import { CELL_INKS, contrast } from '../../bench/report/heat-map.js';
 import { documentsOf, regionsOf } from '../../bench/report/report.js';
 import { notesText, runsText } from '../../bench/report/runs.js';
 import { resultCells } from '../../bench/report/tables.js';
@@ -161,10 +161,8 @@ describe('a chart', () => {
 
   it('has figures that can be read on each cell of the grid', () => {
     const { svg = '' } = charts.find(({ file }) => file === 'grid.svg') ?? {};
-    const cells = [...svg.matchAll(/<path d="[^"]*Z" fill="rgb\((\d+),(\d+),(\d+)\)"/g)].map((match) =>
-      match.slice(1).map(Number),
-    );
-    const inks = [...svg.matchAll(/<text [^>]*fill="(#000000|#fefefe)"/g)].map(([, ink = '']) => channelsOf(ink));
+    const cells = [...svg.matchAll(/<path d="[^"]*Z" fill="(rgb\([\d,]+\))"/g)].map(([, cell = '']) => cell);
+    const inks = [...svg.matchAll(/<text [^>]*fill="(#000000|#fefefe)"/g)].map(([, ink = '']) => ink);
     expect(inks.length).toBeGreaterThan(200);
     expect(cells).toHaveLength(inks.length);
     for (const [index, ink] of inks.entries()) expect(contrast(cells[index]!, ink)).toBeGreaterThan(4.5);
