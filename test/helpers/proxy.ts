@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest';
+import { until } from './hosts.js';
 import { Relay, type Treatment } from './relay.js';
 
 /** A proxy that spoils connections on request. */
@@ -20,6 +21,24 @@ export class FaultyProxy extends Relay {
   /** Passes replies on in pieces of `bytes` bytes, each in a packet of its own. */
   cutRepliesInto(bytes: number): void {
     this.#pieceSize = bytes;
+  }
+
+  /** Loses the connection with all that was issued in flight, up to `sent`: the server has it, the replies are lost. */
+  async loseReplies(sent: string): Promise<void> {
+    this.stall();
+    await this.#resetOnceSent(sent);
+    this.resume();
+  }
+
+  /** The same, but nothing reaches the server. */
+  async loseRequests(sent: string): Promise<void> {
+    this.swallowRequests();
+    await this.#resetOnceSent(sent);
+  }
+
+  async #resetOnceSent(sent: string): Promise<void> {
+    await until(() => this.received().includes(sent), `${sent} to be on the wire`);
+    this.reset();
   }
 
   protected treat(): Treatment {

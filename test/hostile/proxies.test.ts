@@ -82,3 +82,19 @@ it('a half-open connection says nothing, and its requests reach nobody', async (
   await sleep(20);
   expect([text(), ended(), socket.readyState]).toEqual(['', '', 'open']);
 });
+
+it('requests that are lost do not stop the replies to those before them', async () => {
+  const proxy = await startProxy(redisUrl());
+  const { socket, text, ended } = await dial(proxy);
+  proxy.stall();
+  socket.write(echo('answered'));
+  await until(() => proxy.received().includes('answered'), 'the request at the proxy');
+  await sleep(10);
+  const lost = proxy.loseRequests('lost');
+  proxy.resume();
+  await until(() => text() !== '', 'the reply');
+  socket.write(echo('lost'));
+  await lost;
+  await until(() => ended() !== '', 'the reset');
+  expect([text(), ended()]).toEqual([bulk('answered'), 'ECONNRESET']);
+});
