@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Client, HOSTS, type Host, ioredis6, outcomes, ready } from '../helpers/hosts.js';
+import { type Client, HOSTS, type Host, outcomes, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 
@@ -131,40 +131,5 @@ describe.each(HOSTS)('$name: transactions', (host) => {
     expect(after.commands - before.commands).toBe(4 + 10 + 1);
     expect(after.hotCommands - before.hotCommands).toBe(4 + 10 + 1);
     expect(after.batches - before.batches).toBe(1);
-  });
-});
-
-describe('shareReads in a transaction', () => {
-  it.each([true, false])('reads are not shared between MULTI and EXEC (hotPath: %s)', async (hotPath) => {
-    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { shareReads: true, hotPath }));
-    const k = `${prefix}shared`;
-    const settled = await outcomes([
-      client.set(k, '1'),
-      client.get(k),
-      client.get(k),
-      client.multi({ pipeline: false }),
-      client.get(k),
-      client.get(k),
-      client.exec(),
-      client.get(k),
-      client.get(k),
-      client.del(k),
-    ]);
-    expect(settled.map((outcome) => (outcome as { value: unknown }).value)).toEqual([
-      'OK',
-      '1',
-      '1',
-      'OK',
-      'QUEUED',
-      'QUEUED',
-      [
-        [null, '1'],
-        [null, '1'],
-      ],
-      '1',
-      '1',
-      1,
-    ]);
-    expect(client.coalescer.stats().sharedReads).toBe(hotPath ? 2 : 0);
   });
 });
