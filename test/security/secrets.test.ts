@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createAs, type Kind } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
 import { type Client, type CoalescedClient, HOSTS, type Host, ready } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
@@ -71,11 +72,8 @@ function bytesAsShown(secret: string): string[] {
   ];
 }
 
-type Kind = 'plain' | 'coalesced';
-
 function create(host: Host, kind: Kind, url: string, options: Parameters<Host['create']>[1] = {}): Client {
-  const all = { retryStrategy: () => 5, ...options };
-  const client = kind === 'plain' ? host.create(url, all) : host.createCoalesced(url, all);
+  const client = createAs(kind, host, url, { retryStrategy: () => 5, ...options });
   client.on('error', (error: Error) => show(error));
   return client;
 }

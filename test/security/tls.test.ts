@@ -1,5 +1,6 @@
 import type { TlsOptions } from 'node:tls';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { createAs, type Kind } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
 import { HOSTS, type Host, ready } from '../helpers/hosts.js';
 import { describeError, Recorder } from '../helpers/lifecycle/transcript.js';
@@ -17,8 +18,6 @@ beforeAll(async () => {
   otherName = await certificate('elsewhere.example');
   expired = await certificate('localhost', { from: new Date('2020-01-01'), to: new Date('2020-02-01') });
 });
-
-type Kind = 'plain' | 'coalesced';
 
 /** What a client that trusts only `trusted` makes of a server that shows `shown`. */
 interface Meeting {
@@ -49,7 +48,7 @@ async function meet(host: Host, kind: Kind, { server, client: tls }: Meeting) {
     retryStrategy: (times: number) => (times < 3 ? 1 : null),
   };
   const url = `redis://127.0.0.1:${front.port}`;
-  const client = kind === 'plain' ? host.create(url, options) : host.createCoalesced(url, options);
+  const client = createAs(kind, host, url, options);
   const recorder = new Recorder();
   const errors: string[] = [];
   client.on('error', (error) => errors.push(describeError(error)));
