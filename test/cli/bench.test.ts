@@ -1,13 +1,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
-import { generate } from 'selfsigned';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startCluster } from '../../tools/redis-cluster.js';
 import { type Client, ioredis6, sleep } from '../helpers/hosts.js';
 import { redisUrl, startServer } from '../helpers/redis.js';
+import { certificate, startTlsFront } from '../helpers/tls-front.js';
 import { runCli, startCli } from './helpers.js';
 
 const TIMEOUT = 60_000;
@@ -160,46 +159,28 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
 it('trusts certificates as --ca and --insecure say, and names these options if a certificate is not trusted', {
   timeout: TIMEOUT,
 }, async () => {
-  const { key, cert, file } = await selfSigned();
-  const front = await startTlsFront(redisUrl(), { key, cert });
+  const own = await certificate('localhost');
+  const front = await startTlsFront(redisUrl(), own);
   const url = `rediss://localhost:${front.port}`;
   const refused = await runCli(['bench', '--url', url, ...QUICK]);
   expect(refused.code).toBe(1);
   expect(refused.stderr).toMatch(
     /self-signed certificate; trust its authority with --ca <file>, or any certificate with --insecure\n$/,
   );
-  for (const trust of [['--ca', file], ['--insecure']]) {
+  for (const trust of [['--ca', await fileOf(own.cert)], ['--insecure']]) {
     const { code, stdout, stderr } = await runCli(['bench', '--url', url, ...trust, ...QUICK, '--json']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout)).toMatchObject({ results: { coalesced: { perSecond: expect.any(Number) } } });
   }
 });
 
-async function selfSigned() {
-  const made = await generate([{ name: 'commonName', value: 'localhost' }], {
-    keyType: 'ec',
-    algorithm: 'sha256',
-    extensions: [{ name: 'subjectAltName', altNames: [{ type: 2, value: 'localhost' }] }],
-  });
+/** The text as a file, until the running test ends. */
+async function fileOf(text: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-ca-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'ca.pem');
-  await writeFile(file, made.cert);
-  return { key: made.private, cert: made.cert, file };
-}
-
-/** TLS in front of a server, on loopback, until the running test ends. */
-async function startTlsFront(url: string, options: TlsOptions): Promise<{ port: number }> {
-  const { hostname, port } = new URL(url);
-  const front = createTlsServer(options, (client) => {
-    const server = connect(Number(port), hostname);
-    for (const socket of [client, server]) socket.on('error', () => {});
-    client.pipe(server).pipe(client);
-  });
-  front.on('tlsClientError', () => {});
-  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void front.close());
-  return front.address() as AddressInfo;
+  await writeFile(file, text);
+  return file;
 }
 
 async function ownServer(args: readonly string[] = []) {

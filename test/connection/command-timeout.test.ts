@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { connectAs, expectAsPlain, type Kind } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
 import {
   type Client,
@@ -25,14 +26,12 @@ afterEach(() => {
 
 async function stalled(
   host: (typeof HOSTS)[number],
-  kind: 'plain' | 'coalesced',
+  kind: Kind,
   options: RedisOptions = {},
 ): Promise<{ client: Client; proxy: FaultyProxy }> {
   const proxy = await startProxy(redisUrl());
   const { commandTimeout = MS, ...others } = options;
-  const client = await ready(
-    kind === 'plain' ? host.create(proxy.url, others) : host.createCoalesced(proxy.url, others),
-  );
+  const client = await connectAs(kind, host, proxy.url, others);
   // Set now: the commands of the handshake have it too, and on a busy machine they take longer than what is tested here.
   client.options.commandTimeout = commandTimeout;
   proxy.stall();
@@ -41,13 +40,11 @@ async function stalled(
 
 describe.each(HOSTS)('$name: commandTimeout', (host) => {
   it('rejects with the error of a plain client', async () => {
-    const run = async (kind: 'plain' | 'coalesced') => {
+    const plain = await expectAsPlain(async (kind) => {
       const { client } = await stalled(host, kind);
       return outcomes([client.get('k'), client.echo('é'), cold(client, 'ECHO', 'cold'), client.getBuffer('k')]);
-    };
-    const plain = await run('plain');
+    });
     expect(plain[0]).toMatchObject({ error: 'Error/Error: Command timed out' });
-    expect(await run('coalesced')).toEqual(plain);
   });
 
   it('drops a late reply, and the next callers get their own', async () => {
@@ -62,7 +59,7 @@ describe.each(HOSTS)('$name: commandTimeout', (host) => {
   });
 
   it('keeps running over a reconnect', async () => {
-    const run = async (kind: 'plain' | 'coalesced') => {
+    await expectAsPlain(async (kind) => {
       const { client, proxy } = await stalled(host, kind, { commandTimeout: 300, retryStrategy: () => 10 });
       const start = performance.now();
       const replies = [client.echo('a'), client.echo('b')];
@@ -73,8 +70,7 @@ describe.each(HOSTS)('$name: commandTimeout', (host) => {
       expect(performance.now() - start).toBeGreaterThan(280);
       expect(performance.now() - start).toBeLessThan(1_500);
       return settled;
-    };
-    expect(await run('coalesced')).toEqual(await run('plain'));
+    });
   });
 
   it('is cleared when the command is answered after a reconnect', async () => {
@@ -158,7 +154,7 @@ describe('the timers of commandTimeout', () => {
   });
 
   it('timers follow a fake clock, as those of a plain client do', async () => {
-    const run = async (kind: 'plain' | 'coalesced') => {
+    await expectAsPlain(async (kind) => {
       const { client } = await stalled(ioredis6, kind);
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
       let settled = 0;
@@ -174,8 +170,7 @@ describe('the timers of commandTimeout', () => {
       expect(settled).toBe(2);
       vi.useRealTimers();
       return outcomes(replies);
-    };
-    expect(await run('coalesced')).toEqual(await run('plain'));
+    });
   });
 
   it('timers do not hold up the flush when all clocks are fake', async () => {

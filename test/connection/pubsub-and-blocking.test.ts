@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
-import { type Client, HOSTS, type Host, ioredis6, outcomes, ready, until } from '../helpers/hosts.js';
+import { HOSTS, type Host, ioredis6, outcomes, ready, until } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { spyOnSocket } from '../helpers/sockets.js';
 
 const prefix = uniquePrefix('pubsub');
-
-type Kind = 'plain' | 'coalesced';
 
 type Protocol = { protocol?: 2 | 3 };
 
@@ -19,20 +18,10 @@ const SETUPS: readonly (readonly [string, Host, Protocol])[] = [
   ['ioredis 6, RESP3', ioredis6, { protocol: 3 }],
 ];
 
-function create(host: Host, kind: Kind, options: Protocol): Promise<Client> {
-  return ready(kind === 'plain' ? host.create(redisUrl(), options) : host.createCoalesced(redisUrl(), options));
-}
-
-async function expectParity(run: (kind: Kind) => Promise<unknown>): Promise<unknown> {
-  const plain = await run('plain');
-  expect(await run('coalesced')).toEqual(plain);
-  return plain;
-}
-
 describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
   it('subscribe works with hot commands before and after it in one tick', async () => {
-    await expectParity(async (kind) => {
-      const client = await create(host, kind, options);
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl(), options);
       return outcomes([
         client.echo('before'),
         client.subscribe(`${prefix}a`, `${prefix}b`),
@@ -44,8 +33,8 @@ describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
   });
 
   it('commands of a subscriber are refused or answered as on a plain client', async () => {
-    const settled = await expectParity(async (kind) => {
-      const client = await create(host, kind, options);
+    const settled = await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl(), options);
       await client.subscribe(`${prefix}a`);
       return outcomes([client.get(`${prefix}none`), cold(client, 'ECHO', 'cold'), client.ping(), client.echo('x')]);
     });
@@ -97,8 +86,8 @@ describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
 
 describe('RESP3', () => {
   it('messages between the replies of hot commands answer none of them', async () => {
-    const client = await create(ioredis6, 'coalesced', { protocol: 3 });
-    const publisher = await create(ioredis6, 'coalesced', {});
+    const client = await connectAs('coalesced', ioredis6, redisUrl(), { protocol: 3 });
+    const publisher = await connectAs('coalesced', ioredis6, redisUrl());
     const messages: string[] = [];
     client.on('message', (_channel: string, message: string) => messages.push(message));
     await client.subscribe(`${prefix}flood`, `${prefix}self`);
@@ -115,7 +104,7 @@ describe('RESP3', () => {
   });
 
   it('a hot command that a message listener issues is answered', async () => {
-    const client = await create(ioredis6, 'coalesced', { protocol: 3 });
+    const client = await connectAs('coalesced', ioredis6, redisUrl(), { protocol: 3 });
     const echoes: Promise<string>[] = [];
     client.on('message', (_channel: string, message: string) => echoes.push(client.echo(message)));
     await client.subscribe(`${prefix}listener`);
@@ -127,9 +116,9 @@ describe('RESP3', () => {
 
 describe.each(HOSTS)('$name: blocking commands', (host) => {
   it('BLPOP with hot and cold commands behind it: the same order as on a plain client', async () => {
-    await expectParity(async (kind) => {
-      const client = await create(host, kind, {});
-      const other = await create(host, kind, {});
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
+      const other = await connectAs(kind, host, redisUrl());
       const order: string[] = [];
       const note = <T>(name: string, reply: Promise<T>) => reply.finally(() => order.push(name));
       const replies = [
@@ -146,7 +135,7 @@ describe.each(HOSTS)('$name: blocking commands', (host) => {
   });
 
   it('BLPOP that times out answers null, and the commands behind it get their own replies', async () => {
-    const client = await create(host, 'coalesced', {});
+    const client = await connectAs('coalesced', host, redisUrl());
     expect(await Promise.all([client.blpop(`${prefix}never`, 0.05), client.echo('behind')])).toEqual([null, 'behind']);
   });
 });

@@ -1,28 +1,21 @@
 import { describe, expect, it } from 'vitest';
-import { type Client, HOSTS, type Host, ioredis6, outcomes, ready } from '../helpers/hosts.js';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
+import { type Client, HOSTS, outcomes, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 
 const prefix = uniquePrefix('transactions');
 
-type Kind = 'plain' | 'coalesced';
-
-function create(host: Host, kind: Kind): Promise<Client> {
-  return ready(kind === 'plain' ? host.create(redisUrl()) : host.createCoalesced(redisUrl()));
-}
-
 describe.each(HOSTS)('$name: transactions', (host) => {
   /** Runs the same on both kinds of clients, on keys of its own, and expects the same. */
-  async function expectParity(run: (client: Client, key: string) => Promise<unknown>): Promise<unknown> {
-    const results: unknown[] = [];
-    for (const kind of ['plain', 'coalesced'] as const) {
-      const client = await create(host, kind);
+  function expectParity(run: (client: Client, key: string) => Promise<unknown>): Promise<unknown> {
+    return expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
       const key = `${prefix}${host.name}`;
-      results.push(await run(client, key));
+      const result = await run(client, key);
       await client.del(key, `${key}:2`);
-    }
-    expect(results[1]).toEqual(results[0]);
-    return results[0];
+      return result;
+    });
   }
 
   it('multi()…exec() works between hot commands, in every form', async () => {
@@ -91,7 +84,7 @@ describe.each(HOSTS)('$name: transactions', (host) => {
 
   it('WATCH: EXEC answers null after a conflict, and runs without one', async () => {
     await expectParity(async (client, key) => {
-      const other = await create(host, 'coalesced');
+      const other = await connectAs('coalesced', host, redisUrl());
       const first = await outcomes([client.set(key, '1'), client.watch(key), client.get(key)]);
       await other.set(key, 'changed');
       const conflict = await outcomes([client.multi().set(key, 'lost').exec(), client.get(key)]);
@@ -131,40 +124,5 @@ describe.each(HOSTS)('$name: transactions', (host) => {
     expect(after.commands - before.commands).toBe(4 + 10 + 1);
     expect(after.hotCommands - before.hotCommands).toBe(4 + 10 + 1);
     expect(after.batches - before.batches).toBe(1);
-  });
-});
-
-describe('shareReads in a transaction', () => {
-  it.each([true, false])('reads are not shared between MULTI and EXEC (hotPath: %s)', async (hotPath) => {
-    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { shareReads: true, hotPath }));
-    const k = `${prefix}shared`;
-    const settled = await outcomes([
-      client.set(k, '1'),
-      client.get(k),
-      client.get(k),
-      client.multi({ pipeline: false }),
-      client.get(k),
-      client.get(k),
-      client.exec(),
-      client.get(k),
-      client.get(k),
-      client.del(k),
-    ]);
-    expect(settled.map((outcome) => (outcome as { value: unknown }).value)).toEqual([
-      'OK',
-      '1',
-      '1',
-      'OK',
-      'QUEUED',
-      'QUEUED',
-      [
-        [null, '1'],
-        [null, '1'],
-      ],
-      '1',
-      '1',
-      1,
-    ]);
-    expect(client.coalescer.stats().sharedReads).toBe(hotPath ? 2 : 0);
   });
 });

@@ -6,15 +6,20 @@ import { type Client, type Host, ready } from './hosts.js';
 export type Kind = 'plain' | 'coalesced';
 export const KINDS = ['plain', 'coalesced'] as const;
 
-/** A plain client, or a coalesced one whose hot path is ready, which is disconnected when the running test ends. */
-export async function connectAs(
+/** A plain client or a coalesced one, which is disconnected when the running test ends. */
+export function createAs(
   kind: Kind,
   host: Host,
   url: string,
   options: RedisOptions = {},
   coalesceOptions: CoalesceOptions = {},
-): Promise<Client> {
-  return ready(kind === 'plain' ? host.create(url, options) : host.createCoalesced(url, options, coalesceOptions));
+): Client {
+  return kind === 'plain' ? host.create(url, options) : host.createCoalesced(url, options, coalesceOptions);
+}
+
+/** The same, ready: the hot path of a coalesced one is, too. */
+export function connectAs(...asked: Parameters<typeof createAs>): Promise<Client> {
+  return ready(createAs(...asked));
 }
 
 /** Plays a scene with plain clients, then with coalesced ones, and expects the same of both; returns what plain ones gave. */

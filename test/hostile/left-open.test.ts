@@ -26,7 +26,7 @@ describe.each(HOSTS)('$name without autoResendUnfulfilledCommands', (host) => {
       client.echo('hot again'),
     ];
     await new Promise(setImmediate);
-    proxy.resetAll();
+    proxy.reset();
     await until(() => client.status !== 'ready', 'the loss of the connection');
     const offline = [client.echo('offline'), cold(client, 'ECHO', 'offline, cold')];
     await until(() => connections === 1, 'a new connection');

@@ -23,7 +23,7 @@ it('the test can fail: callers notice when an additional reply gives them the re
     async strike({ proxy, replies }: Stage) {
       if (proxy.strikes === 0 && !proxy.faults.garbage) {
         proxy.faults = { garbageAfterReplies: () => 300, garbage: [Buffer.from('+OK\r\n')] };
-        proxy.resetAll();
+        proxy.reset();
       }
       await replies(200);
     },

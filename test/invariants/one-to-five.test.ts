@@ -2,6 +2,7 @@
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
 import {
   type Client,
@@ -128,20 +129,16 @@ describe('Invariant 2: pending bytes go first', () => {
 describe('Invariant 3: each caller gets the reply to its own command, or an error, exactly once', () => {
   it('a reply that matches no entry fails the connection, as on a plain client', async () => {
     // An error of the host's that is thrown out of its listener ends up here, as with a plain client.
-    const settle = async (kind: 'plain' | 'coalesced') => {
+    await expectAsPlain(async (kind) => {
       const server = await startScriptedServer((command, connection) => {
         if (handshake(command) !== undefined) return handshake(command);
         if (connection === 1) return `${bulk('own')}${bulk('own')}!malformed\r\n${bulk('too many')}`;
         return bulk(`resent ${command[1]}`);
       });
       const options: RedisOptions = { protocol: 2, retryStrategy: () => 10 };
-      const client = await ready(
-        kind === 'plain' ? ioredis6.create(server.url, options) : ioredis6.createCoalesced(server.url, options),
-      );
-      const settled = await outcomesWithin(150, [client.echo('a'), client.echo('b'), client.echo('c')]);
-      return settled;
-    };
-    expect(await settle('coalesced')).toEqual(await settle('plain'));
+      const client = await connectAs(kind, ioredis6, server.url, options);
+      return outcomesWithin(150, [client.echo('a'), client.echo('b'), client.echo('c')]);
+    });
   });
 
   it('gives each callback and promise its own reply, once, despite timeouts, late replies and reconnects', async () => {

@@ -91,36 +91,43 @@ describe('Invariant 6: no write between a leader and its followers', () => {
 describe('Invariant 11: no sharing of reads from MULTI to EXEC or DISCARD, nor of reads whose answer is random', () => {
   const k = `${prefix}shared`;
 
-  async function names(use: (client: Client) => Promise<unknown>[], options: CoalesceOptions = {}): Promise<string> {
-    const client = await create({ shareReads: true, ...options });
-    const spy = spyOnSocket(client);
-    await outcomes(use(client));
-    return commandNames(spy.text()).join(' ');
-  }
+  const SHARED_OUTSIDE = ['get multi get get exec get multi get get discard get', 3] as const;
 
-  it.each([{}, { maxInFlight: 2 }])(
+  it.each<[CoalesceOptions, sent: string, sharedReads: number]>([
+    [{}, ...SHARED_OUTSIDE],
+    [{ maxInFlight: 2 }, ...SHARED_OUTSIDE],
+    // The cork alone shares nothing anywhere.
+    [{ hotPath: false }, 'get get multi get get exec get get multi get get discard get get', 0],
+  ])(
     'shares nothing in a transaction that is sent command by command, with options %o',
-    async (options) => {
-      const used = await names(
-        (client) => [
-          client.get(k),
-          client.get(k),
-          client.multi({ pipeline: false }),
-          client.get(k),
-          client.get(k),
-          client.exec(),
-          client.get(k),
-          client.get(k),
-          client.multi({ pipeline: false }),
-          client.get(k),
-          client.get(k),
-          client.discard(),
-          client.get(k),
-          client.get(k),
-        ],
-        options,
-      );
-      expect(used).toBe('get multi get get exec get multi get get discard get');
+    async (options, sent, shared) => {
+      const client = await create({ shareReads: true, ...options });
+      await client.set(k, '1');
+      const spy = spyOnSocket(client);
+      const replies = [
+        client.get(k),
+        client.get(k),
+        client.multi({ pipeline: false }),
+        client.get(k),
+        client.get(k),
+        client.exec(),
+        client.get(k),
+        client.get(k),
+        client.multi({ pipeline: false }),
+        client.get(k),
+        client.get(k),
+        client.discard(),
+        client.get(k),
+        client.get(k),
+      ];
+      const result = [null, '1'];
+      expect(await Promise.all(replies)).toEqual([
+        ...['1', '1', 'OK', 'QUEUED', 'QUEUED', [result, result]],
+        ...['1', '1', 'OK', 'QUEUED', 'QUEUED', 'OK', '1', '1'],
+      ]);
+      expect(commandNames(spy.text()).join(' ')).toBe(sent);
+      expect(client.coalescer.stats().sharedReads).toBe(shared);
+      await client.del(k);
     },
   );
 
@@ -136,19 +143,22 @@ describe('Invariant 11: no sharing of reads from MULTI to EXEC or DISCARD, nor o
   });
 
   it('sends random reads, cursors and TIME each time', async () => {
-    expect(
-      await names((client) => [
-        client.srandmember(k),
-        client.srandmember(k),
-        client.randomkey(),
-        client.randomkey(),
-        client.time(),
-        client.time(),
-        client.hrandfield(k),
-        client.hrandfield(k),
-        client.scan(0),
-        client.scan(0),
-      ]),
-    ).toBe('srandmember srandmember randomkey randomkey time time hrandfield hrandfield scan scan');
+    const client = await create({ shareReads: true });
+    const spy = spyOnSocket(client);
+    await outcomes([
+      client.srandmember(k),
+      client.srandmember(k),
+      client.randomkey(),
+      client.randomkey(),
+      client.time(),
+      client.time(),
+      client.hrandfield(k),
+      client.hrandfield(k),
+      client.scan(0),
+      client.scan(0),
+    ]);
+    expect(commandNames(spy.text()).join(' ')).toBe(
+      'srandmember srandmember randomkey randomkey time time hrandfield hrandfield scan scan',
+    );
   });
 });

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { RedisOptions } from 'ioredis';
-import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { connectAs, createAs, expectAsPlain, KINDS } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
 import {
   type Client,
@@ -22,13 +21,6 @@ import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server
 
 const prefix = uniquePrefix('lifecycle');
 const run = promisify(execFile);
-
-type Kind = 'plain' | 'coalesced';
-const KINDS = ['plain', 'coalesced'] as const;
-
-function create(host: Host, kind: Kind, url: string, options: RedisOptions = {}, own: CoalesceOptions = {}): Client {
-  return kind === 'plain' ? host.create(url, options) : host.createCoalesced(url, options, own);
-}
 
 /** Waits until the server holds the value, since a client that ends does not tell when it was stored. */
 async function expectStored(host: Host, key: string, value: string): Promise<void> {
@@ -54,7 +46,7 @@ const ENDINGS: Record<string, (client: Client) => unknown> = {
 describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
   describe.each(KINDS)('%s', (kind) => {
     it.each(Object.keys(ENDINGS))('a set before %s is stored', async (ending) => {
-      const client = await ready(create(host, kind, redisUrl()));
+      const client = await connectAs(kind, host, redisUrl());
       const keys = ['hot', 'cold', 'é', 'last'].map((name) => `${prefix}${kind}:${ending}:${name}`);
       void outcomes([
         client.set(keys[0] as string, '1'),
@@ -70,24 +62,21 @@ describe.each(HOSTS)('$name: a write and an end in one tick', (host) => {
   });
 
   it('the backlog of maxInFlight is sent, too', async () => {
-    const client = await ready(create(host, 'coalesced', redisUrl(), {}, { maxInFlight: 2 }));
+    const client = await connectAs('coalesced', host, redisUrl(), {}, { maxInFlight: 2 });
     const keys = Array.from({ length: 9 }, (_, index) => `${prefix}window:${index}`);
     void outcomes(keys.map((key, index) => (index % 3 === 1 ? cold(client, 'SET', key, 'v') : client.set(key, 'v'))));
     client.disconnect();
     for (const key of keys) await expectStored(host, key, 'v');
   });
 
-  it('callers get the same outcomes as with a plain client', async () => {
-    for (const ending of Object.keys(ENDINGS)) {
-      const settle = async (kind: Kind) => {
-        const client = await ready(create(host, kind, redisUrl(), { retryStrategy: null as never }));
-        const replies = [client.echo('a'), cold(client, 'ECHO', 'b'), client.echo('c')];
-        ENDINGS[ending]?.(client);
-        replies.push(client.echo('behind the end'));
-        return outcomesWithin(100, replies);
-      };
-      expect(await settle('coalesced'), ending).toEqual(await settle('plain'));
-    }
+  it.each(Object.keys(ENDINGS))('%s: callers get the same outcomes as with a plain client', async (ending) => {
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl(), { retryStrategy: null as never });
+      const replies = [client.echo('a'), cold(client, 'ECHO', 'b'), client.echo('c')];
+      ENDINGS[ending]?.(client);
+      replies.push(client.echo('behind the end'));
+      return outcomesWithin(100, replies);
+    });
   });
 });
 
@@ -185,20 +174,19 @@ describe.each(HOSTS)('$name: coalesce()', (host) => {
 describe('handshakes', () => {
   it('a server that refuses RESP3 is used with RESP2, as by a plain client', async () => {
     const script = (command: readonly string[]) => handshake(command) ?? bulk(command[1] ?? '');
-    const settle = async (kind: Kind) => {
+    await expectAsPlain(async (kind) => {
       const server = await startScriptedServer(script);
-      const client = create(ioredis6, kind, server.url, { protocol: 3 });
+      const client = createAs(kind, ioredis6, server.url, { protocol: 3 });
       const replies = [client.echo('a'), cold(client, 'ECHO', 'b'), client.echo('c')];
       return [await outcomes(replies), await outcomes([client.echo('d')])];
-    };
-    expect(await settle('coalesced')).toEqual(await settle('plain'));
+    });
   });
 
   it('every command is answered by a server that closes during the first handshakes, then accepts', async () => {
     const server = await startScriptedServer((command, connection) =>
       connection < 3 ? 'close' : (handshake(command) ?? bulk(command[1] ?? '')),
     );
-    const client = create(ioredis6, 'coalesced', server.url, { protocol: 2, retryStrategy: () => 5 });
+    const client = createAs('coalesced', ioredis6, server.url, { protocol: 2, retryStrategy: () => 5 });
     expect(await Promise.all([client.echo('a'), cold(client, 'ECHO', 'b')])).toEqual(['a', 'b']);
     expect(await client.echo('c')).toBe('c');
   });
@@ -206,15 +194,14 @@ describe('handshakes', () => {
   it.each(HOSTS.map((host) => [host.name, host] as const))('AUTH failure: %s', async (_, host) => {
     const server = await startServer({ args: ['--requirepass', 'right'] });
     onTestFinished(() => server.stop());
-    const settle = async (kind: Kind) => {
-      const client = create(host, kind, server.url, { password: 'wrong', retryStrategy: null as never });
+    await expectAsPlain(async (kind) => {
+      const client = createAs(kind, host, server.url, { password: 'wrong', retryStrategy: null as never });
       const errors: string[] = [];
       client.on('error', (error: Error) => errors.push(error.message));
       const settled = await outcomesWithin(300, [client.get('k'), cold(client, 'ECHO', 'x')]);
       return [errors, settled, client.status];
-    };
-    expect(await settle('coalesced')).toEqual(await settle('plain'));
-    const client = await ready(create(host, 'coalesced', server.url, { password: 'right' }));
+    });
+    const client = await connectAs('coalesced', host, server.url, { password: 'right' });
     expect(await client.echo('in')).toBe('in');
   });
 });

@@ -1,23 +1,8 @@
 import { cold } from '../helpers/cold.js';
 import { HOSTS, ioredis6, until } from '../helpers/hosts.js';
 import { describeScenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
-import { type FaultyProxy, startProxy } from '../helpers/proxy.js';
+import { startProxy } from '../helpers/proxy.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
-
-/** Loses the connection with all that was issued in flight: the server has it, the replies are lost. */
-async function loseReplies(proxy: FaultyProxy, sent: string): Promise<void> {
-  proxy.stall();
-  await until(() => proxy.received().includes(sent), 'the commands to be on the wire');
-  proxy.reset();
-  proxy.resume();
-}
-
-/** The same, but nothing reaches the server. */
-async function loseRequests(proxy: FaultyProxy, sent: string): Promise<void> {
-  proxy.swallowRequests();
-  await until(() => proxy.received().includes(sent), 'the commands to be on the wire');
-  proxy.reset();
-}
 
 /** A server that answers as scripted until it closes, and then, on the second connection, everything. */
 function closesAfter(replies: Readonly<Record<string, string>>) {
@@ -32,7 +17,7 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
     const proxy = await startProxy(url);
     const client = await ready({}, { url: proxy.url });
     const replies = mixed(client, 'lost');
-    await loseRequests(proxy, 'lost:key');
+    await proxy.loseRequests('lost:key');
     await replies;
     await mixed(client, 'online');
   },
@@ -40,9 +25,8 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
   'autoResendUnfulfilledCommands: what the server has done is done twice': async ({ ready, track, note, url }) => {
     const proxy = await startProxy(url);
     const client = await ready({}, { url: proxy.url });
-    proxy.stall();
     const replies = [track('incr', client.incr('n')), track('call', cold(client, 'INCR', 'n'))];
-    await loseReplies(proxy, 'INCR');
+    await proxy.loseReplies('INCR');
     await Promise.all(replies);
     note('n', await client.get('n'));
   },
@@ -52,7 +36,7 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
     const options = { autoResendUnfulfilledCommands: false, retryStrategy: () => null };
     const client = await ready(options, { url: proxy.url });
     const replies = mixed(client, 'lost');
-    await loseRequests(proxy, 'lost:key');
+    await proxy.loseRequests('lost:key');
     await replies;
     note('status', client.status);
   },
@@ -112,7 +96,7 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
     const proxy = await startProxy(url);
     const client = await ready({ maxRetriesPerRequest: 0 }, { url: proxy.url });
     const replies = mixed(client, 'lost');
-    await loseRequests(proxy, 'lost:key');
+    await proxy.loseRequests('lost:key');
     await replies;
     await until(() => client.status === 'ready', 'a new connection');
     await mixed(client, 'online');
@@ -130,7 +114,7 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
       track('pipeline', client.pipeline().get('k').select(6).set('k', 'six').exec()),
       track('behind', client.get('k')),
     ];
-    await loseRequests(proxy, 'four');
+    await proxy.loseRequests('four');
     await Promise.all(replies);
     await track('set at last', client.set('last', 'v'));
   },

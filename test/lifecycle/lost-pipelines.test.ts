@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { type Client, HOSTS, sleep, until } from '../helpers/hosts.js';
 import { describeScenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
-import { type FaultyProxy, startProxy } from '../helpers/proxy.js';
+import { startProxy } from '../helpers/proxy.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 
 /** A pipeline and a transaction between single commands, all of them hot. */
@@ -12,20 +12,6 @@ function issue({ track }: Pick<Scene, 'track'>, client: Client, name: string): P
     track(`${name} multi`, client.multi().set('k', 'w').incr('n').get('k').exec()),
     track(`${name} behind`, client.get('n')),
   ]);
-}
-
-async function loseReplies(proxy: FaultyProxy, sent: string): Promise<void> {
-  proxy.stall();
-  await until(() => proxy.received().includes(sent), 'the commands to be on the wire');
-  proxy.reset();
-  proxy.resume();
-}
-
-/** The same, but nothing reaches the server. */
-async function loseRequests(proxy: FaultyProxy, sent: string): Promise<void> {
-  proxy.swallowRequests();
-  await until(() => proxy.received().includes(sent), 'the commands to be on the wire');
-  proxy.reset();
 }
 
 /** The client's next connection fails at once when something is written that holds this text. */
@@ -80,9 +66,8 @@ describeScenarios('pipelines and transactions when the connection is lost', HOST
   'before any reply: everything is sent again, in order': async (scene) => {
     const proxy = await startProxy(scene.url);
     const client = await scene.ready({}, { url: proxy.url });
-    proxy.stall();
     const settled = issue(scene, client, 'lost');
-    await loseReplies(proxy, 'exec');
+    await proxy.loseReplies('exec');
     await settled;
     await issue(scene, client, 'online');
   },
@@ -91,9 +76,8 @@ describeScenarios('pipelines and transactions when the connection is lost', HOST
     const proxy = await startProxy(scene.url);
     const options = { autoResendUnfulfilledCommands: false, retryStrategy: () => null };
     const client = await scene.ready(options, { url: proxy.url });
-    proxy.stall();
     const settled = issue(scene, client, 'lost');
-    await loseReplies(proxy, 'exec');
+    await proxy.loseReplies('exec');
     await settled;
   },
 
@@ -103,14 +87,13 @@ describeScenarios('pipelines and transactions when the connection is lost', HOST
       scenario({ races: anyEvents, coalesce: { maxBatchSize: 1 } }, async ({ url, ready, track }) => {
         const proxy = await startProxy(url);
         const client = await ready({}, { url: proxy.url });
-        proxy.stall();
         const settled = [
           track('multi', client.multi().incr('n').get('n').exec()),
           track('pipeline', client.pipeline().incr('n').get('n').exec()),
           track('behind', client.get('n')),
         ];
         failNextConnectionAt(client, text);
-        await loseReplies(proxy, 'exec');
+        await proxy.loseReplies('exec');
         await Promise.all(settled);
         await track('later', client.get('n'));
       }),
@@ -120,24 +103,22 @@ describeScenarios('pipelines and transactions when the connection is lost', HOST
   'select: sent again where it was issued': scenario({ races: anyEvents }, async (scene) => {
     const proxy = await startProxy(scene.url);
     const client = await scene.ready({ db: 2 }, { url: proxy.url });
-    proxy.stall();
     const settled = [
       issue(scene, client, 'two'),
       scene.track('select', client.select(5)),
       issue(scene, client, 'five'),
     ];
-    await loseReplies(proxy, 'select');
+    await proxy.loseReplies('select');
     await Promise.all(settled);
   }),
 
   'commands that are added after exec() do not hold back what is sent again': async ({ url, ready, track }) => {
     const proxy = await startProxy(url);
     const client = await ready({}, { url: proxy.url });
-    proxy.stall();
     const pipeline = client.pipeline().incr('n').get('n');
     const settled = [track('pipeline', pipeline.exec()), track('behind', client.get('n'))];
     pipeline.get('added');
-    await loseReplies(proxy, 'incr');
+    await proxy.loseReplies('incr');
     await Promise.all(settled);
     await track('later', client.get('n'));
   },
@@ -145,10 +126,9 @@ describeScenarios('pipelines and transactions when the connection is lost', HOST
   'exec() a second time while the first is being sent again': async ({ url, ready, track }) => {
     const proxy = await startProxy(url);
     const client = await ready({}, { url: proxy.url });
-    proxy.stall();
     const pipeline = client.pipeline().incr('n').get('n');
     const settled = [track('first', pipeline.exec()), track('second', pipeline.exec())];
-    await loseReplies(proxy, 'incr');
+    await proxy.loseReplies('incr');
     await Promise.all(settled);
     await track('n', client.get('n'));
   },
@@ -239,7 +219,7 @@ describeScenarios('pipelines and transactions under maxInFlight', HOSTS, {
     const proxy = await startProxy(scene.url);
     const client = await scene.ready({}, { url: proxy.url });
     const settled = ['a', 'b', 'c'].map((name) => issue(scene, client, name));
-    await loseRequests(proxy, 'echo');
+    await proxy.loseRequests('echo');
     await Promise.all(settled);
   }),
 });

@@ -1,24 +1,13 @@
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { connectAs, createAs, expectAsPlain, type Kind } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
-import {
-  type Client,
-  HOSTS,
-  type Host,
-  ioredis6,
-  outcomes,
-  outcomesWithin,
-  ready,
-  sleep,
-  until,
-} from '../helpers/hosts.js';
+import { HOSTS, type Host, ioredis6, outcomes, outcomesWithin, ready, sleep, until } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { type RedisServer, redisUrl, startServer, uniquePrefix } from '../helpers/redis.js';
 
 const prefix = uniquePrefix('reconnect');
-
-type Kind = 'plain' | 'coalesced';
 
 async function ownServer(port?: number): Promise<RedisServer> {
   const server = await startServer(port === undefined ? {} : { port });
@@ -26,22 +15,15 @@ async function ownServer(port?: number): Promise<RedisServer> {
   return server;
 }
 
-function create(host: Host, kind: Kind, url: string, options: RedisOptions = {}, own: CoalesceOptions = {}): Client {
-  const all: RedisOptions = { retryStrategy: () => 10, ...options };
-  return kind === 'plain' ? host.create(url, all) : host.createCoalesced(url, all, own);
-}
-
-/** Runs the same on a plain client and on a coalesced one, and expects the same. */
-async function expectParity<T>(run: (kind: Kind) => Promise<T>): Promise<T> {
-  const plain = await run('plain');
-  expect(await run('coalesced')).toEqual(plain);
-  return plain;
+/** Connected, and again soon after the connection is lost. */
+function connect(host: Host, kind: Kind, url: string, options: RedisOptions = {}, own: CoalesceOptions = {}) {
+  return connectAs(kind, host, url, { retryStrategy: () => 10, ...options }, own);
 }
 
 describe.each(HOSTS)('$name: a lost connection', (host) => {
   it('the server is killed in the middle of a batch and comes back', async () => {
     const server = await ownServer();
-    const client = await ready(create(host, 'coalesced', server.url));
+    const client = await connect(host, 'coalesced', server.url);
     const replies = [
       client.call('DEBUG', 'SLEEP', '0.4'),
       ...Array.from({ length: 60 }, (_, n) => (n % 3 === 0 ? cold(client, 'INCR', 'counter') : client.incr('counter'))),
@@ -65,7 +47,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
 
   it('CLIENT KILL: commands that were not executed are sent again, and executed once', async () => {
     const server = await ownServer();
-    const client = await ready(create(host, 'coalesced', server.url));
+    const client = await connect(host, 'coalesced', server.url);
     const admin = await ready(host.create(server.url));
     const id = await client.client('ID');
     await admin.client('PAUSE', 60_000, 'WRITE');
@@ -80,7 +62,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
   it('a reset after any byte of the replies: every value is right, answered commands are not sent again', async () => {
     for (const bytes of [1, 2, 4, 5, 17, 40, 41, 42, 43, 99, 250, 251]) {
       const proxy = await startProxy(redisUrl());
-      const client = await ready(create(host, 'coalesced', proxy.url));
+      const client = await connect(host, 'coalesced', proxy.url);
       const texts = Array.from({ length: 40 }, (_, n) => `<${bytes}/${n}${n % 7 === 0 ? 'é' : ''}>`);
       proxy.resetAfterReplyBytes(bytes);
       const answered: string[] = [];
@@ -101,7 +83,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
 
   it('loses nothing when more commands are in the backlog of maxInFlight than on the wire', async () => {
     const proxy = await startProxy(redisUrl());
-    const client = await ready(create(host, 'coalesced', proxy.url, {}, { maxInFlight: 5 }));
+    const client = await connect(host, 'coalesced', proxy.url, {}, { maxInFlight: 5 });
     proxy.resetAfterReplyBytes(30);
     const texts = Array.from({ length: 60 }, (_, n) => `text ${n}`);
     expect(
@@ -112,8 +94,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
 
   it('the new connection is hot again, and in the database that was selected', async () => {
     const proxy = await startProxy(redisUrl());
-    const client = create(host, 'coalesced', proxy.url) as ReturnType<Host['createCoalesced']>;
-    await ready(client);
+    const client = await ready(host.createCoalesced(proxy.url, { retryStrategy: () => 10 }));
     await client.select(3);
     await client.set(`${prefix}${host.name}`, 'in 3');
     proxy.stall();
@@ -131,9 +112,9 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
   });
 
   it('autoResendUnfulfilledCommands: false settles what a plain client settles, and leaves open what it leaves', async () => {
-    await expectParity(async (kind) => {
+    await expectAsPlain(async (kind) => {
       const proxy = await startProxy(redisUrl());
-      const client = await ready(create(host, kind, proxy.url, { autoResendUnfulfilledCommands: false }));
+      const client = await connect(host, kind, proxy.url, { autoResendUnfulfilledCommands: false });
       proxy.stall();
       const replies = [client.get('a'), cold(client, 'ECHO', 'b'), client.echo('c')];
       await sleep(20);
@@ -145,9 +126,9 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
   });
 
   it('maxRetriesPerRequest rejects as on a plain client', async () => {
-    const settled = await expectParity(async (kind) => {
+    const settled = await expectAsPlain(async (kind) => {
       const server = await ownServer();
-      const client = await ready(create(host, kind, server.url, { maxRetriesPerRequest: 2 }));
+      const client = await connect(host, kind, server.url, { maxRetriesPerRequest: 2 });
       const replies = [
         client.call('DEBUG', 'SLEEP', '5'),
         client.get('a'),
@@ -163,9 +144,9 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
   });
 
   it('a retryStrategy that gives up rejects as on a plain client', async () => {
-    await expectParity(async (kind) => {
+    await expectAsPlain(async (kind) => {
       const proxy = await startProxy(redisUrl());
-      const client = await ready(create(host, kind, proxy.url, { retryStrategy: () => null }));
+      const client = await connect(host, kind, proxy.url, { retryStrategy: () => null });
       proxy.stall();
       const replies = [client.get('a'), cold(client, 'ECHO', 'b'), client.echo('c')];
       await sleep(20);
@@ -176,9 +157,9 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
   });
 
   it('enableOfflineQueue: false refuses as a plain client does', async () => {
-    await expectParity(async (kind) => {
+    await expectAsPlain(async (kind) => {
       const proxy = await startProxy(redisUrl());
-      const client = create(host, kind, proxy.url, { enableOfflineQueue: false, retryStrategy: () => 50 });
+      const client = createAs(kind, host, proxy.url, { enableOfflineQueue: false, retryStrategy: () => 50 });
       const early = await outcomes([client.get('a'), cold(client, 'ECHO', 'b')]);
       await ready(client);
       const online = await outcomes([client.echo('c')]);
@@ -189,12 +170,12 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
   });
 
   it.each([1, 2] as const)('reconnectOnError that returns %i works as on a plain client', async (answer) => {
-    await expectParity(async (kind) => {
+    await expectAsPlain(async (kind) => {
       const proxy = await startProxy(redisUrl());
       let asked = 0;
       const reconnectOnError = (error: Error) =>
         error.message.startsWith('WRONGTYPE') && asked++ === 0 ? answer : false;
-      const client = await ready(create(host, kind, proxy.url, { reconnectOnError }));
+      const client = await connect(host, kind, proxy.url, { reconnectOnError });
       const k = `${prefix}list:${kind}`;
       await client.rpush(k, 'x');
       const replies = [client.echo('before'), client.get(k), client.echo('behind'), cold(client, 'ECHO', 'cold')];
@@ -209,7 +190,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
 describe('many reconnects', () => {
   it('leave no listener behind and every caller with its value', async () => {
     const proxy = await startProxy(redisUrl());
-    const client = await ready(create(ioredis6, 'coalesced', proxy.url));
+    const client = await connect(ioredis6, 'coalesced', proxy.url);
     const listeners = () => client.eventNames().map((name) => [name, client.listenerCount(name)]);
     const before = listeners();
     const replies: Promise<string>[] = [];

@@ -100,10 +100,8 @@ describeScenarios('scripts', HOSTS, {
     const { client } = await scripted(scene, {}, { url: proxy.url });
     await mixed(scene, client, 'loaded');
     await (await scene.admin()).script('FLUSH');
-    proxy.swallowRequests();
     const lost = mixed(scene, client, 'lost');
-    await until(() => proxy.received().includes('lost é'), 'the scripts to be on the wire');
-    proxy.reset();
+    await proxy.loseRequests('lost é');
     await lost;
     await mixed(scene, client, 'online');
   },
@@ -111,11 +109,8 @@ describeScenarios('scripts', HOSTS, {
   'replies lost with the connection: run twice': async (scene) => {
     const proxy = await startProxy(scene.url);
     const { client, scripts } = await scripted(scene, {}, { url: proxy.url });
-    proxy.stall();
     const replies = [scene.track('defined 1', scripts.add('k', '1')), scene.track('defined 2', scripts.add('k', '2'))];
-    await until(() => proxy.received().includes('evalsha'), 'the scripts to be on the wire');
-    proxy.reset();
-    proxy.resume();
+    await proxy.loseReplies('evalsha');
     await Promise.all(replies);
     await scene.track('k', client.get('k'));
   },
@@ -124,13 +119,11 @@ describeScenarios('scripts', HOSTS, {
     const proxy = await startProxy(scene.url);
     const { scripts } = await scripted(scene, { maxRetriesPerRequest: 0 }, { url: proxy.url });
     await scene.track('defined loads', scripts.add('k', '1'));
-    proxy.swallowRequests();
     const lost = [
       scene.track('defined lost', scripts.add('k', 'lost')),
       scene.track('defined too', scripts.refusing()),
     ];
-    await until(() => proxy.received().includes('lost'), 'the scripts to be on the wire');
-    proxy.reset();
+    await proxy.loseRequests('lost');
     await Promise.all(lost);
     await scene.track('defined online', scripts.add('k', '2'));
   },

@@ -3,19 +3,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Client, ready, sleep, until } from '../helpers/hosts.js';
 import { uniquePrefix } from '../helpers/redis.js';
 import { CLIENT_KINDS, type ClientKind, expectTookPart, recordDuplicates } from './helpers/clients.js';
-import { connectPair, PATIENCE, type Site } from './helpers/socket-io-pair.js';
+import { connectPair, expectBroadcasts, PATIENCE, type Site } from './helpers/socket-io-pair.js';
 
 describe.each(CLIENT_KINDS)('@socket.io/redis-streams-adapter with $name', (kind) => {
   it('broadcasts to the clients of the other server, in order, binary included', async () => {
     const { here, there, client } = await connect(kind);
-    for (let count = 0; count < 100; count += 1) here.server.emit('tick', count);
-    here.server.emit('bytes', Buffer.from([0, 13, 10, 255]));
-    here.server.emit('end', 'ünï ☕');
-    const ticks = Array.from({ length: 100 }, (_, count) => ['tick', count]);
-    for (const { received } of [here, there]) {
-      await until(() => received.at(-1)?.[0] === 'end', 'the last event', PATIENCE);
-      expect(received).toEqual([...ticks, ['bytes', Buffer.from([0, 13, 10, 255])], ['end', 'ünï ☕']]);
-    }
+    await expectBroadcasts(here, there);
     expectTookPart(kind, client, { batched: true, hot: true });
   });
 

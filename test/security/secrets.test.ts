@@ -1,8 +1,9 @@
 import { inspect } from 'node:util';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createAs, type Kind } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
-import { type Client, type CoalescedClient, HOSTS, type Host, ready, until } from '../helpers/hosts.js';
+import { type Client, type CoalescedClient, HOSTS, type Host, ready } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
@@ -71,11 +72,8 @@ function bytesAsShown(secret: string): string[] {
   ];
 }
 
-type Kind = 'plain' | 'coalesced';
-
 function create(host: Host, kind: Kind, url: string, options: Parameters<Host['create']>[1] = {}): Client {
-  const all = { retryStrategy: () => 5, ...options };
-  const client = kind === 'plain' ? host.create(url, all) : host.createCoalesced(url, all);
+  const client = createAs(kind, host, url, { retryStrategy: () => 5, ...options });
   client.on('error', (error: Error) => show(error));
   return client;
 }
@@ -136,10 +134,8 @@ const OCCASIONS: Readonly<Record<string, (host: Host, kind: Kind) => Promise<Coa
   async 'a connection that is lost for good'(host, kind) {
     const proxy = await startProxy(server.url);
     const client = await ready(create(host, kind, proxy.url, { retryStrategy: () => null }));
-    proxy.stall();
     const replies = commands(client);
-    await until(() => proxy.received().includes(SECRETS.script), 'the commands to be on the wire');
-    proxy.reset();
+    await proxy.loseReplies(SECRETS.script);
     await showErrors([...replies, client.get(SECRETS.key)]);
     return client;
   },

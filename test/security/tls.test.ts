@@ -1,16 +1,11 @@
-import { type AddressInfo, connect, type Socket } from 'node:net';
-import { createServer, type TLSSocket, type TlsOptions } from 'node:tls';
-import { generate } from 'selfsigned';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { TlsOptions } from 'node:tls';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createAs, type Kind } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
 import { HOSTS, type Host, ready } from '../helpers/hosts.js';
 import { describeError, Recorder } from '../helpers/lifecycle/transcript.js';
 import { redisUrl } from '../helpers/redis.js';
-
-interface Certificate {
-  readonly key: string;
-  readonly cert: string;
-}
+import { type Certificate, certificate, startTlsFront } from '../helpers/tls-front.js';
 
 let right: Certificate;
 let otherAuthority: Certificate;
@@ -23,47 +18,6 @@ beforeAll(async () => {
   otherName = await certificate('elsewhere.example');
   expired = await certificate('localhost', { from: new Date('2020-01-01'), to: new Date('2020-02-01') });
 });
-
-async function certificate(name: string, { from, to }: { from?: Date; to?: Date } = {}): Promise<Certificate> {
-  const made = await generate([{ name: 'commonName', value: name }], {
-    keyType: 'ec',
-    algorithm: 'sha256',
-    ...(from && { notBeforeDate: from }),
-    ...(to && { notAfterDate: to }),
-    extensions: [{ name: 'subjectAltName', altNames: [{ type: 2, value: name }] }],
-  });
-  return { key: made.private, cert: made.cert };
-}
-
-/** TLS in front of the Redis server of this run, on loopback, until the running test ends. */
-async function startTls(options: TlsOptions): Promise<{ port: number; reached(): number }> {
-  const { hostname, port } = new URL(redisUrl());
-  const sockets = new Set<Socket | TLSSocket>();
-  let reached = 0;
-  const keep = (socket: Socket | TLSSocket): void => {
-    sockets.add(socket);
-    socket.on('error', () => {});
-    socket.on('close', () => sockets.delete(socket));
-  };
-  const front = createServer(options, (client) => {
-    const server = connect(Number(port), hostname);
-    keep(client);
-    keep(server);
-    client.on('data', () => {
-      reached += 1;
-    });
-    client.pipe(server).pipe(client);
-  });
-  front.on('tlsClientError', () => {});
-  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    front.close();
-  });
-  return { port: (front.address() as AddressInfo).port, reached: () => reached };
-}
-
-type Kind = 'plain' | 'coalesced';
 
 /** What a client that trusts only `trusted` makes of a server that shows `shown`. */
 interface Meeting {
@@ -88,13 +42,13 @@ const REFUSED: Readonly<Record<string, Meeting>> = {
 
 /** Connects, issues commands, and tells what came of it. */
 async function meet(host: Host, kind: Kind, { server, client: tls }: Meeting) {
-  const front = await startTls(server());
+  const front = await startTlsFront(redisUrl(), server());
   const options = {
     tls: { servername: 'localhost', ...tls() },
     retryStrategy: (times: number) => (times < 3 ? 1 : null),
   };
   const url = `redis://127.0.0.1:${front.port}`;
-  const client = kind === 'plain' ? host.create(url, options) : host.createCoalesced(url, options);
+  const client = createAs(kind, host, url, options);
   const recorder = new Recorder();
   const errors: string[] = [];
   client.on('error', (error) => errors.push(describeError(error)));
@@ -120,7 +74,7 @@ describe.each(HOSTS)('$name: TLS', (host) => {
   });
 
   it('works, hot and over a reconnect, with the right certificate', async () => {
-    const front = await startTls(right);
+    const front = await startTlsFront(redisUrl(), right);
     const tls = { servername: 'localhost', ca: right.cert };
     const client = host.createCoalesced(`redis://127.0.0.1:${front.port}`, { tls, retryStrategy: () => 5 });
     await ready(client);
@@ -136,7 +90,7 @@ describe.each(HOSTS)('$name: TLS', (host) => {
   });
 
   it('uses TLS without a check of the certificate if the user says so, as a plain client does', async () => {
-    const front = await startTls(otherName);
+    const front = await startTlsFront(redisUrl(), otherName);
     const client = host.createCoalesced(`redis://127.0.0.1:${front.port}`, { tls: { rejectUnauthorized: false } });
     await ready(client);
     expect(await Promise.all([client.echo('hot'), cold(client, 'ECHO', 'cold')])).toEqual(['hot', 'cold']);

@@ -57,7 +57,7 @@ const NETWORK: readonly Scenario[] = [
     leavesOpen: { patience: 100 },
     async strike({ proxy, replies, random }) {
       await replies(random.between(1, 400));
-      proxy.resetAll();
+      proxy.reset();
       // Workers go on without what was lost.
       await sleep(120);
     },
@@ -70,9 +70,9 @@ const NETWORK: readonly Scenario[] = [
       await replies(random.between(1, 400));
       proxy.halfOpen();
       await sleep(60);
-      proxy.resetAll();
+      proxy.reset();
     },
-    heal: async ({ proxy }) => proxy.resetAll(),
+    heal: async ({ proxy }) => proxy.reset(),
   },
   {
     name: 'half-open, commandTimeout 100',
@@ -83,9 +83,9 @@ const NETWORK: readonly Scenario[] = [
       await replies(random.between(1, 400));
       proxy.halfOpen();
       await sleep(200);
-      proxy.resetAll();
+      proxy.reset();
     },
-    heal: async ({ proxy }) => proxy.resetAll(),
+    heal: async ({ proxy }) => proxy.reset(),
   },
   {
     name: 'garbage between replies',
@@ -191,7 +191,7 @@ export const SCENARIOS: readonly Scenario[] = [...NETWORK, ...SERVER];
 async function spoilConnections({ proxy }: Stage, faults: Stage['proxy']['faults']): Promise<void> {
   if (Object.keys(proxy.faults).length === 0) {
     proxy.faults = faults;
-    proxy.resetAll();
+    proxy.reset();
   }
   await sleep(20);
 }

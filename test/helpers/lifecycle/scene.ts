@@ -1,6 +1,7 @@
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createAs, type Kind } from '../beside.js';
 import { cold } from '../cold.js';
 import { type Client, type CoalescedClient, type Host, ready } from '../hosts.js';
 import { type RedisServer, startServer } from '../redis.js';
@@ -9,7 +10,7 @@ import { describeValue, Recorder, type Transcript } from './transcript.js';
 /** One run of a scenario, with plain clients or with coalesced ones. */
 export interface Scene {
   readonly host: Host;
-  readonly kind: 'plain' | 'coalesced';
+  readonly kind: Kind;
   /** A server that holds nothing when the scene begins. */
   readonly url: string;
   /** A client whose events are recorded; it connects again at once when its connection is lost. */
@@ -80,7 +81,7 @@ export async function expectSame(host: Host, play: Scenario): Promise<Transcript
   return plain;
 }
 
-async function record(host: Host, kind: Scene['kind'], url: string, play: Scenario): Promise<Transcript> {
+async function record(host: Host, kind: Kind, url: string, play: Scenario): Promise<Transcript> {
   const recorder = new Recorder();
   const clients: Client[] = [];
   const admin = await ready(host.create(url));
@@ -94,7 +95,7 @@ async function record(host: Host, kind: Scene['kind'], url: string, play: Scenar
     client(options = {}, from = {}) {
       const all: RedisOptions = { retryStrategy: () => 5, ...options };
       const at = from.url ?? url;
-      const client = kind === 'plain' ? host.create(at, all) : host.createCoalesced(at, all, play.coalesce);
+      const client = createAs(kind, host, at, all, play.coalesce);
       clients.push(client);
       recorder.watch(client, from.name ?? 'client');
       return client;

@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Server, type ServerOptions } from 'socket.io';
 import { type Socket as ClientSocket, io } from 'socket.io-client';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
+import { until } from '../../helpers/hosts.js';
 
 /** A Socket.IO server on loopback, and one client of it. */
 export interface Site {
@@ -28,6 +29,20 @@ export async function connectPair(
     Promise<Site>,
   ];
   return [await first, await second];
+}
+
+/** Sends many events from one server, and expects them in order at the clients of both. */
+export async function expectBroadcasts(here: Site, there: Site): Promise<void> {
+  const events: [event: string, argument: unknown][] = [
+    ...Array.from({ length: 100 }, (_, count): [string, unknown] => ['tick', count]),
+    ['bytes', Buffer.from([0, 13, 10, 255])],
+    ['end', 'ünï ☕'],
+  ];
+  for (const event of events) here.server.emit(...event);
+  for (const { received } of [here, there]) {
+    await until(() => received.at(-1)?.[0] === 'end', 'the last event', PATIENCE);
+    expect(received).toEqual(events);
+  }
 }
 
 async function createSite(options: Partial<ServerOptions>): Promise<Site> {
