@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Random, seeded } from '../hostile/random.js';
 import { type Client, type CoalescedClient, sleep } from '../hosts.js';
+import { bumpCounter, bumpHash, bumpInTransaction, readCounter, readHash, StrangeReply } from './forms.js';
 
 /**
  * Finds reads that memory should not have answered as it did.
@@ -72,8 +73,6 @@ const PREFIX = 'checked:';
 const CLOCK = "local t = redis.call('TIME') local n = string.format('%.0f', t[1] * 1000000 + t[2])";
 const SET_CLOCK = `${CLOCK} redis.call('SET', KEYS[1], n) return n`;
 const HSET_CLOCK = `${CLOCK} redis.call('HSET', KEYS[1], 'a', n, 'b', n, 'c', n) return n`;
-/** HINCRBY of one field and two copies of it, in one step. */
-const BUMP = "local n = redis.call('HINCRBY', KEYS[1], 'a', 1) redis.call('HSET', KEYS[1], 'b', n, 'c', n) return n";
 
 export class Checker {
   readonly figures: CheckFigures = { reads: 0, hits: 0, ownWrites: 0, writes: 0, violations: [], late: [] };
@@ -158,9 +157,10 @@ export class Checker {
     while (this.figures.reads < this.options.reads) {
       const replies: Promise<unknown>[] = [];
       for (let left = random.between(1, 40); left > 0; left -= 1) {
-        replies.push(random.oneIn(25) ? this.#ownWrite(client, random) : this.#oneRead(client, random));
+        replies.push(random.oneIn(25) ? this.#anyOwnWrite(client, random) : this.#oneRead(client, random));
       }
       await Promise.all(replies);
+      if (random.oneIn(20)) await this.#transaction(client, random);
       if (random.oneIn(4)) await turn();
       if (random.oneIn(40)) await sleep(random.below(4));
     }
@@ -208,16 +208,41 @@ export class Checker {
     }
   }
 
+  /** A transaction, open while others of the client's commands are answered; one at a time for each client. */
+  async #transaction(client: CoalescedClient, random: Random): Promise<void> {
+    if (this.options.removed) return;
+    const lossesBefore = this.#lossesOf(client);
+    const key = random.of(this.counters);
+    let queued: Promise<unknown>[] = [];
+    await this.#ownWrite(client, key, () => {
+      const bump = bumpInTransaction(client, key, random);
+      queued = bump.queued;
+      return bump.reply;
+    });
+    for (const reply of await Promise.all(queued.map((each) => each.catch(() => undefined)))) {
+      // Without MULTI, on another connection, a command is carried out.
+      if (reply !== undefined && reply !== 'QUEUED' && this.#lossesOf(client) === lossesBefore) {
+        this.#violation(`within a transaction, ${key}: ${JSON.stringify(reply)} instead of QUEUED`);
+      }
+    }
+  }
+
   /** Own increments that were issued since, less those still counted as pending. */
   #unseen(floor: Floor, issuedBefore: number): number {
     return Math.max(0, floor.issued - issuedBefore - floor.pending);
   }
 
-  async #ownWrite(client: Client, random: Random): Promise<void> {
+  #anyOwnWrite(client: Client, random: Random): Promise<void> {
     const hash = random.oneIn(2);
     const key = random.of(hash ? this.hashes : this.counters);
+    return this.#ownWrite(client, key, () =>
+      hash ? this.#bumpHash(client, key, random) : this.#bumpCounter(client, key, random),
+    );
+  }
+
+  async #ownWrite(client: Client, key: string, bump: () => Promise<number>): Promise<void> {
     const floor = this.#floor(client, key);
-    const reply = hash ? this.#bumpHash(client, key, random) : this.#bumpCounter(client, key, random);
+    const reply = bump();
     const counted = this.options.removed ? 0 : 1;
     floor.inFlight.set(reply, this.#lossesOf(client));
     floor.pending += counted;
@@ -285,90 +310,6 @@ export class Checker {
   #violation(text: string): void {
     if (this.figures.violations.length < MAX_VIOLATIONS) this.figures.violations.push(text);
   }
-}
-
-interface Read {
-  readonly name: string;
-  readonly reply: Promise<number | undefined>;
-}
-
-function numberOf(value: unknown): number | undefined {
-  if (value === null || value === undefined) return undefined;
-  const number = Number(String(value));
-  // Another command's reply, such as OK or QUEUED.
-  if (Number.isNaN(number)) throw new StrangeReply(JSON.stringify(value));
-  return number;
-}
-
-class StrangeReply extends Error {}
-
-function readCounter(client: Client, key: string, random: Random): Read {
-  switch (random.below(10)) {
-    case 0:
-      return { name: 'getBuffer', reply: client.getBuffer(key).then(numberOf) };
-    case 1:
-      return { name: 'mget', reply: client.mget(key).then(([value]) => numberOf(value)) };
-    case 2:
-      return { name: 'getrange', reply: client.getrange(key, 0, -1).then((text) => numberOf(text || null)) };
-    default:
-      return { name: 'get', reply: client.get(key).then(numberOf) };
-  }
-}
-
-function readHash(client: Client, key: string, random: Random): Read {
-  switch (random.below(8)) {
-    case 0:
-      return {
-        name: 'hgetall',
-        reply: client.hgetall(key).then((hash) => numberOf(typeof hash === 'object' ? hash.a : hash)),
-      };
-    case 1:
-      return { name: 'hmget', reply: client.hmget(key, 'b', 'c').then(([value]) => numberOf(value)) };
-    case 2:
-      return {
-        name: 'pipeline',
-        reply: client
-          .pipeline()
-          .hget(key, 'a')
-          .exec()
-          .then((replies) => numberOf(replies?.[0]?.[1])),
-      };
-    default: {
-      const field = random.of(['a', 'b', 'c']);
-      return { name: `hget ${field}`, reply: client.hget(key, field).then(numberOf) };
-    }
-  }
-}
-
-async function bumpCounter(client: Client, key: string, random: Random): Promise<number> {
-  switch (random.below(7)) {
-    case 6:
-      return Number(await (client as Client & { bump(key: string): Promise<number> }).bump(key));
-    case 0: {
-      const replies = await client.pipeline().ping().incr(key).exec();
-      return Number(replies?.[1]?.[1]);
-    }
-    case 1: {
-      const replies = await client.multi().incr(key).exec();
-      return Number(replies?.[0]?.[1]);
-    }
-    case 2:
-      return Number(await client.eval("return redis.call('INCR', KEYS[1])", 1, key));
-    case 3:
-      return Number(await client.call('INCRBY', key, '1'));
-    case 4:
-      return Number(await client.incr(Buffer.from(key)));
-    default:
-      return client.incr(key);
-  }
-}
-
-async function bumpHash(client: Client, key: string, random: Random): Promise<number> {
-  if (random.oneIn(2)) return Number(await client.eval(BUMP, 1, key));
-  const replies = await client.multi().hincrby(key, 'a', 1).hincrby(key, 'b', 1).hincrby(key, 'c', 1).exec();
-  const value = replies?.[0]?.[1];
-  if (value === undefined) throw new Error('the transaction was not carried out');
-  return Number(value);
 }
 
 /** The value below which `share` of all lie. */
