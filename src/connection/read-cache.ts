@@ -41,6 +41,8 @@ export class ReadCache {
   #tracked = false;
   #ended = false;
   #inTransaction = false;
+  /** Called when the open transaction ends. */
+  #afterTransaction: (() => void) | undefined;
   #watching = false;
   #heardAt = now();
   #probing = false;
@@ -57,7 +59,7 @@ export class ReadCache {
     this.#own = new OwnCommands(prefixes !== undefined, (keys, position) => {
       for (const name of keys) this.#hold(name, position);
     });
-    this.#tracking = new Tracking(client, prefixes ?? []);
+    this.#tracking = new Tracking(client, prefixes ?? [], () => this.#openTransaction());
     this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
   }
 
@@ -80,6 +82,7 @@ export class ReadCache {
     this.#ended = true;
     this.#tracked = false;
     this.#store.clear();
+    this.#afterTransaction?.();
   }
 
   /** The connection becomes plain and stays open. */
@@ -320,9 +323,17 @@ export class ReadCache {
     own.writes(keys, position);
   }
 
+  #openTransaction(): Promise<void> | undefined {
+    if (this.#ended || !this.#inTransaction) return undefined;
+    return new Promise((resolve, reject) => {
+      this.#afterTransaction = () => (this.#ended ? reject(new Error('the connection has ended')) : resolve());
+    });
+  }
+
   #transactionEnds(openedHere: boolean, position: number): void {
     this.#inTransaction = false;
     this.#watching = false;
+    this.#afterTransaction?.();
     // RESP: reads within it were answered with QUEUED.
     if (!openedHere) this.#own.forgetBefore(position);
   }

@@ -18,6 +18,8 @@ export class Tracking {
     readonly client: HostClient,
     /** Prefixes of the keys to track, as on the wire; without any, all keys that are read. */
     readonly prefixes: readonly string[],
+    /** Resolves when the open transaction has ended; undefined if none is open. */
+    readonly transaction: () => Promise<void> | undefined,
   ) {
     const broadcast = prefixes.length > 0 ? ['BCAST', ...prefixes.flatMap((prefix) => ['PREFIX', prefix])] : [];
     this.#args = ['TRACKING', 'ON', ...broadcast];
@@ -27,20 +29,25 @@ export class Tracking {
    * @returns whether tracking is on. If not, a warning says why, once: commands work without it.
    */
   async arm(): Promise<boolean> {
-    const { client } = this;
     try {
-      const version = String(fieldOf(await client.call('HELLO'), 'version'));
+      const version = String(fieldOf(await this.#call('HELLO'), 'version'));
       if (!(Number.parseInt(version, 10) >= FIRST_MAJOR_VERSION)) {
         warnUncached(`the server is of version ${version}, and pushes are reliable from ${FIRST_MAJOR_VERSION}.0 on`);
         return false;
       }
-      await client.call('CLIENT', ...this.#args).catch((error: unknown) => this.#unlessOn(error));
+      await this.#call('CLIENT', ...this.#args).catch((error: unknown) => this.#unlessOn(error));
       return true;
     } catch (error) {
       // A lost connection says nothing about the server.
       if (isReplyError(error)) warnUncached(`the server says "${error.message}"`);
       return false;
     }
+  }
+
+  /** Ordering: within a transaction, this would be one of the user's commands, and EXEC would show its reply. */
+  async #call(name: string, ...args: string[]): Promise<unknown> {
+    for (let open = this.transaction(); open !== undefined; open = this.transaction()) await open;
+    return this.client.call(name, ...args);
   }
 
   /**
@@ -51,7 +58,7 @@ export class Tracking {
    */
   async #unlessOn(error: unknown): Promise<void> {
     if (!isReplyError(error) || this.prefixes.length === 0) throw error;
-    const info = await this.client.call('CLIENT', 'TRACKINGINFO').catch(() => ({}));
+    const info = await this.#call('CLIENT', 'TRACKINGINFO').catch(() => ({}));
     const prefixes = fieldOf(info, 'prefixes');
     if (!Array.isArray(prefixes) || !isDeepStrictEqual([...prefixes].sort(), [...this.prefixes].sort())) throw error;
   }

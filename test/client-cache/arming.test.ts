@@ -1,8 +1,10 @@
 /** A connection that is lost while CLIENT TRACKING is on its way. No warning is expected here: see no-warnings.ts. */
-import { describe, expect, it } from 'vitest';
+import { coalesce } from 'ioredis-coalesce/coalesce';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { Tracking } from '../../src/connection/tracking.js';
 import type { HostClient } from '../../src/host/types.js';
-import { ioredis6, ready, until } from '../helpers/hosts.js';
+import { ioredis6, ready, sleep, until } from '../helpers/hosts.js';
+import { startServer } from '../helpers/redis.js';
 import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
 
 const REFUSAL = "ERR Prefix 'a:' overlaps with an existing prefix 'a:'. Prefixes for a single client must not overlap.";
@@ -14,7 +16,7 @@ describe('CLIENT TRACKING that is refused', () => {
       if (args[0] === 'TRACKINGINFO') return info();
       throw Object.assign(new Error(REFUSAL), { name: 'ReplyError' });
     };
-    return new Tracking({ call } as unknown as HostClient, prefixes).arm();
+    return new Tracking({ call } as unknown as HostClient, prefixes, () => undefined).arm();
   };
 
   it.each([
@@ -51,4 +53,23 @@ it.each([
     return (client.coalescer.stats().cache?.hits ?? 0) > 0;
   }, 'a read is answered from memory');
   expect(tracked).toEqual(enableReadyCheck ? [1, 2] : [1, 2, 2]);
+});
+
+it('tracking is not switched on within a transaction, which would show its reply to the user', async () => {
+  const server = await startServer();
+  onTestFinished(() => server.stop());
+  const client = coalesce(await ready(ioredis6.create(server.url)), { cache: true });
+  // HELLO is on its way. When its reply comes, tracking could be switched on.
+  const begun: Promise<unknown> = client.multi({ pipeline: false });
+  const queued = [client.get('armed:key'), client.get('armed:key')];
+  expect(await Promise.all([begun, ...queued])).toEqual(['OK', 'QUEUED', 'QUEUED']);
+  await sleep(20);
+  expect(await client.exec()).toEqual([
+    [null, null],
+    [null, null],
+  ]);
+  await until(() => {
+    void client.get('armed:key');
+    return (client.coalescer.stats().cache?.hits ?? 0) > 0;
+  }, 'a read is answered from memory');
 });

@@ -100,7 +100,7 @@ export function bumpInTransaction(
   const nested: Promise<unknown>[] = [];
   const something = () => {
     for (let left = random.below(4); left > 0; left -= 1) {
-      if (random.oneIn(4)) nested.push(client.call('MULTI'));
+      if (random.oneIn(4)) nested.push(client.call('multi'));
       queued.push(random.oneIn(2) ? client.get(key) : client.call('GET', key));
     }
   };

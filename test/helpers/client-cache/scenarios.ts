@@ -92,13 +92,13 @@ const every = async (scene: Scene, ms: number, action: () => unknown): Promise<v
 };
 
 export const SCENARIOS: readonly Scenario[] = [
-  { name: 'undisturbed' },
-  { name: 'writers without pause', check: { pause: 0, keys: 3 } },
+  { name: 'undisturbed', check: { transactions: true } },
+  { name: 'writers without pause', check: { pause: 0, keys: 3, transactions: true } },
   {
     name: 'replies in pieces of 1 to 9 bytes',
     proxied: true,
     // Here the process lags behind its socket by as long as the machine is busy.
-    check: { pause: 3, bound: 5_000 },
+    check: { pause: 3, bound: 5_000, transactions: true },
     disturb: async (scene) => {
       for (let size = 1; !scene.stopped(); size = (size % 9) + 1) {
         scene.proxy?.cutRepliesInto(size);
@@ -124,7 +124,7 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'tracking-table-max-keys 10',
     args: ['--tracking-table-max-keys', '10'],
-    check: { keys: 40 },
+    check: { keys: 40, transactions: true },
   },
   {
     name: 'connections killed by the server',
