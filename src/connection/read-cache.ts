@@ -14,6 +14,7 @@ import { OwnCommands } from './own-commands.js';
 import { ownCopy, sameValue } from './own-values.js';
 import { areText, argumentsOf, keyName, NO_ARGUMENTS, wireName } from './read-names.js';
 import { Tracking } from './tracking.js';
+import { TransactionState } from './transaction-state.js';
 
 /** Milliseconds without a byte from the server after which one read is sent, to see whether the server answers. */
 const SILENCE_PROBED_AFTER = 1_000;
@@ -40,10 +41,7 @@ export class ReadCache {
   /** Whether Redis tracks the keys that are read now. */
   #tracked = false;
   #ended = false;
-  #inTransaction = false;
-  /** Called when the open transaction ends. */
-  #afterTransaction: (() => void) | undefined;
-  #watching = false;
+  readonly #transaction = new TransactionState();
   #heardAt = now();
   #probing = false;
 
@@ -59,7 +57,7 @@ export class ReadCache {
     this.#own = new OwnCommands(prefixes !== undefined, (keys, position) => {
       for (const name of keys) this.#hold(name, position);
     });
-    this.#tracking = new Tracking(client, prefixes ?? [], () => this.#openTransaction());
+    this.#tracking = new Tracking(client, prefixes ?? [], () => this.#transaction.closed());
     this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
   }
 
@@ -82,7 +80,7 @@ export class ReadCache {
     this.#ended = true;
     this.#tracked = false;
     this.#store.clear();
-    this.#afterTransaction?.();
+    this.#transaction.connectionEnds();
   }
 
   /** The connection becomes plain and stays open. */
@@ -135,7 +133,7 @@ export class ReadCache {
     }
     if (command.cacheable) {
       if (areText(args) && (!this.#own.pushesLate || this.#keepsKey(keyName(args[0]) as string))) {
-        if (this.#tracked && !this.#inTransaction) this.stats.cacheMisses += 1;
+        if (this.#tracked && !this.#transaction.open) this.stats.cacheMisses += 1;
         return;
       }
       if (!this.#own.pushesLate || !this.#hasPrefix(wireName(args[0]))) return;
@@ -186,8 +184,8 @@ export class ReadCache {
           break;
         case 'multi':
           // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
-          openedHere = !this.#inTransaction;
-          this.#inTransaction = true;
+          openedHere = !this.#transaction.open;
+          this.#transaction.open = true;
           break;
         case 'exec':
           if (!openedHere) own.changesAnything(position);
@@ -197,10 +195,10 @@ export class ReadCache {
           this.#transactionEnds(openedHere, position);
           break;
         case 'watch':
-          this.#watching = true;
+          this.#transaction.watching = true;
           break;
         case 'unwatch':
-          this.#watching = false;
+          this.#transaction.watching = false;
           break;
         case 'clear':
           this.#forget(position);
@@ -227,7 +225,7 @@ export class ReadCache {
     const { sent } = entry;
     const name = keyName(Array.isArray(sent) ? sent[0] : sent);
     if (name === undefined) return;
-    if (value !== undefined && this.#tracked && !this.#inTransaction && own.mayFill(name)) {
+    if (value !== undefined && this.#tracked && !this.#transaction.open && own.mayFill(name)) {
       this.#fill(entry, name, value);
     } else if (own.pushesLate) {
       // Ordering: its caller may have seen a newer value than the kept answers.
@@ -272,7 +270,7 @@ export class ReadCache {
   }
 
   #serves(): boolean {
-    return this.#tracked && this.#own.settled && !this.#inTransaction && !this.#watching;
+    return this.#tracked && this.#own.settled && !this.#transaction.open && !this.#transaction.watching;
   }
 
   /**
@@ -323,17 +321,8 @@ export class ReadCache {
     own.writes(keys, position);
   }
 
-  #openTransaction(): Promise<void> | undefined {
-    if (this.#ended || !this.#inTransaction) return undefined;
-    return new Promise((resolve, reject) => {
-      this.#afterTransaction = () => (this.#ended ? reject(new Error('the connection has ended')) : resolve());
-    });
-  }
-
   #transactionEnds(openedHere: boolean, position: number): void {
-    this.#inTransaction = false;
-    this.#watching = false;
-    this.#afterTransaction?.();
+    this.#transaction.ends();
     // RESP: reads within it were answered with QUEUED.
     if (!openedHere) this.#own.forgetBefore(position);
   }

@@ -18,7 +18,7 @@ export class Tracking {
     readonly client: HostClient,
     /** Prefixes of the keys to track, as on the wire; without any, all keys that are read. */
     readonly prefixes: readonly string[],
-    /** Resolves when the open transaction has ended; undefined if none is open. */
+    /** Resolves when the open transaction has ended, and rejects if its connection has; undefined if none is open. */
     readonly transaction: () => Promise<void> | undefined,
   ) {
     const broadcast = prefixes.length > 0 ? ['BCAST', ...prefixes.flatMap((prefix) => ['PREFIX', prefix])] : [];
@@ -58,7 +58,9 @@ export class Tracking {
    */
   async #unlessOn(error: unknown): Promise<void> {
     if (!isReplyError(error) || this.prefixes.length === 0) throw error;
-    const info = await this.#call('CLIENT', 'TRACKINGINFO').catch(() => ({}));
+    const info = await this.#call('CLIENT', 'TRACKINGINFO').catch((reason: unknown) => {
+      if (!isReplyError(reason)) throw reason;
+    });
     const prefixes = fieldOf(info, 'prefixes');
     if (!Array.isArray(prefixes) || !isDeepStrictEqual([...prefixes].sort(), [...this.prefixes].sort())) throw error;
   }
@@ -79,7 +81,7 @@ export class Tracking {
 /** A field of a reply that is a map, which hosts return as an object or as a flat array. */
 function fieldOf(map: unknown, name: string): unknown {
   if (Array.isArray(map)) return map[map.indexOf(name) + 1];
-  return (map as Record<string, unknown> | null)?.[name];
+  return (map as Record<string, unknown> | null | undefined)?.[name];
 }
 
 function isReplyError(error: unknown): error is Error {

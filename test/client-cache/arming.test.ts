@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Tracking } from '../../src/connection/tracking.js';
 import type { HostClient } from '../../src/host/types.js';
 import { ioredis6, ready, sleep, until } from '../helpers/hosts.js';
-import { startServer } from '../helpers/redis.js';
+import { redisUrl, startServer } from '../helpers/redis.js';
 import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
 
 const REFUSAL = "ERR Prefix 'a:' overlaps with an existing prefix 'a:'. Prefixes for a single client must not overlap.";
@@ -72,4 +72,19 @@ it('tracking is not switched on within a transaction, which would show its reply
     void client.get('armed:key');
     return (client.coalescer.stats().cache?.hits ?? 0) > 0;
   }, 'a read is answered from memory');
+});
+
+it.each([
+  ['at once', false],
+  ['before its transaction ends', true],
+])('tracking stays off on a client that is detached %s', async (_, inTransaction) => {
+  const client = coalesce(await ready(ioredis6.create(redisUrl())), { cache: true });
+  if (inTransaction) {
+    await client.multi({ pipeline: false });
+    await sleep(20);
+  }
+  client.coalescer.detach();
+  if (inTransaction) expect(await client.exec()).toEqual([]);
+  await sleep(20);
+  expect(await client.call('CLIENT', 'INFO')).toMatch(/ flags=N /);
 });
