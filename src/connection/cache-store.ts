@@ -1,5 +1,6 @@
 import { Doorkeeper } from './doorkeeper.js';
 import type { CommandVariant } from './entry.js';
+import { ReadSampling } from './read-sampling.js';
 
 /** Approximate bytes of memory per key and per read, without their own text. */
 const KEY_OVERHEAD = 150;
@@ -10,13 +11,6 @@ const ELEMENT_OVERHEAD = 24;
 /** Up to this many reads of one key are searched one by one; for more there is an index. */
 const MAX_LISTED = 8;
 
-/**
- * After this many keys in a row that the doorkeeper did not know, as many are turned away unseen, then twice as many, and
- * so on: to hash a key costs as much as a tenth of its read.
- */
-const PATIENCE = 32;
-const MOST_UNSEEN = 7 * PATIENCE;
-
 /** The arguments of a read after its key. */
 export interface ReadArguments {
   /** Number of arguments, the key included. */
@@ -26,7 +20,7 @@ export interface ReadArguments {
 }
 
 /** One read's answer: the value as decoded, before the command's reply transformer. */
-class CachedRead {
+export class CachedRead {
   /** The next one of the same key. */
   next: CachedRead | undefined;
 
@@ -113,13 +107,11 @@ export class CacheStore {
   bytes = 0;
   /** Reads that were removed for lack of room. */
   evictions = 0;
+  /** Which reads to deal with at all. */
+  readonly sampling = new ReadSampling();
   readonly #keys = new Map<string, CachedKey>();
   /** Made when there is no more room. */
   #doorkeeper: Doorkeeper | undefined;
-  /** Keys in a row that the doorkeeper did not know. */
-  #unknown = 0;
-  /** Keys to turn away unseen. */
-  #unseen = 0;
   #hand: CachedKey | undefined;
 
   constructor(
@@ -147,14 +139,9 @@ export class CacheStore {
 
   #isKnown(name: string): boolean {
     this.#doorkeeper ??= new Doorkeeper(this.entries);
-    if (this.#unseen > 0) {
-      this.#unseen -= 1;
-      this.#doorkeeper.passOver();
-      return false;
-    }
     const known = this.#doorkeeper.knows(name);
-    this.#unknown = known ? 0 : this.#unknown + 1;
-    if (this.#unknown % PATIENCE === 0) this.#unseen = Math.min(this.#unknown, MOST_UNSEEN);
+    if (known) this.sampling.fruitful();
+    else this.#doorkeeper.passOver(this.sampling.fruitless());
     return known;
   }
 
@@ -197,6 +184,7 @@ export class CacheStore {
     const { entries } = this;
     this.#keys.clear();
     this.#hand = undefined;
+    this.sampling.fruitful();
     this.entries = 0;
     this.bytes = 0;
     return entries;

@@ -33,11 +33,13 @@ export class Doorkeeper {
     return false;
   }
 
-  /** A key was asked for that is not looked at: as others do, it takes the place of one that is remembered. */
-  passOver(): void {
+  /** Keys are asked for that are not looked at: as others do, they take the places of some that are remembered. */
+  passOver(keys: number): void {
     const hashes = this.#hashes;
-    // The upper bits are the more random ones.
-    hashes[(this.#nextRandom() >>> 12) & (hashes.length - 1)] = 0;
+    for (let left = keys; left > 0; left -= 1) {
+      // The upper bits are the more random ones.
+      hashes[(this.#nextRandom() >>> 12) & (hashes.length - 1)] = 0;
+    }
   }
 
   #nextRandom(): number {

@@ -38,6 +38,8 @@ export class OwnCommands {
   #heldUntil = NEVER;
   /** Replies to reads issued before this position are not kept. */
   #fillFrom = 0;
+  /** The position of the next command whose reply matters here. */
+  #awaited = Number.POSITIVE_INFINITY;
 
   constructor(
     /** Whether pushes come at the end of the server's turn (BCAST): a reply may show a change before its push. */
@@ -53,17 +55,27 @@ export class OwnCommands {
 
   writes(keys: readonly string[], position: number): void {
     for (const key of keys) this.#written.set(key, position);
-    this.#onTheirWay.push({ position, keys, writes: true });
+    this.#issued({ position, keys, writes: true });
   }
 
   /** A read of these keys whose answer is not kept; it may show newer values than the kept answers. */
   shows(keys: readonly string[], position: number): void {
-    if (this.pushesLate) this.#onTheirWay.push({ position, keys, writes: false });
+    if (this.pushesLate) this.#issued({ position, keys, writes: false });
+  }
+
+  #issued(command: OnItsWay): void {
+    this.#onTheirWay.push(command);
+    this.#awaits(command.position);
+  }
+
+  #awaits(position: number): void {
+    if (position < this.#awaited) this.#awaited = position;
   }
 
   changesAnything(position: number): void {
     if (this.pushesLate) {
       this.#anything = position;
+      this.#awaits(position);
       this.#heldUntil = Number.POSITIVE_INFINITY;
     } else {
       this.#heldUntil = position + 1;
@@ -75,20 +87,25 @@ export class OwnCommands {
     this.#fillFrom = position;
   }
 
-  /**
-   * The head of the queue has left it.
-   *
-   * @param next - the position of the next command to be issued.
-   */
-  answer(next: number): void {
+  /** The head of `queue` has left it. */
+  answer(queue: { readonly length: number }): void {
     this.answered += 1;
-    if (this.#anything !== NEVER && this.answered > this.#anything) {
-      this.#anything = NEVER;
-      this.#heldUntil = next;
-    }
+    if (this.answered > this.#awaited) this.#awaitedAnswered(this.answered + queue.length);
+  }
+
+  /** @param next - the position of the next command to be issued. */
+  #awaitedAnswered(next: number): void {
     const { answered } = this;
+    if (answered > this.#anything) {
+      if (this.#anything !== NEVER) this.#heldUntil = next;
+      this.#anything = NEVER;
+    }
+    this.#awaited = this.#anything === NEVER ? Number.POSITIVE_INFINITY : this.#anything;
     for (let first = this.#onTheirWay.peekFront(); first !== undefined; first = this.#onTheirWay.peekFront()) {
-      if (first.position >= answered) return;
+      if (first.position >= answered) {
+        this.#awaits(first.position);
+        return;
+      }
       this.#onTheirWay.shift();
       if (!first.writes) this.shown(first.keys, next);
       else for (const key of first.keys) if (this.#written.get(key) === first.position) this.#written.delete(key);

@@ -5,21 +5,16 @@ import type { HostClient, HostCommand } from '../host/types.js';
 import type { ResolvedCacheOptions } from '../options.js';
 import { RequestReader } from '../resp/request-scanner.js';
 import type { Stats } from '../stats.js';
-import { now } from '../util/clock.js';
 import { nextTurn, turnIsLate, turnTime } from '../util/turn.js';
-import { CacheStore } from './cache-store.js';
+import { type CachedRead, CacheStore } from './cache-store.js';
 import { CallEntry, type CommandVariant, type Entry, type EntryContext, transformDecodedReply } from './entry.js';
 import { InvalidationReader } from './invalidation-reader.js';
+import { Liveness } from './liveness.js';
 import { OwnCommands } from './own-commands.js';
 import { ownCopy, sameValue } from './own-values.js';
 import { areText, argumentsOf, keyName, NO_ARGUMENTS, wireName } from './read-names.js';
 import { Tracking } from './tracking.js';
 import { TransactionState } from './transaction-state.js';
-
-/** Milliseconds without a byte from the server after which one read is sent, to see whether the server answers. */
-const SILENCE_PROBED_AFTER = 1_000;
-/** Milliseconds without a byte after which nothing is served: the connection may be dead, and invalidations lost. */
-const LONGEST_SILENCE = 2_000;
 
 /** A sequence of commands; the first argument of each is its name. */
 interface Requests {
@@ -42,8 +37,7 @@ export class ReadCache {
   #tracked = false;
   #ended = false;
   readonly #transaction = new TransactionState();
-  #heardAt = now();
-  #probing = false;
+  readonly #liveness = new Liveness();
 
   constructor(
     readonly client: HostClient,
@@ -101,44 +95,51 @@ export class ReadCache {
 
   /** A chunk of bytes has come. */
   heard(): void {
-    this.#heardAt = now();
-    this.#probing = false;
+    this.#liveness.heard();
   }
 
   /** A promise of the answer to a read, from memory; undefined if the read has to be sent. */
   read(variant: CommandVariant, args: readonly unknown[]): Promise<unknown> | undefined {
     const name = keyName(args[0]);
-    const key = name === undefined ? undefined : this.#store.key(name);
+    if (name === undefined || !this.#hasPrefix(name)) return undefined;
+    const { sampling } = this.#store;
+    const read = sampling.passesLookup() ? undefined : this.#find(name, variant, args);
+    if (read === undefined) {
+      if (this.#tracked && !this.#transaction.open && areText(args)) this.stats.cacheMisses += 1;
+      return undefined;
+    }
+    read.key.used = true;
+    sampling.fruitful();
+    this.stats.cacheHits += 1;
+    const { value } = read;
+    return turnIsLate() ? nextTurn().then(() => this.#answer(variant, value)) : this.#answer(variant, value);
+  }
+
+  /** The answer to a read, if it may be used now. */
+  #find(name: string, variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
+    const key = this.#store.key(name);
     if (key === undefined || !this.#serves()) return undefined;
     const rest = argumentsOf(args);
     const read = rest === undefined ? undefined : key.find(variant, rest.count, rest.text);
     if (read === undefined) return undefined;
     if (this.#own.answered <= key.heldUntil && key.newest !== read) return undefined;
     const time = turnTime();
-    if (time - read.readAt >= this.options.ttl || !this.#alive(time)) return undefined;
-    key.used = true;
-    this.stats.cacheHits += 1;
-    const { value } = read;
-    return turnIsLate() ? nextTurn().then(() => this.#answer(variant, value)) : this.#answer(variant, value);
+    return time - read.readAt < this.options.ttl && this.#liveness.allows(time) ? read : undefined;
   }
 
   /** A hot command is about to be queued. */
-  sends(entry: Entry, args: readonly unknown[]): void {
-    // Invariant 12: noted before the entry is queued, so that a read issued next already knows of it.
-    const { command, script } = entry.variant;
-    if (script !== undefined) {
-      // A script may change more than the keys that it names.
-      this.#own.changesAnything(this.#nextPosition);
-      return;
+  sends({ variant }: Entry, args: readonly unknown[]): void {
+    if (variant.command.cacheable && !this.#own.pushesLate) return;
+    this.#noteHot(variant, args, this.#nextPosition);
+  }
+
+  // Invariant 12: noted before the entry is queued, so that a read issued next already knows of it.
+  #noteHot({ command, script }: CommandVariant, args: readonly unknown[], position: number): void {
+    // A script may change more than the keys that it names.
+    if (script !== undefined) this.#own.changesAnything(position);
+    else if (!command.cacheable || this.#mayShowMore(args)) {
+      this.#touch(command, args.length, (index) => wireName(args[index]), position);
     }
-    if (command.cacheable) {
-      if (areText(args) && (!this.#own.pushesLate || this.#keepsKey(keyName(args[0]) as string))) {
-        if (this.#tracked && !this.#transaction.open) this.stats.cacheMisses += 1;
-        return;
-      }
-      if (!this.#own.pushesLate || !this.#hasPrefix(wireName(args[0]))) return;
-    }
-    this.#touch(command, args.length, (index) => wireName(args[index]), this.#nextPosition);
   }
 
   /** The host is about to write these bytes. Their last command will be queued last. */
@@ -220,12 +221,19 @@ export class ReadCache {
    */
   answered(entry: Entry | undefined, value: unknown): void {
     const own = this.#own;
-    own.answer(own.answered + 1 + this.client.commandQueue.length);
+    own.answer(this.client.commandQueue);
+    const passed = this.#store.sampling.passesReply();
+    // Without late pushes, what is kept for a key is as new as any reply that comes.
+    if (!passed || own.pushesLate) this.#noteReply(entry, value, passed);
+  }
+
+  #noteReply(entry: Entry | undefined, value: unknown, passed: boolean): void {
+    const own = this.#own;
     if (!(entry instanceof CallEntry) || !entry.variant.command.cacheable) return;
     const { sent } = entry;
     const name = keyName(Array.isArray(sent) ? sent[0] : sent);
-    if (name === undefined) return;
-    if (value !== undefined && this.#tracked && !this.#transaction.open && own.mayFill(name)) {
+    if (name === undefined || !this.#hasPrefix(name)) return;
+    if (!passed && value !== undefined && this.#tracked && !this.#transaction.open && own.mayFill(name)) {
       this.#fill(entry, name, value);
     } else if (own.pushesLate) {
       // Ordering: its caller may have seen a newer value than the kept answers.
@@ -237,14 +245,15 @@ export class ReadCache {
     const before = this.#store.key(name);
     if (before === undefined && !this.#store.admits(name)) return;
     const rest = Array.isArray(sent) ? argumentsOf(sent) : NO_ARGUMENTS;
-    if (rest === undefined || !this.#keepsKey(name)) return;
+    // A lone surrogate becomes another character on the wire, and also in the invalidation.
+    if (rest === undefined || !name.isWellFormed()) return;
     // Ordering: if this reply shows a change, earlier answers of the key must not be served after it (`OwnCommands`).
     const showsMore =
       this.#own.pushesLate &&
       before !== undefined &&
       !sameValue(before.find(variant, rest.count, rest.text)?.value, value);
     const { evictions } = this.#store;
-    const read = this.#store.put(name, variant, rest, ownCopy(value), this.#heardAt);
+    const read = this.#store.put(name, variant, rest, ownCopy(value), this.#liveness.heardAt);
     if (showsMore) {
       read.key.heldUntil = this.#nextPosition;
       read.key.newest = read;
@@ -273,28 +282,16 @@ export class ReadCache {
     return this.#tracked && this.#own.settled && !this.#transaction.open && !this.#transaction.watching;
   }
 
-  /**
-   * Whether the server has sent bytes recently. If every read is answered from memory, nothing is written, and a dead
-   * connection would not be noticed. So a read is sent from time to time.
-   */
-  #alive(time: number): boolean {
-    const silence = time - this.#heardAt;
-    if (silence < SILENCE_PROBED_AFTER) return true;
-    if (silence >= LONGEST_SILENCE || !this.#probing) {
-      this.#probing = true;
-      return false;
-    }
-    return true;
-  }
-
-  /** A lone surrogate becomes another character on the wire, and also in the invalidation. */
-  #keepsKey(name: string): boolean {
-    return this.#hasPrefix(name) && name.isWellFormed();
+  /** Whether a read is of a cached key, but its own answer is not kept. */
+  #mayShowMore(args: readonly unknown[]): boolean {
+    return !(areText(args) && String(args[0]).isWellFormed()) && this.#hasPrefix(wireName(args[0]));
   }
 
   #hasPrefix(name: string): boolean {
     const { prefixes } = this;
-    return prefixes === undefined || prefixes.some((prefix) => name.startsWith(prefix));
+    if (prefixes === undefined) return true;
+    for (const prefix of prefixes) if (name.startsWith(prefix)) return true;
+    return false;
   }
 
   /** Notes the keys that a command may change, or whose change its reply may show. */

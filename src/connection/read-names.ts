@@ -16,9 +16,7 @@ export function wireName(argument: unknown): string {
 
 /** Whether all arguments are text, so that the answer to a read with them can be kept. */
 export function areText(args: readonly unknown[]): boolean {
-  for (const argument of args) {
-    if (typeof argument !== 'string' && !(typeof argument === 'number' && isPlainNumber(argument))) return false;
-  }
+  for (let index = 0; index < args.length; index += 1) if (keyName(args[index]) === undefined) return false;
   return args.length > 0;
 }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FRUITLESS, PASSED } from '../../src/connection/read-sampling.js';
 import { cold } from '../helpers/cold.js';
 import {
   type Client,
@@ -480,6 +481,22 @@ describe('Invariant 12: no read goes back in time', () => {
     const before = commands.length;
     expect(await client.hget('h', 'f1')).toBe('new');
     expect(commands.length).toBe(before + 1);
+  });
+
+  it('with BCAST, a reply that is passed over because nothing is found holds the key, too', async () => {
+    let field = 'old';
+    const { client } = await scripted(
+      { 'hget h f1': () => bulk(field), 'hget h f2': () => bulk(field) },
+      { prefixes: ['h', 'once'], maxEntries: 1 },
+    );
+    await keep(client, () => client.hget('h', 'f1'));
+    const before = client.coalescer.stats().cache;
+    // From the first fruitless reads on, as many are passed over; the last of these is the one that shows the change.
+    for (let read = 1; read < FRUITLESS + PASSED; read += 1) await client.get(`once ${read}`);
+    field = 'new';
+    expect(await client.hget('h', 'f2')).toBe('new');
+    expect(client.coalescer.stats().cache).toMatchObject({ hits: before?.hits, entries: 1, evictions: 0 });
+    expect(await client.hget('h', 'f1')).toBe('new');
   });
 
   it('with BCAST, a reply that comes within a transaction holds the key, too', async () => {

@@ -6,6 +6,7 @@ import type { CommandVariant } from '../../src/connection/entry.js';
 import { InvalidationReader } from '../../src/connection/invalidation-reader.js';
 import { OwnCommands } from '../../src/connection/own-commands.js';
 import { ownCopy, sameValue } from '../../src/connection/own-values.js';
+import { ReadSampling } from '../../src/connection/read-sampling.js';
 import { heapNow } from '../helpers/hostile/heap.js';
 
 const get: CommandVariant = {
@@ -78,16 +79,17 @@ describe('CacheStore', () => {
       expect(store.admits('another')).toBe(true);
     });
 
-    it('turns most keys away unseen while none comes again, and looks at each when one has', () => {
+    it('looks at few keys while none is read again, and at each when one has been', () => {
       const store = full();
       const looks = vi.spyOn(Doorkeeper.prototype, 'knows');
       onTestFinished(() => looks.mockRestore());
-      for (let index = 0; index < 10_000; index += 1) store.admits(`once ${index}`);
-      expect(looks.mock.calls.length).toBeLessThan(1_500);
+      const admits = (name: string) => !store.sampling.passesReply() && store.admits(name);
+      for (let index = 0; index < 100_000; index += 1) admits(`once ${index}`);
+      expect(looks.mock.calls.length).toBeLessThan(5_000);
       let turnedAway = 0;
-      while (!store.admits('again')) turnedAway += 1;
-      expect(turnedAway).toBeLessThan(256);
-      expect([store.admits('new'), store.admits('new')]).toEqual([false, true]);
+      while (!admits('again')) turnedAway += 1;
+      expect(turnedAway).toBeLessThan(1_024);
+      expect([admits('new'), admits('new')]).toEqual([false, true]);
     });
 
     it('has no room when a read of the usual size would exceed its bytes', () => {
@@ -176,6 +178,53 @@ describe('CacheStore', () => {
   });
 });
 
+describe('ReadSampling', () => {
+  /** How many of the next reads are looked up, none of which finds anything. */
+  const lookedUp = (sampling: ReadSampling, reads: number) => {
+    let looked = 0;
+    for (let index = 0; index < reads; index += 1) {
+      if (!sampling.passesLookup()) looked += 1;
+      if (!sampling.passesReply()) sampling.fruitless();
+    }
+    return looked;
+  };
+
+  it('looks up each of the first 256 reads that find nothing, and then 32 of 1,024', () => {
+    const sampling = new ReadSampling();
+    expect(lookedUp(sampling, 256)).toBe(256);
+    expect(lookedUp(sampling, 10 * 1_024)).toBe(10 * 32);
+  });
+
+  it('looks up each read again as soon as one was fruitful', () => {
+    const sampling = new ReadSampling();
+    lookedUp(sampling, 500);
+    sampling.fruitful();
+    expect(lookedUp(sampling, 256)).toBe(256);
+  });
+
+  it('passes over nothing while one of 256 reads is fruitful', () => {
+    const sampling = new ReadSampling();
+    for (let time = 0; time < 100; time += 1) {
+      expect(lookedUp(sampling, 255)).toBe(255);
+      sampling.fruitful();
+    }
+  });
+
+  it('passes over as many replies as lookups, although reads are in flight between the two', () => {
+    const sampling = new ReadSampling();
+    const inFlight = 200;
+    let [looked, dealtWith] = [0, 0];
+    for (let index = 0; index < 100_000; index += 1) {
+      if (!sampling.passesLookup()) looked += 1;
+      if (index < inFlight || sampling.passesReply()) continue;
+      dealtWith += 1;
+      sampling.fruitless();
+    }
+    expect(looked).toBeLessThan(4_500);
+    expect(dealtWith).toBeLessThan(4_500);
+  });
+});
+
 describe('Doorkeeper', () => {
   it('knows a key that was asked for recently, and forgets it after many others', () => {
     const doorkeeper = new Doorkeeper(1_000);
@@ -195,7 +244,7 @@ describe('Doorkeeper', () => {
       return known;
     };
     const afterOthers = remembered((doorkeeper, index) => doorkeeper.knows(`other ${index}`));
-    const afterPassing = remembered((doorkeeper) => doorkeeper.passOver());
+    const afterPassing = remembered((doorkeeper) => doorkeeper.passOver(1));
     expect(afterOthers).toBeGreaterThan(200);
     expect(afterPassing / afterOthers).toBeGreaterThan(0.8);
     expect(afterPassing / afterOthers).toBeLessThan(1.25);
@@ -285,8 +334,9 @@ describe('values of a caller', () => {
 });
 
 describe('OwnCommands', () => {
-  const answer = (own: OwnCommands, times: number, next = own.answered + times) => {
-    for (let time = 0; time < times; time += 1) own.answer(next);
+  /** @param left - commands in flight after the last of these replies. */
+  const answer = (own: OwnCommands, times: number, left = 0) => {
+    for (let time = times - 1; time >= 0; time -= 1) own.answer({ length: left + time });
   };
 
   it('keeps no reply for a key with a write in flight, by position and not by number of writes', () => {
@@ -313,13 +363,10 @@ describe('OwnCommands', () => {
   it('with late pushes, answers are served again after the reply to a command that was issued after that reply', () => {
     const own = new OwnCommands(true, () => {});
     own.changesAnything(0);
-    // Three more commands were on their way when its reply came.
-    own.answer(4);
-    own.answer(4);
-    own.answer(4);
-    own.answer(4);
+    // Three more commands were in flight when its reply came.
+    answer(own, 4);
     expect(own.settled).toBe(false);
-    own.answer(5);
+    answer(own, 1);
     expect(own.settled).toBe(true);
   });
 
@@ -327,9 +374,9 @@ describe('OwnCommands', () => {
     const shown: unknown[] = [];
     const own = new OwnCommands(true, (keys, position) => shown.push([keys, position]));
     own.shows(['a', 'b'], 1);
-    own.answer(2);
+    answer(own, 1, 1);
     expect(shown).toEqual([]);
-    own.answer(7);
+    answer(own, 1, 5);
     expect(shown).toEqual([[['a', 'b'], 7]]);
   });
 

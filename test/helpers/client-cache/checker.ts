@@ -42,6 +42,12 @@ export interface CheckOptions {
    * @default false
    */
   readonly transactions?: boolean;
+  /**
+   * Whether hundreds of keys that are never read again are read now and then. A cache without room then passes over most
+   * reads for a while.
+   * @default false
+   */
+  readonly scans?: boolean;
 }
 
 export interface CheckFigures {
@@ -89,6 +95,7 @@ export class Checker {
   /** How many connections a client has lost. */
   readonly #losses = new Map<Client, number>();
   #done = false;
+  #scanned = 0;
 
   constructor(readonly options: CheckOptions) {
     const { keys = 8 } = options;
@@ -167,8 +174,17 @@ export class Checker {
       }
       await Promise.all(replies);
       if (random.oneIn(20)) await this.#transaction(client, random);
+      if (this.options.scans && random.oneIn(40)) this.#scan(client, random);
       if (random.oneIn(4)) await turn();
       if (random.oneIn(40)) await sleep(random.below(4));
+    }
+  }
+
+  /** Not awaited: other reads come among its replies. */
+  #scan(client: CoalescedClient, random: Random): void {
+    for (let left = random.between(200, 600); left > 0; left -= 1) {
+      this.#scanned += 1;
+      client.get(`${PREFIX}once:${this.#scanned}`).catch(() => {});
     }
   }
 

@@ -14,6 +14,8 @@ export interface Scenario {
   /** Whether the clients under test connect through a proxy. */
   readonly proxied?: boolean;
   readonly check?: Partial<CheckOptions>;
+  /** Limits of the cache. */
+  readonly limits?: Pick<CacheOptions, 'maxEntries'>;
   /** Disturbs until it is told to stop. */
   disturb?(scene: Scene): Promise<void>;
 }
@@ -32,7 +34,7 @@ interface Scene {
 /** Runs two cached clients, two plain writers and another process's worth of others against one server. */
 export async function runScenario(
   scenario: Scenario,
-  cache: boolean | CacheOptions,
+  prefixes: Pick<CacheOptions, 'prefixes'>,
   reads: number,
   seed: number,
 ): Promise<CheckFigures> {
@@ -50,6 +52,7 @@ export async function runScenario(
     const proxy = scenario.proxied ? await startProxy(server.url) : undefined;
     const patient = { maxRetriesPerRequest: null, retryStrategy: () => 20 };
     const admin = ioredis6.create(server.url, patient);
+    const cache = { ...prefixes, ...scenario.limits };
     const subjects = [1, 2].map(() => ioredis6.createCoalesced(proxy?.url ?? server.url, patient, { cache }));
     const writers = [ioredis6.create(server.url, patient), ioredis6.create(server.url, patient)];
     await Promise.all([admin, ...subjects, ...writers].map(ready));
@@ -126,6 +129,7 @@ export const SCENARIOS: readonly Scenario[] = [
     args: ['--tracking-table-max-keys', '10'],
     check: { keys: 40, transactions: true },
   },
+  { name: 'no room, while many keys are read once', limits: { maxEntries: 12 }, check: { scans: true } },
   {
     name: 'connections killed by the server',
     disturb: (scene) => every(scene, 50, () => scene.admin.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {})),
