@@ -5,7 +5,7 @@ import type { HostClient, HostCommand } from '../host/types.js';
 import type { ResolvedCacheOptions } from '../options.js';
 import { RequestReader } from '../resp/request-scanner.js';
 import type { Stats } from '../stats.js';
-import { nextTurn, turnIsLate, turnTime } from '../util/turn.js';
+import { answersWait, endOfTurn, turnTime } from '../util/turn.js';
 import { type CachedRead, CacheStore } from './cache-store.js';
 import { CallEntry, type CommandVariant, type Entry, type EntryContext, transformDecodedReply } from './entry.js';
 import { InvalidationReader } from './invalidation-reader.js';
@@ -101,18 +101,20 @@ export class ReadCache {
   /** A promise of the answer to a read, from memory; undefined if the read has to be sent. */
   read(variant: CommandVariant, args: readonly unknown[]): Promise<unknown> | undefined {
     const name = keyName(args[0]);
-    if (name === undefined || !this.#hasPrefix(name)) return undefined;
+    if (name === undefined) return undefined;
     const { sampling } = this.#store;
     const read = sampling.passesLookup() ? undefined : this.#find(name, variant, args);
     if (read === undefined) {
-      if (this.#tracked && !this.#transaction.open && areText(args)) this.stats.cacheMisses += 1;
+      if (this.#tracked && !this.#transaction.open && areText(args) && this.#hasPrefix(name)) {
+        this.stats.cacheMisses += 1;
+      }
       return undefined;
     }
     read.key.used = true;
     sampling.fruitful();
     this.stats.cacheHits += 1;
     const { value } = read;
-    return turnIsLate() ? nextTurn().then(() => this.#answer(variant, value)) : this.#answer(variant, value);
+    return answersWait() ? endOfTurn().then(() => this.#answer(variant, value)) : this.#answer(variant, value);
   }
 
   /** The answer to a read, if it may be used now. */

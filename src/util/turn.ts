@@ -5,13 +5,17 @@ import { nextTick, now, setImmediate } from './clock.js';
  * clock costs more than finding such an answer, so it is read once per callback of the loop, and again after every few
  * answers.
  */
+let time = 0;
 let inTurn = false;
 let turnStartedAt = 0;
+/** Callbacks of this turn in which answers were found. */
+let callbacks = 0;
 /** A callback is running in which an answer was found, or the promises that it has resolved. */
 let inCallback = false;
 let callbackStartedAt = 0;
-let time = 0;
 let askedFor = 0;
+/** This callback has waited for the turn already. */
+let resumed = false;
 
 /** Within one callback the clock is read once per this many answers. */
 const ASKED_PER_READING = 16;
@@ -19,13 +23,20 @@ const ASKED_PER_READING = 16;
 const LATE_CALLBACK = 1;
 /** The same for a turn: its callbacks may be requests of many clients, or one loop that continues by next ticks. */
 const LATE_TURN = 10;
+/**
+ * Callbacks of one turn whose answers come at once. Those of the others come together, when all requests of the turn have
+ * been read: a service then writes its responses one after the other.
+ */
+const AT_ONCE = 4;
 
 function endTurn(): void {
   inTurn = false;
+  callbacks = 0;
 }
 
 function endCallback(): void {
   inCallback = false;
+  resumed = false;
 }
 
 /** Milliseconds of a monotonic clock, read in this callback. */
@@ -38,6 +49,7 @@ export function turnTime(): number {
   time = now();
   inCallback = true;
   callbackStartedAt = time;
+  callbacks += 1;
   nextTick(endCallback);
   if (!inTurn) {
     inTurn = true;
@@ -48,16 +60,21 @@ export function turnTime(): number {
 }
 
 /**
- * Whether answers should wait for the next turn of the event loop. Code that awaits one answer after the other without
- * I/O never lets the turn end, so timers and sockets never run.
+ * Whether answers should wait for the end of the turn. Code that awaits one answer after the other without I/O never
+ * lets the turn end, so timers and sockets never run.
  */
-export function turnIsLate(): boolean {
-  return time - callbackStartedAt > LATE_CALLBACK || time - turnStartedAt > LATE_TURN;
+export function answersWait(): boolean {
+  return (
+    time - callbackStartedAt > LATE_CALLBACK || time - turnStartedAt > LATE_TURN || (callbacks > AT_ONCE && !resumed)
+  );
 }
 
-/** A promise that resolves in the next turn of the event loop. */
-export function nextTurn(): Promise<void> {
+/** A promise that resolves at the end of this turn of the event loop. */
+export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => {
-    setImmediate(resolve);
+    setImmediate(() => {
+      resumed = true;
+      resolve();
+    });
   });
 }
