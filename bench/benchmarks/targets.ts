@@ -76,6 +76,8 @@ export const TARGETS: readonly Target[] = [
   atLeast('fastify-parallel', 'throughput', 'coalesced', 'plain', 2.7),
   atLeast('fastify-parallel', 'throughput', 'coalesced', 'pipeline', 2),
   atLeast('fastify-parallel', 'throughput', 'coalesced', 'no-redis', 0.55, 0.75),
+  atLeast('fastify-parallel', 'throughput', 'coalesced-cache', 'no-redis', 0.9),
+  atMost('fastify-parallel', 'serverCpu', 'coalesced-cache', 'plain', 0.01),
   atMost('fastify-parallel', 'serverCpu', 'coalesced', 'plain', 0.2, 0.1),
   atLeast('fastify-sequential', 'throughput', 'coalesced', 'plain', 1.8, 2.5),
   atMost('fastify-rates', 'p50', 'coalesced', 'plain', 1),
@@ -111,7 +113,7 @@ export const TARGETS: readonly Target[] = [
   atMost('cache-hits', 'cpu', 'coalesced-cache', undefined, 0.4, 0.2),
   atLeast('cache-hits', 'throughput', 'coalesced-cache', undefined, 2_500_000, 4_000_000),
   atLeast('cache-hits', 'throughput', 'coalesced-cache', 'node-redis-cache', 5),
-  atMost('cache-misses', 'cpu', 'coalesced-small-cache', 'coalesced', 1.05),
+  atMost('cache-misses', 'cpu', 'immediate-small-cache', 'coalesced-immediate', 1.05),
   atMost('cache-hot-key', 'serverCpu', 'coalesced-cache', 'plain', 0.01),
   atMost('cache-writes', 'cpu', 'coalesced-cache', 'coalesced', 1.3),
 ];

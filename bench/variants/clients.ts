@@ -76,9 +76,9 @@ export const VARIANTS = {
   'coalesced-timeout': ['the same with `commandTimeout: 5000`', coalesced({ commandTimeout: 5000 })],
   'coalesced-immediate': ["the same with `schedule: 'immediate'`", coalesced({}, { schedule: 'immediate' })],
   'coalesced-cache': ['the same with `cache: true`', coalesced({}, { cache: true })],
-  'coalesced-small-cache': [
-    'the same with `cache: { maxEntries: 100 }`',
-    coalesced({}, { cache: { maxEntries: 100 } }),
+  'immediate-small-cache': [
+    "the same with `schedule: 'immediate'` and `cache: { maxEntries: 100 }`",
+    coalesced({}, { schedule: 'immediate', cache: { maxEntries: 100 } }),
   ],
   'coalesced-batch-channel': ['the same with a subscriber of `ioredis-coalesce:batch`', coalesced({})],
   'coalesced-prometheus': ['the same, scraped by Prometheus every 100 ms', coalesced({})],

@@ -114,7 +114,12 @@ export class ReadCache {
     sampling.fruitful();
     this.stats.cacheHits += 1;
     const { value } = read;
-    return answersWait() ? endOfTurn().then(() => this.#answer(variant, value)) : this.#answer(variant, value);
+    if (answersWait()) return endOfTurn().then(() => this.#answer(variant, value));
+    try {
+      return Promise.resolve(this.#answer(variant, value));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** The answer to a read, if it may be used now. */
@@ -326,14 +331,11 @@ export class ReadCache {
     if (!openedHere) this.#own.forgetBefore(position);
   }
 
-  #answer(variant: CommandVariant, kept: unknown): Promise<unknown> {
+  /** @throws what a user's reply transformer throws */
+  #answer(variant: CommandVariant, kept: unknown): unknown {
     const value = ownCopy(kept);
     const { name } = variant.command;
-    if (!transformsReply(this.context.commandClass, name)) return Promise.resolve(value);
-    try {
-      return Promise.resolve(transformDecodedReply({ name, context: this.context }, value));
-    } catch (error) {
-      return Promise.reject(error);
-    }
+    if (!transformsReply(this.context.commandClass, name)) return value;
+    return transformDecodedReply({ name, context: this.context }, value);
   }
 }

@@ -14,8 +14,7 @@ let callbacks = 0;
 let inCallback = false;
 let callbackStartedAt = 0;
 let askedFor = 0;
-/** This callback has waited for the turn already. */
-let resumed = false;
+let turnEnd: Promise<void> | undefined;
 
 /** Within one callback the clock is read once per this many answers. */
 const ASKED_PER_READING = 16;
@@ -25,7 +24,7 @@ const LATE_CALLBACK = 1;
 const LATE_TURN = 10;
 /**
  * Callbacks of one turn whose answers come at once. Those of the others come together, when all requests of the turn have
- * been read: a service then writes its responses one after the other.
+ * been read: a service then handles its answers, and writes its responses, one after the other.
  */
 const AT_ONCE = 4;
 
@@ -36,7 +35,6 @@ function endTurn(): void {
 
 function endCallback(): void {
   inCallback = false;
-  resumed = false;
 }
 
 /** Milliseconds of a monotonic clock, read in this callback. */
@@ -64,17 +62,16 @@ export function turnTime(): number {
  * lets the turn end, so timers and sockets never run.
  */
 export function answersWait(): boolean {
-  return (
-    time - callbackStartedAt > LATE_CALLBACK || time - turnStartedAt > LATE_TURN || (callbacks > AT_ONCE && !resumed)
-  );
+  return time - callbackStartedAt > LATE_CALLBACK || time - turnStartedAt > LATE_TURN || callbacks > AT_ONCE;
 }
 
-/** A promise that resolves at the end of this turn of the event loop. */
+/** A promise that resolves at the end of this turn of the event loop, one for all who ask in the same turn. */
 export function endOfTurn(): Promise<void> {
-  return new Promise((resolve) => {
+  turnEnd ??= new Promise((resolve) => {
     setImmediate(() => {
-      resumed = true;
+      turnEnd = undefined;
       resolve();
     });
   });
+  return turnEnd;
 }

@@ -53,22 +53,36 @@ describe('answers without I/O', () => {
     expect(late()).toBe(false);
   });
 
-  it('come together from the fifth callback of a turn on, and at once in a callback that has waited', async () => {
+  it('come together, in one callback, from the fifth callback of a turn on', async () => {
     for (let request = 2; request <= 4; request += 1) {
       await nextCallback();
       expect(late()).toBe(false);
     }
-    const waited: boolean[] = [];
-    const requests = Array.from({ length: 10 }, async () => {
+    const order: string[] = [];
+    const requests = [5, 6, 7, 8, 9, 10].map(async (request) => {
       await nextCallback();
       expect(late()).toBe(true);
+      order.push(`asks ${request}`);
       await endOfTurn();
-      waited.push(late());
+      order.push(`answered ${request}`);
+      expect(late()).toBe(false);
+      if (request === 5) process.nextTick(() => order.push('next tick'));
     });
     await Promise.all(requests);
-    expect(waited).toEqual(requests.map(() => false));
-    // They count among the callbacks of the turn that follows.
+    const all = [5, 6, 7, 8, 9, 10];
+    expect(order).toEqual([...all.map((each) => `asks ${each}`), ...all.map((each) => `answered ${each}`)]);
     await nextCallback();
-    expect(late()).toBe(true);
+    expect(order.at(-1)).toBe('next tick');
+  });
+
+  it.each([1, 2])('that wait come at the end of the turn and not before (%i)', async () => {
+    let ended = false;
+    void endOfTurn().then(() => {
+      ended = true;
+    });
+    await nextCallback();
+    expect(ended).toBe(false);
+    await turn();
+    expect(ended).toBe(true);
   });
 });
