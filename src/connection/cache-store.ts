@@ -1,6 +1,7 @@
 import { Doorkeeper } from './doorkeeper.js';
 import type { CommandVariant } from './entry.js';
 import { ReadSampling } from './read-sampling.js';
+import type { ReplyCount } from './reply-count.js';
 
 /** Approximate bytes of memory per key and per read, without their own text. */
 const KEY_OVERHEAD = 150;
@@ -108,7 +109,7 @@ export class CacheStore {
   /** Reads that were removed for lack of room. */
   evictions = 0;
   /** Which reads to deal with at all. */
-  readonly sampling = new ReadSampling();
+  readonly sampling: ReadSampling;
   readonly #keys = new Map<string, CachedKey>();
   /** Made when there is no more room. */
   #doorkeeper: Doorkeeper | undefined;
@@ -117,7 +118,10 @@ export class CacheStore {
   constructor(
     readonly maxEntries: number,
     readonly maxBytes: number,
-  ) {}
+    replies: ReplyCount,
+  ) {
+    this.sampling = new ReadSampling(replies);
+  }
 
   key(name: string): CachedKey | undefined {
     return this.#keys.get(name);

@@ -21,6 +21,7 @@ import { flushPolicy } from './flush-policy.js';
 import { InFlightGate } from './in-flight-gate.js';
 import { encodePipeline, PipelineEntry } from './pipeline-entry.js';
 import { ReadCache } from './read-cache.js';
+import { ReplyCount } from './reply-count.js';
 import { ReplyReader } from './reply-reader.js';
 import type { BatchSchedule } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
@@ -90,8 +91,9 @@ export class Connection {
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
       this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
+      const replies = new ReplyCount();
       const cache = options.cache
-        ? new ReadCache(client, options.cache, cachePrefixes, this.#context, stats)
+        ? new ReadCache(client, options.cache, cachePrefixes, this.#context, replies, stats)
         : undefined;
       const reader = new ReplyReader(
         client,
@@ -101,6 +103,7 @@ export class Connection {
         replyModeOf(client),
         stats,
         fresh,
+        replies,
         cache,
         {
           joined: (line) => this.#shared?.firstReply(line),
@@ -116,7 +119,7 @@ export class Connection {
       this.cache = cache;
       this.#deadlines = new Deadlines(
         () => client.commandQueue,
-        () => reader.settled,
+        () => replies.light,
       );
       if (options.shareReads) this.#shared = new SharedReads(fresh ? 'closed' : awaitedTransaction(client));
     } else {
@@ -168,9 +171,10 @@ export class Connection {
     this.stats.hotCommands += 1;
     const number = (this.reader as ReplyReader).expect();
     if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, entry, timeout);
-    this.cache?.sends(entry, sent);
+    const { cacheable, readOnly, work } = variant.command;
+    const { cache } = this;
+    if (cache !== undefined && (!cacheable || cache.notesReads)) cache.sends(variant, sent);
     client.commandQueue.push(entry);
-    const { readOnly, work } = variant.command;
     const cost = readOnly ? work + this.#replyWork : work;
     if (held === undefined) this.batch.addHot(encoded, entry, cost);
     else this.gate.holdHot(held, cost);

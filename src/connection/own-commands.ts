@@ -1,4 +1,5 @@
 import Denque from 'denque';
+import type { ReplyCount } from './reply-count.js';
 
 /** A command in flight that affects the kept answers of certain keys. */
 interface OnItsWay {
@@ -14,7 +15,7 @@ const NEVER = -1;
  * position: how many commands were queued before it.
  *
  *     position    0   1   2   3   4   5
- *     queue      [get a][set b][get b][eval][get c]      `answered` of them have left it
+ *     queue      [get a][set b][get b][eval][get c]      `replies.all` of them have left it
  *
  * Invariant 12: a read is answered from memory only if nothing that this client has issued before it could have
  * changed the answer.
@@ -27,8 +28,6 @@ const NEVER = -1;
  *   shows it.
  */
 export class OwnCommands {
-  /** Number of commands that have left the queue. */
-  answered = 0;
   readonly #onTheirWay = new Denque<OnItsWay>();
   /** Keys with a write in flight, by the position of the last one. */
   readonly #written = new Map<string, number>();
@@ -42,6 +41,7 @@ export class OwnCommands {
   #awaited = Number.POSITIVE_INFINITY;
 
   constructor(
+    readonly replies: ReplyCount,
     /** Whether pushes come at the end of the server's turn (BCAST): a reply may show a change before its push. */
     readonly pushesLate: boolean,
     /** A reply has shown these keys: their earlier answers must wait until the reply at `position` has come. */
@@ -50,7 +50,7 @@ export class OwnCommands {
 
   /** Whether no command of unknown keys keeps answers from being served. */
   get settled(): boolean {
-    return this.answered > this.#heldUntil;
+    return this.replies.all > this.#heldUntil;
   }
 
   writes(keys: readonly string[], position: number): void {
@@ -87,15 +87,14 @@ export class OwnCommands {
     this.#fillFrom = position;
   }
 
-  /** The head of `queue` has left it. */
+  /** Commands have left `queue` with their replies: with late pushes each of them, otherwise any number at once. */
   answer(queue: { readonly length: number }): void {
-    this.answered += 1;
-    if (this.answered > this.#awaited) this.#awaitedAnswered(this.answered + queue.length);
+    const answered = this.replies.all;
+    if (answered > this.#awaited) this.#awaitedAnswered(answered, answered + queue.length);
   }
 
   /** @param next - the position of the next command to be issued. */
-  #awaitedAnswered(next: number): void {
-    const { answered } = this;
+  #awaitedAnswered(answered: number, next: number): void {
     if (answered > this.#anything) {
       if (this.#anything !== NEVER) this.#heldUntil = next;
       this.#anything = NEVER;
@@ -114,6 +113,6 @@ export class OwnCommands {
 
   /** Whether the last reply may be kept as the answer to its read of `key`. */
   mayFill(key: string): boolean {
-    return this.answered > this.#fillFrom && (this.#written.size === 0 || !this.#written.has(key));
+    return this.replies.all > this.#fillFrom && (this.#written.size === 0 || !this.#written.has(key));
   }
 }

@@ -13,6 +13,7 @@ import { Liveness } from './liveness.js';
 import { OwnCommands } from './own-commands.js';
 import { ownCopy, sameValue } from './own-values.js';
 import { areText, argumentsOf, keyName, NO_ARGUMENTS, wireName } from './read-names.js';
+import type { ReplyCount } from './reply-count.js';
 import { Tracking } from './tracking.js';
 import { TransactionState } from './transaction-state.js';
 
@@ -45,10 +46,11 @@ export class ReadCache {
     /** Prefixes of the cached keys, as they are on the wire; undefined for all keys. */
     readonly prefixes: readonly string[] | undefined,
     readonly context: EntryContext,
+    readonly replies: ReplyCount,
     readonly stats: Stats,
   ) {
-    this.#store = new CacheStore(options.maxEntries, options.maxBytes);
-    this.#own = new OwnCommands(prefixes !== undefined, (keys, position) => {
+    this.#store = new CacheStore(options.maxEntries, options.maxBytes, replies);
+    this.#own = new OwnCommands(replies, prefixes !== undefined, (keys, position) => {
       for (const name of keys) this.#hold(name, position);
     });
     this.#tracking = new Tracking(client, prefixes ?? [], () => this.#transaction.closed());
@@ -100,20 +102,21 @@ export class ReadCache {
 
   /** A promise of the answer to a read, from memory; undefined if the read has to be sent. */
   read(variant: CommandVariant, args: readonly unknown[]): Promise<unknown> | undefined {
-    const name = keyName(args[0]);
-    if (name === undefined) return undefined;
-    const { sampling } = this.#store;
-    const read = sampling.passesLookup() ? undefined : this.#find(name, variant, args);
-    if (read === undefined) {
-      if (this.#tracked && !this.#transaction.open && areText(args) && this.#hasPrefix(name)) {
-        this.stats.cacheMisses += 1;
-      }
-      return undefined;
-    }
-    read.key.used = true;
-    sampling.fruitful();
+    const read = this.#store.sampling.passesLookup() ? undefined : this.#find(variant, args);
+    if (read !== undefined) return this.#serve(variant, read);
+    if (this.#mayKeep(args)) this.stats.cacheMisses += 1;
+    return undefined;
+  }
+
+  /** Whether the answer to a read that is issued now may be kept. */
+  #mayKeep(args: readonly unknown[]): boolean {
+    return this.#tracked && !this.#transaction.open && areText(args) && this.#hasPrefix(String(args[0]));
+  }
+
+  #serve(variant: CommandVariant, { key, value }: CachedRead): Promise<unknown> {
+    key.used = true;
+    this.#store.sampling.fruitful();
     this.stats.cacheHits += 1;
-    const { value } = read;
     if (answersWait()) return endOfTurn().then(() => this.#answer(variant, value));
     try {
       return Promise.resolve(this.#answer(variant, value));
@@ -123,25 +126,29 @@ export class ReadCache {
   }
 
   /** The answer to a read, if it may be used now. */
-  #find(name: string, variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
-    const key = this.#store.key(name);
+  #find(variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
+    const name = keyName(args[0]);
+    const key = name === undefined ? undefined : this.#store.key(name);
     if (key === undefined || !this.#serves()) return undefined;
     const rest = argumentsOf(args);
     const read = rest === undefined ? undefined : key.find(variant, rest.count, rest.text);
     if (read === undefined) return undefined;
-    if (this.#own.answered <= key.heldUntil && key.newest !== read) return undefined;
+    if (this.replies.all <= key.heldUntil && key.newest !== read) return undefined;
     const time = turnTime();
     return time - read.readAt < this.options.ttl && this.#liveness.allows(time) ? read : undefined;
   }
 
-  /** A hot command is about to be queued. */
-  sends({ variant }: Entry, args: readonly unknown[]): void {
-    if (variant.command.cacheable && !this.#own.pushesLate) return;
-    this.#noteHot(variant, args, this.#nextPosition);
+  /** Whether a read may show more than the answers that are kept, so that it has to be noted when it is issued. */
+  get notesReads(): boolean {
+    return this.#own.pushesLate;
   }
 
-  // Invariant 12: noted before the entry is queued, so that a read issued next already knows of it.
-  #noteHot({ command, script }: CommandVariant, args: readonly unknown[], position: number): void {
+  /**
+   * A hot command is about to be queued; not called for a cacheable one if `notesReads` is false.
+   * Invariant 12: noted before the entry is queued, so that a read issued next already knows of it.
+   */
+  sends({ command, script }: CommandVariant, args: readonly unknown[]): void {
+    const position = this.#nextPosition;
     // A script may change more than the keys that it names.
     if (script !== undefined) this.#own.changesAnything(position);
     else if (!command.cacheable || this.#mayShowMore(args)) {
@@ -221,7 +228,7 @@ export class ReadCache {
   }
 
   /**
-   * The head of the queue has its reply.
+   * The head of the queue has its reply. Not called for light entries before `replies.quietUntil`.
    *
    * @param entry - the head, if it is a hot command's entry.
    * @param value - the decoded reply; undefined if the host has decoded it.
@@ -229,9 +236,11 @@ export class ReadCache {
   answered(entry: Entry | undefined, value: unknown): void {
     const own = this.#own;
     own.answer(this.client.commandQueue);
-    const passed = this.#store.sampling.passesReply();
+    const { passedUntil } = this.#store.sampling;
+    const passed = this.replies.light <= passedUntil;
     // Without late pushes, what is kept for a key is as new as any reply that comes.
-    if (!passed || own.pushesLate) this.#noteReply(entry, value, passed);
+    if (passed && !own.pushesLate) this.replies.quietUntil = passedUntil;
+    else this.#noteReply(entry, value, passed);
   }
 
   #noteReply(entry: Entry | undefined, value: unknown, passed: boolean): void {
@@ -282,7 +291,7 @@ export class ReadCache {
 
   /** The position of the command that is issued next. */
   get #nextPosition(): number {
-    return this.#own.answered + this.client.commandQueue.length;
+    return this.replies.all + this.client.commandQueue.length;
   }
 
   #serves(): boolean {

@@ -12,6 +12,7 @@ import { Entry, type EntryContext, settleDecoded } from './entry.js';
 import { EXEC, type ExecEntry } from './pipeline-entry.js';
 import type { ReadCache } from './read-cache.js';
 import { ReplyBoundary } from './reply-boundary.js';
+import type { ReplyCount } from './reply-count.js';
 import { ReplyWeight } from './reply-weight.js';
 
 /**
@@ -36,9 +37,6 @@ const PUSH = 62; // >
  * scanner finds its last byte. If the host decodes a light entry's reply, it resolves the entry like any command.
  */
 export class ReplyReader {
-  /** Number of light entries that have left the queue of this connection. */
-  settled = 0;
-
   readonly weight = new ReplyWeight();
   /** Number of light entries that were queued. */
   #sent = 0;
@@ -63,6 +61,7 @@ export class ReplyReader {
     readonly stats: Stats,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
+    readonly replies: ReplyCount,
     readonly cache: ReadCache | undefined,
     readonly observer: {
       /** A reply was seen to end on a connection in use; `line` is the beginning of its last line. */
@@ -177,7 +176,7 @@ export class ReplyReader {
         return;
       }
       if (cache !== undefined && chunk[position] === PUSH) position = this.#readPush(cache, chunk, position);
-      else if (this.#sent === this.settled && cache === undefined) position = this.#forwardRest(chunk, position);
+      else if (this.#sent === this.replies.light && cache === undefined) position = this.#forwardRest(chunk, position);
       else position = this.#readReply(chunk, position);
     }
   }
@@ -247,9 +246,10 @@ export class ReplyReader {
   /** Settles the head of the queue with its reply. */
   #answer(head: Entry, value: unknown): void {
     this.client.commandQueue.shift();
-    this.settled += 1;
+    const { replies, cache } = this;
+    replies.light += 1;
     this.stats.hotReplies += 1;
-    this.cache?.answered(head, value);
+    if (cache !== undefined && replies.light > replies.quietUntil) cache.answered(head, value);
     settleDecoded(head, value, this.context.commandClass);
   }
 
@@ -278,7 +278,8 @@ export class ReplyReader {
   /** The host has removed the head of the queue. */
   #hostAnswered(head: QueueItem): void {
     const entry = head instanceof Entry ? head : undefined;
-    if (entry !== undefined) this.settled += 1;
+    if (entry === undefined) this.replies.others += 1;
+    else this.replies.light += 1;
     this.cache?.answered(entry, undefined);
   }
 

@@ -7,6 +7,7 @@ import { InvalidationReader } from '../../src/connection/invalidation-reader.js'
 import { OwnCommands } from '../../src/connection/own-commands.js';
 import { ownCopy, sameValue } from '../../src/connection/own-values.js';
 import { ReadSampling } from '../../src/connection/read-sampling.js';
+import { ReplyCount } from '../../src/connection/reply-count.js';
 import { heapNow } from '../helpers/hostile/heap.js';
 
 const get: CommandVariant = {
@@ -18,7 +19,7 @@ const field = (text: string) => ({ count: 2, text });
 
 describe('CacheStore', () => {
   it('finds every read that was stored, by search and by index', () => {
-    const store = new CacheStore(1_000, 1e9);
+    const store = new CacheStore(1_000, 1e9, new ReplyCount());
     for (let index = 0; index < 100; index += 1) store.put('k', get, field(`f${index}`), index, 0);
     for (let index = 0; index < 100; index += 1) expect(store.key('k')?.find(get, 2, `f${index}`)?.value).toBe(index);
     expect(store.key('k')?.find(get, 2, 'f100')).toBeUndefined();
@@ -28,7 +29,7 @@ describe('CacheStore', () => {
   });
 
   it('counts a read that is stored again once, with its new size', () => {
-    const store = new CacheStore(10, 1e9);
+    const store = new CacheStore(10, 1e9, new ReplyCount());
     store.put('k', get, NONE, 'x'.repeat(1_000), 0);
     const large = store.bytes;
     store.put('k', get, NONE, 'x', 1);
@@ -38,7 +39,7 @@ describe('CacheStore', () => {
   });
 
   it('removes reads that were not used, and starts again at the first key', () => {
-    const store = new CacheStore(4, 1e9);
+    const store = new CacheStore(4, 1e9, new ReplyCount());
     for (const name of ['a', 'b', 'c', 'd']) store.put(name, get, NONE, name, 0);
     for (const name of ['a', 'c']) (store.key(name) as { used: boolean }).used = true;
     store.put('e', get, NONE, 'e', 0);
@@ -48,7 +49,7 @@ describe('CacheStore', () => {
   });
 
   it('goes round a second time if every read was used', () => {
-    const store = new CacheStore(10, 800);
+    const store = new CacheStore(10, 800, new ReplyCount());
     for (const name of ['a', 'b']) store.put(name, get, NONE, 'x'.repeat(100), 0).key.used = true;
     // The value of one has grown, and there is room for one of them only.
     store.put('b', get, NONE, 'x'.repeat(250), 0);
@@ -58,7 +59,7 @@ describe('CacheStore', () => {
 
   describe('without room', () => {
     const full = () => {
-      const store = new CacheStore(100, 1e9);
+      const store = new CacheStore(100, 1e9, new ReplyCount());
       for (let index = 0; index < 100; index += 1) store.put(`key ${index}`, get, NONE, 'v', 0);
       return store;
     };
@@ -83,17 +84,21 @@ describe('CacheStore', () => {
       const store = full();
       const looks = vi.spyOn(Doorkeeper.prototype, 'knows');
       onTestFinished(() => looks.mockRestore());
-      const admits = (name: string) => !store.sampling.passesReply() && store.admits(name);
+      const { sampling } = store;
+      const admits = (name: string) => {
+        sampling.replies.light += 1;
+        return sampling.replies.light > sampling.passedUntil && store.admits(name);
+      };
       for (let index = 0; index < 100_000; index += 1) admits(`once ${index}`);
       expect(looks.mock.calls.length).toBeLessThan(5_000);
       let turnedAway = 0;
       while (!admits('again')) turnedAway += 1;
-      expect(turnedAway).toBeLessThan(1_024);
+      expect(turnedAway).toBeLessThan(4_096);
       expect([admits('new'), admits('new')]).toEqual([false, true]);
     });
 
     it('has no room when a read of the usual size would exceed its bytes', () => {
-      const store = new CacheStore(1_000, 1_000);
+      const store = new CacheStore(1_000, 1_000, new ReplyCount());
       let kept = 0;
       while (store.admits(`key ${kept}`) && kept < 1_000) {
         store.put(`key ${kept}`, get, NONE, 'v', 0);
@@ -131,7 +136,7 @@ describe('CacheStore', () => {
   });
 
   it('does not grow while invalidated keys are read again and nothing has to be evicted', () => {
-    const store = new CacheStore(10_001, 1e9);
+    const store = new CacheStore(10_001, 1e9, new ReplyCount());
     const names = Array.from({ length: 10_000 }, (_, index) => `key ${index}`);
     const readAgain = () => {
       for (const name of names) {
@@ -148,7 +153,7 @@ describe('CacheStore', () => {
 
   it('counts the bytes of the elements of an array or object', () => {
     const bytesOf = (value: unknown) => {
-      const store = new CacheStore(10, 1e9);
+      const store = new CacheStore(10, 1e9, new ReplyCount());
       store.put('k', get, NONE, value, 0);
       return store.bytes;
     };
@@ -161,7 +166,7 @@ describe('CacheStore', () => {
   });
 
   it('stays within its bytes over any number of keys, and never keeps a value larger than that', () => {
-    const store = new CacheStore(1_000, 10_000);
+    const store = new CacheStore(1_000, 10_000, new ReplyCount());
     for (let index = 0; index < 10_000; index += 1) {
       store.put(`key ${index}`, get, NONE, 'x'.repeat(index % 300), 0);
       expect(store.bytes).toBeLessThanOrEqual(10_000);
@@ -184,26 +189,31 @@ describe('ReadSampling', () => {
     let looked = 0;
     for (let index = 0; index < reads; index += 1) {
       if (!sampling.passesLookup()) looked += 1;
-      if (!sampling.passesReply()) sampling.fruitless();
+      sampling.replies.light += 1;
+      if (sampling.replies.light > sampling.passedUntil) sampling.fruitless();
     }
     return looked;
   };
 
-  it('looks up each of the first 256 reads that find nothing, and then 32 of 1,024', () => {
-    const sampling = new ReadSampling();
+  it('looks up each of the first 256 reads that find nothing, then 32 of 1,024, and in the end 32 of 4,000', () => {
+    const sampling = new ReadSampling(new ReplyCount());
     expect(lookedUp(sampling, 256)).toBe(256);
-    expect(lookedUp(sampling, 10 * 1_024)).toBe(10 * 32);
+    expect(lookedUp(sampling, 1_024)).toBe(32);
+    expect(lookedUp(sampling, 2_016)).toBe(32);
+    expect(lookedUp(sampling, 10 * 4_000)).toBe(10 * 32);
   });
 
   it('looks up each read again as soon as one was fruitful', () => {
-    const sampling = new ReadSampling();
+    const sampling = new ReadSampling(new ReplyCount());
     lookedUp(sampling, 500);
+    sampling.replies.quietUntil = sampling.passedUntil;
     sampling.fruitful();
+    expect(sampling.replies.quietUntil).toBe(0);
     expect(lookedUp(sampling, 256)).toBe(256);
   });
 
   it('passes over nothing while one of 256 reads is fruitful', () => {
-    const sampling = new ReadSampling();
+    const sampling = new ReadSampling(new ReplyCount());
     for (let time = 0; time < 100; time += 1) {
       expect(lookedUp(sampling, 255)).toBe(255);
       sampling.fruitful();
@@ -211,17 +221,19 @@ describe('ReadSampling', () => {
   });
 
   it('passes over as many replies as lookups, although reads are in flight between the two', () => {
-    const sampling = new ReadSampling();
+    const sampling = new ReadSampling(new ReplyCount());
     const inFlight = 200;
     let [looked, dealtWith] = [0, 0];
     for (let index = 0; index < 100_000; index += 1) {
       if (!sampling.passesLookup()) looked += 1;
-      if (index < inFlight || sampling.passesReply()) continue;
+      if (index < inFlight) continue;
+      sampling.replies.light += 1;
+      if (sampling.replies.light <= sampling.passedUntil) continue;
       dealtWith += 1;
       sampling.fruitless();
     }
-    expect(looked).toBeLessThan(4_500);
-    expect(dealtWith).toBeLessThan(4_500);
+    expect(looked).toBeLessThan(1_500);
+    expect(dealtWith).toBeLessThan(1_500);
   });
 });
 
@@ -336,11 +348,14 @@ describe('values of a caller', () => {
 describe('OwnCommands', () => {
   /** @param left - commands in flight after the last of these replies. */
   const answer = (own: OwnCommands, times: number, left = 0) => {
-    for (let time = times - 1; time >= 0; time -= 1) own.answer({ length: left + time });
+    for (let time = times - 1; time >= 0; time -= 1) {
+      own.replies.light += 1;
+      own.answer({ length: left + time });
+    }
   };
 
   it('keeps no reply for a key with a write in flight, by position and not by number of writes', () => {
-    const own = new OwnCommands(false, () => {});
+    const own = new OwnCommands(new ReplyCount(), false, () => {});
     own.writes(['a', 'b'], 1);
     own.writes(['a'], 3);
     answer(own, 1);
@@ -351,8 +366,18 @@ describe('OwnCommands', () => {
     expect(own.mayFill('a')).toBe(true);
   });
 
+  it('deals with several replies at once', () => {
+    const own = new OwnCommands(new ReplyCount(), false, () => {});
+    own.writes(['a'], 1);
+    own.writes(['b'], 4);
+    own.replies.light += 3;
+    own.replies.others += 1;
+    own.answer({ length: 1 });
+    expect([own.mayFill('a'), own.mayFill('b')]).toEqual([true, false]);
+  });
+
   it('after a command of unknown keys, the reply after its own lets answers be served again', () => {
-    const own = new OwnCommands(false, () => {});
+    const own = new OwnCommands(new ReplyCount(), false, () => {});
     own.changesAnything(2);
     answer(own, 3);
     expect(own.settled).toBe(false);
@@ -361,7 +386,7 @@ describe('OwnCommands', () => {
   });
 
   it('with late pushes, answers are served again after the reply to a command that was issued after that reply', () => {
-    const own = new OwnCommands(true, () => {});
+    const own = new OwnCommands(new ReplyCount(), true, () => {});
     own.changesAnything(0);
     // Three more commands were in flight when its reply came.
     answer(own, 4);
@@ -372,7 +397,7 @@ describe('OwnCommands', () => {
 
   it('with late pushes, it reports the keys that a reply has shown, and from when they may be used', () => {
     const shown: unknown[] = [];
-    const own = new OwnCommands(true, (keys, position) => shown.push([keys, position]));
+    const own = new OwnCommands(new ReplyCount(), true, (keys, position) => shown.push([keys, position]));
     own.shows(['a', 'b'], 1);
     answer(own, 1, 1);
     expect(shown).toEqual([]);
@@ -381,7 +406,7 @@ describe('OwnCommands', () => {
   });
 
   it('keeps no replies to reads from before a position', () => {
-    const own = new OwnCommands(false, () => {});
+    const own = new OwnCommands(new ReplyCount(), false, () => {});
     own.forgetBefore(2);
     answer(own, 2);
     expect(own.mayFill('a')).toBe(false);
