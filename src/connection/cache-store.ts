@@ -133,7 +133,7 @@ export class CacheStore {
    */
   admits(name: string): boolean {
     if (this.entries < this.maxEntries && this.bytes < this.maxBytes - KEY_OVERHEAD - READ_OVERHEAD) return true;
-    if (!this.#isKnown(name)) return false;
+    if (!this.isKnown(name)) return false;
     const hand = this.#hand;
     if (hand === undefined || !hand.used) return true;
     hand.used = false;
@@ -141,11 +141,13 @@ export class CacheStore {
     return false;
   }
 
-  #isKnown(name: string): boolean {
+  /** Whether a key that is not here was asked for recently. It is remembered now. */
+  isKnown(name: string): boolean {
     this.#doorkeeper ??= new Doorkeeper(this.entries);
+    this.#doorkeeper.passOver(this.sampling.takeSkipped());
     const known = this.#doorkeeper.knows(name);
     if (known) this.sampling.fruitful();
-    else this.#doorkeeper.passOver(this.sampling.fruitless());
+    else this.sampling.fruitless();
     return known;
   }
 

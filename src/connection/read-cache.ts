@@ -5,6 +5,7 @@ import type { HostClient, HostCommand } from '../host/types.js';
 import type { ResolvedCacheOptions } from '../options.js';
 import { RequestReader } from '../resp/request-scanner.js';
 import type { Stats } from '../stats.js';
+import { nextTick } from '../util/clock.js';
 import { answersWait, endOfTurn, turnTime } from '../util/turn.js';
 import { type CachedRead, CacheStore } from './cache-store.js';
 import { CallEntry, type CommandVariant, type Entry, type EntryContext, transformDecodedReply } from './entry.js';
@@ -14,15 +15,9 @@ import { OwnCommands } from './own-commands.js';
 import { ownCopy, sameValue } from './own-values.js';
 import { areText, argumentsOf, keyName, NO_ARGUMENTS, wireName } from './read-names.js';
 import type { ReplyCount } from './reply-count.js';
+import { PipelineRequests, type Requests } from './requests.js';
 import { Tracking } from './tracking.js';
 import { TransactionState } from './transaction-state.js';
-
-/** A sequence of commands; the first argument of each is its name. */
-interface Requests {
-  next(): boolean;
-  readonly count: number;
-  text(index: number): string;
-}
 
 /**
  * The answers to reads that one connection keeps in memory: the same read needs no command as long as Redis has
@@ -34,9 +29,6 @@ export class ReadCache {
   readonly #store: CacheStore;
   readonly #own: OwnCommands;
   readonly #tracking: Tracking;
-  /** Whether Redis tracks the keys that are read now. */
-  #tracked = false;
-  #ended = false;
   readonly #transaction = new TransactionState();
   readonly #liveness = new Liveness();
 
@@ -66,22 +58,20 @@ export class ReadCache {
   }
 
   /** Asks the server for invalidations. Nothing is kept until it has agreed. */
-  async arm(): Promise<void> {
-    const armed = await this.#tracking.arm();
-    this.#tracked = armed && !this.#ended;
+  arm(): Promise<void> {
+    return this.#tracking.arm();
   }
 
   /** The connection is gone, or its replies are no longer decoded here. */
   end(): void {
-    this.#ended = true;
-    this.#tracked = false;
+    this.#tracking.end();
     this.#store.clear();
     this.#transaction.connectionEnds();
   }
 
   /** The connection becomes plain and stays open. */
   detach(): void {
-    if (this.#tracked && this.client.status === 'ready') this.#tracking.disarm();
+    this.#tracking.disarm();
     this.end();
   }
 
@@ -98,6 +88,7 @@ export class ReadCache {
   /** A chunk of bytes has come. */
   heard(): void {
     this.#liveness.heard();
+    this.#store.sampling.heard(this.#liveness.heardAt);
   }
 
   /** A promise of the answer to a read, from memory; undefined if the read has to be sent. */
@@ -108,9 +99,10 @@ export class ReadCache {
     return undefined;
   }
 
-  /** Whether the answer to a read that is issued now may be kept. */
+  /** Whether the answer to a read that is issued now may be kept, if not just now. */
   #mayKeep(args: readonly unknown[]): boolean {
-    return this.#tracked && !this.#transaction.open && areText(args) && this.#hasPrefix(String(args[0]));
+    const { on, resting } = this.#tracking;
+    return (on || resting) && !this.#transaction.open && areText(args) && this.#hasPrefix(String(args[0]));
   }
 
   #serve(variant: CommandVariant, { key, value }: CachedRead): Promise<unknown> {
@@ -170,18 +162,7 @@ export class ReadCache {
 
   /** A pipeline or transaction is about to be queued in one step. */
   sendsPipeline(commands: readonly HostCommand[]): void {
-    let index = -1;
-    const requests: Requests = {
-      next: () => ++index < commands.length,
-      get count() {
-        return (commands[index] as HostCommand).args.length + 1;
-      },
-      text: (at) => {
-        const { name, args } = commands[index] as HostCommand;
-        return at === 0 ? name : wireName(args[at - 1]);
-      },
-    };
-    this.#note(requests, this.#nextPosition + commands.length - 1);
+    this.#note(new PipelineRequests(commands), this.#nextPosition + commands.length - 1);
   }
 
   /** Notes the effect of each command on the kept answers. All of them count as issued at `position`. */
@@ -219,7 +200,8 @@ export class ReadCache {
           this.#forget(position);
           break;
         case 'end':
-          if (!this.#tracking.isOwn(requests)) this.end();
+          if (this.#tracking.isOwnOff(requests)) this.#trackingEnds(position);
+          else if (!this.#tracking.isOwnOn(requests)) this.end();
           break;
         default:
           own.changesAnything(position);
@@ -249,8 +231,11 @@ export class ReadCache {
     const { sent } = entry;
     const name = keyName(Array.isArray(sent) ? sent[0] : sent);
     if (name === undefined || !this.#hasPrefix(name)) return;
-    if (!passed && value !== undefined && this.#tracked && !this.#transaction.open && own.mayFill(name)) {
+    const { on, resting } = this.#tracking;
+    if (!passed && value !== undefined && on && !this.#transaction.open && own.mayFill(name)) {
       this.#fill(entry, name, value);
+    } else if (resting) {
+      if (!passed && this.#store.isKnown(name)) nextTick(() => this.#tracking.wake());
     } else if (own.pushesLate) {
       // Ordering: its caller may have seen a newer value than the kept answers.
       this.#hold(name, this.#nextPosition);
@@ -259,7 +244,10 @@ export class ReadCache {
 
   #fill({ sent, variant }: CallEntry, name: string, value: unknown): void {
     const before = this.#store.key(name);
-    if (before === undefined && !this.#store.admits(name)) return;
+    if (before === undefined && !this.#store.admits(name)) {
+      if (this.#store.sampling.hopeless && !this.#own.pushesLate) nextTick(() => this.#rest());
+      return;
+    }
     const rest = Array.isArray(sent) ? argumentsOf(sent) : NO_ARGUMENTS;
     // A lone surrogate becomes another character on the wire, and also in the invalidation.
     if (rest === undefined || !name.isWellFormed()) return;
@@ -275,6 +263,18 @@ export class ReadCache {
       read.key.newest = read;
     }
     this.stats.cacheEvictions += this.#store.evictions - evictions;
+  }
+
+  /** Not within the reader: the host's `call` may run user code (invariant 7). */
+  #rest(): void {
+    if (!this.#store.sampling.hopeless) return;
+    this.clear();
+    this.#tracking.rest();
+  }
+
+  #trackingEnds(position: number): void {
+    this.#tracking.switchesOff();
+    this.#forget(position);
   }
 
   #hold(name: string, position: number): void {
@@ -295,7 +295,7 @@ export class ReadCache {
   }
 
   #serves(): boolean {
-    return this.#tracked && this.#own.settled && !this.#transaction.open && !this.#transaction.watching;
+    return this.#tracking.on && this.#own.settled && !this.#transaction.open && !this.#transaction.watching;
   }
 
   /** Whether a read is of a cached key, but its own answer is not kept. */

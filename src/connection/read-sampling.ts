@@ -6,7 +6,11 @@ export const FRUITLESS = 256;
 const SAMPLE = 32;
 /** As long as none is fruitful, twice as many are passed over each time. */
 export const FEWEST_PASSED = 31 * SAMPLE;
-export const MOST_PASSED = 124 * SAMPLE;
+const MOST_PASSED = 124 * SAMPLE;
+/** Milliseconds after which others are dealt with, however few were passed over. */
+const LONGEST_PASS = 100;
+/** After this many fruitless reads, up to 27,000 with those that were passed over, nothing is expected to be found. */
+const HOPELESS = FRUITLESS + 8 * SAMPLE;
 
 /**
  * Passes over most reads while a full cache finds nothing: its work for a read that it neither finds nor keeps costs a
@@ -15,13 +19,18 @@ export const MOST_PASSED = 124 * SAMPLE;
 export class ReadSampling {
   /** Reads in a row that were not found, and whose keys had not been read recently. */
   #fruitless = 0;
+  /** How many are passed over next. */
+  #passes = FEWEST_PASSED;
   /** Reads still to be sent without looking for their answers. */
   #lookups = 0;
-  /** The number of the last reply to pass over. Apart from the reads, since some are in flight between the two. */
+  /** The number of the reply after which replies are passed over. */
+  #passedFrom = 0;
+  /** The number of the last one to pass over; 0 for none. Some reads are in flight between it and `#lookups`. */
   #passedUntil = 0;
-
-  /** How many are passed over next. */
-  #passed = FEWEST_PASSED;
+  /** Milliseconds of `now()` when the first bytes came that are passed over now. */
+  #passedSince: number | undefined;
+  /** Replies passed over before, until someone asks. */
+  #skipped = 0;
 
   constructor(readonly replies: ReplyCount) {}
 
@@ -37,23 +46,56 @@ export class ReadSampling {
     return this.#passedUntil;
   }
 
+  /** Whether nothing has been found for so long that the answers that are kept are not worth their cost to Redis. */
+  get hopeless(): boolean {
+    return this.#fruitless >= HOPELESS;
+  }
+
   /** A read was found, or its key was read recently. */
   fruitful(): void {
     this.#fruitless = 0;
+    this.#passes = FEWEST_PASSED;
+    this.#stopPassing();
+  }
+
+  /** A key was neither kept nor read recently. */
+  fruitless(): void {
+    this.#fruitless += 1;
+    if (this.#fruitless < FRUITLESS || this.#fruitless % SAMPLE !== 0) return;
+    this.#stopPassing();
+    this.#lookups = this.#passes;
+    this.#passedFrom = this.replies.light;
+    this.#passedUntil = this.#passedFrom + this.#passes;
+    this.#passes = Math.min(2 * this.#passes, MOST_PASSED);
+  }
+
+  /** Bytes have come at `time`, in milliseconds of `now()`. A client that reads little is not passed over for long. */
+  heard(time: number): void {
+    if (this.#passedUntil === 0) return;
+    this.#passedSince ??= time;
+    if (time - this.#passedSince > LONGEST_PASS) this.#stopPassing();
+  }
+
+  /** How many replies have been passed over since this was called last. */
+  takeSkipped(): number {
+    this.#countPassed();
+    const skipped = this.#skipped;
+    this.#skipped = 0;
+    return skipped;
+  }
+
+  #stopPassing(): void {
+    this.#countPassed();
     this.#lookups = 0;
     this.#passedUntil = 0;
-    this.#passed = FEWEST_PASSED;
+    this.#passedSince = undefined;
     this.replies.quietUntil = 0;
   }
 
-  /** A key was neither kept nor read recently. Returns how many replies will be passed over from here on. */
-  fruitless(): number {
-    this.#fruitless += 1;
-    if (this.#fruitless < FRUITLESS || this.#fruitless % SAMPLE !== 0) return 0;
-    const passed = this.#passed;
-    this.#lookups = passed;
-    this.#passedUntil = this.replies.light + passed;
-    this.#passed = Math.min(2 * passed, MOST_PASSED);
-    return passed;
+  #countPassed(): void {
+    const passed = Math.min(this.replies.light, this.#passedUntil);
+    if (passed <= this.#passedFrom) return;
+    this.#skipped += passed - this.#passedFrom;
+    this.#passedFrom = passed;
   }
 }

@@ -1,9 +1,27 @@
 import { isDeepStrictEqual } from 'node:util';
 import { CODES, warnOnce } from '../errors.js';
 import type { HostClient } from '../host/types.js';
+import { nextTick } from '../util/clock.js';
 
 /** Earlier servers may put a push within the reply to a command. */
 const FIRST_MAJOR_VERSION = 7;
+
+const OFF = ['TRACKING', 'OFF'] as const;
+/** Clients with an OFF of ours on its way. */
+const offUnanswered = new WeakSet<HostClient>();
+
+interface ClientArguments {
+  /** The name CLIENT included. */
+  readonly count: number;
+  text(index: number): string;
+}
+
+function equal(args: ClientArguments, own: readonly string[]): boolean {
+  return args.count === own.length + 1 && own.every((argument, index) => args.text(index + 1) === argument);
+}
+
+/** `resting`: switched off here, until `wake`. `ended`: for the rest of this connection. */
+type State = 'off' | 'on' | 'resting' | 'ended';
 
 /**
  * Asks Redis to announce changes of the keys that this connection has read.
@@ -13,6 +31,9 @@ const FIRST_MAJOR_VERSION = 7;
 export class Tracking {
   /** The arguments of CLIENT that switch tracking on. */
   readonly #args: readonly string[];
+  #state: State = 'off';
+  /** How often ON or OFF was sent here: an earlier ON says nothing any more. */
+  #sent = 0;
 
   constructor(
     readonly client: HostClient,
@@ -25,10 +46,23 @@ export class Tracking {
     this.#args = ['TRACKING', 'ON', ...broadcast];
   }
 
-  /**
-   * @returns whether tracking is on. If not, a warning says why, once: commands work without it.
-   */
-  async arm(): Promise<boolean> {
+  /** Whether Redis tracks the keys that are read now. */
+  get on(): boolean {
+    return this.#state === 'on';
+  }
+
+  get resting(): boolean {
+    return this.#state === 'resting';
+  }
+
+  /** Switches tracking on. If the server cannot, a warning says why, once: commands work without it. */
+  async arm(): Promise<void> {
+    this.#sent += 1;
+    const number = this.#sent;
+    if (await this.#agreed()) this.#becomesOn(number);
+  }
+
+  async #agreed(): Promise<boolean> {
     try {
       const version = String(fieldOf(await this.#call('HELLO'), 'version'));
       if (!(Number.parseInt(version, 10) >= FIRST_MAJOR_VERSION)) {
@@ -65,16 +99,55 @@ export class Tracking {
     if (!Array.isArray(prefixes) || !isDeepStrictEqual([...prefixes].sort(), [...this.prefixes].sort())) throw error;
   }
 
-  /** Whether these arguments of CLIENT are this object's own, sent by it or sent again by the host. */
-  isOwn(args: { readonly count: number; text(index: number): string }): boolean {
-    return (
-      args.count === this.#args.length + 1 && this.#args.every((argument, index) => args.text(index + 1) === argument)
+  /** Whether these arguments of CLIENT are ON as this object sends it, or the host again. */
+  isOwnOn(args: ClientArguments): boolean {
+    return equal(args, this.#args);
+  }
+
+  /** Whether these arguments of CLIENT are OFF as `rest` sends it, or the host again, maybe on the next connection. */
+  isOwnOff(args: ClientArguments): boolean {
+    return equal(args, OFF) && offUnanswered.has(this.client);
+  }
+
+  #becomesOn(number: number): void {
+    if (this.#state === 'off' && this.#sent === number) this.#state = 'on';
+  }
+
+  /** Switches tracking off until `wake`: to track a key that is read costs Redis a quarter of the read. */
+  rest(): void {
+    const { client } = this;
+    if (!this.on || client.status !== 'ready' || this.transaction() !== undefined) return;
+    this.#state = 'resting';
+    offUnanswered.add(client);
+    const answered = () => void offUnanswered.delete(client);
+    client.call('CLIENT', ...OFF).then(answered, answered);
+  }
+
+  wake(): void {
+    if (!this.resting) return;
+    this.#state = 'off';
+    this.#sent += 1;
+    const number = this.#sent;
+    this.#call('CLIENT', ...this.#args).then(
+      () => this.#becomesOn(number),
+      () => {},
     );
   }
 
-  /** Switches tracking off again. */
+  /** `isOwnOff` is about to be queued. If the host sends it again on the next connection, tracking is needed there. */
+  switchesOff(): void {
+    if (this.resting || this.#state === 'ended') return;
+    this.#state = 'resting';
+    nextTick(() => this.wake());
+  }
+
+  /** The connection becomes plain and stays open. */
   disarm(): void {
-    this.client.call('CLIENT', 'TRACKING', 'OFF').catch(() => {});
+    if (this.on && this.client.status === 'ready') this.client.call('CLIENT', ...OFF).catch(() => {});
+  }
+
+  end(): void {
+    this.#state = 'ended';
   }
 }
 

@@ -16,7 +16,8 @@ describe('CLIENT TRACKING that is refused', () => {
       if (args[0] === 'TRACKINGINFO') return info();
       throw Object.assign(new Error(REFUSAL), { name: 'ReplyError' });
     };
-    return new Tracking({ call } as unknown as HostClient, prefixes, () => undefined).arm();
+    const tracking = new Tracking({ call } as unknown as HostClient, prefixes, () => undefined);
+    return tracking.arm().then(() => tracking.on);
   };
 
   it.each([

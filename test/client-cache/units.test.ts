@@ -212,6 +212,31 @@ describe('ReadSampling', () => {
     expect(lookedUp(sampling, 256)).toBe(256);
   });
 
+  it('looks up each read again after 100 ms, when few reads are issued', () => {
+    const sampling = new ReadSampling(new ReplyCount());
+    lookedUp(sampling, 256);
+    sampling.heard(5_000);
+    expect(lookedUp(sampling, 10)).toBe(0);
+    sampling.heard(5_100);
+    expect(lookedUp(sampling, 10)).toBe(0);
+    sampling.heard(5_101);
+    expect(lookedUp(sampling, 40)).toBe(32);
+  });
+
+  it('tells how many replies it has passed over, once', () => {
+    const sampling = new ReadSampling(new ReplyCount());
+    lookedUp(sampling, 256);
+    expect(sampling.takeSkipped()).toBe(0);
+    lookedUp(sampling, 10);
+    expect(sampling.takeSkipped()).toBe(10);
+    lookedUp(sampling, 1_000);
+    expect([sampling.takeSkipped(), sampling.takeSkipped()]).toEqual([982, 0]);
+    lookedUp(sampling, 14 + 5);
+    sampling.fruitful();
+    lookedUp(sampling, 10);
+    expect([sampling.takeSkipped(), sampling.takeSkipped()]).toEqual([5, 0]);
+  });
+
   it('passes over nothing while one of 256 reads is fruitful', () => {
     const sampling = new ReadSampling(new ReplyCount());
     for (let time = 0; time < 100; time += 1) {

@@ -44,10 +44,10 @@ export interface CheckOptions {
   readonly transactions?: boolean;
   /**
    * Whether hundreds of keys that are never read again are read now and then. A cache without room then passes over most
-   * reads for a while.
+   * reads for a while. `long`: tens of thousands, after which its tracking rests.
    * @default false
    */
-  readonly scans?: boolean;
+  readonly scans?: boolean | 'long';
 }
 
 export interface CheckFigures {
@@ -174,17 +174,27 @@ export class Checker {
       }
       await Promise.all(replies);
       if (random.oneIn(20)) await this.#transaction(client, random);
-      if (this.options.scans && random.oneIn(40)) this.#scan(client, random);
+      if (this.options.scans === true && random.oneIn(40)) void this.#scan(client, random.between(200, 600));
+      if (this.options.scans === 'long' && random.oneIn(60)) await this.#longScan(client, random);
       if (random.oneIn(4)) await turn();
       if (random.oneIn(40)) await sleep(random.below(4));
     }
   }
 
-  /** Not awaited: other reads come among its replies. */
-  #scan(client: CoalescedClient, random: Random): void {
-    for (let left = random.between(200, 600); left > 0; left -= 1) {
+  async #scan(client: CoalescedClient, keys: number): Promise<void> {
+    const replies: Promise<unknown>[] = [];
+    for (let left = keys; left > 0; left -= 1) {
       this.#scanned += 1;
-      client.get(`${PREFIX}once:${this.#scanned}`).catch(() => {});
+      replies.push(client.get(`${PREFIX}once:${this.#scanned}`).catch(() => {}));
+    }
+    await Promise.all(replies);
+  }
+
+  /** Own writes are on their way when it begins, and reads follow without a pause. */
+  async #longScan(client: CoalescedClient, random: Random): Promise<void> {
+    for (let left = random.between(28, 40); left > 0; left -= 1) {
+      if (random.oneIn(4)) void this.#anyOwnWrite(client, random);
+      await this.#scan(client, 1_000);
     }
   }
 

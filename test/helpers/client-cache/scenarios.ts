@@ -131,6 +131,17 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   { name: 'no room, while many keys are read once', limits: { maxEntries: 12 }, check: { scans: true } },
   {
+    name: 'no room, until tracking rests',
+    limits: { maxEntries: 12 },
+    check: { scans: 'long', transactions: true },
+  },
+  {
+    name: 'no room, until tracking rests, while connections are killed',
+    limits: { maxEntries: 12 },
+    check: { scans: 'long' },
+    disturb: (scene) => every(scene, 300, () => scene.admin.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {})),
+  },
+  {
     name: 'connections killed by the server',
     disturb: (scene) => every(scene, 50, () => scene.admin.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {})),
   },
