@@ -39,6 +39,11 @@ export interface Benchmark {
   readonly environment?: EnvironmentKind;
   /** Fewer and shorter rounds, so that the whole stays within an hour. */
   readonly brief?: true;
+  /**
+   * Whether each round takes processes of its own: one keeps its luck with the compiler and the layout of its memory,
+   * which is worth up to a tenth.
+   */
+  readonly ownProcesses?: true;
   readonly variants: readonly string[];
   readonly cases: readonly Case[];
   /** How many cases a smoke run takes, from the front; 0 where other benchmarks run the same code. @default 1 */
@@ -47,7 +52,7 @@ export interface Benchmark {
   readonly routes?: Readonly<Record<string, readonly [route: RouteId, client: ClientKind]>>;
 }
 
-type More = Pick<Benchmark, 'chart' | 'environment' | 'smokeCases'>;
+type More = Pick<Benchmark, 'chart' | 'environment' | 'ownProcesses' | 'smokeCases'>;
 
 /** With all rounds at full length. */
 export function full(

@@ -21,12 +21,15 @@ const IDLE_SECONDS_CHECKED = 0.2;
 interface Part {
   readonly case: Case;
   readonly variant: string;
-  readonly runnable: Runnable;
+  runnable: Runnable;
   readonly samples: Sample[];
   probe: Probe;
 }
 
-/** Runs benchmarks: every variant a process of its own, all variants in each round, the order rotated. */
+/**
+ * Runs benchmarks: every variant a process of its own, for all rounds or for each, all variants in each round, the order
+ * rotated.
+ */
 export class Runner {
   readonly #rig: Rig;
   /** Of a smoke run, by variant: they serve benchmark after benchmark, and are warm and have counted writes. */
@@ -78,17 +81,25 @@ export class Runner {
   }
 
   async #runIn(environment: Environment, benchmark: Benchmark): Promise<CaseResult[]> {
-    const { cases, title } = benchmark;
+    const { cases, ownProcesses = false, title } = benchmark;
     const { progress } = this.#rig;
     const pace = paceOf(benchmark, this.#rig.pace);
     for (const { workload } of cases) await environment.server.seed(workload);
-    const variants = await this.#openAll(benchmark, environment);
+    let variants = await this.#openAll(benchmark, environment);
     const parts = cases.map((one) =>
       variants.map(([variant, runnable]): Part => ({ case: one, variant, runnable, samples: [], probe: {} })),
     );
     // A package takes a while to set up, so all its rounds are run before the next one's.
     for (const group of cases[0]?.workload.kind === 'package' ? parts : [parts.flat()]) {
-      for (let round = 0; round < pace.rounds; round += 1) await this.#round(title, environment, group, round, pace);
+      for (let round = 0; round < pace.rounds; round += 1) {
+        if (ownProcesses && round > 0) {
+          await this.#rig.close(variants.map(([, runnable]) => runnable));
+          variants = await this.#openAll(benchmark, environment);
+          const opened = new Map(variants);
+          for (const part of group) part.runnable = opened.get(part.variant)!;
+        }
+        await this.#round(title, environment, group, round, pace, ownProcesses || round === 0);
+      }
     }
     // Last, because counting writes patches the variant's process.
     for (const part of parts.flat()) {
@@ -125,12 +136,20 @@ export class Runner {
     return opened.flat();
   }
 
-  async #round(title: string, { server }: Environment, parts: readonly Part[], round: number, pace: Pace) {
+  /** @param cold - whether the processes have not run anything yet. */
+  async #round(
+    title: string,
+    { server }: Environment,
+    parts: readonly Part[],
+    round: number,
+    pace: Pace,
+    cold: boolean,
+  ): Promise<void> {
     const { rewarmSeconds, rounds, seconds, warmUpSeconds } = pace;
     for (const { case: one, runnable, samples, variant } of rotated(parts, round)) {
       const { id, workload } = one;
       this.#rig.progress.show(title, `${id}, ${variant}, round ${round + 1} of ${rounds}`);
-      const idle = await runnable.prepare(workload, round === 0 ? warmUpSeconds : rewarmSeconds, round === 0);
+      const idle = await runnable.prepare(workload, cold ? warmUpSeconds : rewarmSeconds, cold);
       this.#checkIdle(variant, idle);
       const measure = () => server.whileWriting<Measured>(workload, () => runnable.measure(workload, seconds));
       const [{ commands: _, seconds: __, ...sample }, quiet] = await undisturbed(
