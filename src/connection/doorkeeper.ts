@@ -36,6 +36,10 @@ export class Doorkeeper {
   /** Keys are asked for that are not looked at: as others do, they take the places of some that are remembered. */
   passOver(keys: number): void {
     const hashes = this.#hashes;
+    if (keys > 4 * hashes.length) {
+      hashes.fill(0);
+      return;
+    }
     for (let left = keys; left > 0; left -= 1) {
       // The upper bits are the more random ones.
       hashes[(this.#nextRandom() >>> 12) & (hashes.length - 1)] = 0;

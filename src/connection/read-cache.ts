@@ -101,8 +101,8 @@ export class ReadCache {
 
   /** Whether the answer to a read that is issued now may be kept, if not just now. */
   #mayKeep(args: readonly unknown[]): boolean {
-    const { on, resting } = this.#tracking;
-    return (on || resting) && !this.#transaction.open && areText(args) && this.#hasPrefix(String(args[0]));
+    if (!this.#tracking.agreed || this.#transaction.open || !areText(args)) return false;
+    return this.prefixes === undefined || this.#hasPrefix(String(args[0]));
   }
 
   #serve(variant: CommandVariant, { key, value }: CachedRead): Promise<unknown> {

@@ -16,7 +16,10 @@ export function wireName(argument: unknown): string {
 
 /** Whether all arguments are text, so that the answer to a read with them can be kept. */
 export function areText(args: readonly unknown[]): boolean {
-  for (let index = 0; index < args.length; index += 1) if (keyName(args[index]) === undefined) return false;
+  for (let index = 0; index < args.length; index += 1) {
+    const argument = args[index];
+    if (typeof argument !== 'string' && keyName(argument) === undefined) return false;
+  }
   return args.length > 0;
 }
 

@@ -6,11 +6,11 @@ export const FRUITLESS = 256;
 const SAMPLE = 32;
 /** As long as none is fruitful, twice as many are passed over each time. */
 export const FEWEST_PASSED = 31 * SAMPLE;
-const MOST_PASSED = 124 * SAMPLE;
+const MOST_PASSED = 1_000 * SAMPLE;
 /** Milliseconds after which others are dealt with, however few were passed over. */
 const LONGEST_PASS = 100;
-/** After this many fruitless reads, up to 27,000 with those that were passed over, nothing is expected to be found. */
-const HOPELESS = FRUITLESS + 8 * SAMPLE;
+/** After this many fruitless reads, up to 31,000 with those that were passed over, nothing is expected to be found. */
+const HOPELESS = FRUITLESS + 5 * SAMPLE;
 
 /**
  * Passes over most reads while a full cache finds nothing: its work for a read that it neither finds nor keeps costs a

@@ -51,6 +51,11 @@ export class Tracking {
     return this.#state === 'on';
   }
 
+  /** Whether the server can track keys, also while it does not. */
+  get agreed(): boolean {
+    return this.#state === 'on' || this.#state === 'resting';
+  }
+
   get resting(): boolean {
     return this.#state === 'resting';
   }

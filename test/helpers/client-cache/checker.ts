@@ -192,7 +192,7 @@ export class Checker {
 
   /** Own writes are on their way when it begins, and reads follow without a pause. */
   async #longScan(client: CoalescedClient, random: Random): Promise<void> {
-    for (let left = random.between(28, 40); left > 0; left -= 1) {
+    for (let left = random.between(32, 44); left > 0; left -= 1) {
       if (random.oneIn(4)) void this.#anyOwnWrite(client, random);
       await this.#scan(client, 1_000);
     }
