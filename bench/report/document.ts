@@ -21,7 +21,7 @@ const SERVER_LIMIT = "the server's own tool, `-c 1` and `-P` as large as the bur
 export function benchmarksDocument(report: BenchReport, charts: readonly Chart[]): string {
   const { benchmarks, notes, settings } = report;
   const experiments = report.experiments.filter(({ id }) => id !== SCALE);
-  const sections = experiments.map((experiment) => experimentSection(experiment, charts));
+  const sections = experiments.map((experiment) => experimentSection(report, experiment, charts));
   const targets = evaluate(benchmarks);
   const withTargets = benchmarks.filter(({ id }) => targets.some(({ benchmark }) => benchmark === id));
   const parts: Readonly<Record<string, string>> = {
@@ -31,7 +31,7 @@ export function benchmarksDocument(report: BenchReport, charts: readonly Chart[]
     'target runs': runsText(report, withTargets),
     targets: tableOf(targetCells(targets)),
     experiments: sections.length === 0 ? '' : ['## Published experiments, repeated', ...sections].join('\n\n'),
-    benchmarks: benchmarks.map((result) => benchmarkSection(result, charts)).join('\n\n'),
+    benchmarks: benchmarks.map((result) => benchmarkSection(report, result, charts)).join('\n\n'),
     advice: adviceFrom(report.experiments),
     notes: notes.length === 0 ? '' : `## What disturbed the runs\n\n${notesText(notes)}`,
   };
@@ -56,8 +56,8 @@ function adviceFrom(experiments: readonly ExperimentResult[]): string {
   return advice.includes('–') ? '' : advice;
 }
 
-function experimentSection(experiment: ExperimentResult, charts: readonly Chart[]): string {
-  return [`### ${experiment.title}`, ...runOf(experiment), experimentText(experiment, charts)].join('\n\n');
+function experimentSection(report: BenchReport, experiment: ExperimentResult, charts: readonly Chart[]): string {
+  return [`### ${experiment.title}`, ...runOf(report, experiment), experimentText(experiment, charts)].join('\n\n');
 }
 
 /** The experiment's text, if it has one, around its figures and those that were published. */
@@ -77,10 +77,10 @@ function figureSection(figure: Figure, experiment: string, charts: readonly Char
   return [`**${figure.title}** (${figure.y.title})`, tableOf(figureCells(figure)), ...picture].join('\n\n');
 }
 
-function benchmarkSection(result: BenchmarkResult, charts: readonly Chart[]): string {
+function benchmarkSection(report: BenchReport, result: BenchmarkResult, charts: readonly Chart[]): string {
   const watched = watchedCells(result);
   const tables = [resultCells(result), ...(watched === undefined ? [] : [watched])].map(tableOf);
-  const parts = [...runOf(result), ...tables, ...pictureOf(result.id, charts)];
+  const parts = [...runOf(report, result), ...tables, ...pictureOf(result.id, charts)];
   return [`### ${result.title}`, ...parts].join('\n\n');
 }
 

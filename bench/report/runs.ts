@@ -6,6 +6,7 @@ import { wrap } from './text.js';
 
 interface Measured {
   readonly run?: Run;
+  readonly pace?: Pick<Run, 'rounds' | 'seconds'>;
 }
 
 /** Each machine once, for figures that may come from several runs. */
@@ -24,9 +25,11 @@ export function runsText(report: Pick<BenchReport, 'settings'>, results: readonl
   return results.length === 0 ? '' : text;
 }
 
-/** The run of a section, if that was not the one at the top of the document. */
-export function runOf({ run }: Measured): string[] {
-  return run === undefined ? [] : [wrap(`${describeRun(run)}; ${run.cpu}, ${run.kernel}.`)];
+/** The run of a section, if that, or its pace, was not the one at the top of the document. */
+export function runOf({ settings }: Pick<BenchReport, 'settings'>, { run, pace }: Measured): string[] {
+  if (run === undefined && pace === undefined) return [];
+  const { cpu, kernel, ...rest } = { ...settings, ...run, ...pace };
+  return [wrap(`${describeRun(rest)}; ${cpu}, ${kernel}.`)];
 }
 
 const DISTURBED = /^(\d+) of (\d+) (samples were taken while .*)\.$/;

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import type { Benchmark } from '../benchmarks/benchmark.js';
 import { GROUPS } from '../benchmarks/index.js';
 import type { Pace } from './rig.js';
 import { IDS, select, shortened } from './selection.js';
@@ -14,8 +15,8 @@ Benchmarks and experiments, which may be named by the start of their ids:
 ${IDS.join(', ')}.
 
   --quick       3 rounds of 0.3 s: rougher figures
-  --rounds N    timed rounds of each variant (5; 15 with --compare)
-  --seconds S   length of a timed round (1; 0.5 with --compare)
+  --rounds N    timed rounds of each variant (5, of brief benchmarks 3; 15 with --compare)
+  --seconds S   length of a timed round (1, of brief benchmarks 0.5; 0.5 with --compare)
   --compare REV builds that revision beside this one, runs both interleaved, and says what changed beyond the noise
   --awake       keeps the processors of a virtual machine from halting (Linux)
   --smoke       one short round of everything: checks that it runs and that values are right; figures mean nothing
@@ -62,7 +63,10 @@ export function parseOptions(args: readonly string[]) {
   const pace: Pace = smoke
     ? { rounds, seconds, warmUpSeconds: 0.02, rewarmSeconds: 0.02, probeSeconds: 0.02 }
     : { rounds, seconds, warmUpSeconds: seconds, rewarmSeconds: seconds / 4, probeSeconds: seconds / 2 };
-  return { ...values, out, pace, experiments, benchmarks: smoke ? shortened(benchmarks) : benchmarks };
+  // What is asked for holds for all.
+  const paced: readonly Benchmark[] =
+    (values.rounds ?? values.seconds) ? benchmarks.map(({ brief: _, ...one }) => one) : benchmarks;
+  return { ...values, out, pace, experiments, benchmarks: smoke ? shortened(benchmarks) : paced };
 }
 
 function positive(name: string, text: string | undefined, fallback: number): number {

@@ -29,6 +29,8 @@ interface Result {
 }
 
 export interface BenchmarkResult extends Result {
+  /** Of a brief one, whose pace is not that of its run. */
+  readonly pace?: Pick<Settings, 'rounds' | 'seconds'>;
   readonly cases: readonly CaseResult[];
 }
 

@@ -51,7 +51,9 @@ export class Runner {
     const { id, title } = benchmark;
     try {
       this.#environment = await openEnvironment(benchmark.environment, this.#rig.server);
-      return { id, title, cases: await this.#runIn(this.#environment, benchmark) };
+      const { rounds, seconds } = paceOf(benchmark, this.#rig.pace);
+      const pace = benchmark.brief === undefined ? {} : { pace: { rounds, seconds } };
+      return { id, title, ...pace, cases: await this.#runIn(this.#environment, benchmark) };
     } catch (error) {
       if (error instanceof MissingError) {
         this.#rig.notes.add(`${title}: ${error.message}; not measured.`);

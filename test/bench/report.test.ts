@@ -213,6 +213,18 @@ describe('a file of results', () => {
   });
 });
 
+describe('the pace of a benchmark', () => {
+  it('is told in its section: as many rounds as there are samples', () => {
+    const { benchmarks, settings } = latest;
+    for (const { id, cases, run, pace } of benchmarks) {
+      const { rounds } = pace ?? run ?? settings;
+      for (const { variants } of cases) {
+        for (const { samples } of variants) expect(samples.length, id).toBe(rounds);
+      }
+    }
+  });
+});
+
 describe('a target', () => {
   const resultOf = (ratio: number): BenchmarkResult => ({
     id: 'timeout',

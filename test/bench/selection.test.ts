@@ -44,6 +44,13 @@ it('accepts --merge only with a file of results and named benchmarks', () => {
   expect(() => parseOptions(['--smoke', '--merge'])).toThrow('give one of them');
 });
 
+it('runs brief benchmarks at full length where a pace is asked for', () => {
+  const isBrief = (args: string[]) => parseOptions(['scripts', ...args])?.benchmarks.map(({ brief }) => brief);
+  expect(isBrief([])).toEqual([true]);
+  expect(isBrief(['--rounds', '11'])).toEqual([undefined]);
+  expect(isBrief(['--seconds', '0.8'])).toEqual([undefined]);
+});
+
 it.each(TARGETS)('sets the target of $benchmark for $of on a benchmark that has both of its sides', (target) => {
   const benchmark = BENCHMARKS.find(({ id }) => id === target.benchmark);
   expect(benchmark?.variants).toEqual(
