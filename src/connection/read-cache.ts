@@ -45,7 +45,7 @@ export class ReadCache {
     this.#own = new OwnCommands(replies, prefixes !== undefined, (keys, position) => {
       for (const name of keys) this.#hold(name, position);
     });
-    this.#tracking = new Tracking(client, prefixes ?? [], () => this.#transaction.closed());
+    this.#tracking = new Tracking(client, prefixes ?? [], this.#transaction);
     this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
   }
 

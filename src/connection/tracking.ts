@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { CODES, warnOnce } from '../errors.js';
 import type { HostClient } from '../host/types.js';
 import { nextTick } from '../util/clock.js';
+import type { TransactionState } from './transaction-state.js';
 
 /** Earlier servers may put a push within the reply to a command. */
 const FIRST_MAJOR_VERSION = 7;
@@ -39,8 +40,8 @@ export class Tracking {
     readonly client: HostClient,
     /** Prefixes of the keys to track, as on the wire; without any, all keys that are read. */
     readonly prefixes: readonly string[],
-    /** Resolves when the open transaction has ended, and rejects if its connection has; undefined if none is open. */
-    readonly transaction: () => Promise<void> | undefined,
+    /** The user's, on this connection. */
+    readonly transaction: Pick<TransactionState, 'open' | 'closed'>,
   ) {
     const broadcast = prefixes.length > 0 ? ['BCAST', ...prefixes.flatMap((prefix) => ['PREFIX', prefix])] : [];
     this.#args = ['TRACKING', 'ON', ...broadcast];
@@ -85,7 +86,8 @@ export class Tracking {
 
   /** Ordering: within a transaction, this would be one of the user's commands, and EXEC would show its reply. */
   async #call(name: string, ...args: string[]): Promise<unknown> {
-    for (let open = this.transaction(); open !== undefined; open = this.transaction()) await open;
+    const { transaction } = this;
+    for (let open = transaction.closed(); open !== undefined; open = transaction.closed()) await open;
     return this.client.call(name, ...args);
   }
 
@@ -121,7 +123,7 @@ export class Tracking {
   /** Switches tracking off until `wake`: to track a key that is read costs Redis a quarter of the read. */
   rest(): void {
     const { client } = this;
-    if (!this.on || client.status !== 'ready' || this.transaction() !== undefined) return;
+    if (!this.on || client.status !== 'ready' || this.transaction.open) return;
     this.#state = 'resting';
     offUnanswered.add(client);
     const answered = () => void offUnanswered.delete(client);
@@ -146,9 +148,14 @@ export class Tracking {
     nextTick(() => this.wake());
   }
 
-  /** The connection becomes plain and stays open. */
+  /**
+   * The connection becomes plain and stays open. Within a transaction, OFF would be one of the user's commands, so
+   * tracking stays on: ioredis 6 drops invalidations.
+   */
   disarm(): void {
-    if (this.on && this.client.status === 'ready') this.client.call('CLIENT', ...OFF).catch(() => {});
+    const asked = this.#sent > 0 && (this.on || this.#state === 'off');
+    if (!asked || this.client.status !== 'ready' || this.transaction.open) return;
+    this.client.call('CLIENT', ...OFF).catch(() => {});
   }
 
   end(): void {

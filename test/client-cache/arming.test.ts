@@ -2,6 +2,7 @@
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Tracking } from '../../src/connection/tracking.js';
+import { TransactionState } from '../../src/connection/transaction-state.js';
 import type { HostClient } from '../../src/host/types.js';
 import { ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { redisUrl, startServer } from '../helpers/redis.js';
@@ -16,7 +17,7 @@ describe('CLIENT TRACKING that is refused', () => {
       if (args[0] === 'TRACKINGINFO') return info();
       throw Object.assign(new Error(REFUSAL), { name: 'ReplyError' });
     };
-    const tracking = new Tracking({ call } as unknown as HostClient, prefixes, () => undefined);
+    const tracking = new Tracking({ call } as unknown as HostClient, prefixes, new TransactionState());
     return tracking.arm().then(() => tracking.on);
   };
 
@@ -73,6 +74,18 @@ it('tracking is not switched on within a transaction, which would show its reply
     void client.get('armed:key');
     return (client.coalescer.stats().cache?.hits ?? 0) > 0;
   }, 'a read is answered from memory');
+});
+
+it('a client that is detached within a transaction sends nothing into it', async () => {
+  const client = coalesce(await ready(ioredis6.create(redisUrl())), { cache: true });
+  await until(() => {
+    void client.get('armed:key');
+    return (client.coalescer.stats().cache?.hits ?? 0) > 0;
+  }, 'a read is answered from memory');
+  await client.multi({ pipeline: false });
+  client.coalescer.detach();
+  await client.get('armed:key');
+  expect(await client.exec()).toEqual([[null, null]]);
 });
 
 it.each([

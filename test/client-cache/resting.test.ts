@@ -1,6 +1,7 @@
 /** Tracking while a full cache finds nothing: it is switched off, and on again when a key is read twice. */
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Tracking } from '../../src/connection/tracking.js';
+import { TransactionState } from '../../src/connection/transaction-state.js';
 import type { HostClient } from '../../src/host/types.js';
 import { type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { startServer } from '../helpers/redis.js';
@@ -124,7 +125,8 @@ describe.each([
 });
 
 describe('Tracking', () => {
-  const start = async (transaction: () => Promise<void> | undefined = () => undefined) => {
+  const start = async () => {
+    const transaction = new TransactionState();
     const calls: string[] = [];
     const client = {
       status: 'ready',
@@ -136,15 +138,17 @@ describe('Tracking', () => {
     const tracking = new Tracking(client as unknown as HostClient, [], transaction);
     await tracking.arm();
     calls.length = 0;
-    return { tracking, client, calls };
+    return { tracking, transaction, client, calls };
   };
 
   it('does not rest within a transaction, whose EXEC would show the reply', async () => {
-    let open: Promise<void> | undefined;
-    const { tracking, calls } = await start(() => open);
-    open = Promise.resolve();
+    const { tracking, transaction, calls } = await start();
+    transaction.open = true;
     tracking.rest();
     expect([tracking.on, tracking.resting, calls]).toEqual([true, false, []]);
+    // Nobody waits for its end, so this must not reject a promise.
+    transaction.connectionEnds();
+    await new Promise(setImmediate);
   });
 
   it('does not rest while the client is not ready: the command would reach another connection', async () => {
