@@ -33,7 +33,7 @@ export class Tracking {
   /** The arguments of CLIENT that switch tracking on. */
   readonly #args: readonly string[];
   #state: State = 'off';
-  /** How often ON or OFF was sent here: an earlier ON says nothing any more. */
+  /** How often ON was asked for here: what is said of an earlier one counts no more. */
   #sent = 0;
 
   constructor(
