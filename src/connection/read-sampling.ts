@@ -29,7 +29,7 @@ export class ReadSampling {
   #passedUntil = 0;
   /** Milliseconds of `now()` when the first bytes came that are passed over now. */
   #passedSince: number | undefined;
-  /** Replies passed over before, until someone asks. */
+  /** Replies passed over, of which the doorkeeper has not been told. */
   #skipped = 0;
 
   constructor(readonly replies: ReplyCount) {}
