@@ -106,7 +106,10 @@ export class Connection {
         replies,
         cache,
         {
-          joined: (line) => this.#shared?.firstReply(line),
+          joined: (line) => {
+            this.#shared?.firstReply(line);
+            cache?.transaction.firstReply(line);
+          },
           chunkRead: this.#afterChunk,
           stoppedDecoding: () => {
             this.#deadlines?.release();
@@ -121,7 +124,9 @@ export class Connection {
         () => client.commandQueue,
         () => replies.light,
       );
-      if (options.shareReads) this.#shared = new SharedReads(fresh ? 'closed' : awaitedTransaction(client));
+      const transaction = fresh ? 'closed' : awaitedTransaction(client);
+      cache?.transaction.joins(transaction);
+      if (options.shareReads) this.#shared = new SharedReads(transaction);
     } else {
       stream.on('data', this.#afterChunk);
       this.#corkOnlyReason = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;

@@ -29,7 +29,8 @@ export class ReadCache {
   readonly #store: CacheStore;
   readonly #own: OwnCommands;
   readonly #tracking: Tracking;
-  readonly #transaction = new TransactionState();
+  /** The user's, on this connection. */
+  readonly transaction = new TransactionState();
   readonly #liveness = new Liveness();
 
   constructor(
@@ -45,7 +46,7 @@ export class ReadCache {
     this.#own = new OwnCommands(replies, prefixes !== undefined, (keys, position) => {
       for (const name of keys) this.#hold(name, position);
     });
-    this.#tracking = new Tracking(client, prefixes ?? [], this.#transaction);
+    this.#tracking = new Tracking(client, prefixes ?? [], this.transaction);
     this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
   }
 
@@ -66,7 +67,7 @@ export class ReadCache {
   end(): void {
     this.#tracking.end();
     this.#store.clear();
-    this.#transaction.connectionEnds();
+    this.transaction.connectionEnds();
   }
 
   /** The connection becomes plain and stays open. */
@@ -101,7 +102,7 @@ export class ReadCache {
 
   /** Whether the answer to a read that is issued now may be kept, if not just now. */
   #mayKeep(args: readonly unknown[]): boolean {
-    if (!this.#tracking.agreed || this.#transaction.open || !areText(args)) return false;
+    if (!this.#tracking.agreed || this.transaction.open || !areText(args)) return false;
     return this.prefixes === undefined || this.#hasPrefix(String(args[0]));
   }
 
@@ -180,8 +181,8 @@ export class ReadCache {
           break;
         case 'multi':
           // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
-          openedHere = !this.#transaction.open;
-          this.#transaction.open = true;
+          openedHere = !this.transaction.open;
+          this.transaction.opens();
           break;
         case 'exec':
           if (!openedHere) own.changesAnything(position);
@@ -191,10 +192,10 @@ export class ReadCache {
           this.#transactionEnds(openedHere, position);
           break;
         case 'watch':
-          this.#transaction.watching = true;
+          this.transaction.watching = true;
           break;
         case 'unwatch':
-          this.#transaction.watching = false;
+          this.transaction.watching = false;
           break;
         case 'clear':
           this.#forget(position);
@@ -232,7 +233,7 @@ export class ReadCache {
     const name = keyName(Array.isArray(sent) ? sent[0] : sent);
     if (name === undefined || !this.#hasPrefix(name)) return;
     const { on, resting } = this.#tracking;
-    if (!passed && value !== undefined && on && !this.#transaction.open && own.mayFill(name)) {
+    if (!passed && value !== undefined && on && !this.transaction.open && own.mayFill(name)) {
       this.#fill(entry, name, value);
     } else if (resting) {
       if (!passed && this.#store.isKnown(name)) nextTick(() => this.#tracking.wake());
@@ -295,7 +296,7 @@ export class ReadCache {
   }
 
   #serves(): boolean {
-    return this.#tracking.on && this.#own.settled && !this.#transaction.open && !this.#transaction.watching;
+    return this.#tracking.on && this.#own.settled && !this.transaction.open && !this.transaction.watching;
   }
 
   /** Whether a read is of a cached key, but its own answer is not kept. */
@@ -335,7 +336,7 @@ export class ReadCache {
   }
 
   #transactionEnds(openedHere: boolean, position: number): void {
-    this.#transaction.ends();
+    this.transaction.ends();
     // RESP: reads within it were answered with QUEUED.
     if (!openedHere) this.#own.forgetBefore(position);
   }

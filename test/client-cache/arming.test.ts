@@ -76,6 +76,27 @@ it('tracking is not switched on within a transaction, which would show its reply
   }, 'a read is answered from memory');
 });
 
+it.each([
+  ['was answered before', true],
+  ['is on its way', false],
+])('a transaction whose MULTI %s coalesce() contains no command but those of the user', async (_, awaited) => {
+  const client = await ready(ioredis6.create(redisUrl()));
+  const begun = client.multi({ pipeline: false }) as unknown as Promise<unknown>;
+  if (awaited) await begun;
+  const coalesced = coalesce(client, { cache: true });
+  await sleep(20);
+  expect(await Promise.all([coalesced.get('armed:key'), coalesced.get('armed:key')])).toEqual(['QUEUED', 'QUEUED']);
+  await sleep(20);
+  expect(await coalesced.exec()).toEqual([
+    [null, null],
+    [null, null],
+  ]);
+  await until(() => {
+    void coalesced.get('armed:key');
+    return (coalesced.coalescer.stats().cache?.hits ?? 0) > 0;
+  }, 'a read is answered from memory');
+});
+
 it('a client that is detached within a transaction sends nothing into it', async () => {
   const client = coalesce(await ready(ioredis6.create(redisUrl())), { cache: true });
   await until(() => {

@@ -143,7 +143,7 @@ describe('Tracking', () => {
 
   it('does not rest within a transaction, whose EXEC would show the reply', async () => {
     const { tracking, transaction, calls } = await start();
-    transaction.open = true;
+    transaction.opens();
     tracking.rest();
     expect([tracking.on, tracking.resting, calls]).toEqual([true, false, []]);
     // Nobody waits for its end, so this must not reject a promise.
