@@ -67,7 +67,7 @@ export class AdaptivePolicy implements FlushPolicy {
 
   sendsNow(commands: number, work: number, awaiting: number, openedAt: number): boolean {
     this.#open = work;
-    if (!this.trial.overlaps || !this.#isWorthAWrite(commands, work, awaiting, openedAt)) return false;
+    if (!this.#isWorthAWrite(commands, work, awaiting, openedAt)) return false;
     this.#sent += work;
     this.#open = 0;
     return true;
@@ -75,7 +75,11 @@ export class AdaptivePolicy implements FlushPolicy {
 
   #isWorthAWrite(commands: number, work: number, awaiting: number, openedAt: number): boolean {
     const expected = this.#expected;
-    if (expected > SMALL_TURN) return work >= PART && (work >= LARGEST_PART || work * PARTS >= expected);
+    const { overlap } = this.trial;
+    if (overlap === 'none') return false;
+    if (expected > SMALL_TURN) {
+      return overlap === 'all' && work >= PART && (work >= LARGEST_PART || work * PARTS >= expected);
+    }
     // The server is almost idle.
     if (awaiting < LEADING_EDGE) return true;
     return work >= PART || (commands % LOOK === 0 && this.now() - openedAt >= LONG_WAIT);

@@ -5,18 +5,26 @@ const SLICE_TURNS = 8;
 const CLEAR_LEAD = 5;
 const MOST_PAIRS = 24;
 /** The lead with which the last winner begins. */
-const HEAD_START = 2;
+const HEAD_STARTS = { all: 2, small: 0, none: -2 } as const;
 /** The smallest lead that counts at the end of a trial without a clear winner. */
 const SLIGHT_LEAD = 3;
 /** Milliseconds until the next trial: doubled each time the winner is the same. */
 const FIRST_HOLD = 500;
 const LONGEST_HOLD = 4_000;
-/** A loop that runs code for more than this share of its time is saturated: without a winner, no parts are sent. */
+/** What large turns must gain, as a share of the rate: their parts cost a fifth more CPU. */
+const WORTH = 0.05;
+/** A loop that runs code for more than this share of its time is saturated: only fewer system calls help. */
 const SATURATED = 0.88;
 
-/** Whether parts of a batch are sent. */
+/**
+ * Which turns are sent in parts: all of them, the small ones alone, or none. Parts of a small turn are its first commands,
+ * which then leave as soon as a plain client's.
+ */
+export type Overlap = 'all' | 'small' | 'none';
+
+/** Which turns are sent in parts. */
 export interface OverlapState {
-  readonly overlaps: boolean;
+  readonly overlap: Overlap;
   /** A turn of the event loop has ended, `now` in milliseconds, and this much work was sent in it. */
   turnEnded(now: number, work: number): void;
 }
@@ -33,17 +41,19 @@ interface LoopTimes {
  * That depends on facts that a process cannot look up: whether client and server share a core, the cost of a write and
  * of a wake-up on this machine, the other load there. So the outcome decides: the work sent per time. A trial compares
  * slices of a few milliseconds, with overlap and without, in pairs; the side that is faster in more of them is kept for
- * seconds. If neither wins, the rate depends on other things: parts are then sent to reduce latency, unless the loop is
- * saturated.
+ * seconds. If neither wins, the rate depends on other things, and parts of large turns would only cost CPU. Small turns
+ * are then sent in parts to reduce latency, unless the loop is saturated.
  *
  *     trial: slices with, without, without, with, ... ──one leads──▶ hold: the winner, 0.5 to 4 s ──▶ trial
  */
 export class OverlapTrial implements OverlapState {
-  overlaps = true;
-  /** Whether overlap has won the last trial, if there was one. */
-  #winner: boolean | undefined;
+  overlap: Overlap = 'all';
+  /** Of the last trial, if there was one. */
+  #verdict: Overlap | undefined;
   /** Pairs won with overlap minus pairs won without. */
   #lead = 0;
+  /** By how much overlap was faster, as a share, summed up over the pairs. */
+  #gain = 0;
   #trying = false;
   /** Slices that have ended in this trial. */
   #slices = 0;
@@ -74,23 +84,25 @@ export class OverlapTrial implements OverlapState {
   #begin(): void {
     this.#trying = true;
     this.#slices = 0;
-    if (this.#winner !== undefined) this.#lead = this.#winner ? HEAD_START : -HEAD_START;
+    this.#lead = HEAD_STARTS[this.#verdict ?? 'small'];
+    this.#gain = 0;
     this.#idle = 0;
     this.#active = 0;
   }
 
   #beginSlice(now: number): void {
     // With, without, without, with: a rate that rises or falls favours neither side.
-    this.overlaps = ((this.#slices + 1) & 2) === 0;
+    this.overlap = ((this.#slices + 1) & 2) === 0 ? 'all' : 'none';
     this.#from = now;
     this.#until = now + SLICE;
     this.#turns = 0;
     this.#work = 0;
-    if (!this.overlaps) this.#before = this.times();
+    if (this.overlap === 'none') this.#before = this.times();
   }
 
   #endSlice(now: number): void {
-    if (!this.overlaps) {
+    const overlaps = this.overlap === 'all';
+    if (!overlaps) {
       const { idle, active } = this.times();
       this.#idle += idle - this.#before.idle;
       this.#active += active - this.#before.active;
@@ -101,16 +113,22 @@ export class OverlapTrial implements OverlapState {
       this.#firstRate = rate;
       return;
     }
-    if (rate !== this.#firstRate) this.#lead += rate > this.#firstRate === this.overlaps ? 1 : -1;
+    if (rate !== this.#firstRate) {
+      const faster = overlaps ? 1 : -1;
+      this.#lead += rate > this.#firstRate ? faster : -faster;
+      this.#gain += (faster * 2 * (rate - this.#firstRate)) / (rate + this.#firstRate);
+    }
     if (Math.abs(this.#lead) >= CLEAR_LEAD || this.#slices === 2 * MOST_PAIRS) this.#decide(now);
   }
 
   #decide(now: number): void {
     this.#trying = false;
     const saturated = this.#active > SATURATED * (this.#idle + this.#active);
-    this.overlaps = saturated ? this.#lead >= SLIGHT_LEAD : this.#lead > -SLIGHT_LEAD;
-    this.#hold = this.overlaps === this.#winner ? Math.min(2 * this.#hold, LONGEST_HOLD) : FIRST_HOLD;
+    const wins = this.#lead >= SLIGHT_LEAD;
+    if (wins && this.#gain >= WORTH * (this.#slices / 2)) this.overlap = 'all';
+    else this.overlap = !wins && (saturated || this.#lead <= -SLIGHT_LEAD) ? 'none' : 'small';
+    this.#hold = this.overlap === this.#verdict ? Math.min(2 * this.#hold, LONGEST_HOLD) : FIRST_HOLD;
     this.#until = now + this.#hold;
-    this.#winner = this.overlaps;
+    this.#verdict = this.overlap;
   }
 }

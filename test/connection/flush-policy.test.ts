@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { AdaptivePolicy, GATHER } from '../../src/connection/flush-policy.js';
-import type { OverlapState } from '../../src/connection/overlap-trial.js';
+import type { Overlap, OverlapState } from '../../src/connection/overlap-trial.js';
 
 /** A policy under a clock and a verdict on overlap that the test sets. */
-function played({ overlaps = true } = {}) {
+function played(overlap: Overlap = 'all') {
   const time = { now: 0 };
   const turns: (readonly [number, number])[] = [];
-  const trial: OverlapState = { overlaps, turnEnded: (now, work) => void turns.push([now, work]) };
+  const trial: OverlapState = { overlap, turnEnded: (now, work) => void turns.push([now, work]) };
   return { policy: new AdaptivePolicy(trial, () => time.now), time, trial, turns };
 }
 
@@ -85,12 +85,12 @@ describe('the adaptive flush policy, where overlap pays', () => {
 
   it('estimates the work of turns, whether parts are sent or not', () => {
     const { policy, time, trial } = played();
-    Object.assign(trial, { overlaps: false });
+    Object.assign(trial, { overlap: 'none' });
     for (let turn = 0; turn < 40; turn += 1) {
       partsOf(policy, time, 200);
       policy.turnEnded(0);
     }
-    Object.assign(trial, { overlaps: true });
+    Object.assign(trial, { overlap: 'all' });
     expect(partsOf(policy, time, 200)).toEqual([67, 67, 66]);
   });
 
@@ -100,9 +100,26 @@ describe('the adaptive flush policy, where overlap pays', () => {
   });
 });
 
-describe('the adaptive flush policy, where overlap does not pay', () => {
+describe('the adaptive flush policy, where overlap is not faster, and processors are idle', () => {
+  it('sends small turns as a plain client does, and large ones at their end', () => {
+    const { policy, time } = played('small');
+    for (const [commands, parts] of [
+      [2, [1, 1]],
+      [200, [200]],
+      [3, [1, 1, 1]],
+    ] as const) {
+      for (let turn = 0; turn < 40; turn += 1) {
+        partsOf(policy, time, commands);
+        policy.turnEnded(0);
+      }
+      expect(partsOf(policy, time, commands)).toEqual(parts);
+    }
+  });
+});
+
+describe('the adaptive flush policy, where overlap is slower', () => {
   it('sends no part before the end of the turn', () => {
-    const { policy, time } = played({ overlaps: false });
+    const { policy, time } = played('none');
     expect(partsOf(policy, time, 500, 8, 1)).toEqual([500]);
   });
 
