@@ -37,8 +37,8 @@ export interface Benchmark {
     readonly log?: true;
   };
   readonly environment?: EnvironmentKind;
-  /** Fewer and shorter rounds, so that the whole stays within an hour. */
-  readonly brief?: true;
+  /** Its rounds, as multiples of those of the run. @default both 1 */
+  readonly pace?: { readonly rounds: number; readonly seconds: number };
   /**
    * Whether each round takes processes of its own: one keeps its luck with the compiler and the layout of its memory,
    * which is worth up to a tenth.
@@ -65,15 +65,21 @@ export function full(
   return { id, title, variants, cases, ...more };
 }
 
+/** With fewer and shorter rounds, so that the whole stays within an hour. */
 export function brief(...args: Parameters<typeof full>): Benchmark {
-  return { ...full(...args), brief: true };
+  return { ...full(...args), pace: { rounds: 3 / 5, seconds: 1 / 2 } };
+}
+
+/** With many short rounds: for many cases that are to be compared closely on a machine whose speed varies. */
+export function fine(...args: Parameters<typeof full>): Benchmark {
+  return { ...full(...args), pace: { rounds: 3, seconds: 1 / 10 } };
 }
 
 export function http(
   id: string,
   title: string,
   routes: NonNullable<Benchmark['routes']>,
-  { rates, ...more }: Pick<Benchmark, 'chart' | 'smokeCases'> & { readonly rates?: readonly number[] } = {},
+  { rates, ...more }: Pick<Benchmark, 'chart' | 'pace' | 'smokeCases'> & { readonly rates?: readonly number[] } = {},
 ): Benchmark {
   const load = { kind: 'package', name: 'fastify', concurrency: CONNECTIONS, data: NOTHING } as const;
   const cases = rates?.map((rate) => ({

@@ -22,6 +22,7 @@ export const CORE: readonly Benchmark[] = [
   full('burst', 'Bursts of 200 GETs, 100 B', [...EVERY_VARIANT, SERVER_LIMIT], GETS, { chart: { kind: 'bars' } }),
   full('loops', '50 loops of sequential awaits', EVERY_VARIANT, [loops('50 loops', 50)], {
     chart: { kind: 'bars' },
+    ownProcesses: true,
     ...SKIPPED,
   }),
   full(
@@ -30,7 +31,10 @@ export const CORE: readonly Benchmark[] = [
     ['plain', 'node-redis-no-timeout', 'coalesced', 'reference'],
     [loops('1 loop', 1)],
   ),
-  full('cork', 'Cork mode: bursts of 200 GETs, hot path off', ['plain', 'cork'], GETS, SKIPPED),
+  full('cork', 'Cork mode: bursts of 200 GETs, hot path off', ['plain', 'cork'], GETS, {
+    ownProcesses: true,
+    ...SKIPPED,
+  }),
   full('timeout', 'commandTimeout set: bursts of 200 GETs', ['coalesced', 'coalesced-timeout'], GETS, SKIPPED),
   full(
     'sizes',
@@ -76,6 +80,6 @@ export const CORE: readonly Benchmark[] = [
     'fastify-rates',
     'Fastify, 8 HGETs per request with Promise.all, at a fixed rate below what plain ioredis manages',
     { plain: ['parallel', 'plain'], coalesced: ['parallel', 'coalesced'] },
-    { rates: [1000, 1500], smokeCases: 0 },
+    { rates: [1000, 1500], pace: { rounds: 3, seconds: 1 }, smokeCases: 0 },
   ),
 ];

@@ -1,6 +1,6 @@
 /** Every burst size at every value size, read and written, by one loop: is any of them slower than plain? */
 
-import { type Benchmark, brief, type Case } from './benchmark.js';
+import { type Benchmark, type Case, fine } from './benchmark.js';
 
 export const BURSTS = [1, 2, 3, 5, 8, 13, 20, 50, 200, 1000];
 export const VALUES = {
@@ -32,7 +32,7 @@ const cases = COMMANDS.flatMap((command) =>
 );
 
 export const GRID: readonly Benchmark[] = [
-  brief('grid', 'One loop of bursts, ioredis-coalesce against ioredis', ['plain', 'coalesced'], cases, {
+  fine('grid', 'One loop of bursts, ioredis-coalesce against ioredis', ['plain', 'coalesced'], cases, {
     chart: { kind: 'heat' },
   }),
 ];

@@ -1,6 +1,6 @@
 /** What services and packages send beside single calls. */
 
-import { type Benchmark, brief, burst, FEW, http, loops, memory } from './benchmark.js';
+import { type Benchmark, brief, burst, FEW, full, http, loops, memory } from './benchmark.js';
 
 const PAIR = ['plain', 'coalesced'] as const;
 const ELEMENTS = [
@@ -24,7 +24,9 @@ export const HOT_PATH: readonly Benchmark[] = [
     memory(10_000, 'pipeline'),
   ]),
   brief('multi', '`multi().get().set().incr().exec()`, 30 loops', PAIR, [loops('3 commands', 30, 'multi', FEW)]),
-  brief('scripts', 'A script by `defineCommand`, in bursts of 200', PAIR, [burst('200 calls', 200, 'script', FEW)]),
+  full('scripts', 'A script by `defineCommand`, in bursts of 200', PAIR, [burst('200 calls', 200, 'script', FEW)], {
+    ownProcesses: true,
+  }),
   brief('set-ex', 'SET … EX, in bursts of 200', PAIR, [burst('200 SETs', 200, 'setex', FEW)]),
   brief(
     'call',

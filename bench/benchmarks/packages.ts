@@ -1,7 +1,7 @@
 /** Packages on top of ioredis, handed a plain client and a coalesced one. */
 
 import type { PackageName } from '../packages/index.js';
-import { type Benchmark, brief, type Case, NOTHING } from './benchmark.js';
+import { type Benchmark, type Case, full, NOTHING } from './benchmark.js';
 
 const CONCURRENCY: Readonly<Record<PackageName, readonly number[]>> = {
   'bullmq add': [1, 10, 50],
@@ -20,7 +20,7 @@ const cases = Object.entries(CONCURRENCY).flatMap(([name, concurrencies]) =>
 );
 
 export const PACKAGES: readonly Benchmark[] = [
-  brief('packages', 'Packages on top, by how much they do at a time', ['plain', 'coalesced'], cases, {
+  full('packages', 'Packages on top, by how much they do at a time', ['plain', 'coalesced'], cases, {
     chart: { kind: 'gains' },
     smokeCases: 12,
   }),

@@ -15,8 +15,8 @@ Benchmarks and experiments, which may be named by the start of their ids:
 ${IDS.join(', ')}.
 
   --quick       3 rounds of 0.3 s: rougher figures
-  --rounds N    timed rounds of each variant (5, of brief benchmarks 3; 15 with --compare)
-  --seconds S   length of a timed round (1, of brief benchmarks 0.5; 0.5 with --compare)
+  --rounds N    timed rounds of each variant (5; of brief benchmarks 3, of fine ones 15; 15 with --compare)
+  --seconds S   length of a timed round (1; of brief benchmarks 0.5, of fine ones 0.1; 0.5 with --compare)
   --compare REV builds that revision beside this one, runs both interleaved, and says what changed beyond the noise
   --awake       keeps the processors of a virtual machine from halting (Linux)
   --smoke       one short round of everything: checks that it runs and that values are right; figures mean nothing
@@ -64,9 +64,12 @@ export function parseOptions(args: readonly string[]) {
     ? { rounds, seconds, warmUpSeconds: 0.02, rewarmSeconds: 0.02, probeSeconds: 0.02 }
     : { rounds, seconds, warmUpSeconds: seconds, rewarmSeconds: seconds / 4, probeSeconds: seconds / 2 };
   // What is asked for holds for all.
-  const paced: readonly Benchmark[] =
-    (values.rounds ?? values.seconds) ? benchmarks.map(({ brief: _, ...one }) => one) : benchmarks;
-  return { ...values, out, pace, experiments, benchmarks: smoke ? shortened(benchmarks) : paced };
+  const paced: readonly Benchmark[] = (values.rounds ?? values.seconds) ? unpaced(benchmarks) : benchmarks;
+  return { ...values, out, pace, experiments, benchmarks: smoke ? shortened(unpaced(benchmarks)) : paced };
+}
+
+function unpaced(benchmarks: readonly Benchmark[]): Benchmark[] {
+  return benchmarks.map(({ pace: _, ...one }) => one);
 }
 
 function positive(name: string, text: string | undefined, fallback: number): number {

@@ -29,7 +29,7 @@ interface Result {
 }
 
 export interface BenchmarkResult extends Result {
-  /** Of a brief one, whose pace is not that of its run. */
+  /** Of one with a pace of its own. */
   readonly pace?: Pick<Settings, 'rounds' | 'seconds'>;
   readonly cases: readonly CaseResult[];
 }

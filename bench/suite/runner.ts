@@ -10,9 +10,6 @@ import { undisturbed } from './steal.js';
 import { MissingError } from './tool.js';
 import { type Runnable, VariantProcess } from './variant-process.js';
 
-/** The pace of benchmarks that are brief, as parts of the others'. */
-const BRIEF = { rounds: 3, seconds: 0.5 };
-
 /** A variant that spends more than this share of a core while another is measured makes the run worthless. */
 const IDLE_SHARE = 0.05;
 const IDLE_SECONDS_CHECKED = 0.2;
@@ -52,7 +49,7 @@ export class Runner {
     try {
       this.#environment = await openEnvironment(benchmark.environment, this.#rig.server);
       const { rounds, seconds } = paceOf(benchmark, this.#rig.pace);
-      const pace = benchmark.brief === undefined ? {} : { pace: { rounds, seconds } };
+      const pace = benchmark.pace === undefined ? {} : { pace: { rounds, seconds } };
       return { id, title, ...pace, cases: await this.#runIn(this.#environment, benchmark) };
     } catch (error) {
       if (error instanceof MissingError) {
@@ -179,15 +176,15 @@ export function rotated<T>(parts: readonly T[], round: number): T[] {
   return [...parts.slice(first), ...parts.slice(0, first)];
 }
 
-function paceOf({ brief, cases }: Benchmark, pace: Pace): Pace {
+function paceOf({ pace: own, cases }: Benchmark, pace: Pace): Pace {
   // A service, or a package with its own code, takes seconds until the compiler has seen enough of it.
-  if (cases[0]?.workload.kind === 'package') return { ...pace, warmUpSeconds: 4 * pace.warmUpSeconds };
-  if (brief === undefined) return pace;
+  const warmUp = cases[0]?.workload.kind === 'package' ? 4 : 1;
+  const { rounds, seconds } = own ?? { rounds: 1, seconds: 1 };
   return {
-    rounds: Math.min(pace.rounds, BRIEF.rounds),
-    seconds: pace.seconds * BRIEF.seconds,
-    warmUpSeconds: pace.warmUpSeconds * BRIEF.seconds,
-    rewarmSeconds: pace.rewarmSeconds * BRIEF.seconds,
-    probeSeconds: pace.probeSeconds * BRIEF.seconds,
+    rounds: Math.ceil(pace.rounds * rounds),
+    seconds: pace.seconds * seconds,
+    warmUpSeconds: pace.warmUpSeconds * seconds * warmUp,
+    rewarmSeconds: pace.rewarmSeconds * seconds,
+    probeSeconds: pace.probeSeconds * seconds,
   };
 }

@@ -44,11 +44,15 @@ it('accepts --merge only with a file of results and named benchmarks', () => {
   expect(() => parseOptions(['--smoke', '--merge'])).toThrow('give one of them');
 });
 
-it('runs brief benchmarks at full length where a pace is asked for', () => {
-  const isBrief = (args: string[]) => parseOptions(['scripts', ...args])?.benchmarks.map(({ brief }) => brief);
-  expect(isBrief([])).toEqual([true]);
-  expect(isBrief(['--rounds', '11'])).toEqual([undefined]);
-  expect(isBrief(['--seconds', '0.8'])).toEqual([undefined]);
+it('runs benchmarks at their own pace, unless one is asked for, or in a smoke run', () => {
+  const pacesOf = (args: string[]) => parseOptions(args)?.benchmarks.map(({ pace }) => pace);
+  expect(pacesOf(['set-ex', 'grid'])).toEqual([
+    { rounds: 3 / 5, seconds: 1 / 2 },
+    { rounds: 3, seconds: 1 / 10 },
+  ]);
+  for (const asked of [['--rounds', '11'], ['--seconds', '0.8'], ['--smoke']]) {
+    expect(pacesOf(['set-ex', 'grid', ...asked])).toEqual([undefined, undefined]);
+  }
 });
 
 it.each(TARGETS)('sets the target of $benchmark for $of on a benchmark that has both of its sides', (target) => {
