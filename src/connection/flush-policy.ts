@@ -78,7 +78,9 @@ export class AdaptivePolicy implements FlushPolicy {
     const { overlap } = this.trial;
     if (overlap === 'none') return false;
     if (expected > SMALL_TURN) {
-      return overlap === 'all' && work >= PART && (work >= LARGEST_PART || work * PARTS >= expected);
+      // Where large turns wait for their end, commands do not that are worth a write each.
+      if (overlap === 'small' && work < PART * commands) return false;
+      return work >= PART && (work >= LARGEST_PART || work * PARTS >= expected);
     }
     // The server is almost idle.
     if (awaiting < LEADING_EDGE) return true;

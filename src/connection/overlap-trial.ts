@@ -11,14 +11,14 @@ const SLIGHT_LEAD = 3;
 /** Milliseconds until the next trial: doubled each time the winner is the same. */
 const FIRST_HOLD = 500;
 const LONGEST_HOLD = 4_000;
-/** What large turns must gain, as a share of the rate: their parts cost a fifth more CPU. */
+/** What large turns of cheap commands must gain, as a share of the rate: their parts cost a fifth more CPU. */
 const WORTH = 0.05;
 /** A loop that runs code for more than this share of its time is saturated: only fewer system calls help. */
 const SATURATED = 0.88;
 
 /**
- * Which turns are sent in parts: all of them, the small ones alone, or none. Parts of a small turn are its first commands,
- * which then leave as soon as a plain client's.
+ * Which turns are sent in parts: all of them, the small ones and those of costly commands, or none. Parts of a small turn
+ * are its first commands, which then leave as soon as a plain client's.
  */
 export type Overlap = 'all' | 'small' | 'none';
 
@@ -41,8 +41,8 @@ interface LoopTimes {
  * That depends on facts that a process cannot look up: whether client and server share a core, the cost of a write and
  * of a wake-up on this machine, the other load there. So the outcome decides: the work sent per time. A trial compares
  * slices of a few milliseconds, with overlap and without, in pairs; the side that is faster in more of them is kept for
- * seconds. If neither wins, the rate depends on other things, and parts of large turns would only cost CPU. Small turns
- * are then sent in parts to reduce latency, unless the loop is saturated.
+ * seconds. If neither wins, the rate depends on other things, and parts of large turns of cheap commands would only cost
+ * CPU. The others are then sent in parts to reduce latency, unless the loop is saturated.
  *
  *     trial: slices with, without, without, with, ... ──one leads──▶ hold: the winner, 0.5 to 4 s ──▶ trial
  */

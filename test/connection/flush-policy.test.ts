@@ -115,6 +115,16 @@ describe('the adaptive flush policy, where overlap is not faster, and processors
       expect(partsOf(policy, time, commands)).toEqual(parts);
     }
   });
+
+  it('sends large turns of commands that are worth a write each in parts', () => {
+    const { policy, time } = played('small');
+    for (let turn = 0; turn < 40; turn += 1) {
+      partsOf(policy, time, 10, 16);
+      policy.turnEnded(0);
+    }
+    expect(partsOf(policy, time, 10, 16)).toEqual([4, 4, 2]);
+    expect(partsOf(policy, time, 50, 5)).toEqual([50]);
+  });
 });
 
 describe('the adaptive flush policy, where overlap is slower', () => {
