@@ -195,6 +195,17 @@ describe('decoder', () => {
     expect(new Set(values.map(({ buffer }) => buffer)).size).toBe(3);
   });
 
+  it('keeps long text in the heap, where it does not make the collector run more often', () => {
+    const bytes = Buffer.from(`$${2 ** 20}\r\n${'x'.repeat(2 ** 20)}\r\n`);
+    const decoder = new ReplyDecoder(mode);
+    const before = process.memoryUsage().external;
+    const values = Array.from({ length: 20 }, () =>
+      decodePieces(decoder, [bytes.subarray(0, 1000), bytes.subarray(1000)], true),
+    );
+    expect(process.memoryUsage().external - before).toBeLessThan(4 * 2 ** 20);
+    expect(new Set(values)).toEqual(new Set(['x'.repeat(2 ** 20)]));
+  });
+
   it('decodes no type of RESP3 on a host that decodes none', () => {
     const decoder = new ReplyDecoder({ ...mode, resp3Types: false });
     for (const bytes of ['_\r\n', '#t\r\n', ',1.5\r\n', '~0\r\n', '%0\r\n', '*1\r\n_\r\n']) {
