@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Tracking } from '../../src/connection/tracking.js';
 import { TransactionState } from '../../src/connection/transaction-state.js';
 import type { HostClient } from '../../src/host/types.js';
-import { ioredis6, ready, sleep, until } from '../helpers/hosts.js';
+import { type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { redisUrl, startServer } from '../helpers/redis.js';
 import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
 
@@ -57,6 +57,18 @@ it.each([
   expect(tracked).toEqual(enableReadyCheck ? [1, 2] : [1, 2, 2]);
 });
 
+/** The transaction holds two reads and nothing else, and after it reads are answered from memory. */
+async function endsWithTwoReads(client: CoalescedClient): Promise<void> {
+  expect(await client.exec()).toEqual([
+    [null, null],
+    [null, null],
+  ]);
+  await until(() => {
+    void client.get('armed:key');
+    return (client.coalescer.stats().cache?.hits ?? 0) > 0;
+  }, 'a read is answered from memory');
+}
+
 it('tracking is not switched on within a transaction, which would show its reply to the user', async () => {
   const server = await startServer();
   onTestFinished(() => server.stop());
@@ -66,14 +78,7 @@ it('tracking is not switched on within a transaction, which would show its reply
   const queued = [client.get('armed:key'), client.get('armed:key')];
   expect(await Promise.all([begun, ...queued])).toEqual(['OK', 'QUEUED', 'QUEUED']);
   await sleep(20);
-  expect(await client.exec()).toEqual([
-    [null, null],
-    [null, null],
-  ]);
-  await until(() => {
-    void client.get('armed:key');
-    return (client.coalescer.stats().cache?.hits ?? 0) > 0;
-  }, 'a read is answered from memory');
+  await endsWithTwoReads(client);
 });
 
 it.each([
@@ -87,14 +92,7 @@ it.each([
   await sleep(20);
   expect(await Promise.all([coalesced.get('armed:key'), coalesced.get('armed:key')])).toEqual(['QUEUED', 'QUEUED']);
   await sleep(20);
-  expect(await coalesced.exec()).toEqual([
-    [null, null],
-    [null, null],
-  ]);
-  await until(() => {
-    void coalesced.get('armed:key');
-    return (coalesced.coalescer.stats().cache?.hits ?? 0) > 0;
-  }, 'a read is answered from memory');
+  await endsWithTwoReads(coalesced);
 });
 
 it('a client that is detached within a transaction sends nothing into it', async () => {
