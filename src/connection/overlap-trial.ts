@@ -1,6 +1,9 @@
-/** A slice takes at least this many milliseconds, and at least `SLICE_TURNS` turns. */
+/**
+ * A slice takes at least this many milliseconds, and at least `SLICE_TURNS` turns: callers whose commands left together
+ * take several round trips to drift apart, and the other way round.
+ */
 const SLICE = 3;
-const SLICE_TURNS = 8;
+const SLICE_TURNS = 24;
 /** A trial ends when one side leads by this many pairs of slices, or after `MOST_PAIRS`. */
 const CLEAR_LEAD = 5;
 const MOST_PAIRS = 24;

@@ -11,7 +11,9 @@ interface World {
   noise?: number;
 }
 
-/** A loop with turns of a millisecond each, and numbers by chance that are the same in each run. */
+const TURNS_PER_MS = 10;
+
+/** A loop with turns of a tenth of a millisecond, and numbers by chance that are the same in each run. */
 function loopOf(world: World) {
   const state = { busy: 0.5, noise: 0, ...world };
   const times = { idle: 0, active: 0 };
@@ -23,16 +25,16 @@ function loopOf(world: World) {
     return seed / 2_147_483_647;
   };
   const turn = () => {
-    now += 1;
-    times.active += state.busy;
-    times.idle += 1 - state.busy;
+    now += 1 / TURNS_PER_MS;
+    times.active += state.busy / TURNS_PER_MS;
+    times.idle += (1 - state.busy) / TURNS_PER_MS;
     const rate = state.rates[trial.overlap === 'all' ? 0 : 1];
     trial.turnEnded(now, rate * (1 + state.noise * (2 * random() - 1)));
     return trial.overlap;
   };
-  /** The share of milliseconds in which turns were sent in parts as asked. */
+  /** The share of turns that were sent in parts as asked. */
   const run = (ms: number, overlap: Overlap = 'all') =>
-    Array.from({ length: ms }, turn).filter((seen) => seen === overlap).length / ms;
+    Array.from({ length: ms * TURNS_PER_MS }, turn).filter((seen) => seen === overlap).length / (ms * TURNS_PER_MS);
   return { run, state };
 }
 
@@ -56,7 +58,7 @@ describe('OverlapTrial', () => {
 
   it('begins with overlap', () => {
     const { run } = loopOf({ rates: [110, 100] });
-    expect(run(5)).toBe(1);
+    expect(run(3)).toBe(1);
   });
 
   it('finds a clear winner within a fifth of a second', () => {
@@ -83,11 +85,11 @@ describe('OverlapTrial', () => {
     expect(none).toBeLessThan(2_000);
   });
 
-  it('compares at least eight turns per side, however long they take', () => {
+  it('compares at least 24 turns per side, however long they take', () => {
     let now = 0;
     const trial = new OverlapTrial(() => ({ idle: now, active: 0 }));
     const seen: Overlap[] = [];
-    for (let turn = 0; turn < 40; turn += 1) {
+    for (let turn = 0; turn < 130; turn += 1) {
       now += 100;
       trial.turnEnded(now, 1);
       seen.push(trial.overlap);
@@ -96,7 +98,7 @@ describe('OverlapTrial', () => {
       .join()
       .match(/(all|none)(,\1)*/g)
       ?.map((side) => side.split(',').length);
-    expect(lengths?.slice(0, 3)).toEqual([8, 16, 16]);
+    expect(lengths?.slice(0, 3)).toEqual([24, 48, 48]);
   });
 
   it('holds its verdict while nothing happens', () => {
@@ -108,7 +110,7 @@ describe('OverlapTrial', () => {
         trial.turnEnded(now, rate());
       }
     };
-    turns(230, () => (trial.overlap === 'all' ? 1 : 2));
+    turns(300, () => (trial.overlap === 'all' ? 1 : 2));
     expect(trial.overlap).toBe('none');
     now += 60_000;
     expect(trial.overlap).toBe('none');
