@@ -135,7 +135,15 @@ export class ClusterAttachment extends Shown implements Attachment {
 }
 
 /** Stands for a pipeline in `connectionFor`: it goes to the master of its first key's slot. */
-const ANY_WRITE: HotCommand = { name: '', keys: 'first', readOnly: false, shareable: false, cacheable: false, work: 1 };
+const ANY_WRITE: HotCommand = {
+  name: '',
+  keys: 'first',
+  readOnly: false,
+  shareable: false,
+  cacheable: false,
+  paired: false,
+  work: 1,
+};
 
 /** The slot of a hot command by its first argument; undefined if that is not its first key. */
 function slotOf(command: HotCommand, key: unknown): number | undefined {

@@ -18,6 +18,7 @@ export class ScriptForms {
         readOnly: Boolean(script.readOnly),
         shareable: false,
         cacheable: false,
+        paired: false,
         work: workOf(script.lua),
       } satisfies HotCommand,
       encoding,

@@ -22,6 +22,8 @@ export interface HotCommand {
   readonly shareable: boolean;
   /** A shareable read of one key, its first argument, whose answer does not change with time: it may be kept. */
   readonly cacheable: boolean;
+  /** Its reply has names of fields and their values in turn. */
+  readonly paired: boolean;
   /** A server's work for it, without reading and writing its bytes, in units of a short `GET`: half a microsecond. */
   readonly work: number;
 }
@@ -106,6 +108,6 @@ function commands(
     names
       .split(/\s+/)
       .filter((name) => name !== '')
-      .map((name) => ({ name, keys: keys as KeyRule, ...flags, work: HEAVY[name] ?? 1 })),
+      .map((name) => ({ name, keys: keys as KeyRule, ...flags, paired: name === 'hgetall', work: HEAVY[name] ?? 1 })),
   );
 }

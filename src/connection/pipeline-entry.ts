@@ -39,7 +39,14 @@ export class PipelineVariant implements CommandVariant {
   }
 }
 
-const inPipelinesAlone = { keys: 'none', readOnly: false, shareable: false, cacheable: false, work: 1 } as const;
+const inPipelinesAlone = {
+  keys: 'none',
+  readOnly: false,
+  shareable: false,
+  cacheable: false,
+  paired: false,
+  work: 1,
+} as const;
 
 /** Hot within pipelines only. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */
 export const MULTI = new PipelineVariant({ name: 'multi', ...inPipelinesAlone }, 'utf8');

@@ -199,11 +199,11 @@ export class ReplyReader {
     const head = queue.peekFront();
     // Host: under RESP2 messages of a subscription look like replies; its decoder recognizes them by this condition.
     if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
-    const utf8 = head.variant.encoding === 'utf8';
+    const { command, encoding } = head.variant;
     const value =
       head.variant === EXEC
         ? this.#decodeExec(head as ExecEntry, chunk, position)
-        : this.#decoder.decode(chunk, position, utf8);
+        : this.#decoder.decode(chunk, position, encoding === 'utf8', command.paired);
     if (value === NOT_DECODED) return this.#forwardReply(chunk, position);
     if (value === CUT) {
       if (!this.#assembler.begin(chunk, position)) return this.#forwardReply(chunk, position);

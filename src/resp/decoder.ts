@@ -9,6 +9,8 @@
  */
 import { BULK, ChunkReader, CUT, CUT_LINE, NOT_DECODED } from './chunk-reader.js';
 import { CutString } from './cut-string.js';
+import { FieldNames } from './field-names.js';
+import { objectOf } from './map-object.js';
 
 export { CUT, NOT_DECODED };
 
@@ -50,11 +52,15 @@ interface OpenAggregate {
   readonly length: number;
   /** Whether it becomes an object: each even element is a key. */
   readonly keyed: boolean;
+  /** Of the fields of a hash, whose elements are names and values in turn; undefined for others. */
+  readonly names: FieldNames | undefined;
 }
 
 export class ReplyDecoder extends ChunkReader {
   readonly #mode: ReplyMode;
   #utf8 = true;
+  /** Whether the reply's array has names and values in turn. */
+  #paired = false;
   /** Number of elements announced in this reply. */
   #announced = 0;
 
@@ -73,14 +79,16 @@ export class ReplyDecoder extends ChunkReader {
 
   /**
    * @param utf8 - strings as JavaScript strings, else as Buffers that share the chunk's memory, like the host's.
+   * @param paired - an array has names of fields and their values in turn, as a map has.
    * @returns the value, after which `end` is set; `NOT_DECODED`; or `CUT`, after which comes `resume` or `abandon`.
    */
-  decode(chunk: Buffer, position: number, utf8: boolean): unknown {
+  decode(chunk: Buffer, position: number, utf8: boolean, paired = false): unknown {
     this.open(chunk, position);
     // The most frequent reply takes the short way.
     const start = this.wholeString();
     if (start >= 0) return utf8 ? chunk.utf8Slice(start, this.end - 2) : chunk.subarray(start, this.end - 2);
     this.#utf8 = utf8;
+    this.#paired = paired;
     this.#announced = 0;
     return this.#keepLine(this.#value(0));
   }
@@ -170,9 +178,12 @@ export class ReplyDecoder extends ChunkReader {
     this.#open = [];
     let value = firstValue;
     for (let index = 0; index < open.length; index += 1) {
-      const { values, filled, length, keyed } = open[index] as OpenAggregate;
-      if (value !== undefined) values[filled] = value;
-      value = this.#fill(values, value === undefined ? filled : filled + 1, length, keyed, open.length - 1 - index);
+      const aggregate = open[index] as OpenAggregate;
+      if (value !== undefined) {
+        aggregate.values[aggregate.filled] = value;
+        aggregate.filled += 1;
+      }
+      value = this.#fill(aggregate, open.length - 1 - index);
       if (typeof value !== 'symbol') continue;
       this.#open.push(...open.slice(index + 1));
       break;
@@ -207,7 +218,7 @@ export class ReplyDecoder extends ChunkReader {
       case SIMPLE:
         return this.line(start, this.#utf8);
       case ARRAY:
-        return this.#array(start, 1, depth);
+        return this.#array(start, depth);
       default:
         return this.#mode.resp3Types ? this.#resp3Value(type, start, depth) : NOT_DECODED;
     }
@@ -231,9 +242,9 @@ export class ReplyDecoder extends ChunkReader {
         if (stringNumbers) return this.line(start, true);
         return legacy ? this.line(start, this.#utf8) : NOT_DECODED;
       case SET:
-        return this.#array(start, 1, depth);
+        return this.#array(start, depth);
       case MAP:
-        return legacy ? this.#array(start, 2, depth) : this.#map(start, depth);
+        return this.#map(start, depth);
       default:
         return NOT_DECODED;
     }
@@ -261,45 +272,58 @@ export class ReplyDecoder extends ChunkReader {
     return this.#utf8 ? chunk.utf8Slice(end, stop) : chunk.subarray(end, stop);
   }
 
-  /** An array, with `perElement` values per announced element: a map is decoded flat, as in RESP2. */
-  #array(start: number, perElement: 1 | 2, depth: number): unknown {
+  #array(start: number, depth: number): unknown {
     const count = this.number(start);
-    if (count === -1 && perElement === 1) return null;
-    return this.#aggregate(count, count * perElement, false, depth);
+    if (count === -1) return null;
+    return this.#aggregate(count, count, false, this.#paired && depth === 0, depth);
   }
 
-  /** A map under the resp3 mapping. */
+  /** A map becomes an object under the resp3 mapping, else an array as in RESP2. */
   #map(start: number, depth: number): unknown {
     const count = this.number(start);
-    return this.#aggregate(count, count * 2, true, depth);
+    return this.#aggregate(count, count * 2, this.#mode.replyMapping === 'resp3', true, depth);
   }
 
-  #aggregate(count: number, length: number, keyed: boolean, depth: number): unknown {
+  #aggregate(count: number, length: number, keyed: boolean, paired: boolean, depth: number): unknown {
     if (!(length >= 0 && length <= MAX_ELEMENTS) || depth >= MAX_DEPTH) return notWhole(count);
     this.#announced += length;
     if (this.#announced > MAX_ELEMENTS) return NOT_DECODED;
     const room = Math.floor((this.chunk.length - this.end) / MIN_ELEMENT_BYTES);
-    return this.#fill(new Array<unknown>(Math.min(length, room)), 0, length, keyed, depth);
+    const values = new Array<unknown>(Math.min(length, room));
+    const names = paired && length > 0 && (keyed || this.#utf8) ? FieldNames.of(length >> 1) : undefined;
+    return this.#fill({ values, filled: 0, length, keyed, names }, depth);
   }
 
-  #fill(values: unknown[], filled: number, length: number, keyed: boolean, depth: number): unknown {
+  /** Decodes the elements that are missing. */
+  #fill(open: OpenAggregate, depth: number): unknown {
     const chunk = this.chunk;
-    for (let index = filled; index < length; index += 1) {
+    const { values, length, keyed, names } = open;
+    for (let index = open.filled; index < length; index += 1) {
       const isKey = keyed && index % 2 === 0;
       const start = this.wholeString();
       if (start >= 0) {
         const stop = this.end - 2;
-        values[index] = isKey || this.#utf8 ? this.text(start, stop) : chunk.subarray(start, stop);
+        if (names !== undefined && index % 2 === 0) values[index] = this.#name(names, index >> 1, start, stop);
+        else values[index] = isKey || this.#utf8 ? this.text(start, stop) : chunk.subarray(start, stop);
         continue;
       }
       const value = isKey ? this.#key(depth + 1) : this.#value(depth + 1);
       if (typeof value === 'symbol') {
-        if (value === CUT) this.#open.push({ values, filled: index, length, keyed });
+        open.filled = index;
+        if (value === CUT) this.#open.push(open);
         return value;
       }
       values[index] = value;
     }
     return keyed ? objectOf(values) : values;
+  }
+
+  #name(names: FieldNames, index: number, start: number, stop: number): string {
+    const known = names.find(index, this.chunk, start, stop);
+    if (known !== undefined) return known;
+    const name = this.text(start, stop);
+    names.keep(index, name, stop - start);
+    return name;
   }
 
   /** A key of a map under the resp3 mapping: a string in either encoding. */
@@ -317,20 +341,4 @@ export class ReplyDecoder extends ChunkReader {
 
 function notWhole(number: number): typeof CUT | typeof NOT_DECODED {
   return number === CUT_LINE ? CUT : NOT_DECODED;
-}
-
-/** Alternating keys and values as a plain object. */
-function objectOf(values: readonly unknown[]): Record<string, unknown> {
-  const object: Record<string, unknown> = {};
-  for (let index = 0; index < values.length; index += 2) {
-    const key = values[index] as string;
-    const value = values[index + 1];
-    // Host: `decodeMapAsObject` keeps these two from reaching the prototype.
-    if (key === '__proto__' || key === 'constructor') {
-      Object.defineProperty(object, key, { value, configurable: true, enumerable: true, writable: true });
-    } else {
-      object[key] = value;
-    }
-  }
-  return object;
 }

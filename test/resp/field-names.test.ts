@@ -1,0 +1,103 @@
+import { deepStrictEqual } from 'node:assert';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CUT, ReplyDecoder } from '../../src/resp/decoder.js';
+import { FieldNames } from '../../src/resp/field-names.js';
+import { decodeWithHost, REPLY_MODES } from '../helpers/host-decoder.js';
+import { aggregate, bulk, bytes, cutAt } from '../helpers/resp.js';
+
+/** Names that look alike: as text, as bytes, or in Latin-1. */
+const NAMES = [
+  ...['name', 'nam', 'names', 'game', 'n', '', 'née', 'n\u00c3\u00a9e', '\ufffd', '__proto__', 'constructor', '日本'],
+  ...['x'.repeat(64), 'x'.repeat(65), `${'x'.repeat(64)}y`],
+  ...[bytes('n\xe9e'), bytes('\xe9'), bytes('na\xffe'), bytes('\xef\xbf'), bytes('n\xc3e')],
+].map(bulk);
+
+const pairs = fc.array(fc.tuple(fc.constantFrom(...NAMES), fc.nat({ max: 99 })), { maxLength: 5 });
+/** Hashes, of which some have the same fields, or almost; and where the chunks of the replies end. */
+const replies = fc.array(
+  fc.record({ pairs, repeated: fc.nat({ max: 3 }), cuts: fc.array(fc.nat({ max: 99 }), { maxLength: 2 }) }),
+  { minLength: 2, maxLength: 8 },
+);
+
+beforeEach(() => FieldNames.forget());
+afterEach(() => FieldNames.forget());
+
+describe.each(REPLY_MODES)('names of fields: $title', ({ host, mode }) => {
+  it.each([
+    { title: 'strings', utf8: true },
+    { title: 'Buffers', utf8: false },
+  ])('hashes with like and unlike names have the fields that the host decodes, as $title', ({ utf8 }) => {
+    fc.assert(
+      fc.property(replies, (hashes) => {
+        const decoder = new ReplyDecoder(mode);
+        for (const { pairs, repeated, cuts } of hashes) {
+          const elements = pairs.flatMap(([name, value]) => [name, bulk(`value ${value}`)]);
+          const reply = aggregate(mode.resp3Types ? '%' : '*', elements);
+          const places = cuts.map((percent) => Math.floor((reply.length * percent) / 100));
+          const expected = decodeWithHost(host, mode, utf8, [reply]);
+          for (let times = 0; times <= repeated; times += 1) {
+            const [first, ...rest] = cutAt(reply, places) as [Buffer, ...Buffer[]];
+            let value = decoder.decode(first, 0, utf8, true);
+            for (const chunk of rest) value = value === CUT ? decoder.resume(chunk) : value;
+            if (typeof value === 'symbol') decoder.abandon();
+            else deepStrictEqual([{ value }], expected);
+          }
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('names of fields', () => {
+  const chunk = Buffer.from('id name née');
+  const find = (names: FieldNames | undefined, index: number, name: string) => {
+    const start = chunk.indexOf(name);
+    return names?.find(index, chunk, start, start + Buffer.byteLength(name));
+  };
+
+  /** A reply with `count` fields; returns whether it was read with names. */
+  function read(count: number, coming: 'known' | 'new'): boolean {
+    const names = FieldNames.of(count);
+    for (let index = 0; names !== undefined && coming === 'new' && index < count; index += 1) {
+      names.keep(index, `field-${index}`, `field-${index}`.length);
+    }
+    return names !== undefined;
+  }
+
+  it('are found where an earlier reply had them, and one place beside', () => {
+    FieldNames.of(3)?.keep(1, 'name', 4);
+    const found = [0, 1, 2, 3].map((index) => find(FieldNames.of(3), index, 'name'));
+    expect(found).toEqual(['name', 'name', 'name', undefined]);
+    expect(find(FieldNames.of(3), 1, 'id')).toBeUndefined();
+    expect(find(FieldNames.of(2), 1, 'name')).toBeUndefined();
+  });
+
+  it('are not kept if they are not ASCII, or longer than 64 bytes', () => {
+    const long = Buffer.alloc(65, 'x');
+    const names = FieldNames.of(2);
+    names?.keep(0, 'née', 4);
+    names?.keep(1, long.toString(), 65);
+    expect(find(names, 0, 'née')).toBeUndefined();
+    expect(names?.find(1, long, 0, 65)).toBeUndefined();
+  });
+
+  it('rest ever longer while they are new each time, and end to rest when they are known', () => {
+    const withNames = Array.from({ length: 1000 }, () => read(4, 'new'));
+    const tries = withNames.flatMap((tried, index) => (tried ? [index] : []));
+    expect(tries).toEqual([0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 767]);
+    while (!read(4, 'known'));
+    expect(Array.from({ length: 10 }, () => read(4, 'known'))).not.toContain(false);
+  });
+
+  it('are forgotten when they are too many, and not kept of a hash that alone has too many', () => {
+    FieldNames.of(2)?.keep(0, 'name', 4);
+    expect(FieldNames.of(32_769)).toBeUndefined();
+    expect(find(FieldNames.of(2), 0, 'name')).toBe('name');
+    expect(FieldNames.of(32_766)).toBeDefined();
+    expect(find(FieldNames.of(2), 0, 'name')).toBe('name');
+    expect(FieldNames.of(1)).toBeDefined();
+    expect(find(FieldNames.of(2), 0, 'name')).toBeUndefined();
+  });
+});
