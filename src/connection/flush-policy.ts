@@ -39,7 +39,7 @@ const PART = 8;
 /** A turn is sent in about this many parts: they keep a server busy, and more parts are only more system calls. */
 const PARTS = 3;
 /** No part is larger: the server has work for as long as a round trip takes. */
-const LARGEST_PART = 128;
+const LARGEST_PART = 512;
 /** While fewer commands than this await their reply, a command is sent at once, as by a plain client. */
 const LEADING_EDGE = 3;
 /** Only where turns have no more work than this: a large turn is not worth three lone writes. */

@@ -1,9 +1,11 @@
 /**
  * A slice takes at least this many milliseconds, and at least `SLICE_TURNS` turns: callers whose commands left together
- * take several round trips to drift apart, and the other way round.
+ * take several round trips to drift apart, and the other way round. But turns of a millisecond and more tell enough in
+ * `LONG_SLICE` milliseconds.
  */
 const SLICE = 3;
 const SLICE_TURNS = 24;
+const LONG_SLICE = 15;
 /** A trial ends when one side leads by this many pairs of slices, or after `MOST_PAIRS`. */
 const CLEAR_LEAD = 5;
 const MOST_PAIRS = 24;
@@ -79,7 +81,7 @@ export class OverlapTrial implements OverlapState {
     this.#work += work;
     if (now < this.#until) return;
     if (!this.#trying) this.#begin();
-    else if (this.#turns >= SLICE_TURNS) this.#endSlice(now);
+    else if (this.#turns >= SLICE_TURNS || now - this.#from >= LONG_SLICE) this.#endSlice(now);
     else return;
     if (this.#trying) this.#beginSlice(now);
   }

@@ -56,12 +56,13 @@ describe('the adaptive flush policy, where overlap pays', () => {
     [20, [8, 8, 4]],
     [40, [14, 14, 12]],
     [200, [67, 67, 66]],
-    [500, [128, 128, 128, 116]],
+    [500, [167, 167, 166]],
+    [2000, [512, 512, 512, 464]],
   ])(
     'sends turns of %i commands in about three parts, once it has seen some, and none by itself',
     (commands, parts) => {
       const { policy, time } = played();
-      for (let turn = 0; turn < 40; turn += 1) {
+      for (let turn = 0; turn < 100; turn += 1) {
         partsOf(policy, time, commands);
         policy.turnEnded(0);
       }

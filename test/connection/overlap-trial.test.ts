@@ -85,12 +85,16 @@ describe('OverlapTrial', () => {
     expect(none).toBeLessThan(2_000);
   });
 
-  it('compares at least 24 turns per side, however long they take', () => {
+  it.each([
+    { length: 'half a millisecond', turnMs: 0.5, turns: 24 },
+    { length: 'a sixteenth of a millisecond', turnMs: 1 / 16, turns: 48 },
+    { length: 'a millisecond and more', turnMs: 5, turns: 3 },
+  ])('compares 3 to 15 ms per side, 24 turns if they fit: with turns of $length, $turns', ({ turnMs, turns }) => {
     let now = 0;
     const trial = new OverlapTrial(() => ({ idle: now, active: 0 }));
     const seen: Overlap[] = [];
-    for (let turn = 0; turn < 130; turn += 1) {
-      now += 100;
+    for (let turn = 1; turn < 6 * turns; turn += 1) {
+      now = turn * turnMs;
       trial.turnEnded(now, 1);
       seen.push(trial.overlap);
     }
@@ -98,7 +102,7 @@ describe('OverlapTrial', () => {
       .join()
       .match(/(all|none)(,\1)*/g)
       ?.map((side) => side.split(',').length);
-    expect(lengths?.slice(0, 3)).toEqual([24, 48, 48]);
+    expect(lengths?.slice(0, 3)).toEqual([turns, 2 * turns, 2 * turns]);
   });
 
   it('holds its verdict while nothing happens', () => {
