@@ -38,7 +38,7 @@ export const GATHER: FlushPolicy = { sendsNow: () => false, turnEnded: () => {} 
 const PART = 8;
 /** A turn is sent in about this many parts: they keep a server busy, and more parts are only more system calls. */
 const PARTS = 3;
-/** No part is larger: the server has work for as long as a round trip takes. */
+/** No part is larger: with turns of thousands of commands, the client would wait long for the first replies. */
 const LARGEST_PART = 512;
 /** While fewer commands than this await their reply, a command is sent at once, as by a plain client. */
 const LEADING_EDGE = 3;

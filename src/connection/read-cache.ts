@@ -1,5 +1,5 @@
 import { effectOf } from '../commands/effects.js';
-import { type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
+import type { HotCommand } from '../commands/hot-commands.js';
 import { transformsReply } from '../host/transformers.js';
 import type { HostClient, HostCommand } from '../host/types.js';
 import type { ResolvedCacheOptions } from '../options.js';
@@ -13,7 +13,7 @@ import { InvalidationReader } from './invalidation-reader.js';
 import { Liveness } from './liveness.js';
 import { OwnCommands } from './own-commands.js';
 import { ownCopy, sameValue } from './own-values.js';
-import { areText, argumentsOf, keyName, NO_ARGUMENTS, wireName } from './read-names.js';
+import { areText, argumentsOf, keyName, keysOf, NO_ARGUMENTS, wireName } from './read-names.js';
 import type { ReplyCount } from './reply-count.js';
 import { PipelineRequests, type Requests } from './requests.js';
 import { Tracking } from './tracking.js';
@@ -313,26 +313,23 @@ export class ReadCache {
 
   /** Notes the keys that a command may change, or whose change its reply may show. */
   #touch(command: HotCommand, count: number, argument: (index: number) => string, position: number): void {
-    const positions = KEY_POSITIONS[command.keys];
     const own = this.#own;
-    if (positions === undefined || (positions.count === 0 && command.readOnly)) {
-      if (!command.readOnly || own.pushesLate) own.changesAnything(position);
+    const { readOnly } = command;
+    if (readOnly && !own.pushesLate) return;
+    const keys = keysOf(command, count, argument);
+    // A read without keys may show any.
+    if (keys === undefined || (readOnly && command.keys === 'none')) {
+      own.changesAnything(position);
       return;
     }
-    if (command.readOnly && !own.pushesLate) return;
-    const keys: string[] = [];
-    const end = Math.min(count, positions.count * positions.step);
-    for (let index = 0; index < end; index += positions.step) {
-      const name = argument(index);
-      if (this.#hasPrefix(name)) keys.push(name);
-    }
-    if (keys.length === 0) return;
-    if (command.readOnly) {
-      own.shows(keys, position);
+    const cached = keys.filter((name) => this.#hasPrefix(name));
+    if (cached.length === 0) return;
+    if (readOnly) {
+      own.shows(cached, position);
       return;
     }
-    for (const name of keys) this.#store.drop(name);
-    own.writes(keys, position);
+    for (const name of cached) this.#store.drop(name);
+    own.writes(cached, position);
   }
 
   #transactionEnds(openedHere: boolean, position: number): void {

@@ -1,3 +1,4 @@
+import { type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { ReadArguments } from './cache-store.js';
 
@@ -12,6 +13,16 @@ export function wireName(argument: unknown): string {
   if (argument instanceof Buffer) return argument.utf8Slice();
   const name = String(argument);
   return name.isWellFormed() ? name : Buffer.from(name).utf8Slice();
+}
+
+/** The keys among a command's `count` arguments; undefined if the table does not say where they are. */
+export function keysOf({ keys }: HotCommand, count: number, argument: (index: number) => string): string[] | undefined {
+  const positions = KEY_POSITIONS[keys];
+  if (positions === undefined) return undefined;
+  const names: string[] = [];
+  const end = Math.min(count, positions.count * positions.step);
+  for (let index = 0; index < end; index += positions.step) names.push(argument(index));
+  return names;
 }
 
 /** Whether all arguments are text, so that the answer to a read with them can be kept. */
