@@ -520,6 +520,16 @@ describe('Invariant 12: no read goes back in time', () => {
     expect(await client.hget('h', 'f1')).toBe('new');
   });
 
+  it.each([
+    ['a read of several keys holds them', (client: CoalescedClient) => client.mget('h', 'i')],
+    ['a read without keys holds all', (client: CoalescedClient) => client.keys('*')],
+    ['a read whose keys the table does not know holds all', (client: CoalescedClient) => client.sintercard(1, 'h')],
+  ])('with BCAST, the reply to %s, too', async (_, read) => {
+    const client = await changed();
+    await read(client);
+    expect(await client.hget('h', 'f1')).toBe('new');
+  });
+
   it('with BCAST, a reply that comes within a transaction holds the key, too', async () => {
     const client = await changed();
     const [reply] = await Promise.all([client.hget('h', 'f2'), client.multi({ pipeline: false })]);
