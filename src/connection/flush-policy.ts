@@ -92,7 +92,7 @@ export class AdaptivePolicy implements FlushPolicy {
     this.#expected += (work - this.#expected) * DAMPING;
     this.#sent = 0;
     this.#open = 0;
-    this.trial.turnEnded(now, work);
+    this.trial.turnEnded(now, work, this);
   }
 }
 

@@ -1,11 +1,5 @@
-/**
- * A slice takes at least this many milliseconds, and at least `SLICE_TURNS` turns: callers whose commands left together
- * take several round trips to drift apart, and the other way round. But turns of a millisecond and more tell enough in
- * `LONG_SLICE` milliseconds.
- */
-const SLICE = 3;
-const SLICE_TURNS = 24;
-const LONG_SLICE = 15;
+import { TrialSlice } from './trial-slice.js';
+
 /** A trial ends when one side leads by this many pairs of slices, or after `MOST_PAIRS`. */
 const CLEAR_LEAD = 5;
 const MOST_PAIRS = 24;
@@ -16,6 +10,8 @@ const SLIGHT_LEAD = 3;
 /** Milliseconds until the next trial: doubled each time the winner is the same. */
 const FIRST_HOLD = 500;
 const LONGEST_HOLD = 4_000;
+/** A verdict holds for this many times as long as its trial took, in half of which the slower side was used. */
+const HOLD_PER_TRIAL = 4;
 /** What large turns of cheap commands must gain, as a share of the rate: their parts cost a fifth more CPU. */
 const WORTH = 0.05;
 /** A loop that runs code for more than this share of its time is saturated: only fewer system calls help. */
@@ -30,8 +26,14 @@ export type Overlap = 'all' | 'small' | 'none';
 /** Which turns are sent in parts. */
 export interface OverlapState {
   readonly overlap: Overlap;
-  /** A turn of the event loop has ended, `now` in milliseconds, and this much work was sent in it. */
-  turnEnded(now: number, work: number): void;
+  /**
+   * A connection's turn has ended.
+   *
+   * @param now - milliseconds.
+   * @param work - that was sent in it.
+   * @param connection - any object that stands for it.
+   */
+  turnEnded(now: number, work: number, connection: object): void;
 }
 
 /** Milliseconds that the loop has waited for events (`idle`) and run code (`active`), since the process began. */
@@ -45,9 +47,9 @@ interface LoopTimes {
  *
  * That depends on facts that a process cannot look up: whether client and server share a core, the cost of a write and
  * of a wake-up on this machine, the other load there. So the outcome decides: the work sent per time. A trial compares
- * slices of a few milliseconds, with overlap and without, in pairs; the side that is faster in more of them is kept for
- * seconds. If neither wins, the rate depends on other things, and parts of large turns of cheap commands would only cost
- * CPU. The others are then sent in parts to reduce latency, unless the loop is saturated.
+ * slices of a few milliseconds (`trial-slice.ts`), with overlap and without, in pairs; the side that is faster in more of
+ * them is kept for seconds. If neither wins, the rate depends on other things, and parts of large turns of cheap commands
+ * would only cost CPU. The others are then sent in parts to reduce latency, unless the loop is saturated.
  *
  *     trial: slices with, without, without, with, ... ──one leads──▶ hold: the winner, 0.5 to 4 s ──▶ trial
  */
@@ -62,11 +64,15 @@ export class OverlapTrial implements OverlapState {
   #trying = false;
   /** Slices that have ended in this trial. */
   #slices = 0;
+  readonly #slice = new TrialSlice();
   #hold = FIRST_HOLD;
   #from = 0;
   #until = 0;
-  #turns = 0;
-  #work = 0;
+  /** The running turn of the loop: its first connection and the others, when the first one ended it, and their work. */
+  #first: object | undefined;
+  readonly #others = new Set<object>();
+  #turnFrom = 0;
+  #turnWork = 0;
   /** Work per millisecond of the first slice of the pair. */
   #firstRate = 0;
   /** The loop's times in the slices without overlap. */
@@ -76,32 +82,39 @@ export class OverlapTrial implements OverlapState {
 
   constructor(readonly times: () => LoopTimes) {}
 
-  turnEnded(now: number, work: number): void {
-    this.#turns += 1;
-    this.#work += work;
-    if (now < this.#until) return;
-    if (!this.#trying) this.#begin();
-    else if (this.#turns >= SLICE_TURNS || now - this.#from >= LONG_SLICE) this.#endSlice(now);
-    else return;
-    if (this.#trying) this.#beginSlice(now);
+  turnEnded(now: number, work: number, connection: object): void {
+    if (!this.#trying) {
+      if (now < this.#until) return;
+      this.#begin(now);
+    } else if (this.#first !== connection && !this.#others.has(connection)) {
+      // Connections that send in the same turn of the loop end it one after the other.
+      this.#others.add(connection);
+      this.#turnWork += work;
+      return;
+    } else if (this.#slice.add(now - this.#turnFrom, this.#turnWork)) {
+      this.#endSlice(now);
+    }
+    this.#first = connection;
+    this.#others.clear();
+    this.#turnFrom = now;
+    this.#turnWork = work;
   }
 
-  #begin(): void {
+  #begin(now: number): void {
     this.#trying = true;
+    this.#from = now;
     this.#slices = 0;
     this.#lead = HEAD_STARTS[this.#verdict ?? 'small'];
     this.#gain = 0;
     this.#idle = 0;
     this.#active = 0;
+    this.#beginSlice();
   }
 
-  #beginSlice(now: number): void {
+  #beginSlice(): void {
     // With, without, without, with: a rate that rises or falls favours neither side.
     this.overlap = ((this.#slices + 1) & 2) === 0 ? 'all' : 'none';
-    this.#from = now;
-    this.#until = now + SLICE;
-    this.#turns = 0;
-    this.#work = 0;
+    this.#slice.begin();
     if (this.overlap === 'none') this.#before = this.times();
   }
 
@@ -112,18 +125,20 @@ export class OverlapTrial implements OverlapState {
       this.#idle += idle - this.#before.idle;
       this.#active += active - this.#before.active;
     }
-    const rate = this.#work / (now - this.#from);
+    const { rate } = this.#slice;
     this.#slices += 1;
-    if (this.#slices % 2 === 1) {
-      this.#firstRate = rate;
-      return;
-    }
-    if (rate !== this.#firstRate) {
-      const faster = overlaps ? 1 : -1;
-      this.#lead += rate > this.#firstRate ? faster : -faster;
-      this.#gain += (faster * 2 * (rate - this.#firstRate)) / (rate + this.#firstRate);
-    }
-    if (Math.abs(this.#lead) >= CLEAR_LEAD || this.#slices === 2 * MOST_PAIRS) this.#decide(now);
+    if (this.#slices % 2 === 1) this.#firstRate = rate;
+    else this.#compare(rate, overlaps ? 1 : -1);
+    const ends = this.#slices % 2 === 0 && (Math.abs(this.#lead) >= CLEAR_LEAD || this.#slices === 2 * MOST_PAIRS);
+    if (ends) this.#decide(now);
+    else this.#beginSlice();
+  }
+
+  /** Compares the rate of a pair's second slice with that of its first; `side` is 1 if the second one overlapped. */
+  #compare(rate: number, side: 1 | -1): void {
+    if (rate === this.#firstRate) return;
+    this.#lead += rate > this.#firstRate ? side : -side;
+    this.#gain += (side * 2 * (rate - this.#firstRate)) / (rate + this.#firstRate);
   }
 
   #decide(now: number): void {
@@ -133,7 +148,7 @@ export class OverlapTrial implements OverlapState {
     if (wins && this.#gain >= WORTH * (this.#slices / 2)) this.overlap = 'all';
     else this.overlap = !wins && (saturated || this.#lead <= -SLIGHT_LEAD) ? 'none' : 'small';
     this.#hold = this.overlap === this.#verdict ? Math.min(2 * this.#hold, LONGEST_HOLD) : FIRST_HOLD;
-    this.#until = now + this.#hold;
+    this.#until = now + Math.max(this.#hold, HOLD_PER_TRIAL * (now - this.#from));
     this.#verdict = this.overlap;
   }
 }
