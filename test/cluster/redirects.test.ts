@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import calculateSlot from 'cluster-key-slot';
 import type { ClusterOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -76,8 +77,12 @@ describe.each(CLUSTER_HOSTS)('Redirections of a Cluster of $name', (host) => {
   it('MOVED: only the commands of the moved slot are sent again, each by itself', async () => {
     const found = await compare(host, async ({ cluster, from, to }) => {
       await nodes.moveSlots(from, to, [SLOT]);
+      const refreshed = once(cluster, 'refresh');
       const replies = await readAll(cluster);
       const reads = await commandCounts(nodes, 'get');
+      // Host: a slot range shares one array of nodes (ioredis cluster/index.js), so until the slots are read again a
+      // MOVED for one slot redirects all of its range.
+      await refreshed;
       const again = await readAll(cluster);
       return { replies, reads, again, later: await commandCounts(nodes, 'get') };
     });
