@@ -23,6 +23,7 @@ import {
 import type { FallThroughReason, Stats } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { debugFallThrough } from '../util/debug.js';
+import { flatOf } from '../util/flat.js';
 
 /** What the hot methods of a client or Cluster need of its attachment. */
 export interface HotRoute {
@@ -180,7 +181,7 @@ export function hotSender(variant: CommandVariant): HotSender {
   }
 
   function tryFlattened(route: HotRoute, args: unknown[]): Promise<unknown> | FallThroughReason {
-    const flat = args.flat();
+    const flat = flatOf(args);
     flattened = flat;
     return route.fallThroughReason() ?? trySending(route, flat, false);
   }
@@ -201,7 +202,7 @@ export function hotSender(variant: CommandVariant): HotSender {
   ): unknown[] | FallThroughReason {
     // A function here is not the callback, which was removed before: the host converts it to text.
     if (typeof args[args.length - 1] === 'function') return 'arguments';
-    const flat = holdsArray(args) ? args.flat() : args;
+    const flat = holdsArray(args) ? flatOf(args) : args;
     let prepared = flat;
     if (transformer !== undefined) {
       const transformed = runTransformer(transformer, flat.slice());

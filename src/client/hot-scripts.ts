@@ -11,6 +11,7 @@ import {
 } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
+import { flatOf } from '../util/flat.js';
 import { countFallThrough, type FindRoute, type HotRoute, holdsArray, prefixedKey, withFlattened } from './hot-path.js';
 import { ScriptForms } from './script-forms.js';
 
@@ -118,7 +119,7 @@ class HotScript {
   /** The arguments, flattened; or why the host must send the call: getters may have ended the connection. */
   #flatten(route: HotRoute, args: readonly unknown[]): readonly unknown[] | FallThroughReason {
     if (!holdsArray(args)) return args;
-    const flat = args.flat();
+    const flat = flatOf(args);
     this.#flattened = flat;
     return route.fallThroughReason() ?? flat;
   }

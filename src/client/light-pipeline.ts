@@ -24,6 +24,7 @@ import {
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
+import { flatOf } from '../util/flat.js';
 import { countFallThrough, type HotRoute, holdsArray, withKeyPrefix } from './hot-path.js';
 
 /** What the hot path needs of a client to send its pipelines. */
@@ -188,7 +189,7 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
         return undefined;
       }
       if (typeof args.at(-1) === 'function') return 'arguments';
-      const flat = holdsArray(args) ? args.flat() : args;
+      const flat = holdsArray(args) ? flatOf(args) : args;
       const transformation = transformer && runTransformer(transformer, flat.slice());
       const failed = transformation !== undefined && 'error' in transformation;
       // A transformer or getter may have sent the pipeline, or made it a host pipeline.

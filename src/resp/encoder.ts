@@ -21,6 +21,9 @@ const LARGE = 4096;
  */
 const LONG_TEXT = 64 * 1024;
 
+/** That of a user's subclass may be another. */
+const { latin1Slice } = Buffer.prototype;
+
 const LENGTHS = 1024;
 const bulkHeaders = Array.from({ length: LENGTHS }, (_, length) => `\r\n$${length}\r\n`);
 
@@ -73,65 +76,63 @@ export function encodeAssumingAscii(head: string, args: readonly unknown[]): str
     const argument = args[index];
     if (typeof argument === 'string') {
       const { length } = argument;
-      if (length > LARGE) return encodeExactly(head, args);
+      if (length > LARGE) return encodeRest(head, args, text, index);
       text += nextBulkHeader(length) + argument;
       if (text.length > LONG_TEXT) return encodeExactly(head, args);
     } else if (typeof argument === 'number' && isPlainNumber(argument)) {
       const digits = String(argument);
       text += nextBulkHeader(digits.length) + digits;
     } else {
-      return encodeExactly(head, args);
+      return encodeRest(head, args, text, index);
     }
   }
   return `${text}\r\n`;
 }
 
+/** Encodes exactly from the argument at `index` on: of `text`, which is everything before it, only one test is left. */
+function encodeRest(head: string, args: readonly unknown[], text: string, index: number): Part[] | undefined {
+  return isAscii(text) ? encodeExactly(text, args, index) : encodeExactly(head, args);
+}
+
 /**
  * One command as RESP, with strings of any characters.
  *
+ * @param head - see `commandHead`; with the arguments before `from`, if it is not 0.
  * @param args - strings (UTF-8 on the wire, a lone surrogate as U+FFFD), plain numbers, Buffers.
  * @returns its parts, or undefined if an argument is of another type.
  */
-export function encodeExactly(head: string, args: readonly unknown[]): Part[] | undefined {
+export function encodeExactly(head: string, args: readonly unknown[], from = 0): Part[] | undefined {
   const parts: Part[] = [];
   let text = head;
-  for (const argument of args) {
-    if (typeof argument === 'string' && isAscii(argument)) {
-      text += nextBulkHeader(argument.length);
-      if (argument.length <= LARGE) {
-        text += argument;
-        if (text.length > LONG_TEXT) {
-          parts.push(text);
-          text = '';
-        }
-        continue;
-      }
-      parts.push(text, argument);
-      text = '';
-      continue;
-    }
-    const bytes = bytesOf(argument);
-    if (bytes === undefined) return undefined;
-    text += nextBulkHeader(bytes.length);
-    if (bytes.length > LARGE) {
-      parts.push(text, bytes);
-      text = '';
+  for (let index = from; index < args.length; index += 1) {
+    const part = partOf(args[index]);
+    if (part === undefined) return undefined;
+    text += nextBulkHeader(part.length);
+    if (typeof part === 'string' && part.length <= LARGE) {
+      text += part;
+      if (text.length <= LONG_TEXT) continue;
+      parts.push(text);
     } else {
-      text += bytes.latin1Slice();
-      if (text.length > LONG_TEXT) {
-        parts.push(text);
-        text = '';
-      }
+      parts.push(text, part);
     }
+    text = '';
   }
   parts.push(`${text}\r\n`);
   return parts;
 }
 
-/** A copy: the caller may change the Buffer before the flush, and the host would have copied it by now. */
-function bytesOf(argument: unknown): Buffer | undefined {
-  if (typeof argument === 'string' || argument instanceof Buffer) return Buffer.from(argument as string);
-  return typeof argument === 'number' && isPlainNumber(argument) ? Buffer.from(String(argument)) : undefined;
+/**
+ * An argument's bytes; a Buffer only if there are more than `LARGE`. They are copied: the caller may change a Buffer
+ * before the flush, and the host would have copied it by now.
+ */
+function partOf(argument: unknown): Part | undefined {
+  if (typeof argument === 'string') {
+    if (isAscii(argument)) return argument;
+    const bytes = Buffer.from(argument);
+    return bytes.length > LARGE ? bytes : bytes.latin1Slice();
+  }
+  if (argument instanceof Buffer) return argument.length > LARGE ? Buffer.from(argument) : latin1Slice.call(argument);
+  return typeof argument === 'number' && isPlainNumber(argument) ? String(argument) : undefined;
 }
 
 /**
