@@ -53,14 +53,14 @@ async function write(report: BenchReport, { merge, out, smoke }: BenchOptions): 
 }
 
 /** Leaves nothing behind however it ends: no keys, no processes. */
-function bench({ benchmarks, experiments, pace, smoke, awake }: BenchOptions): Promise<BenchReport> {
+function bench({ benchmarks, experiments, pace, smoke, awake, untilClear }: BenchOptions): Promise<BenchReport> {
   return cleanly(async (cleanup) => {
     const steps = [...benchmarks.map((one) => Runner.steps(one, pace)), ...experiments.map((one) => one.steps)];
-    const rig = await openRig(cleanup, { pace, smoke, steps: steps.reduce((sum, some) => sum + some, 0) });
+    const rig = await openRig(cleanup, { pace, smoke, untilClear, steps: steps.reduce((sum, some) => sum + some, 0) });
     const { notes, server } = rig;
     if (smoke) notes.add('A smoke run: everything ran and values are right; the figures mean nothing.');
     if (awake && areSessionsGrouped()) notes.add(GROUPED);
-    const settings = await readSettings({ server, awake, ...pace });
+    const settings = await readSettings({ server, awake, untilClear, ...pace });
     const runner = new Runner(rig);
     await cleanup.add(() => {
       rig.kill();

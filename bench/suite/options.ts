@@ -17,6 +17,7 @@ ${IDS.join(', ')}.
   --quick       3 rounds of 0.3 s: rougher figures
   --rounds N    timed rounds of each variant (5; of brief benchmarks 3, of fine ones 15; 15 with --compare)
   --seconds S   length of a timed round (1; of brief benchmarks 0.5, of fine ones 0.1; 0.5 with --compare)
+  --until-clear up to four times the rounds where they do not tell whether a target is met (sign test, 5 %)
   --compare REV builds that revision beside this one, runs both interleaved, and says what changed beyond the noise
   --awake       keeps the processors of a virtual machine from halting (Linux)
   --smoke       one short round of everything: checks that it runs and that values are right; figures mean nothing
@@ -42,6 +43,7 @@ export function parseOptions(args: readonly string[]) {
       quick: flag,
       smoke: flag,
       awake: flag,
+      'until-clear': flag,
       check: flag,
       merge: flag,
       compare: text,
@@ -50,8 +52,11 @@ export function parseOptions(args: readonly string[]) {
     },
   });
   if (values.help) return undefined;
-  const { smoke, check, compare, merge, quick } = values;
+  const { smoke, check, compare, merge, quick, 'until-clear': untilClear } = values;
   if (smoke && check) throw new Error('--check reads figures, which mean nothing with --smoke: give one of them');
+  if (untilClear && (smoke || compare !== undefined)) {
+    throw new Error('--until-clear asks for rounds by targets, which --smoke and --compare do not have: leave one out');
+  }
   if (smoke && merge) throw new Error('--merge keeps figures, which mean nothing with --smoke: give one of them');
   const [usualRounds, usualSeconds] = quick ? [3, 0.3] : compare === undefined ? [5, 1] : [15, 0.5];
   const rounds = positive('rounds', values.rounds, smoke ? (compare === undefined ? 1 : 3) : usualRounds);
@@ -65,7 +70,7 @@ export function parseOptions(args: readonly string[]) {
     : { rounds, seconds, warmUpSeconds: seconds, rewarmSeconds: seconds / 4, probeSeconds: seconds / 2 };
   // What is asked for holds for all.
   const paced: readonly Benchmark[] = (values.rounds ?? values.seconds) ? unpaced(benchmarks) : benchmarks;
-  return { ...values, out, pace, experiments, benchmarks: smoke ? shortened(unpaced(benchmarks)) : paced };
+  return { ...values, untilClear, out, pace, experiments, benchmarks: smoke ? shortened(unpaced(benchmarks)) : paced };
 }
 
 function unpaced(benchmarks: readonly Benchmark[]): Benchmark[] {

@@ -20,7 +20,10 @@ export interface CaseResult {
 }
 
 /** When, where and with what it was run, where that was not with the rest. */
-export type Run = Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds' | 'awake' | 'cpu' | 'kernel'>;
+export type Run = Pick<
+  Settings,
+  'date' | 'revision' | 'rounds' | 'seconds' | 'awake' | 'untilClear' | 'cpu' | 'kernel'
+>;
 
 interface Result {
   readonly id: string;
@@ -79,8 +82,8 @@ export async function writeReport(file: string, report: BenchReport): Promise<vo
 /** Puts the benchmarks of a run in the place of those of an earlier one, and leaves the others. */
 export async function mergeInto(file: string, report: BenchReport): Promise<BenchReport> {
   const earlier = parseReport(await readFile(file, 'utf8'), file);
-  const { date, revision, rounds, seconds, awake, cpu, kernel } = report.settings;
-  const run: Run = { date, revision, rounds, seconds, awake, cpu, kernel };
+  const { date, revision, rounds, seconds, awake, untilClear = false, cpu, kernel } = report.settings;
+  const run: Run = { date, revision, rounds, seconds, awake, untilClear, cpu, kernel };
   // Those of the earlier run keep their places.
   const merged = <T extends Result>(old: readonly T[], found: readonly T[]): T[] => [
     ...new Map([...old, ...found.map((one) => ({ ...one, run }))].map((one) => [one.id, one])).values(),

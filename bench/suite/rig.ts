@@ -21,12 +21,17 @@ interface RigOptions {
   /** For the progress bar. */
   readonly steps: number;
   readonly smoke?: boolean;
+  /** Whether cases get more rounds while it is unclear whether a target is met. @default false */
+  readonly untilClear?: boolean;
   /** @default the one at `REDIS_URL`, else one that is started */
   readonly server?: BenchServer;
 }
 
 /** What everything that a run measures shares, and the owner of the processes that are measured. */
-export async function openRig(cleanup: Cleanup, { pace, steps, smoke = false, server: given }: RigOptions) {
+export async function openRig(
+  cleanup: Cleanup,
+  { pace, steps, smoke = false, untilClear = false, server: given }: RigOptions,
+) {
   const bundle = await bundlePrograms();
   await cleanup.add(() => bundle.remove());
   const log = (line: string) => process.stderr.write(`${line}\n`);
@@ -42,7 +47,7 @@ export async function openRig(cleanup: Cleanup, { pace, steps, smoke = false, se
   };
   await cleanup.add(async () => kill());
   return {
-    ...{ pace, smoke, cleanup, bundle, server, progress },
+    ...{ pace, smoke, untilClear, cleanup, bundle, server, progress },
     /** What was left out, and what may have disturbed the run. */
     notes,
     /** undefined, and a note, where this machine or the package does not have it */

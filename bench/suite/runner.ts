@@ -3,9 +3,11 @@ import { routesOf } from '../http/routes.js';
 import type { VariantId } from '../variants/clients.js';
 import type { Idle, Measured, Probe, Sample } from '../variants/protocol.js';
 import { type Environment, openEnvironment } from './environment.js';
-import type { BenchmarkResult, CaseResult } from './results.js';
+import { unclearCases } from './evaluate.js';
+import type { BenchmarkResult, CaseResult, VariantResult } from './results.js';
 import type { Pace, Rig } from './rig.js';
 import { openServerLimit } from './server-limit.js';
+import { MOST_ROUNDS } from './settings.js';
 import { undisturbed } from './steal.js';
 import { MissingError } from './tool.js';
 import { type Runnable, VariantProcess } from './variant-process.js';
@@ -90,14 +92,16 @@ export class Runner {
     );
     // A package takes a while to set up, so all its rounds are run before the next one's.
     for (const group of cases[0]?.workload.kind === 'package' ? parts : [parts.flat()]) {
-      for (let round = 0; round < pace.rounds; round += 1) {
+      for (let round = 0; round < pace.rounds * (this.#rig.untilClear ? MOST_ROUNDS : 1); round += 1) {
+        const measured = round < pace.rounds ? group : partsOf(unclearCases(benchmark.id, resultsOf(group)), group);
+        if (measured.length === 0) break;
         if (ownProcesses && round > 0) {
           await this.#rig.close(variants.map(([, runnable]) => runnable));
           variants = await this.#openAll(benchmark, environment);
           const opened = new Map(variants);
           for (const part of group) part.runnable = opened.get(part.variant)!;
         }
-        await this.#round(title, environment, group, round, pace, ownProcesses || round === 0);
+        await this.#round(title, environment, measured, round, pace, ownProcesses || round === 0);
       }
     }
     // Last, because counting writes patches the variant's process.
@@ -108,10 +112,7 @@ export class Runner {
     }
     const kept = [...this.#kept.values()];
     await this.#rig.close(variants.flatMap(([, runnable]) => (kept.includes(runnable) ? [] : [runnable])));
-    return parts.map((ofCase, index) => ({
-      id: cases[index]!.id,
-      variants: ofCase.map(({ variant, probe, samples }) => ({ variant, probe, samples })),
-    }));
+    return resultsOf(parts.flat());
   }
 
   async #openAll({ environment: kind, routes, variants }: Benchmark, { server, url, adopt }: Environment) {
@@ -159,7 +160,7 @@ export class Runner {
       samples.push(sample);
       this.#samples += 1;
       if (!quiet) this.#disturbed += 1;
-      this.#rig.progress.show(title, `${id}, ${variant}`, 1);
+      this.#rig.progress.show(title, `${id}, ${variant}`, round < rounds ? 1 : 0);
     }
   }
 
@@ -168,6 +169,19 @@ export class Runner {
     if (this.#rig.smoke || idle.seconds < IDLE_SECONDS_CHECKED || share <= IDLE_SHARE) return;
     this.#rig.notes.add(`${variant} used ${Math.round(share * 100)} % of a core while others were measured.`);
   }
+}
+
+function partsOf(cases: ReadonlySet<string>, parts: readonly Part[]): Part[] {
+  return parts.filter((part) => cases.has(part.case.id));
+}
+
+function resultsOf(parts: readonly Part[]): CaseResult[] {
+  const byCase = new Map<string, VariantResult[]>();
+  for (const { case: one, variant, probe, samples } of parts) {
+    const variants = byCase.get(one.id) ?? [];
+    byCase.set(one.id, [...variants, { variant, probe, samples }]);
+  }
+  return [...byCase].map(([id, variants]) => ({ id, variants }));
 }
 
 /** In each round another one is the first. */

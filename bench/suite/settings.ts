@@ -3,12 +3,23 @@ import { cpus, release, totalmem, type } from 'node:os';
 import type { BenchServer } from './bench-server.js';
 import { git } from './tool.js';
 
+/** A case has up to this many times its usual rounds, until it is clear which targets it meets. */
+export const MOST_ROUNDS = 4;
+
 /** Where and how the figures were measured: without these settings they cannot be compared. */
 export type Settings = Readonly<Awaited<ReturnType<typeof readSettings>>>;
 
-/** @param run - `awake`: whether the processors are kept from halting. */
-export async function readSettings(run: { server: BenchServer; rounds: number; seconds: number; awake: boolean }) {
-  const { rounds, seconds, awake, server } = run;
+interface RunSettings {
+  readonly server: BenchServer;
+  readonly rounds: number;
+  readonly seconds: number;
+  /** Whether the processors are kept from halting. */
+  readonly awake: boolean;
+  /** Whether cases had more rounds while it was unclear whether a target is met. */
+  readonly untilClear?: boolean;
+}
+
+export async function readSettings({ rounds, seconds, awake, untilClear = false, server }: RunSettings) {
   const local = ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(server.url).hostname);
   return {
     date: new Date().toISOString(),
@@ -26,6 +37,7 @@ export async function readSettings(run: { server: BenchServer; rounds: number; s
     awake,
     rounds,
     seconds,
+    untilClear,
   };
 }
 
@@ -43,10 +55,13 @@ export function describeMachine(settings: Settings, peers = true): string {
   ].join(', ');
 }
 
-export function describeRun(settings: Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds' | 'awake'>): string {
+type DescribedRun = Pick<Settings, 'date' | 'revision' | 'rounds' | 'seconds' | 'awake' | 'untilClear'>;
+
+export function describeRun(settings: DescribedRun): string {
   const rounds = `${settings.rounds} ${settings.rounds === 1 ? 'round' : 'rounds'} of ${settings.seconds} s`;
   const awake = settings.awake ? ', processors kept from halting' : '';
-  return `${rounds} for each variant, interleaved${awake}; revision ${settings.revision}, ${settings.date.slice(0, 10)}`;
+  const more = settings.untilClear ? `, up to ${MOST_ROUNDS} times as many where a target was not clear` : '';
+  return `${rounds} for each variant${more}, interleaved${awake}; revision ${settings.revision}, ${settings.date.slice(0, 10)}`;
 }
 
 function versionOf(name: string): string {

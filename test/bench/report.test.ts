@@ -10,7 +10,7 @@ import { CELL_INKS, contrast } from '../../bench/report/heat-map.js';
 import { documentsOf, regionsOf } from '../../bench/report/report.js';
 import { notesText, runsText } from '../../bench/report/runs.js';
 import { resultCells } from '../../bench/report/tables.js';
-import { evaluate, measureOf } from '../../bench/suite/evaluate.js';
+import { evaluate, measureOf, unclearCases } from '../../bench/suite/evaluate.js';
 import {
   type BenchmarkResult,
   type BenchReport,
@@ -18,6 +18,7 @@ import {
   parseReport,
   serialize,
 } from '../../bench/suite/results.js';
+import { MOST_ROUNDS } from '../../bench/suite/settings.js';
 import { fillRegions, readDocuments } from '../../tools/documents.js';
 
 const root = new URL('../../', import.meta.url);
@@ -214,12 +215,17 @@ describe('a file of results', () => {
 });
 
 describe('the pace of a benchmark', () => {
-  it('is told in its section: as many rounds as there are samples', () => {
+  it('is told in its section: as many rounds as there are samples, or more until targets are clear', () => {
     const { benchmarks, settings } = latest;
     for (const { id, cases, run, pace } of benchmarks) {
       const { rounds } = pace ?? run ?? settings;
+      const most = (run ?? settings).untilClear ? MOST_ROUNDS * rounds : rounds;
       for (const { variants } of cases) {
-        for (const { samples } of variants) expect(samples.length, id).toBe(rounds);
+        const counts = new Set(variants.map(({ samples }) => samples.length));
+        expect(counts.size, id).toBe(1);
+        const [count] = counts;
+        expect(count, id).toBeGreaterThanOrEqual(rounds);
+        expect(count, id).toBeLessThanOrEqual(most);
       }
     }
   });
@@ -252,6 +258,21 @@ describe('a target', () => {
     const [result] = evaluate([resultOf(ratio)]);
     expect(result).toMatchObject({ metric: 'throughput', met, furtherMet });
     expect(result?.measured.median).toBeCloseTo(ratio);
+  });
+
+  it.each([
+    ['too few rounds', [2, 2], ['200 GETs']],
+    ['all rounds above the limit', [2, 2, 2, 2, 2, 2], []],
+    ['all below', [0.5, 0.5, 0.5, 0.5, 0.5, 0.5], []],
+    ['some above', [2, 0.5, 2, 0.5, 2, 0.5], ['200 GETs']],
+  ])('is unclear or not, whatever is better still: %s', (_, ratios, expected) => {
+    const samples = (of: readonly number[]) => of.map((perSecond) => ({ perSecond }));
+    const { id } = resultOf(1);
+    const variants = [
+      { variant: 'coalesced', probe: {}, samples: samples(ratios.map(() => 1)) },
+      { variant: 'coalesced-timeout', probe: {}, samples: samples(ratios) },
+    ];
+    expect([...unclearCases(id, [{ id: '200 GETs', variants }])]).toEqual(expected);
   });
 
   it('is the only one for its measure of its case', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { changes } from '../../bench/suite/compare.js';
-import { signedRankTest } from '../../bench/suite/stats.js';
+import { isClear, signedRankTest } from '../../bench/suite/stats.js';
 import type { Sample } from '../../bench/variants/protocol.js';
 
 describe('signedRankTest', () => {
@@ -19,6 +19,20 @@ describe('signedRankTest', () => {
   it('is practically certain after a hundred differences of the same sign', () => {
     const differences = Array.from({ length: 100 }, (_, index) => index + 1);
     expect(signedRankTest(differences)).toBeCloseTo(2 / 2 ** 100, 40);
+  });
+});
+
+describe('isClear', () => {
+  it.each([
+    ['nothing', [], false],
+    ['five above the limit: 2 of 32 series are as one-sided', [2, 2, 2, 2, 2], false],
+    ['six above', [2, 2, 2, 2, 2, 2], true],
+    ['six below', [0, 0, 0, 0, 0, 0], true],
+    ['six above, and one below', [2, 2, 2, 2, 2, 2, 0], false],
+    ['eight above, and one below', [2, 2, 2, 2, 2, 2, 2, 2, 0], true],
+    ['those at the limit tell nothing', [1, 1, 2, 2, 2, 2, 2], false],
+  ])('%s', (_, values, expected) => {
+    expect(isClear(values, 1)).toBe(expected);
   });
 });
 
