@@ -42,9 +42,10 @@ export class ScriptForms {
 
 /**
  * A server's work for a script, by its text: about one microsecond, and half a microsecond per command in it. Scripts
- * of a job queue have dozens of commands, a counter's script has two or three.
+ * of a job queue have dozens of commands, a counter's script has two or three. Long ones often have a short name for
+ * `redis.call`: BullMQ's is `rcall`.
  */
 function workOf(lua: string): number {
-  const commands = lua.match(/\bp?call\s*\(/g)?.length ?? 0;
+  const commands = lua.match(/call\s*\(/gi)?.length ?? 0;
   return Math.min(WORK_OF_SCRIPT, 2 + commands);
 }

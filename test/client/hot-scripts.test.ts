@@ -313,6 +313,7 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
       return new ScriptForms(weighed, 'utf8').evalsha.command.work;
     };
     const one = workOf("return redis.call('GET', KEYS[1])");
+    expect(workOf("local rcall = redis.call; return rcall('GET', KEYS[1])")).toBe(one);
     expect(workOf("redis.call('GET', 'k') return redis.pcall ('GET', 'k')")).toBe(one + 1);
     expect(workOf("redis.call('GET', 'k') ".repeat(100))).toBe(workOf("redis.call('GET', 'k') ".repeat(50)));
   });
