@@ -30,6 +30,8 @@ it.each([
   [['--rounds', '1.5'], '--rounds must be a whole number, got 1.5'],
   [['--seconds', '0'], '--seconds must be a positive number, got "0"'],
   [['--smoke', '--check'], 'give one of them'],
+  [['--smoke', '--until-clear'], 'leave one out'],
+  [['--compare', 'HEAD', '--until-clear'], 'leave one out'],
 ])('refuses %s', (args, message) => {
   expect(() => parseOptions(args)).toThrow(message);
 });
