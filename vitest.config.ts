@@ -21,7 +21,7 @@ export default defineConfig({
   test: {
     include: tests ? tests.split(' ') : ['test/**/*.test.ts'],
     globalSetup: ['test/helpers/global-setup.ts'],
-    setupFiles: ['test/helpers/no-warnings.ts'],
+    setupFiles: ['test/helpers/no-warnings.ts', 'test/helpers/reused-memory.ts'],
     // What hangs is found all the same; what is merely slow on a busy machine passes.
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -48,7 +48,8 @@ export class InvalidationReader {
       this.invalidate(undefined);
       return false;
     }
-    this.#held.push(chunk.subarray(position));
+    // A copy: the memory of a chunk may be used again.
+    this.#held.push(Buffer.from(chunk.subarray(position)));
     this.#heldBytes += chunk.length - position;
     this.end = chunk.length;
     return true;

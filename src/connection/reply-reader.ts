@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { CODES, withCode } from '../errors.js';
+import { type InPlaceReader, type ReadMemory, shareReadBuffer, unshareReadBuffer } from '../host/read-buffer.js';
 import { inSubscriberMode } from '../host/state.js';
 import { transformsReply } from '../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../host/types.js';
@@ -8,6 +9,7 @@ import { ReplyAssembler } from '../resp/reply-assembler.js';
 import { ReplyScanner } from '../resp/reply-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
+import { ChunkMemory } from './chunk-memory.js';
 import { Entry, type EntryContext, settleDecoded } from './entry.js';
 import { EXEC, type ExecEntry } from './pipeline-entry.js';
 import type { ReadCache } from './read-cache.js';
@@ -36,7 +38,7 @@ const PUSH = 62; // >
  * until its last byte it can be handed to the host, from its first byte on. Any other reply is the host's, and the
  * scanner finds its last byte. If the host decodes a light entry's reply, it resolves the entry like any command.
  */
-export class ReplyReader {
+export class ReplyReader implements InPlaceReader {
   readonly weight = new ReplyWeight();
   /** Number of light entries that were queued. */
   #sent = 0;
@@ -46,6 +48,7 @@ export class ReplyReader {
   #forwarding = false;
   /** Set until the first byte of a reply after `joining`. */
   #boundary: ReplyBoundary | undefined;
+  readonly #memory = new ChunkMemory();
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
   readonly #assembler: ReplyAssembler;
@@ -72,8 +75,8 @@ export class ReplyReader {
       stoppedDecoding(): void;
     },
   ) {
-    this.#decoder = new ReplyDecoder(mode);
-    this.#assembler = new ReplyAssembler(this.#decoder);
+    this.#decoder = new ReplyDecoder(mode, this.#memory.keep);
+    this.#assembler = new ReplyAssembler(this.#decoder, this.#memory.keep);
     this.#state = 'reading';
     if (!fresh) {
       this.#state = 'joining';
@@ -100,6 +103,7 @@ export class ReplyReader {
     // ones.
     if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
     else stream.prependListener('data', this.#onData);
+    shareReadBuffer(stream, this);
   }
 
   /** A light entry is about to be queued; returns its number on this connection. */
@@ -125,6 +129,7 @@ export class ReplyReader {
     this.#checkDetached();
     if (this.#state === 'removed' || this.#state === 'dead') return;
     this.#state = 'removed';
+    unshareReadBuffer(this.stream, this);
     this.stream.removeListener('data', this.#onData);
     this.stream.prependListener('data', this.hostListener);
     this.#handOver();
@@ -153,6 +158,20 @@ export class ReplyReader {
       this.#forward(chunk);
       return;
     }
+    this.#readChunk(chunk);
+  };
+
+  /** Not while other listeners get what is read too. */
+  readsInPlace(): boolean {
+    const { stream } = this;
+    return !this.#reading && stream.listenerCount('data') === 1 && stream.listenerCount('data', this.#onData) === 1;
+  }
+
+  readInPlace(bytes: Buffer, memory: ReadMemory): void {
+    this.#memory.lend(memory, () => this.#readChunk(bytes));
+  }
+
+  #readChunk(chunk: Buffer): void {
     this.#reading = true;
     this.cache?.heard();
     try {
@@ -162,7 +181,7 @@ export class ReplyReader {
     }
     this.weight.add(chunk.length, this.stats.hotReplies + this.stats.hostReplies);
     this.observer.chunkRead();
-  };
+  }
 
   #read(chunk: Buffer): void {
     let position = this.#boundary === undefined ? 0 : this.#join(this.#boundary, chunk);
@@ -200,13 +219,15 @@ export class ReplyReader {
     // Host: under RESP2 messages of a subscription look like replies; its decoder recognizes them by this condition.
     if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     const { command, encoding } = head.variant;
+    const isText = encoding === 'utf8';
+    const bytes = isText ? chunk : this.#memory.keepChunk(chunk);
     const value =
       head.variant === EXEC
-        ? this.#decodeExec(head as ExecEntry, chunk, position)
-        : this.#decoder.decode(chunk, position, encoding === 'utf8', command.paired);
+        ? this.#decodeExec(head as ExecEntry, bytes, position)
+        : this.#decoder.decode(bytes, position, isText, command.paired);
     if (value === NOT_DECODED) return this.#forwardReply(chunk, position);
     if (value === CUT) {
-      if (!this.#assembler.begin(chunk, position)) return this.#forwardReply(chunk, position);
+      if (!this.#assembler.begin(bytes, position)) return this.#forwardReply(chunk, position);
       this.#assembledFor = head;
       return chunk.length;
     }
@@ -228,7 +249,7 @@ export class ReplyReader {
       this.#giveUp();
       return 0;
     }
-    const value = this.#assembler.add(chunk);
+    const value = this.#assembler.add(this.#assembler.copies ? chunk : this.#memory.keepChunk(chunk));
     if (value === CUT) return chunk.length;
     if (value === NOT_DECODED) {
       for (const piece of this.#takeBack()) {
@@ -335,7 +356,7 @@ export class ReplyReader {
   #forward(bytes: Buffer): void {
     this.#forwarding = true;
     try {
-      this.hostListener.call(this.stream, bytes);
+      this.hostListener.call(this.stream, this.#memory.keep(bytes));
     } catch (error) {
       nextTick(() => {
         throw error;

@@ -26,9 +26,13 @@ export class CutString {
   readonly #pieces: Buffer[] = [];
   #length = 0;
   #utf8 = true;
-  /** Memory for the whole string, and how many bytes of it are filled. */
+  /** Memory for the whole string, how many bytes of it are filled, and how many were before the last chunk. */
   #bytes: Buffer | undefined;
   #filled = 0;
+  #filledBefore = 0;
+
+  /** @param keep - returns bytes of a chunk in memory that is not used again. */
+  constructor(readonly keep: (bytes: Buffer) => Buffer) {}
 
   /** Opens a string of `length` bytes and a line end, of which the chunk has the bytes from `position` on. */
   begin(chunk: Buffer, position: number, length: number, utf8: boolean): void {
@@ -47,9 +51,17 @@ export class CutString {
     this.missing = Math.max(0, missing - chunk.length);
   }
 
+  /** The copy of what the last chunk had of it, valid until `take`; undefined if the chunk itself is kept. */
+  get lastCopied(): Buffer | undefined {
+    return this.#bytes?.subarray(this.#filledBefore, this.#filled);
+  }
+
   #keep(chunk: Buffer, start: number, end: number): void {
-    if (this.#bytes === undefined) this.#pieces.push(chunk.subarray(start, end));
-    else this.#filled += chunk.copy(this.#bytes, this.#filled, start, end);
+    if (this.#bytes === undefined) this.#pieces.push(this.keep(chunk.subarray(start, end)));
+    else {
+      this.#filledBefore = this.#filled;
+      this.#filled += chunk.copy(this.#bytes, this.#filled, start, end);
+    }
   }
 
   #takeMemory(): Buffer {
@@ -66,15 +78,16 @@ export class CutString {
     this.discard();
     const complete = bytes[length] === CR && bytes[length + 1] === LF;
     const content = bytes.subarray(0, length);
-    if (!this.#utf8) return complete ? content : undefined;
+    // The host may get the copies, and keep them.
+    if (!complete) return undefined;
+    if (!this.#utf8) return content;
     // Both give the same text for ASCII.
     const text = length < EXTERNAL_TEXT && isAscii(content) ? content.latin1Slice() : content.utf8Slice();
     giveMemoryBack(bytes);
-    return complete ? text : undefined;
+    return text;
   }
 
   discard(): void {
-    if (this.#bytes !== undefined && this.#utf8) giveMemoryBack(this.#bytes);
     this.#bytes = undefined;
     this.#pieces.length = 0;
     this.missing = 0;

@@ -69,12 +69,14 @@ export class ReplyDecoder extends ChunkReader {
   /** The innermost first. */
   #open: OpenAggregate[] = [];
   /** The element that was split: a bulk string of known length, or the beginning of a line. */
-  readonly #cutString = new CutString();
+  readonly #cutString: CutString;
   #cutLine: Buffer = EMPTY;
 
-  constructor(mode: ReplyMode) {
+  /** @param keep - returns bytes of a chunk in memory that is not used again. */
+  constructor(mode: ReplyMode, keep: (bytes: Buffer) => Buffer = (bytes) => bytes) {
     super(EMPTY);
     this.#mode = mode;
+    this.#cutString = new CutString(keep);
   }
 
   /**
@@ -145,6 +147,11 @@ export class ReplyDecoder extends ChunkReader {
     return this.#open.every(({ filled, length }) => filled === length - 1);
   }
 
+  /** If a reply that was `CUT` is a single string: the copy of what the last chunk had of it, valid until it is whole. */
+  get lastCopied(): Buffer | undefined {
+    return this.#open.length === 0 ? this.#cutString.lastCopied : undefined;
+  }
+
   /** Forgets a reply that was `CUT`. */
   abandon(): void {
     this.#open = [];
@@ -197,7 +204,7 @@ export class ReplyDecoder extends ChunkReader {
    */
   #keepLine(value: unknown): unknown {
     const inLine = value === CUT && this.#cutString.missing === 0;
-    this.#cutLine = inLine ? this.chunk.subarray(this.end) : EMPTY;
+    this.#cutLine = inLine ? Buffer.from(this.chunk.subarray(this.end)) : EMPTY;
     if (!inLine) return value;
     if (this.#open.length > 0 && this.#cutLine.length <= MAX_CUT_LINE) return CUT;
     this.abandon();

@@ -15,6 +15,8 @@ export class ReplyAssembler {
   constructor(
     /** Has decoded the open reply as far as its bytes have arrived. */
     readonly decoder: ReplyDecoder,
+    /** Returns bytes of a chunk in memory that is not used again. */
+    readonly keep: (bytes: Buffer) => Buffer = (bytes) => bytes,
   ) {}
 
   /** Whether a reply is being assembled. */
@@ -22,20 +24,30 @@ export class ReplyAssembler {
     return this.#pieces.length > 0;
   }
 
+  /** Whether chunks are copied as they come, so that their memory may be used again. */
+  get copies(): boolean {
+    return this.decoder.lastCopied !== undefined;
+  }
+
   /** Takes the chunk from `position` on, where the decoder has returned `CUT`; false if the reply is the host's. */
   begin(chunk: Buffer, position: number): boolean {
-    if (this.#keeps(position === 0 ? chunk : chunk.subarray(position))) return true;
-    this.decoder.abandon();
-    return false;
+    const { lastCopied } = this.decoder;
+    const kept =
+      lastCopied === undefined
+        ? this.#keeps(this.keep(chunk.subarray(position)))
+        : this.#keeps(Buffer.from(chunk.subarray(position, chunk.length - lastCopied.length)), lastCopied);
+    if (!kept) this.discard();
+    return kept;
   }
 
   /**
+   * @param chunk - in memory that is not used again, unless `copies`.
    * @returns the value, which ends at the decoder's `end`; `CUT` if the whole chunk was taken and bytes are missing; or
    *   `NOT_DECODED` if the reply is the host's: first the kept bytes, then the chunk.
    */
   add(chunk: Buffer): unknown {
     const value = this.decoder.resume(chunk);
-    if (value === NOT_DECODED || (value === CUT && this.#keeps(chunk))) return value;
+    if (value === NOT_DECODED || (value === CUT && this.#keeps(this.decoder.lastCopied ?? chunk))) return value;
     if (value === CUT) return NOT_DECODED;
     this.#forget();
     return value;
@@ -54,11 +66,11 @@ export class ReplyAssembler {
     this.decoder.abandon();
   }
 
-  #keeps(piece: Buffer): boolean {
+  #keeps(...pieces: Buffer[]): boolean {
     const { almostWhole, missing } = this.decoder;
-    if (almostWhole || this.#bytes + piece.length + missing > LONGEST_ASSEMBLED) return false;
-    this.#pieces.push(piece);
-    this.#bytes += piece.length;
+    for (const piece of pieces) this.#bytes += piece.length;
+    if (almostWhole || this.#bytes + missing > LONGEST_ASSEMBLED) return false;
+    this.#pieces.push(...pieces);
     return true;
   }
 

@@ -115,6 +115,24 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
   });
 });
 
+it('a string of more than 2 MiB in short pieces, alone and in a list, has the value of a plain client', async () => {
+  const long = bulk(filled('of 3 MiB ', 3 * 1024 * 1024));
+  const steps: Step[] = [
+    { command: GET, reply: long },
+    { command: LRANGE, reply: aggregate('*', [bulk('first'), long]) },
+  ];
+  const pieces = () => {
+    const replies = repliesOf(steps);
+    return cutAt(
+      replies,
+      Array.from({ length: Math.floor(replies.length / 20_000) }, (_, n) => (n + 1) * 20_000),
+    );
+  };
+  const { plain, ours } = await playBoth({}, steps, pieces);
+  expect(ours.seen).toStrictEqual(plain.seen);
+  expect(ours.hot).toBe(2);
+});
+
 describe.each(SETTINGS)('a reply of any kind, split in two: $title', ({ protocol, options }) => {
   const cases = REPLY_CASES.filter(
     ({ resp3, bytes, decodedBy }) => (!resp3 || protocol === 3) && bytes.length < 100 && decodedBy === 'us',

@@ -7,10 +7,18 @@ import IORedis5 from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
 import type { HostName } from './host-decoder.js';
 
+/** Node's fields for the option `onread` of a socket. */
+const BUFFER: unique symbol = Symbol('kBuffer');
+const CALLBACK: unique symbol = Symbol('kBufferCb');
+const NEXT_BUFFER: unique symbol = Symbol('kBufferGen');
+
 /** The far end is the test: it reads what was written and feeds replies, cut as it likes. */
 export class FakeSocket extends Duplex {
   /** One element for each write that would reach the system. */
   readonly writes: Buffer[] = [];
+  [BUFFER]: Buffer | null = null;
+  [CALLBACK]: ((length: number, memory: Buffer) => boolean) | null = null;
+  [NEXT_BUFFER]: (() => Buffer) | null = null;
 
   override _read(): void {}
 
@@ -32,7 +40,20 @@ export class FakeSocket extends Duplex {
 
   /** One chunk from the server, read before this returns; `push` would put it off when the host prepended its listener. */
   feed(chunk: Buffer | string): void {
-    this.emit('data', typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    if (this[BUFFER] === null) this.emit('data', bytes);
+    else this.#read(bytes);
+  }
+
+  /** As Node reads a socket that has the option `onread`. */
+  #read(bytes: Buffer): void {
+    for (let position = 0; position < bytes.length; ) {
+      const memory = this[BUFFER] as Buffer;
+      const length = bytes.copy(memory, 0, position);
+      this[CALLBACK]?.(length, memory);
+      this[BUFFER] = this[NEXT_BUFFER]?.() ?? memory;
+      position += length;
+    }
   }
 
   #wrote(bytes: Buffer, done: () => void): void {
