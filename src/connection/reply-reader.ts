@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { CODES, withCode } from '../errors.js';
-import { type InPlaceReader, type ReadMemory, shareReadBuffer, unshareReadBuffer } from '../host/read-buffer.js';
+import { type InPlaceReader, type Keep, shareReadBuffer, unshareReadBuffer } from '../host/read-buffer.js';
 import { inSubscriberMode } from '../host/state.js';
 import { transformsReply } from '../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../host/types.js';
@@ -167,8 +167,8 @@ export class ReplyReader implements InPlaceReader {
     return !this.#reading && stream.listenerCount('data') === 1 && stream.listenerCount('data', this.#onData) === 1;
   }
 
-  readInPlace(bytes: Buffer, memory: ReadMemory): void {
-    this.#memory.lend(memory, () => this.#readChunk(bytes));
+  readInPlace(bytes: Buffer, keep: Keep): void {
+    this.#memory.lend(keep, () => this.#readChunk(bytes));
   }
 
   #readChunk(chunk: Buffer): void {

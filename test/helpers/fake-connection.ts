@@ -10,7 +10,6 @@ import type { HostName } from './host-decoder.js';
 /** Node's fields for the option `onread` of a socket. */
 const BUFFER: unique symbol = Symbol('kBuffer');
 const CALLBACK: unique symbol = Symbol('kBufferCb');
-const NEXT_BUFFER: unique symbol = Symbol('kBufferGen');
 
 /** The far end is the test: it reads what was written and feeds replies, cut as it likes. */
 export class FakeSocket extends Duplex {
@@ -18,7 +17,6 @@ export class FakeSocket extends Duplex {
   readonly writes: Buffer[] = [];
   [BUFFER]: Buffer | null = null;
   [CALLBACK]: ((length: number, memory: Buffer) => boolean) | null = null;
-  [NEXT_BUFFER]: (() => Buffer) | null = null;
 
   override _read(): void {}
 
@@ -51,7 +49,6 @@ export class FakeSocket extends Duplex {
       const memory = this[BUFFER] as Buffer;
       const length = bytes.copy(memory, 0, position);
       this[CALLBACK]?.(length, memory);
-      this[BUFFER] = this[NEXT_BUFFER]?.() ?? memory;
       position += length;
     }
   }

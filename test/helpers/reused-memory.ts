@@ -6,14 +6,7 @@ import { ReplyReader } from '../../src/connection/reply-reader.js';
 
 const { readInPlace } = ReplyReader.prototype;
 
-ReplyReader.prototype.readInPlace = function (this: ReplyReader, bytes, memory) {
-  let given = false;
-  readInPlace.call(this, bytes, {
-    keep(part) {
-      const kept = memory.keep(part);
-      given ||= kept.buffer === bytes.buffer;
-      return kept;
-    },
-  });
-  if (!given) bytes.fill('%');
+ReplyReader.prototype.readInPlace = function (this: ReplyReader, bytes, keep) {
+  readInPlace.call(this, bytes, keep);
+  bytes.fill('%');
 };
