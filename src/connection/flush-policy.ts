@@ -38,6 +38,15 @@ export const GATHER: FlushPolicy = { sendsNow: () => false, turnEnded: () => {} 
 const PART = 8;
 /** A turn is sent in about this many parts: they keep a server busy, and more parts are only more system calls. */
 const PARTS = 3;
+/**
+ * Where nothing awaits its reply, the server sleeps, and wakes up for as long as it takes to issue tens of commands. So
+ * the first of them leave at once, as a part of this much work, before the others.
+ */
+const LEADING_PART = 5;
+/** Turns of more work are issued for so long that it makes no difference when the server wakes up. */
+const LARGEST_LED = 384;
+/** A leading part replaces one of the parts of a turn with up to this much work: more writes cost more than they gain. */
+const SMALL_LED = 160;
 /** No part is larger: with turns of thousands of commands, the client would wait long for the first replies. */
 const LARGEST_PART = 512;
 /** While fewer commands than this await their reply, a command is sent at once, as by a plain client. */
@@ -58,6 +67,8 @@ export class AdaptivePolicy implements FlushPolicy {
   /** Work of this turn that has been sent, and work in the open batch. */
   #sent = 0;
   #open = 0;
+  /** Whether this turn began with a leading part. */
+  #led = false;
 
   constructor(
     readonly trial: OverlapState,
@@ -80,7 +91,12 @@ export class AdaptivePolicy implements FlushPolicy {
     if (expected > SMALL_TURN) {
       // Where large turns wait for their end, commands do not that are worth a write each.
       if (overlap === 'small' && work < PART * commands) return false;
-      return work >= PART && (work >= LARGEST_PART || work * PARTS >= expected);
+      if (this.#sent === 0) {
+        this.#led = awaiting === 0 && expected <= LARGEST_LED;
+        if (this.#led) return work >= LEADING_PART;
+      }
+      const parts = this.#led && expected <= SMALL_LED ? PARTS - 1 : PARTS;
+      return work >= PART && (work >= LARGEST_PART || work * parts >= expected);
     }
     // The server is almost idle.
     if (awaiting < LEADING_EDGE) return true;

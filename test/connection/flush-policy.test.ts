@@ -10,17 +10,21 @@ function played(overlap: Overlap = 'all') {
   return { policy: new AdaptivePolicy(trial, () => time.now), time, trial, turns };
 }
 
-/** How the commands of one turn leave, each `work` units: the sizes of the parts, the last one at the end of the turn. */
+/**
+ * How the commands of one turn leave, each `work` units: the sizes of the parts, the last one at the end of the turn.
+ * `awaiting` commands of earlier turns await their reply.
+ */
 function partsOf(
   policy: AdaptivePolicy,
   time: { now: number },
   commands: number,
   work = 1,
   msPerCommand = 0,
+  awaiting = 0,
 ): number[] {
   const parts: number[] = [];
   let open = 0;
-  let sent = 0;
+  let sent = awaiting;
   let openedAt = 0;
   for (let command = 0; command < commands; command += 1) {
     if (open === 0) openedAt = time.now;
@@ -33,6 +37,14 @@ function partsOf(
     time.now += msPerCommand;
   }
   return open > 0 ? [...parts, open] : parts;
+}
+
+/** Has the policy see turns of so many commands. */
+function see(policy: AdaptivePolicy, time: { now: number }, commands: number, work = 1): void {
+  for (let turn = 0; turn < 100; turn += 1) {
+    partsOf(policy, time, commands, work);
+    policy.turnEnded(0);
+  }
 }
 
 describe('the adaptive flush policy, where overlap pays', () => {
@@ -59,16 +71,34 @@ describe('the adaptive flush policy, where overlap pays', () => {
     [500, [167, 167, 166]],
     [2000, [512, 512, 512, 464]],
   ])(
-    'sends turns of %i commands in about three parts, once it has seen some, and none by itself',
+    'sends turns of %i commands in about three parts, once it has seen some, while others await their reply',
     (commands, parts) => {
       const { policy, time } = played();
-      for (let turn = 0; turn < 100; turn += 1) {
-        partsOf(policy, time, commands);
-        policy.turnEnded(0);
-      }
-      expect(partsOf(policy, time, commands)).toEqual(parts);
+      see(policy, time, commands);
+      expect(partsOf(policy, time, commands, 1, 0, 7)).toEqual(parts);
     },
   );
+
+  it.each([
+    [20, [5, 10, 5]],
+    [50, [5, 25, 20]],
+    [150, [5, 75, 70]],
+    [200, [5, 67, 67, 61]],
+    [380, [5, 127, 127, 121]],
+    [500, [167, 167, 166]],
+  ])('wakes an idle server with a small part before those of a turn of %i commands', (commands, parts) => {
+    const { policy, time } = played();
+    see(policy, time, commands);
+    expect(partsOf(policy, time, commands)).toEqual(parts);
+    policy.turnEnded(0);
+    expect(partsOf(policy, time, commands, 1, 0, 1)[0]).toBe(Math.max(8, Math.ceil(commands / 3)));
+  });
+
+  it('wakes an idle server with one command that is worth a write by itself', () => {
+    const { policy, time } = played();
+    see(policy, time, 12, 16);
+    expect(partsOf(policy, time, 12, 16)).toEqual([1, 4, 4, 3]);
+  });
 
   it('forgets large turns: small ones are sent as from a plain client again', () => {
     const { policy, time } = played();
@@ -87,12 +117,9 @@ describe('the adaptive flush policy, where overlap pays', () => {
   it('estimates the work of turns, whether parts are sent or not', () => {
     const { policy, time, trial } = played();
     Object.assign(trial, { overlap: 'none' });
-    for (let turn = 0; turn < 40; turn += 1) {
-      partsOf(policy, time, 200);
-      policy.turnEnded(0);
-    }
+    see(policy, time, 200);
     Object.assign(trial, { overlap: 'all' });
-    expect(partsOf(policy, time, 200)).toEqual([67, 67, 66]);
+    expect(partsOf(policy, time, 200)).toEqual([5, 67, 67, 61]);
   });
 
   it('sends commands that have waited for 20 µs in a long turn, and reads the clock every fourth command', () => {
@@ -123,7 +150,10 @@ describe('the adaptive flush policy, where overlap is not faster, and processors
       partsOf(policy, time, 10, 16);
       policy.turnEnded(0);
     }
-    expect(partsOf(policy, time, 10, 16)).toEqual([4, 4, 2]);
+    expect(partsOf(policy, time, 10, 16)).toEqual([1, 5, 4]);
+    policy.turnEnded(0);
+    expect(partsOf(policy, time, 10, 16, 0, 1)).toEqual([4, 4, 2]);
+    policy.turnEnded(0);
     expect(partsOf(policy, time, 50, 5)).toEqual([50]);
   });
 });
