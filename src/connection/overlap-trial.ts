@@ -1,4 +1,5 @@
 import { TrialSlice } from './trial-slice.js';
+import { type LoopTimes, PAUSE, VerdictHold } from './verdict-hold.js';
 
 /** A trial ends when one side leads by this many pairs of slices, or after `MOST_PAIRS`. */
 const CLEAR_LEAD = 5;
@@ -7,11 +8,6 @@ const MOST_PAIRS = 24;
 const HEAD_STARTS = { all: 2, small: 0, none: -2 } as const;
 /** The smallest lead that counts at the end of a trial without a clear winner. */
 const SLIGHT_LEAD = 3;
-/** Milliseconds until the next trial: doubled each time the winner is the same. */
-const FIRST_HOLD = 500;
-const LONGEST_HOLD = 4_000;
-/** A verdict holds for this many times as long as its trial took, in half of which the slower side was used. */
-const HOLD_PER_TRIAL = 4;
 /** What large turns of cheap commands must gain, as a share of the rate: their parts cost a fifth more CPU. */
 const WORTH = 0.05;
 /** A loop that runs code for more than this share of its time is saturated: only fewer system calls help. */
@@ -36,22 +32,17 @@ export interface OverlapState {
   turnEnded(now: number, work: number, connection: object): void;
 }
 
-/** Milliseconds that the loop has waited for events (`idle`) and run code (`active`), since the process began. */
-interface LoopTimes {
-  readonly idle: number;
-  readonly active: number;
-}
-
 /**
  * Finds out whether overlap is faster, for all connections of a thread.
  *
  * That depends on facts that a process cannot look up: whether client and server share a core, the cost of a write and
  * of a wake-up on this machine, the other load there. So the outcome decides: the work sent per time. A trial compares
  * slices of a few milliseconds (`trial-slice.ts`), with overlap and without, in pairs; the side that is faster in more of
- * them is kept for seconds. If neither wins, the rate depends on other things, and parts of large turns of cheap commands
- * would only cost CPU. The others are then sent in parts to reduce latency, unless the loop is saturated.
+ * them is kept for a while (`verdict-hold.ts`). If neither wins, the rate depends on other things, and parts of large
+ * turns of cheap commands would only cost CPU. The others are then sent in parts to reduce latency, unless the loop is
+ * saturated.
  *
- *     trial: slices with, without, without, with, ... ──one leads──▶ hold: the winner, 0.5 to 4 s ──▶ trial
+ *     trial: slices with, without, without, with, ... ──one leads──▶ hold: the winner, up to 4 s ──▶ trial
  */
 export class OverlapTrial implements OverlapState {
   overlap: Overlap = 'all';
@@ -65,9 +56,8 @@ export class OverlapTrial implements OverlapState {
   /** Slices that have ended in this trial. */
   #slices = 0;
   readonly #slice = new TrialSlice();
-  #hold = FIRST_HOLD;
+  readonly #hold: VerdictHold;
   #from = 0;
-  #until = 0;
   /** The running turn of the loop: its first connection and the others, when the first one ended it, and their work. */
   #first: object | undefined;
   readonly #others = new Set<object>();
@@ -80,17 +70,21 @@ export class OverlapTrial implements OverlapState {
   #active = 0;
   #before: LoopTimes = { idle: 0, active: 0 };
 
-  constructor(readonly times: () => LoopTimes) {}
+  constructor(readonly times: () => LoopTimes) {
+    this.#hold = new VerdictHold(times);
+  }
 
   turnEnded(now: number, work: number, connection: object): void {
     if (!this.#trying) {
-      if (now < this.#until) return;
+      if (this.#verdict !== undefined && !this.#hold.isOver(now)) return;
       this.#begin(now);
     } else if (this.#first !== connection && !this.#others.has(connection)) {
       // Connections that send in the same turn of the loop end it one after the other.
       this.#others.add(connection);
       this.#turnWork += work;
       return;
+    } else if (now - this.#turnFrom > PAUSE) {
+      this.#from += now - this.#turnFrom;
     } else if (this.#slice.add(now - this.#turnFrom, this.#turnWork)) {
       this.#endSlice(now);
     }
@@ -147,8 +141,7 @@ export class OverlapTrial implements OverlapState {
     const wins = this.#lead >= SLIGHT_LEAD;
     if (wins && this.#gain >= WORTH * (this.#slices / 2)) this.overlap = 'all';
     else this.overlap = !wins && (saturated || this.#lead <= -SLIGHT_LEAD) ? 'none' : 'small';
-    this.#hold = this.overlap === this.#verdict ? Math.min(2 * this.#hold, LONGEST_HOLD) : FIRST_HOLD;
-    this.#until = now + Math.max(this.#hold, HOLD_PER_TRIAL * (now - this.#from));
+    this.#hold.begin(now, now - this.#from, this.overlap === this.#verdict);
     this.#verdict = this.overlap;
   }
 }

@@ -104,6 +104,32 @@ describe('OverlapTrial', () => {
     expect(held).toBeLessThan(4.1 * took);
   });
 
+  it('does not count a pause within a trial as its time', () => {
+    let now = 0;
+    const trial = new OverlapTrial(() => ({ idle: now, active: 0 }));
+    const turns = (count: number) => {
+      const seen: Overlap[] = [];
+      for (let turn = 0; turn < count; turn += 1) {
+        now += 1;
+        trial.turnEnded(now, trial.overlap === 'all' ? 2 : 1, trial);
+        seen.push(trial.overlap);
+      }
+      return seen;
+    };
+    turns(100);
+    now += 60_000;
+    // The verdict of a trial of 60 s would hold for minutes.
+    expect(turns(5000).slice(2000)).toContain('none');
+  });
+
+  it('tries again once the loop has become busy, although its verdict was confirmed many times', () => {
+    const { run, state } = loopOf({ rates: [150, 100], busy: 0.4, noise: 0.1 });
+    run(30_000);
+    Object.assign(state, { rates: [100, 150], busy: 0.98 });
+    run(1_000);
+    expect(run(500)).toBeLessThan(0.05);
+  });
+
   it('finds within seconds that the other side has become faster', () => {
     const { run, state } = loopOf({ rates: [150, 100], noise: 0.1 });
     run(20_000);

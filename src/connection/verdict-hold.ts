@@ -1,0 +1,91 @@
+/** Milliseconds until the next trial: doubled each time the verdict is the same. */
+const FIRST_HOLD = 500;
+const LONGEST_HOLD = 4_000;
+/** A verdict holds for this many times as long as its trial took, in half of which the slower side was used, */
+const HOLD_PER_TRIAL = 4;
+/** and for this share of its time, whatever happens to the loop. */
+const LEAST_SHARE = 1 / 8;
+/** The loop is looked at once in this many milliseconds. */
+const LOOK = 20;
+/** If nothing was sent for this many milliseconds, that time does not count: nothing can have changed by it. */
+export const PAUSE = 100;
+/** The loop has changed if it is busy for a share of its time that differs by this much, this many looks in a row. */
+const CHANGE = 0.2;
+const CHANGED_LOOKS = 3;
+
+/** Milliseconds that the loop has waited for events (`idle`) and run code (`active`), since the process began. */
+export interface LoopTimes {
+  readonly idle: number;
+  readonly active: number;
+}
+
+/**
+ * How long the verdict of a trial is kept.
+ *
+ * A verdict is true of the conditions in which it was found: the work, and whether client and server have a processor
+ * each. The kernel moves them together and apart as it likes, and what was half as fast again is then slower by as much.
+ * The process does not see that, but the loop is then busy for another share of its time. So a hold ends early if that
+ * share has changed for good.
+ */
+export class VerdictHold {
+  #hold = FIRST_HOLD;
+  #earliest = 0;
+  #latest = 0;
+  /** When the loop is looked at next, its times at the last look, and how busy it was at first. */
+  #lookAt = 0;
+  #before: LoopTimes = { idle: 0, active: 0 };
+  #usual: number | undefined;
+  #changedLooks = 0;
+
+  constructor(readonly times: () => LoopTimes) {}
+
+  /**
+   * @param now - milliseconds.
+   * @param took - milliseconds of the trial.
+   * @param confirmed - whether the last verdict was the same.
+   */
+  begin(now: number, took: number, confirmed: boolean): void {
+    this.#hold = confirmed ? Math.min(2 * this.#hold, LONGEST_HOLD) : FIRST_HOLD;
+    const least = HOLD_PER_TRIAL * took;
+    this.#earliest = now + Math.max(least, this.#hold * LEAST_SHARE);
+    this.#latest = now + Math.max(least, this.#hold);
+    this.#usual = undefined;
+    this.#changedLooks = 0;
+    this.#startLook(now);
+  }
+
+  /** Whether it is time for the next trial, at the end of a turn. */
+  isOver(now: number): boolean {
+    return now >= this.#lookAt && this.#look(now);
+  }
+
+  #look(now: number): boolean {
+    const late = now - this.#lookAt;
+    if (late > PAUSE) {
+      this.#earliest += late;
+      this.#latest += late;
+    } else {
+      this.#compare(this.#busyShare());
+    }
+    if (now >= this.#latest || (now >= this.#earliest && this.#changedLooks >= CHANGED_LOOKS)) return true;
+    this.#startLook(now);
+    return false;
+  }
+
+  #startLook(now: number): void {
+    this.#lookAt = now + LOOK;
+    this.#before = this.times();
+  }
+
+  /** Of the time since the last look. */
+  #busyShare(): number {
+    const { idle, active } = this.times();
+    const busy = active - this.#before.active;
+    return busy / (busy + idle - this.#before.idle);
+  }
+
+  #compare(share: number): void {
+    this.#usual ??= share;
+    this.#changedLooks = Math.abs(share - this.#usual) >= CHANGE ? this.#changedLooks + 1 : 0;
+  }
+}
