@@ -39,8 +39,8 @@ const PART = 8;
 /** A turn is sent in about this many parts: they keep a server busy, and more parts are only more system calls. */
 const PARTS = 3;
 /**
- * Where nothing awaits its reply, the server sleeps, and wakes up for as long as it takes to issue tens of commands. So
- * the first of them leave at once, as a part of this much work, before the others.
+ * Where nothing awaits its reply, the server may sleep, and it wakes up for as long as it takes to issue tens of commands.
+ * If a trial finds that faster, the first of them leave at once, as a part of this much work, before the others.
  */
 const LEADING_PART = 5;
 /** Turns of more work are issued for so long that it makes no difference when the server wakes up. */
@@ -92,7 +92,7 @@ export class AdaptivePolicy implements FlushPolicy {
       // Where large turns wait for their end, commands do not that are worth a write each.
       if (overlap === 'small' && work < PART * commands) return false;
       if (this.#sent === 0) {
-        this.#led = awaiting === 0 && expected <= LARGEST_LED;
+        this.#led = overlap === 'led' && awaiting === 0 && expected <= LARGEST_LED;
         if (this.#led) return work >= LEADING_PART;
       }
       const parts = this.#led && expected <= SMALL_LED ? PARTS - 1 : PARTS;
