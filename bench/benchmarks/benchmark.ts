@@ -44,6 +44,11 @@ export interface Benchmark {
    * which is worth up to a tenth.
    */
   readonly ownProcesses?: true;
+  /**
+   * Whether all rounds of a case come before those of the next one. A package takes a while to set up, and a client takes
+   * a while to find out how this work is sent best.
+   */
+  readonly caseByCase?: true;
   readonly variants: readonly string[];
   readonly cases: readonly Case[];
   /** How many cases a smoke run takes, from the front; 0 where other benchmarks run the same code. @default 1 */
@@ -52,7 +57,7 @@ export interface Benchmark {
   readonly routes?: Readonly<Record<string, readonly [route: RouteId, client: ClientKind]>>;
 }
 
-type More = Pick<Benchmark, 'chart' | 'environment' | 'ownProcesses' | 'smokeCases'>;
+type More = Pick<Benchmark, 'chart' | 'environment' | 'ownProcesses' | 'caseByCase' | 'smokeCases'>;
 
 /** With all rounds at full length. */
 export function full(
@@ -72,7 +77,7 @@ export function brief(...args: Parameters<typeof full>): Benchmark {
 
 /** With many short rounds: for many cases that are to be compared closely on a machine whose speed varies. */
 export function fine(...args: Parameters<typeof full>): Benchmark {
-  return { ...full(...args), pace: { rounds: 3, seconds: 1 / 10 } };
+  return { ...full(...args), caseByCase: true, pace: { rounds: 3, seconds: 1 / 10 } };
 }
 
 export function http(
@@ -86,7 +91,7 @@ export function http(
     id: `${rate.toLocaleString('en-US')} requests/s`,
     workload: { ...load, rate },
   })) ?? [{ id: `${CONNECTIONS} connections`, workload: load }];
-  return { id, title, variants: Object.keys(routes), cases, routes, ...more };
+  return { id, title, variants: Object.keys(routes), cases, routes, caseByCase: true, ...more };
 }
 
 export const NOTHING: Dataset = { keys: 0, valueBytes: 0 };

@@ -22,6 +22,7 @@ const cases = Object.entries(CONCURRENCY).flatMap(([name, concurrencies]) =>
 export const PACKAGES: readonly Benchmark[] = [
   full('packages', 'Packages on top, by how much they do at a time', ['plain', 'coalesced'], cases, {
     chart: { kind: 'gains' },
+    caseByCase: true,
     smokeCases: 12,
   }),
 ];

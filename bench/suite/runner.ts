@@ -90,8 +90,7 @@ export class Runner {
     const parts = cases.map((one) =>
       variants.map(([variant, runnable]): Part => ({ case: one, variant, runnable, samples: [], probe: {} })),
     );
-    // A package takes a while to set up, so all its rounds are run before the next one's.
-    for (const group of cases[0]?.workload.kind === 'package' ? parts : [parts.flat()]) {
+    for (const group of benchmark.caseByCase ? parts : [parts.flat()]) {
       for (let round = 0; round < pace.rounds * (this.#rig.untilClear ? MOST_ROUNDS : 1); round += 1) {
         const measured = round < pace.rounds ? group : partsOf(unclearCases(benchmark.id, resultsOf(group)), group);
         if (measured.length === 0) break;

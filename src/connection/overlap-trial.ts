@@ -86,7 +86,7 @@ export class OverlapTrial implements OverlapState {
 
   turnEnded(now: number, work: number, connection: object): void {
     if (!this.#trying) {
-      if (this.#verdict !== undefined && !this.#hold.isOver(now)) return;
+      if (this.#verdict !== undefined && !this.#hold.isOver(now, work)) return;
       this.#begin(now);
     } else if (this.#first !== connection && !this.#others.has(connection)) {
       // Connections that send in the same turn of the loop end it one after the other.

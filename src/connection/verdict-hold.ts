@@ -9,8 +9,11 @@ const LEAST_SHARE = 1 / 8;
 const LOOK = 20;
 /** If nothing was sent for this many milliseconds, that time does not count: nothing can have changed by it. */
 export const PAUSE = 100;
-/** The loop has changed if it is busy for a share of its time that differs by this much, this many looks in a row. */
-const CHANGE = 0.2;
+/** The loop has changed if it is busy for a share of its time that differs by this much, */
+const OTHER_SHARE = 0.2;
+/** or its turns have this many times the work, or as many times less, */
+const OTHER_WORK = 1.5;
+/** this many looks in a row. */
 const CHANGED_LOOKS = 3;
 
 /** Milliseconds that the loop has waited for events (`idle`) and run code (`active`), since the process began. */
@@ -25,16 +28,19 @@ export interface LoopTimes {
  * A verdict is true of the conditions in which it was found: the work, and whether client and server have a processor
  * each. The kernel moves them together and apart as it likes, and what was half as fast again is then slower by as much.
  * The process does not see that, but the loop is then busy for another share of its time. So a hold ends early if that
- * share has changed for good.
+ * share, or the work of a turn, has changed for good.
  */
 export class VerdictHold {
   #hold = FIRST_HOLD;
   #earliest = 0;
   #latest = 0;
-  /** When the loop is looked at next, its times at the last look, and how busy it was at first. */
+  /** When the loop is looked at next, its times at the last look, and its turns and their work since then. */
   #lookAt = 0;
   #before: LoopTimes = { idle: 0, active: 0 };
-  #usual: number | undefined;
+  #turns = 0;
+  #work = 0;
+  /** At the first look: the share of its time for which the loop was busy, and the work of a turn. */
+  #usual: { readonly busy: number; readonly turn: number } | undefined;
   #changedLooks = 0;
 
   constructor(readonly times: () => LoopTimes) {}
@@ -54,8 +60,10 @@ export class VerdictHold {
     this.#startLook(now);
   }
 
-  /** Whether it is time for the next trial, at the end of a turn. */
-  isOver(now: number): boolean {
+  /** Whether it is time for the next trial, at the end of a turn in which `work` units were sent. */
+  isOver(now: number, work: number): boolean {
+    this.#turns += 1;
+    this.#work += work;
     return now >= this.#lookAt && this.#look(now);
   }
 
@@ -65,7 +73,7 @@ export class VerdictHold {
       this.#earliest += late;
       this.#latest += late;
     } else {
-      this.#compare(this.#busyShare());
+      this.#compare();
     }
     if (now >= this.#latest || (now >= this.#earliest && this.#changedLooks >= CHANGED_LOOKS)) return true;
     this.#startLook(now);
@@ -75,17 +83,19 @@ export class VerdictHold {
   #startLook(now: number): void {
     this.#lookAt = now + LOOK;
     this.#before = this.times();
+    this.#turns = 0;
+    this.#work = 0;
   }
 
-  /** Of the time since the last look. */
-  #busyShare(): number {
+  #compare(): void {
     const { idle, active } = this.times();
-    const busy = active - this.#before.active;
-    return busy / (busy + idle - this.#before.idle);
-  }
-
-  #compare(share: number): void {
-    this.#usual ??= share;
-    this.#changedLooks = Math.abs(share - this.#usual) >= CHANGE ? this.#changedLooks + 1 : 0;
+    const ran = active - this.#before.active;
+    const busy = ran / (ran + idle - this.#before.idle);
+    const turn = this.#work / this.#turns;
+    this.#usual ??= { busy, turn };
+    const usual = this.#usual.turn;
+    const otherShare = Math.abs(busy - this.#usual.busy) >= OTHER_SHARE;
+    const otherWork = turn >= usual * OTHER_WORK || turn * OTHER_WORK <= usual;
+    this.#changedLooks = otherShare || otherWork ? this.#changedLooks + 1 : 0;
   }
 }

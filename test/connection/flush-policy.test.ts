@@ -39,7 +39,7 @@ function partsOf(
   return open > 0 ? [...parts, open] : parts;
 }
 
-/** Has the policy see turns of so many commands. */
+/** Has the policy see turns of that size. */
 function see(policy: AdaptivePolicy, time: { now: number }, commands: number, work = 1): void {
   for (let turn = 0; turn < 100; turn += 1) {
     partsOf(policy, time, commands, work);

@@ -3,13 +3,13 @@ import { VerdictHold } from '../../src/connection/verdict-hold.js';
 
 /** A loop that ends a turn each millisecond. */
 function loop() {
-  const state = { busy: 0.5, now: 0, idle: 0, active: 0 };
+  const state = { busy: 0.5, work: 100, now: 0, idle: 0, active: 0 };
   const hold = new VerdictHold(() => ({ idle: state.idle, active: state.active }));
   const turn = () => {
     state.now += 1;
     state.active += state.busy;
     state.idle += 1 - state.busy;
-    return hold.isOver(state.now);
+    return hold.isOver(state.now, state.work);
   };
   /** Milliseconds until the hold is over, or `most`. */
   const lasts = (most = 10_000) => {
@@ -63,6 +63,22 @@ describe('VerdictHold', () => {
     expect(lasts(1000)).toBe(1000);
     state.busy = busy;
     expect(lasts()).toBeLessThanOrEqual(5 * LOOK);
+  });
+
+  it.each([150, 66])('ends within 100 ms once a turn has %d units of work instead of 100', (work) => {
+    const { begin, lasts, state } = loop();
+    for (let trial = 0; trial < 4; trial += 1) begin(10, true);
+    expect(lasts(1000)).toBe(1000);
+    state.work = work;
+    expect(lasts()).toBeLessThanOrEqual(5 * LOOK);
+  });
+
+  it.each([130, 77])('goes on if a turn has %d units of work instead of 100', (work) => {
+    const { begin, lasts, state } = loop();
+    for (let trial = 0; trial < 4; trial += 1) begin(10, true);
+    lasts(1000);
+    state.work = work;
+    expect(lasts(2000)).toBe(2000);
   });
 
   it('ends early after four times the length of its trial at the soonest, and an eighth of its own', () => {
