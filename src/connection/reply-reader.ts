@@ -8,8 +8,8 @@ import { CUT, NOT_DECODED, ReplyDecoder, type ReplyMode } from '../resp/decoder.
 import { ReplyAssembler } from '../resp/reply-assembler.js';
 import { ReplyScanner } from '../resp/reply-scanner.js';
 import type { Stats } from '../stats.js';
-import { nextTick } from '../util/clock.js';
 import { ChunkMemory } from './chunk-memory.js';
+import { DataListener } from './data-listener.js';
 import { Entry, type EntryContext, settleDecoded } from './entry.js';
 import { EXEC, type ExecEntry } from './pipeline-entry.js';
 import type { ReadCache } from './read-cache.js';
@@ -44,10 +44,9 @@ export class ReplyReader implements InPlaceReader {
   #sent = 0;
   #state: State;
   #reading = false;
-  /** The host's listener is running, which may call user code. */
-  #forwarding = false;
   /** Set until the first byte of a reply after `joining`. */
   #boundary: ReplyBoundary | undefined;
+  readonly #listener: DataListener;
   readonly #memory = new ChunkMemory();
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
@@ -58,7 +57,7 @@ export class ReplyReader implements InPlaceReader {
   constructor(
     readonly client: HostClient,
     readonly stream: Duplex,
-    readonly hostListener: AnyFunction,
+    hostListener: AnyFunction,
     readonly context: EntryContext,
     mode: ReplyMode,
     readonly stats: Stats,
@@ -97,12 +96,7 @@ export class ReplyReader implements InPlaceReader {
     for (let index = 0; index < client.commandQueue.length; index += 1) {
       if (client.commandQueue.peekAt(index) instanceof Entry) this.#sent += 1;
     }
-    stream.removeListener('data', hostListener);
-    // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
-    // there are none, `on`: Node emits data within the read for listeners added by `on`, and on nextTick for prepended
-    // ones.
-    if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
-    else stream.prependListener('data', this.#onData);
+    this.#listener = new DataListener(stream, hostListener, this.#onData);
     shareReadBuffer(stream, this);
   }
 
@@ -115,7 +109,7 @@ export class ReplyReader implements InPlaceReader {
 
   /** Whether hot commands may be encoded: this reader, or the host, will see their replies in order. */
   checkReady(): boolean {
-    if (this.#forwarding) this.#checkDetached();
+    if (this.#listener.forwarding) this.#checkDetached();
     return this.#state === 'reading';
   }
 
@@ -130,8 +124,7 @@ export class ReplyReader implements InPlaceReader {
     if (this.#state === 'removed' || this.#state === 'dead') return;
     this.#state = 'removed';
     unshareReadBuffer(this.stream, this);
-    this.stream.removeListener('data', this.#onData);
-    this.stream.prependListener('data', this.hostListener);
+    this.#listener.remove();
     this.#handOver();
   }
 
@@ -142,12 +135,8 @@ export class ReplyReader implements InPlaceReader {
     if (this.#state !== 'removed') this.#state = 'dead';
   }
 
-  /**
-   * Invariant 9. Host: `flushQueue` removes all `data` listeners, and user code may do so too. Node does not emit
-   * `removeListener` for the only listener of an event, so this is checked when other code has run, and while it runs.
-   */
   #checkDetached(): void {
-    if (this.#state !== 'removed' && this.stream.listenerCount('data', this.#onData) === 0) this.#state = 'dead';
+    if (this.#state !== 'removed' && this.#listener.isGone()) this.#state = 'dead';
   }
 
   readonly #onData = (chunk: Buffer): void => {
@@ -163,8 +152,7 @@ export class ReplyReader implements InPlaceReader {
 
   /** Not while other listeners get what is read too. */
   readsInPlace(): boolean {
-    const { stream } = this;
-    return !this.#reading && stream.listenerCount('data') === 1 && stream.listenerCount('data', this.#onData) === 1;
+    return !this.#reading && this.#listener.isAlone();
   }
 
   readInPlace(bytes: Buffer, keep: Keep): void {
@@ -352,18 +340,8 @@ export class ReplyReader implements InPlaceReader {
     return this.#assembler.release();
   }
 
-  /** Invariant 7: an error that user code throws out of the host's listener is rethrown later. */
   #forward(bytes: Buffer): void {
-    this.#forwarding = true;
-    try {
-      this.hostListener.call(this.stream, this.#memory.keep(bytes));
-    } catch (error) {
-      nextTick(() => {
-        throw error;
-      });
-    } finally {
-      this.#forwarding = false;
-      this.#checkDetached();
-    }
+    this.#listener.forward(this.#memory.keep(bytes));
+    this.#checkDetached();
   }
 }
