@@ -52,7 +52,7 @@ const LARGEST_PART = 512;
 /** While fewer commands than this await their reply, a command is sent at once, as by a plain client. */
 const LEADING_EDGE = 3;
 /** Only where turns have no more work than this: a large turn is not worth three lone writes. */
-const SMALL_TURN = 10;
+const SMALL_TURN = 20;
 /** The weight of the last turn in the estimate of the next ones. */
 const DAMPING = 1 / 8;
 /** The clock is read once per this many commands; reading it costs as much as a tenth of a command. */

@@ -154,8 +154,9 @@ export class OverlapTrial implements OverlapState {
 
   #decide(now: number): void {
     this.#trying = false;
-    this.overlap = this.#sides[1] === 'none' ? this.#overlapOrNot() : this.#kindOfOverlap();
-    this.#hold.begin(now, now - this.#from, this.overlap === this.#verdict);
+    const ofKinds = this.#sides[1] !== 'none';
+    this.overlap = ofKinds ? this.#kindOfOverlap() : this.#overlapOrNot();
+    this.#hold.begin(now, now - this.#from, ofKinds || this.overlap === this.#verdict);
     this.#verdict = this.overlap;
   }
 

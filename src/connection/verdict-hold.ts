@@ -3,11 +3,11 @@ const FIRST_HOLD = 500;
 const LONGEST_HOLD = 4_000;
 /** A verdict holds for this many times as long as its trial took, in half of which the slower side was used, */
 const HOLD_PER_TRIAL = 4;
-/** and for this share of its time, whatever happens to the loop. */
+/** and for this share of its time, whatever happens to the loop; twice that each time a trial was begun for nothing. */
 const LEAST_SHARE = 1 / 8;
 /** The loop is looked at once in this many milliseconds. */
 const LOOK = 20;
-/** If nothing was sent for this many milliseconds, that time does not count: nothing can have changed by it. */
+/** If nothing was sent for this many milliseconds, that time does not count, and the hold is as short as the first. */
 export const PAUSE = 100;
 /** The loop has changed if it is busy for a share of its time that differs by this much, */
 const OTHER_SHARE = 0.2;
@@ -32,6 +32,8 @@ export interface LoopTimes {
  */
 export class VerdictHold {
   #hold = FIRST_HOLD;
+  #leastShare = LEAST_SHARE;
+  #endedEarly = false;
   #earliest = 0;
   #latest = 0;
   /** When the loop is looked at next, its times at the last look, and its turns and their work since then. */
@@ -53,7 +55,10 @@ export class VerdictHold {
   begin(now: number, took: number, confirmed: boolean): void {
     this.#hold = confirmed ? Math.min(2 * this.#hold, LONGEST_HOLD) : FIRST_HOLD;
     const least = HOLD_PER_TRIAL * took;
-    this.#earliest = now + Math.max(least, this.#hold * LEAST_SHARE);
+    // Some loops and their work change all the time.
+    if (!confirmed) this.#leastShare = LEAST_SHARE;
+    else if (this.#endedEarly) this.#leastShare = Math.min(2 * this.#leastShare, 1);
+    this.#earliest = now + Math.max(least, this.#hold * this.#leastShare);
     this.#latest = now + Math.max(least, this.#hold);
     this.#usual = undefined;
     this.#changedLooks = 0;
@@ -71,11 +76,12 @@ export class VerdictHold {
     const late = now - this.#lookAt;
     if (late > PAUSE) {
       this.#earliest += late;
-      this.#latest += late;
+      this.#latest = Math.max(this.#earliest, Math.min(this.#latest + late, now + FIRST_HOLD));
     } else {
       this.#compare();
     }
-    if (now >= this.#latest || (now >= this.#earliest && this.#changedLooks >= CHANGED_LOOKS)) return true;
+    this.#endedEarly = now < this.#latest;
+    if (!this.#endedEarly || (now >= this.#earliest && this.#changedLooks >= CHANGED_LOOKS)) return true;
     this.#startLook(now);
     return false;
   }

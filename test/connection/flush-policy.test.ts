@@ -65,7 +65,7 @@ describe('the adaptive flush policy, where overlap pays', () => {
   });
 
   it.each([
-    [20, [8, 8, 4]],
+    [24, [8, 8, 8]],
     [40, [14, 14, 12]],
     [200, [67, 67, 66]],
     [500, [167, 167, 166]],
@@ -109,7 +109,7 @@ describe('the adaptive flush policy, where overlap pays', () => {
 
 describe('the adaptive flush policy, where it pays to wake the server first', () => {
   it.each([
-    [20, [5, 10, 5]],
+    [24, [5, 12, 7]],
     [50, [5, 25, 20]],
     [150, [5, 75, 70]],
     [200, [5, 67, 67, 61]],

@@ -95,6 +95,24 @@ describe('VerdictHold', () => {
     expect(changesAt(10, true)).toBeGreaterThanOrEqual(500);
   });
 
+  it('ends early less and less soon while that is for nothing, and soon again after another verdict', () => {
+    const { begin, lasts, state } = loop();
+    /** A hold of 4 s in which the loop changes after 100 ms. */
+    const changing = (confirmed: boolean) => {
+      begin(10, confirmed);
+      state.busy = 0.5;
+      const before = lasts(100);
+      state.busy = 0.9;
+      return before + lasts();
+    };
+    for (let trial = 0; trial < 4; trial += 1) begin(10, true);
+    const lengths = Array.from({ length: 5 }, () => changing(true));
+    for (const [index, expected] of [500, 1000, 2000, 4000, 4000].entries()) {
+      expect(Math.abs(lengths[index]! - expected)).toBeLessThanOrEqual(LOOK);
+    }
+    expect(changing(false)).toBeLessThanOrEqual(200);
+  });
+
   it('goes on if the loop is busy for another share of its time only briefly, or the share differs little', () => {
     const { begin, lasts, state } = loop();
     for (let trial = 0; trial < 4; trial += 1) begin(10, true);
@@ -120,5 +138,18 @@ describe('VerdictHold', () => {
     held += lasts();
     expect(held).toBeGreaterThan(400);
     expect(held).toBeLessThanOrEqual(500 + 5 * LOOK);
+  });
+
+  it('lasts for half a second more at the most after a pause, and no less than four times the length of its trial', () => {
+    const { begin, lasts, state } = loop();
+    const afterPause = (took: number) => {
+      for (let trial = 0; trial < 4; trial += 1) begin(took, true);
+      lasts(100);
+      state.now += 5000;
+      state.idle += 5000;
+      return lasts();
+    };
+    expect(Math.abs(afterPause(10) - 500)).toBeLessThanOrEqual(2 * LOOK);
+    expect(Math.abs(afterPause(300) - 1100)).toBeLessThanOrEqual(2 * LOOK);
   });
 });
