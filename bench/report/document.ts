@@ -1,4 +1,4 @@
-/** docs/benchmarks.md and docs/scale.md, from the results of a run. */
+/** docs/benchmarks.md, and the documents of their own that some experiments have, from the results of a run. */
 
 import { markdownTable } from '../../tools/documents.js';
 import { EXPERIMENTS } from '../experiments/index.js';
@@ -14,13 +14,13 @@ import { figureText, fillText } from './text.js';
 import { watchedCells } from './watched.js';
 
 const CHARTS = '../bench/results/';
-/** It has a document of its own. */
-const SCALE = 'scale';
+/** Experiments that have a document of their own. */
+export const OWN_DOCUMENTS: readonly string[] = ['scale', 'parts'];
 const SERVER_LIMIT = "the server's own tool, `-c 1` and `-P` as large as the burst: what the server can do";
 
 export function benchmarksDocument(report: BenchReport, charts: readonly Chart[]): string {
   const { benchmarks, notes, settings } = report;
-  const experiments = report.experiments.filter(({ id }) => id !== SCALE);
+  const experiments = report.experiments.filter(({ id }) => !OWN_DOCUMENTS.includes(id));
   const sections = experiments.map((experiment) => experimentSection(report, experiment, charts));
   const targets = evaluate(benchmarks);
   const withTargets = benchmarks.filter(({ id }) => targets.some(({ benchmark }) => benchmark === id));
@@ -38,9 +38,13 @@ export function benchmarksDocument(report: BenchReport, charts: readonly Chart[]
   return `${fillText('benchmarks', (name) => parts[name]!)}\n`;
 }
 
-/** undefined where the run has no figures of scale */
-export function scaleDocument({ experiments, settings }: BenchReport, charts: readonly Chart[]): string | undefined {
-  const found = experiments.find(({ id }) => id === SCALE);
+/** undefined where the run has no figures of it */
+export function ownDocument(
+  experiment: string,
+  { experiments, settings }: BenchReport,
+  charts: readonly Chart[],
+): string | undefined {
+  const found = experiments.find(({ id }) => id === experiment);
   if (found === undefined) return undefined;
   const where = { ...settings, ...found.run };
   const parts: Readonly<Record<string, string>> = { machine: describeMachine(where), run: describeRun(where) };

@@ -8,14 +8,14 @@ import { compatibilityTable, readCompatibility } from '../../tools/matrix-report
 import { LATEST } from '../suite/options.js';
 import { type BenchReport, parseReport } from '../suite/results.js';
 import { chartsOf } from './charts.js';
-import { benchmarksDocument, scaleDocument } from './document.js';
+import { benchmarksDocument, OWN_DOCUMENTS, ownDocument } from './document.js';
 import { gainsTable, withPackageGains } from './gains.js';
 
 const CHARTS = 'bench/results';
 
 const HELP = `Usage: npm run bench:report -- [--from FILE] [--into FOLDER]
 
-Writes what a benchmark run found: docs/benchmarks.md, docs/scale.md, the charts in ${CHARTS}, and in README.md and docs/
+Writes what a benchmark run found: docs/benchmarks.md, docs/scale.md, docs/parts.md, the charts in ${CHARTS}, and in README.md and docs/
 the regions between <!-- gains:begin --> and <!-- gains:end -->, and so on: gains, packages, and matrix, whose figures are
 those of the last "npm run test:matrix -- --write".
 FILE is ${LATEST} if it is not given, FOLDER is this repository.`;
@@ -46,11 +46,14 @@ async function main(): Promise<void> {
 /** Every file that a run is written into, with its text. */
 export async function documentsOf(report: BenchReport): Promise<Map<string, string>> {
   const charts = chartsOf(report);
-  const scale = scaleDocument(report, charts);
+  const own = OWN_DOCUMENTS.flatMap((id) => {
+    const text = ownDocument(id, report, charts);
+    return text === undefined ? [] : [[`docs/${id}.md`, text] as const];
+  });
   return new Map([
     ...fillRegions(await readDocuments(), await regionsOf(report)),
     ['docs/benchmarks.md', benchmarksDocument(report, charts)],
-    ...(scale === undefined ? [] : [['docs/scale.md', scale] as const]),
+    ...own,
     ...charts.map(({ file, svg }) => [`${CHARTS}/${file}`, `${svg}\n`] as const),
   ]);
 }

@@ -14,7 +14,7 @@ export interface BenchClient {
   pipeline?(): unknown;
   multi?(): unknown;
   defineCommand?(name: string, definition: { lua: string; numberOfKeys?: number }): void;
-  readonly coalescer?: { stats(): { fallThroughs: unknown } };
+  readonly coalescer?: { stats(): { fallThroughs: unknown }; flush(): void };
   /** What Prometheus would be told. */
   scrape?(): Promise<string>;
   /** Reads a whole burst in one call, as people write it by hand. */
