@@ -5,7 +5,7 @@ import type { OpenPackage, Package, PackageContext } from './package.js';
 
 const BULK = 100;
 const FEW_JOBS = 200;
-const JOBS_AT_ONE = 1000;
+const JOBS_AT_ONE = 5000;
 /** Beyond it, more at once is not so much faster. */
 const MOST_AT_ONCE = 4;
 /** Rounds that only have to run. */
