@@ -31,9 +31,11 @@ function gains(readings: Readings, works: readonly string[], places: readonly st
     const values = places.map((place) => readings.at(led ? work + LED : work, place, 'perSecond')?.median);
     return { name: work, values: values.map((value) => (value && one ? exactly(value / one) : null)) };
   });
-  const title = led ? `Throughput with a first part of ${LEAD}, and so many more` : 'Throughput in so many parts';
+  const title = `Throughput by number of parts${led ? ` after a first one of ${LEAD}` : ''}`;
   const x = [led ? 'further parts' : 'parts', places] as const;
-  return figureOf(led ? 'gain-led' : 'gain', title, x, 'relative to one write', series, { chart: 'line' });
+  return figureOf(led ? 'gain-led' : 'gain', title, x, 'relative to one write, more is better', series, {
+    chart: 'line',
+  });
 }
 
 async function measure(harness: Harness): Promise<Figure[]> {

@@ -47,7 +47,11 @@ export function ownDocument(
   const found = experiments.find(({ id }) => id === experiment);
   if (found === undefined) return undefined;
   const where = { ...settings, ...found.run };
-  const parts: Readonly<Record<string, string>> = { machine: describeMachine(where), run: describeRun(where) };
+  const parts: Readonly<Record<string, string>> = {
+    machine: describeMachine(where),
+    run: describeRun(where),
+    revision: `revision ${where.revision}, ${where.date.slice(0, 10)}`,
+  };
   return `${experimentText(found, charts, parts)}\n`;
 }
 
