@@ -84,19 +84,42 @@ describe('OverlapTrial', () => {
     expect(run(40_000, overlap)).toBeGreaterThan(0.94);
   });
 
-  it('needs fewer slices to confirm a verdict than to reach it', () => {
-    const { run } = loopOf({ rates: [110, 100] });
-    /** Turns without overlap in each trial that had some; half a second and more lies between trials. */
+  /** Turns of that kind in each trial of `seconds` that had some; half a second and more lies between trials. */
+  const turnsInTrials = (run: (ms: number, ...asked: Overlap[]) => number, overlap: Overlap, seconds: number) => {
     const trials: number[] = [];
-    for (let ms = 0, last = -1000; ms < 10_000; ms += 1) {
-      const turns = Math.round(run(1, 'none') * TURNS_PER_MS);
+    for (let ms = 0, last = -1000; ms < seconds * 1000; ms += 1) {
+      const turns = Math.round(run(1, overlap) * TURNS_PER_MS);
       if (turns === 0) continue;
       if (ms - last > 200) trials.push(0);
       trials[trials.length - 1]! += turns;
       last = ms;
     }
+    return trials;
+  };
+
+  it('needs fewer slices to confirm a verdict than to reach it', () => {
+    const [first, second] = turnsInTrials(loopOf({ rates: [110, 100] }).run, 'none', 10);
+    expect(second).toBeLessThan(0.7 * first!);
+  });
+
+  it('needs as few to confirm the kind of overlap', () => {
+    const { run } = loopOf({ rates: [125, 100, 110] });
+    run(10_000);
+    // Three slices of 37 turns; in a trial of two kinds that start even there are five.
+    const trials = turnsInTrials(run, 'led', 30);
     expect(trials.length).toBeGreaterThan(1);
-    expect(trials[1]).toBeLessThan(0.7 * trials[0]!);
+    expect(Math.max(...trials)).toBeLessThanOrEqual(3 * 37);
+  });
+
+  it('keeps overlap for as long as before if only its kind has changed', () => {
+    const { run, state } = loopOf({ rates: [125, 100, 110] });
+    run(30_000);
+    state.rates = [110, 100, 125];
+    const inARow = (ms: number) => Array.from({ length: ms }, () => run(1, 'led')).every((share) => share === 1);
+    while (!inARow(200));
+    let held = 200;
+    while (run(1, 'none') === 0) held += 1;
+    expect(held).toBeGreaterThan(3500);
   });
 
   it('begins with overlap', () => {
