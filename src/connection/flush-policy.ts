@@ -53,6 +53,9 @@ const LARGEST_PART = 512;
 const LEADING_EDGE = 3;
 /** Only where turns have no more work than this: a large turn is not worth three lone writes. */
 const SMALL_TURN = 20;
+/** Or where they have no more commands, and not much more work: a few longer values. */
+const FEW_COMMANDS = 10;
+const SMALL_TURN_OF_FEW = 64;
 /** The weight of the last turn in the estimate of the next ones. */
 const DAMPING = 1 / 8;
 /** The clock is read once per this many commands; reading it costs as much as a tenth of a command. */
@@ -62,11 +65,14 @@ const LONG_WAIT = 0.02;
 
 /** Sends parts while overlap is faster. */
 export class AdaptivePolicy implements FlushPolicy {
-  /** Work of recent turns, a moving average. */
+  /** Work and commands of recent turns, moving averages. */
   #expected = 0;
-  /** Work of this turn that has been sent, and work in the open batch. */
+  #expectedCommands = 0;
+  /** Work and commands of this turn that have been sent, and those in the open batch. */
   #sent = 0;
+  #sentCommands = 0;
   #open = 0;
+  #openCommands = 0;
   /** Whether this turn began with a leading part. */
   #led = false;
 
@@ -78,9 +84,12 @@ export class AdaptivePolicy implements FlushPolicy {
 
   sendsNow(commands: number, work: number, awaiting: number, openedAt: number): boolean {
     this.#open = work;
+    this.#openCommands = commands;
     if (!this.#isWorthAWrite(commands, work, awaiting, openedAt)) return false;
     this.#sent += work;
+    this.#sentCommands += commands;
     this.#open = 0;
+    this.#openCommands = 0;
     return true;
   }
 
@@ -88,7 +97,7 @@ export class AdaptivePolicy implements FlushPolicy {
     const expected = this.#expected;
     const { overlap } = this.trial;
     if (overlap === 'none') return false;
-    if (expected > SMALL_TURN) {
+    if (expected > SMALL_TURN && (this.#expectedCommands > FEW_COMMANDS || expected > SMALL_TURN_OF_FEW)) {
       // Where large turns wait for their end, commands do not that are worth a write each.
       if (overlap === 'small' && work < PART * commands) return false;
       if (this.#sent === 0) {
@@ -106,8 +115,11 @@ export class AdaptivePolicy implements FlushPolicy {
   turnEnded(now: number): void {
     const work = this.#sent + this.#open;
     this.#expected += (work - this.#expected) * DAMPING;
+    this.#expectedCommands += (this.#sentCommands + this.#openCommands - this.#expectedCommands) * DAMPING;
     this.#sent = 0;
+    this.#sentCommands = 0;
     this.#open = 0;
+    this.#openCommands = 0;
     this.trial.turnEnded(now, work, this);
   }
 }

@@ -79,6 +79,17 @@ describe('the adaptive flush policy, where overlap pays', () => {
     },
   );
 
+  it.each([
+    [8, 5, [1, 1, 1, 2, 2, 1]],
+    [3, 17, [1, 1, 1]],
+    [12, 5, [4, 4, 4]],
+    [10, 16, [4, 4, 2]],
+  ])('sends turns of %i commands of %i units as %j: a few longer values are a small turn', (commands, work, parts) => {
+    const { policy, time } = played();
+    see(policy, time, commands, work);
+    expect(partsOf(policy, time, commands, work)).toEqual(parts);
+  });
+
   it('forgets large turns: small ones are sent as from a plain client again', () => {
     const { policy, time } = played();
     for (const [commands, turns] of [
