@@ -104,12 +104,15 @@ describe('the adaptive flush policy, where overlap pays', () => {
     expect(partsOf(policy, time, 2)).toEqual([1, 1]);
   });
 
-  it('estimates the work of turns, whether parts are sent or not', () => {
+  it.each([
+    [200, 1, [67, 67, 66]],
+    [12, 5, [4, 4, 4]],
+  ])('estimates turns of %i commands of %i units, whether parts are sent or not', (commands, work, parts) => {
     const { policy, time, trial } = played();
     Object.assign(trial, { overlap: 'none' });
-    see(policy, time, 200);
+    see(policy, time, commands, work);
     Object.assign(trial, { overlap: 'parts' });
-    expect(partsOf(policy, time, 200)).toEqual([67, 67, 66]);
+    expect(partsOf(policy, time, commands, work)).toEqual(parts);
   });
 
   it('sends commands that have waited for 20 µs in a long turn, and reads the clock every fourth command', () => {
