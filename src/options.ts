@@ -5,7 +5,8 @@ export type ScheduleFunction = (flush: () => void) => void;
 
 /**
  * - `'adaptive'`: like `'immediate'`, but a part of the batch is sent as soon as it is worth a write, where that is
- *   faster, so that the server works while commands are still issued (`flush-policy.ts`).
+ *   faster, so that the server works while commands are still issued (`flush-policy.ts`). Where that is faster, the loop
+ *   polls for the replies to a few commands instead of waiting for them.
  * - `'immediate'`: after the I/O callbacks of this turn of the event loop, so that the commands of all requests that
  *   arrived in this turn are sent together: one write per turn, up to the limits.
  * - `'tick'`: when the running callback has ended, before further I/O. Smaller batches, sent sooner.

@@ -97,6 +97,8 @@ export interface CoalescerStats {
   readonly flushWaitTotal: number;
   /** Batches by what flushed them. */
   readonly flushReasons: Readonly<Record<FlushReason, number>>;
+  /** Turns of few commands for whose replies the loop polled instead of waiting (`schedule: 'adaptive'`). */
+  readonly polledTurns: number;
   /** Commands that could take the hot path and were left to the host, by reason. */
   readonly fallThroughs: Readonly<Record<FallThroughReason, number>>;
   /** Replies by who decoded them: this package (`hot`) or the host (`host`). */
@@ -135,6 +137,7 @@ export class Stats {
   batches = 0;
   bytesWritten = 0;
   sharedReads = 0;
+  polledTurns = 0;
   hotReplies = 0;
   hostReplies = 0;
   cacheHits = 0;
@@ -175,6 +178,7 @@ export class Stats {
       flushWaits: histogram(this.#waits),
       flushWaitTotal: this.#flushWaitTotal,
       flushReasons: { ...this.#flushes },
+      polledTurns: this.polledTurns,
       fallThroughs: { ...this.#fallThroughs },
       replies: { hot: this.hotReplies, host: this.hostReplies },
       ...(cache && {

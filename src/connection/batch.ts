@@ -6,6 +6,7 @@ import { appendParts, isAscii, type Part } from '../resp/encoder.js';
 import type { FlushReason, Stats } from '../stats.js';
 import { nextTick, now } from '../util/clock.js';
 import { debugFlush } from '../util/debug.js';
+import { BusyPoll } from './busy-poll.js';
 import { isExiting } from './exit.js';
 import type { FlushPolicy } from './flush-policy.js';
 import { LimitWatch } from './limit-watch.js';
@@ -36,7 +37,7 @@ const EXACT_BATCHES = 32;
  *
  * Why a batch was flushed (`FlushReason`, stats.ts) is decided where it is flushed:
  *
- *     schedule, delay                #onSchedule, reconsiderDelay; when it runs: scheduler.ts
+ *     schedule, delay                #onSchedule, answered; when it runs: scheduler.ts
  *     size, bytes, exit, overlap     #added; overlap: flush-policy.ts
  *     large                          addHost, for a write that is larger than a batch
  *     room                           in-flight-gate.ts
@@ -51,6 +52,7 @@ export class Batch {
   /** Subscribers of the batch channel are running. */
   #told = false;
   readonly #limits: LimitWatch;
+  readonly #poll: BusyPoll;
   #bytes = 0;
   /** The server's work for the batch, in units of a short `GET`. */
   #work = 0;
@@ -83,6 +85,7 @@ export class Batch {
     },
   ) {
     this.#limits = new LimitWatch(options);
+    this.#poll = new BusyPoll(() => owner.awaiting());
   }
 
   /** Whether text is likely not to be ASCII, so that assuming ASCII would mean encoding twice. */
@@ -255,23 +258,26 @@ export class Batch {
 
   readonly #onSchedule = (): void => {
     this.#scheduled = false;
-    this.policy.turnEnded(now());
-    if (this.commands === 0) {
-      this.owner.turnEnded();
-      return;
-    }
+    const polls = this.policy.turnEnded(now());
+    if (this.commands === 0) this.owner.turnEnded();
+    else this.#flushScheduled();
+    if (polls && this.#poll.begin()) this.stats.polledTurns += 1;
+  };
+
+  #flushScheduled(): void {
     const { maxFlushDelay } = this.options;
     // More replies outstanding than commands to send: waiting costs little, since the connection is busy anyway, and
     // the batch grows. A lone command, or one behind few, is never held back.
-    if (maxFlushDelay > 0 && this.commands > 0 && this.owner.awaiting() > this.commands) {
+    if (maxFlushDelay > 0 && this.owner.awaiting() > this.commands) {
       this.#clearDelay ??= delay(maxFlushDelay, () => this.flush('delay'));
       return;
     }
     this.flush('schedule');
-  };
+  }
 
   /** Replies have come: a batch that was held back is flushed if waiting no longer pays. */
-  reconsiderDelay(): void {
+  answered(): void {
+    this.#poll.answered();
     if (this.#clearDelay !== undefined && this.owner.awaiting() <= this.commands) this.flush('schedule');
   }
 

@@ -310,7 +310,7 @@ export class Connection {
     if (!this.open) return;
     if (this.reader !== undefined) this.#replyWork = this.reader.weight.bytes / 1024;
     this.gate.release();
-    this.batch.reconsiderDelay();
+    this.batch.answered();
   };
 
   /** Sends the backlog and all pending bytes, without limits: the stream or the process is about to end. */

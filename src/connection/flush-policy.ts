@@ -5,7 +5,7 @@
  * and the client has nothing to do while they run. Where overlap is faster, a part is sent as soon as it is worth a
  * write, so that issuing, running and settling overlap ("natural" or "smart batching"). Where no processor is idle,
  * only fewer system calls help, so all commands wait for the end of the turn. Trials find out which of the two is
- * faster (`overlap-trial.ts`).
+ * faster (`overlap-trial.ts`), and whether it pays to poll for the replies to a small turn (`busy-poll.ts`).
  *
  * This decides the flush reason `overlap`; `batch.ts` says where the others are decided. A policy gets its clock and
  * its trial as arguments, so a test can drive every decision. The figures are from docs/performance.md.
@@ -27,12 +27,17 @@ export interface FlushPolicy {
    * @returns whether to send the pending bytes now.
    */
   sendsNow(commands: number, work: number, awaiting: number, openedAt: number): boolean;
-  /** The turn of the event loop has ended, `now` in milliseconds. */
-  turnEnded(now: number): void;
+  /**
+   * The turn of the event loop has ended.
+   *
+   * @param now - milliseconds.
+   * @returns whether to poll for its replies.
+   */
+  turnEnded(now: number): boolean;
 }
 
 /** For `'immediate'`, `'tick'` and user functions: only the schedule decides when a batch is sent. */
-export const GATHER: FlushPolicy = { sendsNow: () => false, turnEnded: () => {} };
+export const GATHER: FlushPolicy = { sendsNow: () => false, turnEnded: () => false };
 
 /** Work that is worth a write: about 4 µs of a server's time, half of what the write costs the client. */
 const PART = 8;
@@ -51,10 +56,10 @@ const SMALL_LED = 160;
 const LARGEST_PART = 512;
 /** While fewer commands than this await their reply, a command is sent at once, as by a plain client. */
 const LEADING_EDGE = 3;
-/** Only where turns have no more work than this: a large turn is not worth three lone writes. */
-const SMALL_TURN = 20;
-/** Or where they have no more commands, and not much more work: a few longer values. */
-const FEW_COMMANDS = 10;
+/** Only in small turns: of no more work than this. A larger one is not worth three lone writes. */
+const SMALL_TURN = 8;
+/** Or of no more commands, and not much more work: a few longer values. */
+const FEW_COMMANDS = 8;
 const SMALL_TURN_OF_FEW = 64;
 /** The weight of the last turn in the estimate of the next ones. */
 const DAMPING = 1 / 8;
@@ -97,7 +102,7 @@ export class AdaptivePolicy implements FlushPolicy {
     const expected = this.#expected;
     const { overlap } = this.trial;
     if (overlap === 'none') return false;
-    if (expected > SMALL_TURN && (this.#expectedCommands > FEW_COMMANDS || expected > SMALL_TURN_OF_FEW)) {
+    if (!this.#isSmall()) {
       // Where large turns wait for their end, commands do not that are worth a write each.
       if (overlap === 'small' && work < PART * commands) return false;
       if (this.#sent === 0) {
@@ -112,7 +117,13 @@ export class AdaptivePolicy implements FlushPolicy {
     return work >= PART || (commands % LOOK === 0 && this.now() - openedAt >= LONG_WAIT);
   }
 
-  turnEnded(now: number): void {
+  /** Whether recent turns were small. */
+  #isSmall(): boolean {
+    const expected = this.#expected;
+    return expected <= SMALL_TURN || (expected <= SMALL_TURN_OF_FEW && this.#expectedCommands <= FEW_COMMANDS);
+  }
+
+  turnEnded(now: number): boolean {
     const work = this.#sent + this.#open;
     this.#expected += (work - this.#expected) * DAMPING;
     this.#expectedCommands += (this.#sentCommands + this.#openCommands - this.#expectedCommands) * DAMPING;
@@ -120,7 +131,9 @@ export class AdaptivePolicy implements FlushPolicy {
     this.#sentCommands = 0;
     this.#open = 0;
     this.#openCommands = 0;
-    this.trial.turnEnded(now, work, this);
+    const small = this.#isSmall();
+    this.trial.turnEnded(now, work, this, small);
+    return small && this.trial.polls;
   }
 }
 

@@ -10,6 +10,10 @@ const HEAD_START = 2;
 const SLIGHT_LEAD = 3;
 /** What large turns of cheap commands must gain, as a share of the rate: their parts cost a fifth more CPU. */
 const WORTH = 0.05;
+/** What polling must gain, as a share of the rate, since the loop is then busy all the time, */
+const WORTH_POLLING = 0.15;
+/** and the lead that decides on it: where requests come at a rate of their own, neither side is faster. */
+const CLEAR_LEAD_OF_POLLING = 8;
 /** A loop that runs code for more than this share of its time is saturated: only fewer system calls help. */
 const SATURATED = 0.88;
 
@@ -24,21 +28,27 @@ const SATURATED = 0.88;
  */
 export type Overlap = 'parts' | 'led' | 'small' | 'none';
 
-/** Which turns are sent in parts. */
+/** Which turns are sent in parts, and whether the loop polls for replies. */
 export interface OverlapState {
   readonly overlap: Overlap;
+  /** Whether to poll for the replies to a small turn (`busy-poll.ts`). */
+  readonly polls: boolean;
   /**
    * A connection's turn has ended.
    *
    * @param now - milliseconds.
    * @param work - that was sent in it.
    * @param connection - any object that stands for it.
+   * @param small - whether its recent turns were small.
    */
-  turnEnded(now: number, work: number, connection: object): void;
+  turnEnded(now: number, work: number, connection: object, small: boolean): void;
 }
 
+/** What a trial compares: overlap and none, both kinds of overlap, or polling and waiting. */
+type Question = 'overlap' | 'kind' | 'polling';
+
 /**
- * Finds out whether overlap is faster, and which kind of it, for all connections of a thread.
+ * Finds out whether overlap is faster, which kind of it, and whether polling is, for all connections of a thread.
  *
  * That depends on facts that a process cannot look up: whether client and server share a core, the cost of a write and
  * of a wake-up on this machine, the other load there. So the outcome decides: the work sent per time. A trial compares
@@ -46,18 +56,25 @@ export interface OverlapState {
  * for a while (`verdict-hold.ts`). One side overlaps, and the other one is `none`; after such a trial is won, the next one
  * compares both kinds of overlap, and after it is lost, the next one tries the other kind. If neither side wins, the rate
  * depends on other things, and parts of large turns of cheap commands would only cost CPU. The others are then sent in
- * parts to reduce latency, unless the loop is saturated.
+ * parts to reduce latency, unless the loop is saturated. Where turns are small, both kinds are the same, and every second
+ * trial is about polling.
  *
  *     trial: slices of A, B, B, A, ... ──one leads──▶ hold: the winner, up to 4 s ──▶ trial
  */
 export class OverlapTrial implements OverlapState {
   overlap: Overlap = 'led';
+  polls = false;
   /** Of the last trial, if there was one. */
   #verdict: Overlap | undefined;
   /** The kind of overlap that was tried last. */
   #kind: 'parts' | 'led' = 'parts';
-  /** What the trial compares. */
+  /** Of the last trial. */
+  #question: Question = 'polling';
+  /** Both sides of a trial about overlap. */
   #sides: readonly [Overlap, Overlap] = ['led', 'none'];
+  #triedPolling = false;
+  /** Whether it polled before this trial. */
+  #polledBefore = false;
   /** Pairs won by the first side minus pairs won by the second. */
   #lead = 0;
   /** By how much the first side was faster, as a share, summed up over the pairs. */
@@ -84,10 +101,10 @@ export class OverlapTrial implements OverlapState {
     this.#hold = new VerdictHold(times);
   }
 
-  turnEnded(now: number, work: number, connection: object): void {
+  turnEnded(now: number, work: number, connection: object, small: boolean): void {
     if (!this.#trying) {
-      if (this.#verdict !== undefined && !this.#hold.isOver(now, work)) return;
-      this.#begin(now);
+      if (!this.#isDue(now, work, small)) return;
+      this.#begin(now, small);
     } else if (this.#first !== connection && !this.#others.has(connection)) {
       // Connections that send in the same turn of the loop end it one after the other.
       this.#others.add(connection);
@@ -104,28 +121,55 @@ export class OverlapTrial implements OverlapState {
     this.#turnWork = work;
   }
 
-  #begin(now: number): void {
-    const other = this.#kind === 'led' ? 'parts' : 'led';
-    const won = this.#verdict === this.#kind;
-    if (won && this.#sides[1] === 'none') {
-      this.#sides = [other, this.#kind];
-    } else {
-      if (!won) this.#kind = other;
-      this.#sides = [this.#kind, 'none'];
-    }
+  #isDue(now: number, work: number, small: boolean): boolean {
+    // Most processes have turns of one kind, and many do not live for long.
+    const first = this.#verdict === undefined || (small && !this.#triedPolling);
+    return first || this.#hold.isOver(now, work);
+  }
+
+  #begin(now: number, small: boolean): void {
+    this.#question = this.#nextQuestion(small);
     this.#trying = true;
     this.#from = now;
     this.#slices = 0;
-    this.#lead = HEAD_START * (Number(this.#verdict === this.#sides[0]) - Number(this.#verdict === this.#sides[1]));
+    this.#lead = 0;
     this.#gain = 0;
     this.#idle = 0;
     this.#active = 0;
+    if (this.#question === 'polling') this.#beginPolling();
+    else this.#chooseSides();
     this.#beginSlice();
   }
 
+  #nextQuestion(small: boolean): Question {
+    if (small) return this.#question === 'polling' ? 'overlap' : 'polling';
+    return this.#question === 'overlap' && this.#verdict === this.#kind ? 'kind' : 'overlap';
+  }
+
+  #beginPolling(): void {
+    this.#triedPolling = true;
+    this.#polledBefore = this.polls;
+  }
+
+  #chooseSides(): void {
+    const other = this.#kind === 'led' ? 'parts' : 'led';
+    if (this.#question === 'kind') {
+      this.#sides = [other, this.#kind];
+    } else {
+      if (this.#verdict !== this.#kind) this.#kind = other;
+      this.#sides = [this.#kind, 'none'];
+    }
+    this.#lead = HEAD_START * (Number(this.#verdict === this.#sides[0]) - Number(this.#verdict === this.#sides[1]));
+  }
+
+  /** Whether this slice is of the first side: the first, the second, the second, the first favour neither if a rate rises. */
+  get #isOfFirst(): boolean {
+    return ((this.#slices + 1) & 2) === 0;
+  }
+
   #beginSlice(): void {
-    // The first side, the second, the second, the first: a rate that rises or falls favours neither.
-    this.overlap = this.#sides[((this.#slices + 1) & 2) / 2] as Overlap;
+    if (this.#question === 'polling') this.polls = this.#isOfFirst;
+    else this.overlap = this.#sides[this.#isOfFirst ? 0 : 1];
     this.#slice.begin();
     if (this.overlap === 'none') this.#before = this.times();
   }
@@ -137,10 +181,12 @@ export class OverlapTrial implements OverlapState {
       this.#active += active - this.#before.active;
     }
     const { rate } = this.#slice;
+    const side = this.#isOfFirst ? 1 : -1;
     this.#slices += 1;
     if (this.#slices % 2 === 1) this.#firstRate = rate;
-    else this.#compare(rate, this.overlap === this.#sides[0] ? 1 : -1);
-    const ends = this.#slices % 2 === 0 && (Math.abs(this.#lead) >= CLEAR_LEAD || this.#slices === 2 * MOST_PAIRS);
+    else this.#compare(rate, side);
+    const clear = this.#question === 'polling' ? CLEAR_LEAD_OF_POLLING : CLEAR_LEAD;
+    const ends = this.#slices % 2 === 0 && (Math.abs(this.#lead) >= clear || this.#slices === 2 * MOST_PAIRS);
     if (ends) this.#decide(now);
     else this.#beginSlice();
   }
@@ -154,14 +200,26 @@ export class OverlapTrial implements OverlapState {
 
   #decide(now: number): void {
     this.#trying = false;
-    const ofKinds = this.#sides[1] !== 'none';
-    this.overlap = ofKinds ? this.#kindOfOverlap() : this.#overlapOrNot();
-    this.#hold.begin(now, now - this.#from, ofKinds || this.overlap === this.#verdict);
+    const confirmed = this.#question === 'polling' ? this.#decidePolling() : this.#decideOverlap();
+    this.#hold.begin(now, now - this.#from, confirmed);
+  }
+
+  /** Returns whether nothing has changed. */
+  #decidePolling(): boolean {
+    this.polls = this.#lead >= CLEAR_LEAD_OF_POLLING && this.#gain >= WORTH_POLLING * (this.#slices / 2);
+    return this.polls === this.#polledBefore;
+  }
+
+  /** Returns whether nothing has changed but the kind of overlap. */
+  #decideOverlap(): boolean {
+    const before = this.#verdict;
+    this.overlap = this.#question === 'kind' ? this.#kindOfOverlap() : this.#overlapOrNot();
     this.#verdict = this.overlap;
+    return this.#question === 'kind' || this.overlap === before;
   }
 
   #overlapOrNot(): Overlap {
-    const saturated = this.#active > SATURATED * (this.#idle + this.#active);
+    const saturated = !this.polls && this.#active > SATURATED * (this.#idle + this.#active);
     const wins = this.#lead >= SLIGHT_LEAD;
     if (wins && this.#gain >= WORTH * (this.#slices / 2)) return this.#kind;
     return !wins && (saturated || this.#lead <= -SLIGHT_LEAD) ? 'none' : 'small';

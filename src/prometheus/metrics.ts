@@ -70,6 +70,12 @@ export const METRICS: readonly MetricDefinition[] = [
   },
   {
     type: 'counter',
+    name: 'redis_coalesce_polled_turns_total',
+    help: 'Turns of few commands for whose replies the event loop polled instead of waiting.',
+    read: ({ stats }) => stats.polledTurns,
+  },
+  {
+    type: 'counter',
     name: 'redis_coalesce_written_bytes_total',
     help: 'Bytes of commands handed to the socket.',
     read: ({ stats }) => stats.bytesWritten,

@@ -5,8 +5,12 @@ import type { Overlap, OverlapState } from '../../src/connection/overlap-trial.j
 /** A policy under a clock and a verdict on overlap that the test sets. */
 function played(overlap: Overlap = 'parts') {
   const time = { now: 0 };
-  const turns: (readonly [number, number])[] = [];
-  const trial: OverlapState = { overlap, turnEnded: (now, work) => void turns.push([now, work]) };
+  const turns: (readonly [now: number, work: number, small: boolean])[] = [];
+  const trial: OverlapState = {
+    overlap,
+    polls: false,
+    turnEnded: (now, work, _, small) => void turns.push([now, work, small]),
+  };
   return { policy: new AdaptivePolicy(trial, () => time.now), time, trial, turns };
 }
 
@@ -65,6 +69,7 @@ describe('the adaptive flush policy, where overlap pays', () => {
   });
 
   it.each([
+    [10, [8, 2]],
     [24, [8, 8, 8]],
     [40, [14, 14, 12]],
     [200, [67, 67, 66]],
@@ -82,8 +87,8 @@ describe('the adaptive flush policy, where overlap pays', () => {
   it.each([
     [8, 5, [1, 1, 1, 2, 2, 1]],
     [3, 17, [1, 1, 1]],
-    [12, 5, [4, 4, 4]],
-    [10, 16, [4, 4, 2]],
+    [9, 5, [3, 3, 3]],
+    [8, 16, [3, 3, 2]],
   ])('sends turns of %i commands of %i units as %j: a few longer values are a small turn', (commands, work, parts) => {
     const { policy, time } = played();
     see(policy, time, commands, work);
@@ -123,6 +128,7 @@ describe('the adaptive flush policy, where overlap pays', () => {
 
 describe('the adaptive flush policy, where it pays to wake the server first', () => {
   it.each([
+    [10, [5, 5]],
     [24, [5, 12, 7]],
     [50, [5, 25, 20]],
     [150, [5, 75, 70]],
@@ -183,14 +189,43 @@ describe('the adaptive flush policy, where overlap is slower', () => {
     policy.turnEnded(1);
     policy.turnEnded(2);
     expect(turns).toEqual([
-      [1, 60],
-      [2, 0],
+      [1, 60, true],
+      [2, 0, true],
     ]);
+  });
+});
+
+describe('the adaptive flush policy, where it pays to poll for replies', () => {
+  it.each([
+    [1, 1, true],
+    [8, 1, true],
+    [10, 1, false],
+    [8, 5, true],
+    [3, 17, true],
+    [9, 5, false],
+    [8, 16, false],
+  ])('turns of %i commands of %i units are small enough for it: %j', (commands, work, small) => {
+    const { policy, time, trial, turns } = played();
+    Object.assign(trial, { polls: true });
+    see(policy, time, commands, work);
+    partsOf(policy, time, commands, work);
+    expect(policy.turnEnded(0)).toBe(small);
+    expect(turns.at(-1)).toEqual([0, commands * work, small]);
+  });
+
+  it('waits for replies where polling is not faster', () => {
+    const { policy, time } = played();
+    partsOf(policy, time, 1);
+    expect(policy.turnEnded(0)).toBe(false);
   });
 });
 
 describe("the policy of 'immediate'", () => {
   it('never sends before the schedule says so', () => {
     expect(GATHER.sendsNow(999, 1_000_000, 0, 0)).toBe(false);
+  });
+
+  it('waits for replies', () => {
+    expect(GATHER.turnEnded(0)).toBe(false);
   });
 });

@@ -5,6 +5,8 @@ import { type Overlap, OverlapTrial } from '../../src/connection/overlap-trial.j
 interface World {
   /** Work with overlap and without, and with a leading part; that is the same as with overlap if it is not said. */
   readonly rates: readonly [overlapped: number, gathered: number, led?: number];
+  /** Turns are small, and by how many times the work is more while the loop polls. */
+  polling?: number;
   /** The share of its time that the loop runs code. */
   busy?: number;
   /** By how much each turn's work differs from the rate, at the most: 0.2 is a fifth. */
@@ -34,9 +36,10 @@ function loopOf(world: World) {
     times.active += state.busy / TURNS_PER_MS;
     times.idle += (1 - state.busy) / TURNS_PER_MS;
     const [overlapped, gathered, led = overlapped] = state.rates;
-    const rate = trial.overlap === 'parts' ? overlapped : trial.overlap === 'led' ? led : gathered;
+    const kindRate = trial.overlap === 'parts' ? overlapped : trial.overlap === 'led' ? led : gathered;
+    const rate = kindRate * (trial.polls ? (state.polling ?? 1) : 1);
     if (random() < state.interrupted) now += INTERRUPTION;
-    trial.turnEnded(now, rate * (1 + state.noise * (2 * random() - 1)), connection);
+    trial.turnEnded(now, rate * (1 + state.noise * (2 * random() - 1)), connection, state.polling !== undefined);
     return trial.overlap;
   };
   /** The share of turns that were sent in parts as asked: with overlap of any kind, if nothing is asked. */
@@ -47,7 +50,16 @@ function loopOf(world: World) {
       (ms * TURNS_PER_MS)
     );
   };
-  return { run, state, trial };
+  /** The share of turns whose replies were polled for. */
+  const polled = (ms: number) => {
+    let turns = 0;
+    for (let left = ms * TURNS_PER_MS; left > 0; left -= 1) {
+      turn();
+      if (trial.polls) turns += 1;
+    }
+    return turns / (ms * TURNS_PER_MS);
+  };
+  return { run, polled, state, trial };
 }
 
 /** Where both kinds of overlap are as fast, either may be kept. */
@@ -153,7 +165,7 @@ describe('OverlapTrial', () => {
       // Neither side wins, so the trial takes longest.
       while ((trial.overlap === overlap) !== whileSo) {
         now += 1;
-        trial.turnEnded(now, 1, trial);
+        trial.turnEnded(now, 1, trial, false);
       }
       return now - from;
     };
@@ -171,7 +183,7 @@ describe('OverlapTrial', () => {
       const seen: Overlap[] = [];
       for (let turn = 0; turn < count; turn += 1) {
         now += 1;
-        trial.turnEnded(now, trial.overlap === 'none' ? 1 : 2, trial);
+        trial.turnEnded(now, trial.overlap === 'none' ? 1 : 2, trial, false);
         seen.push(trial.overlap);
       }
       return seen;
@@ -215,7 +227,7 @@ describe('OverlapTrial', () => {
       return Array.from({ length: 200 }, (_, turn) => {
         now = turn * 0.5;
         for (const connection of connections) {
-          trial.turnEnded(now, 1, connection);
+          trial.turnEnded(now, 1, connection, false);
           now += 0.01;
         }
         return trial.overlap;
@@ -230,9 +242,9 @@ describe('OverlapTrial', () => {
     const [first, second, third] = [{}, {}, {}];
     for (let turn = 0; turn < 400; turn += 1) {
       now += 0.5;
-      trial.turnEnded(now, 10, first);
-      trial.turnEnded(now, 10, second);
-      trial.turnEnded(now, trial.overlap === 'none' ? 15 : 10, third);
+      trial.turnEnded(now, 10, first, false);
+      trial.turnEnded(now, 10, second, false);
+      trial.turnEnded(now, trial.overlap === 'none' ? 15 : 10, third, false);
     }
     expect(trial.overlap).toBe('none');
   });
@@ -244,8 +256,8 @@ describe('OverlapTrial', () => {
     const seen = new Set<Overlap>();
     for (let turn = 0; turn < 100; turn += 1) {
       now += 0.5;
-      if (turn < 5) trial.turnEnded(now, 1, first);
-      trial.turnEnded(now, 1, second);
+      if (turn < 5) trial.turnEnded(now, 1, first, false);
+      trial.turnEnded(now, 1, second, false);
       seen.add(trial.overlap);
     }
     expect(seen).toContain('none');
@@ -257,12 +269,71 @@ describe('OverlapTrial', () => {
     const turns = (count: number, rate: () => number) => {
       for (let turn = 0; turn < count; turn += 1) {
         now += 1;
-        trial.turnEnded(now, rate(), trial);
+        trial.turnEnded(now, rate(), trial, false);
       }
     };
     turns(300, () => (trial.overlap === 'none' ? 2 : 1));
     expect(trial.overlap).toBe('none');
     now += 60_000;
     expect(trial.overlap).toBe('none');
+  });
+
+  describe('where turns are small', () => {
+    it.each<[string, World]>([
+      ['by a quarter', { rates: [100, 100], polling: 1.25 }],
+      ['twice as fast', { rates: [100, 100], polling: 2, noise: 0.5 }],
+      ['by a quarter, each turn differs by up to a fifth', { rates: [110, 100], polling: 1.25, noise: 0.2 }],
+      ['by a quarter, in a loop that is busy', { rates: [100, 110], polling: 1.25, noise: 0.2, busy: 0.95 }],
+    ])('polls for replies where that is faster, %s', (_, world) => {
+      const { polled } = loopOf(world);
+      polled(3_000);
+      expect(polled(20_000)).toBeGreaterThan(0.94);
+    });
+
+    it.each<[string, World]>([
+      ['slower', { rates: [100, 100], polling: 0.8, noise: 0.2 }],
+      ['faster by less than it costs', { rates: [100, 100], polling: 1.1, noise: 0.2 }],
+      ['neither faster nor slower', { rates: [100, 100], polling: 1, noise: 0.5 }],
+      ['neither, and turns differ widely', { rates: [110, 100], polling: 1, noise: 1, interrupted: 0.02 }],
+    ])('waits for them where polling is %s, but for short trials', (_, world) => {
+      const { polled } = loopOf(world);
+      polled(3_000);
+      expect(polled(40_000)).toBeLessThan(0.12);
+    });
+
+    it('finds out at once whether polling is faster, without holding its first verdict on overlap', () => {
+      const { polled } = loopOf({ rates: [150, 100], polling: 2, noise: 0.1 });
+      polled(300);
+      expect(polled(100)).toBe(1);
+    });
+
+    it('finds within seconds that polling is not faster any more', () => {
+      const { polled, state } = loopOf({ rates: [100, 100], polling: 1.5, noise: 0.1 });
+      polled(20_000);
+      state.polling = 0.7;
+      polled(10_000);
+      expect(polled(10_000)).toBeLessThan(0.05);
+    });
+
+    it('still finds out whether overlap is faster', () => {
+      const { run, state } = loopOf({ rates: [130, 100], polling: 1.5, noise: 0.1 });
+      run(10_000);
+      expect(run(10_000)).toBeGreaterThan(0.94);
+      state.rates = [100, 130];
+      run(15_000);
+      expect(run(10_000, 'none')).toBeGreaterThan(0.94);
+    });
+
+    it('does not take a loop that polls for a saturated one', () => {
+      const { run, state, polled } = loopOf({ rates: [100, 100], polling: 1.5 });
+      polled(2_000);
+      state.busy = 1;
+      polled(10_000);
+      expect(run(10_000, 'small')).toBeGreaterThan(0.85);
+    });
+  });
+
+  it('never polls after large turns', () => {
+    expect(loopOf({ rates: [110, 100] }).polled(20_000)).toBe(0);
   });
 });
