@@ -1,6 +1,11 @@
+import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
+import { Batch } from '../../src/connection/batch.js';
 import { BusyPoll } from '../../src/connection/busy-poll.js';
-import { type CoalescedClient, ioredis6, ready } from '../helpers/hosts.js';
+import { scheduleFunction } from '../../src/connection/scheduler.js';
+import { DEFAULT_OPTIONS } from '../../src/options.js';
+import { Stats } from '../../src/stats.js';
+import { type CoalescedClient, ioredis6, ready, sleep } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 /** A connection with commands that await their replies, and a count of how often its poll looked. */
@@ -114,6 +119,33 @@ it('does not count replies to earlier turns', async () => {
   poll.begin();
   await settled(state);
   expect(poll.begin()).toBe(false);
+});
+
+it('is told of replies by the batch', async () => {
+  const stats = new Stats();
+  const owner = { address: () => '', awaiting: () => 1, turnEnded: () => {}, failed: () => {} };
+  const policy = { sendsNow: () => false, turnEnded: () => true };
+  const stream = new PassThrough();
+  const batch = new Batch(
+    stream,
+    stream.write as Batch['write'],
+    DEFAULT_OPTIONS,
+    scheduleFunction('immediate'),
+    policy,
+    stats,
+    owner,
+  );
+  const sendTurn = async (answered: boolean) => {
+    batch.addExact(['PING\r\n'], 1, 1);
+    await turn();
+    if (answered) batch.answered();
+    await sleep(2);
+  };
+  for (let number = 0; number < 10; number += 1) await sendTurn(true);
+  expect(stats.polledTurns).toBe(10);
+  for (let number = 0; number < 10; number += 1) await sendTurn(false);
+  expect(stats.polledTurns).toBe(13);
+  stream.destroy();
 });
 
 describe.each([true, false])('a client with hotPath: %j', (hotPath) => {

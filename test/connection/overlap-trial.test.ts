@@ -20,16 +20,16 @@ const TURNS_PER_MS = 10;
 const INTERRUPTION = 3;
 
 /** A loop with turns of a tenth of a millisecond, and numbers by chance that are the same in each run. */
-function loopOf(world: World) {
+function loopOf(world: World, seed = 1) {
   const state = { busy: 0.5, noise: 0, interrupted: 0, ...world };
   const connection = {};
   const times = { idle: 0, active: 0 };
   const trial = new OverlapTrial(() => ({ ...times }));
   let now = 0;
-  let seed = 1;
+  let number = seed;
   const random = () => {
-    seed = (seed * 48_271) % 2_147_483_647;
-    return seed / 2_147_483_647;
+    number = (number * 48_271) % 2_147_483_647;
+    return number / 2_147_483_647;
   };
   const turn = () => {
     now += 1 / TURNS_PER_MS;
@@ -299,6 +299,20 @@ describe('OverlapTrial', () => {
       const { polled } = loopOf(world);
       polled(3_000);
       expect(polled(40_000)).toBeLessThan(0.12);
+    });
+
+    it('waits for them where requests come at a rate of their own: chance seldom decides for polling', () => {
+      const shares = Array.from({ length: 30 }, (_, seed) => {
+        const { polled } = loopOf({ rates: [100, 100], polling: 1, interrupted: 0.3 }, seed + 1);
+        return polled(10_000);
+      });
+      expect(shares.reduce((sum, share) => sum + share) / shares.length).toBeLessThan(0.15);
+    });
+
+    it('tries more and more seldom while its verdict on polling is confirmed', () => {
+      const { polled } = loopOf({ rates: [110, 100], polling: 2, noise: 0.1 });
+      polled(30_000);
+      expect(polled(30_000)).toBeGreaterThan(0.99);
     });
 
     it('finds out at once whether polling is faster, without holding its first verdict on overlap', () => {
