@@ -10,7 +10,7 @@
 import { BULK, ChunkReader, CUT, CUT_LINE, NOT_DECODED } from './chunk-reader.js';
 import { CutString } from './cut-string.js';
 import { FieldNames } from './field-names.js';
-import { objectOf } from './map-object.js';
+import { OpenAggregate } from './open-aggregate.js';
 
 export { CUT, NOT_DECODED };
 
@@ -43,18 +43,6 @@ const MAX_ELEMENTS = 2 ** 20;
 const MAX_CUT_LINE = 512;
 
 const EMPTY = Buffer.alloc(0);
-
-/** An aggregate that is not whole. */
-interface OpenAggregate {
-  readonly values: unknown[];
-  /** Number of elements that have been decoded. */
-  filled: number;
-  readonly length: number;
-  /** Whether it becomes an object: each even element is a key. */
-  readonly keyed: boolean;
-  /** Of the fields of a hash, whose elements are names and values in turn; undefined for others. */
-  readonly names: FieldNames | undefined;
-}
 
 export class ReplyDecoder extends ChunkReader {
   readonly #mode: ReplyMode;
@@ -144,7 +132,7 @@ export class ReplyDecoder extends ChunkReader {
   get almostWhole(): boolean {
     const { missing } = this.#cutString;
     if (missing > 1 || (missing === 0 && this.#cutLine.length === 0)) return false;
-    return this.#open.every(({ filled, length }) => filled === length - 1);
+    return this.#open.every(({ lacksOne }) => lacksOne);
   }
 
   /** If a reply that was `CUT` is a single string: the copy of what the last chunk had of it, valid until it is whole. */
@@ -186,10 +174,7 @@ export class ReplyDecoder extends ChunkReader {
     let value = firstValue;
     for (let index = 0; index < open.length; index += 1) {
       const aggregate = open[index] as OpenAggregate;
-      if (value !== undefined) {
-        aggregate.values[aggregate.filled] = value;
-        aggregate.filled += 1;
-      }
+      if (value !== undefined) aggregate.add(value);
       value = this.#fill(aggregate, open.length - 1 - index);
       if (typeof value !== 'symbol') continue;
       this.#open.push(...open.slice(index + 1));
@@ -296,9 +281,8 @@ export class ReplyDecoder extends ChunkReader {
     this.#announced += length;
     if (this.#announced > MAX_ELEMENTS) return NOT_DECODED;
     const room = Math.floor((this.chunk.length - this.end) / MIN_ELEMENT_BYTES);
-    const values = new Array<unknown>(Math.min(length, room));
     const names = paired && length > 0 && (keyed || this.#utf8) ? FieldNames.of(length >> 1) : undefined;
-    return this.#fill({ values, filled: 0, length, keyed, names }, depth);
+    return this.#fill(new OpenAggregate(length, room, keyed, names), depth);
   }
 
   /** Decodes the elements that are missing. */
@@ -322,7 +306,7 @@ export class ReplyDecoder extends ChunkReader {
       }
       values[index] = value;
     }
-    return keyed ? objectOf(values) : values;
+    return open.whole;
   }
 
   #name(names: FieldNames, index: number, start: number, stop: number): string {
