@@ -87,6 +87,24 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
     expect(hot).toBeGreaterThan(ways.length * 4);
   });
 
+  it('have the values of a plain client if a chunk takes two reads, and the second one begins anywhere', async () => {
+    const steps: Step[] = [
+      ...(protocol === 3 ? [SUBSCRIBE] : []),
+      { command: LRANGE, reply: aggregate('*', [bulk(filled('of 64 KiB ', 65_000)), bulk(LONG), bulk('a')]) },
+      { command: GET, reply: bulk('small') },
+      { command: LRANGE, reply: aggregate('*', [bulk('b')]) },
+    ];
+    const [first] = place(steps).filter(({ command }) => command !== undefined);
+    const whole = repliesOf(steps).length;
+    for (let second = 1; second <= 60; second += 1) {
+      const chunks = () => cutAt(repliesOf(steps), [whole - 64 * 1024 - second]);
+      expect(whole - 64 * 1024 - second).toBeGreaterThan(first!.start);
+      const { plain, ours } = await playBoth(options, steps, chunks);
+      expect(ours.seen, `${second} bytes`).toStrictEqual(plain.seen);
+      expect(ours.hot, `${second} bytes`).toBe(oursAmong(steps, chunks()));
+    }
+  });
+
   it('any program gets the values of a plain client, split anywhere', async () => {
     const value = fc
       .tuple(fc.constantFrom(...texts), fc.oneof(fc.nat({ max: 40 }), fc.integer({ min: 8_180, max: 40_000 })))

@@ -94,6 +94,9 @@ export function place(steps: readonly Step[]): Placed[] {
 
 const HOT = ['get', 'getBuffer', 'hgetall', 'mget', 'lrange'];
 
+/** The most that a socket reads at once: a longer chunk comes in several reads. */
+const MOST_READ = 64 * 1024;
+
 /**
  * How many of the replies are ours by the rules of the reader, when they are cut into these chunks: strings, and arrays
  * of strings, unless they are cut within their own header. Host: ioredis 6 may answer when the end of a line is still to
@@ -103,6 +106,7 @@ export function oursAmong(steps: readonly Step[], chunks: readonly Buffer[]): nu
   const ends = new Set<number>();
   let fed = 0;
   for (const { length } of chunks) {
+    for (let read = MOST_READ; read < length; read += MOST_READ) ends.add(fed + read);
     fed += length;
     ends.add(fed);
   }
