@@ -14,6 +14,13 @@ const WORTH = 0.05;
 const WORTH_POLLING = 0.15;
 /** and the lead that decides on it: where requests come at a rate of their own, neither side is faster. */
 const CLEAR_LEAD_OF_POLLING = 8;
+/**
+ * After a pause, the kernel often wakes a server on its client's processor, where polling is slower, and moves it elsewhere
+ * when the loop has polled for some 30 ms. So waiting needs a larger lead,
+ */
+const CLEAR_LEAD_OF_WAITING = 16;
+/** and a gain of this share of the rate, over all pairs of a trial, decides for polling whatever the lead. */
+const CLEAR_GAIN_OF_POLLING = 0.3;
 /** A loop that runs code for more than this share of its time is saturated: only fewer system calls help. */
 const SATURATED = 0.88;
 
@@ -185,10 +192,14 @@ export class OverlapTrial implements OverlapState {
     this.#slices += 1;
     if (this.#slices % 2 === 1) this.#firstRate = rate;
     else this.#compare(rate, side);
-    const clear = this.#question === 'polling' ? CLEAR_LEAD_OF_POLLING : CLEAR_LEAD;
-    const ends = this.#slices % 2 === 0 && (Math.abs(this.#lead) >= clear || this.#slices === 2 * MOST_PAIRS);
+    const ends = this.#slices % 2 === 0 && (this.#isClear || this.#slices === 2 * MOST_PAIRS);
     if (ends) this.#decide(now);
     else this.#beginSlice();
+  }
+
+  get #isClear(): boolean {
+    if (this.#question !== 'polling') return Math.abs(this.#lead) >= CLEAR_LEAD;
+    return this.#lead >= CLEAR_LEAD_OF_POLLING || this.#lead <= -CLEAR_LEAD_OF_WAITING;
   }
 
   /** Compares the rate of a pair's second slice with that of its first; `side` is 1 if the second one was the first side's. */
@@ -206,7 +217,8 @@ export class OverlapTrial implements OverlapState {
 
   /** Returns whether nothing has changed. */
   #decidePolling(): boolean {
-    this.polls = this.#lead >= CLEAR_LEAD_OF_POLLING && this.#gain >= WORTH_POLLING * (this.#slices / 2);
+    const gain = this.#gain / (this.#slices / 2);
+    this.polls = gain >= (this.#lead >= CLEAR_LEAD_OF_POLLING ? WORTH_POLLING : CLEAR_GAIN_OF_POLLING);
     return this.polls === this.#polledBefore;
   }
 

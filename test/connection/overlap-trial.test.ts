@@ -324,6 +324,24 @@ describe('OverlapTrial', () => {
       expect(polled(100)).toBe(1);
     });
 
+    it('does not give up while the kernel moves the server away from the processor of a loop that polls', () => {
+      const { polled, state } = loopOf({ rates: [100, 100], polling: 0.85, noise: 0.1 });
+      let polledFor = 0;
+      let waitedFor = 0;
+      // One millisecond: they are apart when the loop has polled for 36, and together when it has waited for 100.
+      const tick = () => {
+        const share = polled(1);
+        polledFor += share;
+        waitedFor = share > 0 ? 0 : waitedFor + 1;
+        if (waitedFor >= 100) polledFor = 0;
+        state.polling = polledFor >= 36 ? 2.4 : 0.85;
+        return share;
+      };
+      const run = (ms: number) => Array.from({ length: ms }, tick).reduce((sum, share) => sum + share) / ms;
+      run(400);
+      expect(run(20_000)).toBeGreaterThan(0.94);
+    });
+
     it('finds within seconds that polling is not faster any more', () => {
       const { polled, state } = loopOf({ rates: [100, 100], polling: 1.5, noise: 0.1 });
       polled(20_000);
