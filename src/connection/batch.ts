@@ -278,6 +278,7 @@ export class Batch {
   /** Replies have come: a batch that was held back is flushed if waiting no longer pays. */
   answered(): void {
     this.#poll.answered();
+    this.policy.answered();
     if (this.#clearDelay !== undefined && this.owner.awaiting() <= this.commands) this.flush('schedule');
   }
 

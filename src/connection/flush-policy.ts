@@ -5,7 +5,8 @@
  * and the client has nothing to do while they run. Where overlap is faster, a part is sent as soon as it is worth a
  * write, so that issuing, running and settling overlap ("natural" or "smart batching"). Where no processor is idle,
  * only fewer system calls help, so all commands wait for the end of the turn. Trials find out which of the two is
- * faster (`overlap-trial.ts`), and whether it pays to poll for the replies to a small turn (`busy-poll.ts`).
+ * faster (`overlap-trial.ts`), and whether it pays to poll for the replies to a small turn (`busy-poll.ts`). Where replies
+ * take much longer than the turn (`round-trip.ts`), small turns have nothing to gain.
  *
  * This decides the flush reason `overlap`; `batch.ts` says where the others are decided. A policy gets its clock and
  * its trial as arguments, so a test can drive every decision. The figures are from docs/performance.md.
@@ -14,6 +15,7 @@
 import type { Schedule } from '../options.js';
 import { loopTimes, now } from '../util/clock.js';
 import { type OverlapState, OverlapTrial } from './overlap-trial.js';
+import { RoundTrip } from './round-trip.js';
 
 /** Decides when a part of a batch is sent. */
 export interface FlushPolicy {
@@ -34,10 +36,12 @@ export interface FlushPolicy {
    * @returns whether to poll for its replies.
    */
   turnEnded(now: number): boolean;
+  /** Replies have come. */
+  answered(): void;
 }
 
 /** For `'immediate'`, `'tick'` and user functions: only the schedule decides when a batch is sent. */
-export const GATHER: FlushPolicy = { sendsNow: () => false, turnEnded: () => false };
+export const GATHER: FlushPolicy = { sendsNow: () => false, turnEnded: () => false, answered: () => {} };
 
 /** Work that is worth a write: about 4 µs of a server's time, half of what the write costs the client. */
 const PART = 8;
@@ -78,8 +82,11 @@ export class AdaptivePolicy implements FlushPolicy {
   #sentCommands = 0;
   #open = 0;
   #openCommands = 0;
+  /** When the first command of this turn was added, if nothing awaited its reply then. */
+  #aloneSince: number | undefined;
   /** Whether this turn began with a leading part. */
   #led = false;
+  readonly #roundTrip = new RoundTrip();
 
   constructor(
     readonly trial: OverlapState,
@@ -88,9 +95,11 @@ export class AdaptivePolicy implements FlushPolicy {
   ) {}
 
   sendsNow(commands: number, work: number, awaiting: number, openedAt: number): boolean {
+    if (this.#sent === 0 && this.#open === 0) this.#aloneSince = awaiting === 0 ? openedAt : undefined;
     this.#open = work;
     this.#openCommands = commands;
     if (!this.#isWorthAWrite(commands, work, awaiting, openedAt)) return false;
+    if (this.#sent === 0 && this.#aloneSince !== undefined) this.#roundTrip.sent(openedAt);
     this.#sent += work;
     this.#sentCommands += commands;
     this.#open = 0;
@@ -112,6 +121,7 @@ export class AdaptivePolicy implements FlushPolicy {
       const parts = this.#led && expected <= SMALL_LED ? PARTS - 1 : PARTS;
       return work >= PART && (work >= LARGEST_PART || work * parts >= expected);
     }
+    if (this.#roundTrip.isLong) return false;
     // The server is almost idle.
     if (awaiting < LEADING_EDGE) return true;
     return work >= PART || (commands % LOOK === 0 && this.now() - openedAt >= LONG_WAIT);
@@ -125,6 +135,11 @@ export class AdaptivePolicy implements FlushPolicy {
 
   turnEnded(now: number): boolean {
     const work = this.#sent + this.#open;
+    if (this.#aloneSince !== undefined) {
+      if (this.#sent === 0) this.#roundTrip.sent(now);
+      this.#roundTrip.issued(now - this.#aloneSince);
+      this.#aloneSince = undefined;
+    }
     this.#expected += (work - this.#expected) * DAMPING;
     this.#expectedCommands += (this.#sentCommands + this.#openCommands - this.#expectedCommands) * DAMPING;
     this.#sent = 0;
@@ -134,6 +149,10 @@ export class AdaptivePolicy implements FlushPolicy {
     const small = this.#isSmall();
     this.trial.turnEnded(now, work, this, small);
     return small && this.trial.polls;
+  }
+
+  answered(): void {
+    this.#roundTrip.answered(this.now);
   }
 }
 

@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Batch } from '../../src/connection/batch.js';
 import { BusyPoll } from '../../src/connection/busy-poll.js';
 import { scheduleFunction } from '../../src/connection/scheduler.js';
@@ -121,10 +121,11 @@ it('does not count replies to earlier turns', async () => {
   expect(poll.begin()).toBe(false);
 });
 
-it('is told of replies by the batch', async () => {
+it('is told of replies by the batch, as is the policy', async () => {
   const stats = new Stats();
   const owner = { address: () => '', awaiting: () => 1, turnEnded: () => {}, failed: () => {} };
-  const policy = { sendsNow: () => false, turnEnded: () => true };
+  const told = vi.fn();
+  const policy = { sendsNow: () => false, turnEnded: () => true, answered: told };
   const stream = new PassThrough();
   const batch = new Batch(
     stream,
@@ -145,6 +146,7 @@ it('is told of replies by the batch', async () => {
   expect(stats.polledTurns).toBe(10);
   for (let number = 0; number < 10; number += 1) await sendTurn(false);
   expect(stats.polledTurns).toBe(13);
+  expect(told).toHaveBeenCalledTimes(10);
   stream.destroy();
 });
 

@@ -177,6 +177,84 @@ describe('the adaptive flush policy, where overlap is not faster, and processors
   });
 });
 
+describe('the adaptive flush policy, where replies take long', () => {
+  /** Has the policy see turns of two commands that take `issue` milliseconds, and replies after `reply` milliseconds. */
+  function seeReplies(
+    { policy, time }: ReturnType<typeof played>,
+    { issue = 0.005, reply = 0.3, awaiting = 0, early = false },
+  ): void {
+    for (let turn = 0; turn < 40; turn += 1) {
+      partsOf(policy, time, 2, 1, issue / 2, awaiting);
+      if (early) policy.answered();
+      policy.turnEnded(time.now);
+      time.now += reply;
+      policy.answered();
+    }
+  }
+
+  it.each(['parts', 'small'] as const)('sends small turns at their end, overlap: %s', (overlap) => {
+    const world = played(overlap);
+    seeReplies(world, {});
+    expect(partsOf(world.policy, world.time, 8)).toEqual([8]);
+  });
+
+  it('still sends large turns in parts', () => {
+    const world = played('parts');
+    seeReplies(world, {});
+    see(world.policy, world.time, 200);
+    expect(partsOf(world.policy, world.time, 200)).toEqual([67, 67, 66]);
+  });
+
+  it.each([
+    ['replies come soon', { reply: 0.06 }],
+    ['turns take long, too', { issue: 0.1 }],
+    ['commands of earlier turns await theirs, so that nothing is known', { awaiting: 3 }],
+    ['replies come before the end of a turn', { early: true }],
+  ])('sends the first commands one by one where %s', (_, replies) => {
+    const world = played('small');
+    seeReplies(world, replies);
+    expect(partsOf(world.policy, world.time, 5)).toEqual([1, 1, 1, 2]);
+  });
+
+  it('measures how long turns take that are sent in parts', () => {
+    const { policy, time } = played('small');
+    const parts = Array.from({ length: 40 }, () => {
+      const sizes = partsOf(policy, time, 2, 1, 0.05);
+      policy.turnEnded(time.now);
+      time.now += 0.3;
+      policy.answered();
+      return sizes;
+    });
+    expect(parts).toEqual(new Array(40).fill([1, 1]));
+  });
+
+  it('measures from a turn with commands, not from a later one without', () => {
+    const { policy, time, trial } = played('none');
+    for (let turn = 0; turn < 40; turn += 1) {
+      partsOf(policy, time, 2);
+      policy.turnEnded(time.now);
+      time.now += 0.25;
+      policy.turnEnded(time.now);
+      time.now += 0.05;
+      policy.answered();
+    }
+    Object.assign(trial, { overlap: 'small' });
+    expect(partsOf(policy, time, 5)).toEqual([5]);
+  });
+
+  it('measures turns that are sent at their end as well', () => {
+    const world = played('none');
+    seeReplies(world, {});
+    Object.assign(world.trial, { overlap: 'small' });
+    expect(partsOf(world.policy, world.time, 5)).toEqual([5]);
+    world.policy.turnEnded(world.time.now);
+    Object.assign(world.trial, { overlap: 'none' });
+    seeReplies(world, { reply: 0.06 });
+    Object.assign(world.trial, { overlap: 'small' });
+    expect(partsOf(world.policy, world.time, 5)).toEqual([1, 1, 1, 2]);
+  });
+});
+
 describe('the adaptive flush policy, where overlap is slower', () => {
   it('sends no part before the end of the turn', () => {
     const { policy, time } = played('none');
