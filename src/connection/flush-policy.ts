@@ -5,8 +5,8 @@
  * and the client has nothing to do while they run. Where overlap is faster, a part is sent as soon as it is worth a
  * write, so that issuing, running and settling overlap ("natural" or "smart batching"). Where no processor is idle,
  * only fewer system calls help, so all commands wait for the end of the turn. Trials find out which of the two is
- * faster (`overlap-trial.ts`), and whether it pays to poll for the replies to a small turn (`busy-poll.ts`). Where replies
- * take much longer than the turn (`round-trip.ts`), small turns have nothing to gain.
+ * faster (`overlap-trial.ts`), and whether it pays to poll for the replies to a small turn (`busy-poll.ts`). Where
+ * replies take much longer than the turn (`round-trip.ts`), small turns have nothing to gain.
  *
  * This decides the flush reason `overlap`; `batch.ts` says where the others are decided. A policy gets its clock and
  * its trial as arguments, so a test can drive every decision. The figures are from docs/performance.md.
@@ -65,6 +65,8 @@ const SMALL_TURN = 8;
 /** Or of no more commands, and not much more work: a few longer values. */
 const FEW_COMMANDS = 8;
 const SMALL_TURN_OF_FEW = 64;
+/** Turns of fewer commands, on average, are lone commands: one write each, whenever they leave. */
+const MORE_THAN_ONE = 1.5;
 /** The weight of the last turn in the estimate of the next ones. */
 const DAMPING = 1 / 8;
 /** The clock is read once per this many commands; reading it costs as much as a tenth of a command. */
@@ -121,7 +123,7 @@ export class AdaptivePolicy implements FlushPolicy {
       const parts = this.#led && expected <= SMALL_LED ? PARTS - 1 : PARTS;
       return work >= PART && (work >= LARGEST_PART || work * parts >= expected);
     }
-    if (this.#roundTrip.isLong) return false;
+    if (this.#expectedCommands >= MORE_THAN_ONE && this.#roundTrip.isLong) return false;
     // The server is almost idle.
     if (awaiting < LEADING_EDGE) return true;
     return work >= PART || (commands % LOOK === 0 && this.now() - openedAt >= LONG_WAIT);

@@ -15,8 +15,8 @@ const WORTH_POLLING = 0.15;
 /** and the lead that decides on it: where requests come at a rate of their own, neither side is faster. */
 const CLEAR_LEAD_OF_POLLING = 8;
 /**
- * After a pause, the kernel often wakes a server on its client's processor, where polling is slower, and moves it elsewhere
- * when the loop has polled for some 30 ms. So waiting needs a larger lead,
+ * After a pause, the kernel often wakes a server on its client's processor, where polling is slower, and moves it
+ * elsewhere when the loop has polled for some 30 ms. So waiting needs a larger lead,
  */
 const CLEAR_LEAD_OF_WAITING = 16;
 /** and a gain of this share of the rate, over all pairs of a trial, decides for polling whatever the lead. */

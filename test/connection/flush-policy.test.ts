@@ -178,13 +178,13 @@ describe('the adaptive flush policy, where overlap is not faster, and processors
 });
 
 describe('the adaptive flush policy, where replies take long', () => {
-  /** Has the policy see turns of two commands that take `issue` milliseconds, and replies after `reply` milliseconds. */
+  /** Has the policy see turns of `commands` that take `issue` milliseconds, and replies after `reply` milliseconds. */
   function seeReplies(
     { policy, time }: ReturnType<typeof played>,
-    { issue = 0.005, reply = 0.3, awaiting = 0, early = false },
+    { commands = 2, issue = 0.005, reply = 0.3, awaiting = 0, early = false },
   ): void {
     for (let turn = 0; turn < 40; turn += 1) {
-      partsOf(policy, time, 2, 1, issue / 2, awaiting);
+      partsOf(policy, time, commands, 1, issue / commands, awaiting);
       if (early) policy.answered();
       policy.turnEnded(time.now);
       time.now += reply;
@@ -196,6 +196,12 @@ describe('the adaptive flush policy, where replies take long', () => {
     const world = played(overlap);
     seeReplies(world, {});
     expect(partsOf(world.policy, world.time, 8)).toEqual([8]);
+  });
+
+  it('sends lone commands at once: in a turn with much other work, they would wait for nothing', () => {
+    const world = played('small');
+    seeReplies(world, { commands: 1 });
+    expect(world.policy.sendsNow(1, 1, 0, world.time.now)).toBe(true);
   });
 
   it('still sends large turns in parts', () => {
@@ -231,7 +237,7 @@ describe('the adaptive flush policy, where replies take long', () => {
   it('measures from a turn with commands, not from a later one without', () => {
     const { policy, time, trial } = played('none');
     for (let turn = 0; turn < 40; turn += 1) {
-      partsOf(policy, time, 2);
+      partsOf(policy, time, 4);
       policy.turnEnded(time.now);
       time.now += 0.25;
       policy.turnEnded(time.now);

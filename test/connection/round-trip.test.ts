@@ -29,28 +29,48 @@ describe('RoundTrip', () => {
     expect(roundTrip.isLong).toBe(long);
   });
 
-  it('follows a server that comes nearer, and one that goes away', () => {
+  it.each<[string, (readonly [turns: number, issue: number, reply: number, long: boolean])[]]>([
+    [
+      'follows a server that comes nearer',
+      [
+        [40, 0.01, 0.3, true],
+        [40, 0.01, 0.06, false],
+      ],
+    ],
+    [
+      'follows a server that goes away',
+      [
+        [40, 0.01, 0.06, false],
+        [40, 0.01, 0.3, true],
+      ],
+    ],
+    [
+      'forgets a blocking command of a minute',
+      [
+        [1, 0.01, 60_000, true],
+        [40, 0.01, 0.06, false],
+      ],
+    ],
+    [
+      'forgets a turn of a minute',
+      [
+        [1, 60_000, 0.3, false],
+        [60, 0.01, 0.3, true],
+      ],
+    ],
+    [
+      'is not misled by one late reply',
+      [
+        [40, 0.01, 0.06, false],
+        [1, 0.01, 0.5, false],
+      ],
+    ],
+  ])('%s', (_, phases) => {
     const roundTrip = new RoundTrip();
-    see(roundTrip, 40, 0.01, 0.3);
-    see(roundTrip, 40, 0.01, 0.06);
-    expect(roundTrip.isLong).toBe(false);
-    see(roundTrip, 40, 0.01, 0.3);
-    expect(roundTrip.isLong).toBe(true);
-  });
-
-  it('forgets a blocking command of a minute within 40 turns', () => {
-    const roundTrip = new RoundTrip();
-    see(roundTrip, 40, 0.01, 0.06);
-    see(roundTrip, 1, 0.01, 60_000);
-    see(roundTrip, 40, 0.01, 0.06);
-    expect(roundTrip.isLong).toBe(false);
-  });
-
-  it('forgets a turn of a minute within 60 turns', () => {
-    const roundTrip = new RoundTrip();
-    see(roundTrip, 1, 60_000, 0.3);
-    see(roundTrip, 60, 0.01, 0.3);
-    expect(roundTrip.isLong).toBe(true);
+    for (const [turns, issue, reply, long] of phases) {
+      see(roundTrip, turns, issue, reply);
+      expect(roundTrip.isLong).toBe(long);
+    }
   });
 
   it('measures from the last time that bytes were sent alone, to the first reply', () => {
