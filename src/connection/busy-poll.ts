@@ -1,6 +1,6 @@
 import { now, setImmediate } from '../util/clock.js';
 
-/** A server on this machine answers a small turn in less time than this, in milliseconds. */
+/** A server on this machine answers a turn of tens of commands in less time than this, in milliseconds. */
 const WINDOW = 0.1;
 /** The most turns that pass without polling after replies have taken longer. */
 const MOST_SKIPPED = 1024;
@@ -10,7 +10,7 @@ const MOST_SKIPPED = 1024;
  * asks the kernel for events and goes on ("busy polling").
  *
  * A thread that waits gives its processor up. That processor then halts, in most virtual machines until its host resumes
- * it, and a wake-up takes longer than a server on the same machine needs for a small turn. Where the server is farther
+ * it, and a wake-up takes longer than a server on the same machine needs for tens of commands. Where the server is farther
  * away, polling gains nothing; so after each window without a reply twice as many turns pass before the next one.
  */
 export class BusyPoll {

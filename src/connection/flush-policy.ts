@@ -5,8 +5,8 @@
  * and the client has nothing to do while they run. Where overlap is faster, a part is sent as soon as it is worth a
  * write, so that issuing, running and settling overlap ("natural" or "smart batching"). Where no processor is idle,
  * only fewer system calls help, so all commands wait for the end of the turn. Trials find out which of the two is
- * faster (`overlap-trial.ts`), and whether it pays to poll for the replies to a small turn (`busy-poll.ts`). Where
- * replies take much longer than the turn (`round-trip.ts`), small turns have nothing to gain.
+ * faster (`overlap-trial.ts`), and whether it pays to poll for the replies to a turn that is not large
+ * (`busy-poll.ts`). Where replies take much longer than the turn (`round-trip.ts`), small turns have nothing to gain.
  *
  * This decides the flush reason `overlap`; `batch.ts` says where the others are decided. A policy gets its clock and
  * its trial as arguments, so a test can drive every decision. The figures are from docs/performance.md.
@@ -14,7 +14,7 @@
 
 import type { Schedule } from '../options.js';
 import { loopTimes, now } from '../util/clock.js';
-import { type OverlapState, OverlapTrial } from './overlap-trial.js';
+import { type OverlapState, OverlapTrial, type TurnSize } from './overlap-trial.js';
 import { RoundTrip } from './round-trip.js';
 
 /** Decides when a part of a batch is sent. */
@@ -49,13 +49,14 @@ const PART = 8;
 const PARTS = 3;
 /**
  * Where nothing awaits its reply, the server may sleep, and it wakes up for as long as it takes to issue tens of commands.
- * If a trial finds that faster, the first of them leave at once, as a part of this much work, before the others.
+ * If a trial finds that faster, the first command of a turn leaves at once, before the others. Turns of more work than
+ * this are issued for so long that it makes no difference when the server wakes up.
  */
-const LEADING_PART = 5;
-/** Turns of more work are issued for so long that it makes no difference when the server wakes up. */
 const LARGEST_LED = 384;
-/** A leading part replaces one of the parts of a turn with up to this much work: more writes cost more than they gain. */
+/** A first command replaces one of the parts of a turn with up to this much work: more writes cost more than they gain. */
 const SMALL_LED = 160;
+/** After a first command, up to this much work is not worth two more writes: the rest leaves together. */
+const SMALLEST_LED = 40;
 /** No part is larger: with turns of thousands of commands, the client would wait long for the first replies. */
 const LARGEST_PART = 512;
 /** While fewer commands than this await their reply, a command is sent at once, as by a plain client. */
@@ -65,6 +66,8 @@ const SMALL_TURN = 8;
 /** Or of no more commands, and not much more work: a few longer values. */
 const FEW_COMMANDS = 8;
 const SMALL_TURN_OF_FEW = 64;
+/** Turns of up to this much work are medium: to poll for their replies takes no more CPU than to wait for them. */
+const MEDIUM_TURN = 24;
 /** Turns of fewer commands, on average, are lone commands: one write each, whenever they leave. */
 const MORE_THAN_ONE = 1.5;
 /** The weight of the last turn in the estimate of the next ones. */
@@ -86,7 +89,7 @@ export class AdaptivePolicy implements FlushPolicy {
   #openCommands = 0;
   /** When the first command of this turn was added, if nothing awaited its reply then. */
   #aloneSince: number | undefined;
-  /** Whether this turn began with a leading part. */
+  /** Whether the first command of this turn has left at once, to wake the server. */
   #led = false;
   readonly #roundTrip = new RoundTrip();
 
@@ -113,15 +116,14 @@ export class AdaptivePolicy implements FlushPolicy {
     const expected = this.#expected;
     const { overlap } = this.trial;
     if (overlap === 'none') return false;
-    if (!this.#isSmall()) {
+    if (this.#size() !== 'small') {
       // Where large turns wait for their end, commands do not that are worth a write each.
       if (overlap === 'small' && work < PART * commands) return false;
       if (this.#sent === 0) {
         this.#led = overlap === 'led' && awaiting === 0 && expected <= LARGEST_LED;
-        if (this.#led) return work >= LEADING_PART;
+        if (this.#led) return true;
       }
-      const parts = this.#led && expected <= SMALL_LED ? PARTS - 1 : PARTS;
-      return work >= PART && (work >= LARGEST_PART || work * parts >= expected);
+      return work >= PART && (work >= LARGEST_PART || work * this.#parts(expected) >= expected);
     }
     if (this.#expectedCommands >= MORE_THAN_ONE && this.#roundTrip.isLong) return false;
     // The server is almost idle.
@@ -129,10 +131,18 @@ export class AdaptivePolicy implements FlushPolicy {
     return work >= PART || (commands % LOOK === 0 && this.now() - openedAt >= LONG_WAIT);
   }
 
-  /** Whether recent turns were small. */
-  #isSmall(): boolean {
+  /** In how many parts of equal size a turn that is not small is sent, after its first command if that has left. */
+  #parts(expected: number): number {
+    if (!this.#led || expected > SMALL_LED) return PARTS;
+    return expected > SMALLEST_LED ? PARTS - 1 : 0;
+  }
+
+  /** Of recent turns. */
+  #size(): TurnSize {
     const expected = this.#expected;
-    return expected <= SMALL_TURN || (expected <= SMALL_TURN_OF_FEW && this.#expectedCommands <= FEW_COMMANDS);
+    if (expected <= SMALL_TURN) return 'small';
+    if (expected <= SMALL_TURN_OF_FEW && this.#expectedCommands <= FEW_COMMANDS) return 'small';
+    return expected <= MEDIUM_TURN ? 'medium' : 'large';
   }
 
   turnEnded(now: number): boolean {
@@ -148,9 +158,9 @@ export class AdaptivePolicy implements FlushPolicy {
     this.#sentCommands = 0;
     this.#open = 0;
     this.#openCommands = 0;
-    const small = this.#isSmall();
-    this.trial.turnEnded(now, work, this, small);
-    return small && this.trial.polls;
+    const size = this.#size();
+    this.trial.turnEnded(now, work, this, size);
+    return size !== 'large' && this.trial.polls;
   }
 
   answered(): void {

@@ -28,17 +28,23 @@ const SATURATED = 0.88;
  * Which turns are sent in parts:
  *
  * - `parts`: all of them;
- * - `led`: all of them, and a small part of a large turn wakes an idle server first;
+ * - `led`: all of them, and the first command of a large turn wakes an idle server first;
  * - `small`: small ones and those of costly commands. Parts of a small turn are its first commands, which then leave as
  *   soon as a plain client's;
  * - `none`.
  */
 export type Overlap = 'parts' | 'led' | 'small' | 'none';
 
+/**
+ * How much recent turns sent. Small turns leave the same way under both kinds of overlap. After small and medium ones it
+ * may pay to poll for the replies.
+ */
+export type TurnSize = 'small' | 'medium' | 'large';
+
 /** Which turns are sent in parts, and whether the loop polls for replies. */
 export interface OverlapState {
   readonly overlap: Overlap;
-  /** Whether to poll for the replies to a small turn (`busy-poll.ts`). */
+  /** Whether to poll for the replies to a small or medium turn (`busy-poll.ts`). */
   readonly polls: boolean;
   /**
    * A connection's turn has ended.
@@ -46,9 +52,9 @@ export interface OverlapState {
    * @param now - milliseconds.
    * @param work - that was sent in it.
    * @param connection - any object that stands for it.
-   * @param small - whether its recent turns were small.
+   * @param size - of its recent turns.
    */
-  turnEnded(now: number, work: number, connection: object, small: boolean): void;
+  turnEnded(now: number, work: number, connection: object, size: TurnSize): void;
 }
 
 /** What a trial compares: overlap and none, both kinds of overlap, or polling and waiting. */
@@ -64,7 +70,7 @@ type Question = 'overlap' | 'kind' | 'polling';
  * compares both kinds of overlap, and after it is lost, the next one tries the other kind. If neither side wins, the rate
  * depends on other things, and parts of large turns of cheap commands would only cost CPU. The others are then sent in
  * parts to reduce latency, unless the loop is saturated. Where turns are small, both kinds are the same, and every second
- * trial is about polling.
+ * trial is about polling; where they are medium, one follows each trial, or pair of trials, about overlap.
  *
  *     trial: slices of A, B, B, A, ... ──one leads──▶ hold: the winner, up to 4 s ──▶ trial
  */
@@ -108,10 +114,10 @@ export class OverlapTrial implements OverlapState {
     this.#hold = new VerdictHold(times);
   }
 
-  turnEnded(now: number, work: number, connection: object, small: boolean): void {
+  turnEnded(now: number, work: number, connection: object, size: TurnSize): void {
     if (!this.#trying) {
-      if (!this.#isDue(now, work, small)) return;
-      this.#begin(now, small);
+      if (!this.#isDue(now, work, size)) return;
+      this.#begin(now, size);
     } else if (this.#first !== connection && !this.#others.has(connection)) {
       // Connections that send in the same turn of the loop end it one after the other.
       this.#others.add(connection);
@@ -128,14 +134,14 @@ export class OverlapTrial implements OverlapState {
     this.#turnWork = work;
   }
 
-  #isDue(now: number, work: number, small: boolean): boolean {
+  #isDue(now: number, work: number, size: TurnSize): boolean {
     // Most processes have turns of one kind, and many do not live for long.
-    const first = this.#verdict === undefined || (small && !this.#triedPolling);
+    const first = this.#verdict === undefined || (size !== 'large' && !this.#triedPolling);
     return first || this.#hold.isOver(now, work);
   }
 
-  #begin(now: number, small: boolean): void {
-    this.#question = this.#nextQuestion(small);
+  #begin(now: number, size: TurnSize): void {
+    this.#question = this.#nextQuestion(size);
     this.#trying = true;
     this.#from = now;
     this.#slices = 0;
@@ -148,9 +154,9 @@ export class OverlapTrial implements OverlapState {
     this.#beginSlice();
   }
 
-  #nextQuestion(small: boolean): Question {
-    if (small) return this.#question === 'polling' ? 'overlap' : 'polling';
-    return this.#question === 'overlap' && this.#verdict === this.#kind ? 'kind' : 'overlap';
+  #nextQuestion(size: TurnSize): Question {
+    if (size !== 'small' && this.#question === 'overlap' && this.#verdict === this.#kind) return 'kind';
+    return size === 'large' || this.#question === 'polling' ? 'overlap' : 'polling';
   }
 
   #beginPolling(): void {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { AdaptivePolicy, GATHER } from '../../src/connection/flush-policy.js';
-import type { Overlap, OverlapState } from '../../src/connection/overlap-trial.js';
+import type { Overlap, OverlapState, TurnSize } from '../../src/connection/overlap-trial.js';
 
 /** A policy under a clock and a verdict on overlap that the test sets. */
 function played(overlap: Overlap = 'parts') {
   const time = { now: 0 };
-  const turns: (readonly [now: number, work: number, small: boolean])[] = [];
+  const turns: (readonly [now: number, work: number, size: TurnSize])[] = [];
   const trial: OverlapState = {
     overlap,
     polls: false,
-    turnEnded: (now, work, _, small) => void turns.push([now, work, small]),
+    turnEnded: (now, work, _, size) => void turns.push([now, work, size]),
   };
   return { policy: new AdaptivePolicy(trial, () => time.now), time, trial, turns };
 }
@@ -128,25 +128,29 @@ describe('the adaptive flush policy, where overlap pays', () => {
 
 describe('the adaptive flush policy, where it pays to wake the server first', () => {
   it.each([
-    [10, [5, 5]],
-    [24, [5, 12, 7]],
-    [50, [5, 25, 20]],
-    [150, [5, 75, 70]],
-    [200, [5, 67, 67, 61]],
-    [380, [5, 127, 127, 121]],
+    [10, [1, 9]],
+    [40, [1, 39]],
+    [50, [1, 25, 24]],
+    [150, [1, 75, 74]],
+    [200, [1, 67, 67, 65]],
+    [380, [1, 127, 127, 125]],
     [500, [167, 167, 166]],
-  ])('wakes an idle server with a small part before those of a turn of %i commands', (commands, parts) => {
+  ])('wakes an idle server with the first command of a turn of %i', (commands, parts) => {
     const { policy, time } = played('led');
     see(policy, time, commands);
     expect(partsOf(policy, time, commands)).toEqual(parts);
-    policy.turnEnded(0);
-    expect(partsOf(policy, time, commands, 1, 0, 1)[0]).toBe(Math.max(8, Math.ceil(commands / 3)));
   });
 
-  it('wakes an idle server with one command that is worth a write by itself', () => {
+  it('sends the others in parts if they are worth it', () => {
     const { policy, time } = played('led');
     see(policy, time, 12, 16);
     expect(partsOf(policy, time, 12, 16)).toEqual([1, 4, 4, 3]);
+  });
+
+  it('sends a turn in the usual parts while others await their replies: the server is awake', () => {
+    const { policy, time } = played('led');
+    see(policy, time, 40);
+    expect(partsOf(policy, time, 40, 1, 0, 1)).toEqual([14, 14, 12]);
   });
 });
 
@@ -273,29 +277,35 @@ describe('the adaptive flush policy, where overlap is slower', () => {
     policy.turnEnded(1);
     policy.turnEnded(2);
     expect(turns).toEqual([
-      [1, 60, true],
-      [2, 0, true],
+      [1, 60, 'small'],
+      [2, 0, 'small'],
     ]);
   });
 });
 
 describe('the adaptive flush policy, where it pays to poll for replies', () => {
   it.each([
-    [1, 1, true],
-    [8, 1, true],
-    [10, 1, false],
-    [8, 5, true],
-    [3, 17, true],
-    [9, 5, false],
-    [8, 16, false],
-  ])('turns of %i commands of %i units are small enough for it: %j', (commands, work, small) => {
-    const { policy, time, trial, turns } = played();
-    Object.assign(trial, { polls: true });
-    see(policy, time, commands, work);
-    partsOf(policy, time, commands, work);
-    expect(policy.turnEnded(0)).toBe(small);
-    expect(turns.at(-1)).toEqual([0, commands * work, small]);
-  });
+    [1, 1, 'small'],
+    [8, 1, 'small'],
+    [9, 1, 'medium'],
+    [24, 1, 'medium'],
+    [25, 1, 'large'],
+    [8, 5, 'small'],
+    [3, 17, 'small'],
+    [9, 2, 'medium'],
+    [9, 5, 'large'],
+    [8, 16, 'large'],
+  ] as const)(
+    'turns of %i commands of %i units are %s, and those that are not large are polled for',
+    (commands, work, size) => {
+      const { policy, time, trial, turns } = played();
+      Object.assign(trial, { polls: true });
+      see(policy, time, commands, work);
+      partsOf(policy, time, commands, work);
+      expect(policy.turnEnded(0)).toBe(size !== 'large');
+      expect(turns.at(-1)).toEqual([0, commands * work, size]);
+    },
+  );
 
   it('waits for replies where polling is not faster', () => {
     const { policy, time } = played();

@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { type Overlap, OverlapTrial } from '../../src/connection/overlap-trial.js';
+import { type Overlap, OverlapTrial, type TurnSize } from '../../src/connection/overlap-trial.js';
 
 /** What a loop does in a millisecond. */
 interface World {
   /** Work with overlap and without, and with a leading part; that is the same as with overlap if it is not said. */
   readonly rates: readonly [overlapped: number, gathered: number, led?: number];
-  /** Turns are small, and by how many times the work is more while the loop polls. */
+  /** How much the turns send; small if it is said what polling gains, and large if not. */
+  readonly size?: TurnSize;
+  /** By how many times the work is more while the loop polls. */
   polling?: number;
   /** The share of its time that the loop runs code. */
   busy?: number;
@@ -39,7 +41,8 @@ function loopOf(world: World, seed = 1) {
     const kindRate = trial.overlap === 'parts' ? overlapped : trial.overlap === 'led' ? led : gathered;
     const rate = kindRate * (trial.polls ? (state.polling ?? 1) : 1);
     if (random() < state.interrupted) now += INTERRUPTION;
-    trial.turnEnded(now, rate * (1 + state.noise * (2 * random() - 1)), connection, state.polling !== undefined);
+    const size = state.size ?? (state.polling === undefined ? 'large' : 'small');
+    trial.turnEnded(now, rate * (1 + state.noise * (2 * random() - 1)), connection, size);
     return trial.overlap;
   };
   /** The share of turns that were sent in parts as asked: with overlap of any kind, if nothing is asked. */
@@ -165,7 +168,7 @@ describe('OverlapTrial', () => {
       // Neither side wins, so the trial takes longest.
       while ((trial.overlap === overlap) !== whileSo) {
         now += 1;
-        trial.turnEnded(now, 1, trial, false);
+        trial.turnEnded(now, 1, trial, 'large');
       }
       return now - from;
     };
@@ -183,7 +186,7 @@ describe('OverlapTrial', () => {
       const seen: Overlap[] = [];
       for (let turn = 0; turn < count; turn += 1) {
         now += 1;
-        trial.turnEnded(now, trial.overlap === 'none' ? 1 : 2, trial, false);
+        trial.turnEnded(now, trial.overlap === 'none' ? 1 : 2, trial, 'large');
         seen.push(trial.overlap);
       }
       return seen;
@@ -227,7 +230,7 @@ describe('OverlapTrial', () => {
       return Array.from({ length: 200 }, (_, turn) => {
         now = turn * 0.5;
         for (const connection of connections) {
-          trial.turnEnded(now, 1, connection, false);
+          trial.turnEnded(now, 1, connection, 'large');
           now += 0.01;
         }
         return trial.overlap;
@@ -242,9 +245,9 @@ describe('OverlapTrial', () => {
     const [first, second, third] = [{}, {}, {}];
     for (let turn = 0; turn < 400; turn += 1) {
       now += 0.5;
-      trial.turnEnded(now, 10, first, false);
-      trial.turnEnded(now, 10, second, false);
-      trial.turnEnded(now, trial.overlap === 'none' ? 15 : 10, third, false);
+      trial.turnEnded(now, 10, first, 'large');
+      trial.turnEnded(now, 10, second, 'large');
+      trial.turnEnded(now, trial.overlap === 'none' ? 15 : 10, third, 'large');
     }
     expect(trial.overlap).toBe('none');
   });
@@ -256,8 +259,8 @@ describe('OverlapTrial', () => {
     const seen = new Set<Overlap>();
     for (let turn = 0; turn < 100; turn += 1) {
       now += 0.5;
-      if (turn < 5) trial.turnEnded(now, 1, first, false);
-      trial.turnEnded(now, 1, second, false);
+      if (turn < 5) trial.turnEnded(now, 1, first, 'large');
+      trial.turnEnded(now, 1, second, 'large');
       seen.add(trial.overlap);
     }
     expect(seen).toContain('none');
@@ -269,7 +272,7 @@ describe('OverlapTrial', () => {
     const turns = (count: number, rate: () => number) => {
       for (let turn = 0; turn < count; turn += 1) {
         now += 1;
-        trial.turnEnded(now, rate(), trial, false);
+        trial.turnEnded(now, rate(), trial, 'large');
       }
     };
     turns(300, () => (trial.overlap === 'none' ? 2 : 1));
@@ -359,12 +362,37 @@ describe('OverlapTrial', () => {
       expect(run(10_000, 'none')).toBeGreaterThan(0.94);
     });
 
+    it('does not compare the kinds of overlap: small turns leave the same way under both', () => {
+      const { run } = loopOf({ rates: [110, 100], polling: 2 });
+      expect(run(20_000, 'parts')).toBe(0);
+    });
+
     it('does not take a loop that polls for a saturated one', () => {
       const { run, state, polled } = loopOf({ rates: [100, 100], polling: 1.5 });
       polled(2_000);
       state.busy = 1;
       polled(10_000);
       expect(run(10_000, 'small')).toBeGreaterThan(0.85);
+    });
+  });
+
+  describe('where turns are medium', () => {
+    it.each<[string, World, Overlap, boolean]>([
+      ['faster with a first command', { rates: [110, 100, 125], polling: 2, noise: 0.1 }, 'led', true],
+      ['faster with parts alone', { rates: [125, 100, 110], polling: 2, noise: 0.1 }, 'parts', true],
+      ['slower', { rates: [90, 110], polling: 2, noise: 0.1 }, 'none', true],
+      ['faster, and polling slower', { rates: [110, 100, 125], polling: 0.8, noise: 0.1 }, 'led', false],
+    ])('finds out whether polling is faster, and which overlap: %s', (_, world, overlap, polls) => {
+      const { run, polled } = loopOf({ ...world, size: 'medium' });
+      run(10_000);
+      expect(run(20_000, overlap)).toBeGreaterThan(0.9);
+      expect(polled(20_000) > 0.5).toBe(polls);
+    });
+
+    it('polls within a second, when both first trials about overlap are over', () => {
+      const { polled } = loopOf({ rates: [110, 100, 125], polling: 2, noise: 0.1, size: 'medium' });
+      polled(900);
+      expect(polled(50)).toBe(1);
     });
   });
 
