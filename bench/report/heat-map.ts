@@ -32,13 +32,13 @@ export function heatMap(title: string, cases: readonly CaseResult[]): string {
     SIZES.flatMap((value, y) =>
       BURSTS.flatMap((burst, x) => {
         const found = cases.find(({ id }) => id === gridCase(command, value, burst));
-        const ratio = found && compare({ metric, of: 'coalesced', versus: 'plain' }, found)?.median;
-        if (ratio === undefined) return [];
+        const median = found && compare({ metric, of: 'coalesced', versus: 'plain' }, found)?.median;
+        if (median === undefined) return [];
+        // The cell is coloured by the rounded figure, so its ink is chosen for that.
+        const ratio = median < 1 ? Number(median.toFixed(2)) : Number(median.toPrecision(3));
         const [below = '', , above = ''] = colours(metric);
         const ink = inkOn(ratio < 1 ? below : above, Math.min(1, Math.abs(ratio - 1) / FULL));
-        return [
-          { value: [x, y, ratio < 1 ? Number(ratio.toFixed(2)) : Number(ratio.toPrecision(3))], label: { color: ink } },
-        ];
+        return [{ value: [x, y, ratio], label: { color: ink } }];
       }),
     );
   const label = { fontSize: 9 };
