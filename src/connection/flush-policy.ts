@@ -131,7 +131,10 @@ export class AdaptivePolicy implements FlushPolicy {
     return work >= PART || (commands % LOOK === 0 && this.now() - openedAt >= LONG_WAIT);
   }
 
-  /** In how many parts of equal size a turn that is not small is sent, after its first command if that has left. */
+  /**
+   * In how many parts of equal size a turn that is not small is sent, after its first command if that has left; 0 if all
+   * of it leaves at the end.
+   */
   #parts(expected: number): number {
     if (!this.#led || expected > SMALL_LED) return PARTS;
     return expected > SMALLEST_LED ? PARTS - 1 : 0;
