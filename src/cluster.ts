@@ -3,7 +3,7 @@ import { attach } from './client/attach.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
 import type { ClusterMappingOf, HostClusterClass, HostCluster as HostClusterOf, ReplyMapping } from './host/classes.js';
 import { type HostCluster, startupNodesOf } from './host/cluster.js';
-import { type CoalesceSetting, resolveSetting } from './options.js';
+import { type CoalesceSetting, resolveSetting, withoutCoalesce } from './options.js';
 
 /** ioredis's options of a Cluster, and how to coalesce. */
 export interface ClusterOptions extends HostOptions {
@@ -40,10 +40,9 @@ export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M
   constructor(startupNodes: ClusterNode[], options: WithMapping<M>);
   constructor(startupNodes: ClusterNode[], options?: ClusterOptions);
   constructor(startupNodes: ClusterNode[], options: ClusterOptions = {}) {
-    const { coalesce: own, ...hostOptions } = options;
     // Checked before the host's constructor runs, which connects.
-    const resolved = resolveSetting(own, 'option coalesce');
-    super(startupNodes, hostOptions);
+    const resolved = resolveSetting(options.coalesce, 'option coalesce');
+    super(startupNodes, withoutCoalesce(options));
     try {
       attach(this, resolved);
     } catch (error) {
@@ -55,10 +54,10 @@ export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M
 
 Object.defineProperty(Cluster.prototype, 'duplicate', {
   value(this: Cluster, startupNodes: ClusterNode[] = [], override: ClusterOptions = {}) {
-    const options: ClusterOptions = { ...this.options, coalesce: settingOf(this), ...override };
-    if (this.options.redisOptions && override.redisOptions) {
-      options.redisOptions = { ...this.options.redisOptions, ...override.redisOptions };
-    }
+    const redisOptions = { ...this.options.redisOptions, ...override.redisOptions };
+    const coalesce = settingOf(this, (redisOptions.protocol ?? 3) === 3);
+    const options: ClusterOptions = { ...this.options, coalesce, ...override };
+    if (this.options.redisOptions && override.redisOptions) options.redisOptions = redisOptions;
     return new Cluster(
       startupNodes.length > 0 ? startupNodes : startupNodesOf<ClusterNode>(this as unknown as HostCluster),
       options,

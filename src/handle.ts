@@ -1,4 +1,4 @@
-import type { ResolvedOptions } from './options.js';
+import { type ResolvedOptions, withoutCacheUnless } from './options.js';
 import type { CoalescerStats } from './stats.js';
 
 /** The handle on a client's coalescing, at `client.coalescer`. */
@@ -29,9 +29,10 @@ export interface ClientCache {
   clear(): void;
 }
 
-/** The setting of a client, for a copy of it; undefined after `detach()`. */
-export function settingOf({ coalescer }: Partial<Coalesced>): ResolvedOptions | false | undefined {
-  return coalescer?.enabled === false ? false : coalescer?.options;
+/** The setting of a client, for a copy of it that speaks RESP3 or does not; undefined after `detach()`. */
+export function settingOf({ coalescer }: Partial<Coalesced>, resp3: boolean): ResolvedOptions | false | undefined {
+  if (coalescer?.enabled === false) return false;
+  return coalescer && withoutCacheUnless(resp3, coalescer.options);
 }
 
 /** The property that `coalesce()` adds to a client. */

@@ -146,6 +146,20 @@ export function resolveSetting(setting: CoalesceSetting | undefined, name: strin
   return setting === undefined || setting === true ? DEFAULT_OPTIONS : resolveOptions(setting, name);
 }
 
+/**
+ * A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache.
+ */
+export function withoutCacheUnless(resp3: boolean, options: ResolvedOptions): ResolvedOptions {
+  return resp3 || !options.cache ? options : { ...options, cache: false };
+}
+
+/** The host's own options. Host: it takes inherited ones, too (`utils/defaults.js`, in ioredis 5 lodash's). */
+export function withoutCoalesce<T extends object>(options: T): Omit<T, 'coalesce'> {
+  const own: Record<string, unknown> = {};
+  for (const key in options) if (key !== 'coalesce') own[key] = options[key];
+  return own as Omit<T, 'coalesce'>;
+}
+
 function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions {
   const given = new GivenOptions(name, options, DEFAULT_OPTIONS, 'an object, true or false');
   const cache = resolveCache(options.cache, `${name}.cache`);

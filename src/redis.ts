@@ -3,7 +3,7 @@ import { attach } from './client/attach.js';
 import { Cluster } from './cluster.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
 import type { HostRedis, HostRedisClass, MappingOf, ReplyMapping } from './host/classes.js';
-import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './options.js';
+import { type CoalesceSetting, type ResolvedOptions, resolveSetting, withoutCoalesce } from './options.js';
 
 /** Host: before 5.1 the class is not a named export, it is the module itself. */
 const IORedis = (ioredis.Redis ?? ioredis.default) as unknown as HostRedisClass;
@@ -77,7 +77,8 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
 
 Object.defineProperty(Redis.prototype, 'duplicate', {
   value(this: Redis, override?: Partial<RedisOptions>) {
-    return new Redis({ ...this.options, coalesce: settingOf(this), ...override });
+    const { protocol } = { ...this.options, ...override };
+    return new Redis({ ...this.options, coalesce: settingOf(this, protocol === 3), ...override });
   },
   writable: true,
   configurable: true,
@@ -90,9 +91,8 @@ function splitOptions(args: Arguments): { hostArguments: unknown[]; options: Res
   let options: CoalesceSetting | undefined;
   const hostArguments = args.map((arg) => {
     if (typeof arg !== 'object' || arg === null || !('coalesce' in arg)) return arg;
-    const { coalesce: own, ...rest } = arg as RedisOptions;
-    options = own;
-    return rest;
+    options = (arg as RedisOptions).coalesce;
+    return withoutCoalesce(arg);
   });
   // Checked before the host's constructor runs, which connects.
   return { hostArguments, options: resolveSetting(options, 'option coalesce') };

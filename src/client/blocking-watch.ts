@@ -19,10 +19,18 @@ export interface BlockedQueue {
 
 const watched = new WeakSet<BlockedQueue>();
 
+/** Host: elements of an array may be getters, which are read once per call. So only data properties are looked at. */
+function holdsBlock(args: readonly unknown[]): boolean {
+  const flat = args.flatMap((arg) =>
+    Array.isArray(arg) ? Object.values(Object.getOwnPropertyDescriptors(arg)).map(({ value }) => value) : [arg],
+  );
+  return flat.some((arg) => typeof arg === 'string' && /^block$/i.test(arg));
+}
+
 /** Warns once per name if other commands still wait behind a blocking one after the grace period. */
 export function watchBlocking(client: BlockedQueue, name: string, args: readonly unknown[]): void {
   if (watched.has(client)) return;
-  if (WITH_BLOCK.includes(name) && !args.flat().some((arg) => typeof arg === 'string' && /^block$/i.test(arg))) return;
+  if (WITH_BLOCK.includes(name) && !holdsBlock(args)) return;
   watched.add(client);
   setTimeout(() => {
     watched.delete(client);

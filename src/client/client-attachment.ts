@@ -12,7 +12,7 @@ import {
   showsCallers,
 } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
-import type { ResolvedOptions } from '../options.js';
+import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { type Attachment, addOverlay, removeOverlay } from './overlay.js';
 import { Shown } from './shown.js';
@@ -146,13 +146,6 @@ export class ClientAttachment extends Shown implements Attachment {
 
 function speaksResp3({ options }: HostClient): boolean {
   return options.protocol === 3;
-}
-
-/**
- * A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache.
- */
-export function withoutCacheUnless(resp3: boolean, options: ResolvedOptions): ResolvedOptions {
-  return resp3 || !options.cache ? options : { ...options, cache: false };
 }
 
 /** The option `cache.prefixes` as keys begin on the wire. */

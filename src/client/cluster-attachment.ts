@@ -8,9 +8,9 @@ import { ClusterRouting, type HostCluster, missingClusterInternal, SlotWatch, sp
 import { probeCommandClass } from '../host/probe.js';
 import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCallers } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
-import type { ResolvedOptions } from '../options.js';
+import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
-import { ClientAttachment, withoutCacheUnless } from './client-attachment.js';
+import { ClientAttachment } from './client-attachment.js';
 import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
 import { Shown } from './shown.js';
 

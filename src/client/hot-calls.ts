@@ -1,6 +1,7 @@
 import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
+import { isAscii } from '../resp/encoder.js';
 import { type FindRoute, type HotSender, hotSender } from './hot-path.js';
 
 /** The methods that take the name of their command as an argument. */
@@ -63,7 +64,8 @@ function hotCall(
 export function hotCommandNamed(name: string, commandClass: HostCommandClass): HotCommand | undefined {
   const exact = commands.get(name);
   if (exact !== undefined) return exact;
-  const command = commands.get(name.toLowerCase());
+  // Some characters that are not ASCII have an ASCII one as their lower case, such as the Kelvin sign.
+  const command = isAscii(name) ? commands.get(name.toLowerCase()) : undefined;
   if (command === undefined) return undefined;
   return { ...command, name, readOnly: false, keys: findsKeysInAnyCase(commandClass) ? command.keys : 'none' };
 }

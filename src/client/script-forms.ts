@@ -19,7 +19,8 @@ export class ScriptForms {
         shareable: false,
         cacheable: false,
         paired: false,
-        work: workOf(script.lua),
+        // Host: a Buffer will do, too.
+        work: workOf(String(script.lua)),
       } satisfies HotCommand,
       encoding,
       script: {

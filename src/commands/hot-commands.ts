@@ -53,17 +53,17 @@ const CACHEABLE_READS = `
 const READS: Record<KeyRule, string> = {
   first: 'ttl pttl expiretime pexpiretime dump',
   two: 'lcs',
-  all: 'mget exists sinter sunion sdiff pfcount',
+  all: 'mget exists sinter sunion sdiff',
   pairs: '',
   none: '',
   own: 'zunion zinter zdiff sintercard zintercard',
 };
 
-/** Reads that are random, depend on more than the data, or are cursors. */
+/** Reads that are random, depend on more than the data, are cursors, or change what they read. */
 const IMPURE_READS: Record<KeyRule, string> = {
   first: 'hrandfield hscan srandmember sscan zrandmember zscan xpending',
   two: '',
-  all: 'touch',
+  all: 'touch pfcount',
   pairs: '',
   none: 'randomkey dbsize keys scan',
   own: '',
@@ -99,6 +99,14 @@ export const HOT_COMMANDS: readonly HotCommand[] = [
   ...commands(IMPURE_READS, { readOnly: true, shareable: false, cacheable: false }),
   ...commands(OTHERS, { readOnly: false, shareable: false, cacheable: false }),
 ];
+
+/**
+ * Whether a command may change its keys. Redis flags `PFCOUNT` as `readonly`, which writes the count into the key
+ * (src/hyperloglog.c, `pfcountCommand`).
+ */
+export function changesKeys({ name, readOnly }: HotCommand): boolean {
+  return !readOnly || name === 'pfcount';
+}
 
 function commands(
   table: Partial<Record<KeyRule, string>>,

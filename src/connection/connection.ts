@@ -51,8 +51,8 @@ export class Connection {
   readonly #writes = new HostWriteCounter();
   readonly #hooks: StreamHooks;
   readonly #events: ConnectionEvents;
-  /** Whether a batch may stay open for longer than a turn of the event loop. */
-  readonly #batchesLast: boolean;
+  /** A batch may stay open for longer than a turn of the event loop, or a command share another one's deadline. */
+  readonly #looksAlways: boolean;
   readonly #forgetExit: () => void;
   /** A server's work for the reply to a recent read, in units of a short `GET`: one per KiB. */
   #replyWork = 0;
@@ -71,7 +71,7 @@ export class Connection {
     /** Prefixes of the keys that are cached, as they are on the wire. */
     cachePrefixes: readonly string[] | undefined,
   ) {
-    this.#batchesLast = options.maxFlushDelay > 0 || typeof options.schedule === 'function';
+    this.#looksAlways = options.maxFlushDelay > 0 || typeof options.schedule === 'function' || options.shareReads;
     this.#events = new ConnectionEvents(client, stream);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
@@ -90,8 +90,13 @@ export class Connection {
     this.#forgetExit = drainAtExit(this);
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
-      this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
       const replies = new ReplyCount();
+      const timeouts = new Deadlines(
+        () => client.commandQueue,
+        () => replies.light,
+      );
+      this.#deadlines = timeouts;
+      this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot), timeouts };
       const cache = options.cache
         ? new ReadCache(client, options.cache, cachePrefixes, this.#context, replies, stats)
         : undefined;
@@ -112,7 +117,7 @@ export class Connection {
           },
           chunkRead: this.#afterChunk,
           stoppedDecoding: () => {
-            this.#deadlines?.release();
+            timeouts.release();
             // Later: subscribers must not run inside the reader (invariant 7).
             nextTick(() => this.#events.downgraded(NOT_READ));
           },
@@ -120,10 +125,6 @@ export class Connection {
       );
       this.reader = reader;
       this.cache = cache;
-      this.#deadlines = new Deadlines(
-        () => client.commandQueue,
-        () => replies.light,
-      );
       const transaction = fresh ? 'closed' : awaitedTransaction(client);
       cache?.transaction.joins(transaction);
       if (options.shareReads) this.#shared = new SharedReads(transaction);
@@ -163,7 +164,7 @@ export class Connection {
     const waits = this.gate.mustWait(client.commandQueue.length, 1);
     const timeout = commandTimeoutOf(client);
     const deadlines = this.#deadlines as Deadlines;
-    if (timeout !== undefined && (waits || this.#batchesLast)) deadlines.closeIfOld();
+    if (timeout !== undefined && (waits || this.#looksAlways || this.batch.commands === 0)) deadlines.closeIfOld();
     // A follower has its leader's deadline, so it must have been issued at the same time, with the same timeout.
     if (timeout !== deadlines.ms) this.#shared?.close();
     if (this.#shared?.join(variant, encoded, entry)) {
@@ -204,7 +205,7 @@ export class Connection {
     const timeout = commandTimeoutOf(client);
     const queue = client.commandQueue;
     const waits = gate.mustWait(queue.length, commands.length);
-    if (timeout !== undefined && (waits || this.#batchesLast)) deadlines.closeIfOld();
+    if (timeout !== undefined) deadlines.closeIfOld();
     if (this.#shared !== undefined) {
       this.#shared.close();
       if (transaction !== undefined) this.#shared.sends(transaction);

@@ -1,24 +1,34 @@
 import Denque from 'denque';
 import type { HostQueue } from '../host/types.js';
 import { now, setImmediate } from '../util/clock.js';
-import type { Entry, SettleObserver } from './entry.js';
+import type { Entry, SettleObserver, Timeouts } from './entry.js';
+
+/** A deadline is open for this long, in milliseconds: Node's timers count whole ones. */
+const OPEN = 1;
+/** The clock is read once per this many commands; reading it for each of them costs a twentieth of a short one. */
+const LOOK = 8;
 
 /**
  * `commandTimeout` for hot commands: one timer for those of a batch that have the same timeout, instead of one each.
  *
  * Hot commands are numbered per connection in the order they were sent, which is the order they settle in. A deadline
  * keeps its entries and the number of the first, so how many of them are settled is a subtraction.
+ *
+ * Host: each command's time begins when it is issued, and user code may run for long between two commands of a turn. So a
+ * deadline takes commands for a millisecond. Those that were issued since the clock was last read get their whole time
+ * from when it is read again: none times out early, and in a long turn a few do late.
  */
-export class Deadlines {
+export class Deadlines implements Timeouts {
   /** The timeout that the open deadline covers, in milliseconds; undefined while none is open. */
   ms: number | undefined;
   readonly #pending = new Denque<Deadline>();
   #current: Deadline | undefined;
   /** All its commands have settled. Its timer runs until the end of this turn: the next batch is likely to take it. */
   #spare: Deadline | undefined;
-  /** How many entries have moved to another connection while the first unsettled number was `#goneFrom`. */
-  #gone = 0;
-  #goneFrom = -1;
+  /** How many entries of the open deadline were issued by when the clock was last read. */
+  #sure = 0;
+  /** The number after that of the last entry that has left this connection for another one. */
+  #followed = 0;
 
   constructor(
     readonly queue: () => HostQueue,
@@ -34,7 +44,10 @@ export class Deadlines {
    */
   add(number: number, entry: Entry, ms: number | undefined): void {
     if (ms !== this.ms) this.#begin(number, ms);
-    this.#current?.entries.push(entry);
+    const { entries } = this.#current ?? {};
+    if (entries === undefined) return;
+    entries.push(entry);
+    if (entries.length - this.#sure >= LOOK) this.#look(0);
   }
 
   #begin(number: number, ms: number | undefined): void {
@@ -42,6 +55,7 @@ export class Deadlines {
     if (ms === undefined) return;
     this.ms = ms;
     this.#current = this.#takeSpare(number, ms) ?? new Deadline(number, ms, (deadline) => this.#expire(deadline));
+    this.#sure = 1;
     this.#pending.push(this.#current);
   }
 
@@ -54,15 +68,39 @@ export class Deadlines {
 
   /** Later hot commands get a new timer. */
   close(): void {
+    const current = this.#current;
+    if (current !== undefined && this.#sure < current.entries.length) this.#look(0);
+    this.#end();
+  }
+
+  #end(): void {
     this.ms = undefined;
     if (this.#current === undefined) return;
     this.#current.closed = true;
     this.#current = undefined;
   }
 
-  /** The same, but only if the clock has moved on since: for batches that stay open longer than a turn of the loop. */
+  /** The same if the open deadline is old. A command is about to be added. */
   closeIfOld(): void {
-    if (this.#current !== undefined && now() - this.#current.startedAt >= 1) this.close();
+    this.#look(1);
+  }
+
+  /** @param issued - how many commands are issued that are not added yet. */
+  #look(issued: number): void {
+    const current = this.#current;
+    if (current === undefined) return;
+    if (now() - current.startedAt < OPEN) {
+      this.#sure = current.entries.length + issued;
+      return;
+    }
+    const unsure = current.entries.splice(this.#sure);
+    if (unsure.length > 0) {
+      const later = new Deadline(current.end, current.ms, (deadline) => this.#expire(deadline));
+      later.entries = unsure;
+      later.closed = true;
+      this.#pending.push(later);
+    }
+    this.#end();
   }
 
   /** Clears the timers whose commands have all settled. */
@@ -106,16 +144,25 @@ export class Deadlines {
   /**
    * An entry leaves this connection for another one; the rest of its timeout goes with it.
    * Ordering: entries leave in the order of their numbers, between two settled ones or when the queue is flushed.
+   *
+   * @returns whether it has a timeout.
    */
-  follow(entry: Entry): void {
-    const first = this.firstUnsettled();
-    this.#gone = first === this.#goneFrom ? this.#gone + 1 : 0;
-    this.#goneFrom = first;
-    const number = first + this.#gone;
-    const deadline = this.#pending.peekAt(this.#indexOf(number));
-    if (deadline === undefined || number < deadline.start || number >= deadline.end) return;
-    const left = Math.max(0, deadline.startedAt + deadline.ms - now());
-    new Deadline(number, left, () => {}).handOver([entry]);
+  follow(entry: Entry): boolean {
+    if (entry.observer !== undefined) return true;
+    const from = Math.max(this.firstUnsettled(), this.#followed);
+    for (let index = this.#indexOf(from); index < this.#pending.length; index += 1) {
+      const deadline = this.#pending.peekAt(index) as Deadline;
+      const place = deadline.entries.indexOf(entry, Math.max(0, from - deadline.start));
+      if (place === -1) continue;
+      this.#followed = deadline.start + place + 1;
+      handOver(entry, Math.max(0, deadline.startedAt + deadline.ms - now()));
+      return true;
+    }
+    return false;
+  }
+
+  resent(entry: Entry, ms: number): void {
+    if (!this.follow(entry)) handOver(entry, ms);
   }
 
   #expire(deadline: Deadline): void {
@@ -123,7 +170,10 @@ export class Deadlines {
     if (this.#current === deadline) this.close();
     const index = this.#indexOf(deadline.start);
     if (this.#pending.peekAt(index) === deadline) this.#pending.removeOne(index);
-    for (const entry of deadline.unsettled(this.firstUnsettled())) timeOut(entry);
+    for (const entry of deadline.unsettled(this.firstUnsettled())) {
+      timeOut(entry);
+      entry.observer ??= TIMED_OUT;
+    }
   }
 
   /** The index of the last pending deadline that starts at `number` or before; they are in order. */
@@ -204,6 +254,14 @@ class Deadline implements SettleObserver {
   clear(): void {
     clearTimeout(this.#timer);
   }
+}
+
+/** Of an entry whose time is over, though its reply may come yet. */
+const TIMED_OUT: SettleObserver = { settled: () => {} };
+
+/** Gives an entry a timer of its own. */
+function handOver(entry: Entry, ms: number): void {
+  new Deadline(0, ms, () => {}).handOver([entry]);
 }
 
 /**

@@ -31,8 +31,15 @@ export interface EntryContext {
   readonly commandClass: HostCommandClass;
   /** See `settlesLate` in `host/probe.ts`. */
   readonly settlesLate: boolean;
+  readonly timeouts: Timeouts;
   /** Set for commands of a Cluster: hands a command that failed back to it. */
   readonly redirect?: (entry: Entry, error: Error) => void;
+}
+
+/** The timeouts of a connection's commands. */
+export interface Timeouts {
+  /** The host sends an entry again. Its timeout goes on, or begins now, in milliseconds, if it has none. */
+  resent(entry: Entry, ms: number): void;
 }
 
 /** Notified when an entry has settled, to clear the timer after the last one. */
@@ -70,7 +77,7 @@ export function createEntry(
 export abstract class Entry implements QueueItem, HostCommand {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
   declare followers: Entry[] | undefined;
-  /** Set when the command outlives its connection while a timeout is pending. */
+  /** Set when the command outlives its connection while a timeout is pending, or its time is over. */
   declare observer: SettleObserver | undefined;
 
   abstract readonly context: EntryContext;
@@ -178,8 +185,10 @@ export abstract class Entry implements QueueItem, HostCommand {
     return Buffer.concat(this.encode().map(toBytes));
   }
 
-  /** Host: `sendCommand` starts `commandTimeout` here. The deadline of the entry's batch is running already. */
-  setTimeout(): void {}
+  /** Host: `sendCommand` starts `commandTimeout` here, unless it is running. */
+  setTimeout(ms: number): void {
+    if (this.observer === undefined) this.context.timeouts.resent(this, ms);
+  }
 
   /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
   setReplyContext(): void {}
@@ -274,8 +283,14 @@ function transform(entry: Pick<Entry, 'name' | 'context'>, replyEncoding: 'utf8'
   );
 }
 
-/** An equal error for another caller, who may change it. */
+/** An equal error for another caller, who may change it. A native one, which `structuredClone` knows. */
 function copyOfError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
-  return Object.create(Object.getPrototypeOf(error), Object.getOwnPropertyDescriptors(error));
+  const copy: object = new Error();
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(error));
+  // V8: `stack` may be an accessor, which gives each error its own.
+  const { stack: _, ...others } = Object.getOwnPropertyDescriptors(error);
+  Object.defineProperties(copy, others);
+  Object.defineProperty(copy, 'stack', { value: error.stack, writable: true, enumerable: false, configurable: true });
+  return copy;
 }

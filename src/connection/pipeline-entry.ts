@@ -158,6 +158,8 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   /** Host: a Cluster calls it before it sends a whole pipeline again, and then fills the pipeline from this promise. */
   initPromise(): void {
     this.#settled = false;
+    // Its timeout begins anew when it is sent.
+    this.observer = undefined;
     this.#hostFills = true;
     this.#own = ownPromise();
   }

@@ -1,5 +1,5 @@
 import { effectOf } from '../commands/effects.js';
-import type { HotCommand } from '../commands/hot-commands.js';
+import { changesKeys, type HotCommand } from '../commands/hot-commands.js';
 import { transformsReply } from '../host/transformers.js';
 import type { HostClient, HostCommand } from '../host/types.js';
 import type { ResolvedCacheOptions } from '../options.js';
@@ -292,7 +292,7 @@ export class ReadCache {
 
   /** The position of the command that is issued next. */
   get #nextPosition(): number {
-    return this.replies.all + this.client.commandQueue.length;
+    return this.replies.nextPosition(this.client.commandQueue);
   }
 
   #serves(): boolean {
@@ -314,17 +314,17 @@ export class ReadCache {
   /** Notes the keys that a command may change, or whose change its reply may show. */
   #touch(command: HotCommand, count: number, argument: (index: number) => string, position: number): void {
     const own = this.#own;
-    const { readOnly } = command;
-    if (readOnly && !own.pushesLate) return;
+    const changes = changesKeys(command);
+    if (!changes && !own.pushesLate) return;
     const keys = keysOf(command, count, argument);
     // A read without keys may show any.
-    if (keys === undefined || (readOnly && command.keys === 'none')) {
+    if (keys === undefined || (!changes && command.keys === 'none')) {
       own.changesAnything(position);
       return;
     }
     const cached = keys.filter((name) => this.#hasPrefix(name));
     if (cached.length === 0) return;
-    if (readOnly) {
+    if (!changes) {
       own.shows(cached, position);
       return;
     }

@@ -341,7 +341,7 @@ export class ReplyReader implements InPlaceReader {
   }
 
   #forward(bytes: Buffer): void {
-    this.#listener.forward(this.#memory.keep(bytes));
+    this.replies.forwarding(this.client.commandQueue, () => this.#listener.forward(this.#memory.keep(bytes)));
     this.#checkDetached();
   }
 }

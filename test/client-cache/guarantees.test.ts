@@ -95,6 +95,19 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
   });
 
   describe('Invariant 12: own writes are seen', () => {
+    it('PFCOUNT, which writes the count into its key', async () => {
+      const client = await cached(cache);
+      const key = `${k}counted`;
+      other = ioredis6.create(server.url);
+      await other.pfadd(key, 'a', 'b');
+      await keep(client, () => client.getBuffer(key));
+      const before = await client.getBuffer(key);
+      const [count, after] = await Promise.all([client.pfcount(key), client.getBuffer(key)]);
+      expect(count).toBe(2);
+      expect(after).not.toEqual(before);
+      expect(after).toEqual(await other.getBuffer(key));
+    });
+
     it.each<[string, (client: Client, key: string) => unknown]>([
       ['a hot command', (client, key) => client.set(key, 'new')],
       ['a hot command with a Buffer as key', (client, key) => client.set(Buffer.from(key), 'new')],
@@ -428,6 +441,27 @@ async function scripted(
   await sleep(50);
   return { client, commands: scriptedServer.commands };
 }
+
+describe('Invariant 12: own writes are seen that are issued while the host reads a reply', () => {
+  it.each([
+    ['a write', true],
+    ['nothing', false],
+  ])('%s in reconnectOnError, and the reply to an earlier read', async (_, writes) => {
+    const { client } = await scripted({
+      'get wrong': () => '-WRONGTYPE no\r\n',
+      'get k': () => bulk('old'),
+      'set k new': () => '',
+    });
+    client.options.reconnectOnError = () => {
+      if (writes) client.set('k', 'new').catch(() => {});
+      return false;
+    };
+    await Promise.allSettled([client.get('wrong'), client.get('k')]);
+    const before = hitsOf(client) as number;
+    client.get('k').catch(() => {});
+    expect(hitsOf(client)).toBe(before + (writes ? 0 : 1));
+  });
+});
 
 describe('Invariant 12: replies and invalidations take effect in the order of their bytes', () => {
   it.each([

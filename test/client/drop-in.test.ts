@@ -1,5 +1,5 @@
 import { type RedisOptions as HostOptions, Redis as IORedis } from 'ioredis';
-import DropIn, { coalesce, Redis, type RedisOptions, ReplyError } from 'ioredis-coalesce';
+import DropIn, { Cluster, type ClusterOptions, coalesce, Redis, type RedisOptions, ReplyError } from 'ioredis-coalesce';
 import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest';
 import { cold } from '../helpers/cold.js';
 import { endWithTest, HOSTS, ready, sleep } from '../helpers/hosts.js';
@@ -53,6 +53,20 @@ describe('the class', () => {
     expect({ ...redis.options }).toEqual({ ...plain.options });
   });
 
+  it('takes options that the caller’s object inherits, as ioredis does', () => {
+    const options = Object.create({ host: 'inherited', keyPrefix: 'p:', lazyConnect: true }) as RedisOptions;
+    options.coalesce = { maxBatchSize: 9 };
+    const redis = endWithTest(new Redis(options));
+    expect(redis.options).toMatchObject({ host: 'inherited', keyPrefix: 'p:' });
+    expect(redis.options).not.toHaveProperty('coalesce');
+    expect(redis.coalescer.options.maxBatchSize).toBe(9);
+    const clusterOptions = Object.create({ keyPrefix: 'p:', lazyConnect: true, coalesce: { maxBatchSize: 9 } });
+    const cluster = new Cluster([], clusterOptions as ClusterOptions);
+    expect(cluster.options).toMatchObject({ keyPrefix: 'p:', lazyConnect: true });
+    expect(cluster.options).not.toHaveProperty('coalesce');
+    expect(cluster.coalescer.options.maxBatchSize).toBe(9);
+  });
+
   it('leaves the options object of the caller alone, and names a bad option before it connects', () => {
     const options: RedisOptions = Object.freeze({ lazyConnect: true, coalesce: Object.freeze({ maxBatchSize: 3 }) });
     expect(endWithTest(new Redis(options)).coalescer.options.maxBatchSize).toBe(3);
@@ -77,6 +91,15 @@ describe('duplicate()', () => {
     const other = redis.duplicate({ db: 5 });
     await expectCoalesced(other);
     expect(other.options.db).toBe(5);
+  });
+
+  it('makes a client that speaks RESP2 without a cache', () => {
+    const redis = endWithTest(new Redis({ lazyConnect: true, coalesce: { cache: true } }));
+    expect(endWithTest(redis.duplicate({ protocol: 2 })).coalescer.options.cache).toBe(false);
+    expect(endWithTest(redis.duplicate()).coalescer.options.cache).toEqual(redis.coalescer.options.cache);
+    const cluster = new Cluster([], { lazyConnect: true, coalesce: { cache: true } });
+    expect(cluster.duplicate([], { redisOptions: { protocol: 2 } }).coalescer.options.cache).toBe(false);
+    expect(cluster.duplicate().coalescer.options.cache).toEqual(cluster.coalescer.options.cache);
   });
 
   it.each(HOSTS.map((entry) => [entry.name, entry] as const))('coalesces a copy on %s', async (_, entry) => {

@@ -93,6 +93,8 @@ describe.each(HOSTS)('call() and similar methods, $name', (host) => {
         ['callBuffer', 'get', k('s')],
         ['call', 'strlen', k('s')],
         ['call', 'ZADD', k('s'), 1, 'm'],
+        // The Kelvin sign, whose lower case is ASCII's k.
+        ['call', '\u212aeys', k('h')],
       ];
       return Promise.all(
         calls.map(([method, ...args]) =>

@@ -7,7 +7,7 @@ import type { HostScript } from '../../src/host/script.js';
 import { connectFake, type FakeConnection, Witness } from '../helpers/fake-connection.js';
 import { canonical } from '../helpers/fidelity/canonical.js';
 import type { HostName } from '../helpers/host-decoder.js';
-import { HOSTS as REAL_HOSTS, ready } from '../helpers/hosts.js';
+import { outcomes, HOSTS as REAL_HOSTS, ready } from '../helpers/hosts.js';
 import { redisUrl } from '../helpers/redis.js';
 
 const HOSTS: readonly HostName[] = ['ioredis', 'ioredis5', 'iovalkey'];
@@ -279,6 +279,19 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     coalescer.detach();
     for (const name of names) expect(methods[name], name).toBe(originals[name]);
     expect(await Promise.all([...replies, methods.early?.('k')])).toEqual([1, 1, 1]);
+  });
+
+  it('may be given as a Buffer', async () => {
+    const run = async (coalesced: boolean) => {
+      const lua = Buffer.from("return 'é' .. redis.call('ECHO', ARGV[1])") as unknown as string;
+      const script = { numberOfKeys: 1, lua };
+      const { client, methods } = await create(coalesced, { scripts: { early: script } });
+      client.defineCommand('late', script);
+      return outcomes([methods.early?.('k', '1'), methods.late?.('k', '2')] as Promise<unknown>[]);
+    };
+    const plain = await run(false);
+    expect(plain).toEqual([{ value: 'é1' }, { value: 'é2' }]);
+    expect(await run(true)).toEqual(plain);
   });
 
   it('are replaced by a second defineCommand()', async () => {

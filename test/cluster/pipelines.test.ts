@@ -1,3 +1,4 @@
+import type { ClusterOptions } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import {
@@ -138,6 +139,23 @@ describe.each(CLUSTER_HOSTS)('redirections of pipelines on a Cluster of $name', 
   });
 });
 
+describe.each(CLUSTER_HOSTS)('commandTimeout of pipelines on a Cluster of $name', (host) => {
+  const silent: Say = () => undefined;
+  const moved = says('MOVED 1 THERE');
+
+  it.each(Object.entries(SENT).slice(0, 2))('%s that a silent node is asked again times out', async (_name, send) => {
+    const story: Story = { a: [moved, silent], b: [moved, silent] };
+    const errors = async (cluster: ClusterClient) =>
+      ((await send(cluster)) as [Error | null][]).map(([error]) => error?.message);
+    const [plain, coalesced] = await Promise.all(
+      KINDS.map((kind) => play(host, kind, story, errors, { redisOptions: { commandTimeout: 200 } })),
+    );
+    expect(plain?.outcome).toEqual({ value: ['Command timed out', 'Command timed out'] });
+    expect(coalesced?.outcome).toEqual(plain?.outcome);
+    expect(coalesced?.hot).toBeGreaterThan(1);
+  });
+});
+
 interface Played {
   readonly outcome: Outcome | undefined;
   readonly asked: readonly string[];
@@ -150,6 +168,7 @@ async function play(
   kind: Kind,
   story: Story,
   send: (cluster: ClusterClient) => Promise<unknown>,
+  options: ClusterOptions = {},
 ): Promise<Played> {
   const ports: number[] = [];
   const address = (index: number) => `127.0.0.1:${ports[index]}`;
@@ -163,6 +182,7 @@ async function play(
     retryDelayOnClusterDown: 5,
     retryDelayOnFailover: 5,
     slotsRefreshTimeout: 2_000,
+    ...options,
   });
   await until(() => cluster.status === 'ready', 'a ready Cluster');
   // Nodes connect when they get their first command.

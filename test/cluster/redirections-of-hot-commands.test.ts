@@ -3,7 +3,7 @@ import { coalesce } from 'ioredis-coalesce';
 import { Cluster as Cluster5 } from 'ioredis5';
 import { Cluster as ValkeyCluster } from 'iovalkey';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Outcome, outcomes, until } from '../helpers/hosts.js';
+import { type Outcome, outcomes, sleep, until } from '../helpers/hosts.js';
 import { bulk, handshake, type Script, startScriptedServer } from '../helpers/scripted-server.js';
 
 type ClusterClass = new (nodes: { host: string; port: number }[], options: ClusterOptions) => Cluster6;
@@ -117,6 +117,37 @@ describe.each(HOSTS)('$name: a Cluster of scripted nodes', (host) => {
   });
 });
 
+describe.each(HOSTS)('$name: commandTimeout of a command behind a pipeline, on a node that is lost', (host) => {
+  const MS = 900;
+
+  /** When the read fails, counted from when it was issued. Earlier commands on its node are `wait` ms older. */
+  async function failsAfter(wait: number): Promise<number> {
+    const lost = once(() => 'close', never);
+    const story: Story = { '{x}a': [never, never], '{x}b': [never, never], '{x}c': [lost, never] };
+    const { client } = await connect(host.Cluster, story, {
+      coalesced: true,
+      options: { redisOptions: { commandTimeout: MS }, retryDelayOnFailover: 5 },
+    });
+    const older = client.pipeline().get('{x}a').get('{x}b').exec();
+    await sleep(wait);
+    const issued = performance.now();
+    const read = client.get('{x}c');
+    await expect(read).rejects.toThrow('Command timed out');
+    const after = performance.now() - issued;
+    await older;
+    return after;
+  }
+
+  it.each([
+    ['in time', MS / 2],
+    ['that has timed out', MS + 50],
+  ])('a pipeline %s: its own, for the rest of it', async (_, wait) => {
+    const after = await failsAfter(wait);
+    expect(after).toBeGreaterThanOrEqual(MS - 3);
+    expect(after).toBeLessThan(MS + 400);
+  });
+});
+
 interface Run {
   readonly outcomes: readonly Outcome[];
   /** What each node was asked; or both together, where the host tries again at a random one. */
@@ -125,17 +156,12 @@ interface Run {
   readonly elapsed: number;
 }
 
-/** Gets every key of the story in one tick from a Cluster of two nodes, of which the first owns all slots. */
-async function run(
+/** A Cluster of two scripted nodes, of which the first owns all slots. */
+async function connect(
   Cluster: ClusterClass,
   story: Story,
-  {
-    coalesced,
-    random = false,
-    options = {},
-    meanwhile = () => {},
-  }: { coalesced: boolean; random?: boolean } & Partial<Omit<Ending, 'story'>>,
-): Promise<Run> {
+  { coalesced, options = {} }: { coalesced: boolean; options?: ClusterOptions },
+) {
   const ports: number[] = [];
   const address = (index: number) => `127.0.0.1:${ports[index]}`;
   const nodes = [0, 1].map((index) => startScriptedServer(nodeScript(story, index as 0 | 1, address)));
@@ -154,6 +180,21 @@ async function run(
   await until(() => client.status === 'ready', 'a ready Cluster');
   // Nodes connect when they get their first command.
   await client.get('warm');
+  return { client, coalescer, owner, other, address };
+}
+
+/** Gets every key of the story in one tick. */
+async function run(
+  Cluster: ClusterClass,
+  story: Story,
+  {
+    coalesced,
+    random = false,
+    options = {},
+    meanwhile = () => {},
+  }: { coalesced: boolean; random?: boolean } & Partial<Omit<Ending, 'story'>>,
+): Promise<Run> {
+  const { client, coalescer, owner, other, address } = await connect(Cluster, story, { coalesced, options });
   const warm = coalescer?.stats().hotCommands ?? 0;
   const started = performance.now();
   const keys = Object.keys(story);

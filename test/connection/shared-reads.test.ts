@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { types } from 'node:util';
 import { Command } from 'ioredis';
 import Redis from 'ioredis-coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -232,7 +233,13 @@ describe.each([2, 3] as const)('shareReads on a server, RESP%i', (protocol) => {
     const wrong = await Promise.allSettled([redis.llen('key'), redis.llen('key')]);
     for (const result of wrong) {
       expect(result).toMatchObject({ status: 'rejected', reason: { name: 'ReplyError', command: { name: 'llen' } } });
+      const { reason } = result as PromiseRejectedResult;
+      expect(types.isNativeError(reason)).toBe(true);
+      expect(reason.stack).toContain('WRONGTYPE');
+      expect(Object.keys(reason)).toEqual(['command']);
+      expect(structuredClone(reason).message).toBe(reason.message);
     }
+    expect(wrong[0]).not.toBe(wrong[1]);
     const [one, two] = await Promise.all([redis.hgetall('hash'), redis.hgetall('hash')]);
     expect([one, two]).toEqual([
       { a: '1', b: '2' },

@@ -56,6 +56,16 @@ describe('Invariant 6: no write between a leader and its followers', () => {
     }
   });
 
+  it('PFCOUNT, which writes the count into its key, ends the sharing', async () => {
+    const client = await create({ shareReads: true });
+    await client.pfadd(k, 'a', 'b');
+    const [before, count, after] = await Promise.all([client.getBuffer(k), client.pfcount(k), client.getBuffer(k)]);
+    expect(count).toBe(2);
+    expect(after).not.toEqual(before);
+    expect(after).toEqual(await client.getBuffer(k));
+    await client.del(k);
+  });
+
   it('a read of a later batch is sent again', async () => {
     const client = await create({ shareReads: true });
     const first = client.get(k);

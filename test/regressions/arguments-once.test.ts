@@ -129,6 +129,7 @@ const FALLING_THROUGH: Record<string, (client: Client, counter: Counter, key: st
       .rpush(key, array as never)
       .exec();
   },
+  'xread of an array with a getter': (c, { array }, key) => c.xread('STREAMS', `${key}stream`, array as never),
   'set of an object with toString()': (c, { text }, key) => c.set(key, text as never),
   'hset of fields whose values have toString()': (c, { text }, key) => c.hset(key, { a: text, b: text } as never),
 };

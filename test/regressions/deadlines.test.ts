@@ -1,19 +1,17 @@
 /** `commandTimeout`: each command has its own time, whatever shares a batch, a reply or a reader with it. */
 import { setImmediate as turn } from 'node:timers/promises';
+import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain, type Kind } from '../helpers/beside.js';
 import { coalescedFake, connectFake, type FakeConnection } from '../helpers/fake-connection.js';
-import { type CoalescedClient, HOSTS, outcomesWithin, ready, sleep, until } from '../helpers/hosts.js';
+import { type Client, type CoalescedClient, HOSTS, outcomesWithin, ready, sleep, until } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 
 const MS = 100;
-/**
- * Timers of Node count from the start of the turn of the event loop, so one set late in a long turn is early by that. A
- * busy machine makes turns long; a wrong deadline, another command's, is off by 70 ms.
- */
-const EARLY = 45;
+/** Node's timers count whole milliseconds; a wrong deadline, another command's, is off by 70 ms. */
+const EARLY = 3;
 const OPEN = 'still open after a second';
 
 /** How long a command took to fail, rounded up to the deadline it may have kept: MS, or later. */
@@ -126,6 +124,102 @@ describe.each(HOSTS)('$name: detach() while the host settles a reply that was fo
     expect([await failing, detached]).toEqual(['ERR it fails', true]);
     expect(await answered).toBe('yes');
     expectOwnDeadlines(await Promise.all(times));
+  });
+});
+
+function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+/** Sent before and after the turn is blocked. */
+const IN_LONG_TURNS: Record<string, (client: Client) => readonly [Promise<unknown>, Promise<unknown>]> = {
+  'two reads': (client) => [client.get('absent 1'), afterBlocking(() => client.get('absent 2'))],
+  'the same read': (client) => [client.get('absent'), afterBlocking(() => client.get('absent'))],
+  'a read and a pipeline': (client) => [client.get('absent'), afterBlocking(() => inPipeline(client))],
+  'a pipeline and a read': (client) => [inPipeline(client), afterBlocking(() => client.get('absent'))],
+};
+
+async function inPipeline(client: Client): Promise<unknown> {
+  const [[error, value] = []] = (await client.pipeline().get('absent').exec()) ?? [];
+  if (error) throw error;
+  return value;
+}
+
+/** For longer than a command's time. */
+function afterBlocking<T>(send: () => T): T {
+  block(1.5 * MS);
+  return send();
+}
+
+const SETTINGS: Record<string, CoalesceOptions> = {
+  'the defaults': {},
+  'one batch': { schedule: 'immediate' },
+  'one batch, shareReads': { schedule: 'immediate', shareReads: true },
+};
+
+describe.each(HOSTS)('$name: a turn that is longer than commandTimeout', (host) => {
+  const inNewTurn = async (client: Client, send: (client: Client) => readonly Promise<unknown>[]) => {
+    await sleep(10);
+    return outcomesWithin(1_000, send(client));
+  };
+
+  // The first command times out or is answered, also of a plain client: timers and sockets are looked at in turn.
+  it.each(Object.entries(SETTINGS))('%s: what was issued late in it has its whole time', async (_, setting) => {
+    for (const [name, send] of Object.entries(IN_LONG_TURNS)) {
+      const found = await expectAsPlain(async (kind) => {
+        const client = await connectAs(kind, host, redisUrl(), { commandTimeout: MS }, setting);
+        const [, later] = await inNewTurn(client, send);
+        return { name, later };
+      });
+      expect(found).toEqual({ name, later: { value: null } });
+    }
+  });
+
+  it.each([7, 8, 9, 60])('of %i commands before and after, none of the later ones times out', async (count) => {
+    const options = { commandTimeout: MS };
+    const client = await ready(host.createCoalesced(redisUrl(), options, { schedule: 'immediate' }));
+    const gets = () => Array.from({ length: count }, (_, index) => client.get(`absent ${index}`));
+    const found = await inNewTurn(client, () => [...gets(), ...afterBlocking(gets)]);
+    expect(found.slice(count)).toEqual(Array.from({ length: count }, () => ({ value: null })));
+  });
+
+  it('commands on a server that does not answer time out in their own time', async () => {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(host.createCoalesced(proxy.url, { commandTimeout: MS }, { schedule: 'immediate' }));
+    proxy.stall();
+    await sleep(10);
+    const times: Promise<number | string>[] = [];
+    for (let index = 0; index < 30; index += 1) {
+      times.push(timeTo(client.get('absent')));
+      block(2);
+    }
+    expectOwnDeadlines(await Promise.all(times));
+  });
+});
+
+describe.each(HOSTS)('$name: a command that reconnectOnError sends again', (host) => {
+  it.each<[string, (client: Client) => Promise<unknown>]>([
+    ['a single one', (client) => client.set('k', 'v')],
+    ['one in a pipeline', (client) => client.pipeline().set('k', 'v').exec() as Promise<unknown>],
+  ])('%s: keeps the rest of its time', async (_, send) => {
+    await expectAsPlain(async (kind) => {
+      const server = await startScriptedServer((command, connection) => {
+        if (command[0] !== 'set') return handshake(command);
+        return connection === 1 ? '-READONLY no\r\n' : undefined;
+      });
+      const client = await connectAs(kind, host, server.url, {
+        commandTimeout: 2 * MS,
+        maxRetriesPerRequest: null,
+        retryStrategy: () => 10,
+        reconnectOnError: () => 2,
+      });
+      const start = performance.now();
+      const found = await outcomesWithin(1_000, [send(client)]);
+      const after = performance.now() - start;
+      expect(after).toBeGreaterThanOrEqual(2 * MS - EARLY);
+      return { found, inTime: after < 700, asked: server.commands };
+    });
   });
 });
 

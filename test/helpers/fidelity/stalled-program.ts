@@ -5,12 +5,18 @@ import { type Client, invoke } from './variants.js';
 /** How long the connection is blocked, in milliseconds, and the time that each command has. */
 const BLOCKED = 450;
 const COMMAND_TIMEOUT = 120;
-/** A timer of Node counts from the start of its turn of the event loop, which a busy machine makes long. */
-const EARLY = 30;
+/** Node's timers count whole milliseconds. */
+const EARLY = 3;
 
 /** Commands behind one that blocks the connection: those that are timed time out long before it ends. */
 export interface StalledProgram {
-  readonly steps: readonly { readonly call: Call; readonly timed: boolean; readonly wait: number }[];
+  readonly steps: readonly {
+    readonly call: Call;
+    readonly timed: boolean;
+    /** Milliseconds for which the turn is blocked after it, and then waits, unless it goes on. */
+    readonly spin: number;
+    readonly wait: number | undefined;
+  }[];
 }
 
 /** The same few reads again and again, and now and then a write. */
@@ -25,10 +31,15 @@ const call = fc.constantFrom<Call>(
   ['call', 'GET', 'str'],
 );
 
-/** Together at most 240 ms. */
+/** Together at most 270 ms. */
 export const stalledPrograms: fc.Arbitrary<StalledProgram> = fc.record({
   steps: fc.array(
-    fc.record({ call, timed: fc.constantFrom(true, true, true, false), wait: fc.constantFrom(0, 0, 0, 2, 20, 40) }),
+    fc.record({
+      call,
+      timed: fc.constantFrom(true, true, true, false),
+      spin: fc.constantFrom(0, 0, 0, 5),
+      wait: fc.constantFrom(undefined, undefined, 0, 0, 2, 20, 40),
+    }),
     { minLength: 4, maxLength: 6 },
   ),
 });
@@ -44,6 +55,7 @@ export async function runStalled(client: Client, { steps }: StalledProgram): Pro
   for (const {
     call: [name, ...args],
     timed,
+    spin,
     wait,
   } of steps) {
     options.commandTimeout = timed ? COMMAND_TIMEOUT : undefined;
@@ -58,7 +70,9 @@ export async function runStalled(client: Client, { steps }: StalledProgram): Pro
         },
       ),
     );
-    await sleep(wait);
+    const spinning = performance.now() + spin;
+    while (performance.now() < spinning);
+    if (wait !== undefined) await sleep(wait);
   }
   options.commandTimeout = undefined;
   const slow = performance.now() - blocked > BLOCKED - COMMAND_TIMEOUT;
