@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { type Benchmark, type Case, METRICS } from '../benchmarks/benchmark.js';
+import { routesOf } from '../http/routes.js';
 import { number } from '../report/tables.js';
 import { terminalTable } from '../report/terminal.js';
 import type { VariantId } from '../variants/clients.js';
@@ -10,10 +11,11 @@ import type { BenchOptions } from './options.js';
 import { valuesOf } from './results.js';
 import { buildRevision } from './revision.js';
 import { openRig, type Rig } from './rig.js';
+import { paceOf } from './runner.js';
 import { describeMachine, readSettings } from './settings.js';
 import { ratios, type Spread, signedRankTest, spread } from './stats.js';
 import { undisturbed } from './steal.js';
-import { VariantProcess } from './variant-process.js';
+import { type Runnable, VariantProcess } from './variant-process.js';
 
 const HEAD = ['work', 'measure', 'new / old', 'by chance', 'verdict'];
 /** Compared where nothing is named. */
@@ -38,12 +40,12 @@ export interface Change {
 interface Job {
   readonly work: string;
   readonly case: Case;
-  readonly variant: VariantId;
+  open(bundle: Bundle, rig: Rig): Promise<Runnable>;
 }
 
 /** Runs this revision and another one side by side, and says what changed beyond the noise. */
 export async function compareWith(name: string, { benchmarks, pace, awake }: BenchOptions): Promise<string> {
-  const comparable = benchmarks.filter((one) => one.routes === undefined && one.environment === undefined);
+  const comparable = benchmarks.filter((one) => one.environment === undefined);
   const named = comparable.length === benchmarks.length && benchmarks.length < MOST_NAMED;
   const jobs = (named ? comparable : comparable.filter(({ id }) => USUAL.includes(id))).flatMap(jobsOf);
   if (jobs.length === 0) throw new Error('expected benchmarks of a coalesced client on a single server to compare');
@@ -61,7 +63,7 @@ export async function compareWith(name: string, { benchmarks, pace, awake }: Ben
     const rounds = `${pace.rounds} rounds of ${pace.seconds} s each, interleaved.`;
     const what = `${settings.revision} (new) against ${revision.name} (old), ${rounds}`;
     const table = terminalTable({ head: HEAD, rows: found.map(cells) });
-    return `${table}\n\n${what}\n${describeMachine(settings)}\n${summary(found)}`;
+    return [`${table}\n`, what, describeMachine(settings), ...rig.notes, summary(found)].join('\n');
   });
 }
 
@@ -80,44 +82,69 @@ export function changes(work: string, before: readonly Sample[], after: readonly
   });
 }
 
-function jobsOf({ cases, title, variants }: Benchmark): Job[] {
-  const ours = variants.filter((one): one is VariantId => one === 'cork' || one.startsWith('coalesced'));
+/** The coalesced variants of a benchmark, in each of its cases. */
+export function jobsOf({ cases, routes, title, variants }: Benchmark): Job[] {
+  const ours = variants.filter((one) => one === 'cork' || one.startsWith('coalesced'));
   return cases.flatMap((one) =>
-    ours.map((variant) => {
+    ours.map((variant): Job => {
       const details = [...(cases.length > 1 ? [one.id] : []), ...(variant === 'coalesced' ? [] : [variant])];
-      return { work: [title, ...details].join(', '), case: one, variant };
+      const route = routes?.[variant];
+      return {
+        work: [title, ...details].join(', '),
+        case: one,
+        open: async (bundle, { cleanup, server }) =>
+          route === undefined
+            ? VariantProcess.open(variant as VariantId, bundle, server)
+            : (await routesOf({ bundle, cleanup, server }))(...route),
+      };
     }),
   );
 }
 
-async function compareJob(
-  { work, case: { workload }, variant }: Job,
-  bundles: readonly Bundle[],
-  { server, progress, pace: { rounds, seconds, warmUpSeconds, rewarmSeconds } }: Rig,
-): Promise<Change[]> {
+async function compareJob(job: Job, bundles: readonly Bundle[], rig: Rig): Promise<Change[]> {
+  const { work, case: one } = job;
+  const { server, progress, pace } = rig;
+  const { workload } = one;
+  const { rounds, rewarmSeconds, seconds, warmUpSeconds } = paceOf({ cases: [one] }, pace);
   await server.seed(workload);
   const samples: [Sample[], Sample[]] = [[], []];
+  const missing = await missingIn(job, bundles[0]!, rig);
+  if (missing !== undefined) {
+    rig.notes.add(`${work}: not compared, the old revision does not run it (${missing}).`);
+    progress.show(work, 'not compared', rounds + 1);
+    return [];
+  }
   for (let round = 0; round < rounds; round += 1) {
     progress.show(work, `round ${round + 1} of ${rounds}`, 1);
     // Which one goes first changes from round to round.
     for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) {
       // A process keeps its luck with the layout of its memory, so rounds of one process are not independent.
-      const variantProcess = await VariantProcess.open(variant, bundles[which]!, server);
+      const opened = await job.open(bundles[which]!, rig);
       try {
-        await variantProcess.prepare(workload, warmUpSeconds, round === 0);
+        await opened.prepare(workload, warmUpSeconds, round === 0);
         const [sample] = await undisturbed(
-          () => variantProcess.measure(workload, seconds),
-          () => variantProcess.prepare(workload, rewarmSeconds, false),
+          () => opened.measure(workload, seconds),
+          () => opened.prepare(workload, rewarmSeconds, false),
         );
         samples[which]!.push(sample);
-        await variantProcess.close();
+        await opened.close();
       } finally {
-        variantProcess.kill();
+        opened.kill();
       }
     }
   }
   progress.show(work, 'done', 1);
   return changes(work, ...samples);
+}
+
+/** @returns why that revision does not run it: an option, or a variant, may be newer */
+async function missingIn(job: Job, bundle: Bundle, rig: Rig): Promise<string | undefined> {
+  try {
+    await (await job.open(bundle, rig)).close();
+    return undefined;
+  } catch (error) {
+    return (error as Error).message.split('\n', 2).join(' ');
+  }
 }
 
 function cells({ work, measure, ratio, chance, verdict }: Change): string[] {

@@ -189,7 +189,8 @@ export function rotated<T>(parts: readonly T[], round: number): T[] {
   return [...parts.slice(first), ...parts.slice(0, first)];
 }
 
-function paceOf({ pace: own, cases }: Benchmark, pace: Pace): Pace {
+/** What a benchmark makes of the pace of the run. */
+export function paceOf({ pace: own, cases }: Pick<Benchmark, 'pace' | 'cases'>, pace: Pace): Pace {
   // A service, or a package with its own code, takes seconds until the compiler has seen enough of it.
   const warmUp = cases[0]?.workload.kind === 'package' ? 4 : 1;
   const { rounds, seconds } = own ?? { rounds: 1, seconds: 1 };
