@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { type NodeView, parseNodes, serves } from './cluster-view.js';
 import { type RedisServer, startRedis } from './redis-server.js';
 import { HOST } from './server-process.js';
 
@@ -48,15 +49,6 @@ export async function startCluster(options: ClusterStartOptions = {}): Promise<R
     throw error;
   }
   return cluster;
-}
-
-/** What one node knows of another. */
-interface NodeView {
-  readonly id: string;
-  readonly flags: readonly string[];
-  readonly masterId: string | undefined;
-  /** From and to, both served. */
-  readonly ranges: readonly (readonly [number, number])[];
 }
 
 export class RedisCluster {
@@ -125,7 +117,7 @@ export class RedisCluster {
 
   async masterOf(slot: number): Promise<ClusterNode> {
     const view = await this.#viewOf(this.#anyNode());
-    const found = view.find(({ ranges }) => ranges.some(([from, to]) => from <= slot && slot <= to));
+    const found = view.find((node) => serves(node, slot));
     if (!found) throw new Error(`expected slot ${slot} to be served, it is not`);
     return this.#node(found.id);
   }
@@ -180,9 +172,10 @@ export class RedisCluster {
         slots.slice(start, start + SLOTS_AT_ONCE).map(async (slot) => {
           await this.beginMove(slot, from, to);
           await this.moveKeys(slot, from, to);
-          await this.finishMove(slot, to, masters);
+          await this.#assign(slot, to, masters);
         }),
       );
+      await this.#ownerIsKnown(slots.slice(start, start + SLOTS_AT_ONCE), to, masters);
     }
   }
 
@@ -207,11 +200,32 @@ export class RedisCluster {
     }
   }
 
-  /** Makes `to` the slot's owner. It is told first, so that the slot has an owner at any time. */
-  async finishMove(slot: number, to: ClusterNode, masters?: readonly ClusterNode[]): Promise<void> {
+  /** Makes `to` the slot's owner. */
+  async finishMove(slot: number, to: ClusterNode): Promise<void> {
+    const masters = await this.masters();
+    await this.#assign(slot, to, masters);
+    await this.#ownerIsKnown([slot], to, masters);
+  }
+
+  /** The new owner is told first, so that the slot has an owner at any time. */
+  async #assign(slot: number, to: ClusterNode, masters: readonly ClusterNode[]): Promise<void> {
     await to.client.call('CLUSTER', 'SETSLOT', slot, 'NODE', to.id);
-    const others = (masters ?? (await this.masters())).filter(({ id }) => id !== to.id);
+    const others = masters.filter(({ id }) => id !== to.id);
     await Promise.all(others.map(({ client }) => client.call('CLUSTER', 'SETSLOT', slot, 'NODE', to.id)));
+  }
+
+  /**
+   * The owner of an imported slot takes the next epoch after those that it knows of (Redis cluster.c,
+   * clusterBumpConfigEpochWithoutConsensus) and tells the others over the bus. A node that imports the slot before it has
+   * heard of that takes the same epoch, and both then name each other as the owner, for good.
+   */
+  async #ownerIsKnown(slots: readonly number[], { id }: ClusterNode, masters: readonly ClusterNode[]): Promise<void> {
+    await this.#until(`every master knows that ${id} serves ${slots.length} slots more, and its epoch`, async () => {
+      const views = await Promise.all(masters.map((node) => this.#viewOf(node)));
+      const owners = views.map((view) => view.find((node) => node.id === id));
+      const epochs = new Set(owners.map((owner) => owner?.configEpoch));
+      return epochs.size === 1 && owners.every((owner) => slots.every((slot) => serves(owner, slot)));
+    });
   }
 
   /** Orderly stop; idempotent. */
@@ -319,21 +333,4 @@ async function stateOf({ client }: ClusterNode): Promise<{ role: string | undefi
 async function offsetOf({ client }: ClusterNode, name: string): Promise<number> {
   const info = await client.info('replication');
   return Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]);
-}
-
-/** `<id> <address> <flags> <master id> <ping> <pong> <epoch> <link> <slot> … [<slot in migration>] …` */
-function parseNodes(text: string): NodeView[] {
-  return text
-    .trim()
-    .split('\n')
-    .map((line) => {
-      const [id = '', , flags = '', masterId = '-', , , , , ...slots] = line.split(' ');
-      const ranges = slots
-        .filter((slot) => !slot.startsWith('['))
-        .map((slot) => {
-          const [from, to = from] = slot.split('-').map(Number);
-          return [from, to] as [number, number];
-        });
-      return { id, flags: flags.split(','), masterId: masterId === '-' ? undefined : masterId, ranges };
-    });
 }
