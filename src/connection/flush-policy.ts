@@ -14,7 +14,7 @@
 
 import type { Schedule } from '../options.js';
 import { loopTimes, now } from '../util/clock.js';
-import { type OverlapState, OverlapTrial, type TurnSize } from './overlap-trial.js';
+import { mayPoll, type OverlapState, OverlapTrial, type TurnSize } from './overlap-trial.js';
 import { RoundTrip } from './round-trip.js';
 
 /** Decides when a part of a batch is sent. */
@@ -53,7 +53,10 @@ const PARTS = 3;
  * this are issued for so long that it makes no difference when the server wakes up.
  */
 const LARGEST_LED = 384;
-/** A first command replaces one of the parts of a turn with up to this much work: more writes cost more than they gain. */
+/**
+ * A first command replaces one of the parts of a turn with up to this much work: more writes cost more than they gain. In
+ * turns of more work, which are huge, it is one write more.
+ */
 const SMALL_LED = 160;
 /** After a first command, up to this much work is not worth two more writes: the rest leaves together. */
 const SMALLEST_LED = 40;
@@ -145,7 +148,8 @@ export class AdaptivePolicy implements FlushPolicy {
     const expected = this.#expected;
     if (expected <= SMALL_TURN) return 'small';
     if (expected <= SMALL_TURN_OF_FEW && this.#expectedCommands <= FEW_COMMANDS) return 'small';
-    return expected <= MEDIUM_TURN ? 'medium' : 'large';
+    if (expected <= MEDIUM_TURN) return 'medium';
+    return expected <= SMALL_LED ? 'large' : 'huge';
   }
 
   turnEnded(now: number): boolean {
@@ -163,7 +167,7 @@ export class AdaptivePolicy implements FlushPolicy {
     this.#openCommands = 0;
     const size = this.#size();
     this.trial.turnEnded(now, work, this, size);
-    return size !== 'large' && this.trial.polls;
+    return mayPoll(size) && this.trial.polls;
   }
 
   answered(): void {

@@ -10,6 +10,8 @@ const HEAD_START = 2;
 const SLIGHT_LEAD = 3;
 /** What large turns of cheap commands must gain, as a share of the rate: their parts cost a fifth more CPU. */
 const WORTH = 0.05;
+/** What a first command that wakes the server must gain in huge turns: it is one write more there. */
+const WORTH_LEADING = 0.05;
 /** What polling must gain, as a share of the rate, since the loop is then busy all the time, */
 const WORTH_POLLING = 0.15;
 /** and the lead that decides on it: where requests come at a rate of their own, neither side is faster. */
@@ -36,10 +38,15 @@ const SATURATED = 0.88;
 export type Overlap = 'parts' | 'led' | 'small' | 'none';
 
 /**
- * How much recent turns sent. Small turns leave the same way under both kinds of overlap. After small and medium ones it
- * may pay to poll for the replies.
+ * How much recent turns sent. Small turns leave the same way under both kinds of overlap, and huge ones in one write more
+ * if their first command leads. After small and medium ones it may pay to poll for the replies.
  */
-export type TurnSize = 'small' | 'medium' | 'large';
+export type TurnSize = 'small' | 'medium' | 'large' | 'huge';
+
+/** Whether it may pay to poll for the replies to such turns. */
+export function mayPoll(size: TurnSize): boolean {
+  return size === 'small' || size === 'medium';
+}
 
 /** Which turns are sent in parts, and whether the loop polls for replies. */
 export interface OverlapState {
@@ -83,6 +90,7 @@ export class OverlapTrial implements OverlapState {
   #kind: 'parts' | 'led' = 'parts';
   /** Of the last trial. */
   #question: Question = 'polling';
+  #size: TurnSize = 'large';
   /** Both sides of a trial about overlap. */
   #sides: readonly [Overlap, Overlap] = ['led', 'none'];
   #triedPolling = false;
@@ -136,12 +144,13 @@ export class OverlapTrial implements OverlapState {
 
   #isDue(now: number, work: number, size: TurnSize): boolean {
     // Most processes have turns of one kind, and many do not live for long.
-    const first = this.#verdict === undefined || (size !== 'large' && !this.#triedPolling);
+    const first = this.#verdict === undefined || (mayPoll(size) && !this.#triedPolling);
     return first || this.#hold.isOver(now, work);
   }
 
   #begin(now: number, size: TurnSize): void {
     this.#question = this.#nextQuestion(size);
+    this.#size = size;
     this.#trying = true;
     this.#from = now;
     this.#slices = 0;
@@ -156,7 +165,7 @@ export class OverlapTrial implements OverlapState {
 
   #nextQuestion(size: TurnSize): Question {
     if (size !== 'small' && this.#question === 'overlap' && this.#verdict === this.#kind) return 'kind';
-    return size === 'large' || this.#question === 'polling' ? 'overlap' : 'polling';
+    return mayPoll(size) && this.#question !== 'polling' ? 'polling' : 'overlap';
   }
 
   #beginPolling(): void {
@@ -244,7 +253,10 @@ export class OverlapTrial implements OverlapState {
   }
 
   #kindOfOverlap(): Overlap {
-    if (this.#lead >= SLIGHT_LEAD) this.#kind = this.#kind === 'led' ? 'parts' : 'led';
+    const [other, last] = this.#sides as readonly ['parts' | 'led', 'parts' | 'led'];
+    this.#kind = this.#lead >= SLIGHT_LEAD ? other : last;
+    const gain = (other === 'led' ? this.#gain : -this.#gain) / (this.#slices / 2);
+    if (this.#size === 'huge' && gain < WORTH_LEADING) this.#kind = 'parts';
     return this.#kind;
   }
 }

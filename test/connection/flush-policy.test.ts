@@ -295,14 +295,16 @@ describe('the adaptive flush policy, where it pays to poll for replies', () => {
     [9, 2, 'medium'],
     [9, 5, 'large'],
     [8, 16, 'large'],
+    [160, 1, 'large'],
+    [162, 1, 'huge'],
   ] as const)(
-    'turns of %i commands of %i units are %s, and those that are not large are polled for',
+    'turns of %i commands of %i units are %s, and small and medium ones are polled for',
     (commands, work, size) => {
       const { policy, time, trial, turns } = played();
       Object.assign(trial, { polls: true });
       see(policy, time, commands, work);
       partsOf(policy, time, commands, work);
-      expect(policy.turnEnded(0)).toBe(size !== 'large');
+      expect(policy.turnEnded(0)).toBe(size === 'small' || size === 'medium');
       expect(turns.at(-1)).toEqual([0, commands * work, size]);
     },
   );

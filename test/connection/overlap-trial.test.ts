@@ -93,6 +93,13 @@ describe('OverlapTrial', () => {
     ['it is slower than parts alone, but faster than gathering', { rates: [125, 100, 110], noise: 0.02 }, 'parts'],
     ['it is slower than gathering, parts alone are faster', { rates: [120, 100, 90], noise: 0.2 }, 'parts'],
     ['parts alone are slower than gathering, it is faster', { rates: [90, 100, 120], noise: 0.2 }, 'led'],
+    [
+      'it is faster by more than a write costs huge turns',
+      { rates: [110, 100, 120], size: 'huge', noise: 0.02 },
+      'led',
+    ],
+    ['it is not, although it is faster', { rates: [120, 100, 124], size: 'huge', noise: 0.02 }, 'parts'],
+    ['turns that are not huge have no write more', { rates: [120, 100, 124], noise: 0.02 }, 'led'],
   ])('%s: the faster kind of overlap is kept, but for short trials', (_, world, overlap) => {
     const { run } = loopOf(world);
     run(10_000);
