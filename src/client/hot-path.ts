@@ -174,7 +174,7 @@ export function hotSender(variant: CommandVariant): HotSender {
       const kept = connection.cache.read(variant, args);
       if (kept !== undefined) return kept;
     }
-    const encoded = encode(args, connection.encodesExactly);
+    const encoded = encode(args, connection.batch.encodesExactly);
     if (encoded !== undefined) return connection.sendHot(variant, encoded, args, route.routing);
     // Arrays are looked for only now: doing so before each encoding costs more than this.
     return mayHoldArrays && holdsArray(args) ? tryFlattened(route, args) : 'arguments';

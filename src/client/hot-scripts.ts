@@ -91,7 +91,7 @@ class HotScript {
     }
     let connection = route.connectionFor(this.#forms.evalsha.command, key);
     if (typeof connection === 'string') return connection;
-    let encoded = this.#encode(sent, connection.encodesExactly);
+    let encoded = this.#encode(sent, connection.batch.encodesExactly);
     if (encoded === undefined) {
       if (sent === args) {
         const flat = this.#flatten(route, args);
@@ -101,7 +101,7 @@ class HotScript {
         if (typeof connection === 'string') return connection;
       }
       sent = sent.map(toPlain);
-      encoded = this.#encode(sent, connection.encodesExactly);
+      encoded = this.#encode(sent, connection.batch.encodesExactly);
       if (encoded === undefined) return 'arguments';
     }
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script

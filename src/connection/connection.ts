@@ -239,11 +239,6 @@ export class Connection {
     return this.#clusterContext;
   }
 
-  /** Whether to encode text exactly at once: the assumption of ASCII was wrong recently. */
-  get encodesExactly(): boolean {
-    return this.batch.encodesExactly;
-  }
-
   flush(): void {
     this.batch.flush('manual');
   }
