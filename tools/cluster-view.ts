@@ -3,8 +3,10 @@ export interface NodeView {
   readonly id: string;
   readonly flags: readonly string[];
   readonly masterId: string | undefined;
-  /** Of two nodes that claim a slot, the one with the larger number has it. */
-  readonly configEpoch: number;
+  /** When the ping was sent that is not answered yet, in milliseconds since 1970; 0 if there is none. */
+  readonly pingSent: number;
+  /** When a ping was last answered, in milliseconds since 1970. */
+  readonly pongReceived: number;
   /** From and to, both served. */
   readonly ranges: readonly (readonly [number, number])[];
 }
@@ -19,7 +21,7 @@ export function parseNodes(text: string): NodeView[] {
     .trim()
     .split('\n')
     .map((line) => {
-      const [id = '', , flags = '', masterId = '-', , , configEpoch, , ...slots] = line.split(' ');
+      const [id = '', , flags = '', masterId = '-', pingSent, pongReceived, , , ...slots] = line.split(' ');
       const ranges = slots
         .filter((slot) => !slot.startsWith('['))
         .map((slot) => {
@@ -27,6 +29,7 @@ export function parseNodes(text: string): NodeView[] {
           return [from, to] as [number, number];
         });
       const master = masterId === '-' ? undefined : masterId;
-      return { id, flags: flags.split(','), masterId: master, configEpoch: Number(configEpoch), ranges };
+      const pings = { pingSent: Number(pingSent), pongReceived: Number(pongReceived) };
+      return { id, flags: flags.split(','), masterId: master, ...pings, ranges };
     });
 }

@@ -175,8 +175,8 @@ export class RedisCluster {
           await this.#assign(slot, to, masters);
         }),
       );
-      await this.#ownerIsKnown(slots.slice(start, start + SLOTS_AT_ONCE), to, masters);
     }
+    await this.#ownerIsKnown(slots, to, masters);
   }
 
   /** Puts a slot into the state in which keys that are not there any more are asked for at `to` (ASK). */
@@ -215,16 +215,27 @@ export class RedisCluster {
   }
 
   /**
-   * The owner of an imported slot takes the next epoch after those that it knows of (Redis cluster.c,
-   * clusterBumpConfigEpochWithoutConsensus) and tells the others over the bus. A node that imports the slot before it has
-   * heard of that takes the same epoch, and both then name each other as the owner, for good.
+   * Resolves when every master has heard the owner itself claim the slots. Until then, moving one of them back can leave
+   * it without an owner for good, in two ways:
+   *
+   * - The owner of an imported slot takes the next epoch after those that it knows of (Redis cluster.c,
+   *   clusterBumpConfigEpochWithoutConsensus). A node that imports the slot before it has heard of that takes the same
+   *   epoch, and both then name each other as the owner.
+   * - A message that the owner sent before it had the slot marks it as not claimed (owner_not_claiming_slot). Before Redis
+   *   7.2.4 the mark outlasts SETSLOT, and any late claim takes the slot away from the node that has imported it.
    */
-  async #ownerIsKnown(slots: readonly number[], { id }: ClusterNode, masters: readonly ClusterNode[]): Promise<void> {
-    await this.#until(`every master knows that ${id} serves ${slots.length} slots more, and its epoch`, async () => {
-      const views = await Promise.all(masters.map((node) => this.#viewOf(node)));
-      const owners = views.map((view) => view.find((node) => node.id === id));
-      const epochs = new Set(owners.map((owner) => owner?.configEpoch));
-      return epochs.size === 1 && owners.every((owner) => slots.every((slot) => serves(owner, slot)));
+  async #ownerIsKnown(slots: readonly number[], owner: ClusterNode, masters: readonly ClusterNode[]): Promise<void> {
+    const others = masters.filter(({ id }) => id !== owner.id);
+    await Promise.all(others.map((master) => this.#hears(master, owner, slots)));
+  }
+
+  async #hears(master: ClusterNode, owner: ClusterNode, slots: readonly number[]): Promise<void> {
+    let since = Number.POSITIVE_INFINITY;
+    await this.#until(`${master.address} has heard ${owner.address} claim ${slots.length} slots more`, async () => {
+      const known = (await this.#viewOf(master)).find(({ id }) => id === owner.id);
+      // What is asked from now on is answered with what the owner serves now.
+      if (known?.pingSent === 0) since = Math.min(since, Date.now());
+      return known !== undefined && known.pongReceived > since && slots.every((slot) => serves(known, slot));
     });
   }
 
