@@ -19,6 +19,7 @@ const QUICK = [
   'test/invariants/*.test.ts',
   'test/connection/{ordering,command-timeout,transactions,pubsub-and-blocking}.test.ts',
   'test/lifecycle/{edges,reconnect}.test.ts',
+  'test/client-cache/expiry.test.ts',
 ];
 const LEFT_OUT = ['test/client/hot-commands.test.ts', 'test/connection/reply-reader.test.ts'];
 
