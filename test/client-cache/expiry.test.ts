@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CoalescedClient, ioredis6, ready, until } from '../helpers/hosts.js';
 import { startServer } from '../helpers/redis.js';
 
-const EXPIRES_AFTER = 500;
+const EXPIRES_AFTER = 1_000;
 const FORGOTTEN_WITHIN = 5_000;
 
 let server: Awaited<ReturnType<typeof startServer>>;
