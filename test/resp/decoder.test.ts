@@ -87,9 +87,10 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
             expect(decoder.decode(BEHIND, 0, true)).toBe('abc');
           },
         ),
-        { numRuns: 300 },
+        { numRuns: 1_000 },
       );
-      expect(resumed).toBeGreaterThan(30);
+      // About 150 of them; no run by chance has so few.
+      expect(resumed).toBeGreaterThan(60);
     });
 
     it('any reply has the value that the host decodes, or is left to the host', () => {
