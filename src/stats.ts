@@ -2,7 +2,6 @@
  * Why a batch was flushed:
  *
  * - `schedule`: its schedule ran;
- * - `overlap`: a part of it was worth a write before its schedule ran (`schedule: 'adaptive'`);
  * - `size`, `bytes`: it reached `maxBatchSize`, `maxBatchBytes`;
  * - `delay`: `maxFlushDelay` was over;
  * - `room`: replies made room under `maxInFlight`;
@@ -12,17 +11,7 @@
  *
  * Where each is decided stands at the class `Batch`, in `connection/batch.ts`.
  */
-export type FlushReason =
-  | 'schedule'
-  | 'overlap'
-  | 'size'
-  | 'bytes'
-  | 'delay'
-  | 'room'
-  | 'large'
-  | 'end'
-  | 'exit'
-  | 'manual';
+export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'large' | 'end' | 'exit' | 'manual';
 
 /**
  * Why a command that could take the hot path was left to the host. An explicit pipeline or transaction that was left to
@@ -59,7 +48,6 @@ const NO_FALL_THROUGHS = {
 
 const NO_FLUSHES: Record<FlushReason, number> = {
   schedule: 0,
-  overlap: 0,
   size: 0,
   bytes: 0,
   delay: 0,
@@ -97,8 +85,10 @@ export interface CoalescerStats {
   readonly flushWaitTotal: number;
   /** Batches by what flushed them. */
   readonly flushReasons: Readonly<Record<FlushReason, number>>;
-  /** Turns of few commands for whose replies the loop polled instead of waiting (`schedule: 'adaptive'`). */
+  /** Turns of the event loop after which it looked for the replies instead of waiting (`busyPoll`). */
   readonly polledTurns: number;
+  /** Of these, the ones for which a reply came in that time. */
+  readonly polledTurnsAnswered: number;
   /** Commands that could take the hot path and were left to the host, by reason. */
   readonly fallThroughs: Readonly<Record<FallThroughReason, number>>;
   /** Replies by who decoded them: this package (`hot`) or the host (`host`). */
@@ -138,6 +128,7 @@ export class Stats {
   bytesWritten = 0;
   sharedReads = 0;
   polledTurns = 0;
+  polledTurnsAnswered = 0;
   hotReplies = 0;
   hostReplies = 0;
   cacheHits = 0;
@@ -179,6 +170,7 @@ export class Stats {
       flushWaitTotal: this.#flushWaitTotal,
       flushReasons: { ...this.#flushes },
       polledTurns: this.polledTurns,
+      polledTurnsAnswered: this.polledTurnsAnswered,
       fallThroughs: { ...this.#fallThroughs },
       replies: { hot: this.hotReplies, host: this.hostReplies },
       ...(cache && {

@@ -5,10 +5,11 @@ import { Redis as Valkey } from 'iovalkey';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
-const KNOWN = 'schedule, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache';
+const KNOWN = 'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache';
 const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
+const BUSY_POLL = 'a boolean or a number of microseconds from 1 to 1000000';
 const POSITIVE = 'a positive integer';
-const SCHEDULE = "'adaptive', 'immediate', 'tick' or a function that takes the flush";
+const SCHEDULE = "'immediate', 'tick' or a function that takes the flush";
 
 const resolveOptions = (setting: CoalesceSetting | undefined): ResolvedOptions | false =>
   resolveSetting(setting, 'options');
@@ -37,7 +38,8 @@ afterEach(() => {
 describe('options', () => {
   it('has the documented defaults', () => {
     expect(resolveOptions(undefined)).toEqual({
-      schedule: 'adaptive',
+      schedule: 'immediate',
+      busyPoll: true,
       maxFlushDelay: 0,
       maxBatchSize: 1000,
       maxBatchBytes: 262_144,
@@ -56,7 +58,9 @@ describe('options', () => {
   });
 
   it.each<CoalesceOptions>([
-    { schedule: 'adaptive' },
+    { busyPoll: false },
+    { busyPoll: 1 },
+    { busyPoll: 1_000_000 },
     { schedule: 'immediate' },
     { schedule: 'tick' },
     { schedule: (flush) => flush() },
@@ -105,6 +109,11 @@ describe('options', () => {
     ...counts,
     ...booleans,
     ['maxBatchBytes', 67_108_865, RangeError, `${POSITIVE} of at most 67108864`, '67108865 (number)'],
+    ['busyPoll', 0, RangeError, BUSY_POLL, '0 (number)'],
+    ['busyPoll', 1_000_001, RangeError, BUSY_POLL, '1000001 (number)'],
+    ['busyPoll', Number.NaN, RangeError, BUSY_POLL, 'NaN (number)'],
+    ['busyPoll', '50', TypeError, BUSY_POLL, '"50" (string)'],
+    ['busyPoll', null, TypeError, BUSY_POLL, 'null'],
     ['maxFlushDelay', -1, RangeError, MILLISECONDS, '-1 (number)'],
     ['maxFlushDelay', Number.NaN, RangeError, MILLISECONDS, 'NaN (number)'],
     ['maxFlushDelay', 2 ** 31, RangeError, MILLISECONDS, '2147483648 (number)'],

@@ -15,7 +15,7 @@ import { watchedCells } from './watched.js';
 
 const CHARTS = '../bench/results/';
 /** Experiments that have a document of their own. */
-export const OWN_DOCUMENTS: readonly string[] = ['scale', 'parts'];
+export const OWN_DOCUMENTS: readonly string[] = ['scale'];
 const SERVER_LIMIT = "the server's own tool, `-c 1` and `-P` as large as the burst: what the server can do";
 
 export function benchmarksDocument(report: BenchReport, charts: readonly Chart[]): string {

@@ -15,7 +15,7 @@ const CHARTS = 'bench/results';
 
 const HELP = `Usage: npm run bench:report -- [--from FILE] [--into FOLDER]
 
-Writes what a benchmark run found: docs/benchmarks.md, docs/scale.md, docs/parts.md, the charts in ${CHARTS}, and in README.md and docs/
+Writes what a benchmark run found: docs/benchmarks.md, docs/scale.md, the charts in ${CHARTS}, and in README.md and docs/
 the regions between <!-- gains:begin --> and <!-- gains:end -->, and so on: gains, packages, and matrix, whose figures are
 those of the last "npm run test:matrix -- --write".
 FILE is ${LATEST} if it is not given, FOLDER is this repository.`;

@@ -4,10 +4,9 @@ import type { Measurements } from '../variants/protocol.js';
 import { cascade } from './cascade.js';
 import type { TaskContext } from './context.js';
 import { fixedRate, floods, loops, pings, scripts } from './loads.js';
-import { parts } from './parts.js';
 import { consume, idleConsumer, produce, work } from './queue.js';
 
-const TASKS = { cascade, consume, fixedRate, floods, idleConsumer, loops, parts, pings, produce, scripts, work };
+const TASKS = { cascade, consume, fixedRate, floods, idleConsumer, loops, pings, produce, scripts, work };
 export type Tasks = typeof TASKS;
 
 export function runTask(name: keyof Tasks, context: TaskContext, options: object): Promise<Measurements> {

@@ -142,7 +142,6 @@ const ANY_WRITE: HotCommand = {
   shareable: false,
   cacheable: false,
   paired: false,
-  work: 1,
 };
 
 /** The slot of a hot command by its first argument; undefined if that is not its first key. */

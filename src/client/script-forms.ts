@@ -1,4 +1,4 @@
-import { type HotCommand, WORK_OF_SCRIPT } from '../commands/hot-commands.js';
+import type { HotCommand } from '../commands/hot-commands.js';
 import type { CommandVariant, ScriptForm } from '../connection/entry.js';
 import { type HostScript, isNoScript, LoadedScript } from '../host/script.js';
 
@@ -19,8 +19,6 @@ export class ScriptForms {
         shareable: false,
         cacheable: false,
         paired: false,
-        // Host: a Buffer will do, too.
-        work: workOf(String(script.lua)),
       } satisfies HotCommand,
       encoding,
       script: {
@@ -39,14 +37,4 @@ export class ScriptForms {
   formOn(stream: object): ScriptForms['evalsha'] {
     return this.#loaded.load(stream) ? this.evalsha : this.eval;
   }
-}
-
-/**
- * A server's work for a script, by its text: about one microsecond, and half a microsecond per command in it. Scripts
- * of a job queue have dozens of commands, a counter's script has two or three. Long ones often have a short name for
- * `redis.call`: BullMQ's is `rcall`.
- */
-function workOf(lua: string): number {
-  const commands = lua.match(/call\s*\(/gi)?.length ?? 0;
-  return Math.min(WORK_OF_SCRIPT, 2 + commands);
 }

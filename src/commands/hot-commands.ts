@@ -24,8 +24,6 @@ export interface HotCommand {
   readonly cacheable: boolean;
   /** Its reply has names of fields and their values in turn. */
   readonly paired: boolean;
-  /** A server's work for it, without reading and writing its bytes, in units of a short `GET`: half a microsecond. */
-  readonly work: number;
 }
 
 /** By rule: the number of keys at most, from the first argument on, and the step from one key to the next. */
@@ -87,12 +85,6 @@ const OTHERS: Record<KeyRule, string> = {
   own: 'eval evalsha object sort bitop zunionstore zinterstore zdiffstore geosearchstore lmpop zmpop',
 };
 
-/** The most work that a script counts as, in units of a short `GET`: some take a few microseconds, some a hundred. */
-export const WORK_OF_SCRIPT = 16;
-
-/** Commands that cost a server much more than a `GET`. */
-const HEAVY: Readonly<Record<string, number>> = { eval: WORK_OF_SCRIPT, evalsha: WORK_OF_SCRIPT, sort: 16, keys: 16 };
-
 export const HOT_COMMANDS: readonly HotCommand[] = [
   ...commands({ first: CACHEABLE_READS }, { readOnly: true, shareable: true, cacheable: true }),
   ...commands(READS, { readOnly: true, shareable: true, cacheable: false }),
@@ -116,6 +108,6 @@ function commands(
     names
       .split(/\s+/)
       .filter((name) => name !== '')
-      .map((name) => ({ name, keys: keys as KeyRule, ...flags, paired: name === 'hgetall', work: HEAVY[name] ?? 1 })),
+      .map((name) => ({ name, keys: keys as KeyRule, ...flags, paired: name === 'hgetall' })),
   );
 }

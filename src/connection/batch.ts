@@ -8,7 +8,6 @@ import { nextTick, now } from '../util/clock.js';
 import { debugFlush } from '../util/debug.js';
 import { BusyPoll } from './busy-poll.js';
 import { isExiting } from './exit.js';
-import type { FlushPolicy } from './flush-policy.js';
 import { LimitWatch } from './limit-watch.js';
 import { type BatchSchedule, delay } from './scheduler.js';
 
@@ -18,6 +17,25 @@ type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?:
 interface Encodable {
   /** The command as RESP, exactly. */
   encode(): readonly Part[];
+}
+
+/** What a batch has to know of its connection's queue. */
+interface InFlight {
+  /** Commands that have been handed to the batch or the socket and await their reply. */
+  readonly passed: number;
+}
+
+/** The connection of a batch. */
+export interface BatchOwner {
+  readonly stream: Duplex;
+  readonly options: ResolvedOptions;
+  readonly stats: Stats;
+  /** The server's, for subscribers. */
+  readonly address: string;
+  /** The turn of the batch has ended: later commands belong to another one. */
+  turnEnded(): void;
+  /** Bytes could not be written: their commands are queued and will not be answered. */
+  failed(error: unknown): void;
 }
 
 /** Number of following batches that are encoded exactly after non-ASCII text, which tends to come in runs. */
@@ -38,12 +56,15 @@ const EXACT_BATCHES = 32;
  * Why a batch was flushed (`FlushReason`, stats.ts) is decided where it is flushed:
  *
  *     schedule, delay                #onSchedule, answered; when it runs: scheduler.ts
- *     size, bytes, exit, overlap     #added; overlap: flush-policy.ts
+ *     size, bytes, exit              #added
  *     large                          addHost, for a write that is larger than a batch
  *     room                           in-flight-gate.ts
  *     end, manual, exit of what is open then     connection.ts
  */
 export class Batch {
+  readonly stream: Duplex;
+  readonly options: ResolvedOptions;
+  readonly stats: Stats;
   /** Commands in the open batch; 0 when idle. */
   commands = 0;
   /** Of these, the hot ones. */
@@ -54,8 +75,9 @@ export class Batch {
   readonly #limits: LimitWatch;
   readonly #poll: BusyPoll;
   #bytes = 0;
-  /** The server's work for the batch, in units of a short `GET`. */
-  #work = 0;
+  /** Commands of this turn that have been sent, and whether nothing awaited its reply before the first of them. */
+  #sentInTurn = 0;
+  #alone = false;
   #text = '';
   /** The entries of the commands in `#text`, in order. */
   #textEntries: Encodable[] = [];
@@ -66,26 +88,23 @@ export class Batch {
   #clearDelay: (() => void) | undefined;
 
   constructor(
-    readonly stream: Duplex,
+    readonly owner: BatchOwner,
+    readonly gate: InFlight,
+    readonly schedule: BatchSchedule,
     /** The stream's own `write`, past our hook. */
     readonly write: Write,
-    readonly options: ResolvedOptions,
-    readonly schedule: BatchSchedule,
-    readonly policy: FlushPolicy,
-    readonly stats: Stats,
-    readonly owner: {
-      /** The server's address, for subscribers. */
-      address(): string;
-      /** Commands on the wire that await their reply, the open batch excluded. */
-      awaiting(): number;
-      /** The turn of the batch has ended: later commands belong to another one. Not called when only a part is sent. */
-      turnEnded(): void;
-      /** Bytes could not be written: their commands are queued and will not be answered. */
-      failed(error: unknown): void;
-    },
   ) {
+    const { stream, options, stats } = owner;
+    this.stream = stream;
+    this.options = options;
+    this.stats = stats;
     this.#limits = new LimitWatch(options);
-    this.#poll = new BusyPoll(() => owner.awaiting());
+    this.#poll = new BusyPoll(options.busyPoll, stats, () => this.awaitingReply);
+  }
+
+  /** Commands that have gone to the socket and await their reply. */
+  get awaitingReply(): number {
+    return this.gate.passed - this.commands;
   }
 
   /** Whether text is likely not to be ASCII, so that assuming ASCII would mean encoding twice. */
@@ -99,24 +118,24 @@ export class Batch {
    * @param encoded - text on the assumption that it is ASCII, or exact parts.
    * @param entry - encodes the command again if the assumption was wrong.
    */
-  addHot(encoded: string | readonly Part[], entry: Encodable, work: number): void {
+  addHot(encoded: string | readonly Part[], entry: Encodable): void {
     if (typeof encoded !== 'string') {
-      this.addExact(encoded, 1, work);
+      this.addExact(encoded, 1);
       return;
     }
     this.#text += encoded;
     this.#textEntries.push(entry);
     this.#hotCommands += 1;
     this.#bytes += encoded.length;
-    this.#added(1, work);
+    this.#added(1);
   }
 
   /** Adds hot commands' exact bytes. */
-  addExact(parts: readonly Part[], commands: number, work: number): void {
+  addExact(parts: readonly Part[], commands: number): void {
     this.#checkText();
     this.#append(parts);
     this.#hotCommands += commands;
-    this.#added(commands, work);
+    this.#added(commands);
   }
 
   #append(parts: readonly Part[]): void {
@@ -131,7 +150,7 @@ export class Batch {
    *
    * @returns the result of the stream's `write`.
    */
-  addHost({ data, encoding, callback }: HostWrite, commands: number, work: number): boolean {
+  addHost({ data, encoding, callback }: HostWrite, commands: number): boolean {
     const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.length;
     // Node reserves three bytes per character for a writev of strings and fails with ENOBUFS beyond about 700 MB. So a
     // write that is larger than a batch goes alone, as a plain client would send it.
@@ -140,7 +159,7 @@ export class Batch {
     this.#handOver();
     const result = this.write.call(this.stream, data, encoding, callback);
     this.#bytes += bytes;
-    this.#added(commands, work, true);
+    this.#added(commands, true);
     return result;
   }
 
@@ -182,7 +201,7 @@ export class Batch {
       bytes: this.#bytes,
       reason,
       waited: now() - this.#openedAt,
-      address: this.owner.address(),
+      address: this.owner.address,
     };
   }
 
@@ -193,12 +212,13 @@ export class Batch {
     this.stats.flushed(reason, commands, bytes, now() - this.#openedAt);
     this.#limits.flushed(reason);
     if (debugFlush.enabled) {
-      debugFlush('%s: %d commands, %d bytes, %s', this.owner.address(), commands, bytes, reason);
+      debugFlush('%s: %d commands, %d bytes, %s', this.owner.address, commands, bytes, reason);
     }
     if (this.#exactBatches > 0) this.#exactBatches -= 1;
+    this.#sentInTurn += commands;
     this.#reset();
     this.#write();
-    if (reason !== 'overlap') this.owner.turnEnded();
+    this.owner.turnEnded();
   }
 
   #write(): void {
@@ -228,19 +248,20 @@ export class Batch {
     this.commands = 0;
     this.#hotCommands = 0;
     this.#bytes = 0;
-    this.#work = 0;
     this.#clearDelay?.();
     this.#clearDelay = undefined;
   }
 
-  #added(commands: number, work: number, inHostWrite = false): void {
-    if (this.commands === 0) this.#openedAt = now();
+  #added(commands: number, inHostWrite = false): void {
+    if (this.commands === 0) {
+      this.#openedAt = now();
+      // Host: the last entry of a host's write is not queued yet.
+      if (this.#sentInTurn === 0) this.#alone = this.gate.passed <= (inHostWrite ? commands - 1 : commands);
+    }
     this.commands += commands;
-    this.#work += work;
     if (this.commands >= this.options.maxBatchSize) this.flushUnseen('size');
     else if (this.#bytes >= this.options.maxBatchBytes) this.flushUnseen('bytes');
     else if (isExiting()) this.flushUnseen('exit');
-    else if (this.#paysNow(inHostWrite)) this.flushUnseen('overlap');
     // Invariant 8: one flush is scheduled at a time, and it always runs. A command that is added after a flush by size
     // is sent by the flush that was scheduled before.
     if (!this.#scheduled) {
@@ -250,25 +271,19 @@ export class Batch {
     }
   }
 
-  /** Host: the entry of a host's write is not queued yet. */
-  #paysNow(inHostWrite: boolean): boolean {
-    const awaiting = this.owner.awaiting() + (inHostWrite ? 1 : 0);
-    return this.policy.sendsNow(this.commands, this.#work + (this.#bytes >> 10), awaiting, this.#openedAt);
-  }
-
   readonly #onSchedule = (): void => {
     this.#scheduled = false;
-    const polls = this.policy.turnEnded(now());
     if (this.commands === 0) this.owner.turnEnded();
     else this.#flushScheduled();
-    if (polls && this.#poll.begin()) this.stats.polledTurns += 1;
+    this.#poll.turnSent(this.#sentInTurn, this.#alone);
+    this.#sentInTurn = 0;
   };
 
   #flushScheduled(): void {
     const { maxFlushDelay } = this.options;
     // More replies outstanding than commands to send: waiting costs little, since the connection is busy anyway, and
     // the batch grows. A lone command, or one behind few, is never held back.
-    if (maxFlushDelay > 0 && this.owner.awaiting() > this.commands) {
+    if (maxFlushDelay > 0 && this.awaitingReply > this.commands) {
       this.#clearDelay ??= delay(maxFlushDelay, () => this.flush('delay'));
       return;
     }
@@ -278,8 +293,7 @@ export class Batch {
   /** Replies have come: a batch that was held back is flushed if waiting no longer pays. */
   answered(): void {
     this.#poll.answered();
-    this.policy.answered();
-    if (this.#clearDelay !== undefined && this.owner.awaiting() <= this.commands) this.flush('schedule');
+    if (this.#clearDelay !== undefined && this.awaitingReply <= this.commands) this.flush('schedule');
   }
 
   /**

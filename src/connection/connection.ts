@@ -11,13 +11,12 @@ import type { ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
-import { Batch } from './batch.js';
+import { Batch, type BatchOwner } from './batch.js';
 import { contextInCluster } from './cluster-context.js';
 import { ConnectionEvents } from './connection-events.js';
 import { Deadlines } from './deadlines.js';
 import { type CommandVariant, createEntry, type EntryContext } from './entry.js';
 import { drainAtExit } from './exit.js';
-import { flushPolicy } from './flush-policy.js';
 import { InFlightGate } from './in-flight-gate.js';
 import { encodePipeline, PipelineEntry } from './pipeline-entry.js';
 import { ReadCache } from './read-cache.js';
@@ -30,14 +29,11 @@ import { StreamHooks } from './stream-hooks.js';
 const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
-/** A server's work for a command that this package does not know, in units of a short `GET`; some are scripts. */
-const HOST_COMMAND_WORK = 2;
-
 /**
  * One connection's life: hooks its stream, owns its batch, its reader and its backlog, and ends with the stream.
  * Everything is tied to the stream for which it was made; the client's next stream gets a new connection.
  */
-export class Connection {
+export class Connection implements BatchOwner {
   /** Whether hot commands can be sent here; checked before each one. */
   open = true;
   readonly batch: Batch;
@@ -54,8 +50,6 @@ export class Connection {
   /** A batch may stay open for longer than a turn of the event loop, or a command share another one's deadline. */
   readonly #looksAlways: boolean;
   readonly #forgetExit: () => void;
-  /** A server's work for the reply to a recent read, in units of a short `GET`: one per KiB. */
-  #replyWork = 0;
   #corkOnlyReason: string | undefined;
 
   constructor(
@@ -76,17 +70,8 @@ export class Connection {
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
     this.#hooks = new StreamHooks(stream, hostWrite, () => this.#close());
-    const write = this.#hooks.originals.write as Batch['write'];
-    this.batch = new Batch(stream, write, options, schedule, flushPolicy(options), stats, {
-      address: () => this.#events.address,
-      awaiting: () => this.gate.awaitingReply,
-      turnEnded: () => {
-        this.#shared?.close();
-        this.#deadlines?.close();
-      },
-      failed: (error) => this.#fail(error),
-    });
-    this.gate = new InFlightGate(options, client, this.batch);
+    this.gate = new InFlightGate(options, client);
+    this.batch = new Batch(this, this.gate, schedule, this.#hooks.originals.write as Batch['write']);
     this.#forgetExit = drainAtExit(this);
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
@@ -177,13 +162,12 @@ export class Connection {
     this.stats.hotCommands += 1;
     const number = (this.reader as ReplyReader).expect();
     if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, entry, timeout);
-    const { cacheable, readOnly, work } = variant.command;
+    const { cacheable } = variant.command;
     const { cache } = this;
     if (cache !== undefined && (!cacheable || cache.notesReads)) cache.sends(variant, sent);
     client.commandQueue.push(entry);
-    const cost = readOnly ? work + this.#replyWork : work;
-    if (held === undefined) this.batch.addHot(encoded, entry, cost);
-    else this.gate.holdHot(held, cost);
+    if (held === undefined) this.batch.addHot(encoded, entry);
+    else this.gate.holdHot(held);
     return promise;
   }
 
@@ -212,26 +196,23 @@ export class Connection {
     }
     this.stats.commands += commands.length;
     this.cache?.sendsPipeline(commands);
-    let work = 0;
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
         command.sentWith(context, select, commands.length);
-        work += command.variant.command.work;
         this.stats.hotCommands += 1;
         const number = reader.expect();
         if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, command, timeout);
         queue.push(command);
       } else {
-        work += HOST_COMMAND_WORK;
         queue.push(pipelineItem(pipeline, commands.length, command, client, select));
       }
     }
     if (waits) {
-      gate.holdPipeline(encoded, commands.length, work, transaction);
+      gate.holdPipeline(encoded, commands.length, transaction);
       return;
     }
     gate.passes(transaction);
-    this.batch.addExact(encoded, commands.length, work);
+    this.batch.addExact(encoded, commands.length);
   }
 
   #contextIn(routing: ClusterRouting): EntryContext {
@@ -241,6 +222,15 @@ export class Connection {
 
   flush(): void {
     this.batch.flush('manual');
+  }
+
+  get address(): string {
+    return this.#events.address;
+  }
+
+  turnEnded(): void {
+    this.#shared?.close();
+    this.#deadlines?.close();
   }
 
   /** Tells subscribers, once the client has this connection: they may detach it. */
@@ -291,28 +281,27 @@ export class Connection {
       if (transaction !== undefined) this.#shared.sends(transaction);
       if (repliesOff) this.#shared.stop();
     }
-    if (repliesOff) gate.stopCounting();
+    if (repliesOff) gate.stopCounting(this.batch);
     // All but the last of a pipeline's entries are in the queue by now.
     if (gate.mustWait(client.commandQueue.length - (commands - 1), commands)) {
-      gate.holdHost(write, commands, commands * HOST_COMMAND_WORK, transaction);
+      gate.holdHost(write, commands, transaction);
       return false;
     }
     gate.passes(transaction);
-    return this.batch.addHost(write, commands, commands * HOST_COMMAND_WORK);
+    return this.batch.addHost(write, commands);
   }
 
   readonly #afterChunk = (): void => {
     this.#deadlines?.sweep();
     if (!this.open) return;
-    if (this.reader !== undefined) this.#replyWork = this.reader.weight.bytes / 1024;
-    this.gate.release();
+    this.gate.release(this.batch);
     this.batch.answered();
   };
 
   /** Sends the backlog and all pending bytes, without limits: the stream or the process is about to end. */
   drain(reason: 'end' | 'exit'): void {
     if (!this.open || this.stream.destroyed) return;
-    this.gate.drain();
+    this.gate.drain(this.batch);
     this.batch.flushUnseen(reason);
   }
 
@@ -329,7 +318,7 @@ export class Connection {
    * Entries are queued whose bytes cannot be sent. Every later reply would go to the wrong caller (invariant 3), so the
    * connection ends.
    */
-  #fail(error: unknown): void {
+  failed(error: unknown): void {
     this.open = false;
     this.stream.destroy(error instanceof Error ? error : new Error(String(error)));
   }

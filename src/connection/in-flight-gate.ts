@@ -8,7 +8,6 @@ import { isExiting } from './exit.js';
 interface Held {
   commands: number;
   bytes: number;
-  work: number;
   readonly content: Part[] | HostWrite;
   readonly transaction: Transaction;
 }
@@ -33,7 +32,6 @@ export class InFlightGate {
   constructor(
     readonly limits: { readonly maxInFlight: number; readonly maxBatchSize: number; readonly maxBatchBytes: number },
     readonly client: { readonly commandQueue: HostQueue },
-    readonly batch: Batch,
   ) {
     // Small enough to be sent one by one as replies come, large enough to be worth a write.
     this.#maxRun = Math.max(1, Math.min(limits.maxBatchSize, limits.maxInFlight >> 3));
@@ -42,11 +40,6 @@ export class InFlightGate {
   /** Commands that have been handed to the batch or the socket and await their reply. */
   get passed(): number {
     return this.client.commandQueue.length - this.waiting;
-  }
-
-  /** Of these, the ones that have gone from the batch to the socket. */
-  get awaitingReply(): number {
-    return this.passed - this.batch.commands;
   }
 
   /**
@@ -66,13 +59,13 @@ export class InFlightGate {
   }
 
   /** `CLIENT REPLY OFF` or `SKIP` was sent: from now on there are fewer replies than queued commands. */
-  stopCounting(): void {
+  stopCounting(batch: Batch): void {
     this.#repliesOff = true;
-    this.drain();
+    this.drain(batch);
   }
 
   /** @param encoded - one command, in exact parts: text in the backlog is not checked again. */
-  holdHot(encoded: readonly Part[], work: number): void {
+  holdHot(encoded: readonly Part[]): void {
     const { maxBatchBytes } = this.limits;
     this.waiting += 1;
     let last = this.#backlog.peekBack();
@@ -82,11 +75,10 @@ export class InFlightGate {
       last.commands >= this.#maxRun ||
       last.bytes >= maxBatchBytes
     ) {
-      last = { commands: 0, bytes: 0, work: 0, content: [], transaction: undefined };
+      last = { commands: 0, bytes: 0, content: [], transaction: undefined };
       this.#backlog.push(last);
     }
     last.commands += 1;
-    last.work += work;
     for (const part of encoded) last.bytes += part.length;
     const parts = last.content as Part[];
     appendParts(parts, encoded);
@@ -96,40 +88,40 @@ export class InFlightGate {
   }
 
   /** An explicit pipeline goes as a whole: nothing joins it. */
-  holdPipeline(encoded: readonly Part[], commands: number, work: number, transaction: Transaction): void {
+  holdPipeline(encoded: readonly Part[], commands: number, transaction: Transaction): void {
     this.waiting += commands;
-    this.#backlog.push({ commands, bytes: Number.POSITIVE_INFINITY, work, content: encoded.map(toBytes), transaction });
+    this.#backlog.push({ commands, bytes: Number.POSITIVE_INFINITY, content: encoded.map(toBytes), transaction });
   }
 
-  holdHost(write: HostWrite, commands: number, work: number, transaction: Transaction): void {
+  holdHost(write: HostWrite, commands: number, transaction: Transaction): void {
     this.waiting += commands;
-    this.#backlog.push({ commands, bytes: 0, work, content: write, transaction });
+    this.#backlog.push({ commands, bytes: 0, content: write, transaction });
   }
 
   /** Replies have come: hands the batch the part of the backlog that has room now, and flushes it. */
-  release(): void {
+  release(batch: Batch): void {
     if (this.waiting === 0) return;
     for (;;) {
       const { passed } = this;
-      if (!this.#next(this.limits.maxInFlight - passed, passed <= 0 || this.#transactionOpen)) break;
+      if (!this.#next(batch, this.limits.maxInFlight - passed, passed <= 0 || this.#transactionOpen)) break;
     }
-    this.batch.flush('room');
+    batch.flush('room');
   }
 
   /** Hands the batch the whole backlog, without the limit: the stream is about to end. */
-  drain(): void {
-    while (this.#next(Number.POSITIVE_INFINITY, true));
+  drain(batch: Batch): void {
+    while (this.#next(batch, Number.POSITIVE_INFINITY, true));
   }
 
   /** Hands the batch the next element of the backlog if it fits, or in any case if `any`; false if none was handed. */
-  #next(room: number, any: boolean): boolean {
+  #next(batch: Batch, room: number, any: boolean): boolean {
     const first = this.#backlog.peekFront();
     if (first === undefined || !(any || first.commands <= room)) return false;
     this.#backlog.shift();
     this.waiting -= first.commands;
     this.passes(first.transaction);
-    if (Array.isArray(first.content)) this.batch.addExact(first.content, first.commands, first.work);
-    else this.batch.addHost(first.content, first.commands, first.work);
+    if (Array.isArray(first.content)) batch.addExact(first.content, first.commands);
+    else batch.addHost(first.content, first.commands);
     return true;
   }
 }

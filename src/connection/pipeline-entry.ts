@@ -45,7 +45,6 @@ const inPipelinesAlone = {
   shareable: false,
   cacheable: false,
   paired: false,
-  work: 1,
 } as const;
 
 /** Hot within pipelines only. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */

@@ -15,7 +15,6 @@ import { EXEC, type ExecEntry } from './pipeline-entry.js';
 import type { ReadCache } from './read-cache.js';
 import { ReplyBoundary } from './reply-boundary.js';
 import type { ReplyCount } from './reply-count.js';
-import { ReplyWeight } from './reply-weight.js';
 
 /**
  * - `joining`: attached to a connection in use; the host may hold a partial reply, so it gets all bytes until a reply
@@ -39,7 +38,6 @@ const PUSH = 62; // >
  * scanner finds its last byte. If the host decodes a light entry's reply, it resolves the entry like any command.
  */
 export class ReplyReader implements InPlaceReader {
-  readonly weight = new ReplyWeight();
   /** Number of light entries that were queued. */
   #sent = 0;
   #state: State;
@@ -167,7 +165,6 @@ export class ReplyReader implements InPlaceReader {
     } finally {
       this.#reading = false;
     }
-    this.weight.add(chunk.length, this.stats.hotReplies + this.stats.hostReplies);
     this.observer.chunkRead();
   }
 

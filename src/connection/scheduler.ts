@@ -18,7 +18,7 @@ const groups = new WeakMap<ScheduleFunction, BatchSchedule>();
  * Cluster's nodes, a client and its duplicates.
  */
 export function scheduleFunction(schedule: Schedule): BatchSchedule {
-  if (schedule === 'adaptive' || schedule === 'immediate') return (flush) => void setImmediate(flush);
+  if (schedule === 'immediate') return (flush) => void setImmediate(flush);
   if (schedule === 'tick') return (flush) => nextTick(flush);
   let group = groups.get(schedule);
   if (group === undefined) {

@@ -71,8 +71,14 @@ export const METRICS: readonly MetricDefinition[] = [
   {
     type: 'counter',
     name: 'redis_coalesce_polled_turns_total',
-    help: 'Turns of few commands for whose replies the event loop polled instead of waiting.',
+    help: 'Turns after which the event loop looked for the replies instead of waiting (option busyPoll).',
     read: ({ stats }) => stats.polledTurns,
+  },
+  {
+    type: 'counter',
+    name: 'redis_coalesce_polled_turns_answered_total',
+    help: 'Of the polled turns, the ones for which a reply came in that time.',
+    read: ({ stats }) => stats.polledTurnsAnswered,
   },
   {
     type: 'counter',

@@ -5,11 +5,5 @@
  */
 export const { clearTimeout, setImmediate, setTimeout } = globalThis;
 export const { nextTick } = process;
-/** How long the event loop has waited and run, in milliseconds. */
-export const loopTimes: () => { idle: number; active: number } = performance.eventLoopUtilization.bind(
-  performance,
-  undefined,
-  undefined,
-);
 /** Milliseconds of a monotonic clock, with fractions. */
 export const now = performance.now.bind(performance);

@@ -11,7 +11,7 @@ import { ReplyCount } from '../../src/connection/reply-count.js';
 import { heapNow } from '../helpers/hostile/heap.js';
 
 const get: CommandVariant = {
-  command: { name: 'get', keys: 'first', readOnly: true, shareable: true, cacheable: true, paired: false, work: 1 },
+  command: { name: 'get', keys: 'first', readOnly: true, shareable: true, cacheable: true, paired: false },
   encoding: 'utf8',
 };
 const NONE = { count: 1, text: '' };

@@ -2,8 +2,6 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { RedisOptions } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { ScriptForms } from '../../src/client/script-forms.js';
-import type { HostScript } from '../../src/host/script.js';
 import { connectFake, type FakeConnection, Witness } from '../helpers/fake-connection.js';
 import { canonical } from '../helpers/fidelity/canonical.js';
 import type { HostName } from '../helpers/host-decoder.js';
@@ -319,19 +317,6 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     const pipeline = client.pipeline();
     (pipeline as unknown as Methods).late?.('k');
     expect(await pipeline.exec()).toEqual([[null, 1]]);
-  });
-
-  it('weigh as much as the commands in their text, and no more than any script', async () => {
-    const { client } = await create(true);
-    const workOf = (lua: string) => {
-      client.defineCommand('weighed', { numberOfKeys: 0, lua });
-      const { weighed } = (client as unknown as { scriptsSet: { weighed: HostScript } }).scriptsSet;
-      return new ScriptForms(weighed, 'utf8').evalsha.command.work;
-    };
-    const one = workOf("return redis.call('GET', KEYS[1])");
-    expect(workOf("local rcall = redis.call; return rcall('GET', KEYS[1])")).toBe(one);
-    expect(workOf("redis.call('GET', 'k') return redis.pcall ('GET', 'k')")).toBe(one + 1);
-    expect(workOf("redis.call('GET', 'k') ".repeat(100))).toBe(workOf("redis.call('GET', 'k') ".repeat(50)));
   });
 
   it('count in stats() why a call was left to the host', async () => {

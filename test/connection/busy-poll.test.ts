@@ -1,179 +1,220 @@
-import { PassThrough } from 'node:stream';
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Batch } from '../../src/connection/batch.js';
-import { BusyPoll } from '../../src/connection/busy-poll.js';
-import { scheduleFunction } from '../../src/connection/scheduler.js';
-import { DEFAULT_OPTIONS } from '../../src/options.js';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openDelayProxy } from '../../bench/suite/delay-proxy.js';
+import { BusyPoll, ThreadPreemption } from '../../src/connection/busy-poll.js';
 import { Stats } from '../../src/stats.js';
-import { type CoalescedClient, ioredis6, ready, sleep } from '../helpers/hosts.js';
+import { type CoalescedClient, ioredis6, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
-/** A connection with commands that await their replies, and a count of how often its poll looked. */
-function connection() {
-  const state = { awaiting: 1, looks: 0 };
-  const poll = new BusyPoll(() => {
+/** A connection whose clock and preemption the test owns. Its loop is the real one. */
+function connection(setting: boolean | number = true) {
+  const stats = new Stats();
+  const state = { nowMs: 1_000, awaiting: 1, looks: 0, preempted: false };
+  const awaiting = () => {
     state.looks += 1;
     return state.awaiting;
-  });
-  return { poll, state };
+  };
+  const preemption = { isFrequent: () => state.preempted };
+  const poll = new BusyPoll(setting, stats, awaiting, preemption, () => state.nowMs);
+  /** Whether a turn of `commands` is polled for. */
+  const polls = (commands: number, alone = false): boolean => {
+    const before = stats.polledTurns;
+    poll.turnSent(commands, alone);
+    return stats.polledTurns > before;
+  };
+  /** Ends the window that is open, without a reply. */
+  const expire = async () => {
+    state.nowMs += 1_000;
+    await turn();
+  };
+  return { poll, polls, state, stats, expire };
 }
 
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
-/** Until the poll has stopped to look. */
-async function settled(state: { looks: number }): Promise<void> {
+/** The length of the window after a turn of `commands`, in microseconds. */
+async function windowOf(commands: number, setting: boolean | number = true): Promise<number> {
+  const { poll, state } = connection(setting);
+  const from = state.nowMs;
+  poll.turnSent(commands, false);
   for (let looks = -1; looks !== state.looks; ) {
     looks = state.looks;
-    await new Promise((resolve) => void setTimeout(resolve, 2));
-  }
-}
-
-const opened: { awaiting: number }[] = [];
-afterEach(() => {
-  for (const state of opened.splice(0)) state.awaiting = 0;
-});
-
-/** How many of the next `turns` turns were polled for, without a reply to any. */
-async function unanswered({ poll, state }: ReturnType<typeof connection>, turns: number): Promise<number[]> {
-  const polled: number[] = [];
-  for (let number = 0; number < turns; number += 1) {
-    if (poll.begin()) polled.push(number);
-    await settled(state);
-  }
-  return polled;
-}
-
-it('looks for replies in each turn of the loop, and stops when nothing awaits one', async () => {
-  const { poll, state } = connection();
-  opened.push(state);
-  expect(poll.begin()).toBe(true);
-  expect(state.looks).toBe(0);
-  await turn();
-  expect(state.looks).toBeGreaterThan(0);
-  state.awaiting = 0;
-  await turn();
-  const { looks } = state;
-  await settled(state);
-  expect(state.looks - looks).toBeLessThanOrEqual(1);
-});
-
-it('stops when the window of a tenth of a millisecond is over', async () => {
-  const { poll, state } = connection();
-  opened.push(state);
-  const from = performance.now();
-  poll.begin();
-  while (performance.now() - from < 0.2) await turn();
-  const { looks } = state;
-  await turn();
-  await turn();
-  expect(state.looks).toBe(looks);
-});
-
-it('keeps one poll, however many turns are sent meanwhile', async () => {
-  const { poll, state } = connection();
-  opened.push(state);
-  for (let times = 0; times < 5; times += 1) expect(poll.begin()).toBe(true);
-  await turn();
-  expect(state.looks).toBe(1);
-});
-
-it('passes over twice as many turns after each window without a reply', async () => {
-  const server = connection();
-  opened.push(server.state);
-  expect(await unanswered(server, 24)).toEqual([0, 2, 6, 14]);
-});
-
-it('passes over no more than 1,024 turns', async () => {
-  const { poll, state } = connection();
-  opened.push(state);
-  const passed: number[] = [];
-  for (let turns = 0, since = 0; turns < 5000; turns += 1) {
-    if (!poll.begin()) {
-      since += 1;
-      continue;
-    }
-    passed.push(since);
-    since = 0;
-    await settled(state);
-  }
-  expect(passed).toEqual([0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1024, 1024]);
-});
-
-it('polls for each turn again once a reply has come in time', async () => {
-  const server = connection();
-  opened.push(server.state);
-  const { poll, state } = server;
-  expect(await unanswered(server, 4)).toEqual([0, 2]);
-  while (!poll.begin());
-  poll.answered();
-  await settled(state);
-  expect(poll.begin()).toBe(true);
-  await settled(state);
-  expect(poll.begin()).toBe(false);
-});
-
-it('does not count replies to earlier turns', async () => {
-  const { poll, state } = connection();
-  opened.push(state);
-  poll.answered();
-  poll.begin();
-  await settled(state);
-  expect(poll.begin()).toBe(false);
-});
-
-it('is told of replies by the batch, as is the policy', async () => {
-  const stats = new Stats();
-  const owner = { address: () => '', awaiting: () => 1, turnEnded: () => {}, failed: () => {} };
-  const told = vi.fn();
-  const policy = { sendsNow: () => false, turnEnded: () => true, answered: told };
-  const stream = new PassThrough();
-  const batch = new Batch(
-    stream,
-    stream.write as Batch['write'],
-    DEFAULT_OPTIONS,
-    scheduleFunction('immediate'),
-    policy,
-    stats,
-    owner,
-  );
-  const sendTurn = async (answered: boolean) => {
-    batch.addExact(['PING\r\n'], 1, 1);
+    state.nowMs += 0.001;
     await turn();
-    if (answered) batch.answered();
-    await sleep(2);
-  };
-  for (let number = 0; number < 10; number += 1) await sendTurn(true);
-  expect(stats.polledTurns).toBe(10);
-  for (let number = 0; number < 10; number += 1) await sendTurn(false);
-  expect(stats.polledTurns).toBe(13);
-  expect(told).toHaveBeenCalledTimes(10);
-  stream.destroy();
+  }
+  // The last turn only saw that nothing looks any more.
+  return Math.round((state.nowMs - from) * 1_000) - 1;
+}
+
+describe('the window', () => {
+  it.each([
+    [1, 0],
+    [2, 0],
+    [3, 24],
+    [8, 64],
+    [12, 96],
+    [13, 100],
+    [1_000, 100],
+  ])('after a turn of %i commands is of %i microseconds', async (commands, microseconds) => {
+    const took = await windowOf(commands);
+    expect(took).toBeGreaterThanOrEqual(microseconds);
+    expect(took).toBeLessThanOrEqual(microseconds + 1);
+  });
+
+  it.each([1, 3, 1_000])('is as long as the option says after a turn of %i commands', async (commands) => {
+    expect(await windowOf(commands, 250)).toBeGreaterThanOrEqual(250);
+    expect(await windowOf(commands, 250)).toBeLessThanOrEqual(251);
+  });
+
+  it('never opens with `false`, nor for a turn that sent nothing', async () => {
+    expect(connection(false).polls(100)).toBe(false);
+    expect(connection(true).polls(0)).toBe(false);
+    expect(connection(250).polls(0)).toBe(false);
+  });
+
+  it('looks once in each turn of the loop, and ends when nothing awaits its reply', async () => {
+    const { poll, state } = connection();
+    poll.turnSent(8, false);
+    poll.turnSent(8, false);
+    expect(state.looks).toBe(0);
+    await turn();
+    await turn();
+    expect(state.looks).toBe(2);
+    state.awaiting = 0;
+    await turn();
+    await turn();
+    await turn();
+    expect(state.looks).toBe(3);
+  });
+});
+
+describe('turns pass without a window', () => {
+  it('twice as many after each window without a reply, at most 1,024', async () => {
+    const { polls, expire } = connection();
+    const passed: number[] = [];
+    for (let turns = 0, since = 0; turns < 5_000; turns += 1) {
+      if (!polls(8)) {
+        since += 1;
+        continue;
+      }
+      passed.push(since);
+      since = 0;
+      await expire();
+    }
+    expect(passed).toEqual([0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 1024, 1024]);
+  });
+
+  it('none after a window with a reply', async () => {
+    const { poll, polls, expire } = connection();
+    for (let turns = 0; turns < 3; turns += 1) if (polls(8)) await expire();
+    while (!polls(8));
+    poll.answered();
+    await expire();
+    expect(polls(8)).toBe(true);
+  });
+
+  it('none with a number of microseconds: the user has asked for every turn', async () => {
+    const { polls, expire, state } = connection(100);
+    state.preempted = true;
+    for (let turns = 0; turns < 10; turns += 1) {
+      expect(polls(1)).toBe(true);
+      await expire();
+    }
+  });
+
+  it('while the thread is often preempted', () => {
+    const { polls, state } = connection();
+    state.preempted = true;
+    expect(polls(8)).toBe(false);
+    state.preempted = false;
+    expect(polls(8)).toBe(true);
+  });
+
+  it('where the first reply to an idle wire takes longer than 0.12 ms, until one comes sooner', async () => {
+    const { poll, polls, state, expire } = connection();
+    const replyAfter = async (ms: number, alone: boolean) => {
+      poll.turnSent(1, alone);
+      state.nowMs += ms;
+      poll.answered();
+      await expire();
+    };
+    await replyAfter(5, false);
+    expect(polls(8)).toBe(true);
+    await expire();
+    await replyAfter(0.2, true);
+    for (let turns = 0; turns < 10; turns += 1) expect(polls(8)).toBe(false);
+    await replyAfter(0.1, true);
+    while (!polls(8));
+    await expire();
+    // A command that was slow once does not say that the server is far away.
+    await replyAfter(0.3, true);
+    poll.answered();
+    expect(polls(8) || polls(8) || polls(8) || polls(8)).toBe(true);
+  });
+});
+
+describe('stats', () => {
+  it('counts turns that were polled for, and those with a reply in time', async () => {
+    const { poll, polls, stats, expire } = connection();
+    expect(polls(8)).toBe(true);
+    poll.answered();
+    poll.answered();
+    await expire();
+    expect(polls(8)).toBe(true);
+    await expire();
+    // Too late for the window.
+    poll.answered();
+    expect(polls(1)).toBe(false);
+    expect(stats.polledTurns).toBe(2);
+    expect(stats.polledTurnsAnswered).toBe(1);
+  });
+});
+
+describe('preemption', () => {
+  it('is frequent with more than 16 involuntary switches in 64 turns', () => {
+    let switches: number | undefined = 1_000;
+    const preemption = new ThreadPreemption(() => switches);
+    const after64Turns = (more: number) => {
+      if (switches !== undefined) switches += more;
+      let frequent = false;
+      for (let turns = 0; turns < 64; turns += 1) frequent = preemption.isFrequent();
+      return frequent;
+    };
+    // The first look only notes the counter: it counts from the start of the process.
+    expect(after64Turns(5_000)).toBe(false);
+    expect(after64Turns(16)).toBe(false);
+    expect(after64Turns(17)).toBe(true);
+    expect(after64Turns(0)).toBe(false);
+    switches = undefined;
+    expect(after64Turns(0)).toBe(false);
+  });
 });
 
 describe.each([true, false])('a client with hotPath: %j', (hotPath) => {
   const key = uniquePrefix('busy-poll');
+  const three = (client: CoalescedClient, value: string) =>
+    Promise.all([client.set(key, value), client.get(key), client.strlen(key)]);
 
-  /** One command at a time, for `seconds` at the most or until it was polled for replies. */
-  async function sendOneByOne(client: CoalescedClient, seconds: number): Promise<void> {
-    const until = performance.now() + seconds * 1000;
-    for (let number = 0; performance.now() < until && client.coalescer.stats().polledTurns === 0; number += 1) {
-      expect(await client.set(key, `${number}`)).toBe('OK');
-      expect(await client.get(key)).toBe(`${number}`);
-    }
-  }
-
-  it('tries to poll for the replies to few commands, and gets the same values', async () => {
-    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath }));
-    await sendOneByOne(client, 20);
-    const { polledTurns } = client.coalescer.stats();
-    expect(polledTurns).toBeGreaterThan(0);
+  it('polls for the replies to three commands, and gets the same values', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath, busyPoll: 100 }));
+    for (let number = 10; number < 60; number += 1)
+      expect(await three(client, `${number}`)).toEqual(['OK', `${number}`, 2]);
+    expect(client.coalescer.stats().polledTurns).toBeGreaterThanOrEqual(50);
     await client.del(key);
   });
 
-  it("never does with 'immediate'", async () => {
-    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath, schedule: 'immediate' }));
-    await sendOneByOne(client, 0.5);
+  it('does not with `busyPoll: false`', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath, busyPoll: false }));
+    for (let number = 10; number < 60; number += 1) await three(client, `${number}`);
     expect(client.coalescer.stats().polledTurns).toBe(0);
+    await client.del(key);
+  });
+
+  it('learns from its first turns that a server is far away', async () => {
+    const proxy = await openDelayProxy(redisUrl(), 2);
+    onTestFinished(() => proxy.close());
+    const client = await ready(ioredis6.createCoalesced(proxy.url, {}, { hotPath }));
+    for (let number = 10; number < 60; number += 1) await three(client, `${number}`);
+    expect(client.coalescer.stats().polledTurns).toBeLessThanOrEqual(1);
     await client.del(key);
   });
 });

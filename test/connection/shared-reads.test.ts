@@ -11,7 +11,7 @@ import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 describe('SharedReads', () => {
   const get: CommandVariant = {
-    command: { name: 'get', keys: 'first', readOnly: true, shareable: true, cacheable: true, paired: false, work: 1 },
+    command: { name: 'get', keys: 'first', readOnly: true, shareable: true, cacheable: true, paired: false },
     encoding: 'utf8',
   };
   const getBuffer: CommandVariant = { ...get, encoding: null };

@@ -48,6 +48,7 @@ describe('the metrics', () => {
     expect(values('redis_coalesce_replies_total', { path: 'host' })).toEqual([stats.replies.host]);
     expect(values('redis_coalesce_batches_total', { reason: 'schedule' })).toEqual([stats.flushReasons.schedule]);
     expect(values('redis_coalesce_polled_turns_total')).toEqual([stats.polledTurns]);
+    expect(values('redis_coalesce_polled_turns_answered_total')).toEqual([stats.polledTurnsAnswered]);
     expect(values('redis_coalesce_written_bytes_total')).toEqual([stats.bytesWritten]);
     expect(values('redis_coalesce_shared_reads_total')).toEqual([0]);
     expect(values('redis_coalesce_cache_hits_total')).toEqual([0]);
