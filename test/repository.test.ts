@@ -54,8 +54,9 @@ describe.each(WORKFLOWS)('the workflow %s', (file) => {
 });
 
 describe('the workflows', () => {
-  it('run .ci/run for each change', () => {
-    expect(commandsOf('ci.yml')).toEqual(['.ci/run']);
+  it('lint and check types first, then run .ci/run on each supported Node, for each change', () => {
+    expect(commandsOf('ci.yml')).toEqual(['npm ci', 'npm run lint', 'npm run typecheck', '.ci/run']);
+    expect(workflow('ci.yml').jobs.ci).toMatchObject({ needs: 'checks', strategy: { matrix: { node: [22, 24, 26] } } });
   });
 
   it('give .ci/run the time that it may take', () => {
@@ -74,11 +75,13 @@ describe('the workflows', () => {
   });
 
   it('run the whole matrix, the soak and the coverage every night, and the canary every week', () => {
-    expect(commandsOf('nightly.yml').filter((command) => command !== 'npm ci')).toEqual([
+    const { report, ...checks } = workflow('nightly.yml').jobs;
+    expect(Object.values(checks).map(({ steps }) => steps.findLast(({ run }) => run !== undefined)?.run)).toEqual([
       'npm run test:matrix',
       'npm run test:soak',
       'npm run test:coverage',
     ]);
+    expect(report).toMatchObject({ needs: Object.keys(checks), permissions: { issues: 'write' } });
     expect(workflow('nightly.yml').on.schedule?.[0]?.cron).toMatch(/^\d+ \d+ \* \* \*$/);
     expect(commandsOf('canary.yml')).toContain('npm run canary -- --all');
     expect(workflow('canary.yml').on.schedule?.[0]?.cron).toMatch(/^\d+ \d+ \* \* \d$/);
