@@ -7,19 +7,35 @@ import { HOT_COMMANDS, type HotCommand } from './hot-commands.js';
  * - `none`: no effect;
  * - `anything`: it may change any key, and Redis pushes the changed keys: scripts, and all commands not listed here;
  * - `clear`: later reads may see other values, and no push announces that: another database, another user;
- * - `end`: invalidations no longer come as this connection has asked for them;
+ * - `end`: invalidations no longer come as this connection has asked for them; `no replies`: nor do replies; `reset`: and
+ *   an open transaction ends;
  * - the others begin and end a transaction.
+ *
+ * A hot command has no effect of these; the keys that it may change are known.
  */
-type Effect = 'none' | 'anything' | 'clear' | 'end' | 'multi' | 'exec' | 'discard' | 'watch' | 'unwatch';
+export type Effect =
+  | HotCommand
+  | 'none'
+  | 'anything'
+  | 'clear'
+  | 'end'
+  | 'no replies'
+  | 'reset'
+  | 'multi'
+  | 'exec'
+  | 'discard'
+  | 'watch'
+  | 'unwatch';
 
-const EFFECTS: Partial<Record<Effect, string>> = {
+const EFFECTS: Partial<Record<Exclude<Effect, HotCommand>, string>> = {
   none: `
     ping echo time publish spublish subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe
     info config command acl latency slowlog memory role lolwut object wait waitaof asking readonly readwrite quit
     script function`,
   // SWAPDB and CLUSTER change the values of keys without a push.
   clear: 'select swapdb auth flushdb flushall debug cluster replicaof slaveof failover',
-  end: 'reset monitor sync psync',
+  end: 'monitor sync psync',
+  reset: 'reset',
   multi: 'multi',
   exec: 'exec',
   discard: 'discard',
@@ -27,7 +43,7 @@ const EFFECTS: Partial<Record<Effect, string>> = {
   unwatch: 'unwatch',
 };
 
-const effects = new Map<string, Effect | HotCommand>([
+const effects = new Map<string, Effect>([
   ...HOT_COMMANDS.map((command) => [command.name, command] as const),
   ...Object.entries(EFFECTS).flatMap(([effect, names]) =>
     names
@@ -37,19 +53,20 @@ const effects = new Map<string, Effect | HotCommand>([
   ),
 ]);
 
-/** CLIENT subcommands after which pushes, or replies, no longer come as before. */
-const ENDING_SUBCOMMANDS = ['tracking', 'reply'];
-
 /**
  * @param args - the command's name, then its arguments; read only as far as needed.
- * @returns its effect, or the hot path's command of that name, whose keys are known.
+ * @returns its effect, or the hot path's command of that name.
  */
-export function effectOf(args: { readonly count: number; text(index: number): string }): Effect | HotCommand {
+export function effectOf(args: { readonly count: number; text(index: number): string }): Effect {
   const name = args.text(0).toLowerCase();
   // HELLO alone only asks.
   if (name === 'hello') return args.count > 1 ? 'end' : 'none';
-  if (name === 'client') {
-    return args.count > 1 && ENDING_SUBCOMMANDS.includes(args.text(1).toLowerCase()) ? 'end' : 'none';
-  }
+  if (name === 'client') return effectOfClient(args.text(1).toLowerCase(), args.text(2).toLowerCase());
   return effects.get(name) ?? 'anything';
+}
+
+function effectOfClient(subcommand: string, argument: string): Effect {
+  if (subcommand === 'tracking') return 'end';
+  if (subcommand !== 'reply') return 'none';
+  return argument === 'off' || argument === 'skip' ? 'no replies' : 'end';
 }

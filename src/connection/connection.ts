@@ -1,12 +1,14 @@
 import type { Duplex } from 'node:stream';
+import { effectOf } from '../commands/effects.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { commandsOf, type HostPipeline } from '../host/pipeline.js';
 import { pipelineItem } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
-import { awaitedTransaction, commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
+import { commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
-import { HostWriteCounter } from '../host/write-counter.js';
+import { HostWrites } from '../host/writes.js';
+
 import type { ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
 import type { Stats } from '../stats.js';
@@ -22,12 +24,19 @@ import { encodePipeline, PipelineEntry } from './pipeline-entry.js';
 import { ReadCache } from './read-cache.js';
 import { ReplyCount } from './reply-count.js';
 import { ReplyReader } from './reply-reader.js';
+import { PipelineRequests, type Requests } from './requests.js';
 import type { BatchSchedule } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
 import { StreamHooks } from './stream-hooks.js';
+import { TransactionState } from './transaction-state.js';
+
+/** A command of the host's that changes the state of its connection is not longer than this on the wire. */
+const LONGEST_STATE_COMMAND = 48;
 
 const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
+
+const ONE_COMMAND = { commands: 1, repliesOff: false };
 
 /**
  * One connection's life: hooks its stream, owns its batch, its reader and its backlog, and ends with the stream.
@@ -36,6 +45,8 @@ const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others"
 export class Connection implements BatchOwner {
   /** Whether hot commands can be sent here; checked before each one. */
   open = true;
+  /** The user's. */
+  readonly transaction: TransactionState;
   readonly batch: Batch;
   readonly gate: InFlightGate;
   readonly reader: ReplyReader | undefined;
@@ -44,7 +55,7 @@ export class Connection implements BatchOwner {
   readonly #context: EntryContext | undefined;
   #clusterContext: EntryContext | undefined;
   readonly #shared: SharedReads | undefined;
-  readonly #writes = new HostWriteCounter();
+  readonly #writes = new HostWrites();
   readonly #hooks: StreamHooks;
   readonly #events: ConnectionEvents;
   /** A batch may stay open for longer than a turn of the event loop, or a command share another one's deadline. */
@@ -67,6 +78,7 @@ export class Connection implements BatchOwner {
   ) {
     this.#looksAlways = options.maxFlushDelay > 0 || typeof options.schedule === 'function' || options.shareReads;
     this.#events = new ConnectionEvents(client, stream);
+    this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
     this.#hooks = new StreamHooks(stream, hostWrite, () => this.#close());
@@ -83,7 +95,7 @@ export class Connection implements BatchOwner {
       this.#deadlines = timeouts;
       this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot), timeouts };
       const cache = options.cache
-        ? new ReadCache(client, options.cache, cachePrefixes, this.#context, replies, stats)
+        ? new ReadCache(client, options.cache, cachePrefixes, this.#context, replies, stats, this.transaction)
         : undefined;
       const reader = new ReplyReader(
         client,
@@ -96,10 +108,7 @@ export class Connection implements BatchOwner {
         replies,
         cache,
         {
-          joined: (line) => {
-            this.#shared?.firstReply(line);
-            cache?.transaction.firstReply(line);
-          },
+          transaction: this.transaction,
           chunkRead: this.#afterChunk,
           stoppedDecoding: () => {
             timeouts.release();
@@ -110,9 +119,7 @@ export class Connection implements BatchOwner {
       );
       this.reader = reader;
       this.cache = cache;
-      const transaction = fresh ? 'closed' : awaitedTransaction(client);
-      cache?.transaction.joins(transaction);
-      if (options.shareReads) this.#shared = new SharedReads(transaction);
+      if (options.shareReads) this.#shared = new SharedReads(this.transaction);
     } else {
       stream.on('data', this.#afterChunk);
       this.#corkOnlyReason = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;
@@ -146,7 +153,8 @@ export class Connection implements BatchOwner {
     const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
     const entry = createEntry(variant, context, sent, selectedDatabase(client));
     const { promise } = entry;
-    const waits = this.gate.mustWait(client.commandQueue.length, 1);
+    const { begun } = this.transaction;
+    const waits = this.gate.mustWait(client.commandQueue.length, 1, begun);
     const timeout = commandTimeoutOf(client);
     const deadlines = this.#deadlines as Deadlines;
     if (timeout !== undefined && (waits || this.#looksAlways || this.batch.commands === 0)) deadlines.closeIfOld();
@@ -167,7 +175,7 @@ export class Connection implements BatchOwner {
     if (cache !== undefined && (!cacheable || cache.notesReads)) cache.sends(variant, sent);
     client.commandQueue.push(entry);
     if (held === undefined) this.batch.addHot(encoded, entry);
-    else this.gate.holdHot(held);
+    else this.gate.holdHot(held, begun);
     return promise;
   }
 
@@ -188,14 +196,13 @@ export class Connection implements BatchOwner {
     const select = selectedDatabase(client);
     const timeout = commandTimeoutOf(client);
     const queue = client.commandQueue;
-    const waits = gate.mustWait(queue.length, commands.length);
+    const { begun } = this.transaction;
+    const waits = gate.mustWait(queue.length, commands.length, begun);
     if (timeout !== undefined) deadlines.closeIfOld();
-    if (this.#shared !== undefined) {
-      this.#shared.close();
-      if (transaction !== undefined) this.#shared.sends(transaction);
-    }
+    this.#shared?.close();
     this.stats.commands += commands.length;
-    this.cache?.sendsPipeline(commands);
+    if (this.cache !== undefined) this.#note(new PipelineRequests(commands), commands.length - 1);
+    else if (transaction !== undefined) this.transaction.becomes(transaction);
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
         command.sentWith(context, select, commands.length);
@@ -208,10 +215,9 @@ export class Connection implements BatchOwner {
       }
     }
     if (waits) {
-      gate.holdPipeline(encoded, commands.length, transaction);
+      gate.holdPipeline(encoded, commands.length, begun);
       return;
     }
-    gate.passes(transaction);
     this.batch.addExact(encoded, commands.length);
   }
 
@@ -266,29 +272,57 @@ export class Connection implements BatchOwner {
     encoding: BufferEncoding | HostWrite['callback'],
     callback: HostWrite['callback'],
   ): boolean {
-    this.cache?.writes(data);
+    const { gate, client } = this;
+    const { begun } = this.transaction;
+    const { commands, repliesOff } = this.#readWrite(data);
     if (!this.open || this.stream.destroyed || data.length === 0 || this.#handshaking) {
       return this.#hooks.originals.write.call(this.stream, data, encoding as BufferEncoding, callback);
     }
     const write: HostWrite =
       typeof encoding === 'function' ? { data, encoding: undefined, callback: encoding } : { data, encoding, callback };
-    const { gate, client } = this;
-    const { commands, transaction, repliesOff } = this.#writes.scan(client, data, this.#shared !== undefined);
     this.stats.commands += commands;
-    if (this.#shared !== undefined) {
-      // The host's command may be a write (invariant 6), or begin a transaction (invariant 11).
-      this.#shared.close();
-      if (transaction !== undefined) this.#shared.sends(transaction);
-      if (repliesOff) this.#shared.stop();
+    // The host's command may be a write (invariant 6).
+    this.#shared?.close();
+    if (repliesOff) {
+      this.#shared?.stop();
+      gate.stopCounting(this.batch);
     }
-    if (repliesOff) gate.stopCounting(this.batch);
     // All but the last of a pipeline's entries are in the queue by now.
-    if (gate.mustWait(client.commandQueue.length - (commands - 1), commands)) {
-      gate.holdHost(write, commands, transaction);
+    if (gate.mustWait(client.commandQueue.length - (commands - 1), commands, begun)) {
+      gate.holdHost(write, commands, begun);
       return false;
     }
-    gate.passes(transaction);
     return this.batch.addHost(write, commands);
+  }
+
+  /** Notes what the commands in a write by the host mean here. It counts as at least one command. */
+  #readWrite(data: HostWrite['data']): { commands: number; repliesOff: boolean } {
+    const requests = this.#writes.read(this.client, data);
+    const { cache } = this;
+    if (cache === undefined && requests.single && data.length > LONGEST_STATE_COMMAND) return ONE_COMMAND;
+    const noted = this.#note(requests, 0);
+    if (requests.malformed) cache?.sendsUnknown();
+    return noted.commands === 0 ? ONE_COMMAND : noted;
+  }
+
+  /**
+   * Notes what commands that are about to be sent together mean for the transaction and for the cache.
+   *
+   * @param ahead - how many of them will be queued before the last one, and are not queued yet.
+   */
+  #note(requests: Requests, ahead: number): { commands: number; repliesOff: boolean } {
+    const { cache, transaction } = this;
+    const position = cache === undefined ? 0 : cache.nextPosition + ahead;
+    let commands = 0;
+    let repliesOff = false;
+    while (requests.next()) {
+      commands += 1;
+      const effect = effectOf(requests);
+      cache?.issued(effect, requests, position);
+      transaction.issued(effect);
+      repliesOff ||= effect === 'no replies';
+    }
+    return { commands, repliesOff };
   }
 
   readonly #afterChunk = (): void => {
@@ -326,6 +360,7 @@ export class Connection implements BatchOwner {
   readonly #onClose = (): void => {
     this.open = false;
     this.cache?.end();
+    this.transaction.becomes('closed');
     this.#forgetExit();
     this.batch.discard();
     this.#deadlines?.release();

@@ -9,11 +9,9 @@ interface Held {
   commands: number;
   bytes: number;
   readonly content: Part[] | HostWrite;
-  readonly transaction: Transaction;
+  /** Whether a transaction was open when it was issued. */
+  readonly inTransaction: boolean;
 }
-
-/** Whether a transaction is open after some commands, if they open or close any. */
-type Transaction = 'open' | 'closed' | undefined;
 
 /**
  * `maxInFlight`: counts the unanswered commands on the wire, and holds the backlog of those that wait for room.
@@ -26,7 +24,6 @@ export class InFlightGate {
   waiting = 0;
   readonly #backlog = new Denque<Held>();
   readonly #maxRun: number;
-  #transactionOpen = false;
   #repliesOff = false;
 
   constructor(
@@ -47,15 +44,10 @@ export class InFlightGate {
    * command overtakes the backlog. A transaction that has begun continues, and a pipeline larger than the limit goes
    * alone. A server that was told to send no replies makes no room, and a process that exits cannot wait.
    */
-  mustWait(queued: number, commands: number): boolean {
+  mustWait(queued: number, commands: number, inTransaction: boolean): boolean {
     if (this.waiting > 0) return true;
     if (queued + commands <= this.limits.maxInFlight) return false;
-    return queued > 0 && !this.#transactionOpen && !this.#repliesOff && !isExiting();
-  }
-
-  /** Commands pass without waiting: notes whether they open or close a transaction. */
-  passes(transaction: Transaction): void {
-    if (transaction !== undefined) this.#transactionOpen = transaction === 'open';
+    return queued > 0 && !inTransaction && !this.#repliesOff && !isExiting();
   }
 
   /** `CLIENT REPLY OFF` or `SKIP` was sent: from now on there are fewer replies than queued commands. */
@@ -65,7 +57,7 @@ export class InFlightGate {
   }
 
   /** @param encoded - one command, in exact parts: text in the backlog is not checked again. */
-  holdHot(encoded: readonly Part[]): void {
+  holdHot(encoded: readonly Part[], inTransaction: boolean): void {
     const { maxBatchBytes } = this.limits;
     this.waiting += 1;
     let last = this.#backlog.peekBack();
@@ -75,7 +67,7 @@ export class InFlightGate {
       last.commands >= this.#maxRun ||
       last.bytes >= maxBatchBytes
     ) {
-      last = { commands: 0, bytes: 0, content: [], transaction: undefined };
+      last = { commands: 0, bytes: 0, content: [], inTransaction };
       this.#backlog.push(last);
     }
     last.commands += 1;
@@ -88,14 +80,19 @@ export class InFlightGate {
   }
 
   /** An explicit pipeline goes as a whole: nothing joins it. */
-  holdPipeline(encoded: readonly Part[], commands: number, transaction: Transaction): void {
+  holdPipeline(encoded: readonly Part[], commands: number, inTransaction: boolean): void {
     this.waiting += commands;
-    this.#backlog.push({ commands, bytes: Number.POSITIVE_INFINITY, content: encoded.map(toBytes), transaction });
+    this.#backlog.push({
+      commands,
+      bytes: Number.POSITIVE_INFINITY,
+      content: encoded.map(toBytes),
+      inTransaction,
+    });
   }
 
-  holdHost(write: HostWrite, commands: number, transaction: Transaction): void {
+  holdHost(write: HostWrite, commands: number, inTransaction: boolean): void {
     this.waiting += commands;
-    this.#backlog.push({ commands, bytes: 0, content: write, transaction });
+    this.#backlog.push({ commands, bytes: 0, content: write, inTransaction });
   }
 
   /** Replies have come: hands the batch the part of the backlog that has room now, and flushes it. */
@@ -103,7 +100,7 @@ export class InFlightGate {
     if (this.waiting === 0) return;
     for (;;) {
       const { passed } = this;
-      if (!this.#next(batch, this.limits.maxInFlight - passed, passed <= 0 || this.#transactionOpen)) break;
+      if (!this.#next(batch, this.limits.maxInFlight - passed, passed <= 0)) break;
     }
     batch.flush('room');
   }
@@ -116,10 +113,9 @@ export class InFlightGate {
   /** Hands the batch the next element of the backlog if it fits, or in any case if `any`; false if none was handed. */
   #next(batch: Batch, room: number, any: boolean): boolean {
     const first = this.#backlog.peekFront();
-    if (first === undefined || !(any || first.commands <= room)) return false;
+    if (first === undefined || !(any || first.inTransaction || first.commands <= room)) return false;
     this.#backlog.shift();
     this.waiting -= first.commands;
-    this.passes(first.transaction);
     if (Array.isArray(first.content)) batch.addExact(first.content, first.commands);
     else batch.addHost(first.content, first.commands);
     return true;

@@ -1,9 +1,8 @@
-import { effectOf } from '../commands/effects.js';
+import type { Effect } from '../commands/effects.js';
 import { changesKeys, type HotCommand } from '../commands/hot-commands.js';
 import { transformsReply } from '../host/transformers.js';
-import type { HostClient, HostCommand } from '../host/types.js';
+import type { HostClient } from '../host/types.js';
 import type { ResolvedCacheOptions } from '../options.js';
-import { RequestReader } from '../resp/request-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { answersWait, endOfTurn, turnTime } from '../util/turn.js';
@@ -15,9 +14,9 @@ import { OwnCommands } from './own-commands.js';
 import { ownCopy, sameValue } from './own-values.js';
 import { areText, argumentsOf, keyName, keysOf, NO_ARGUMENTS, wireName } from './read-names.js';
 import type { ReplyCount } from './reply-count.js';
-import { PipelineRequests, type Requests } from './requests.js';
+import type { Requests } from './requests.js';
 import { Tracking } from './tracking.js';
-import { TransactionState } from './transaction-state.js';
+import type { TransactionState } from './transaction-state.js';
 
 /**
  * The answers to reads that one connection keeps in memory: the same read needs no command as long as Redis has
@@ -29,9 +28,9 @@ export class ReadCache {
   readonly #store: CacheStore;
   readonly #own: OwnCommands;
   readonly #tracking: Tracking;
-  /** The user's, on this connection. */
-  readonly transaction = new TransactionState();
   readonly #liveness = new Liveness();
+  /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
+  #multiAt = -1;
 
   constructor(
     readonly client: HostClient,
@@ -41,6 +40,7 @@ export class ReadCache {
     readonly context: EntryContext,
     readonly replies: ReplyCount,
     readonly stats: Stats,
+    readonly transaction: TransactionState,
   ) {
     this.#store = new CacheStore(options.maxEntries, options.maxBytes, replies);
     this.#own = new OwnCommands(replies, prefixes !== undefined, (keys, position) => {
@@ -67,7 +67,6 @@ export class ReadCache {
   end(): void {
     this.#tracking.end();
     this.#store.clear();
-    this.transaction.connectionEnds();
   }
 
   /** The connection becomes plain and stays open. */
@@ -78,7 +77,7 @@ export class ReadCache {
 
   /** Forgets every answer; replies to reads that are in flight are not kept. */
   clear(): void {
-    this.#forget(this.#nextPosition);
+    this.#forget(this.nextPosition);
   }
 
   #forget(position: number): void {
@@ -141,7 +140,7 @@ export class ReadCache {
    * Invariant 12: noted before the entry is queued, so that a read issued next already knows of it.
    */
   sends({ command, script }: CommandVariant, args: readonly unknown[]): void {
-    const position = this.#nextPosition;
+    const position = this.nextPosition;
     // A script may change more than the keys that it names.
     if (script !== undefined) this.#own.changesAnything(position);
     else if (!command.cacheable || this.#mayShowMore(args)) {
@@ -149,64 +148,52 @@ export class ReadCache {
     }
   }
 
-  /** The host is about to write these bytes. Their last command will be queued last. */
-  writes(data: string | Uint8Array): void {
-    const requests = new RequestReader(data);
-    const position = this.#nextPosition;
-    this.#note(requests, position);
-    // Inline commands, or bytes that are not a command.
-    if (!requests.atEnd) {
-      this.#forget(position);
-      this.#own.changesAnything(position);
-    }
+  /** Bytes are about to be sent that are no command. */
+  sendsUnknown(): void {
+    const position = this.nextPosition;
+    this.#forget(position);
+    this.#own.changesAnything(position);
   }
 
-  /** A pipeline or transaction is about to be queued in one step. */
-  sendsPipeline(commands: readonly HostCommand[]): void {
-    this.#note(new PipelineRequests(commands), this.#nextPosition + commands.length - 1);
-  }
-
-  /** Notes the effect of each command on the kept answers. All of them count as issued at `position`. */
-  #note(requests: Requests, position: number): void {
+  /**
+   * A command is about to be sent that is not a hot command's entry of its own: by the host, or in a pipeline. Called
+   * before `transaction` knows of it.
+   *
+   * @param position - of the last command that is sent together with it: all of them count as issued there.
+   */
+  issued(effect: Effect, requests: Requests, position: number): void {
     const own = this.#own;
-    let openedHere = false;
-    while (requests.next()) {
-      const effect = effectOf(requests);
-      if (typeof effect === 'object') {
-        this.#touch(effect, requests.count - 1, (index) => requests.text(index + 1), position);
-        continue;
-      }
-      switch (effect) {
-        case 'none':
-          break;
-        case 'multi':
-          // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
-          openedHere = !this.transaction.open;
-          this.transaction.opens();
-          break;
-        case 'exec':
-          if (!openedHere) own.changesAnything(position);
-          this.#transactionEnds(openedHere, position);
-          break;
-        case 'discard':
-          this.#transactionEnds(openedHere, position);
-          break;
-        case 'watch':
-          this.transaction.watching = true;
-          break;
-        case 'unwatch':
-          this.transaction.watching = false;
-          break;
-        case 'clear':
-          this.#forget(position);
-          break;
-        case 'end':
-          if (this.#tracking.isOwnOff(requests)) this.#trackingEnds(position);
-          else if (!this.#tracking.isOwnOn(requests)) this.end();
-          break;
-        default:
-          own.changesAnything(position);
-      }
+    if (typeof effect === 'object') {
+      this.#touch(effect, requests.count - 1, (index) => requests.text(index + 1), position);
+      return;
+    }
+    switch (effect) {
+      case 'none':
+      case 'watch':
+      case 'unwatch':
+        break;
+      case 'multi':
+        // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
+        if (!this.transaction.open) this.#multiAt = position;
+        break;
+      case 'exec':
+      case 'discard':
+        if (this.#multiAt === position) break;
+        if (effect === 'exec') own.changesAnything(position);
+        // RESP: reads within it were answered with QUEUED.
+        own.forgetBefore(position);
+        break;
+      case 'clear':
+        this.#forget(position);
+        break;
+      case 'end':
+      case 'no replies':
+      case 'reset':
+        if (this.#tracking.isOwnOff(requests)) this.#trackingEnds(position);
+        else if (!this.#tracking.isOwnOn(requests)) this.end();
+        break;
+      default:
+        own.changesAnything(position);
     }
   }
 
@@ -239,7 +226,7 @@ export class ReadCache {
       if (!passed && this.#store.isKnown(name)) nextTick(() => this.#tracking.wake());
     } else if (own.pushesLate) {
       // Ordering: its caller may have seen a newer value than the kept answers.
-      this.#hold(name, this.#nextPosition);
+      this.#hold(name, this.nextPosition);
     }
   }
 
@@ -260,7 +247,7 @@ export class ReadCache {
     const { evictions } = this.#store;
     const read = this.#store.put(name, variant, rest, ownCopy(value), this.#liveness.heardAt);
     if (showsMore) {
-      read.key.heldUntil = this.#nextPosition;
+      read.key.heldUntil = this.nextPosition;
       read.key.newest = read;
     }
     this.stats.cacheEvictions += this.#store.evictions - evictions;
@@ -291,7 +278,7 @@ export class ReadCache {
   }
 
   /** The position of the command that is issued next. */
-  get #nextPosition(): number {
+  get nextPosition(): number {
     return this.replies.nextPosition(this.client.commandQueue);
   }
 
@@ -330,12 +317,6 @@ export class ReadCache {
     }
     for (const name of cached) this.#store.drop(name);
     own.writes(cached, position);
-  }
-
-  #transactionEnds(openedHere: boolean, position: number): void {
-    this.transaction.ends();
-    // RESP: reads within it were answered with QUEUED.
-    if (!openedHere) this.#own.forgetBefore(position);
   }
 
   /** @throws what a user's reply transformer throws */

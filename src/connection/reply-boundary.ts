@@ -2,7 +2,7 @@ import type { HostQueue, QueueItem } from '../host/types.js';
 
 const LF = 10;
 /** Characters that are kept of a line: as many as `+QUEUED` has. */
-const LINE_KEPT = 7;
+export const LINE_KEPT = 7;
 
 /**
  * Finds where a reply begins on a connection in use.

@@ -13,8 +13,9 @@ import { DataListener } from './data-listener.js';
 import { Entry, type EntryContext, settleDecoded } from './entry.js';
 import { EXEC, type ExecEntry } from './pipeline-entry.js';
 import type { ReadCache } from './read-cache.js';
-import { ReplyBoundary } from './reply-boundary.js';
+import { LINE_KEPT, ReplyBoundary } from './reply-boundary.js';
 import type { ReplyCount } from './reply-count.js';
+import type { TransactionState } from './transaction-state.js';
 
 /**
  * - `joining`: attached to a connection in use; the host may hold a partial reply, so it gets all bytes until a reply
@@ -64,8 +65,8 @@ export class ReplyReader implements InPlaceReader {
     readonly replies: ReplyCount,
     readonly cache: ReadCache | undefined,
     readonly observer: {
-      /** A reply was seen to end on a connection in use; `line` is the beginning of its last line. */
-      joined(line: string): void;
+      /** The user's; on a connection in use replies tell about it. */
+      readonly transaction: Pick<TransactionState, 'unknown' | 'replied'>;
       /** A chunk has been read to its end. */
       chunkRead(): void;
       /** From now on the host decodes everything, and entries leave the queue uncounted. */
@@ -86,7 +87,7 @@ export class ReplyReader implements InPlaceReader {
         (head, line) => {
           this.#state = 'reading';
           this.#hostAnswered(head);
-          this.observer.joined(line);
+          this.observer.transaction.replied(line);
         },
       );
     }
@@ -171,6 +172,7 @@ export class ReplyReader implements InPlaceReader {
   #read(chunk: Buffer): void {
     let position = this.#boundary === undefined ? 0 : this.#join(this.#boundary, chunk);
     const { cache } = this;
+    const { transaction } = this.observer;
     if (cache?.invalidations.open) position = this.#readPush(cache, chunk, position);
     else if (this.#assembler.open) position = this.#assemble(chunk);
     else if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
@@ -178,6 +180,9 @@ export class ReplyReader implements InPlaceReader {
       if (this.#state !== 'reading') {
         this.#finish(chunk, position);
         return;
+      }
+      if (transaction.unknown && chunk[position] !== PUSH) {
+        transaction.replied(chunk.latin1Slice(position, Math.min(position + LINE_KEPT, chunk.length)));
       }
       if (cache !== undefined && chunk[position] === PUSH) position = this.#readPush(cache, chunk, position);
       else if (this.#sent === this.replies.light && cache === undefined) position = this.#forwardRest(chunk, position);

@@ -1,8 +1,6 @@
 import type { Part } from '../resp/encoder.js';
 import type { CommandVariant, Entry } from './entry.js';
-
-/** Whether a transaction is open after some commands. */
-type Transaction = 'open' | 'closed';
+import type { TransactionState } from './transaction-state.js';
 
 type Leaders = Map<CommandVariant, Map<string, Entry>>;
 
@@ -22,36 +20,15 @@ export class SharedReads {
   readonly #assumed: Leaders = new Map();
   readonly #exact: Leaders = new Map();
   #open = false;
-  /** Whether a transaction is open on the server after the commands sent so far. */
-  #transaction: Transaction | 'unknown' | 'uncounted';
+  #stopped = false;
 
-  /** @param transaction - open after the commands sent before; undefined if only replies can tell. */
-  constructor(transaction: Transaction | undefined) {
-    this.#transaction = transaction ?? 'unknown';
-  }
-
-  /** Commands that open or close a transaction are about to be sent. */
-  sends(transaction: Transaction): void {
-    if (this.#transaction !== 'uncounted') this.#transaction = transaction;
-  }
+  constructor(readonly transaction: TransactionState) {}
 
   /**
    * The server was told to omit replies: from now on the number of commands decides which command a reply belongs to.
    */
   stop(): void {
-    this.#transaction = 'uncounted';
-  }
-
-  /**
-   * The first reply on a connection that was in use. It belongs to a command before all those that were seen here.
-   *
-   * RESP: a queued command is answered with `+QUEUED`. An error proves nothing: commands are refused in transactions
-   * too.
-   *
-   * @param line - the beginning of its last line.
-   */
-  firstReply(line: string): void {
-    if (this.#transaction === 'unknown' && !/^(?:\+QUEUED|-)/.test(line)) this.#transaction = 'closed';
+    this.#stopped = true;
   }
 
   /**
@@ -64,7 +41,7 @@ export class SharedReads {
       this.close();
       return false;
     }
-    if (this.#transaction !== 'closed') return false;
+    if (this.transaction.open || this.#stopped) return false;
     const assumed = typeof encoded === 'string';
     const text = assumed ? encoded : encoded.length === 1 ? encoded[0] : undefined;
     if (typeof text !== 'string') return false;

@@ -88,6 +88,7 @@ export class Tracking {
   async #call(name: string, ...args: string[]): Promise<unknown> {
     const { transaction } = this;
     for (let open = transaction.closed(); open !== undefined; open = transaction.closed()) await open;
+    if (this.#state === 'ended') throw new Error('the connection has ended');
     return this.client.call(name, ...args);
   }
 

@@ -1,72 +1,88 @@
-/** Whether the user has a transaction open on a connection, and watches keys, after the last command that was issued. */
+import { type Effect, effectOf } from '../commands/effects.js';
+import type { HostQueue } from '../host/types.js';
+
+/**
+ * Whether the user has a transaction open on a connection, and watches keys, after the last command that was issued.
+ * The only owner of this fact: `Connection` tells it each command that can change it, and all others ask.
+ */
 export class TransactionState {
+  /** The connection was in use before, and no command or reply has told yet. */
+  unknown = false;
   watching = false;
   #open = false;
-  /** Whether only the next reply can tell: the connection was in use before. */
-  #unknown = false;
-  #connectionEnded = false;
   #closed: Promise<void> | undefined;
   #settle: (() => void) | undefined;
 
+  /** @param queue - the host's, if the connection was in use before; undefined for a new connection. */
+  constructor(queue?: HostQueue) {
+    if (queue === undefined) return;
+    this.unknown = true;
+    for (let index = queue.length - 1; index >= 0 && this.unknown; index -= 1) {
+      const name = queue.peekAt(index)?.command.name ?? '';
+      this.issued(effectOf({ count: 1, text: () => name }));
+    }
+  }
+
   /** Where that is not known, one counts as open. */
   get open(): boolean {
+    return this.#open || this.unknown;
+  }
+
+  /** Whether MULTI was seen. */
+  get begun(): boolean {
     return this.#open;
   }
 
-  /** @param awaited - whether one is open after the commands that await their reply; undefined if they do not tell. */
-  joins(awaited: 'open' | 'closed' | undefined): void {
-    this.#open = awaited !== 'closed';
-    this.#unknown = awaited === undefined;
+  /** A command with this effect is about to be sent, or to be held in the backlog. */
+  issued(effect: Effect): void {
+    switch (effect) {
+      case 'multi':
+        this.becomes('open');
+        break;
+      case 'exec':
+      case 'discard':
+      case 'reset':
+        this.becomes('closed');
+        break;
+      case 'watch':
+        this.watching = true;
+        break;
+      case 'unwatch':
+        this.watching = false;
+        break;
+    }
   }
 
-  /**
-   * The first reply on a connection that was in use.
-   *
-   * RESP: a queued command is answered with `+QUEUED`, or with an error, and then EXEC with an error, too.
-   *
-   * @param line - the beginning of its last line.
-   */
-  firstReply(line: string): void {
-    if (this.#unknown && !line.startsWith('+QUEUED')) this.ends();
-    this.#unknown = false;
-  }
-
-  /** Resolves when the open transaction has ended, and rejects if its connection has; undefined if none is open. */
-  closed(): Promise<void> | undefined {
-    if (this.#connectionEnded) return Promise.reject(ended());
-    if (!this.#open) return undefined;
-    this.#closed ??= new Promise((resolve, reject) => {
-      this.#settle = () => (this.#connectionEnded ? reject(ended()) : resolve());
-    });
-    return this.#closed;
-  }
-
-  /** MULTI. */
-  opens(): void {
-    this.#open = true;
-    this.#unknown = false;
-  }
-
-  /** EXEC or DISCARD, which also end WATCH. */
-  ends(): void {
-    this.#open = false;
-    this.#unknown = false;
+  /** Commands were issued that open or close a transaction. `closed` also ends WATCH. */
+  becomes(state: 'open' | 'closed'): void {
+    this.unknown = false;
+    this.#open = state === 'open';
+    if (this.#open) return;
     this.watching = false;
-    this.#tellClosed();
-  }
-
-  connectionEnds(): void {
-    this.#connectionEnded = true;
-    this.#tellClosed();
-  }
-
-  #tellClosed(): void {
     this.#settle?.();
     this.#settle = undefined;
     this.#closed = undefined;
   }
-}
 
-function ended(): Error {
-  return new Error('the connection has ended');
+  /**
+   * A reply has come while only replies could tell. It belongs to a command before all those that were seen here.
+   *
+   * RESP: a command in a transaction is answered with `+QUEUED`. An error proves nothing: commands are refused there,
+   * too.
+   *
+   * @param line - the beginning of its first or last line.
+   */
+  replied(line: string): void {
+    const proves = !(line.startsWith('-') || '+QUEUED'.startsWith(line));
+    if (this.unknown && proves) this.becomes('closed');
+  }
+
+  /** Resolves when no transaction is open any more, or its connection has ended; undefined if none is open. */
+  closed(): Promise<void> | undefined {
+    if (!this.open) return undefined;
+    this.#closed ??= new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    return this.#closed;
+  }
 }

@@ -125,22 +125,3 @@ export function commandTimeoutOf(client: HostClient): number | undefined {
   const { commandTimeout } = client.options;
   return typeof commandTimeout === 'number' ? commandTimeout : undefined;
 }
-
-/**
- * Whether a transaction is open after the commands that await their reply; undefined if none of them opens or closes
- * any.
- */
-export function awaitedTransaction({ commandQueue }: HostClient): 'open' | 'closed' | undefined {
-  for (let index = commandQueue.length - 1; index >= 0; index -= 1) {
-    const effect = TRANSACTION_COMMANDS[commandQueue.peekAt(index)?.command.name.toLowerCase() ?? ''];
-    if (effect !== undefined) return effect;
-  }
-  return undefined;
-}
-
-const TRANSACTION_COMMANDS: Readonly<Record<string, 'open' | 'closed' | undefined>> = {
-  multi: 'open',
-  exec: 'closed',
-  discard: 'closed',
-  reset: 'closed',
-};

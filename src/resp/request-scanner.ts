@@ -1,15 +1,6 @@
-/** The commands in a piece of request bytes. */
-export interface RequestScan {
-  /** Number of whole commands. */
-  readonly commands: number;
-  /** Whether a transaction is open after it, if it opens or closes any. */
-  readonly transaction: 'open' | 'closed' | undefined;
-  /** Whether it has a `CLIENT REPLY OFF` or `SKIP`, after which replies are missing. */
-  readonly repliesOff: boolean;
-}
-
 const CR = 13;
-const LONGEST_NAME = 16;
+/** Characters of a command that are read first; a longer one is read in full only if more of it is asked for. */
+const HEAD = 512;
 
 /**
  * Reads the commands in request bytes one after the other.
@@ -19,54 +10,69 @@ const LONGEST_NAME = 16;
 export class RequestReader {
   /** Number of arguments of the last read command, its name included. */
   count = 0;
-  readonly #bytes: Buffer;
+  #bytes: Buffer;
   #position = 0;
-  /** Where each argument starts and ends. */
+  /** Where each argument starts and ends, as far as they were read. */
   readonly #bounds: number[] = [];
+  #read = 0;
+  #malformed = false;
+  /** Text of which only the beginning is in `#bytes`. */
+  #text: string | undefined;
 
-  constructor(data: string | Uint8Array) {
-    this.#bytes =
-      typeof data === 'string' ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  /** @param single - whether it is one command: then no more of it is read than is asked for. */
+  constructor(
+    data: string | Uint8Array,
+    readonly single: boolean,
+  ) {
+    if (typeof data !== 'string') this.#bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    else if (!single || data.length <= HEAD) this.#bytes = Buffer.from(data);
+    else {
+      this.#text = data;
+      this.#bytes = Buffer.from(data.slice(0, HEAD));
+    }
   }
 
-  /** Whether all bytes have been read; if not, the rest is not a whole request. */
-  get atEnd(): boolean {
-    return this.#position >= this.#bytes.length;
+  /** Whether bytes were met that are no command, as inline commands. */
+  get malformed(): boolean {
+    return this.#malformed;
   }
 
   /** Goes to the next command; false if there is none. */
   next(): boolean {
-    const start = this.#position;
-    this.count = 0;
-    const count = this.#readLength('*');
-    for (let index = 0; index < count; index += 1) {
-      const length = this.#readLength('$');
-      const end = this.#position + length;
-      if (length < 0 || end + 2 > this.#bytes.length) {
-        this.#position = start;
-        return false;
-      }
-      this.#bounds[2 * index] = this.#position;
-      this.#bounds[2 * index + 1] = end;
-      this.#position = end + 2;
-    }
-    if (count < 1) {
-      this.#position = start;
-      return false;
-    }
-    this.count = count;
-    return true;
+    const started = this.count > 0;
+    if ((started && this.single) || this.#malformed || this.#position >= this.#bytes.length) return false;
+    this.#read = 0;
+    this.count = Math.max(0, this.#readLength('*'));
+    this.#malformed = this.count === 0 || !this.#readArguments(this.single ? 1 : this.count);
+    return !this.#malformed;
   }
 
-  /** An argument of the last read command, as UTF-8; the first is its name. */
+  /** An argument of the last read command, as UTF-8; the first is its name. Empty if there is no such argument. */
   text(index: number): string {
+    if (!this.#readArguments(index + 1)) return '';
     return this.#bytes.utf8Slice(this.#bounds[2 * index] as number, this.#bounds[2 * index + 1] as number);
   }
 
-  /** The command's name in lower case; cut if it is longer than any name in Redis. */
-  get name(): string {
-    const start = this.#bounds[0] as number;
-    return this.#bytes.latin1Slice(start, Math.min(this.#bounds[1] as number, start + LONGEST_NAME)).toLowerCase();
+  /** Finds the first `count` arguments of the command; false if there are fewer. */
+  #readArguments(count: number): boolean {
+    if (count > this.count) return false;
+    while (this.#read < count) {
+      const start = this.#position;
+      const length = this.#readLength('$');
+      const end = this.#position + length;
+      if (length >= 0 && end + 2 <= this.#bytes.length) {
+        this.#bounds[2 * this.#read] = this.#position;
+        this.#bounds[2 * this.#read + 1] = end;
+        this.#read += 1;
+        this.#position = end + 2;
+      } else {
+        if (this.#text === undefined) return false;
+        this.#bytes = Buffer.from(this.#text);
+        this.#text = undefined;
+        this.#position = start;
+      }
+    }
+    return true;
   }
 
   #readLength(marker: '*' | '$'): number {
@@ -78,25 +84,4 @@ export class RequestReader {
     this.#position = lineEnd + 2;
     return Number.isSafeInteger(length) ? length : -1;
   }
-}
-
-/**
- * Counts the commands in request bytes and notes MULTI, EXEC and DISCARD among them. Bytes of another form end the
- * scan. The result counts at least one command.
- */
-export function scanRequests(data: string | Uint8Array): RequestScan {
-  const requests = new RequestReader(data);
-  let commands = 0;
-  let transaction: RequestScan['transaction'];
-  let repliesOff = false;
-  while (requests.next()) {
-    commands += 1;
-    const { name } = requests;
-    if (name === 'client' && requests.count > 2 && requests.text(1).toLowerCase() === 'reply') {
-      repliesOff ||= ['off', 'skip'].includes(requests.text(2).toLowerCase());
-    }
-    if (name === 'multi') transaction = 'open';
-    else if (name === 'exec' || name === 'discard' || name === 'reset') transaction = 'closed';
-  }
-  return { commands: Math.max(commands, 1), transaction, repliesOff };
 }

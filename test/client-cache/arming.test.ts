@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Tracking } from '../../src/connection/tracking.js';
 import { TransactionState } from '../../src/connection/transaction-state.js';
 import type { HostClient } from '../../src/host/types.js';
-import { type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
+import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { redisUrl, startServer } from '../helpers/redis.js';
 import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
 
@@ -93,6 +93,37 @@ it.each([
   expect(await Promise.all([coalesced.get('armed:key'), coalesced.get('armed:key')])).toEqual(['QUEUED', 'QUEUED']);
   await sleep(20);
   await endsWithTwoReads(coalesced);
+});
+
+it.each<[string, (client: Client) => Promise<unknown>, string | null]>([
+  ['a refused WATCH', (client) => client.watch('armed:key'), null],
+  ['a command that makes EXEC fail', (client) => client.call('nosuchcommand'), 'EXECABORT'],
+])('%s as the first reply does not show that no transaction is open', async (_, refused, error) => {
+  const client = await ready(ioredis6.create(redisUrl()));
+  await (client.multi({ pipeline: false }) as unknown as Promise<unknown>);
+  const first = refused(client).catch(String);
+  const coalesced = coalesce(client, { cache: true });
+  expect(await first).toContain('ReplyError');
+  await sleep(20);
+  expect(await coalesced.get('armed:key')).toBe('QUEUED');
+  await sleep(20);
+  if (error === null) expect(await coalesced.exec()).toEqual([[null, null]]);
+  else await expect(coalesced.exec()).rejects.toThrow(error);
+  await until(() => {
+    void coalesced.get('armed:key');
+    return (coalesced.coalescer.stats().cache?.hits ?? 0) > 0;
+  }, 'a read is answered from memory');
+});
+
+it('a first reply that is an error does not keep a connection from having a cache', async () => {
+  const client = await ready(ioredis6.create(redisUrl()));
+  const first = client.call('nosuchcommand').catch(String);
+  const coalesced = coalesce(client, { cache: true });
+  expect(await first).toContain('ReplyError');
+  await until(() => {
+    void coalesced.get('armed:key');
+    return (coalesced.coalescer.stats().cache?.hits ?? 0) > 0;
+  }, 'a read is answered from memory');
 });
 
 it('a client that is detached within a transaction sends nothing into it', async () => {

@@ -5,6 +5,7 @@ import Redis from 'ioredis-coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { CommandVariant, Entry } from '../../src/connection/entry.js';
 import { SharedReads } from '../../src/connection/shared-reads.js';
+import { TransactionState } from '../../src/connection/transaction-state.js';
 import { cold } from '../helpers/cold.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -18,7 +19,7 @@ describe('SharedReads', () => {
   const newEntry = () => ({}) as Entry;
 
   it('makes a read follow an identical one of the same variant', () => {
-    const shared = new SharedReads('closed');
+    const shared = new SharedReads(new TransactionState());
     const [leader, follower] = [newEntry(), newEntry()];
     expect(shared.join(get, 'get a', leader)).toBe(false);
     expect(shared.join(get, 'get a', follower)).toBe(true);
@@ -28,7 +29,7 @@ describe('SharedReads', () => {
   });
 
   it('forgets all leaders when closed', () => {
-    const shared = new SharedReads('closed');
+    const shared = new SharedReads(new TransactionState());
     shared.join(get, 'get a', newEntry());
     shared.close();
     expect(shared.join(get, 'get a', newEntry())).toBe(false);
@@ -36,17 +37,18 @@ describe('SharedReads', () => {
   });
 
   it('shares nothing in a transaction', () => {
-    const shared = new SharedReads('closed');
+    const transaction = new TransactionState();
+    const shared = new SharedReads(transaction);
     shared.join(get, 'get a', newEntry());
-    shared.sends('open');
+    transaction.issued('multi');
     expect(shared.join(get, 'get a', newEntry())).toBe(false);
     expect(shared.join(get, 'get b', newEntry())).toBe(false);
-    shared.sends('closed');
+    transaction.issued('exec');
     expect(shared.join(get, 'get b', newEntry())).toBe(false);
   });
 
   it('keeps text that states characters apart from text that states bytes', () => {
-    const shared = new SharedReads('closed');
+    const shared = new SharedReads(new TransactionState());
     const [assumed, exact] = ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n', ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n']];
     expect(shared.join(get, assumed, newEntry())).toBe(false);
     expect(shared.join(get, exact, newEntry())).toBe(false);

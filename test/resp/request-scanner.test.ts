@@ -1,11 +1,19 @@
 import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import { scanRequests } from '../../src/resp/request-scanner.js';
+import { RequestReader } from '../../src/resp/request-scanner.js';
 
 function request(...args: (string | Buffer)[]): Buffer {
   const [name, ...rest] = args;
   return Buffer.from(new Command(String(name), rest).toWritable({}) as string);
+}
+
+/** The arguments of all commands that are read. */
+function read(data: string | Uint8Array, single = false): string[][] {
+  const requests = new RequestReader(data, single);
+  const commands: string[][] = [];
+  while (requests.next()) commands.push(Array.from({ length: requests.count }, (_, index) => requests.text(index)));
+  return commands;
 }
 
 describe('request scanner', () => {
@@ -39,49 +47,37 @@ describe('request scanner', () => {
       2,
     ],
     ['many commands', Array.from({ length: 500 }, (_, index) => ['get', `key ${index}`]), 500],
-  ])('counts %s', (_title, commands, count) => {
+  ])('reads %s', (_title, commands, count) => {
     const bytes = Buffer.concat(commands.map((command) => request(...command)));
-    expect(scanRequests(bytes)).toEqual({ commands: count, transaction: undefined, repliesOff: false });
-    expect(scanRequests(bytes.toString())).toEqual({ commands: count, transaction: undefined, repliesOff: false });
+    expect(read(bytes)).toEqual(commands);
+    expect(read(bytes.toString())).toEqual(commands);
+    expect(read(bytes.toString(), true)).toEqual(commands.slice(0, 1));
+    expect(commands.length).toBe(count);
   });
 
   it('reads only its own part of a larger buffer', () => {
     const whole = Buffer.concat([request('multi'), request('get', 'a'), request('exec')]);
     const start = request('multi').length;
     const piece = new Uint8Array(whole.buffer, whole.byteOffset + start, request('get', 'a').length);
-    expect(scanRequests(piece)).toEqual({ commands: 1, transaction: undefined, repliesOff: false });
+    expect(read(piece)).toEqual([['get', 'a']]);
   });
 
-  it.each([
-    [['multi'], 'open'],
-    [['MULTI'], 'open'],
-    [['multi', 'get'], 'open'],
-    [['multi', 'get', 'exec'], 'closed'],
-    [['exec'], 'closed'],
-    [['discard'], 'closed'],
-    [['reset'], 'closed'],
-    [['exec', 'Multi'], 'open'],
-    [['get', 'multiply', 'executor'], undefined],
-  ])('after %j a transaction is %s', (names, transaction) => {
-    expect(scanRequests(Buffer.concat(names.map((name) => request(name))))).toEqual({
-      commands: names.length,
-      transaction,
-      repliesOff: false,
-    });
+  it('reads arguments of a single long command only when they are asked for', () => {
+    const long = 'żółw'.repeat(100_000);
+    for (const data of [request('set', 'key', long, 'ex', '1'), request('set', 'key', long, 'ex', '1').toString()]) {
+      const requests = new RequestReader(data, true);
+      expect(requests.next()).toBe(true);
+      expect([requests.text(0), requests.text(1), requests.count]).toEqual(['set', 'key', 5]);
+      expect([requests.text(4), requests.text(2) === long, requests.text(5)]).toEqual(['1', true, '']);
+      expect(requests.next()).toBe(false);
+    }
   });
 
-  it.each([
-    [['client', 'reply', 'off'], true],
-    [['CLIENT', 'REPLY', 'SKIP'], true],
-    [['client', 'reply', 'on'], false],
-    [['client', 'setname', 'off'], false],
-    [['get', 'client reply off'], false],
-  ] as const)('of %j, says that replies are off: %s', ([name, ...args], repliesOff) => {
-    expect(scanRequests(request(name, ...args)).repliesOff).toBe(repliesOff);
-  });
-
-  it('does not take arguments for commands', () => {
-    expect(scanRequests(request('set', 'multi', 'exec')).transaction).toBeUndefined();
+  it('reads a single long command whose head ends within a character', () => {
+    for (let length = 470; length < 520; length += 1) {
+      const args = ['set', 'x'.repeat(length), '🐢🐢🐢🐢🐢🐢🐢', 'last'];
+      expect(read(request(...args).toString(), true)).toEqual([args]);
+    }
   });
 
   it.each([
@@ -95,16 +91,19 @@ describe('request scanner', () => {
     '*1\r\n+OK\r\n',
     '*1\r\n$-1\r\n',
     '*1\r\n$x\r\nget\r\n',
-  ])('takes %j for one command', (bytes) => {
-    expect(scanRequests(bytes)).toEqual({ commands: 1, transaction: undefined, repliesOff: false });
+  ])('takes %j for no command', (bytes) => {
+    for (const single of [true, false]) {
+      const requests = new RequestReader(bytes, single);
+      expect([requests.next(), requests.malformed]).toEqual([false, bytes !== '']);
+    }
   });
 
-  it('counts the commands before bytes of another form', () => {
+  it('reads the commands before bytes of another form', () => {
     const bytes = Buffer.concat([request('get', 'a'), request('multi'), Buffer.from('INLINE\r\n')]);
-    expect(scanRequests(bytes)).toEqual({ commands: 2, transaction: 'open', repliesOff: false });
+    expect(read(bytes)).toEqual([['get', 'a'], ['multi']]);
   });
 
-  it('counts any commands', () => {
+  it('reads any commands', () => {
     const argument = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 20 }),
       fc.uint8Array({ maxLength: 20 }).map((value) => Buffer.from(value)),
@@ -112,7 +111,11 @@ describe('request scanner', () => {
     fc.assert(
       fc.property(fc.array(fc.array(argument, { maxLength: 5 }), { minLength: 1, maxLength: 20 }), (commands) => {
         const bytes = Buffer.concat(commands.map((args) => request('set', ...args)));
-        expect(scanRequests(bytes)).toEqual({ commands: commands.length, transaction: undefined, repliesOff: false });
+        const expected = commands.map((args) => ['set', ...args.map((argument) => Buffer.from(argument).toString())]);
+        expect(read(bytes)).toEqual(expected);
+        for (const [index, args] of commands.entries()) {
+          expect(read(request('set', ...args), true)).toEqual([expected[index]]);
+        }
       }),
     );
   });
@@ -120,7 +123,8 @@ describe('request scanner', () => {
   it('terminates on any bytes', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('*', '$', '1', '2', '9', '-', '\r\n', 'get', 'multi')), (parts) => {
-        expect(scanRequests(parts.join('')).commands).toBeGreaterThanOrEqual(1);
+        for (const single of [true, false])
+          expect(read(parts.join(''), single).length).toBeLessThanOrEqual(parts.length);
       }),
       { numRuns: 2000 },
     );
