@@ -21,7 +21,7 @@ export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'la
  * - `cork-only`: the connection never takes the hot path: `hotPath: false`, `DEBUG=ioredis:*`, unknown internals of the
  *   client, or a reply that could not be read;
  * - `subscriber`: RESP2 subscriber mode;
- * - `options`: `socketTimeout` or `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later. If
+ * - `options`: `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later. If
  *   `showFriendlyErrorStack` is set from the start, no method of ours is on the callers' stack, and nothing is counted;
  * - `patched`: the method or `sendCommand` is not the host's own, as with tracing by OpenTelemetry;
  * - `traced`: the channel `ioredis:command` has a subscriber, or `ioredis:batch` for transactions;

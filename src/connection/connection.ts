@@ -27,6 +27,7 @@ import { ReplyReader } from './reply-reader.js';
 import { PipelineRequests, type Requests } from './requests.js';
 import type { BatchSchedule } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
+import { SocketTimeout } from './socket-timeout.js';
 import { StreamHooks } from './stream-hooks.js';
 import { TransactionState } from './transaction-state.js';
 
@@ -55,6 +56,7 @@ export class Connection implements BatchOwner {
   readonly #context: EntryContext | undefined;
   #clusterContext: EntryContext | undefined;
   readonly #shared: SharedReads | undefined;
+  readonly #socketTimeout: SocketTimeout;
   readonly #writes = new HostWrites();
   readonly #hooks: StreamHooks;
   readonly #events: ConnectionEvents;
@@ -82,6 +84,7 @@ export class Connection implements BatchOwner {
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
     this.#hooks = new StreamHooks(stream, hostWrite, () => this.#close());
+    this.#socketTimeout = new SocketTimeout(client, stream);
     this.gate = new InFlightGate(options, client);
     this.batch = new Batch(this, this.gate, schedule, this.#hooks.originals.write as Batch['write']);
     this.#forgetExit = drainAtExit(this);
@@ -173,6 +176,7 @@ export class Connection implements BatchOwner {
     const { cacheable } = variant.command;
     const { cache } = this;
     if (cache !== undefined && (!cacheable || cache.notesReads)) cache.sends(variant, sent);
+    if (client.options.socketTimeout !== undefined) this.#socketTimeout.sent();
     client.commandQueue.push(entry);
     if (held === undefined) this.batch.addHot(encoded, entry);
     else this.gate.holdHot(held, begun);
@@ -203,6 +207,7 @@ export class Connection implements BatchOwner {
     this.stats.commands += commands.length;
     if (this.cache !== undefined) this.#note(new PipelineRequests(commands), commands.length - 1);
     else if (transaction !== undefined) this.transaction.becomes(transaction);
+    if (client.options.socketTimeout !== undefined) this.#socketTimeout.sent();
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
         command.sentWith(context, select, commands.length);
@@ -250,6 +255,7 @@ export class Connection implements BatchOwner {
     this.cache?.detach();
     this.#close();
     this.#deadlines?.release();
+    this.#socketTimeout.handOver();
     this.reader?.remove();
     this.stream.removeListener('data', this.#afterChunk);
     this.stream.removeListener('close', this.#onClose);
@@ -327,6 +333,7 @@ export class Connection implements BatchOwner {
 
   readonly #afterChunk = (): void => {
     this.#deadlines?.sweep();
+    this.#socketTimeout.received();
     if (!this.open) return;
     this.gate.release(this.batch);
     this.batch.answered();
@@ -364,6 +371,7 @@ export class Connection implements BatchOwner {
     this.#forgetExit();
     this.batch.discard();
     this.#deadlines?.release();
+    this.#socketTimeout.clear();
     this.reader?.close();
     this.#events.detached('the connection is closed');
   };

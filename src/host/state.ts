@@ -72,11 +72,23 @@ export function fallThroughReason(client: HostClient, stream: Duplex): FallThrou
     lastGenuineSendCommand = sendCommand;
   }
   const { options } = client;
-  if (options.socketTimeout !== undefined || options.showFriendlyErrorStack || options.enableAutoPipelining) {
-    return 'options';
-  }
+  if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
   if (isTraced(commands)) return 'traced';
   return undefined;
+}
+
+/**
+ * `socketTimeout` in milliseconds as it is now; undefined for none. Host: iovalkey and ioredis have it from 0.3 and 5.4 on,
+ * earlier versions ignore the option; `setTimeout` takes any value.
+ */
+export function socketTimeoutOf(client: HostClient): number | undefined {
+  if (client.options.socketTimeout === undefined || client.setSocketTimeout === undefined) return undefined;
+  return client.options.socketTimeout as number;
+}
+
+/** Host: as `sendCommand` does when it writes a command. */
+export function startHostSocketTimeout(client: HostClient): void {
+  if (client.socketTimeoutTimer === undefined) client.setSocketTimeout?.();
 }
 
 /**

@@ -74,6 +74,9 @@ export interface HostClient extends EventEmitter {
   readonly condition?: HostCondition;
   readonly isCluster: boolean;
   sendCommand: AnyFunction;
+  /** Later versions; see `socketTimeoutOf`. */
+  setSocketTimeout?(): void;
+  readonly socketTimeoutTimer?: unknown;
   call(name: string, ...args: string[]): Promise<unknown>;
 }
 

@@ -334,8 +334,11 @@ describe.each(HOSTS)('$name: options that the hot path leaves to the host', (hos
       const reply = client.echo('resent');
       await until(() => errors.length === 1, 'the socket timeout');
       proxy.resume();
-      expect(errors[0]).toContain('Socket timeout');
+      expect(errors[0]).toBe("Socket timeout. Expecting data, but didn't receive any in 60ms.");
       expect(await reply).toBe('resent');
+      const { hotCommands, commands, fallThroughs } = client.coalescer.stats();
+      expect(fallThroughs.options).toBe(0);
+      expect(hotCommands / commands).toBeGreaterThan(0.5);
     },
   );
 
