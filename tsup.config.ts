@@ -1,6 +1,8 @@
 import { isBuiltin } from 'node:module';
 import { defineConfig, type Options } from 'tsup';
 
+type Plugin = NonNullable<Options['esbuildPlugins']>[number];
+
 const modules = {
   index: 'src/index.ts',
   coalesce: 'src/coalesce.ts',
@@ -8,37 +10,25 @@ const modules = {
   prometheus: 'src/prometheus.ts',
 };
 
-const common: Options = {
-  target: 'node20',
-  platform: 'node',
-  sourcemap: true,
-  splitting: true,
-  treeshake: true,
-  // Small, and for the command line alone: not worth a dependency of everybody's.
-  noExternal: ['cli-progress', 'cli-table3'],
-  // Colours of cli-table3, which does without.
-  external: ['@colors/colors'],
-};
+// No source maps: the output is as readable as the sources, and names the file of each part.
+const common: Options = { target: 'node20', platform: 'node', treeshake: true };
 
-/** What Node loads, by `require()` and by `import`: one copy, whichever way a program goes. */
+/** CommonJS, which Node loads by `require()` and by `import` alike; `tools/entries.mjs` writes the entries to it. */
 const forNode: Options = {
   ...common,
-  entry: { ...modules, cli: 'src/cli.ts' },
+  entry: modules,
   format: ['cjs'],
+  splitting: true,
   dts: { entry: modules },
-  outDir: 'dist',
-  clean: ['!esm/**', '!**/*.d.{ts,cts}'],
+  outDir: 'dist/cjs',
+  clean: ['!**/*.d.cts'],
   esbuildOptions: (options) => {
-    // Jest cannot do import().
-    options.supported = { ...options.supported, 'dynamic-import': false };
     options.define = { ...options.define, 'import.meta.url': '__filename' };
   },
 };
 
-/**
- * Makes `require('tty')` and its like an import, which esbuild leaves as a call that no ES module can do.
- */
-const importBuiltins: NonNullable<Options['esbuildPlugins']>[number] = {
+/** Makes `require('tty')` and its like an import, which esbuild leaves as a call that no ES module can do. */
+const importBuiltins: Plugin = {
   name: 'import-builtins',
   setup: (build) => {
     const namespace = 'builtin';
@@ -56,17 +46,43 @@ const importBuiltins: NonNullable<Options['esbuildPlugins']>[number] = {
 };
 
 /**
- * What bundlers read for an `import`: ES modules throughout, since a bundle that is one cannot `require()`. So `debug`,
- * which is CommonJS and requires parts of Node, is part of them.
+ * ES modules throughout, for whatever else reads an `import`: a bundle that is one cannot `require()`, and a test runner
+ * replaces what a module imports. So `debug`, which is CommonJS and requires parts of Node, is part of them.
  */
-const forBundlers: Options = {
+const forOthers: Options = {
   ...common,
   entry: modules,
   format: ['esm'],
+  splitting: true,
   outDir: 'dist/esm',
   clean: true,
   noExternal: ['debug'],
   esbuildPlugins: [importBuiltins],
 };
 
-export default defineConfig([forNode, forBundlers]);
+/** The command line, beside the package's own entry. */
+const commandLine: Options = {
+  ...common,
+  entry: { cli: 'src/cli.ts' },
+  format: ['cjs'],
+  splitting: false,
+  outDir: 'dist',
+  clean: ['!*/**'],
+  // Small, and for the command line alone: not worth a dependency of everybody's.
+  noExternal: ['cli-progress', 'cli-table3'],
+  // Colours of cli-table3, which does without.
+  external: ['@colors/colors'],
+  esbuildPlugins: [
+    {
+      name: 'require-the-package',
+      setup: (build) => {
+        build.onResolve({ filter: /^\.\.\/coalesce\.js$/ }, () => ({ path: './coalesce.cjs', external: true }));
+      },
+    },
+  ],
+  esbuildOptions: (options) => {
+    options.define = { ...options.define, 'import.meta.url': '__filename' };
+  },
+};
+
+export default defineConfig([forNode, forOthers, commandLine]);

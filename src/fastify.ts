@@ -2,27 +2,45 @@
  * `ioredis-coalesce/fastify`: @fastify/redis with coalesced clients. Registering, decorating, startup errors and
  * closing are left to @fastify/redis; this file makes the client for it.
  */
+import hostPlugin, {
+  type FastifyRedis as HostFastifyRedis,
+  type FastifyRedisNamespacedInstance as HostNamespacedInstance,
+} from '@fastify/redis';
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify';
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { coalesce } from './coalesce.js';
 import { createClient } from './fastify/create-client.js';
-import { type GivenOptions, loadHostPlugin } from './fastify/host-plugin.js';
-import type { Coalesced } from './handle.js';
+import type { Coalesced, Coalescer } from './handle.js';
 import { type CoalesceSetting, resolveSetting } from './options.js';
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    redis: FastifyRedis;
+declare module '@fastify/redis' {
+  /**
+   * @fastify/redis declares `app.redis`, and TypeScript allows one declaration, so ours adds to the type of that one. It
+   * has an index signature by which every property is a plain client. Others may only narrow it: one for all names, which
+   * begin with a capital or do not, and `coalescer`, which so has to be a client too as far as types know.
+   */
+  interface FastifyRedisNamespacedInstance {
+    [namespace: Capitalize<string> | Uncapitalize<string>]: Redis & Coalesced;
+    readonly coalescer: Coalescer & Redis & Coalesced;
   }
 }
 
 /** The clients that were registered with a `namespace`. */
-export interface FastifyRedisNamespacedInstance {
-  [namespace: string]: Redis & Coalesced;
-}
+export type FastifyRedisNamespacedInstance = HostNamespacedInstance;
 
 /** The type of `fastify.redis`: the client, or the clients by their namespaces. */
-export type FastifyRedis = FastifyRedisNamespacedInstance & Redis & Coalesced;
+export type FastifyRedis = HostFastifyRedis;
+
+/** The options; JavaScript users may have passed values of any type. */
+interface GivenOptions {
+  namespace?: string | undefined;
+  client?: object | null;
+  nodes?: unknown;
+  closeClient?: boolean;
+  [hostOption: string]: unknown;
+}
+
+type Register = (fastify: FastifyInstance, options: GivenOptions, next: (error?: Error) => void) => void;
 
 /** A client of another copy of ioredis, or of iovalkey. */
 export interface OtherClient {
@@ -81,18 +99,16 @@ const PLUGIN_META = {
 };
 
 const plugin: FastifyPluginCallback<FastifyRedisPluginOptions> = (fastify, options, next) => {
-  registerClient(fastify, options as GivenOptions & CommonOptions, next).catch(next);
+  const { coalesce: setting, ...given } = options as GivenOptions & CommonOptions;
+  let delegated: GivenOptions;
+  try {
+    delegated = isTaken(fastify, given.namespace) ? given : withCoalescedClient(given, setting);
+  } catch (error) {
+    next(error as Error);
+    return;
+  }
+  (hostPlugin as unknown as Register)(fastify, delegated, next);
 };
-
-async function registerClient(
-  fastify: FastifyInstance,
-  { coalesce: setting, ...given }: GivenOptions & CommonOptions,
-  next: (error?: Error) => void,
-): Promise<void> {
-  const register = await loadHostPlugin();
-  const delegated = isTaken(fastify, given.namespace) ? given : await withCoalescedClient(given, setting);
-  register(fastify, delegated, next);
-}
 
 /**
  * @fastify/redis with coalesced clients: the same options and behaviour, plus `coalesce`, plus `nodes` for a Cluster.
@@ -110,11 +126,11 @@ function isTaken(fastify: FastifyInstance, namespace: string | undefined): boole
   return Boolean(namespace ? registered?.[namespace] : registered);
 }
 
-async function withCoalescedClient(given: GivenOptions, setting: CoalesceSetting | undefined): Promise<GivenOptions> {
+function withCoalescedClient(given: GivenOptions, setting: CoalesceSetting | undefined): GivenOptions {
   // Checked before a client is made, which connects.
   resolveSetting(setting, 'option coalesce');
   const { client, namespace, closeClient, ...hostOptions } = given;
   if (client) return { namespace, client: coalesce(client, setting), closeClient: closeClient ?? false };
   // @fastify/redis closes every client that it made, whatever `closeClient` says.
-  return { namespace, client: coalesce(await createClient(hostOptions), setting), closeClient: true };
+  return { namespace, client: coalesce(createClient(hostOptions), setting), closeClient: true };
 }

@@ -68,7 +68,7 @@ interface Kind {
   readonly minify: boolean;
 }
 
-type Bundler = (sources: Record<Entry, string>, folder: string, kind: Kind) => Promise<unknown>;
+type Bundler<Result = unknown> = (sources: Record<string, string>, folder: string, kind: Kind) => Promise<Result>;
 
 const byEsbuild: Bundler = (entryPoints, outdir, { format, external, minify }) =>
   esbuild.build({
@@ -87,18 +87,21 @@ const byEsbuild: Bundler = (entryPoints, outdir, { format, external, minify }) =
   });
 
 const byRollup: Bundler = async (input, dir, { format, external, minify }) => {
-  const plugins = [
-    (nodeResolve as unknown as (options: object) => Plugin)({ exportConditions: ['node'], preferBuiltins: true }),
-    (commonjs as unknown as () => Plugin)(),
-    (json as unknown as () => Plugin)(),
-    ...(minify ? [(terser as unknown as () => Plugin)()] : []),
-  ];
+  const plugins = [...rollupPlugins(), ...(minify ? [(terser as unknown as () => Plugin)()] : [])];
   const bundle = await rollup({ input, external: [...external], plugins, onwarn: () => {} });
   await bundle.write({ dir, format, entryFileNames: format === 'esm' ? '[name].mjs' : '[name].cjs' });
   await bundle.close();
 };
 
-const byWebpack: Bundler = (entry, path, { format, external, minify }) =>
+function rollupPlugins(): Plugin[] {
+  return [
+    (nodeResolve as unknown as (options: object) => Plugin)({ exportConditions: ['node'], preferBuiltins: true }),
+    (commonjs as unknown as () => Plugin)(),
+    (json as unknown as () => Plugin)(),
+  ];
+}
+
+const byWebpack: Bundler<webpack.Stats> = (entry, path, { format, external, minify }) =>
   new Promise((resolve, reject) => {
     const esm = format === 'esm';
     webpack(
@@ -118,8 +121,8 @@ const byWebpack: Bundler = (entry, path, { format, external, minify }) =>
         },
       },
       (error, stats) => {
-        if (error) reject(error);
-        else if (stats?.hasErrors()) reject(new Error(stats.toString({ all: false, errors: true })));
+        if (error || !stats) reject(error);
+        else if (stats.hasErrors()) reject(new Error(stats.toString({ all: false, errors: true })));
         else resolve(stats);
       },
     );
@@ -172,6 +175,25 @@ describe.each(CASES)('bundled by %s', (name, bundler, kind) => {
   it.each(ENTRIES)('the entry %s works, and is hot', async (entry) => {
     expect(await runProgram(join(folder, `${entry}.${extension}`))).toEqual({ value: 'v', right: true, hot: true });
   });
+});
+
+it('webpack has nothing to warn of in any entry that is loaded by require()', async () => {
+  const entry = join(project.folder, 'required.cjs');
+  const required = ['', '/coalesce', '/fastify', '/prometheus'].map((name) => `require('ioredis-coalesce${name}');`);
+  await writeFile(entry, required.join('\n'));
+  const folder = join(project.folder, '..', 'webpack-required');
+  const stats = await byWebpack({ required: entry }, folder, { format: 'cjs', ...alone, minify: false });
+  expect(stats.toJson({ all: false, warnings: true }).warnings?.map(({ message }) => message)).toEqual([]);
+});
+
+it('rollup makes one file of a top-level await that registers the Fastify plugin', async () => {
+  const input = join(project.folder, 'single.mjs');
+  const file = join(project.folder, 'single-bundle.mjs');
+  await writeFile(input, programOf('fastify', 'esm'));
+  const bundle = await rollup({ input, external: ['fastify', 'ioredis'], plugins: rollupPlugins(), onwarn: () => {} });
+  await bundle.write({ file, format: 'esm', inlineDynamicImports: true });
+  await bundle.close();
+  expect(await runProgram(file)).toEqual({ value: 'v', right: true, hot: true });
 });
 
 /** CommonJS has no `await` outside of functions. */

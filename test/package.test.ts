@@ -24,11 +24,15 @@ let packed: PackedPackage;
 let project: Project;
 /** The same, but with iovalkey in place of ioredis. */
 let withoutIoredis: Project;
+/** A service of Fastify. */
+let fastifyUsers: Project;
 
 beforeAll(async () => {
   packed = await packPackage();
   project = await packed.createProject('project', ['ioredis', '@types/node']);
   withoutIoredis = await packed.createProject('without-ioredis', ['iovalkey', '@types/node']);
+  fastifyUsers = await packed.createProject('fastify-users', ['ioredis', '@types/node', 'fastify', '@fastify/redis']);
+  await fastifyUsers.write('package.json', JSON.stringify({ name: 'users', private: true, type: 'module' }));
 }, 300_000);
 
 afterAll(() => packed?.remove());
@@ -36,11 +40,15 @@ afterAll(() => packed?.remove());
 test('the package holds the build and its documents, nothing else', () => {
   const outside = packed.files.filter((path) => !path.startsWith('dist/'));
   expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
-  for (const entry of ['index', 'coalesce']) {
-    for (const extension of ['js', 'cjs', 'd.ts', 'd.cts']) {
-      expect(packed.files).toContain(`dist/${entry}.${extension}`);
+  for (const entry of ['index', 'coalesce', 'fastify', 'prometheus']) {
+    for (const file of [`${entry}.js`, `${entry}.cjs`, `${entry}.d.ts`, `cjs/${entry}.d.cts`, `esm/${entry}.js`]) {
+      expect(packed.files).toContain(`dist/${file}`);
     }
   }
+});
+
+test('the package holds no source maps: its code is as readable as its sources', () => {
+  expect(packed.files.filter((path) => path.endsWith('.map'))).toEqual([]);
 });
 
 test('a dry run of the release would publish these files, and sends nothing to the registry', async () => {
@@ -244,6 +252,32 @@ test.each([
   3 * TIMEOUT,
 );
 
+test.each([
+  ['ours alone', ''],
+  ['@fastify/redis before ours', "import '@fastify/redis';"],
+  ['@fastify/redis after ours', "import 'ioredis-coalesce/fastify'; import '@fastify/redis';"],
+])(
+  'app.redis has one type, coalescer included: %s',
+  async (_name, imports) => {
+    await fastifyUsers.write(
+      'redis.ts',
+      `${imports}
+       import fastifyRedis from 'ioredis-coalesce/fastify';
+       import { fastify } from 'fastify';
+       const app = fastify();
+       app.register(fastifyRedis, { url: 'redis://127.0.0.1', coalesce: { maxBatchSize: 5 } });
+       const value: Promise<string | null> = app.redis.get('k');
+       const batches: number = app.redis.coalescer.stats().batches;
+       const ofNamespace: number | undefined = app.redis.sessions?.coalescer.stats().batches;
+       // @ts-expect-error no such member
+       app.redis.coalescer.statistics();
+       export const all = [value, batches, ofNamespace];`,
+    );
+    await typecheck(fastifyUsers, ['redis.ts']);
+  },
+  TIMEOUT,
+);
+
 test(
   'TypeScript also finds the types with ioredis 5, whose classes are not generic',
   async () => {
@@ -312,6 +346,23 @@ test.each([
     'ioredis-coalesce: ioredis-coalesce/prometheus needs the package "prom-client", which is not installed: ' +
       'run "npm install prom-client"',
   );
+});
+
+test.each([
+  ['ioredis-coalesce', 'MODULE_NOT_FOUND'],
+  ['ioredis-coalesce/prometheus', 'MODULE_NOT_FOUND'],
+  ['ioredis-coalesce/fastify', 'MODULE_NOT_FOUND'],
+])('a caught import() of %s without its peer is not an unhandled rejection too', async (entry, code) => {
+  const file = `optional-${entry.replace('/', '-')}.mjs`;
+  await withoutIoredis.write(
+    file,
+    `const found = { unhandled: 0 };
+     process.on('unhandledRejection', () => (found.unhandled += 1));
+     try { await import('${entry}'); } catch (error) { found.code = error.code; }
+     await new Promise((resolve) => setTimeout(resolve, 50));
+     console.log(JSON.stringify(found));`,
+  );
+  expect(await withoutIoredis.run(file)).toEqual({ unhandled: 0, code });
 });
 
 async function typecheck({ folder, write }: Project, files: readonly string[], more: object = {}): Promise<void> {

@@ -1,12 +1,10 @@
-import type * as IORedis from 'ioredis';
-import { describe } from '../errors.js';
-import { loadIoredis, versionOfFastifyRedis } from './packages.js';
+import { createRequire } from 'node:module';
+import * as ioredis from 'ioredis';
+import { CODES, describe, withCode } from '../errors.js';
 
-/** Its constructors check the options themselves. */
-interface Host {
-  readonly Redis: new (...args: unknown[]) => IORedis.Redis;
-  readonly Cluster: new (nodes: unknown[], options: object) => IORedis.Cluster;
-}
+/** Its constructors check the options themselves. Host: before 5.1 the class is not a named export, it is the module itself. */
+const Redis = (ioredis.Redis ?? ioredis.default) as unknown as new (...args: unknown[]) => ioredis.Redis;
+const Cluster = ioredis.Cluster as unknown as new (nodes: unknown[], options: object) => ioredis.Cluster;
 
 interface HostOptions {
   clientInfoTag?: unknown;
@@ -15,22 +13,19 @@ interface HostOptions {
 }
 
 /** Makes the client that @fastify/redis would make of these options, or a Cluster if they have `nodes`. */
-export async function createClient({ url, nodes, ...options }: HostOptions): Promise<object> {
-  if (nodes !== undefined) {
-    if (url)
-      throw new TypeError(
-        'ioredis-coalesce: the options "url" and "nodes" exclude each other: a Cluster starts from its nodes',
-      );
-    if (!Array.isArray(nodes)) {
-      throw new TypeError(
-        `ioredis-coalesce: options.nodes must be an array of Cluster nodes to start from, got ${describe(nodes)}`,
-      );
-    }
-    const { Cluster } = await loadHost();
-    return new Cluster(nodes, { ...options, redisOptions: withTag(options.redisOptions) });
+export function createClient({ url, nodes, ...options }: HostOptions): object {
+  if (nodes === undefined) return url ? new Redis(url, withTag(options)) : new Redis(withTag(options));
+  if (url) {
+    throw wrongOption('the options "url" and "nodes" exclude each other: a Cluster starts from its nodes');
   }
-  const { Redis } = await loadHost();
-  return url ? new Redis(url, withTag(options)) : new Redis(withTag(options));
+  if (!Array.isArray(nodes)) {
+    throw wrongOption(`options.nodes must be an array of Cluster nodes to start from, got ${describe(nodes)}`);
+  }
+  return new Cluster(nodes, { ...options, redisOptions: withTag(options.redisOptions) });
+}
+
+function wrongOption(message: string): Error {
+  return withCode(new TypeError(`ioredis-coalesce: ${message}`), CODES.OPTION);
 }
 
 /** @fastify/redis: the tag by which it shows in CLIENT LIST, unless the options have one. */
@@ -39,13 +34,12 @@ function withTag(options: HostOptions = {}): HostOptions {
   return { ...options, clientInfoTag: defaultTag() };
 }
 
+/** The version of @fastify/redis is not to be found from a bundle. */
 function defaultTag(): string {
-  const version = versionOfFastifyRedis();
-  return version === undefined ? 'fastify-redis' : `fastify-redis_v${version}`;
-}
-
-async function loadHost(): Promise<Host> {
-  const ioredis = (await loadIoredis()) as Host & { readonly default: Host['Redis'] };
-  // Host: before 5.1 the class is not among the named exports, it is the module itself.
-  return { Redis: ioredis.Redis ?? ioredis.default, Cluster: ioredis.Cluster };
+  try {
+    const { version } = createRequire(import.meta.url)('@fastify/redis/package.json') as { version: string };
+    return `fastify-redis_v${version}`;
+  } catch {
+    return 'fastify-redis';
+  }
 }

@@ -12,18 +12,22 @@ afterAll(() => packed?.remove());
 /** Registers the plugin, and prints what came of it. */
 const PROGRAM = `
   const app = fastify();
-  app.register(fastifyCoalesce, { url: process.argv[2] }).ready().then(
-    async () => {
-      const reply = await app.redis.echo('found');
-      const { clientInfoTag: tag } = app.redis.options;
-      console.log(JSON.stringify({ reply, tag, enabled: app.redis.coalescer.enabled }));
-      await app.close();
-    },
-    ({ code, message }) => console.log(JSON.stringify({ code, message })),
-  );`;
+  await app.register(fastifyCoalesce, { url: process.argv[2] });
+  const reply = await app.redis.echo('found');
+  const { clientInfoTag: tag } = app.redis.options;
+  console.log(JSON.stringify({ reply, tag, enabled: app.redis.coalescer.enabled }));
+  await app.close();`;
+const inAsync = (program: string) => `
+  (async () => {${program}})().catch(({ code, message }) => console.log(JSON.stringify({ code, message })));`;
 const PROGRAMS = {
-  'app.mjs': `import { fastify } from 'fastify'; import fastifyCoalesce from 'ioredis-coalesce/fastify'; ${PROGRAM}`,
-  'app.cjs': `const { fastify } = require('fastify'); const fastifyCoalesce = require('ioredis-coalesce/fastify'); ${PROGRAM}`,
+  'app.mjs': inAsync(`
+    const { fastify } = await import('fastify');
+    const { default: fastifyCoalesce } = await import('ioredis-coalesce/fastify');
+    ${PROGRAM}`),
+  'app.cjs': inAsync(`
+    const { fastify } = require('fastify');
+    const fastifyCoalesce = require('ioredis-coalesce/fastify');
+    ${PROGRAM}`),
 };
 
 async function runBoth(name: string, dependencies: readonly string[]): Promise<unknown[]> {
@@ -36,22 +40,20 @@ async function runBoth(name: string, dependencies: readonly string[]): Promise<u
   );
 }
 
-it('says what to install where @fastify/redis is missing, by import and by require()', async () => {
+it.each([
+  ['@fastify/redis', 'the package "@fastify/redis" (version 9)', ['ioredis']],
+  ['ioredis', 'the package "ioredis" (version 5 or 6)', ['@fastify/redis']],
+])('says what to install where %s is missing, by import and by require()', async (name, needed, dependencies) => {
   const missing = {
     code: 'MODULE_NOT_FOUND',
     message:
-      'ioredis-coalesce/fastify needs the package "@fastify/redis" (version 9), which is not installed: ' +
-      'run "npm install @fastify/redis"',
+      `ioredis-coalesce: ioredis-coalesce/fastify needs ${needed}, which is not installed: ` +
+      `run "npm install ${name}"`,
   };
-  expect(await runBoth('without-fastify-redis', ['ioredis'])).toEqual([missing, missing]);
+  expect(await runBoth(`without-${name.replace('/', '-')}`, dependencies)).toEqual([missing, missing]);
 });
 
-it('takes the ioredis that came with @fastify/redis if the project has none', async () => {
-  const found = { reply: 'found', tag: expect.stringMatching(/fastify-redis_v9/), enabled: true };
-  expect(await runBoth('without-ioredis', ['@fastify/redis'])).toEqual([found, found]);
-});
-
-it('takes the ioredis of the project if it has one', async () => {
+it('starts where both are installed', async () => {
   const found = { reply: 'found', tag: expect.stringMatching(/fastify-redis_v9/), enabled: true };
   expect(await runBoth('with-both', ['@fastify/redis', 'ioredis'])).toEqual([found, found]);
 });

@@ -206,16 +206,21 @@ describe('ioredis-coalesce/fastify', () => {
   });
 
   it.each([
-    [{ client: { get: () => {} } }, 'coalesce() expects an ioredis or iovalkey client'],
+    [{ client: { get: () => {} } }, 'coalesce() expects an ioredis or iovalkey client', 'COALESCE_ERR_CLIENT'],
     [
       { nodes: 'redis://127.0.0.1' },
       'options.nodes must be an array of Cluster nodes to start from, got "redis://127.0.0.1"',
+      'COALESCE_ERR_OPTION',
     ],
-    [{ nodes: [], url: 'redis://127.0.0.1' }, 'the options "url" and "nodes" exclude each other'],
-  ])('names what is wrong with %o', async (options, message) => {
+    [
+      { nodes: [], url: 'redis://127.0.0.1' },
+      'the options "url" and "nodes" exclude each other',
+      'COALESCE_ERR_OPTION',
+    ],
+  ])('names what is wrong with %o, with a code', async (options, message, code) => {
     const app = createApp();
     app.register(fastifyCoalesce as unknown as AnyPlugin, options);
-    await expect(app.ready()).rejects.toThrow(message);
+    await expect(app.ready()).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
   });
 
   it('starts a Cluster from its nodes, coalesced, and closes it with the application', async () => {

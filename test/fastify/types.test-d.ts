@@ -40,7 +40,10 @@ app.register(fastifyCoalesce, { nodes: [6379], url: 'redis://127.0.0.1' });
 
 // The decoration: a client, and clients by namespace; each has its coalescer.
 same<typeof app.redis, FastifyRedis>();
-same<typeof app.redis.coalescer, Coalescer>();
+const { coalescer }: { coalescer: Coalescer } = app.redis;
+same<ReturnType<typeof coalescer.stats>, ReturnType<typeof app.redis.coalescer.stats>>();
+// @ts-expect-error: not a member
+app.redis.coalescer.statistics();
 same<Awaited<ReturnType<typeof app.redis.get>>, string | null>();
 same<typeof app.redis.one, (Redis & Coalesced) | undefined>();
 const namespaces: FastifyRedisNamespacedInstance = app.redis;

@@ -65,16 +65,16 @@ async function build(): Promise<void> {
 }
 
 function isStale(): boolean {
-  // The last file that a build writes.
-  const built = join(ROOT, 'dist/fastify.d.cts');
-  if (!existsSync(built)) return true;
+  // The last files that a build writes; the second is not of `build:code`.
+  const built = ['dist/fastify.d.ts', 'dist/cjs/fastify.d.cts'].map((file) => join(ROOT, file));
+  if (!built.every((file) => existsSync(file))) return true;
   const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).map((file) => `src/${file}`);
   const newest = Math.max(
-    ...[...sources, 'package.json', 'tsup.config.ts', 'tools/esm-entries.mjs'].map(
+    ...[...sources, 'package.json', 'tsup.config.ts', 'tools/entries.mjs'].map(
       (file) => statSync(join(ROOT, file)).mtimeMs,
     ),
   );
-  return statSync(built).mtimeMs < newest;
+  return built.some((file) => statSync(file).mtimeMs < newest);
 }
 
 /** Unpacks the tarball as npm would, and links what an install would have fetched. */
