@@ -1,8 +1,9 @@
 import { register as globalRegister, type Registry, type RegistryContentType } from 'prom-client';
-import { CODES, describe, withCode } from './errors.js';
+import { describe } from './errors.js';
 import type { Coalesced } from './handle.js';
 import { CollectedClient, type Labels } from './prometheus/collected-client.js';
 import { RegisteredMetrics } from './prometheus/registered-metrics.js';
+import { wrongOption } from './prometheus/wrong-option.js';
 import { processWide } from './util/process-wide.js';
 
 export type { Labels } from './prometheus/collected-client.js';
@@ -16,6 +17,8 @@ export interface CollectOptions {
    */
   readonly labels?: Labels;
 }
+
+const OPTIONS: readonly string[] = ['register', 'labels'] satisfies (keyof CollectOptions)[];
 
 /** The metrics of each registry. */
 const registered = processWide('metrics', () => new WeakMap<object, RegisteredMetrics>());
@@ -32,13 +35,11 @@ const registered = processWide('metrics', () => new WeakMap<object, RegisteredMe
  *   not fit, or labels that other clients of the registry do not have or have already.
  */
 export function collectMetrics(client: Coalesced, options: CollectOptions = {}): () => void {
+  checkOptions(options);
   const { register = globalRegister, labels = {} } = options;
   const collected = new CollectedClient(client, labels);
   if (typeof (register as Partial<Registry> | null)?.registerMetric !== 'function') {
-    throw withCode(
-      new TypeError(`ioredis-coalesce: options.register must be a Registry of prom-client, got ${describe(register)}`),
-      CODES.OPTION,
-    );
+    throw wrongOption(`options.register must be a Registry of prom-client, got ${describe(register)}`);
   }
   let metrics = registered.get(register);
   // `register.clear()` may have removed them.
@@ -47,4 +48,15 @@ export function collectMetrics(client: Coalesced, options: CollectOptions = {}):
     registered.set(register, metrics);
   }
   return metrics.add(collected);
+}
+
+function checkOptions(options: object): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw wrongOption(`options must be an object, got ${describe(options)}`);
+  }
+  for (const key of Object.keys(options)) {
+    if (!OPTIONS.includes(key)) {
+      throw wrongOption(`options.${key} is not an option; the options are ${OPTIONS.join(', ')}`);
+    }
+  }
 }

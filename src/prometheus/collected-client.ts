@@ -1,9 +1,12 @@
 import { CODES, describe, describeType, withCode } from '../errors.js';
 import type { Coalesced, Coalescer } from '../handle.js';
 import type { Reading } from './metrics.js';
+import { wrongOption } from './wrong-option.js';
 
 export type Labels = Readonly<Record<string, string | number>>;
 
+/** As Prometheus and prom-client have it. */
+const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 /** Label names that clients cannot have. */
 const OWN_LABELS: readonly string[] = ['path', 'reason', 'le'];
 
@@ -57,25 +60,19 @@ function coalescerOf(client: Coalesced): Coalescer | undefined {
 
 function checkLabels(labels: Labels): void {
   if (typeof labels !== 'object' || labels === null || Array.isArray(labels)) {
-    throw withCode(
-      new TypeError(`ioredis-coalesce: options.labels must be an object, got ${describe(labels)}`),
-      CODES.OPTION,
-    );
+    throw wrongOption(`options.labels must be an object, got ${describe(labels)}`);
   }
   for (const [name, value] of Object.entries(labels)) {
     if (OWN_LABELS.includes(name)) {
-      throw withCode(
-        new TypeError(
-          `ioredis-coalesce: options.labels.${name} is a label that these metrics already have; choose another name`,
-        ),
-        CODES.OPTION,
+      throw wrongOption(`options.labels.${name} is a label that these metrics already have; choose another name`);
+    }
+    if (!LABEL_NAME.test(name)) {
+      throw wrongOption(
+        `options.labels: a name must be letters, digits and _, and not begin with a digit, got ${describe(name)}`,
       );
     }
-    if (typeof value !== 'string' && typeof value !== 'number') {
-      throw withCode(
-        new TypeError(`ioredis-coalesce: options.labels.${name} must be a string or a number, got ${describe(value)}`),
-        CODES.OPTION,
-      );
+    if (typeof value !== 'string' && !Number.isFinite(value)) {
+      throw wrongOption(`options.labels.${name} must be a string or a finite number, got ${describe(value)}`);
     }
   }
 }

@@ -1,8 +1,8 @@
 import { Counter, Gauge, type Registry, type RegistryContentType } from 'prom-client';
-import { CODES, withCode } from '../errors.js';
 import type { CollectedClient } from './collected-client.js';
 import { CountedHistogram } from './counted-histogram.js';
 import { METRICS, type MetricDefinition, type Reading, type ScalarMetric } from './metrics.js';
+import { wrongOption } from './wrong-option.js';
 
 /** The metrics on one registry, and the clients that they are read from. */
 export class RegisteredMetrics {
@@ -16,11 +16,8 @@ export class RegisteredMetrics {
   ) {
     const taken = METRICS.find(({ name }) => register.getSingleMetric(name) !== undefined);
     if (taken !== undefined) {
-      throw withCode(
-        new TypeError(
-          `ioredis-coalesce: options.register already has a metric named ${taken.name}, which collectMetrics() did not create`,
-        ),
-        CODES.OPTION,
+      throw wrongOption(
+        `options.register already has a metric named ${taken.name}, which collectMetrics() did not create`,
       );
     }
     this.#metrics = METRICS.map((metric) => this.#create(metric));
@@ -46,29 +43,20 @@ export class RegisteredMetrics {
 
   #checkFits(added: CollectedClient): void {
     if (added.labelNames.join() !== this.labelNames.join()) {
-      throw withCode(
-        new TypeError(
-          `ioredis-coalesce: options.labels must have the same names as for the other clients on this registry, ${listed(this.labelNames)}, ` +
-            `got ${listed(added.labelNames)}`,
-        ),
-        CODES.OPTION,
+      throw wrongOption(
+        `options.labels must have the same names as for the other clients on this registry, ${listed(this.labelNames)}, ` +
+          `got ${listed(added.labelNames)}`,
       );
     }
     for (const present of this.#clients) {
       if (present.client === added.client) {
-        throw withCode(
-          new TypeError(
-            `ioredis-coalesce: collectMetrics() expects a client only once per registry, got one that is registered as ${present.describeLabels()}`,
-          ),
-          CODES.OPTION,
+        throw wrongOption(
+          `collectMetrics() expects a client only once per registry, got one that is registered as ${present.describeLabels()}`,
         );
       }
       if (present.describeLabels() === added.describeLabels()) {
-        throw withCode(
-          new TypeError(
-            `ioredis-coalesce: options.labels must be different for each client on a registry, got ${added.describeLabels()} for a second one`,
-          ),
-          CODES.OPTION,
+        throw wrongOption(
+          `options.labels must be different for each client on a registry, got ${added.describeLabels()} for a second one`,
         );
       }
     }

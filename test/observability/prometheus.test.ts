@@ -290,7 +290,16 @@ describe('collectMetrics() refuses', () => {
     [{ register: {} }, 'options.register must be a Registry of prom-client, got an object (Object)'],
     [{ register: null }, 'options.register must be a Registry of prom-client, got null'],
     [{ labels: 'cache' }, 'options.labels must be an object, got "cache" (string)'],
-    [{ labels: { client: undefined } }, 'options.labels.client must be a string or a number, got undefined'],
+    [null, 'options must be an object, got null'],
+    [5, 'options must be an object, got 5 (number)'],
+    [['client'], 'options must be an object, got an array'],
+    [{ label: { client: 'a' } }, 'options.label is not an option; the options are register, labels'],
+    [{ labels: { client: undefined } }, 'options.labels.client must be a string or a finite number, got undefined'],
+    [{ labels: { client: Number.NaN } }, 'options.labels.client must be a string or a finite number, got NaN (number)'],
+    [
+      { labels: { 'client-name': 'a' } },
+      'options.labels: a name must be letters, digits and _, and not begin with a digit, got "client-name" (string)',
+    ],
     [
       { labels: { reason: 'a' } },
       'options.labels.reason is a label that these metrics already have; choose another name',
