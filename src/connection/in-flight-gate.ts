@@ -74,9 +74,9 @@ export class InFlightGate {
     for (const part of encoded) last.bytes += part.length;
     const parts = last.content as Part[];
     appendParts(parts, encoded);
+    if (last.commands < this.#maxRun && last.bytes < maxBatchBytes) return;
     // Joined text is a tree of its pieces until it is written; a million commands must not be kept as trees.
-    if (last.commands >= this.#maxRun || last.bytes >= maxBatchBytes)
-      parts.splice(0, parts.length, ...parts.map(toBytes));
+    for (const [index, part] of parts.entries()) parts[index] = toBytes(part);
   }
 
   /** An explicit pipeline goes as a whole: nothing joins it. */
