@@ -99,13 +99,14 @@ export class ClientAttachment extends Shown implements Attachment {
   }
 
   fallThroughReason(): FallThroughReason | undefined {
-    const { connection } = this;
-    if (connection === undefined) return 'connection';
-    return connection.coldReason() ?? fallThroughReason(this.client, connection.stream);
+    const connection = this.connectionFor();
+    return typeof connection === 'string' ? connection : undefined;
   }
 
   connectionFor(): Connection | FallThroughReason {
-    return this.connection ?? 'connection';
+    const { connection } = this;
+    if (connection === undefined) return 'connection';
+    return connection.coldReason() ?? fallThroughReason(this.client, connection.stream) ?? connection;
   }
 
   connectionForPipeline(): Connection | FallThroughReason {

@@ -94,12 +94,14 @@ export class ClusterAttachment extends Shown implements Attachment {
   }
 
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason {
+    const reason = this.fallThroughReason();
+    if (reason !== undefined) return reason;
     const slot = slotOf(command, key);
     if (slot === undefined) return 'routing';
     const node = this.routing.nodeFor(slot, command.readOnly);
     const attachment = node && this.#nodes.get(node);
     if (attachment === undefined) return 'routing';
-    return attachment.fallThroughReason() ?? attachment.connectionFor();
+    return attachment.connectionFor();
   }
 
   connectionForPipeline(key: unknown): Connection | FallThroughReason {

@@ -2,7 +2,7 @@ import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import { isAscii } from '../resp/encoder.js';
-import { type FindRoute, type HotSender, hotSender } from './hot-path.js';
+import { CommandSender, callHost, countFallThrough, FallThrough, type FindRoute } from './hot-path.js';
 
 /** The methods that take the name of their command as an argument. */
 const CALLS = [
@@ -33,25 +33,26 @@ function hotCall(
   parent: Record<string, AnyFunction>,
   find: FindRoute,
 ): AnyFunction {
-  const senders = new Map<string, HotSender>();
+  const senders = new Map<string, CommandSender>();
 
   return function call(name, ...args) {
     const route = find(this);
     const method = parent[methodName] as AnyFunction;
     const sender = route?.commandClass && senderFor(name, route.commandClass);
-    if (route === undefined || sender === undefined) return method.call(this, name, ...args);
-    const promise = sender.send(route, method, args);
-    if (typeof promise !== 'string') return promise;
-    return sender.leaveToHost(route, methodName, promise, method, this, [name, ...args], 1);
+    if (route === undefined || sender === undefined) return callHost(method, this, [name, ...args], 1);
+    const sent = sender.send(route, method, args);
+    if (!(sent instanceof FallThrough)) return sent;
+    countFallThrough(route, methodName, sent.reason);
+    return sent.callHost(method, this, [name, ...args], 1);
   };
 
-  function senderFor(name: unknown, commandClass: HostCommandClass): HotSender | undefined {
+  function senderFor(name: unknown, commandClass: HostCommandClass): CommandSender | undefined {
     if (typeof name !== 'string') return undefined;
     const kept = senders.get(name);
     if (kept !== undefined) return kept;
     const command = hotCommandNamed(name, commandClass);
     if (command === undefined) return undefined;
-    const sender = hotSender({ command, encoding });
+    const sender = new CommandSender({ command, encoding });
     if (senders.size < KEPT_NAMES) senders.set(name, sender);
     return sender;
   }

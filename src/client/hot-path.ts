@@ -3,6 +3,7 @@ import type { Connection } from '../connection/connection.js';
 import type { CommandVariant } from '../connection/entry.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { isGenuineMethod } from '../host/probe.js';
+import { isGenuineScriptMethod } from '../host/script.js';
 import { keyPrefixOf } from '../host/state.js';
 import {
   type ArgumentTransformer,
@@ -12,14 +13,7 @@ import {
   withTransformation,
 } from '../host/transformers.js';
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
-import {
-  CommandHeads,
-  commandHead,
-  encodeAssumingAscii,
-  encodeExactly,
-  isPlainNumber,
-  type Part,
-} from '../resp/encoder.js';
+import { CommandHeads, commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { debugFallThrough } from '../util/debug.js';
@@ -34,30 +28,81 @@ export interface HotRoute {
   readonly routing: ClusterRouting | undefined;
   /** Why no command can take the hot path now. */
   fallThroughReason(): FallThroughReason | undefined;
-  /** The connection of a command with this first key, or why it cannot take the hot path. */
+  /** The connection that a command with this first key can be sent on now, or why it cannot take the hot path. */
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason;
 }
 
 /** Finds the attachment of the object that a method is called on, if it has one. */
 export type FindRoute = (receiver: unknown) => HotRoute | undefined;
 
-/** Sends the commands of one name, or leaves them to the host. */
-export interface HotSender {
-  /** Sends a command, or says why the host must. `method` is the host's, which is called then. */
-  send(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason;
+/** The arguments of a call as far as they have been read. User code in them runs once per call, as on a plain client. */
+export interface ReadArguments {
+  /** Without arrays, if there were any among them: elements may be getters. */
+  readonly flattened?: readonly unknown[] | undefined;
+  /** What the command's transformer made of them, and the command. */
+  readonly transformed?: {
+    readonly commandClass: HostCommandClass;
+    readonly name: string;
+    readonly transformation: Transformation;
+  };
+}
+
+/** A call that the host must answer. */
+export class FallThrough {
+  constructor(
+    readonly reason: FallThroughReason,
+    readonly read: ReadArguments = {},
+  ) {}
+
   /**
-   * Calls the host's method for the command that `send` has just left to it, with all its arguments: `leading` of them
-   * are in front of those that `send` was given, as the name of `call(name, …)`.
+   * Calls the host's method.
+   *
+   * @param args - all arguments of the call.
+   * @param leading - how many of them are in front of the command's, such as the name in `call(name, …)`.
    */
-  leaveToHost(
-    route: HotRoute,
-    methodName: string,
-    reason: FallThroughReason,
-    method: AnyFunction,
-    receiver: unknown,
-    args: unknown[],
-    leading?: number,
-  ): unknown;
+  callHost(method: AnyFunction, receiver: unknown, args: readonly unknown[], leading = 0): unknown {
+    const { flattened, transformed } = this.read;
+    const given = flattened === undefined ? args : inOneArray(args, leading, flattened);
+    if (transformed === undefined) return callHost(method, receiver, given, leading);
+    const { commandClass, name, transformation } = transformed;
+    return withTransformation(commandClass, name, transformation, () => callHost(method, receiver, given, leading));
+  }
+}
+
+/** A command has fallen through. */
+export function countFallThrough(route: HotRoute, methodName: string, reason: FallThroughReason): void {
+  route.counters.fellThrough(reason);
+  if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, reason);
+}
+
+/**
+ * More arguments than this are not spread again. The caller's own are on the stack by now, and 123,000 of them fill it
+ * (Node's default size), so there may be no room for them twice.
+ */
+const MOST_SPREAD = 1_000;
+
+/**
+ * Calls a method of the host's with the arguments that one of ours was called with. A method that a user has put in its
+ * place gets them as they are.
+ *
+ * @param leading - how many arguments are in front of the command's.
+ */
+export function callHost(method: AnyFunction, receiver: unknown, args: readonly unknown[], leading = 0): unknown {
+  if (args.length <= MOST_SPREAD || !(isGenuineMethod(method) || isGenuineScriptMethod(method))) {
+    return method.apply(receiver, args as unknown[]);
+  }
+  const end = endsInCallback(args, leading) ? -1 : args.length;
+  return method.apply(receiver, inOneArray(args, leading, flatOf(args.slice(leading, end))));
+}
+
+/** Host: one level of arrays is flattened, so one array of all arguments is equivalent to the arguments. */
+function inOneArray(args: readonly unknown[], leading: number, flattened: readonly unknown[]): unknown[] {
+  const callback = endsInCallback(args, leading) ? args.slice(-1) : [];
+  return [...args.slice(0, leading), flattened, ...callback];
+}
+
+function endsInCallback(args: readonly unknown[], leading: number): boolean {
+  return args.length > leading && typeof args[args.length - 1] === 'function';
 }
 
 /**
@@ -90,144 +135,185 @@ export function hotMethod(
   parent: Record<string, AnyFunction>,
   find: FindRoute,
 ): AnyFunction {
-  const sender = hotSender(variant);
+  const sender = new CommandSender(variant);
   return function hot(...args) {
     const route = find(this);
     const method = parent[methodName] as AnyFunction;
-    if (route === undefined) return method.apply(this, args);
-    const promise = sender.send(route, method, args);
-    if (typeof promise !== 'string') return promise;
-    return sender.leaveToHost(route, methodName, promise, method, this, args);
+    if (route === undefined) return callHost(method, this, args);
+    const sent = sender.send(route, method, args);
+    if (!(sent instanceof FallThrough)) return sent;
+    countFallThrough(route, methodName, sent.reason);
+    return sent.callHost(method, this, args);
   };
 }
 
-/** A command has fallen through. */
-export function countFallThrough(route: HotRoute, methodName: string, reason: FallThroughReason): void {
-  route.counters.fellThrough(reason);
-  if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, reason);
-}
+/**
+ * May this call be encoded here? If so, sends it. The question is the same for single commands, `call` and scripts;
+ * how their keys are found and how they are encoded is not.
+ */
+export abstract class Sender {
+  /** The command that is sent. */
+  abstract readonly command: HotCommand;
 
-export function hotSender(variant: CommandVariant): HotSender {
-  const { name } = variant.command;
-  const heads = new CommandHeads((count) => commandHead(name, count));
-  let genuine: AnyFunction | undefined;
+  /** Whether these arguments can be encoded without being prepared, if they are plain. */
+  protected abstract isPrepared(route: HotRoute, args: readonly unknown[]): boolean;
+  /** Flat arguments, transformed and with `keyPrefix`, and their first key. */
+  protected abstract prepare(
+    route: HotRoute,
+    args: readonly unknown[],
+    transformer: ArgumentTransformer | undefined,
+  ): Prepared | FallThrough;
+  /** Whether the method that the hot one stands for is the host's own. */
+  protected abstract isGenuine(method: AnyFunction): boolean;
+  /** Sends a command; undefined if its arguments cannot be encoded here. `args` are those of the call. */
+  protected abstract sendOn(
+    connection: Connection,
+    route: HotRoute,
+    prepared: readonly unknown[],
+    args: readonly unknown[],
+  ): Promise<unknown> | undefined;
 
-  /** The transformed arguments of the current call. */
-  let transformation: Transformation | undefined;
-  /**
-   * Its arguments, if there were arrays among them, flattened: elements may be getters, which are read once per call.
-   * Ordering: set when transformers and getters have run. They are user code, and may call this method or end the
-   * connection, so afterwards it is checked again whether the hot path can be taken.
-   */
-  let flattened: unknown[] | undefined;
-
-  return {
-    send(route, method, args) {
-      const callback = args.length > 0 ? args[args.length - 1] : undefined;
-      if (typeof callback !== 'function') return tryHot(route, method, args);
-      const promise = tryHot(route, method, args.slice(0, -1));
-      if (typeof promise !== 'string') asCallback(promise, callback as NodeCallback);
-      return promise;
-    },
-
-    leaveToHost(route, methodName, reason, method, receiver, args, leading = 0) {
-      countFallThrough(route, methodName, reason);
-      const transformed = transformation;
-      const given = flattened === undefined ? args : withFlattened(args, leading, flattened);
-      transformation = undefined;
-      flattened = undefined;
-      if (transformed === undefined) return method.apply(receiver, given);
-      // Transformers are user code and may read getters: both run once per call, as in a plain client.
-      return withTransformation(route.commandClass as HostCommandClass, name, transformed, () =>
-        method.apply(receiver, given),
-      );
-    },
-  };
-
-  function tryHot(route: HotRoute, method: AnyFunction, args: unknown[]): Promise<unknown> | FallThroughReason {
-    transformation = undefined;
-    flattened = undefined;
-    const { client, commandClass } = route;
-    if (commandClass === undefined) return 'cork-only';
-    const reason = route.fallThroughReason();
-    if (reason !== undefined) return reason;
-    if (method !== genuine) {
-      if (!isGenuineMethod(method)) return 'patched';
-      genuine = method;
-    }
-    const keyPrefix = keyPrefixOf(client);
-    const transformer = argumentTransformerOf(commandClass, name);
-    if (keyPrefix === undefined && transformer === undefined && !Array.isArray(args[0])) {
-      return trySending(route, args, true);
-    }
-    const prepared = prepare(keyPrefix, transformer, args);
-    if (typeof prepared === 'string') return prepared;
-    const changed = transformer === undefined && flattened === undefined ? undefined : route.fallThroughReason();
-    return changed ?? trySending(route, prepared, false);
+  /** @param method - the host's, for a call that falls through. */
+  send(route: HotRoute, method: AnyFunction, given: unknown[]): Promise<unknown> | FallThrough {
+    if (route.commandClass === undefined) return new FallThrough('cork-only');
+    const last = given.length > 0 ? given[given.length - 1] : undefined;
+    if (typeof last !== 'function') return this.#send(route, route.commandClass, method, given);
+    const sent = this.#send(route, route.commandClass, method, given.slice(0, -1));
+    if (!(sent instanceof FallThrough)) asCallback(sent, last as NodeCallback);
+    return sent;
   }
 
-  /** @param mayHoldArrays - not beyond the first argument. */
-  function trySending(route: HotRoute, args: unknown[], mayHoldArrays: boolean): Promise<unknown> | FallThroughReason {
-    const connection = route.connectionFor(variant.command, args[0]);
-    if (typeof connection === 'string') return connection;
+  #send(
+    route: HotRoute,
+    commandClass: HostCommandClass,
+    method: AnyFunction,
+    args: readonly unknown[],
+  ): Promise<unknown> | FallThrough {
+    const transformer = argumentTransformerOf(commandClass, this.command.name);
+    if (transformer !== undefined || !this.isPrepared(route, args)) {
+      return this.#prepareAndSend(route, method, args, transformer);
+    }
+    const connection = route.connectionFor(this.command, args[0]);
+    if (typeof connection === 'string') return new FallThrough(connection);
+    if (!this.isGenuine(method)) return new FallThrough('patched');
+    const sent = this.sendOn(connection, route, args, args);
+    if (sent !== undefined) return sent;
+    // Arrays are looked for only now: doing so before each encoding costs more than this.
+    return holdsArray(args) ? this.#prepareAndSend(route, method, args, undefined) : new FallThrough('arguments');
+  }
+
+  #prepareAndSend(
+    route: HotRoute,
+    method: AnyFunction,
+    args: readonly unknown[],
+    transformer: ArgumentTransformer | undefined,
+  ): Promise<unknown> | FallThrough {
+    // Transformers and getters of arrays are user code: it runs here only if the command can still be sent here.
+    const runsUserCode = transformer !== undefined || holdsArray(args);
+    const reason = runsUserCode ? route.fallThroughReason() : undefined;
+    if (reason !== undefined) return new FallThrough(reason);
+    if (!this.isGenuine(method)) return new FallThrough('patched');
+    const prepared = this.prepare(route, args, transformer);
+    if (prepared instanceof FallThrough) return prepared;
+    const { sent, key, read } = prepared;
+    // Ordering: asked when user code has run, which may have sent other commands or ended the connection.
+    const connection = route.connectionFor(this.command, key);
+    if (typeof connection === 'string') return new FallThrough(connection, read);
+    return this.sendOn(connection, route, sent, args) ?? new FallThrough('arguments', read);
+  }
+}
+
+/** Sends the commands of one name. */
+export class CommandSender extends Sender {
+  readonly command: HotCommand;
+  readonly #heads: CommandHeads;
+  #genuine: AnyFunction | undefined;
+
+  constructor(readonly variant: CommandVariant) {
+    super();
+    const { command } = variant;
+    this.command = command;
+    this.#heads = new CommandHeads((count) => commandHead(command.name, count));
+  }
+
+  protected isPrepared({ client }: HotRoute, args: readonly unknown[]): boolean {
+    return keyPrefixOf(client) === undefined && !Array.isArray(args[0]);
+  }
+
+  protected prepare(
+    { client, commandClass }: HotRoute,
+    args: readonly unknown[],
+    transformer: ArgumentTransformer | undefined,
+  ): Prepared | FallThrough {
+    return prepareArguments(this.command, commandClass as HostCommandClass, keyPrefixOf(client), transformer, args);
+  }
+
+  protected isGenuine(method: AnyFunction): boolean {
+    if (method === this.#genuine) return true;
+    if (!isGenuineMethod(method)) return false;
+    this.#genuine = method;
+    return true;
+  }
+
+  protected sendOn(
+    connection: Connection,
+    { routing }: HotRoute,
+    prepared: readonly unknown[],
+  ): Promise<unknown> | undefined {
+    const { variant } = this;
     if (connection.cache !== undefined && variant.command.cacheable) {
-      const kept = connection.cache.read(variant, args);
+      const kept = connection.cache.read(variant, prepared);
       if (kept !== undefined) return kept;
     }
-    const encoded = encode(args, connection.batch.encodesExactly);
-    if (encoded !== undefined) return connection.sendHot(variant, encoded, args, route.routing);
-    // Arrays are looked for only now: doing so before each encoding costs more than this.
-    return mayHoldArrays && holdsArray(args) ? tryFlattened(route, args) : 'arguments';
+    const head = this.#heads.for(prepared.length);
+    const exact = connection.batch.encodesExactly;
+    const encoded = exact ? encodeExactly(head, prepared) : encodeAssumingAscii(head, prepared);
+    return encoded === undefined ? undefined : connection.sendHot(variant, encoded, prepared, routing);
   }
+}
 
-  function tryFlattened(route: HotRoute, args: unknown[]): Promise<unknown> | FallThroughReason {
-    const flat = flatOf(args);
-    flattened = flat;
-    return route.fallThroughReason() ?? trySending(route, flat, false);
-  }
+/** Arguments as they are encoded, if they are plain. */
+export interface Prepared {
+  readonly sent: readonly unknown[];
+  /** The first key. */
+  readonly key: unknown;
+  /** For the host, if the command falls through after all. */
+  readonly read: ReadArguments;
+}
 
-  function encode(args: readonly unknown[], exact: boolean): string | Part[] | undefined {
-    const head = heads.for(args.length);
-    return exact ? encodeExactly(head, args) : encodeAssumingAscii(head, args);
+/**
+ * What the host does to arguments before it encodes them: one level of arrays is flattened, then the command's
+ * transformer and `keyPrefix` are applied (`built/Command.js`, constructor).
+ *
+ * @param args - without the callback.
+ */
+export function prepareArguments(
+  command: HotCommand,
+  commandClass: HostCommandClass,
+  keyPrefix: string | Buffer | undefined,
+  transformer: ArgumentTransformer | undefined,
+  args: readonly unknown[],
+): Prepared | FallThrough {
+  // A function here is not the callback, which was removed before: the host converts it to text.
+  if (typeof args[args.length - 1] === 'function') return new FallThrough('arguments');
+  const flattened = holdsArray(args) ? flatOf(args) : undefined;
+  let sent = flattened ?? args;
+  let read: ReadArguments = { flattened };
+  if (transformer !== undefined) {
+    const transformation = runTransformer(transformer, sent.slice());
+    read = { flattened, transformed: { commandClass, name: command.name, transformation } };
+    if ('error' in transformation) return new FallThrough('transformer', read);
+    // A copy: the transformer may keep its array, and change it before the command is sent.
+    sent = transformation.args.slice();
   }
-
-  /**
-   * What the host does to arguments before it encodes them: one level of arrays is flattened, then the command's
-   * transformer and `keyPrefix` are applied (`built/Command.js`, constructor).
-   */
-  function prepare(
-    keyPrefix: string | Buffer | undefined,
-    transformer: ArgumentTransformer | undefined,
-    args: unknown[],
-  ): unknown[] | FallThroughReason {
-    // A function here is not the callback, which was removed before: the host converts it to text.
-    if (typeof args[args.length - 1] === 'function') return 'arguments';
-    const flat = holdsArray(args) ? flatOf(args) : args;
-    let prepared = flat;
-    if (transformer !== undefined) {
-      const transformed = runTransformer(transformer, flat.slice());
-      transformation = transformed;
-      if (flat !== args) flattened = flat;
-      if ('error' in transformed) return 'transformer';
-      // A copy: the transformer may keep its array, and change it before the command is sent.
-      prepared = transformed.args.slice();
-    }
-    if (flat !== args) flattened = flat;
-    return keyPrefix === undefined ? prepared : (withKeyPrefix(variant.command, keyPrefix, prepared) ?? 'arguments');
-  }
+  const prefixed = keyPrefix === undefined ? sent : withKeyPrefix(command, keyPrefix, sent);
+  return prefixed === undefined ? new FallThrough('arguments', read) : { sent: prefixed, key: prefixed[0], read };
 }
 
 /** Whether `flat()` would change these arguments, and maybe run getters. */
 export function holdsArray(args: readonly unknown[]): boolean {
   for (let index = 0; index < args.length; index += 1) if (Array.isArray(args[index])) return true;
   return false;
-}
-
-/** Host: one level of arrays is flattened, so one array of all arguments is equivalent to the arguments. */
-export function withFlattened(args: readonly unknown[], leading: number, flattened: unknown[]): unknown[] {
-  const last = args[args.length - 1];
-  const callback = args.length > leading && typeof last === 'function' ? [last] : [];
-  return [...args.slice(0, leading), flattened, ...callback];
 }
 
 /** The arguments with `keyPrefix` before each key, in a new array; undefined if only the host can find the keys. */

@@ -1,5 +1,7 @@
+import type { HotCommand } from '../commands/hot-commands.js';
+import type { Connection } from '../connection/connection.js';
 import { type HostScript, isGenuineScriptMethod, isNoScript, LoadedScript, scriptCommand } from '../host/script.js';
-import { transformsArguments } from '../host/transformers.js';
+import type { ArgumentTransformer } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import {
   CommandHeads,
@@ -9,10 +11,18 @@ import {
   isPlainNumber,
   type Part,
 } from '../resp/encoder.js';
-import type { FallThroughReason } from '../stats.js';
-import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { flatOf } from '../util/flat.js';
-import { countFallThrough, type FindRoute, type HotRoute, holdsArray, prefixedKey, withFlattened } from './hot-path.js';
+import {
+  callHost,
+  countFallThrough,
+  FallThrough,
+  type FindRoute,
+  type HotRoute,
+  holdsArray,
+  type Prepared,
+  prefixedKey,
+  Sender,
+} from './hot-path.js';
 import { ScriptForms } from './script-forms.js';
 
 const LINE_END = '\r\n';
@@ -31,79 +41,70 @@ export function hotScriptMethod(
   const { numberOfKeys } = script;
   if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
   if (!isGenuineScriptMethod(original) || !LoadedScript.isKnown(script)) return undefined;
-  const hot = new HotScript(script, encoding);
+  const sender = new ScriptSender(script, encoding);
   return function (this: unknown, ...args: unknown[]) {
     const route = find(this);
-    if (route === undefined) return original.apply(this, args);
-    const promise = hot.send(route, args);
-    if (typeof promise !== 'string') return promise;
-    countFallThrough(route, methodName, promise);
-    return original.apply(this, hot.takeArguments(args));
+    if (route === undefined) return callHost(original, this, args);
+    const sent = sender.send(route, original, args);
+    if (!(sent instanceof FallThrough)) return sent;
+    countFallThrough(route, methodName, sent.reason);
+    return sent.callHost(original, this, args);
   };
 }
 
-/** A defined script as a hot command. */
-class HotScript {
+/** Sends the calls of a defined script. */
+class ScriptSender extends Sender {
+  readonly command: HotCommand;
   readonly #forms: ScriptForms;
   /** Everything up to the call's own arguments. */
   readonly #heads = new CommandHeads((count) => this.#headFor(count));
-  /** The flattened arguments of the current call, if there were arrays among them; see `hotSender`. */
-  #flattened: readonly unknown[] | undefined;
 
   constructor(
     readonly script: HostScript,
     readonly encoding: 'utf8' | null,
   ) {
+    super();
     this.#forms = new ScriptForms(script, encoding);
+    this.command = this.#forms.evalsha.command;
   }
 
-  /** Sends a call, or says why the host must. */
-  send(route: HotRoute, args: readonly unknown[]): Promise<unknown> | FallThroughReason {
-    const callback = args.length > 0 ? args[args.length - 1] : undefined;
-    if (typeof callback !== 'function') return this.#send(route, args);
-    const promise = this.#send(route, args.slice(0, -1));
-    if (typeof promise !== 'string') asCallback(promise, callback as NodeCallback);
-    return promise;
+  protected isPrepared(route: HotRoute, args: readonly unknown[]): boolean {
+    return !this.#needsKeys(route) && !Array.isArray(args[0]);
   }
 
-  /** The arguments for the host when `send` has just left a call to it, so that getters are not read twice. */
-  takeArguments(args: unknown[]): unknown[] {
-    const flattened = this.#flattened;
-    this.#flattened = undefined;
-    return flattened === undefined ? args : withFlattened(args, 0, flattened.slice());
+  /** The transformer of EVALSHA would get the script's hash and the number of keys, too: that is left to the host. */
+  protected prepare(
+    route: HotRoute,
+    args: readonly unknown[],
+    transformer: ArgumentTransformer | undefined,
+  ): Prepared | FallThrough {
+    if (transformer !== undefined) return new FallThrough('transformer');
+    const flattened = holdsArray(args) ? flatOf(args) : undefined;
+    const read = { flattened };
+    const flat = flattened ?? args;
+    const found = this.#needsKeys(route) ? this.#findKeys(flat.slice()) : { sent: flat, key: undefined };
+    return found === undefined ? new FallThrough('arguments', read) : { ...found, read };
   }
 
-  #send(route: HotRoute, args: readonly unknown[]): Promise<unknown> | FallThroughReason {
-    this.#flattened = undefined;
-    const { client, commandClass, routing } = route;
-    if (commandClass === undefined) return 'cork-only';
-    const reason = route.fallThroughReason();
-    if (reason !== undefined) return reason;
-    if (transformsArguments(commandClass, 'evalsha')) return 'transformer';
-    let sent = args;
-    let key: unknown;
-    if (this.script.keyPrefix || routing !== undefined) {
-      const flat = this.#flatten(route, args);
-      if (typeof flat === 'string') return flat;
-      const prepared = this.#findKeys(flat.slice());
-      if (prepared === undefined) return 'arguments';
-      ({ sent, key } = prepared);
-    }
-    let connection = route.connectionFor(this.#forms.evalsha.command, key);
-    if (typeof connection === 'string') return connection;
-    let encoded = this.#encode(sent, connection.batch.encodesExactly);
-    if (encoded === undefined) {
-      if (sent === args) {
-        const flat = this.#flatten(route, args);
-        if (typeof flat === 'string') return flat;
-        sent = flat;
-        connection = route.connectionFor(this.#forms.evalsha.command, key);
-        if (typeof connection === 'string') return connection;
-      }
+  /** `hotScriptMethod` has asked. */
+  protected isGenuine(): boolean {
+    return true;
+  }
+
+  protected sendOn(
+    connection: Connection,
+    { client, routing }: HotRoute,
+    prepared: readonly unknown[],
+    args: readonly unknown[],
+  ): Promise<unknown> | undefined {
+    const exact = connection.batch.encodesExactly;
+    let sent = prepared;
+    let encoded = this.#encode(sent, exact);
+    if (encoded === undefined && !holdsArray(sent)) {
       sent = sent.map(toPlain);
-      encoded = this.#encode(sent, connection.batch.encodesExactly);
-      if (encoded === undefined) return 'arguments';
+      encoded = this.#encode(sent, exact);
     }
+    if (encoded === undefined) return undefined;
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
     // is loaded.
     const form = this.#forms.formOn(connection.stream);
@@ -116,12 +117,9 @@ class HotScript {
     });
   }
 
-  /** The arguments, flattened; or why the host must send the call: getters may have ended the connection. */
-  #flatten(route: HotRoute, args: readonly unknown[]): readonly unknown[] | FallThroughReason {
-    if (!holdsArray(args)) return args;
-    const flat = flatOf(args);
-    this.#flattened = flat;
-    return route.fallThroughReason() ?? flat;
+  /** Whether keys get a prefix, or the first one decides which node the call goes to. */
+  #needsKeys({ routing }: HotRoute): boolean {
+    return Boolean(this.script.keyPrefix) || routing !== undefined;
   }
 
   /** Flat arguments with `keyPrefix` before each key, and the first key; undefined if only the host can find the keys. */

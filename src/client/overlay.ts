@@ -2,7 +2,7 @@ import type { Coalescer } from '../handle.js';
 import type { AnyFunction } from '../host/types.js';
 import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
 import { hotCalls } from './hot-calls.js';
-import { hotMethods } from './hot-path.js';
+import { callHost, hotMethods } from './hot-path.js';
 import { removeIdleHandle } from './idle.js';
 import type { PipelineRoute } from './light-pipeline.js';
 import { DEFINERS, replaceDefined, replaceOwnMethods, restoreOwnMethods } from './own-methods.js';
@@ -115,9 +115,9 @@ function definingMethods(parent: Record<string, unknown>): Record<string, AnyFun
   const methods: Record<string, AnyFunction> = {};
   for (const methodName of DEFINERS) {
     if (typeof parent[methodName] !== 'function') continue;
-    methods[methodName] = function define(name, ...args) {
-      const result = (parent[methodName] as AnyFunction).call(this, name, ...args);
-      if (findRoute(this) !== undefined) replaceDefined(this as object, String(name), findRoute);
+    methods[methodName] = function define(...args) {
+      const result = (parent[methodName] as AnyFunction).apply(this, args);
+      if (findRoute(this) !== undefined) replaceDefined(this as object, String(args[0]), findRoute);
       return result;
     };
   }
@@ -133,7 +133,7 @@ function blockingMethods(parent: Record<string, unknown>): Record<string, AnyFun
       methods[methodName] = function blocking(...args) {
         const attached = (this as Marked | undefined)?.[MARK];
         if (attached !== undefined) watchBlocking(attached, name, args);
-        return (parent[methodName] as AnyFunction).apply(this, args);
+        return callHost(parent[methodName] as AnyFunction, this, args);
       };
     }
   }
