@@ -93,7 +93,7 @@ export class ClientAttachment extends Shown implements Attachment {
   }
 
   attachCopy(copy: object, args: readonly unknown[]): void {
-    // `monitor()` makes its client through `duplicate()`. A monitor gets no replies, only its own lines.
+    // `monitor()` makes its client through `duplicate()`.
     if (!this.attachesCopies || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
     ClientAttachment.attach(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), this.options));
   }
@@ -122,14 +122,15 @@ export class ClientAttachment extends Shown implements Attachment {
 
   /**
    * Host: when `connect` is emitted, the stream has its `data` listener and nothing was received yet. A stream that
-   * already has a connection is left alone, and so is one that has ended.
+   * already has a connection is left alone, and so is one that has ended, and a monitor's: it gets no replies, only
+   * lines that hold the arguments of other clients, of any length.
    *
    * @param fresh - whether nothing was received on the stream yet.
    */
   #connected(fresh: boolean): void {
     const { stream } = this.client;
     if (stream === undefined || stream.destroyed || stream === this.connection?.stream) return;
-    if (stream.listenerCount('data') === 0) return;
+    if (stream.listenerCount('data') === 0 || this.client.options.monitor) return;
     this.connection?.detach();
     this.connection = new Connection(
       this.client,

@@ -52,6 +52,7 @@ export interface HostOptions {
   readonly path?: string | null;
   readonly keyPrefix?: string | Buffer;
   readonly commandTimeout?: unknown;
+  readonly monitor?: unknown;
   readonly socketTimeout?: unknown;
   readonly showFriendlyErrorStack?: unknown;
   readonly enableAutoPipelining?: unknown;
