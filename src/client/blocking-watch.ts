@@ -13,7 +13,7 @@ const PATIENCE = 1_000;
 
 /** A client or Cluster whose queue may be blocked. */
 export interface BlockedQueue {
-  /** The number of commands behind a command of this name that is next to be answered; else 0. */
+  /** The number of commands behind a command of this name that is next to be answered; else 0, as after `detach()`. */
   waitingBehind(name: string): number;
 }
 

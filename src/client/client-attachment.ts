@@ -115,6 +115,7 @@ export class ClientAttachment extends Shown implements Attachment {
 
   waitingBehind(name: string): number {
     const { commandQueue } = this.client;
+    if (!this.enabled) return 0;
     return commandQueue.peekFront()?.command.name === name ? commandQueue.length - 1 : 0;
   }
 

@@ -111,6 +111,7 @@ export class ClusterAttachment extends Shown implements Attachment {
   }
 
   waitingBehind(name: string): number {
+    if (!this.enabled) return 0;
     return this.#attachments().reduce((sum, attachment) => sum + attachment.waitingBehind(name), 0);
   }
 

@@ -112,6 +112,14 @@ it('a blocking command with others behind it warns once per command name', async
   expect(await warned()).toEqual([]);
 });
 
+it('a client that was detached is not warned of', async () => {
+  const shared = await createReady();
+  const replies = [shared.brpop(`${prefix}none`, 2), shared.get(`${prefix}none`)];
+  shared.coalescer.detach();
+  expect(await Promise.all(replies)).toEqual([null, null]);
+  expect(await warned()).toEqual([]);
+});
+
 it.each([
   ['maxBatchSize', { maxBatchSize: 2 }],
   ['maxBatchBytes', { maxBatchBytes: 30 }],
