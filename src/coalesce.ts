@@ -1,4 +1,5 @@
 import { attach, notAClient } from './client/attach.js';
+import { lastOptions } from './client/idle.js';
 import type { Coalesced } from './handle.js';
 import { type CoalesceSetting, resolveSetting } from './options.js';
 
@@ -23,16 +24,16 @@ export type { CacheStats, CacheUse, CoalescerStats, FallThroughReason, FlushReas
  * @param client - a `Redis` or `Cluster` of ioredis 5 or 6 or of iovalkey, connected or not, from any copy of the
  *   package. A client that is already coalesced is returned unchanged, with the options it has. A test's stand-in for a
  *   client, such as one of ioredis-mock, is left unchanged, with an idle `coalescer` and one warning.
- * @param options - see {@link CoalesceOptions}; default: all defaults. With `false` the client stays plain, and has an
- *   idle `coalescer`.
+ * @param options - see {@link CoalesceOptions}; default: those that the client had before `detach()`, or else all
+ *   defaults. With `false` the client stays plain, and has an idle `coalescer`.
  * @returns the same object, with `coalescer` on it.
  * @throws {TypeError} `COALESCE_ERR_CLIENT` if `client` is not such a client; `COALESCE_ERR_OPTION` for an unknown
  *   option, a wrong type, or `cache` with a client that does not speak RESP3.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export function coalesce<T extends object>(client: T, options?: CoalesceSetting): T & Coalesced {
-  const resolved = resolveSetting(options, 'options');
+  const resolved = options === undefined ? undefined : resolveSetting(options, 'options');
   if (typeof (client as unknown) !== 'object' || client === null) throw notAClient(client);
-  attach(client, resolved);
+  attach(client, resolved ?? lastOptions(client));
   return client as T & Coalesced;
 }

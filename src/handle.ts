@@ -4,8 +4,9 @@ import type { CoalescerStats } from './stats.js';
 /** The handle on a client's coalescing, at `client.coalescer`. */
 export interface Coalescer {
   /**
-   * Whether the client is coalesced. False after `detach()`. Also false with `coalesce: false` and for a test's
-   * stand-in for a client: then all figures of `stats()` are zero, and `flush()` and `detach()` do nothing.
+   * Whether the client is coalesced. False after `detach()`, when `options` and the counters of `stats()` are the last
+   * ones, and `flush()` and `detach()` do nothing. Also false with `coalesce: false` and for a test's stand-in for a
+   * client: then all figures of `stats()` are zero.
    */
   readonly enabled: boolean;
   /** The options in force, defaults filled in; frozen. */
@@ -18,7 +19,7 @@ export interface Coalescer {
   flush(): void;
   /**
    * Makes the client plain again, at any time. Pending bytes and the backlog are sent, and commands in flight settle.
-   * `coalesce()` may be called on the client again.
+   * `coalesce(client)` coalesces it again, with the same options.
    */
   detach(): void;
 }
@@ -29,7 +30,7 @@ export interface ClientCache {
   clear(): void;
 }
 
-/** The setting of a client, for a copy of it that speaks RESP3 or does not; undefined after `detach()`. */
+/** The setting of a client, for a copy of it that speaks RESP3 or does not. */
 export function settingOf({ coalescer }: Partial<Coalesced>, resp3: boolean): ResolvedOptions | false | undefined {
   if (coalescer?.enabled === false) return false;
   return coalescer && withoutCacheUnless(resp3, coalescer.options);

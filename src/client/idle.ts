@@ -1,5 +1,5 @@
 import type { Coalescer } from '../handle.js';
-import type { ResolvedOptions } from '../options.js';
+import { DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 
 /**
@@ -20,15 +20,29 @@ class IdleCoalescer implements Coalescer {
   detach(): void {}
 }
 
-/** Gives a client that stays plain its handle, as an own property. A frozen client gets none. */
+/** Gives a client that stays plain its handle, unless it has one. */
 export function addIdleHandle(client: object, options: ResolvedOptions): void {
   const { coalescer } = client as { coalescer?: Coalescer };
-  if (coalescer !== undefined) return;
-  Reflect.defineProperty(client, 'coalescer', { value: new IdleCoalescer(options), configurable: true });
+  if (coalescer === undefined) keepHandle(client, new IdleCoalescer(options));
 }
 
-/** Removes the idle handle of a client that is about to be coalesced. */
+/** Keeps a handle of a plain client as its own property. A frozen client keeps none. */
+export function keepHandle(client: object, handle: Coalescer): void {
+  Reflect.defineProperty(client, 'coalescer', { value: handle, configurable: true });
+}
+
+/** Removes the handle of a plain client that is about to be coalesced. */
 export function removeIdleHandle(client: object): void {
-  const own = Object.getOwnPropertyDescriptor(client, 'coalescer')?.value as Partial<Coalescer> | undefined;
-  if (own?.enabled === false) Reflect.deleteProperty(client, 'coalescer');
+  if (idleHandleOf(client) !== undefined) Reflect.deleteProperty(client, 'coalescer');
+}
+
+/** The options that a client had before `detach()`; the defaults if it was not coalesced. */
+export function lastOptions(client: object): ResolvedOptions {
+  return idleHandleOf(client)?.options ?? DEFAULT_OPTIONS;
+}
+
+/** The handle of a plain client, whichever copy of this package made it. */
+function idleHandleOf(client: object): Coalescer | undefined {
+  const own = Object.getOwnPropertyDescriptor(client, 'coalescer')?.value as Coalescer | undefined;
+  return own?.enabled === false ? own : undefined;
 }

@@ -3,7 +3,7 @@ import type { AnyFunction } from '../host/types.js';
 import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
 import { hotCalls } from './hot-calls.js';
 import { callHost, hotMethods } from './hot-path.js';
-import { removeIdleHandle } from './idle.js';
+import { keepHandle, removeIdleHandle } from './idle.js';
 import type { PipelineRoute } from './light-pipeline.js';
 import { DEFINERS, replaceDefined, replaceOwnMethods, restoreOwnMethods } from './own-methods.js';
 import { pipelineMethods } from './pipelines.js';
@@ -47,11 +47,17 @@ export function addOverlay(client: object, attached: Attachment, form: OverlayFo
   if (form === 'hot') replaceOwnMethods(client, findRoute);
 }
 
-/** @returns whether `attached` was the client's attachment, and has been removed. */
+/**
+ * The client keeps the handle, as one of a plain client, so that its options and last counters can be read, and
+ * `coalesce()` finds the options again.
+ *
+ * @returns whether `attached` was the client's attachment, and has been removed.
+ */
 export function removeOverlay(client: object, attached: Attachment): boolean {
   if ((client as Marked)[MARK] !== attached) return false;
   Reflect.deleteProperty(client, MARK);
   restoreOwnMethods(client);
+  keepHandle(client, attached);
   const overlay = Object.getPrototypeOf(client) as object;
   const parent = Object.getPrototypeOf(overlay) as object;
   // Other code may have put a prototype in front. Then the overlay stays, finds no mark and passes every call on.

@@ -70,7 +70,7 @@ describe('coalesce: false', () => {
     expect(coalescer.stats().commands).toBe(2);
     coalescer.detach();
     expect(coalescer.enabled).toBe(false);
-    expect('coalescer' in client).toBe(false);
+    expect((client as unknown as Coalesced).coalescer).toBe(coalescer);
   });
 
   it('gives metrics of a client that is not attached', async () => {
