@@ -3,12 +3,16 @@ import { attach } from './client/attach.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
 import type { ClusterMappingOf, HostClusterClass, HostCluster as HostClusterOf, ReplyMapping } from './host/classes.js';
 import { type HostCluster, startupNodesOf } from './host/cluster.js';
-import { type CoalesceSetting, resolveSetting, withoutCoalesce } from './options.js';
+import { type CoalesceSetting, onlyOneSetting, resolveSetting, withoutCoalesce } from './options.js';
+
+type WithSetting<T> = T extends object ? T & { coalesce?: CoalesceSetting | undefined } : T;
 
 /** ioredis's options of a Cluster, and how to coalesce. */
 export interface ClusterOptions extends HostOptions {
   /** For every node's connection; see {@link CoalesceOptions}. `false` leaves the Cluster plain. */
   coalesce?: CoalesceSetting | undefined;
+  /** `coalesce` may stand here instead, beside the other options of connections. */
+  redisOptions?: WithSetting<HostOptions['redisOptions']>;
 }
 
 /** Options whose mapping is known at compile time. Options of a wider type give the type of the default mapping. */
@@ -41,8 +45,8 @@ export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M
   constructor(startupNodes: ClusterNode[], options?: ClusterOptions);
   constructor(startupNodes: ClusterNode[], options: ClusterOptions = {}) {
     // Checked before the host's constructor runs, which connects.
-    const resolved = resolveSetting(options.coalesce, 'option coalesce');
-    super(startupNodes, withoutCoalesce(options));
+    const resolved = resolveSetting(settingIn(options), 'option coalesce');
+    super(startupNodes, hostOptions(options));
     try {
       attach(this, resolved);
     } catch (error) {
@@ -55,8 +59,8 @@ export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M
 Object.defineProperty(Cluster.prototype, 'duplicate', {
   value(this: Cluster, startupNodes: ClusterNode[] = [], override: ClusterOptions = {}) {
     const redisOptions = { ...this.options.redisOptions, ...override.redisOptions };
-    const coalesce = settingOf(this, (redisOptions.protocol ?? 3) === 3);
-    const options: ClusterOptions = { ...this.options, coalesce, ...override };
+    const coalesce = settingIn(override) ?? settingOf(this, (redisOptions.protocol ?? 3) === 3);
+    const options: ClusterOptions = { ...this.options, ...override, coalesce };
     if (this.options.redisOptions && override.redisOptions) options.redisOptions = redisOptions;
     return new Cluster(
       startupNodes.length > 0 ? startupNodes : startupNodesOf<ClusterNode>(this as unknown as HostCluster),
@@ -66,3 +70,14 @@ Object.defineProperty(Cluster.prototype, 'duplicate', {
   writable: true,
   configurable: true,
 });
+
+function settingIn({ coalesce, redisOptions }: ClusterOptions): CoalesceSetting | undefined {
+  return onlyOneSetting(coalesce, redisOptions?.coalesce);
+}
+
+/** Without `coalesce`, which the host would keep and copy. */
+function hostOptions(options: ClusterOptions): HostOptions {
+  const own = withoutCoalesce(options);
+  const { redisOptions } = own;
+  return redisOptions && 'coalesce' in redisOptions ? { ...own, redisOptions: withoutCoalesce(redisOptions) } : own;
+}

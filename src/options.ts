@@ -169,6 +169,28 @@ export function withoutCoalesce<T extends object>(options: T): Omit<T, 'coalesce
   return own as Omit<T, 'coalesce'>;
 }
 
+/**
+ * `coalesce=false` in the query of a URL leaves the client plain, `coalesce=true` does not.
+ *
+ * @param given - the setting that is given elsewhere; undefined for none.
+ */
+export function settingInUrl(value: unknown, given: ResolvedOptions | false | undefined): ResolvedOptions | false {
+  if (value === 'false') return false;
+  if (value === 'true') return given || DEFAULT_OPTIONS;
+  throw coded(TypeError, `coalesce in the URL must be true or false, got ${describe(value)}`);
+}
+
+/** The setting of a Cluster, which may be given beside its options or beside those of its connections. */
+export function onlyOneSetting(
+  coalesce: CoalesceSetting | undefined,
+  ofConnections: CoalesceSetting | undefined,
+): CoalesceSetting | undefined {
+  if (coalesce !== undefined && ofConnections !== undefined && coalesce !== ofConnections) {
+    throw coded(TypeError, 'option coalesce and option redisOptions.coalesce are both given; give one of them');
+  }
+  return coalesce ?? ofConnections;
+}
+
 function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions {
   const given = new GivenOptions(name, options, DEFAULT_OPTIONS, 'an object, true or false');
   const cache = resolveCache(options.cache, `${name}.cache`);
@@ -180,7 +202,7 @@ function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions
     busyPoll: validBusyPoll(given),
     maxFlushDelay: given.milliseconds('maxFlushDelay'),
     maxBatchSize: given.count('maxBatchSize'),
-    maxBatchBytes: given.count('maxBatchBytes', MOST_BATCH_BYTES),
+    maxBatchBytes: given.count('maxBatchBytes', { most: MOST_BATCH_BYTES }),
     maxInFlight: given.count('maxInFlight'),
     hotPath: given.boolean('hotPath'),
     shareReads: given.boolean('shareReads'),
@@ -194,7 +216,7 @@ function resolveCache(value: CoalesceOptions['cache'], name: string): ResolvedOp
   const given = new GivenOptions(name, value, DEFAULT_CACHE, 'a boolean or an object');
   return Object.freeze({
     prefixes: validPrefixes(given),
-    ttl: given.count('ttl'),
+    ttl: given.count('ttl', { of: 'milliseconds' }),
     maxEntries: given.count('maxEntries'),
     maxBytes: given.count('maxBytes'),
   });
@@ -233,7 +255,10 @@ function validPrefixes(given: GivenOptions<ResolvedCacheOptions>): readonly stri
   );
 }
 
-/** Options as the caller gave them. Each value is checked when it is read; undefined stands for the default. */
+/**
+ * Options as the caller gave them, in an object; not in a Map, a Date or the like, whose contents are not properties.
+ * Each value is checked when it is read; undefined stands for the default.
+ */
 class GivenOptions<Defaults extends object> {
   constructor(
     /** The caller's name for the options, for messages. */
@@ -242,13 +267,15 @@ class GivenOptions<Defaults extends object> {
     readonly defaults: Defaults,
     expected: string,
   ) {
-    if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    if (!/^\[object (Object|Module)\]$/.test(Object.prototype.toString.call(given))) {
       throw coded(TypeError, `${name} must be ${expected}, got ${describeType(given)}`);
     }
     for (const key of Object.keys(given)) {
       if (!Object.hasOwn(defaults, key)) {
         const known = Object.keys(defaults).join(', ');
-        throw coded(TypeError, `${name}.${key} is not an option; the options are ${known}`);
+        const meant = Object.keys(defaults).find((option) => isMisspelt(key, option));
+        const hint = meant === undefined ? '; the' : `; did you mean ${meant}? The`;
+        throw coded(TypeError, `${name}.${key} is not an option${hint} options are ${known}`);
       }
     }
   }
@@ -269,8 +296,11 @@ class GivenOptions<Defaults extends object> {
     return this.#number(key, 'a number of milliseconds from 0 to 2147483647', isInRange);
   }
 
-  count(key: keyof Defaults, most = Number.MAX_SAFE_INTEGER): number {
-    const expected = most < Number.MAX_SAFE_INTEGER ? `a positive integer of at most ${most}` : 'a positive integer';
+  /** @param of - the unit, where it is not in the name. */
+  count(key: keyof Defaults, { of = '', most = Number.MAX_SAFE_INTEGER } = {}): number {
+    const unit = of && ` of ${of}`;
+    const limit = most < Number.MAX_SAFE_INTEGER ? ` of at most ${most}` : '';
+    const expected = `a positive integer${unit}${limit}`;
     return this.#number(key, expected, (count) => Number.isInteger(count) && count >= 1 && count <= most);
   }
 
@@ -284,6 +314,16 @@ class GivenOptions<Defaults extends object> {
     if (!isInRange(value)) throw this.wrong(RangeError, key, expected, value);
     return value;
   }
+}
+
+/** Whether a name is an option's but for case and for one or two characters in one place. */
+function isMisspelt(name: string, option: string): boolean {
+  const [a, b] = [name.toLowerCase(), option.toLowerCase()];
+  let start = 0;
+  while (start < a.length && a[start] === b[start]) start += 1;
+  let end = 0;
+  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
+  return Math.max(a.length, b.length) - start - end <= Math.min(2, Math.ceil(option.length / 3));
 }
 
 type ErrorClass = new (message: string) => Error;

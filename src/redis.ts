@@ -3,10 +3,21 @@ import { attach } from './client/attach.js';
 import { Cluster } from './cluster.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
 import type { HostRedis, HostRedisClass, MappingOf, ReplyMapping } from './host/classes.js';
-import { type CoalesceSetting, type ResolvedOptions, resolveSetting, withoutCoalesce } from './options.js';
+import {
+  type CoalesceSetting,
+  DEFAULT_OPTIONS,
+  type ResolvedOptions,
+  resolveSetting,
+  settingInUrl,
+  withoutCoalesce,
+} from './options.js';
 
-/** Host: before 5.1 the class is not a named export, it is the module itself. */
-const IORedis = (ioredis.Redis ?? ioredis.default) as unknown as HostRedisClass;
+/**
+ * Host: before 5.1 the class is not a named export, it is the module itself. Not read as `ioredis.Redis`: bundlers make
+ * that an import named `Redis`, and rename the class below.
+ */
+const { Redis: named, default: itself } = ioredis;
+const IORedis = (named ?? itself) as unknown as HostRedisClass;
 
 /** ioredis's options, and how to coalesce. */
 export interface RedisOptions extends ioredis.RedisOptions {
@@ -24,6 +35,8 @@ type WithMapping<M extends ReplyMapping> = RedisOptions & { replyMapping: M };
 type Duplicate<M extends ReplyMapping> = <Override extends Partial<RedisOptions> | undefined = undefined>(
   override?: Override,
 ) => Redis<MappingOf<Override, M>>;
+
+const ORDINARY = { writable: true, configurable: true };
 
 type Arguments = [arg1?: unknown, arg2?: unknown, arg3?: unknown];
 
@@ -47,9 +60,7 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
   declare duplicate: Duplicate<M> & HostRedis<M>['duplicate'];
 
   /** The same as `new Redis(…)`, for users who come from node-redis. */
-  static createClient(...args: ConstructorParameters<typeof Redis>): Redis {
-    return new Redis(...args);
-  }
+  declare static createClient: (...args: ConstructorParameters<typeof Redis>) => Redis;
 
   constructor(port: number, host: string, options: WithMapping<M>);
   constructor(port: number, host: string, options: RedisOptions);
@@ -67,7 +78,7 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
     const { hostArguments, options } = splitOptions(args);
     super(...hostArguments);
     try {
-      attach(this, options);
+      attach(this, takeFromHost(this, options));
     } catch (error) {
       this.disconnect();
       throw error;
@@ -77,17 +88,37 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
 
 Object.defineProperty(Redis.prototype, 'duplicate', {
   value(this: Redis, override?: Partial<RedisOptions>) {
-    const { protocol } = { ...this.options, ...override };
-    return new Redis({ ...this.options, coalesce: settingOf(this, protocol === 3), ...override });
+    const { protocol, monitor } = { ...this.options, ...override };
+    // Host: `monitor()` makes its client here.
+    const coalesce = monitor ? false : settingOf(this, protocol === 3);
+    return new Redis({ ...this.options, coalesce, ...override });
   },
-  writable: true,
+  ...ORDINARY,
+});
+
+Object.defineProperty(Redis, 'Cluster', { value: Cluster, ...ORDINARY });
+
+// Outside the class: bundlers rename a class that names itself.
+Object.defineProperty(Redis, 'createClient', {
+  value: function createClient(...args: Arguments) {
+    return new (Redis as new (...all: Arguments) => Redis)(...args);
+  },
+  ...ORDINARY,
+});
+
+/** Host: `parseOptions` reads the defaults of its own class, so an assignment to those of this one goes there. */
+Object.defineProperty(Redis, 'defaultOptions', {
+  get: () => Reflect.get(IORedis, 'defaultOptions') as unknown,
+  set(this: unknown, value: unknown) {
+    if (this === Redis) Reflect.set(IORedis, 'defaultOptions', value);
+    // A subclass gets a property of its own, which the host does not read.
+    else Reflect.defineProperty(this as object, 'defaultOptions', { value, ...ORDINARY, enumerable: true });
+  },
   configurable: true,
 });
 
-Object.defineProperty(Redis, 'Cluster', { value: Cluster, writable: true, configurable: true });
-
 /** Takes the key `coalesce` out of the options object, which the host would keep and copy. */
-function splitOptions(args: Arguments): { hostArguments: unknown[]; options: ResolvedOptions | false } {
+function splitOptions(args: Arguments): { hostArguments: unknown[]; options: ResolvedOptions | false | undefined } {
   let options: CoalesceSetting | undefined;
   const hostArguments = args.map((arg) => {
     if (typeof arg !== 'object' || arg === null || !('coalesce' in arg)) return arg;
@@ -95,5 +126,20 @@ function splitOptions(args: Arguments): { hostArguments: unknown[]; options: Res
     return withoutCoalesce(arg);
   });
   // Checked before the host's constructor runs, which connects.
-  return { hostArguments, options: resolveSetting(options, 'option coalesce') };
+  return { hostArguments, options: options === undefined ? undefined : resolveSetting(options, 'option coalesce') };
+}
+
+/**
+ * The setting, which the client's own options keep no part of. Host: they get `coalesce` from the query of a URL, as
+ * text, and from `defaultOptions`.
+ *
+ * @param given - in an object of options; undefined for none.
+ */
+function takeFromHost(client: object, given: ResolvedOptions | false | undefined): ResolvedOptions | false {
+  const { options } = client as { options?: { coalesce?: unknown } };
+  const found = options?.coalesce;
+  if (options === undefined || found === undefined) return given ?? DEFAULT_OPTIONS;
+  Reflect.deleteProperty(options, 'coalesce');
+  if (typeof found === 'string' || Array.isArray(found)) return settingInUrl(found, given);
+  return given ?? resolveSetting(found as CoalesceSetting, 'defaultOptions.coalesce');
 }

@@ -137,15 +137,43 @@ describe('options', () => {
     expect(Object.keys(error)).toEqual(['code']);
   });
 
-  it.each(['maxBatch', 'MaxBatchSize', 'enableAutoPipelining', '__proto', 'toString', ''])(
-    'refuses the key %j',
-    (key) => {
-      const error = thrownBy(() => resolveOptions({ [key]: 1 } as CoalesceOptions));
-      expect(error.constructor).toBe(TypeError);
-      expect(error.message).toBe(`ioredis-coalesce: options.${key} is not an option; the options are ${KNOWN}`);
-      expect(error.code).toBe(CODES.OPTION);
-    },
-  );
+  it.each(['maxBatch', 'enableAutoPipelining', '__proto', 'toString', ''])('refuses the key %j', (key) => {
+    const error = thrownBy(() => resolveOptions({ [key]: 1 } as CoalesceOptions));
+    expect(error.constructor).toBe(TypeError);
+    expect(error.message).toBe(`ioredis-coalesce: options.${key} is not an option; the options are ${KNOWN}`);
+    expect(error.code).toBe(CODES.OPTION);
+  });
+
+  it.each([
+    ['maxInflight', 'maxInFlight'],
+    ['MaxBatchSize', 'maxBatchSize'],
+    ['maxbatchbyte', 'maxBatchBytes'],
+    ['sharedReads', 'shareReads'],
+    ['hotpaths', 'hotPath'],
+    ['chace', 'cache'],
+  ])('refuses the key %j and names the option that is meant', (key, option) => {
+    const error = thrownBy(() => resolveOptions({ [key]: 1 } as CoalesceOptions));
+    expect(error.message).toBe(
+      `ioredis-coalesce: options.${key} is not an option; did you mean ${option}? The options are ${KNOWN}`,
+    );
+  });
+
+  it('names the unit of a number whose name does not', () => {
+    const error = thrownBy(() => resolveOptions({ cache: { ttl: '60s' } } as unknown as CoalesceOptions));
+    expect(error.message).toBe(
+      'ioredis-coalesce: options.cache.ttl must be a positive integer of milliseconds, got "60s" (string)',
+    );
+  });
+
+  it('takes an object of any class, or a module', async () => {
+    class Config {
+      maxInFlight = 5;
+    }
+    const module = await import('node:timers/promises');
+    expect(resolveOptions(new Config())).toMatchObject({ maxInFlight: 5 });
+    expect(resolveOptions(Object.assign(Object.create(null), { maxInFlight: 5 }))).toMatchObject({ maxInFlight: 5 });
+    expect(thrownBy(() => resolveOptions(module as CoalesceOptions)).message).toContain('is not an option');
+  });
 
   it.each([
     [null, 'null'],
@@ -153,6 +181,10 @@ describe('options', () => {
     ['tick', 'a string'],
     [['tick'], 'an array'],
     [() => {}, 'a function'],
+    [new Map([['maxInFlight', 5]]), 'an object (Map)'],
+    [new Set(), 'an object (Set)'],
+    [new Date(0), 'an object (Date)'],
+    [Promise.resolve({}), 'an object (Promise)'],
   ])('refuses options that are %j', (options, got) => {
     const error = thrownBy(() => resolveOptions(options as unknown as CoalesceOptions));
     expect(error.constructor).toBe(TypeError);

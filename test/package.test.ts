@@ -73,6 +73,17 @@ test('a dry run of the release would publish these files, and sends nothing to t
   }
 });
 
+test('the classes have the names that they are imported by, in each form of the build', async () => {
+  const show = 'console.log(JSON.stringify([Redis.name, Cluster.name, Redis.createClient.name]))';
+  await project.write('names.mjs', `import { Cluster, Redis } from 'ioredis-coalesce'; ${show}`);
+  await project.write('names.cjs', `const { Cluster, Redis } = require('ioredis-coalesce'); ${show}`);
+  const bundled = join(project.folder, 'node_modules/ioredis-coalesce/dist/esm/index.js');
+  await project.write('names-bundled.mjs', `import { Cluster, Redis } from ${JSON.stringify(bundled)}; ${show}`);
+  for (const file of ['names.mjs', 'names.cjs', 'names-bundled.mjs']) {
+    expect(await project.run(file)).toEqual(['Redis', 'Cluster', 'createClient']);
+  }
+});
+
 test('an ES module imports the class and coalesce()', async () => {
   await project.write(
     'esm.mjs',
