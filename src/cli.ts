@@ -17,7 +17,8 @@ Options:
 `;
 
 async function main(args: readonly string[]): Promise<void> {
-  const [command, ...rest] = args;
+  // `help bench` is `bench --help`.
+  const [command, ...rest] = args[0] === 'help' ? [...args.slice(1), '--help'] : args;
   if (command === undefined || command === '--help' || command === '-h') {
     process.stdout.write(HELP);
   } else if (command === '--version' || command === '-v') {

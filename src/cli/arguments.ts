@@ -27,7 +27,8 @@ client, in turns. It reads and writes keys under one random prefix, with an expi
 Ctrl-C.
 
 Options:
-  --url <url>          redis://user:password@host:port/db or rediss://…  (default: $REDIS_URL, or redis://127.0.0.1:6379)
+  --url <url>          redis://user:password@host:port/db, rediss://…, host:port, or the path of a unix socket
+                       (default: $REDIS_URL, or redis://127.0.0.1:6379)
   --cluster            the URL is a node of a Cluster
   --ca <file>          with rediss://: trust this authority's certificate (PEM), as for a self-signed one
   --insecure           with rediss://: trust any certificate
@@ -69,7 +70,7 @@ export function parseBenchArguments(args: readonly string[], env: NodeJS.Process
 function parse(args: readonly string[]) {
   try {
     return parseArgs({
-      args: [...args],
+      args: withNegativeValues(args),
       options: {
         url: { type: 'string' },
         cluster: { type: 'boolean', default: false },
@@ -90,6 +91,17 @@ function parse(args: readonly string[]) {
     const stray = code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL';
     throw new UsageError(stray ? 'expected options only; a URL follows --url' : (message.split(/\.\s/)[0] ?? message));
   }
+}
+
+/** `--keys -5` as `--keys=-5`: otherwise Node takes the value for an option. */
+function withNegativeValues(args: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const arg of args) {
+    const flag = joined.at(-1);
+    if (/^-[\d.]/.test(arg) && flag?.startsWith('--')) joined[joined.length - 1] = `${flag}=${arg}`;
+    else joined.push(arg);
+  }
+  return joined;
 }
 
 function tlsCheck({ ca, insecure }: { ca?: string | undefined; insecure: boolean }): TlsCheck | undefined {

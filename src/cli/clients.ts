@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { coalesce } from '../coalesce.js';
 import { Failure } from './failure.js';
-import { clusterNodeOptions, type Target } from './target.js';
+import { clusterNodeOptions, speaksTls, type Target } from './target.js';
 
 export const VARIANTS = ['plain', 'auto', 'coalesced'] as const;
 export type Variant = (typeof VARIANTS)[number];
@@ -64,10 +64,13 @@ export async function open(host: Host, target: Target, variant: Variant): Promis
   const late = new AbortController();
   try {
     await Promise.race([firstAnswer(client), noAnswer(late.signal)]);
+    // Host: where the URL's database does not exist, it goes on in database 0. A Cluster reports nodes that it does not need.
+    if (reason && !target.cluster) throw reason;
     return client;
   } catch (error) {
     client.disconnect();
-    throw new Failure(`cannot use the Redis at ${target.name}: ${briefly(reason ?? lastNodeError(error as Error))}`);
+    const cause = reason ?? lastNodeError(error as Error);
+    throw new Failure(`cannot use the Redis at ${target.name}: ${briefly(cause)}${tlsHint(target, cause)}`);
   } finally {
     late.abort();
   }
@@ -87,6 +90,9 @@ async function noAnswer(cancel: AbortSignal): Promise<void> {
 /** The first line of an error, with a hint where there is one. */
 export function briefly(error: Error): string {
   const { message } = error;
+  if (message.startsWith('NOAUTH ')) {
+    return 'NOAUTH, it wants a password: redis://user:password@host:port, best in REDIS_URL';
+  }
   // Errors of several addresses have an empty message.
   const text = message || ((error as NodeJS.ErrnoException).code ?? error.name);
   return `${text.split('\n')[0]}${hintOf(error)}`;
@@ -96,6 +102,15 @@ function hintOf({ message, code }: NodeJS.ErrnoException): string {
   if (message.startsWith('MOVED ')) return '; it is a node of a Cluster: add --cluster';
   const isUntrusted = /^(SELF_SIGNED|DEPTH_ZERO_SELF_SIGNED|UNABLE_TO_(GET|VERIFY))/.test(code ?? '');
   return isUntrusted ? '; trust its authority with --ca <file>, or any certificate with --insecure' : '';
+}
+
+/** A server that reads TLS where it expects commands waits for more, or closes the connection; and the other way round. */
+function tlsHint(target: Target, { message, code }: NodeJS.ErrnoException): string {
+  const hungUp = /^(ETIMEDOUT|ECONNRESET|EPROTO|ERR_SSL_WRONG_VERSION_NUMBER)$/.test(code ?? '');
+  if (!hungUp && message !== 'Connection is closed.') return '';
+  return speaksTls(target)
+    ? '; if the server does not speak TLS, the URL begins with redis://'
+    : '; if the server speaks TLS, the URL begins with rediss://';
 }
 
 function create(host: Host, target: Target, enableAutoPipelining: boolean): Client {

@@ -23,10 +23,23 @@ describe('options of bench', () => {
   });
 
   it.each([
+    ['127.0.0.1:6380', { url: 'redis://127.0.0.1:6380', name: '127.0.0.1:6380' }],
+    ['redis.internal:6379/2', { url: 'redis://redis.internal:6379/2', name: 'redis.internal:6379' }],
+    ['[::1]:6379', { url: 'redis://[::1]:6379', name: '[::1]:6379' }],
+    ['/run/redis.sock', { url: '/run/redis.sock', name: '/run/redis.sock' }],
+    ['unix:///run/redis.sock', { url: '/run/redis.sock', name: '/run/redis.sock' }],
+  ])('take the address %s', (url, target) => {
+    expect(parseBenchArguments(['--url', url], {})).toMatchObject({ target });
+  });
+
+  it.each([
     [['--foo'], "Unknown option '--foo'"],
     [['--url'], "Option '--url <value>' argument missing"],
     [['--keys', '0'], '--keys must be a whole number from 1 to 10000000, got "0"'],
     [['--concurrency', '1e3'], '--concurrency must be a whole number from 1 to 100000, got "1e3"'],
+    [['--concurrency', '-5'], '--concurrency must be a whole number from 1 to 100000, got "-5"'],
+    [['--seconds', '-.5'], '--seconds must be a number from 0.1 to 3600, got "-.5"'],
+    [['--url', '/run/redis.sock', '--cluster'], '--cluster needs a URL with a host, not a unix socket'],
     [['--value-size', 'big'], '--value-size must be a whole number from 1 to 67108864, got "big"'],
     [['--seconds', '0'], '--seconds must be a number from 0.1 to 3600, got "0"'],
     [['--keys', '1000000', '--value-size', '1000'], '--keys × --value-size must be at most 268435456 bytes'],
@@ -34,8 +47,14 @@ describe('options of bench', () => {
     [['--url', 'rediss://h', '--ca', '/no/such'], '--ca must name a file that can be read, got "/no/such" (ENOENT)'],
     [['--url', 'rediss://h', '--ca', 'x', '--insecure'], '--ca and --insecure exclude each other'],
     [['redis://:s3cret@127.0.0.1'], 'expected options only; a URL follows --url'],
-    [['--url', 'http://:s3cret@127.0.0.1'], 'the URL of Redis must look like redis://host:port or rediss://host:port'],
-    [['--url', 's3cret'], 'the URL of Redis must look like redis://host:port or rediss://host:port'],
+    [
+      ['--url', 'http://:s3cret@127.0.0.1'],
+      'the URL of Redis must look like redis://host:port, rediss://host:port, host:port or /path/of/a.sock',
+    ],
+    [
+      ['--url', 's3cret'],
+      'the URL of Redis must look like redis://host:port, rediss://host:port, host:port or /path/of/a.sock',
+    ],
   ])('%o are refused in one line', (args, message) => {
     let error = new Error('not refused');
     try {
@@ -53,6 +72,8 @@ describe('the command', () => {
   it.each([
     [[], 'Usage: ioredis-coalesce <command> [options]'],
     [['--help'], 'Usage: ioredis-coalesce <command> [options]'],
+    [['help'], 'Usage: ioredis-coalesce <command> [options]'],
+    [['help', 'bench'], 'Usage: ioredis-coalesce bench [options]'],
     [['bench', '--help'], 'Usage: ioredis-coalesce bench [options]'],
   ])('%o prints help', async (args, text) => {
     const { code, stdout, stderr } = await runCli(args);

@@ -131,6 +131,48 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
     expect(stderr).not.toContain('s3cret');
   });
 
+  it('says in one line that Redis wants a password', async () => {
+    const { url } = await ownServer(['--requirepass', 'right']);
+    const { stderr, code } = await runCli(['bench', '--url', url]);
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      `ioredis-coalesce: cannot use the Redis at ${new URL(url).host}: NOAUTH, it wants a password: ` +
+        'redis://user:password@host:port, best in REDIS_URL\n',
+    );
+  });
+
+  it('writes nothing if the database of the URL does not exist', async () => {
+    const { url, client } = await ownServer();
+    const { stderr, stdout, code } = await runCli(['bench', '--url', `${url}/99`, ...QUICK]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(/^ioredis-coalesce: cannot use the Redis at [^ ]+: ERR DB index is out of range\n$/);
+    expect(await client.info('commandstats')).not.toMatch(/cmdstat_set:/);
+  });
+
+  it('asks whether the server speaks TLS, if the URL says otherwise', async () => {
+    const secure = await startTlsFront(redisUrl(), await certificate('localhost'));
+    for (const [url, question] of [
+      [redisUrl().replace('redis:', 'rediss:'), 'if the server does not speak TLS, the URL begins with redis://'],
+      [`redis://localhost:${secure.port}`, 'if the server speaks TLS, the URL begins with rediss://'],
+    ] as const) {
+      const { stderr, code } = await runCli(['bench', '--url', url, ...QUICK]);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^ioredis-coalesce: cannot use the Redis at [^\n]*\n$/);
+      expect(stderr).toContain(`; ${question}`);
+    }
+  });
+
+  it('measures over a unix socket', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-socket-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const socket = join(folder, 'redis.sock');
+    const { client } = await ownServer(['--unixsocket', socket]);
+    const measured = await runCli(['bench', '--url', socket, ...QUICK]);
+    expect(measured).toMatchObject({ code: 0, stderr: '' });
+    expect(measured.stdout).toContain(`${socket}: Redis`);
+    expect(await client.dbsize()).toBe(0);
+  });
+
   it('says in one line that Redis refuses to store', async () => {
     const { url } = await ownServer(['--maxmemory', '1', '--maxmemory-policy', 'noeviction']);
     const { stderr, code } = await runCli(['bench', '--url', url]);
