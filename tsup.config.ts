@@ -10,16 +10,21 @@ const modules = {
   prometheus: 'src/prometheus.ts',
 };
 
+/** For `node --import` and `--require`: only Node knows these flags. */
+const forFlags = { register: 'src/register.ts' };
+/** Loaded by `register` when the first client is made. */
+const later = { attach: 'src/client/attach.ts' };
+
 // No source maps: the output is as readable as the sources, and names the file of each part.
 const common: Options = { target: 'node20', platform: 'node', treeshake: true };
 
 /** CommonJS, which Node loads by `require()` and by `import` alike; `tools/entries.mjs` writes the entries to it. */
 const forNode: Options = {
   ...common,
-  entry: modules,
+  entry: { ...modules, ...forFlags, ...later },
   format: ['cjs'],
   splitting: true,
-  dts: { entry: modules },
+  dts: { entry: { ...modules, ...forFlags } },
   outDir: 'dist/cjs',
   clean: ['!**/*.d.cts'],
   esbuildOptions: (options) => {

@@ -1,5 +1,4 @@
 import { attach, notAClient } from './client/attach.js';
-import { lastOptions } from './client/idle.js';
 import type { Coalesced } from './handle.js';
 import { type CoalesceSetting, resolveSetting } from './options.js';
 
@@ -34,6 +33,6 @@ export type { CacheStats, CacheUse, CoalescerStats, FallThroughReason, FlushReas
 export function coalesce<T extends object>(client: T, options?: CoalesceSetting): T & Coalesced {
   const resolved = options === undefined ? undefined : resolveSetting(options, 'options');
   if (typeof (client as unknown) !== 'object' || client === null) throw notAClient(client);
-  attach(client, resolved ?? lastOptions(client));
+  attach(client, resolved);
   return client as T & Coalesced;
 }

@@ -11,12 +11,12 @@ const LAYERS = ['client', 'connection', 'host', 'commands', 'resp', 'util'];
 /** Folders that know nothing of this package but `util/`. */
 const LEAVES = ['commands', 'resp', 'util'];
 /** Known to every folder that is no leaf. */
-const COMMON = ['options.ts', 'errors.ts', 'stats.ts', 'channels.ts', 'handle.ts'];
+const COMMON = ['options.ts', 'environment.ts', 'errors.ts', 'stats.ts', 'channels.ts', 'handle.ts'];
 /** What the entries of their own (`fastify`, `prometheus`, `cli`) may import beside their folder. */
 const SURFACE = ['coalesce.ts', 'handle.ts', 'errors.ts', 'options.ts', 'stats.ts'];
 const ENTRIES = ['fastify', 'prometheus', 'cli'];
 /** The other public files, which may also import these folders. */
-const ASSEMBLED = ['index.ts', 'redis.ts', 'cluster.ts', 'coalesce.ts'];
+const ASSEMBLED = ['index.ts', 'register.ts', 'redis.ts', 'cluster.ts', 'coalesce.ts'];
 const ASSEMBLED_FROM = ['client', 'host'];
 
 /** What only `host/` names, outside comments. */

@@ -11,6 +11,7 @@ const write = (file, text) => writeFileSync(new URL(file, dist), `${text.trim()}
 /** What each entry needs beside the package, and what to do where that is missing, in place of Node's own words. */
 const ENTRIES = {
   coalesce: {},
+  register: {},
   index: {
     ioredis:
       'the drop-in classes need the package "ioredis" (version 5 or 6), which is not installed: ' +

@@ -1,35 +1,57 @@
+import { environment } from '../environment.js';
 import { CODES, describeType, warnStandIn, withCode } from '../errors.js';
-import { isHostCluster } from '../host/cluster.js';
+import { speaksResp3 as clusterSpeaksResp3, isHostCluster } from '../host/cluster.js';
 import { missingOfClient } from '../host/probe.js';
 import { isStandIn } from '../host/stand-in.js';
 import type { HostClient } from '../host/types.js';
-import { DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
-import { ClientAttachment } from './client-attachment.js';
+import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import { ClientAttachment, speaksResp3 } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
-import { addIdleHandle } from './idle.js';
-import { attachedTo } from './overlay.js';
+import { addIdleHandle, lastOptions } from './idle.js';
+import { attachedTo, markProvisional, releaseProvisional } from './overlay.js';
+import { report } from './report.js';
 
 /**
  * Coalesces a client or Cluster, unless it is coalesced already. It stays plain, with an idle handle, if `options` is
- * false or if it is a test's stand-in, which has no connection.
+ * false, if `IOREDIS_COALESCE` is `off`, or if it is a test's stand-in, which has no connection.
  *
+ * @param options - default: those that the client had before `detach()`, or else all defaults.
  * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a stand-in; `COALESCE_ERR_OPTION`
  *   if `options` has a `cache` and the client does not speak RESP3.
  */
-export function attach(client: object, options: ResolvedOptions | false): void {
+export function attach(client: object, options: ResolvedOptions | false | undefined): void {
   const missing = missingOfClient(client);
   if (missing !== undefined && !isStandIn(client)) throw notAClient(client, ` without ${missing}`);
+  if (options !== undefined) releaseProvisional(client);
   if (attachedTo(client) !== undefined) return;
-  if (options === false) {
+  const chosen = options ?? lastOptions(client);
+  if (chosen === false || environment.off) {
     addIdleHandle(client, DEFAULT_OPTIONS);
   } else if (missing !== undefined) {
     warnStandIn();
-    addIdleHandle(client, options);
-  } else if (isHostCluster(client)) {
-    ClusterAttachment.attach(client, options);
+    addIdleHandle(client, chosen);
   } else {
-    ClientAttachment.attach(client as HostClient, options);
+    attachReal(client, chosen);
   }
+}
+
+/** Coalesces a client that was just made, without being asked by its code: a later `attach` with options replaces it. */
+export function attachProvisionally(client: object, options: ResolvedOptions): void {
+  if (
+    missingOfClient(client) !== undefined ||
+    attachedTo(client) !== undefined ||
+    (client as HostClient).options.monitor
+  )
+    return;
+  const resp3 = isHostCluster(client) ? clusterSpeaksResp3(client) : speaksResp3(client as HostClient);
+  attachReal(client, withoutCacheUnless(resp3, options));
+  markProvisional(client);
+}
+
+function attachReal(client: object, options: ResolvedOptions): void {
+  if (isHostCluster(client)) ClusterAttachment.attach(client, options);
+  else ClientAttachment.attach(client as HostClient, options);
+  if (environment.stats) report(client);
 }
 
 export function notAClient(value: unknown, lacking = ''): TypeError {

@@ -147,7 +147,7 @@ export class ClientAttachment extends Shown implements Attachment {
   }
 }
 
-function speaksResp3({ options }: HostClient): boolean {
+export function speaksResp3({ options }: HostClient): boolean {
   return options.protocol === 3;
 }
 

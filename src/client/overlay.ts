@@ -30,6 +30,20 @@ type OverlayForm = 'hot' | 'bare';
 /** The overlays by form, one of each per class of clients. */
 const overlays = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };
 
+/** Clients that `register` has coalesced, without being asked by their code. */
+const provisional = new WeakSet<object>();
+
+export function markProvisional(client: object): void {
+  provisional.add(client);
+}
+
+/** Code asks for a client's options itself: makes one that `register` has coalesced plain again; false for others. */
+export function releaseProvisional(client: object): boolean {
+  if (!provisional.delete(client)) return false;
+  attachedTo(client)?.detach();
+  return true;
+}
+
 /** The attachment of `client`, if it is coalesced, by this copy of the package or another one. */
 export function attachedTo(client: object): Coalescer | undefined {
   return (client as Marked)[MARK];
@@ -90,7 +104,9 @@ function createBareOverlay(parent: object): object {
       value(this: Marked, ...args: unknown[]) {
         const copy = (parent as { duplicate(...args: unknown[]): object }).duplicate.apply(this, args);
         // A copy of the drop-in class is coalesced already.
-        if (!('coalescer' in copy)) this[MARK]?.attachCopy(copy, args);
+        if (this[MARK] !== undefined && (!('coalescer' in copy) || releaseProvisional(copy))) {
+          this[MARK].attachCopy(copy, args);
+        }
         return copy;
       },
       writable: true,

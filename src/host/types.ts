@@ -50,6 +50,8 @@ export interface HostOptions {
   readonly host?: string;
   readonly port?: number;
   readonly path?: string | null;
+  readonly db?: number;
+  readonly connectionName?: unknown;
   readonly keyPrefix?: string | Buffer;
   readonly commandTimeout?: unknown;
   readonly monitor?: unknown;

@@ -1,0 +1,22 @@
+/**
+ * `node --import ioredis-coalesce/register app.js`, or `--require`: every client of ioredis and iovalkey that the process
+ * makes is coalesced as it is constructed, those inside packages too. No code changes.
+ *
+ * Options come from the environment variable `IOREDIS_COALESCE` (`environment.ts`). Clients that code coalesces itself
+ * keep the options that it gives.
+ */
+import { createRequire } from 'node:module';
+import { environment, VARIABLE } from './environment.js';
+import { watchClients } from './host/loading.js';
+import { resolveSetting } from './options.js';
+
+const options = resolveSetting(environment.options, VARIABLE);
+
+if (options !== false && !environment.off) {
+  watchClients((client) => implementation().attachProvisionally(client, options));
+}
+
+/** The rest of this package, as it is built: loaded with the first client, since most processes have none at their start. */
+function implementation(): typeof import('./client/attach.js') {
+  return createRequire(import.meta.url)('./attach.cjs') as typeof import('./client/attach.js');
+}

@@ -1,0 +1,242 @@
+/** `--import ioredis-coalesce/register`, from the packed tarball, in processes of their own. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type PackedPackage, type Project, packPackage } from './helpers/packed.js';
+import { redisUrl, uniquePrefix } from './helpers/redis.js';
+
+const run = promisify(execFile);
+
+interface Ran {
+  readonly stdout: string;
+  readonly stderr: string;
+  /** What the program printed, as JSON. */
+  readonly result: unknown;
+}
+
+interface How {
+  readonly flags?: readonly string[];
+  readonly environment?: string;
+}
+
+let packed: PackedPackage;
+let project: Project;
+
+beforeAll(async () => {
+  packed = await packPackage();
+  project = await packed.createProject('registered', [
+    'ioredis',
+    'ioredis5',
+    'iovalkey',
+    'bullmq',
+    'rate-limiter-flexible',
+  ]);
+}, 300_000);
+
+afterAll(() => packed?.remove());
+
+let programs = 0;
+
+/** Runs a program under the flag. */
+async function registered(text: string, how: How = {}, extension = 'mjs'): Promise<Ran> {
+  const { flags = ['--import', 'ioredis-coalesce/register'], environment } = how;
+  programs += 1;
+  const file = `program-${programs}.${extension}`;
+  await project.write(file, text);
+  const { IOREDIS_COALESCE: _, NODE_OPTIONS: __, ...env } = process.env;
+  if (environment !== undefined) env.IOREDIS_COALESCE = environment;
+  const args = [...flags, join(project.folder, file), redisUrl(), uniquePrefix('register')];
+  const { stdout, stderr } = await run(process.execPath, args, { cwd: project.folder, env, timeout: 30_000 });
+  return {
+    stdout,
+    stderr,
+    result: stdout.trim() === '' ? undefined : JSON.parse(stdout.trim().split('\n').at(-1) as string),
+  };
+}
+
+/** Uses a plain client, and prints what became of it. */
+const use = (client: string) => `
+  const [url, prefix] = process.argv.slice(2);
+  ${client}
+  const values = await Promise.all([redis.set(prefix + 'a', '1'), redis.get(prefix + 'a'), redis.del(prefix + 'a')]);
+  const { commands, hotCommands } = redis.coalescer?.stats() ?? {};
+  console.log(JSON.stringify({ values, enabled: redis.coalescer?.enabled, options: redis.coalescer?.options, hot: hotCommands }));
+  await redis.quit();`;
+
+const ESM = `import Redis from 'ioredis'; ${use('const redis = new Redis(url); await redis.ping();')}`;
+const CJS = `const Redis = require('ioredis'); (async () => { ${use('const redis = new Redis(url); await redis.ping();')} })();`;
+
+describe('every client of the process', () => {
+  it.each(['ioredis', 'ioredis5', 'iovalkey'])('of %s is coalesced as it is constructed', async (host) => {
+    const { result } = await registered(ESM.replace("'ioredis'", `'${host}'`));
+    expect(result).toMatchObject({ values: ['OK', '1', 1], enabled: true });
+    expect((result as { hot: number }).hot).toBeGreaterThanOrEqual(3);
+  });
+
+  it.each([
+    ['an ES module under --import', ESM, 'mjs', ['--import', 'ioredis-coalesce/register']],
+    ['an ES module under --require', ESM, 'mjs', ['--require', 'ioredis-coalesce/register']],
+    ['CommonJS under --import', CJS, 'cjs', ['--import', 'ioredis-coalesce/register']],
+    ['CommonJS under --require', CJS, 'cjs', ['--require', 'ioredis-coalesce/register']],
+    [
+      'under both flags',
+      ESM,
+      'mjs',
+      ['--require', 'ioredis-coalesce/register', '--import', 'ioredis-coalesce/register'],
+    ],
+  ] as const)('of %s', async (_, text, extension, flags) => {
+    const { result } = await registered(text, { flags }, extension);
+    expect(result).toMatchObject({ values: ['OK', '1', 1], enabled: true });
+  });
+
+  it('keeps its class: instanceof, statics, subclasses, stubs on the prototype', async () => {
+    const { result } = await registered(`
+      import Redis, { Cluster } from 'ioredis';
+      class Own extends Redis { own() { return 'own'; } }
+      const own = new Own(process.argv[2]);
+      Redis.prototype.strlen = () => 'stubbed';
+      const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true });
+      console.log(JSON.stringify([
+        own instanceof Redis, own instanceof Own, own.own(), Redis.Cluster === Cluster, Redis.name, own.coalescer.enabled,
+        await own.strlen('k'), cluster instanceof Cluster, cluster.coalescer.enabled,
+      ]));
+      own.disconnect(); cluster.disconnect();`);
+    expect(result).toEqual([true, true, 'own', true, 'Redis', true, 'stubbed', true, true]);
+  });
+
+  it('that packages make is hot: BullMQ and rate-limiter-flexible, unchanged', async () => {
+    const { result, stderr } = await registered(
+      `
+      import { Queue, Worker, QueueEvents } from 'bullmq';
+      import Redis from 'ioredis';
+      import { RateLimiterRedis } from 'rate-limiter-flexible';
+      const [url, prefix] = process.argv.slice(2);
+      const connection = { url, maxRetriesPerRequest: null };
+      const queue = new Queue('jobs', { connection, prefix });
+      const events = new QueueEvents('jobs', { connection, prefix });
+      const worker = new Worker('jobs', async ({ data }) => data.n * 2, { connection, prefix });
+      await events.waitUntilReady();
+      const jobs = await Promise.all([1, 2, 3].map((n) => queue.add('double', { n })));
+      const doubled = await Promise.all(jobs.map((job) => job.waitUntilFinished(events)));
+      const limiter = new RateLimiterRedis({ storeClient: new Redis(url), points: 2, duration: 60, keyPrefix: prefix });
+      const left = [];
+      for (let n = 0; n < 2; n += 1) left.push((await limiter.consume('user')).remainingPoints);
+      console.log(JSON.stringify({ doubled, left }));
+      await worker.close(); await queue.obliterate({ force: true }); await queue.close(); await events.close();
+      process.exit(0);`,
+      { environment: 'stats' },
+    );
+    expect(result).toEqual({ doubled: [2, 4, 6], left: [1, 0] });
+    const lines = stderr
+      .trim()
+      .split('\n')
+      .filter((line) => line.startsWith('ioredis-coalesce: '));
+    // The queue, the worker and its blocking connection, the events, the limiter.
+    expect(lines.length).toBeGreaterThanOrEqual(4);
+    expect(
+      lines.some((line) => /: \d+ commands, \d+ batches, [\d.]+ per batch, (?:[5-9]\d|100) % hot/.test(line)),
+    ).toBe(true);
+  });
+
+  it('of a worker thread', async () => {
+    const { result } = await registered(`
+      import { Worker, isMainThread, parentPort } from 'node:worker_threads';
+      import Redis from 'ioredis';
+      if (isMainThread) {
+        const worker = new Worker(new URL(import.meta.url), { argv: process.argv.slice(2) });
+        worker.on('message', (message) => console.log(JSON.stringify(message)));
+      } else {
+        const redis = new Redis(process.argv[2]);
+        parentPort.postMessage([redis.coalescer?.enabled, await redis.ping()]);
+        redis.disconnect();
+      }`);
+    expect(result).toEqual([true, 'PONG']);
+  });
+
+  it('stays as code has made it, where code decides', async () => {
+    const { result } = await registered(
+      `
+      import Plain from 'ioredis';
+      import Redis, { coalesce } from 'ioredis-coalesce';
+      const url = process.argv[2];
+      const clients = [
+        new Redis(url, { coalesce: { maxInFlight: 7 } }),
+        new Redis(url, { coalesce: false }),
+        coalesce(new Plain(url), { maxInFlight: 8 }),
+        coalesce(new Plain(url), false),
+        coalesce(new Plain(url)),
+        new Plain(url),
+      ];
+      const monitor = await clients[5].monitor();
+      const copy = clients[2].duplicate();
+      const shown = [...clients, monitor, copy].map(({ coalescer }) => coalescer && [coalescer.enabled, coalescer.options.maxInFlight]);
+      console.log(JSON.stringify(shown));
+      for (const client of [...clients, monitor, copy]) client.disconnect();`,
+      { environment: '{"maxInFlight":5}' },
+    );
+    expect(result).toEqual([[true, 7], [false, 5], [true, 8], [false, 5], [true, 5], [true, 5], null, [true, 8]]);
+  });
+});
+
+describe('IOREDIS_COALESCE', () => {
+  it('off: nothing is coalesced, by no entry', async () => {
+    const { result } = await registered(
+      `
+      import Plain from 'ioredis';
+      import Redis, { Cluster } from 'ioredis-coalesce';
+      import { coalesce } from 'ioredis-coalesce/coalesce';
+      const url = process.argv[2];
+      const clients = [
+        new Plain(url), new Redis(url), new Redis(url, { coalesce: { maxInFlight: 7 } }), coalesce(new Plain(url)),
+        new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true }),
+      ];
+      console.log(JSON.stringify(clients.map(({ coalescer }) => coalescer?.enabled ?? null)));
+      for (const client of clients) client.disconnect();`,
+      { environment: 'off' },
+    );
+    expect(result).toEqual([null, false, false, false, false]);
+  });
+
+  it('JSON: the options of the clients that are coalesced by the flag', async () => {
+    const { result } = await registered(ESM, { environment: '{"maxInFlight":123,"busyPoll":false}' });
+    expect(result).toMatchObject({ enabled: true, options: { maxInFlight: 123, busyPoll: false } });
+  });
+
+  it.each([
+    ['on', 'the environment variable IOREDIS_COALESCE must be "off", "stats", or a JSON object of options'],
+    [
+      '{"maxInFlight":',
+      'the environment variable IOREDIS_COALESCE must be "off", "stats", or a JSON object of options',
+    ],
+    ['[1]', 'the environment variable IOREDIS_COALESCE must be "off", "stats", or a JSON object of options'],
+    ['{"maxInFlight":-1}', 'IOREDIS_COALESCE.maxInFlight must be a positive integer, got -1 (number)'],
+    ['{"maxInflight":5}', 'IOREDIS_COALESCE.maxInflight is not an option'],
+  ])('%s ends the process at its start with one clear error', async (environment, message) => {
+    const error = (await registered(ESM, { environment }).catch((reason: unknown) => reason)) as { stderr: string };
+    expect(error.stderr).toContain(message);
+    expect(error.stderr).toContain('COALESCE_ERR_OPTION');
+  });
+
+  it('stats: a line per client at exit, and on SIGUSR2', async () => {
+    const { stderr } = await registered(
+      `
+      import Redis from 'ioredis';
+      const redis = new Redis(process.argv[2], { connectionName: 'sessions' });
+      await redis.ping();
+      await Promise.all(Array.from({ length: 10 }, () => redis.get('none')));
+      process.kill(process.pid, 'SIGUSR2');
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      redis.disconnect();`,
+      { environment: 'stats' },
+    );
+    const lines = stderr
+      .trim()
+      .split('\n')
+      .filter((line) => line.startsWith('ioredis-coalesce: '));
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(
+      /^ioredis-coalesce: sessions 127\.0\.0\.1:\d+\/0: \d+ commands, \d+ batches, \d+\.\d per batch, \d+ % hot/,
+    );
+  });
+});
