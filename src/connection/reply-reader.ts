@@ -163,6 +163,9 @@ export class ReplyReader implements InPlaceReader {
     this.cache?.heard();
     try {
       this.#read(chunk);
+    } catch (error) {
+      // It is unknown which reply comes next, and the rest would go to the wrong callers (invariant 3).
+      this.#end(error as Error);
     } finally {
       this.#reading = false;
     }
@@ -317,10 +320,14 @@ export class ReplyReader implements InPlaceReader {
 
   /** Ends the connection before the host sees a header that announces too much. Its `error` handler does the rest. */
   #abort(): void {
-    this.#state = 'dead';
-    this.stream.destroy(
+    this.#end(
       withCode(new Error(`the server announced ${this.#scanner.excess}, the connection is closed`), CODES.REPLY),
     );
+  }
+
+  #end(error: Error): void {
+    this.#state = 'dead';
+    this.stream.destroy(error);
   }
 
   #giveUp(): void {
