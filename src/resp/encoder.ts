@@ -148,12 +148,16 @@ export function isAscii(text: string): boolean {
   return Buffer.byteLength(text) === text.length;
 }
 
+/** Above this many characters text is not joined any more: V8's longest string has 2^29. */
+const JOINED_TEXT = 512 * 1024;
+
 /** Appends a request to others, its first text joined to their last; large parts stay apart. */
 export function appendParts(parts: Part[], encoded: readonly Part[]): Part[] {
   const [first] = encoded;
   const last = parts.length - 1;
-  const joins = typeof first === 'string' && typeof parts[last] === 'string';
-  if (joins) parts[last] += first;
+  const before = parts[last];
+  const joins = typeof first === 'string' && typeof before === 'string' && before.length + first.length <= JOINED_TEXT;
+  if (joins) parts[last] = before + first;
   for (let index = joins ? 1 : 0; index < encoded.length; index += 1) parts.push(encoded[index] as Part);
   return parts;
 }
