@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
 import type { HotCommand } from '../commands/hot-commands.js';
 import { replyProtocol } from '../host/state.js';
@@ -201,6 +202,20 @@ export abstract class Entry implements QueueItem, HostCommand {
   /** Host: read by a Cluster that sends the command of a script; it knows other commands by their names. */
   get isReadOnly(): boolean {
     return this.variant.command.readOnly;
+  }
+
+  /** As the host's commands are shown: a log of the client may hold it, whose `context` leads back to the client. */
+  toJSON(): object {
+    return this.shown();
+  }
+
+  [inspect.custom](): object {
+    return this.shown();
+  }
+
+  protected shown(): object {
+    const { name, args, select } = this;
+    return { name, replyEncoding: this.variant.encoding, args, select };
   }
 
   protected arguments(): readonly unknown[] {
