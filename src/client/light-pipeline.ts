@@ -1,6 +1,15 @@
+import { inspect } from 'node:util';
 import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { EXEC, ExecEntry, MULTI, PipelineEntry, PipelineVariant } from '../connection/pipeline-entry.js';
+import type { EntryContext } from '../connection/entry.js';
+import {
+  EXEC,
+  ExecEntry,
+  MULTI,
+  PipelineEntry,
+  PipelineRecording,
+  PipelineVariant,
+} from '../connection/pipeline-entry.js';
 import {
   callBack,
   execUnsent,
@@ -11,10 +20,11 @@ import {
   type PipelinedCommand,
   type PipelineMethods,
   pipelineClass,
+  showAsHosts,
 } from '../host/pipeline.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { keyPrefixOf, tracesBatches } from '../host/state.js';
-import { becomeHostTransaction, unwrapTransaction } from '../host/transaction.js';
+import { hostTransaction, type TransactionMethods, unwrapTransaction } from '../host/transaction.js';
 import {
   argumentTransformerOf,
   runTransformer,
@@ -25,7 +35,7 @@ import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { flatOf } from '../util/flat.js';
-import { countFallThrough, type HotRoute, holdsArray, withKeyPrefix } from './hot-path.js';
+import { callHost, countFallThrough, type HotRoute, holdsArray, withKeyPrefix } from './hot-path.js';
 
 /** What the hot path needs of a client to send its pipelines. */
 export interface PipelineRoute extends HotRoute {
@@ -41,16 +51,48 @@ export interface LightPipeline extends HostPipeline {
 export type LightPipelineClass = new (
   client: object,
   route: PipelineRoute,
-  commandClass: HostCommandClass,
+  unsent: EntryContext,
   isTransaction: boolean,
 ) => LightPipeline;
 
 /**
- * - `recording`: holds light entries, and host commands that are sent together with them.
- * - `sent`: as one piece; later calls go to the host's methods.
- * - `host`: the recorded commands were replayed, so this is now an ordinary host pipeline.
+ * Where a light pipeline has its recording: an ordinary property, so that it is found through a Proxy of the pipeline
+ * and from an object derived from it, as the fields of a host's pipeline are.
  */
-type State = 'recording' | 'sent' | 'host';
+const RECORDING = Symbol('recording');
+
+/** What a light pipeline has recorded, and where it goes. */
+class Recording extends PipelineRecording {
+  /** Whether a transaction is open after the recorded commands, if they open or close any. */
+  declare transaction: 'open' | 'closed' | undefined;
+  /** The transformed arguments of the current call. */
+  declare transformation: Transformation | undefined;
+  /** Its flattened arguments, if there were arrays among them; see `hotSender`. */
+  declare flattened: readonly unknown[] | undefined;
+  /** The methods that the host makes for each transaction, once it has taken over. */
+  declare hostMethods: TransactionMethods | undefined;
+
+  constructor(
+    pipeline: HostPipeline,
+    readonly route: PipelineRoute,
+    unsent: EntryContext,
+    readonly isTransaction: boolean,
+  ) {
+    super(pipeline, unsent);
+  }
+
+  get commandClass(): HostCommandClass {
+    return this.context.commandClass;
+  }
+
+  [inspect.custom](): string {
+    return this.state;
+  }
+
+  static of(receiver: unknown): Recording | undefined {
+    return (receiver as { [RECORDING]?: Recording } | undefined)?.[RECORDING];
+  }
+}
 
 /**
  * Host pipelines that are cheap to make and to fill.
@@ -60,6 +102,9 @@ type State = 'recording' | 'sent' | 'host';
  * into its batch in one step. Where that is not possible, host commands are made from the recorded ones, and from then
  * on this is an ordinary host pipeline.
  *
+ * Users may call any method on a Proxy of the pipeline, or on an object derived from it. As in the host, that object
+ * gets the result of the command, and `exec()` sets the fields of the object it is called on.
+ *
  * @param methods - of the host's pipelines.
  * @param multi - the host's method that makes transactions.
  */
@@ -68,25 +113,16 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
 
   class Light extends pipelineClass(host) implements LightPipeline {
     declare addBatch: LightPipeline['addBatch'];
-    #state: State = 'recording';
-    /** Whether a transaction is open after the recorded commands, if they open or close any. */
-    #transaction: 'open' | 'closed' | undefined;
-    /** The transformed arguments of the current call. */
-    #transformation: Transformation | undefined;
-    /** Its flattened arguments, if there were arrays among them; see `hotSender`. */
-    #flattened: readonly unknown[] | undefined;
-    readonly #route: PipelineRoute;
-    readonly #commandClass: HostCommandClass;
-    readonly #isTransaction: boolean;
+    // Not hidden from `util.inspect`: that would take as long as all else here.
+    readonly [RECORDING]: Recording;
 
-    constructor(client: object, route: PipelineRoute, commandClass: HostCommandClass, isTransaction: boolean) {
+    constructor(client: object, route: PipelineRoute, unsent: EntryContext, isTransaction: boolean) {
       super(client, route.routing !== undefined);
-      this.#route = route;
-      this.#commandClass = commandClass;
-      this.#isTransaction = isTransaction;
+      const recording = new Recording(this, route, unsent, isTransaction);
+      this[RECORDING] = recording;
       if (isTransaction) {
         this._transactions = 1;
-        this.#push(MULTI, []);
+        push(recording, this, MULTI, []);
       }
     }
 
@@ -96,40 +132,12 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
         for (const encoding of ['utf8', null] as const) {
           const name = encoding === null ? `${command.name}Buffer` : command.name;
           if (typeof host[name] === 'function') {
-            const value = Light.#recording(name, new PipelineVariant(command, encoding));
+            const value = recordingMethod(host, name, new PipelineVariant(command, encoding));
             Object.defineProperty(Light.prototype, name, { value, writable: true, configurable: true });
           }
         }
       }
-    }
-
-    static #recording(name: string, variant: PipelineVariant): AnyFunction {
-      let genuine: AnyFunction | undefined;
-      return function record(this: unknown, ...args) {
-        const method = host[name] as AnyFunction;
-        if (!Light.#records(this)) return method.apply(this, args);
-        let reason: FallThroughReason | undefined;
-        if (method !== genuine && !isGenuineMethod(method)) {
-          reason = 'patched';
-        } else {
-          genuine = method;
-          reason = this.#record(variant, args);
-        }
-        if (reason === undefined) return this;
-        countFallThrough(this.#route, name, reason);
-        const transformation = this.#transformation;
-        const given = this.#flattened === undefined ? args : [this.#flattened];
-        this.#transformation = undefined;
-        this.#flattened = undefined;
-        if (transformation === undefined) return method.apply(this, given);
-        return withTransformation(this.#commandClass, variant.command.name, transformation, () =>
-          method.apply(this, given),
-        );
-      };
-    }
-
-    static #records(value: unknown): value is Light {
-      return typeof value === 'object' && value !== null && #state in value && value.#state === 'recording';
+      showAsHosts(Light, host);
     }
 
     /**
@@ -137,150 +145,202 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
      * those that the client itself must handle.
      */
     sendCommand(command: PipelinedCommand, ...rest: unknown[]): unknown {
-      if (!Light.#records(this)) return host.sendCommand.call(this, command, ...rest);
-      const variant = this.#variantOf(command);
+      const recording = Recording.of(this);
+      if (recording?.state !== 'recording') return host.sendCommand.call(this, command, ...rest);
+      const variant = variantOf(recording, command);
       if (variant !== undefined) {
-        this.#push(variant, []);
+        push(recording, this, variant, []);
         return this;
       }
-      if (!isSentAsItIs(command, this.#commandClass)) this.#becomeHosts('command');
+      if (!isSentAsItIs(command, recording.commandClass)) becomeHosts(recording, 'command');
       return host.sendCommand.call(this, command, ...rest);
     }
 
     override exec(...args: unknown[]): unknown {
-      if (!Light.#records(this)) return host.exec.apply(this, args);
+      const recording = Recording.of(this);
+      if (recording === undefined) return host.exec.apply(this, args);
+      const { isTransaction, pipeline } = recording;
+      if (recording.state !== 'recording') return hostMethod(recording, 'exec').apply(this, args);
       const opens = this._transactions > 0;
-      if (this._queue.length === 0 || (opens && !this.#isTransaction)) return host.exec.apply(this, args);
-      const connection = this.#connection();
+      if (this._queue.length === 0 || (opens && !isTransaction)) return host.exec.apply(this, args);
+      const connection = connectionOf(recording);
       if (typeof connection === 'string') {
-        this.#becomeHosts(connection);
-        return this.exec(...args);
+        becomeHosts(recording, connection);
+        return hostMethod(recording, 'exec').apply(this, args);
       }
+      if (!isTransaction) return send(recording, this, connection, args);
       if (opens) {
-        this._transactions -= 1;
-        this.#push(EXEC, []);
+        pipeline._transactions -= 1;
+        push(recording, pipeline, EXEC, []);
       }
-      this.#state = 'sent';
-      if (!this.#isTransaction) return this.#send(connection, args);
-      const transaction = (this.#send(connection, []) as Promise<unknown>).then(unwrapTransaction);
+      if (this.nodeifiedPromise) return send(recording, pipeline, connection, []);
+      const transaction = (send(recording, pipeline, connection, []) as Promise<unknown>).then(unwrapTransaction);
       callBack(transaction, args[0]);
       return transaction;
     }
 
     execBuffer(...args: unknown[]): unknown {
-      if (!(#state in this) || this.#state === 'host' || !this.#isTransaction) return host.execBuffer.apply(this, args);
-      if (this._transactions > 0) host.execBuffer.call(this);
-      return this.exec(...args);
-    }
-
-    /**
-     * Records a command, or says why its method has to make a host command. Argument transformers run now, and their
-     * results are kept: arrays and objects may change until `exec()`.
-     */
-    #record(variant: PipelineVariant, args: readonly unknown[]): FallThroughReason | undefined {
-      const { client } = this.#route;
-      const { command } = variant;
-      if (client.options.showFriendlyErrorStack) return 'options';
-      if (this.isCluster && command.keys === 'own') return 'routing';
-      const keyPrefix = keyPrefixOf(client);
-      const transformer = argumentTransformerOf(this.#commandClass, command.name);
-      if (keyPrefix === undefined && transformer === undefined && arePlain(args)) {
-        this.#push(variant, args);
-        return undefined;
-      }
-      if (typeof args.at(-1) === 'function') return 'arguments';
-      const flat = holdsArray(args) ? flatOf(args) : args;
-      const transformation = transformer && runTransformer(transformer, flat.slice());
-      const failed = transformation !== undefined && 'error' in transformation;
-      // A transformer or getter may have sent the pipeline, or made it a host pipeline.
-      const reason =
-        failed || this.#state !== 'recording'
-          ? 'transformer'
-          : this.#recordPlain(variant, keyPrefix, transformation?.args ?? flat);
-      if (reason !== undefined) {
-        this.#transformation = transformation;
-        this.#flattened = flat === args ? undefined : flat;
-      }
-      return reason;
-    }
-
-    #recordPlain(
-      variant: PipelineVariant,
-      keyPrefix: string | Buffer | undefined,
-      args: readonly unknown[],
-    ): FallThroughReason | undefined {
-      const sent = arePlain(args) ? withAnyKeyPrefix(variant.command, keyPrefix, args) : undefined;
-      if (sent === undefined) return 'arguments';
-      this.#push(variant, sent);
-      return undefined;
-    }
-
-    #push(variant: PipelineVariant, sent: readonly unknown[]): PipelineEntry {
-      const entry = this.#entry(variant, sent);
-      this._queue.push(entry);
-      return entry;
-    }
-
-    #entry(variant: PipelineVariant, sent: readonly unknown[]): PipelineEntry {
-      const kept = sent.length === 1 ? sent[0] : sent;
-      const position = this._queue.length;
-      if (variant === MULTI) this.#transaction = 'open';
-      if (variant !== EXEC) return new PipelineEntry(variant, kept, this, position, this._transactions > 0);
-      this.#transaction = 'closed';
-      return new ExecEntry(variant, kept, this, position, this._transactions > 0);
-    }
-
-    /** MULTI in a pipeline, and the EXEC that follows. */
-    #variantOf(command: PipelinedCommand): PipelineVariant | undefined {
-      const { name, args, callback, replyEncoding } = command;
-      if (name !== 'multi' && name !== 'exec') return undefined;
-      if (args.length > 0 || callback !== undefined) return undefined;
-      if (name === 'multi') return replyEncoding === 'utf8' && !this.#isTransaction ? MULTI : undefined;
-      const begun = this._queue.some((queued) => queued instanceof PipelineEntry && queued.variant === MULTI);
-      return replyEncoding === null && begun ? EXEC : undefined;
-    }
-
-    /** The connection that can send the pipeline now, or why the host must send it. */
-    #connection(): Connection | FallThroughReason {
-      const route = this.#route;
-      const reason = route.fallThroughReason();
-      if (reason !== undefined) return reason;
-      if (!methods.areGenuine) return 'patched';
-      if (this.#isTransaction && tracesBatches()) return 'traced';
-      return route.connectionForPipeline(this.isCluster ? firstKeyOf(this._queue) : undefined);
-    }
-
-    #send(connection: Connection, args: readonly unknown[]): unknown {
-      if (this.isCluster) {
-        const { promise, sends } = execUnsent(this, host.exec, args);
-        if (sends) connection.sendPipeline(this, this.#transaction);
-        return promise;
-      }
-      this.nodeifiedPromise = true;
-      callBack(this.promise, args[0]);
-      this.replyPending = this._queue.length;
-      connection.sendPipeline(this, this.#transaction);
-      return this.promise;
-    }
-
-    #becomeHosts(reason: FallThroughReason): void {
-      countFallThrough(this.#route, this.#isTransaction ? 'multi' : 'pipeline', reason);
-      this.#state = 'host';
-      if (this.#isTransaction) becomeHostTransaction(this, multi);
-      const transactions = this._transactions;
-      for (const command of this._queue.splice(0)) {
-        if (command instanceof PipelineEntry) {
-          this._transactions = command.inTransaction ? 1 : 0;
-          const own = hostCommandOf(this.#commandClass, command.recorded);
-          host.sendCommand.call(this, own);
-        } else {
-          this._queue.push(command);
-        }
-      }
-      this._transactions = transactions;
+      const recording = Recording.of(this);
+      if (!recording?.isTransaction) return host.execBuffer.apply(this, args);
+      if (recording.state !== 'recording') return hostMethod(recording, 'execBuffer').apply(this, args);
+      if (this._transactions > 0) host.execBuffer.call(recording.pipeline);
+      return recording.pipeline.exec(...args);
     }
   }
   return Light;
+
+  /** The connection that can send the pipeline now, or why the host must send it. */
+  function connectionOf({ route, isTransaction, pipeline }: Recording): Connection | FallThroughReason {
+    const reason = route.fallThroughReason();
+    if (reason !== undefined) return reason;
+    if (!methods.areGenuine) return 'patched';
+    if (isTransaction && tracesBatches()) return 'traced';
+    return route.connectionForPipeline(pipeline.isCluster ? firstKeyOf(pipeline._queue) : undefined);
+  }
+
+  /** @param receiver - the object that `exec()` was called on. */
+  function send(
+    recording: Recording,
+    receiver: HostPipeline,
+    connection: Connection,
+    args: readonly unknown[],
+  ): Promise<unknown> {
+    if (receiver.isCluster) {
+      const { promise, sends } = execUnsent(receiver, host.exec, args);
+      if (sends) connection.sendPipeline(recording, recording.transaction);
+      return promise as Promise<unknown>;
+    }
+    if (!receiver.nodeifiedPromise) {
+      receiver.nodeifiedPromise = true;
+      callBack(receiver.promise, args[0]);
+    }
+    receiver.replyPending = receiver._queue.length;
+    connection.sendPipeline(recording, recording.transaction);
+    return receiver.promise;
+  }
+
+  /** The host's method, after the recorded commands are sent, or have become the host's. */
+  function hostMethod(recording: Recording, name: 'exec' | 'execBuffer'): AnyFunction {
+    if (!recording.isTransaction) return host[name];
+    recording.hostMethods ??= hostTransaction(recording.pipeline, multi);
+    return recording.hostMethods[name];
+  }
+
+  function becomeHosts(recording: Recording, reason: FallThroughReason): void {
+    const { route, pipeline, commandClass } = recording;
+    countFallThrough(route, recording.isTransaction ? 'multi' : 'pipeline', reason);
+    recording.state = 'host';
+    const transactions = pipeline._transactions;
+    pipeline._transactions = 0;
+    for (const command of pipeline._queue.splice(0)) {
+      if (command instanceof PipelineEntry) {
+        const own = hostCommandOf(commandClass, command.recorded);
+        own.inTransaction = command.inTransaction;
+        host.sendCommand.call(command.pipeline, own);
+      } else {
+        pipeline._queue.push(command);
+      }
+    }
+    pipeline._transactions = transactions;
+  }
+}
+
+function recordingMethod(host: Record<string, AnyFunction>, name: string, variant: PipelineVariant): AnyFunction {
+  let genuine: AnyFunction | undefined;
+  return function record(this: unknown, ...args) {
+    const method = host[name] as AnyFunction;
+    const recording = Recording.of(this);
+    if (recording?.state !== 'recording') return callHost(method, this, args);
+    let reason: FallThroughReason | undefined;
+    if (method !== genuine && !isGenuineMethod(method)) {
+      reason = 'patched';
+    } else {
+      genuine = method;
+      reason = tryRecording(recording, this as HostPipeline, variant, args);
+    }
+    if (reason === undefined) return this;
+    countFallThrough(recording.route, name, reason);
+    const { transformation } = recording;
+    const given = recording.flattened === undefined ? args : [recording.flattened];
+    if (transformation !== undefined) recording.transformation = undefined;
+    if (recording.flattened !== undefined) recording.flattened = undefined;
+    if (transformation === undefined) return callHost(method, this, given);
+    return withTransformation(recording.commandClass, variant.command.name, transformation, () =>
+      method.apply(this, given),
+    );
+  };
+}
+
+/**
+ * Records a command, or says why its method has to make a host command. Argument transformers run now, and their
+ * results are kept: arrays and objects may change until `exec()`.
+ */
+function tryRecording(
+  recording: Recording,
+  receiver: HostPipeline,
+  variant: PipelineVariant,
+  args: readonly unknown[],
+): FallThroughReason | undefined {
+  const { client } = recording.route;
+  const { command } = variant;
+  if (client.options.showFriendlyErrorStack) return 'options';
+  if (command.keys === 'own' && recording.pipeline.isCluster) return 'routing';
+  const keyPrefix = keyPrefixOf(client);
+  const transformer = argumentTransformerOf(recording.commandClass, command.name);
+  if (keyPrefix === undefined && transformer === undefined && arePlain(args)) {
+    push(recording, receiver, variant, args);
+    return undefined;
+  }
+  if (typeof args.at(-1) === 'function') return 'arguments';
+  const flat = holdsArray(args) ? flatOf(args) : args;
+  const transformation = transformer && runTransformer(transformer, flat.slice());
+  const failed = transformation !== undefined && 'error' in transformation;
+  // A transformer or getter may have sent the pipeline, or made it a host pipeline.
+  const reason =
+    failed || recording.state !== 'recording'
+      ? 'transformer'
+      : tryRecordingPlain(recording, receiver, variant, keyPrefix, transformation?.args ?? flat);
+  if (reason !== undefined) {
+    recording.transformation = transformation;
+    recording.flattened = flat === args ? undefined : flat;
+  }
+  return reason;
+}
+
+function tryRecordingPlain(
+  recording: Recording,
+  receiver: HostPipeline,
+  variant: PipelineVariant,
+  keyPrefix: string | Buffer | undefined,
+  args: readonly unknown[],
+): FallThroughReason | undefined {
+  const sent = arePlain(args) ? withAnyKeyPrefix(variant.command, keyPrefix, args) : undefined;
+  if (sent === undefined) return 'arguments';
+  push(recording, receiver, variant, sent);
+  return undefined;
+}
+
+function push(recording: Recording, receiver: HostPipeline, variant: PipelineVariant, sent: readonly unknown[]): void {
+  const kept = sent.length === 1 ? sent[0] : sent;
+  const queue = receiver._queue;
+  const inTransaction = receiver._transactions > 0;
+  if (variant === MULTI) recording.transaction = 'open';
+  if (variant !== EXEC) {
+    queue.push(new PipelineEntry(variant, kept, recording, receiver, queue.length, inTransaction));
+    return;
+  }
+  recording.transaction = 'closed';
+  queue.push(new ExecEntry(variant, kept, recording, receiver, queue.length, inTransaction));
+}
+
+/** MULTI in a pipeline, and the EXEC that follows. */
+function variantOf({ pipeline, isTransaction }: Recording, command: PipelinedCommand): PipelineVariant | undefined {
+  const { name, args, callback, replyEncoding } = command;
+  if (name !== 'multi' && name !== 'exec') return undefined;
+  if (args.length > 0 || callback !== undefined) return undefined;
+  if (name === 'multi') return replyEncoding === 'utf8' && !isTransaction ? MULTI : undefined;
+  const begun = pipeline._queue.some((queued) => queued instanceof PipelineEntry && queued.variant === MULTI);
+  return replyEncoding === null && begun ? EXEC : undefined;
 }
 
 /** Whether the encoder takes all of these. */

@@ -1,5 +1,8 @@
+import { Deadlines } from '../connection/deadlines.js';
+import type { EntryContext } from '../connection/entry.js';
 import { PipelineMethods, PipelinesOf, pipelinePrototype } from '../host/pipeline.js';
-import type { AnyFunction } from '../host/types.js';
+import { settlesLate } from '../host/probe.js';
+import type { AnyFunction, HostClient, HostCommandClass } from '../host/types.js';
 import type { FallThroughReason } from '../stats.js';
 import { countFallThrough } from './hot-path.js';
 import {
@@ -13,6 +16,13 @@ import {
 interface LightHost {
   readonly methods: PipelineMethods;
   readonly pipelines: LightPipelineClass;
+}
+
+/** The same for one client. */
+interface ClientPipelines {
+  readonly pipelines: PipelinesOf<LightPipelineClass>;
+  /** The context of their entries until they are sent. */
+  readonly unsent: EntryContext;
 }
 
 /**
@@ -33,7 +43,7 @@ export function pipelineMethods(
   if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
   /** Probed when the first pipeline is made; null if the host's pipelines are not as expected. */
   let light: LightHost | null | undefined;
-  const clients = new WeakMap<object, PipelinesOf<LightPipelineClass>>();
+  const clients = new WeakMap<object, ClientPipelines>();
 
   return {
     pipeline(commands, ...rest) {
@@ -72,10 +82,10 @@ export function pipelineMethods(
     if (!light.methods.areMadeBy(parent.pipeline as AnyFunction, parent.multi as AnyFunction)) return 'patched';
     let ofClient = clients.get(client);
     if (ofClient === undefined) {
-      ofClient = new PipelinesOf(client, light.pipelines);
+      ofClient = { pipelines: new PipelinesOf(client, light.pipelines), unsent: unsentContext(client, commandClass) };
       clients.set(client, ofClient);
     }
-    return new ofClient.class(client, route, commandClass, isTransaction);
+    return new ofClient.pipelines.class(client, route, ofClient.unsent, isTransaction);
   }
 
   function lightHostOf(client: object): LightHost | null {
@@ -87,6 +97,19 @@ export function pipelineMethods(
     };
     return { methods, pipelines: lightPipelineClass(methods, hostMulti) };
   }
+}
+
+/**
+ * The host's `exec`, called past ours, sends entries too (`Pipeline.prototype.exec.call(pipeline)`): they settle then
+ * like its own commands, with timers of their own.
+ */
+function unsentContext(client: object, commandClass: HostCommandClass): EntryContext {
+  const sender = client as HostClient;
+  const timeouts = new Deadlines(
+    () => sender.commandQueue,
+    () => 0,
+  );
+  return { client: sender, commandClass, settlesLate: settlesLate(commandClass), timeouts };
 }
 
 /**

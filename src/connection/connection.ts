@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import { effectOf } from '../commands/effects.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
-import { commandsOf, type HostPipeline } from '../host/pipeline.js';
+import { commandsOf } from '../host/pipeline.js';
 import { pipelineItem } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
 import { commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
@@ -20,7 +20,7 @@ import { Deadlines } from './deadlines.js';
 import { type CommandVariant, createEntry, type EntryContext } from './entry.js';
 import { drainAtExit } from './exit.js';
 import { InFlightGate } from './in-flight-gate.js';
-import { encodePipeline, PipelineEntry } from './pipeline-entry.js';
+import { encodePipeline, PipelineEntry, type PipelineRecording } from './pipeline-entry.js';
 import { ReadCache } from './read-cache.js';
 import { ReplyCount } from './reply-count.js';
 import { ReplyReader } from './reply-reader.js';
@@ -187,17 +187,18 @@ export class Connection implements BatchOwner {
    * Sends an explicit pipeline or a transaction in one step.
    * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
    *
-   * @param pipeline - its commands are light entries, and commands of the host's.
+   * @param recording - of a pipeline whose commands are light entries, and commands of the host's.
    * @param transaction - whether one is open after them, if they open or close any.
    */
-  sendPipeline(pipeline: HostPipeline, transaction: 'open' | 'closed' | undefined): void {
+  sendPipeline(recording: PipelineRecording, transaction: 'open' | 'closed' | undefined): void {
     const { client, gate } = this;
-    const commands = commandsOf(pipeline);
+    const commands = commandsOf(recording.pipeline);
+    // Whatever can throw does so before anything is queued, and the pipeline still is not sent.
     const encoded = encodePipeline(commands, client);
     const reader = this.reader as ReplyReader;
     const deadlines = this.#deadlines as Deadlines;
-    const context = this.#context as EntryContext;
     const select = selectedDatabase(client);
+    recording.sentWith(this.#context as EntryContext, select);
     const timeout = commandTimeoutOf(client);
     const queue = client.commandQueue;
     const { begun } = this.transaction;
@@ -210,13 +211,12 @@ export class Connection implements BatchOwner {
     if (client.options.socketTimeout !== undefined) this.#socketTimeout.sent();
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
-        command.sentWith(context, select, commands.length);
         this.stats.hotCommands += 1;
         const number = reader.expect();
         if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, command, timeout);
         queue.push(command);
       } else {
-        queue.push(pipelineItem(pipeline, commands.length, command, client, select));
+        queue.push(pipelineItem(recording, command, select));
       }
     }
     if (waits) {

@@ -7,7 +7,7 @@ import {
   type RecordedCommand,
   writableOf,
 } from '../host/pipeline.js';
-import { type PipelineWriter, pipelineWriter } from '../host/pipeline-writer.js';
+import { PipelineWriter } from '../host/pipeline-writer.js';
 import { transformsReply } from '../host/transformers.js';
 import type { HostClient } from '../host/types.js';
 import {
@@ -60,16 +60,96 @@ interface OwnPromise {
 function noop(): void {}
 
 /**
+ * - `recording`: holds light entries, and host commands that are sent together with them.
+ * - `sent`: as one piece; later calls go to the host's methods.
+ * - `host`: the recorded commands were replayed, so this is now an ordinary host pipeline.
+ */
+type RecordingState = 'recording' | 'sent' | 'host';
+
+const NONE: number[] = [];
+
+/** What a light pipeline has recorded, and what its entries have in common. */
+export class PipelineRecording {
+  state: RecordingState = 'recording';
+  /** The database selected when it was sent. */
+  select = 0;
+  /** The number of commands that were sent; users may have added others to the pipeline since. */
+  sent = 0;
+  #writer: PipelineWriter | undefined;
+  /** Results to be filled into the pipeline, and the position of each. */
+  #results: PipelineResult[] | undefined;
+  #positions: number[] = NONE;
+
+  constructor(
+    /** The light pipeline itself; users may hold a Proxy of it, or an object derived from it. */
+    readonly pipeline: HostPipeline,
+    /** That of the connection, once it was sent. Until then one with which the host may send its entries. */
+    public context: EntryContext,
+  ) {}
+
+  /** Its commands are about to be queued on a connection where the database `select` is selected. */
+  sentWith(context: EntryContext, select: number): void {
+    this.state = 'sent';
+    this.context = context;
+    this.select = select;
+    this.sent = this.pipeline._queue.length;
+  }
+
+  /** Host: sends the commands again through this, when their connection was lost. */
+  get writer(): PipelineWriter {
+    this.#writer ??= new PipelineWriter(this.sent, this.context.client);
+    return this.#writer;
+  }
+
+  /**
+   * Fills in a result, in the microtask in which the host would fill in the first of those at hand.
+   *
+   * Invariant 7: `fillResult` may be the user's, and user code that runs between two replies may call `exec()` again.
+   */
+  fillSoon(result: PipelineResult, position: number): void {
+    if (this.#results === undefined) {
+      this.#results = [result];
+      this.#positions = [position];
+      void this.settled(undefined).then(() => this.#fill());
+    } else {
+      this.#results.push(result);
+      this.#positions.push(position);
+    }
+  }
+
+  #fill(): void {
+    const results = this.#results as PipelineResult[];
+    const positions = this.#positions;
+    this.#results = undefined;
+    for (let index = 0; index < results.length; index += 1) {
+      const position = positions[index] as number;
+      try {
+        this.pipeline.fillResult(results[index] as PipelineResult, position);
+      } catch (error) {
+        fillWithError(this.pipeline, Promise.reject(error), position);
+      }
+    }
+  }
+
+  /** A promise that settles when the promise of a host's command would. */
+  settled(value: unknown): Promise<unknown> {
+    const promise = Promise.resolve(value);
+    return this.context.settlesLate ? promise.finally(noop) : promise;
+  }
+}
+
+/** Host: `promise.then(fill).catch(fill)`, so an error of `fillResult` itself becomes the command's result. */
+function fillWithError(pipeline: HostPipeline, failed: Promise<unknown>, position: number): void {
+  failed.catch((error: unknown) => pipeline.fillResult([error], position));
+}
+
+/**
  * The light entry of a command in an explicit pipeline or a transaction: its result fills a place in the host's
  * pipeline, which has one promise for all.
  *
  * It also takes the place of the host's command in the pipeline, so that the host can send the pipeline again.
  */
 export class PipelineEntry extends Entry implements PipelinedCommand {
-  declare context: EntryContext;
-  select = 0;
-  /** Commands of the pipeline that were sent, this one included. */
-  #sentTogether = 0;
   #settled = false;
   /** Set once the promise of this single command was read. */
   #own: OwnPromise | undefined;
@@ -81,19 +161,22 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   constructor(
     variant: PipelineVariant,
     sent: unknown,
+    readonly recording: PipelineRecording,
+    /** The object that the command was called on: the pipeline itself, a Proxy of it, or one derived from it. */
     readonly pipeline: HostPipeline,
     index: number,
-    readonly inTransaction: boolean,
+    public inTransaction: boolean,
   ) {
     super(variant, sent);
     this[PIPELINE_INDEX] = index;
   }
 
-  /** The entry is about to be queued on a connection where the database `select` is selected. */
-  sentWith(context: EntryContext, select: number, commands: number): void {
-    this.context = context;
-    this.#sentTogether = commands;
-    this.select = select;
+  get context(): EntryContext {
+    return this.recording.context;
+  }
+
+  get select(): number {
+    return this.recording.select;
   }
 
   /** As RESP, on the assumption that text is ASCII; see `encodeAssumingAscii`. */
@@ -113,14 +196,14 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     this.#settled = true;
     this.#own?.resolve(value);
     if (this.#hostFills) return;
-    // Host: `promise.then(fill).catch(fill)`, a microtask after the reply. Users can see that of the last reply only.
-    if (this.pipeline.replyPending > 1 && !isThenable(value)) {
-      this.#fill([null, value]);
-      return;
+    const { recording, pipeline, [PIPELINE_INDEX]: index } = this;
+    // Users can see when the last result is filled in, and that results of a Proxy go through it.
+    if (index < recording.sent - 1 && pipeline === recording.pipeline && !isThenable(value)) {
+      recording.fillSoon([null, value], index);
+    } else {
+      const filled = recording.settled(value).then((settled) => pipeline.fillResult([null, settled], index));
+      fillWithError(pipeline, filled, index);
     }
-    this.#settledPromise(value)
-      .then((settled) => this.#fill([null, settled]))
-      .catch((error: unknown) => this.#fill([error]));
   }
 
   protected settleError(error: unknown): void {
@@ -128,25 +211,17 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     this.#settled = true;
     this.#own?.reject(error);
     if (this.#hostFills) return;
-    this.#settledPromise(undefined)
-      .then(noop)
-      .then(() => this.#fill([error]));
-  }
-
-  #settledPromise(value: unknown): Promise<unknown> {
-    const promise = Promise.resolve(value);
-    return this.context.settlesLate ? promise.finally(noop) : promise;
-  }
-
-  #fill(result: PipelineResult): void {
-    this.pipeline.fillResult(result, this[PIPELINE_INDEX]);
+    const failed = this.recording.settled(undefined).then(() => {
+      throw error;
+    });
+    fillWithError(this.pipeline, failed, this[PIPELINE_INDEX]);
   }
 
   // ---- Called or read by the host ----
 
   /** Host: sends the command again through this. */
   get stream(): PipelineWriter {
-    return pipelineWriter(this.pipeline, this.#sentTogether, this.context.client);
+    return this.recording.writer;
   }
 
   get promise(): Promise<unknown> {
@@ -172,6 +247,10 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     return transformHostReply(this, reply);
   }
 
+  protected override shown(): object {
+    return { ...super.shown(), inTransaction: this.inTransaction, [PIPELINE_INDEX]: this[PIPELINE_INDEX] };
+  }
+
   /** Host: a Cluster computes slots from it. */
   getKeys(): unknown[] {
     const { args } = this;
@@ -195,15 +274,20 @@ export class ExecEntry extends PipelineEntry {
   /** Whether the reply at `index` of `count` is decoded to text. The transaction's commands are those before EXEC. */
   utf8At(index: number, count: number): boolean {
     const position = (this[PIPELINE_INDEX] as number) - count + index;
-    const command = this.pipeline._queue[position];
+    const command = this.recording.pipeline._queue[position];
     // A host command expects Buffers, as the host's decoder gives them.
     return command instanceof PipelineEntry && command.variant.encoding === 'utf8';
   }
 }
 
-/** Users' reply transformers may return promises. */
+/** Users' reply transformers may return promises, and anything else that a promise would read `then` of. */
 function isThenable(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function';
+  if ((typeof value !== 'object' || value === null) && typeof value !== 'function') return false;
+  try {
+    return typeof (value as { then?: unknown }).then === 'function';
+  } catch {
+    return true;
+  }
 }
 
 function ownPromise(): OwnPromise {

@@ -1,5 +1,4 @@
 import type { Duplex } from 'node:stream';
-import type { HostPipeline } from './pipeline.js';
 import type { HostClient, HostCommand, QueueItem } from './types.js';
 
 /**
@@ -26,6 +25,12 @@ export class PipelineWriter {
     this.destination = { redis: client };
   }
 
+  /** Its `destination` leads back to the client, whose queue leads here. */
+  toJSON(): object {
+    const { isPipeline, commands } = this;
+    return { isPipeline, commands };
+  }
+
   write(data: string | Uint8Array): void {
     const { stream } = this.destination.redis;
     if (stream !== this.#stream) {
@@ -40,31 +45,17 @@ export class PipelineWriter {
   }
 }
 
-const writers = new WeakMap<HostPipeline, PipelineWriter>();
-
-/** The writer for a pipeline of `commands` commands, sent by `client`. */
-export function pipelineWriter(pipeline: HostPipeline, commands: number, client: HostClient): PipelineWriter {
-  let writer = writers.get(pipeline);
-  if (writer?.destination.redis !== client) {
-    writer = new PipelineWriter(commands, client);
-    writers.set(pipeline, writer);
-  }
-  return writer;
-}
-
 /** The queue item of a command of the host's that is sent with a light pipeline. */
 export function pipelineItem(
-  pipeline: HostPipeline,
-  commands: number,
+  sender: { readonly writer: PipelineWriter },
   command: HostCommand,
-  client: HostClient,
   select: number,
 ): QueueItem {
   return {
     command,
     select,
     get stream() {
-      return pipelineWriter(pipeline, commands, client);
+      return sender.writer;
     },
   };
 }

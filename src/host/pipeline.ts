@@ -14,7 +14,7 @@ export const PIPELINE_INDEX = 'pipelineIndex';
 
 /** A command that a pipeline holds: the host's own, or a light entry. */
 export interface PipelinedCommand extends HostCommand {
-  readonly inTransaction: boolean;
+  inTransaction: boolean;
   readonly callback?: unknown;
   readonly replyEncoding?: unknown;
   /** ioredis 6 and up: the command has been written once. */
@@ -169,6 +169,22 @@ export function pipelineClass(prototype: Methods): PipelineClass {
   return Pipeline;
 }
 
+/** Those of the class that hide members of the host's are found by `for … in` where the host's are. */
+export function showAsHosts(pipelines: { readonly prototype: object }, host: object): void {
+  const { prototype } = pipelines;
+  for (const name of Object.getOwnPropertyNames(prototype)) {
+    Object.defineProperty(prototype, name, { enumerable: isEnumerable(host, name) });
+  }
+}
+
+function isEnumerable(target: object, name: string): boolean {
+  for (let object: object | null = target; object !== null; object = Object.getPrototypeOf(object)) {
+    const found = Object.getOwnPropertyDescriptor(object, name);
+    if (found !== undefined) return Boolean(found.enumerable);
+  }
+  return false;
+}
+
 /** Users read `pipeline.constructor`: it is the host's. */
 export function inheritConstructor(pipelines: { readonly prototype: object }): void {
   Reflect.deleteProperty(pipelines.prototype, 'constructor');
@@ -184,11 +200,12 @@ function lazyField(target: object, name: string, make: (pipeline: HostPipeline) 
     set(this: object, value: unknown) {
       setOwn(this, name, value);
     },
+    enumerable: true,
     configurable: true,
   });
 }
 
-export function setOwn(target: object, name: string, value: unknown): void {
+function setOwn(target: object, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: true });
 }
 
@@ -235,6 +252,7 @@ export class PipelinesOf<T extends new (...args: never[]) => HostPipeline> {
         set(this: object, value: unknown) {
           setOwn(this, name, value);
         },
+        enumerable: true,
         configurable: true,
       });
     }

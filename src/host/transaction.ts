@@ -1,23 +1,29 @@
 /** What the host's `multi()` adds to a pipeline (`built/transaction.js`). */
-import { type HostPipeline, type PipelineResult, setOwn } from './pipeline.js';
+import type { HostPipeline, PipelineResult } from './pipeline.js';
 import type { AnyFunction } from './types.js';
 
+/** The methods that the host makes for each transaction. */
+export interface TransactionMethods {
+  readonly exec: AnyFunction;
+  readonly execBuffer: AnyFunction;
+}
+
 /**
- * Gives a light transaction the `exec` and `execBuffer` that the host makes for each.
+ * The host's `exec` and `execBuffer` for a light transaction.
  *
  * Host: they are closures over the object that `multi()` made. That object becomes an alias of ours: it has no own
  * properties left, and every read or write of a property goes to ours.
  */
-export function becomeHostTransaction(pipeline: HostPipeline, multi: AnyFunction): void {
-  const made = multi.call(pipeline.redis) as Record<PropertyKey, unknown>;
-  setOwn(pipeline, 'exec', made.exec);
-  setOwn(pipeline, 'execBuffer', made.execBuffer);
+export function hostTransaction(pipeline: HostPipeline, multi: AnyFunction): TransactionMethods {
+  const made = multi.call(pipeline.redis) as Record<PropertyKey, AnyFunction>;
+  const { exec, execBuffer } = made as unknown as TransactionMethods;
   for (const name of Reflect.ownKeys(made)) Reflect.deleteProperty(made, name);
   const alias = new Proxy(pipeline, {
     get: (target, name) => Reflect.get(target, name),
     set: (target, name, value) => Reflect.set(target, name, value),
   });
   Object.setPrototypeOf(made, alias);
+  return { exec, execBuffer };
 }
 
 const SENT_ALREADY = 'Pipeline cannot be used to send any commands when the `exec()` has been called on it.';

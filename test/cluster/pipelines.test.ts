@@ -12,7 +12,7 @@ import {
   warm,
 } from '../helpers/cluster/clients.js';
 import { empty } from '../helpers/cluster/run-program.js';
-import { type Outcome, outcomes, until } from '../helpers/hosts.js';
+import { LONG_ENOUGH, type Outcome, outcomes, outcomesWithin, until } from '../helpers/hosts.js';
 import { bulk, handshake, type Script, startScriptedServer } from '../helpers/scripted-server.js';
 
 let nodes: RedisCluster;
@@ -80,6 +80,30 @@ describe.each(CLUSTER_HOSTS)('pipelines on a Cluster of $name', (host) => {
     const [plain] = await run('plain', pipelines);
     const [coalesced] = await run('coalesced', pipelines);
     expect(coalesced).toEqual(plain);
+  });
+
+  it('refused for their keys, then executed when their slots have moved together: as on a plain Cluster', async () => {
+    const played = await Promise.all(
+      KINDS.map(async (kind) => {
+        const cluster = await warm(createCluster(host, kind, nodes));
+        const { slots, _groupsBySlot: groups } = cluster as unknown as Record<string, unknown[]>;
+        const pipeline = cluster.pipeline().set('a', '1').set('b', '2').set('c', '3');
+        const refused = await outcomes([pipeline.exec()]);
+        const [before, mastersBefore] = [groups?.slice(), slots?.slice()];
+        groups?.fill(groups[0]);
+        const again = await outcomesWithin(LONG_ENOUGH, [pipeline.exec()]);
+        // Whatever became of it, others get their own replies.
+        groups?.splice(0, groups.length, ...(before as unknown[]));
+        slots?.splice(0, slots.length, ...(mastersBefore as unknown[]));
+        const keys = ['a', 'b', 'c'].map((key) => `${key}${kind}`);
+        await outcomes(keys.map((key) => cluster.set(key, key)));
+        const others = (await outcomes(keys.map((key) => cluster.get(key)))).map(
+          (outcome) => outcome !== 'open' && 'value' in outcome,
+        );
+        return { refused, again, others };
+      }),
+    );
+    expect(played[1]).toEqual(played[0]);
   });
 
   it('are left to the client when replicas may be read from', async () => {
