@@ -1,8 +1,10 @@
+import { inspect } from 'node:util';
 import { CallCounts } from './call-counts.js';
 import { type Call, sorted } from './command-table.js';
 import { type Normalise, Outcomes } from './outcomes.js';
-import type { Gap, Program, Step } from './program.js';
+import type { Gap, Program, Step, Wrapping } from './program.js';
 import { type Client, invoke } from './variants.js';
+import { wrapped } from './wrappers.js';
 
 export const SCRIPTS: Readonly<Record<string, { lua: string; numberOfKeys?: number }>> = {
   bump: { numberOfKeys: 1, lua: "return redis.call('INCRBY', KEYS[1], ARGV[1] or 1)" },
@@ -52,13 +54,16 @@ export async function runProgram(
 
 /** Issues a step; the promise settles when all of it has. */
 export function issue(
-  client: Client,
+  itself: Client,
   step: Step,
   dbs: readonly [number, number],
   outcomes: Outcomes,
   counts: CallCounts,
 ): Promise<unknown> {
+  const client = wrapped(itself, step.through);
   switch (step.kind) {
+    case 'show':
+      return outcomes.track('shown', () => show(client));
     case 'select': {
       const db = step.db === 'home' ? dbs[0] : step.db === 'other' ? dbs[1] : step.db;
       return outcomes.track(`select ${String(step.db)}`, () => invoke(client, 'select', [db]));
@@ -135,10 +140,15 @@ function issueBatch(client: Client, step: BatchStep, outcomes: Outcomes): Promis
       return outcomes.track(
         `${step.form} of ${names(step.calls)}`,
         () => {
-          const chain = invoke(client, step.form, []) as Client;
-          for (const [name, ...args] of step.calls) {
+          const { form, calls, wrapping } = step;
+          let chain = invoke(client, form, []) as Client;
+          const from = wrapping.midway && wrapping.wrapper !== 'derived' ? Math.ceil(calls.length / 2) : 0;
+          for (const [index, [name, ...args]] of calls.entries()) {
+            if (index === from) chain = hold(chain, wrapping, form === 'pipeline');
             invoke(chain, name, args);
           }
+          if (from >= calls.length) chain = hold(chain, wrapping, form === 'pipeline');
+          if (wrapping.shown) show(chain);
           return invoke(chain, 'exec', []);
         },
         normalise,
@@ -149,7 +159,9 @@ function issueBatch(client: Client, step: BatchStep, outcomes: Outcomes): Promis
         `${step.form} of ${names(step.calls)}`,
         () => {
           const method = step.form === 'multi array' ? 'multi' : 'pipeline';
-          return invoke(invoke(client, method, [step.calls]) as Client, 'exec', []);
+          const chain = hold(invoke(client, method, [step.calls]) as Client, step.wrapping, false);
+          if (step.wrapping.shown) show(chain);
+          return invoke(chain, 'exec', []);
         },
         normalise,
       );
@@ -176,6 +188,23 @@ function issueBatch(client: Client, step: BatchStep, outcomes: Outcomes): Promis
     () => (step.form === 'multi unpiped' ? invoke(client, end, []) : invoke(client, 'call', [end])),
     normalise,
   );
+}
+
+function hold(chain: Client, { wrapper }: Wrapping, derivable: boolean): Client {
+  if (wrapper !== 'derived') return wrapped(chain, wrapper);
+  return derivable ? (Object.create(chain) as Client) : chain;
+}
+
+interface QueuedItem {
+  readonly stream?: { readonly isPipeline?: boolean };
+}
+
+/** What logs and error reports do. Host: an explicit pipeline of its own in flight cannot be shown as JSON. */
+function show(value: Client): void {
+  inspect(value, { depth: 4 });
+  const { commandQueue } = (value.redis ?? value) as { commandQueue: { toArray(): QueuedItem[] } };
+  const isHosts = (item: QueuedItem) => Object.getPrototypeOf(item) === Object.prototype && item.stream?.isPipeline;
+  if (!commandQueue.toArray().some(isHosts)) JSON.stringify(value);
 }
 
 function names(calls: readonly Call[]): string {

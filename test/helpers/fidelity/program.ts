@@ -15,6 +15,7 @@ import {
   VALUES,
   WIDTHS,
 } from './program-values.js';
+import { WRAPPER_NAMES, type Wrapper } from './wrappers.js';
 
 /** What happens between one step and the next. */
 export type Gap = 'nothing' | 'await' | 'microtask' | 'nextTick' | 'immediate';
@@ -24,7 +25,11 @@ const ONE_BY_ONE = ['multi unpiped', 'multi called', 'multi called in a pipeline
 
 export type BatchForm = 'pipeline' | 'pipeline array' | 'multi' | 'multi array' | (typeof ONE_BY_ONE)[number];
 
-export type Step = { readonly gap: Gap } & (
+export type Step = {
+  readonly gap: Gap;
+  /** What the client is behind, if anything. */
+  readonly through: Wrapper | undefined;
+} & (
   | {
       readonly kind: 'command';
       readonly how: 'method' | 'callback' | 'call';
@@ -32,9 +37,27 @@ export type Step = { readonly gap: Gap } & (
       readonly times: number;
     }
   | { readonly kind: 'script'; readonly call: Call }
-  | { readonly kind: 'batch'; readonly form: BatchForm; readonly discard: boolean; readonly calls: readonly Call[] }
+  | {
+      readonly kind: 'batch';
+      readonly form: BatchForm;
+      readonly discard: boolean;
+      readonly calls: readonly Call[];
+      readonly wrapping: Wrapping;
+    }
+  /** Shows the client as text. */
+  | { readonly kind: 'show' }
   | { readonly kind: 'select'; readonly db: unknown }
 );
+
+/** How the object is held that `pipeline()` or `multi()` gives. */
+export interface Wrapping {
+  /** What it is behind; `derived` from it by `Object.create`, which a host's transaction does not bear. */
+  readonly wrapper: Wrapper | 'derived' | undefined;
+  /** Begun on the object, continued behind the wrapper. */
+  readonly midway: boolean;
+  /** Shown as text before it is executed. */
+  readonly shown: boolean;
+}
 
 export interface Program {
   /** Whether the server knows the defined scripts already. */
@@ -47,7 +70,7 @@ export interface Program {
 /** How many commands a program issues. */
 export function commandCount(program: Program): number {
   const counts = program.steps.map((step) =>
-    step.kind === 'batch' ? step.calls.length + 2 : step.kind === 'command' ? step.times : 1,
+    step.kind === 'batch' ? step.calls.length + 2 : step.kind === 'command' ? step.times : step.kind === 'show' ? 0 : 1,
   );
   return counts.reduce((sum, count) => sum + count, 0);
 }
@@ -61,7 +84,7 @@ export function byteCount(program: Program): number {
         ? value.reduce((sum: number, item) => sum + size(item), 0)
         : 16;
   return program.steps.reduce((sum, step) => {
-    if (step.kind === 'select') return sum + 32;
+    if (step.kind === 'select' || step.kind === 'show') return sum + 32;
     const calls = step.kind === 'batch' ? step.calls : [step.call];
     const times = step.kind === 'command' ? step.times : 1;
     return sum + times * calls.reduce((bytes, call) => bytes + 32 + size(call), 0);
@@ -191,9 +214,22 @@ function hasText(value: unknown): boolean {
   }
 }
 
+/** Commands of a client that is behind a wrapper are not hot. */
+const through = fc.constantFrom<Wrapper | undefined>(
+  ...Array<undefined>(20 * WRAPPER_NAMES.length).fill(undefined),
+  ...WRAPPER_NAMES,
+);
+
+const wrapping = fc.record<Wrapping>({
+  wrapper: fc.constantFrom(...Array<undefined>(4).fill(undefined), 'derived', ...WRAPPER_NAMES),
+  midway: fc.boolean(),
+  shown: fc.constantFrom(false, false, false, true),
+});
+
 const command = fc.record<Step & { kind: 'command' }>({
   kind: fc.constant('command'),
   gap,
+  through,
   how: fc.constantFrom('method', 'method', 'method', 'method', 'method', 'method', 'callback', 'call'),
   call: anyCall(HOSTILE),
   times,
@@ -203,6 +239,7 @@ const command = fc.record<Step & { kind: 'command' }>({
 const burst = fc.record<Step & { kind: 'command' }>({
   kind: fc.constant('command'),
   gap,
+  through,
   how: fc.constantFrom('method', 'method', 'callback'),
   call: fc.constantFrom<Call>(['get', 'é'], ['set', 'k1', 'é'], ['append', 'k2', 'x'], ['incr', 'k3']),
   times: fc.constantFrom(1_000, 1_001),
@@ -211,6 +248,8 @@ const burst = fc.record<Step & { kind: 'command' }>({
 const batch = fc.record<Step & { kind: 'batch' }>({
   kind: fc.constant('batch'),
   gap,
+  through,
+  wrapping,
   form: fc.constantFrom<BatchForm>('pipeline', 'pipeline array', 'multi', 'multi array', ...ONE_BY_ONE),
   discard: fc.constantFrom(false, false, false, true),
   calls: fc.array(batched, { maxLength: 6 }).map((runs) => runs.flat()),
@@ -219,6 +258,7 @@ const batch = fc.record<Step & { kind: 'batch' }>({
 const script = fc.record<Step & { kind: 'script' }>({
   kind: fc.constant('script'),
   gap,
+  through,
   call: fc.oneof(
     ...['bump k i', 'bump k', 'pair k k v v', 'store k v', 'loose 1 k v', 'loose 0', 'broken k'].map((template) =>
       callOf(template, FLAT_HOSTILE),
@@ -229,11 +269,14 @@ const script = fc.record<Step & { kind: 'script' }>({
 const select = fc.record<Step & { kind: 'select' }>({
   kind: fc.constant('select'),
   gap,
+  through,
   db: fc.constantFrom<unknown>('home', 'other', 'home', 'other', 'home', 99, -1, 'x', null),
 });
 
+const show = fc.constant<Step>({ kind: 'show', gap: 'nothing', through: undefined });
+
 function asCommand(call: Call): Step {
-  return { kind: 'command', gap: 'nothing', how: 'method', call, times: 1 };
+  return { kind: 'command', gap: 'nothing', through: undefined, how: 'method', call, times: 1 };
 }
 
 /** Reads of keys that look alike, in one batch. */
@@ -256,6 +299,7 @@ const programsOf = (batches: fc.Arbitrary<Step>): fc.Arbitrary<Program> =>
           { weight: 20, arbitrary: one(script) },
           { weight: 10, arbitrary: one(select) },
           { weight: 10, arbitrary: lookalikes },
+          { weight: 10, arbitrary: one(show) },
         ),
         { minLength: 1, maxLength: 80, size: 'max' },
       )
