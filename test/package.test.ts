@@ -37,9 +37,10 @@ beforeAll(async () => {
 
 afterAll(() => packed?.remove());
 
-test('the package holds the build and its documents, nothing else', () => {
+test('the package holds the build, its documents, the dashboard and the alert rules, nothing else', () => {
   const outside = packed.files.filter((path) => !path.startsWith('dist/'));
-  expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']);
+  const dashboards = ['docs/grafana-dashboard.json', 'docs/prometheus-alerts.yml'];
+  expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', ...dashboards, 'package.json']);
   for (const entry of ['index', 'coalesce', 'fastify', 'prometheus']) {
     for (const file of [`${entry}.js`, `${entry}.cjs`, `${entry}.d.ts`, `cjs/${entry}.d.cts`, `esm/${entry}.js`]) {
       expect(packed.files).toContain(`dist/${file}`);

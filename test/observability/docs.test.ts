@@ -3,6 +3,7 @@ import { parser } from '@prometheus-io/lezer-promql';
 import { collectMetrics } from 'ioredis-coalesce/prometheus';
 import { Registry } from 'prom-client';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { DEFAULT_OPTIONS } from '../../src/options.js';
 import { Stats } from '../../src/stats.js';
 import { ioredis6, ready } from '../helpers/hosts.js';
@@ -11,6 +12,8 @@ import { type Exposition, parseExposition } from './helpers/exposition.js';
 
 const read = (file: string) => readFileSync(new URL(`../../docs/${file}`, import.meta.url), 'utf8');
 const production = read('production.md');
+/** The keys of a rule in Prometheus's configuration. */
+const RULE_KEYS = ['alert', 'expr', 'for', 'keep_firing_for', 'labels', 'annotations'];
 
 async function exposed(): Promise<Exposition> {
   const register = new Registry();
@@ -73,14 +76,56 @@ describe('docs/production.md', () => {
 
   it('has queries that Prometheus understands', () => {
     const [, block = ''] = /```promql\n([\s\S]*?)```/.exec(production) ?? [];
-    const alerts = [...production.matchAll(/alert: `([^`]+)`/g)].map(([, query = '']) => query);
-    const queries = [...block.trim().split('\n'), ...alerts];
-    expect(queries.length).toBeGreaterThan(3);
+    const queries = block.trim().split('\n');
+    expect(queries.length).toBeGreaterThan(2);
     expect(queries.flatMap(errorsIn)).toEqual([]);
   });
 
   it('says something about every option', () => {
     for (const option of Object.keys(DEFAULT_OPTIONS)) expect(production).toContain(`\`${option}`);
+  });
+});
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly description: string };
+}
+
+describe('docs/prometheus-alerts.yml', () => {
+  const { groups } = parse(read('prometheus-alerts.yml')) as { groups: { name: string; rules: Rule[] }[] };
+  const rules = groups.flatMap((group) => group.rules);
+
+  it('has rules of the form that Prometheus loads, each with a name of its own', () => {
+    expect(groups.map(({ name }) => name)).toEqual(['ioredis-coalesce']);
+    expect(rules.length).toBeGreaterThan(3);
+    expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+    for (const rule of rules) {
+      expect(Object.keys(rule).filter((key) => !RULE_KEYS.includes(key))).toEqual([]);
+      expect(rule.alert).toMatch(/^Redis[A-Za-z]+$/);
+      expect(rule.for ?? '0m').toMatch(/^\d+[smh]$/);
+      expect(rule.labels.severity).toMatch(/^(info|warning|critical)$/);
+      for (const text of Object.values(rule.annotations)) expect(text).not.toBe('');
+    }
+  });
+
+  it('asks in queries that Prometheus understands', () => {
+    expect(rules.map(({ expr }) => expr).flatMap(errorsIn)).toEqual([]);
+  });
+
+  it('asks for metrics, labels and values of labels that exist', async () => {
+    const { samples } = await exposed();
+    const names = new Set(samples.map(({ name }) => name));
+    const pairs = new Set(samples.flatMap(({ labels }) => Object.entries(labels).map((pair) => pair.join('='))));
+    const labels = new Set(['instance', ...samples.flatMap((sample) => Object.keys(sample.labels))]);
+    for (const { expr, annotations } of rules) {
+      for (const [name] of expr.matchAll(/redis_coalesce_[a-z_]+/g)) expect(names).toContain(name);
+      for (const [, label, value] of expr.matchAll(/(\w+)="(\w+)"/g)) expect(pairs).toContain(`${label}=${value}`);
+      for (const [, label] of expr.matchAll(/(?:by|without) \((\w+)\)/g)) expect(labels).toContain(label);
+      for (const [, label] of annotations.description.matchAll(/\$labels\.(\w+)/g)) expect(labels).toContain(label);
+    }
   });
 });
 
