@@ -1,5 +1,5 @@
 import { CODES, describe, describeType, withCode } from '../errors.js';
-import type { Coalesced, Coalescer } from '../handle.js';
+import type { Coalesced } from '../handle.js';
 import type { Reading } from './metrics.js';
 import { wrongOption } from './wrong-option.js';
 
@@ -14,15 +14,12 @@ const OWN_LABELS: readonly string[] = ['path', 'reason', 'le'];
 export class CollectedClient {
   /** In alphabetical order. */
   readonly labelNames: readonly string[];
-  /** The last one: `client.coalescer` is gone after `detach()`. */
-  #coalescer: Coalescer;
 
   constructor(
     readonly client: Coalesced,
     readonly labels: Labels,
   ) {
-    const coalescer = coalescerOf(client);
-    if (coalescer === undefined) {
+    if (!isCoalesced(client)) {
       throw withCode(
         new TypeError(
           `ioredis-coalesce: collectMetrics() expects a coalesced client, such as coalesce(new Redis()), got ${describeType(client)}`,
@@ -32,18 +29,12 @@ export class CollectedClient {
     }
     checkLabels(labels);
     this.labelNames = Object.keys(labels).sort();
-    this.#coalescer = coalescer;
   }
 
   read(): Reading {
-    const coalescer = coalescerOf(this.client);
-    // After detach() and another coalesce() the coalescer is a new one, and its counters begin at zero.
-    if (coalescer !== undefined) this.#coalescer = coalescer;
-    return {
-      stats: this.#coalescer.stats(),
-      maxInFlight: this.#coalescer.options.maxInFlight,
-      attached: coalescer?.enabled === true,
-    };
+    // Another one after detach() and coalesce(); its counters begin at zero.
+    const { coalescer } = this.client;
+    return { stats: coalescer.stats(), maxInFlight: coalescer.options.maxInFlight, attached: coalescer.enabled };
   }
 
   /** `{client="cache"}` */
@@ -53,9 +44,8 @@ export class CollectedClient {
   }
 }
 
-function coalescerOf(client: Coalesced): Coalescer | undefined {
-  const coalescer = (client as Partial<Coalesced> | null | undefined)?.coalescer;
-  return typeof coalescer?.stats === 'function' ? coalescer : undefined;
+function isCoalesced(client: Coalesced): boolean {
+  return typeof (client as Partial<Coalesced> | null | undefined)?.coalescer?.stats === 'function';
 }
 
 function checkLabels(labels: Labels): void {

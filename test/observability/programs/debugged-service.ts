@@ -15,5 +15,5 @@ await redis
   .exec();
 await redis.del(secret);
 redis.coalescer.detach();
-console.log(JSON.stringify(redis.coalescer === undefined));
+console.log(JSON.stringify(!redis.coalescer.enabled));
 redis.disconnect();
