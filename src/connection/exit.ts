@@ -1,14 +1,20 @@
+import { processWide } from '../util/process-wide.js';
+
 /**
  * A process that exits sends every command it has issued, as a plain client would have done by then: pending bytes of
  * each connection are written when the process emits `exit`, and commands issued by listeners of `exit` at once.
+ *
+ * There is one listener, whichever number of copies of this package are loaded, and none while there are no connections.
  */
 interface Drains {
   drain(reason: 'exit'): void;
 }
 
-const connections = new Set<Drains>();
+/** Of all copies. None of them keeps a copy in memory whose connections are gone, unless the listener is its own. */
+const drains = processWide('exit-drains', () => new Set<() => void>());
+/** At most one. */
+const listeners = processWide('exit-listeners', () => new Set<() => void>());
 let exiting = false;
-let watching = false;
 
 export function isExiting(): boolean {
   return exiting;
@@ -16,13 +22,26 @@ export function isExiting(): boolean {
 
 /** Drains `connection` at exit, until the returned function is called. */
 export function drainAtExit(connection: Drains): () => void {
-  if (!watching) {
-    watching = true;
-    process.on('exit', () => {
-      exiting = true;
-      for (const each of connections) each.drain('exit');
-    });
+  const drain = () => {
+    exiting = true;
+    connection.drain('exit');
+  };
+  drains.add(drain);
+  if (listeners.size === 0) {
+    listeners.add(drainAll);
+    process.on('exit', drainAll);
   }
-  connections.add(connection);
-  return () => connections.delete(connection);
+  return () => {
+    drains.delete(drain);
+    if (drains.size === 0) stopListening();
+  };
+}
+
+function drainAll(): void {
+  for (const drain of drains) drain();
+}
+
+function stopListening(): void {
+  for (const listener of listeners) process.off('exit', listener);
+  listeners.clear();
 }

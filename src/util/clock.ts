@@ -1,9 +1,29 @@
 /**
- * Node's clocks, captured when this package was loaded. Users' fake timers replace the globals; a flush that was
- * scheduled on a fake clock would not run until the test advances it. The exceptions do what the host does with the
- * present globals: `commandTimeout` (`deadlines.ts`), and errors thrown by callbacks (`as-callback.ts`).
+ * Node's clocks, captured when this package was loaded: from Node's modules, since test environments and other run times
+ * replace or lack the globals. A flush that was scheduled on a fake clock would not run until the test advances it. The
+ * exceptions do what the host does with the present globals: `commandTimeout` (`deadlines.ts`), and errors thrown by
+ * callbacks (`as-callback.ts`).
  */
-export const { clearTimeout, setImmediate, setTimeout } = globalThis;
-export const { nextTick } = process;
-/** Milliseconds of a monotonic clock, with fractions. */
-export const now = performance.now.bind(performance);
+import { performance } from 'node:perf_hooks';
+import * as timers from 'node:timers';
+
+/** What @sinonjs/fake-timers (of Jest, sinon and Vitest) hangs on each of its fakes. */
+interface FakeClock {
+  /** What it has replaced in `node:timers`; what it has replaced elsewhere is under its name with an underscore. */
+  readonly timersModuleMethods?: readonly { readonly methodName: string; readonly original: unknown }[];
+  readonly _nextTick?: unknown;
+}
+
+/** It replaces those of Node's modules too. So if fake ones are on already, the real ones are asked of them. */
+function real<T extends object>(name: string, present: T): T {
+  const { clock } = present as { clock?: FakeClock };
+  const inModule = clock?.timersModuleMethods?.find(({ methodName }) => methodName === name)?.original;
+  return ((name === 'nextTick' ? clock?._nextTick : inModule) as T | undefined) ?? present;
+}
+
+export const setImmediate = real('setImmediate', timers.setImmediate);
+export const setTimeout = real('setTimeout', timers.setTimeout);
+export const clearTimeout = real('clearTimeout', timers.clearTimeout);
+export const nextTick = real('nextTick', process.nextTick);
+/** Milliseconds of a monotonic clock, with fractions; a fake one is a property of the object itself. */
+export const now: () => number = Object.getPrototypeOf(performance).now.bind(performance);

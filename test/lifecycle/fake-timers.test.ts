@@ -1,8 +1,9 @@
-import { afterEach, vi } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
 import { cold } from '../helpers/cold.js';
-import { HOSTS, sleep, until } from '../helpers/hosts.js';
+import { HOSTS, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { describeScenarios } from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
+import { redisUrl } from '../helpers/redis.js';
 
 /** As `vi.useFakeTimers()` has it by default, with what the server's side of a test needs left real. */
 const CLIENTS_CLOCK = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] as const;
@@ -72,4 +73,15 @@ describeScenarios('under a fake clock', HOSTS, {
     replies.push(track('get', client.get('k')));
     await Promise.all(replies);
   },
+});
+
+it('a copy that is loaded under the fake timers of Vitest sends commands all the same', async () => {
+  vi.useFakeTimers();
+  vi.resetModules();
+  const { coalesce } = await import('../../src/coalesce.js');
+  const client = coalesce(ioredis6.create(redisUrl()));
+  const replies = Array.from({ length: 20 }, (_, index) => client.echo(String(index)));
+  expect(await Promise.all(replies)).toEqual(Array.from({ length: 20 }, (_, index) => String(index)));
+  vi.useRealTimers();
+  expect(await Promise.all([client.echo('real'), (await ready(client)).echo('too')])).toEqual(['real', 'too']);
 });
