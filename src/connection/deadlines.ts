@@ -7,6 +7,11 @@ import type { Entry, SettleObserver, Timeouts } from './entry.js';
 const OPEN = 1;
 /** The clock is read once per this many commands; reading it for each of them costs a twentieth of a short one. */
 const LOOK = 8;
+/**
+ * A timer is started again this many times, not more: it keeps the `AsyncLocalStorage` context in which it was made, a
+ * request's for example, for as long as it is used.
+ */
+const RESTARTS = 64;
 
 /**
  * `commandTimeout` for hot commands: one timer for those of a batch that have the same timeout, instead of one each.
@@ -193,8 +198,10 @@ class Deadline implements SettleObserver {
   entries: Entry[] = [];
   closed = false;
   startedAt = now();
-  readonly #timer: NodeJS.Timeout;
+  /** What the global gives may be a number, or have no `refresh`: in jsdom, or of a stub. */
+  readonly #timer: Partial<NodeJS.Timeout> | undefined;
   readonly #clock = setTimeout;
+  #restarts = 0;
   #handedOver: readonly Entry[] | undefined;
   #unsettled = 0;
 
@@ -226,9 +233,11 @@ class Deadline implements SettleObserver {
     return settled <= this.start ? this.entries : this.entries.slice(settled - this.start);
   }
 
-  /** Starts again for other commands; false if the global clock has been replaced since. */
+  /** Starts again for other commands; false if its timer cannot, or if the global clock has been replaced since. */
   restart(start: number): boolean {
-    if (this.#clock !== setTimeout) return false;
+    if (this.#clock !== setTimeout || this.#restarts === RESTARTS) return false;
+    if (typeof this.#timer?.refresh !== 'function') return false;
+    this.#restarts += 1;
     this.start = start;
     this.closed = false;
     this.startedAt = now();
@@ -252,7 +261,7 @@ class Deadline implements SettleObserver {
   }
 
   clear(): void {
-    clearTimeout(this.#timer);
+    clearTimeout(this.#timer as NodeJS.Timeout | undefined);
   }
 }
 
