@@ -9,8 +9,12 @@
  * a read and its callback are one step, before any other socket is read. Not on Windows, where a system may be given the
  * memory before there is something to read. And always the same buffer: if user code throws in the same step, Node does
  * not hear of another one, and goes on writing to the old. Where the fields are not found, sockets are read as ever.
+ *
+ * Bytes that are read so pass neither `push` nor `emit`. A socket that has others than Node's own, of its class or put in
+ * their place by a meter of traffic, is given all bytes.
  */
-import type { Duplex } from 'node:stream';
+import { EventEmitter } from 'node:events';
+import { type Duplex, Readable } from 'node:stream';
 
 /** Reads a connection's bytes from memory that the next read overwrites. */
 export interface InPlaceReader {
@@ -40,6 +44,9 @@ type NodeSocket = Duplex & {
   readonly _handle?: { useUserBuffer(bytes: Buffer): void } | null;
 };
 
+const { push } = Readable.prototype;
+const { emit } = EventEmitter.prototype;
+
 let shared: Buffer | undefined;
 /** Of the sockets that are read into the shared buffer; undefined for those that are to emit all. */
 const readers = new WeakMap<Duplex, InPlaceReader | undefined>();
@@ -55,24 +62,30 @@ export function unshareReadBuffer(stream: Duplex, reader: InPlaceReader): void {
 }
 
 function useSharedBuffer(stream: Duplex): boolean {
-  if ('encrypted' in stream || process.platform === 'win32') return false;
+  if ('encrypted' in stream || process.platform === 'win32' || !passesBytesOn(stream)) return false;
   const fields = findFields(stream);
   if (fields === undefined) return false;
   const socket = stream as NodeSocket;
   const handle = socket._handle;
-  if (socket[fields.buffer] !== null || (handle && typeof handle.useUserBuffer !== 'function')) return false;
+  if (socket[fields.buffer] !== null) return false;
   shared ??= Buffer.allocUnsafeSlow(SIZE);
+  try {
+    // Node does this itself for a socket that has no handle yet. Deno before 2.6 has the method, which throws.
+    handle?.useUserBuffer(shared);
+  } catch {
+    return false;
+  }
   socket[fields.buffer] = shared;
   socket[fields.callback] = (length: number, memory: Buffer) => onRead(stream, memory.subarray(0, length));
-  // Node does this itself for a socket that has no handle yet.
-  handle?.useUserBuffer(shared);
   return true;
 }
 
 /** Returns whether Node is to read on. */
 function onRead(stream: Duplex, bytes: Buffer): boolean {
   const reader = readers.get(stream);
-  if (reader === undefined || !isFlowing(stream) || !reader.readsInPlace()) return stream.push(keep(bytes));
+  if (reader === undefined || !isFlowing(stream) || !passesBytesOn(stream) || !reader.readsInPlace()) {
+    return stream.push(keep(bytes));
+  }
   reader.readInPlace(bytes, keep);
   return true;
 }
@@ -87,6 +100,11 @@ function keep(bytes: Buffer): Buffer {
 /** Whether bytes that are pushed are emitted at once. Node: `addChunk` in lib/internal/streams/readable.js. */
 function isFlowing(stream: Duplex): boolean {
   return stream.readableFlowing === true && stream.readableLength === 0 && stream.readableEncoding === null;
+}
+
+/** Whether nothing is done with bytes on their way from a read to the listeners for `data`. */
+function passesBytesOn(stream: Duplex): boolean {
+  return stream.push === push && stream.emit === emit;
 }
 
 function findFields(socket: object): OnRead | undefined {

@@ -1,0 +1,110 @@
+/** A socket whose `push` or `emit` is not Node's own gets all bytes, to decode them or to count them. */
+import { EventEmitter } from 'node:events';
+import { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import { AbstractConnector } from 'ioredis';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { expectAsPlain, type Kind } from '../helpers/beside.js';
+import { type Client, HOSTS, type Host, ready } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { Relay, type Treatment } from '../helpers/relay.js';
+
+const LONG = 'long '.repeat(30_000);
+
+/** Each byte of the replies is another one on the wire: a stand-in for encryption or compression. */
+const swap = (bytes: Buffer): Buffer => Buffer.from(bytes.map((byte) => byte ^ 0x55));
+
+class SwappedReplies extends Relay {
+  protected treat(): Treatment {
+    return { spoil: swap };
+  }
+}
+
+class SwappingPush extends Socket {
+  override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
+    return super.push(chunk && swap(chunk), encoding);
+  }
+}
+
+class SwappingEmit extends Socket {
+  // biome-ignore lint/suspicious/noExplicitAny: the events of a socket have arguments of all types.
+  override emit(event: string | symbol, ...args: any[]): boolean {
+    return event === 'data' ? super.emit(event, swap(args[0])) : super.emit(event, ...args);
+  }
+}
+
+/** A client whose connections are sockets of this class. */
+function connect(kind: Kind, host: Host, url: string, Class: new () => Socket = Socket): Promise<Client> {
+  class Connector extends AbstractConnector {
+    override connect(): Promise<never> {
+      this.connecting = true;
+      this.stream = new Class().connect(Number(new URL(url).port), '127.0.0.1');
+      return Promise.resolve(this.stream as never);
+    }
+  }
+  const options = { Connector: Connector as never, retryStrategy: () => null };
+  return ready(kind === 'plain' ? host.create('', options) : host.createCoalesced('', options));
+}
+
+async function use(client: Client, key: string): Promise<unknown> {
+  await Promise.all([client.set(key, 'v'), client.set(`${key}long`, LONG)]);
+  return Promise.all([
+    client.get(key),
+    client.getBuffer(key),
+    client.get(`${key}long`),
+    client.incr(key).catch(String),
+  ]);
+}
+
+/** Replaces a method of `owner` by one that adds up the bytes that come through `stream`, until the test has finished. */
+function meter(owner: object, method: 'push' | 'emit', stream: Socket): { bytes: number } {
+  const meter = { bytes: 0 };
+  const own = Object.getOwnPropertyDescriptor(owner, method);
+  // biome-ignore lint/suspicious/noExplicitAny: it passes on what it is given.
+  const original = (owner as any)[method];
+  Object.defineProperty(owner, method, {
+    configurable: true,
+    writable: true,
+    value(this: unknown, ...args: unknown[]) {
+      const bytes = method === 'push' ? args[0] : args[0] === 'data' && args[1];
+      if (this === stream && bytes instanceof Buffer) meter.bytes += bytes.length;
+      return Reflect.apply(original, this, args);
+    },
+  });
+  onTestFinished(() => {
+    Reflect.deleteProperty(owner, method);
+    if (own) Object.defineProperty(owner, method, own);
+  });
+  return meter;
+}
+
+describe.each(HOSTS)('a socket of $name', (host) => {
+  it.each([SwappingPush, SwappingEmit])('decodes what it reads: %o', async (Class) => {
+    const relay = new SwappedReplies(Number(new URL(redisUrl()).port));
+    await relay.listen();
+    onTestFinished(() => relay.close());
+    const key = uniquePrefix('wrapped');
+    await expectAsPlain(async (kind) => use(await connect(kind, host, relay.url, Class), key));
+  });
+
+  it.each([
+    ['push', 'the socket', undefined],
+    ['emit', 'the socket', undefined],
+    ['push', 'net.Socket', Socket.prototype],
+    ['emit', 'net.Socket', Socket.prototype],
+    ['push', 'Readable', Readable.prototype],
+    ['emit', 'EventEmitter', EventEmitter.prototype],
+  ] as const)('in use: counts what it reads, by %s of %s', async (method, _, owner) => {
+    const key = uniquePrefix('wrapped');
+    await expectAsPlain(async (kind) => {
+      const client = await connect(kind, host, redisUrl());
+      await use(client, key);
+      const { stream } = client as unknown as { stream: Socket };
+      const before = stream.bytesRead;
+      const counted = meter(owner ?? stream, method, stream);
+      const values = await use(client, key);
+      expect(counted.bytes).toBe(stream.bytesRead - before);
+      return values;
+    });
+  });
+});
