@@ -10,9 +10,9 @@ export function keyName(argument: unknown): string | undefined {
 
 /** A key as the server names it in an invalidation, decoded as UTF-8. */
 export function wireName(argument: unknown): string {
-  if (argument instanceof Buffer) return argument.utf8Slice();
+  if (argument instanceof Buffer) return argument.utf8Slice(0, argument.length);
   const name = String(argument);
-  return name.isWellFormed() ? name : Buffer.from(name).utf8Slice();
+  return name.isWellFormed() ? name : Buffer.from(name).toString();
 }
 
 /** The keys among a command's `count` arguments; undefined if the table does not say where they are. */

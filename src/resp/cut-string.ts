@@ -82,7 +82,8 @@ export class CutString {
     if (!complete) return undefined;
     if (!this.#utf8) return content;
     // Both give the same text for ASCII.
-    const text = length < EXTERNAL_TEXT && isAscii(content) ? content.latin1Slice() : content.utf8Slice();
+    const text =
+      length < EXTERNAL_TEXT && isAscii(content) ? content.latin1Slice(0, length) : content.utf8Slice(0, length);
     giveMemoryBack(bytes);
     return text;
   }

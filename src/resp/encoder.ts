@@ -129,9 +129,12 @@ function partOf(argument: unknown): Part | undefined {
   if (typeof argument === 'string') {
     if (isAscii(argument)) return argument;
     const bytes = Buffer.from(argument);
-    return bytes.length > LARGE ? bytes : bytes.latin1Slice();
+    return bytes.length > LARGE ? bytes : bytes.latin1Slice(0, bytes.length);
   }
-  if (argument instanceof Buffer) return argument.length > LARGE ? Buffer.from(argument) : latin1Slice.call(argument);
+  if (argument instanceof Buffer) {
+    const { length } = argument;
+    return length > LARGE ? Buffer.from(argument) : latin1Slice.call(argument, 0, length);
+  }
   return typeof argument === 'number' && isPlainNumber(argument) ? String(argument) : undefined;
 }
 

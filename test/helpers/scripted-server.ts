@@ -106,7 +106,7 @@ class RequestParser {
 
   *read(chunk: Buffer): Generator<string[]> {
     // Latin-1 keeps a character a byte; what scripts look at is ASCII.
-    const text = this.#rest + chunk.latin1Slice();
+    const text = this.#rest + chunk.toString('latin1');
     let done = 0;
     for (;;) {
       const parsed = parseRequest(text, done);
