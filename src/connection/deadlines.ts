@@ -1,10 +1,12 @@
 import Denque from 'denque';
 import type { HostQueue } from '../host/types.js';
-import { now, setImmediate } from '../util/clock.js';
+import { setTimeout as nodeTimeout, now, setImmediate } from '../util/clock.js';
 import type { Entry, SettleObserver, Timeouts } from './entry.js';
 
 /** A deadline is open for this long, in milliseconds: Node's timers count whole ones. */
 const OPEN = 1;
+/** A timer that fires so much later than it should was held up, in milliseconds. */
+const LATE = 2;
 /** The clock is read once per this many commands; reading it for each of them costs a twentieth of a short one. */
 const LOOK = 8;
 /**
@@ -213,9 +215,16 @@ class Deadline implements SettleObserver {
   ) {
     // An exception to `clock.ts`: the present global, as in ioredis's `Command#setTimeout`. So a test that
     // advances a fake clock to see a command time out sees it here too.
-    this.#timer = setTimeout(() => {
+    const expire = () => {
       if (this.#handedOver === undefined) onExpire(this);
       else for (const entry of this.#handedOver) timeOut(entry);
+    };
+    this.#timer = setTimeout(() => {
+      this.#restarts = RESTARTS;
+      // The loop was blocked: replies may have come that it has not read yet. Our writes are up to a turn later than
+      // those of a plain client, so more of their replies would find it blocked. A fake clock is just turned.
+      if (this.#clock === nodeTimeout && now() - this.startedAt > ms + LATE) setImmediate(expire);
+      else expire();
     }, ms);
   }
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -214,5 +215,41 @@ describe('the timers of commandTimeout', () => {
     const own = client.echo('own');
     proxy.resume();
     expect(await own).toBe('own');
+  });
+});
+
+describe('a loop that is blocked for longer than commandTimeout', () => {
+  /** Blocks this thread until the server has answered all that it had been sent, and the timeout has passed. */
+  function block(url: string, ms: number): void {
+    const start = performance.now();
+    const { hostname, port } = new URL(url);
+    const ping = `require('node:net').connect(${port}, '${hostname}').end('PING\\r\\n').resume()`;
+    expect(spawnSync(process.execPath, ['-e', ping]).status).toBe(0);
+    while (performance.now() - start < ms * 2);
+  }
+
+  it('replies that have come meanwhile are read before commands time out', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), { commandTimeout: MS }));
+    for (let round = 0; round < 3; round += 1) {
+      const replies = [client.echo('a'), client.echo('b')];
+      client.coalescer.flush();
+      block(redisUrl(), MS);
+      expect(await outcomes(replies)).toEqual([{ value: 'a' }, { value: 'b' }]);
+    }
+  });
+
+  it('commands time out that are not answered, on the old connection and on a new one', async () => {
+    for (const reset of [false, true]) {
+      const { client, proxy } = await stalled(ioredis6, 'coalesced', { retryStrategy: () => 1 });
+      const replies = [client.echo('a'), client.echo('b')];
+      (client as CoalescedClient).coalescer.flush();
+      if (reset) proxy.reset();
+      block(redisUrl(), MS);
+      for (const outcome of await outcomes(replies)) {
+        expect(outcome).toMatchObject({ error: 'Error/Error: Command timed out' });
+      }
+      proxy.resume();
+      expect(await client.echo('own')).toBe('own');
+    }
   });
 });
