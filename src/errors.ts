@@ -23,6 +23,8 @@ export const CODES = {
   STAND_IN: 'COALESCE_WARN_STAND_IN',
   /** The server does not say when keys change, or not reliably, so nothing is cached. */
   CACHE: 'COALESCE_WARN_CACHE',
+  /** A client under load has had no hot command for a minute, for a reason that one setting would cure. */
+  NOT_HOT: 'COALESCE_WARN_NOT_HOT',
   /** Nearly every batch hits `maxBatchSize` or `maxBatchBytes`. */
   BATCH_LIMIT: 'COALESCE_WARN_BATCH_LIMIT',
 } as const;

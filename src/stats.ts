@@ -141,8 +141,10 @@ export class Stats {
   readonly #flushes = { ...NO_FLUSHES };
   readonly #fallThroughs = { ...NO_FALL_THROUGHS };
 
-  fellThrough(reason: FallThroughReason): void {
+  /** Returns how many have fallen through for this reason. */
+  fellThrough(reason: FallThroughReason): number {
     this.#fallThroughs[reason] += 1;
+    return this.#fallThroughs[reason];
   }
 
   /** @param waited - milliseconds from the batch's first command. */

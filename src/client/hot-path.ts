@@ -18,6 +18,7 @@ import type { FallThroughReason, Stats } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/as-callback.js';
 import { debugFallThrough } from '../util/debug.js';
 import { flatOf } from '../util/flat.js';
+import { coldWatch } from './cold-watch.js';
 
 /** What the hot methods of a client or Cluster need of its attachment. */
 export interface HotRoute {
@@ -71,7 +72,7 @@ export class FallThrough {
 
 /** A command has fallen through. */
 export function countFallThrough(route: HotRoute, methodName: string, reason: FallThroughReason): void {
-  route.counters.fellThrough(reason);
+  coldWatch.fellThrough(route.counters, reason, route.counters.fellThrough(reason));
   if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, reason);
 }
 

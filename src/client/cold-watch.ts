@@ -1,0 +1,56 @@
+import { CODES, warnOnce } from '../errors.js';
+import type { FallThroughReason, Stats } from '../stats.js';
+import { now } from '../util/clock.js';
+
+/** Commands of one reason between two looks: fewer are no load. */
+const COMMANDS_PER_LOOK = 1024;
+const PATIENCE_MS = 60_000;
+
+/** The reasons that one setting cures: what is the matter, and what to do. */
+const CURES: Partial<Record<FallThroughReason, string>> = {
+  traced:
+    'a tracer subscribes to the channel ioredis:command, Sentry even with tracesSampleRate: 0; leave its integration of ' +
+    'Redis out',
+  patched:
+    'a tracer or other code has replaced sendCommand or a command method; leave its instrumentation of ioredis out',
+  options: 'enableAutoPipelining or showFriendlyErrorStack is set; turn it off',
+};
+
+interface Spell {
+  /** Hot commands of the client when it began. */
+  readonly hotCommands: number;
+  readonly sinceMs: number;
+}
+
+/**
+ * Warns once per process if a client under load has had no hot command for a minute, for a reason that one setting would
+ * cure: most of what it could gain is lost, and nothing else tells.
+ */
+export class ColdWatch {
+  readonly #spells = new WeakMap<Stats, Spell>();
+  #warned = false;
+
+  constructor(readonly clock: () => number = now) {}
+
+  /** @param count - how many commands have fallen through for this reason. */
+  fellThrough(stats: Stats, reason: FallThroughReason, count: number): void {
+    if (count % COMMANDS_PER_LOOK !== 0 || this.#warned) return;
+    const cure = CURES[reason];
+    if (cure === undefined) return;
+    const { hotCommands } = stats;
+    const spell = this.#spells.get(stats);
+    if (spell?.hotCommands !== hotCommands) {
+      this.#spells.set(stats, { hotCommands, sinceMs: this.clock() });
+      return;
+    }
+    if (this.clock() - spell.sinceMs < PATIENCE_MS) return;
+    this.#warned = true;
+    warnOnce(
+      CODES.NOT_HOT,
+      `ioredis-coalesce: for a minute, all commands of a client under load were left to the client, still in batches: ${cure}`,
+    );
+  }
+}
+
+/** One per process. */
+export const coldWatch = new ColdWatch();
