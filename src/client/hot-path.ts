@@ -155,6 +155,8 @@ export function hotMethod(
 export abstract class Sender {
   /** The command that is sent. */
   abstract readonly command: HotCommand;
+  /** The host's own method, once it was seen. */
+  protected genuine: AnyFunction | undefined;
 
   /** Whether these arguments can be encoded without being prepared, if they are plain. */
   protected abstract isPrepared(route: HotRoute, args: readonly unknown[]): boolean;
@@ -164,8 +166,6 @@ export abstract class Sender {
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | FallThrough;
-  /** Whether the method that the hot one stands for is the host's own. */
-  protected abstract isGenuine(method: AnyFunction): boolean;
   /** Sends a command; undefined if its arguments cannot be encoded here. `args` are those of the call. */
   protected abstract sendOn(
     connection: Connection,
@@ -196,11 +196,20 @@ export abstract class Sender {
     }
     const connection = route.connectionFor(this.command, args[0]);
     if (typeof connection === 'string') return new FallThrough(connection);
-    if (!this.isGenuine(method)) return new FallThrough('patched');
+    if (method !== this.genuine && !this.#isGenuine(method)) return new FallThrough('patched');
     const sent = this.sendOn(connection, route, args, args);
     if (sent !== undefined) return sent;
     // Arrays are looked for only now: doing so before each encoding costs more than this.
-    return holdsArray(args) ? this.#prepareAndSend(route, method, args, undefined) : new FallThrough('arguments');
+    return holdsArray(args) ? this.#flattenAndSend(route, args) : new FallThrough('arguments');
+  }
+
+  /** Only the flattening was missing. */
+  #flattenAndSend(route: HotRoute, args: readonly unknown[]): Promise<unknown> | FallThrough {
+    const flattened = flatOf(args);
+    // Ordering: asked again, since elements may have been getters, which can send other commands or end the connection.
+    const connection = route.connectionFor(this.command, flattened[0]);
+    if (typeof connection === 'string') return new FallThrough(connection, { flattened });
+    return this.sendOn(connection, route, flattened, args) ?? new FallThrough('arguments', { flattened });
   }
 
   #prepareAndSend(
@@ -213,14 +222,20 @@ export abstract class Sender {
     const runsUserCode = transformer !== undefined || holdsArray(args);
     const reason = runsUserCode ? route.fallThroughReason() : undefined;
     if (reason !== undefined) return new FallThrough(reason);
-    if (!this.isGenuine(method)) return new FallThrough('patched');
+    if (method !== this.genuine && !this.#isGenuine(method)) return new FallThrough('patched');
     const prepared = this.prepare(route, args, transformer);
     if (prepared instanceof FallThrough) return prepared;
     const { sent, key, read } = prepared;
-    // Ordering: asked when user code has run, which may have sent other commands or ended the connection.
+    // Ordering: asked when user code has run.
     const connection = route.connectionFor(this.command, key);
     if (typeof connection === 'string') return new FallThrough(connection, read);
     return this.sendOn(connection, route, sent, args) ?? new FallThrough('arguments', read);
+  }
+
+  #isGenuine(method: AnyFunction): boolean {
+    if (!isGenuineMethod(method)) return false;
+    this.genuine = method;
+    return true;
   }
 }
 
@@ -228,7 +243,6 @@ export abstract class Sender {
 export class CommandSender extends Sender {
   readonly command: HotCommand;
   readonly #heads: CommandHeads;
-  #genuine: AnyFunction | undefined;
 
   constructor(readonly variant: CommandVariant) {
     super();
@@ -247,13 +261,6 @@ export class CommandSender extends Sender {
     transformer: ArgumentTransformer | undefined,
   ): Prepared | FallThrough {
     return prepareArguments(this.command, commandClass as HostCommandClass, keyPrefixOf(client), transformer, args);
-  }
-
-  protected isGenuine(method: AnyFunction): boolean {
-    if (method === this.#genuine) return true;
-    if (!isGenuineMethod(method)) return false;
-    this.#genuine = method;
-    return true;
   }
 
   protected sendOn(

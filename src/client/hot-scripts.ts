@@ -21,6 +21,7 @@ import {
   holdsArray,
   type Prepared,
   prefixedKey,
+  type ReadArguments,
   Sender,
 } from './hot-path.js';
 import { ScriptForms } from './script-forms.js';
@@ -41,7 +42,7 @@ export function hotScriptMethod(
   const { numberOfKeys } = script;
   if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
   if (!isGenuineScriptMethod(original) || !LoadedScript.isKnown(script)) return undefined;
-  const sender = new ScriptSender(script, encoding);
+  const sender = new ScriptSender(script, encoding, original);
   return function (this: unknown, ...args: unknown[]) {
     const route = find(this);
     if (route === undefined) return callHost(original, this, args);
@@ -62,8 +63,10 @@ class ScriptSender extends Sender {
   constructor(
     readonly script: HostScript,
     readonly encoding: 'utf8' | null,
+    original: AnyFunction,
   ) {
     super();
+    this.genuine = original;
     this.#forms = new ScriptForms(script, encoding);
     this.command = this.#forms.evalsha.command;
   }
@@ -80,15 +83,9 @@ class ScriptSender extends Sender {
   ): Prepared | FallThrough {
     if (transformer !== undefined) return new FallThrough('transformer');
     const flattened = holdsArray(args) ? flatOf(args) : undefined;
+    const sent = flattened ?? args;
     const read = { flattened };
-    const flat = flattened ?? args;
-    const found = this.#needsKeys(route) ? this.#findKeys(flat.slice()) : { sent: flat, key: undefined };
-    return found === undefined ? new FallThrough('arguments', read) : { ...found, read };
-  }
-
-  /** `hotScriptMethod` has asked. */
-  protected isGenuine(): boolean {
-    return true;
+    return this.#needsKeys(route) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
   }
 
   protected sendOn(
@@ -122,18 +119,20 @@ class ScriptSender extends Sender {
     return Boolean(this.script.keyPrefix) || routing !== undefined;
   }
 
-  /** Flat arguments with `keyPrefix` before each key, and the first key; undefined if only the host can find the keys. */
-  #findKeys(args: unknown[]): { sent: unknown[]; key: unknown } | undefined {
+  /** Puts `keyPrefix` before each key. Only the host can find the keys of arguments that are not as expected. */
+  #findKeys(args: unknown[], read: ReadArguments): Prepared | FallThrough {
     const { keyPrefix, numberOfKeys } = this.script;
     const first = typeof numberOfKeys === 'number' ? 0 : 1;
     const count = Number(first === 0 ? numberOfKeys : args[0]);
-    if (!Number.isInteger(count) || count < 0 || first + count > args.length) return undefined;
+    if (!Number.isInteger(count) || count < 0 || first + count > args.length) {
+      return new FallThrough('arguments', read);
+    }
     for (let index = first; keyPrefix && index < first + count; index += 1) {
       const key = prefixedKey(keyPrefix, args[index]);
-      if (key === undefined) return undefined;
+      if (key === undefined) return new FallThrough('arguments', read);
       args[index] = key;
     }
-    return { sent: args, key: count > 0 ? args[first] : undefined };
+    return { sent: args, key: count > 0 ? args[first] : undefined, read };
   }
 
   #encode(args: readonly unknown[], exact: boolean): string | Part[] | undefined {
