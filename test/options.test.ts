@@ -150,7 +150,7 @@ describe('options', () => {
     ['maxbatchbyte', 'maxBatchBytes'],
     ['sharedReads', 'shareReads'],
     ['hotpaths', 'hotPath'],
-    ['chace', 'cache'],
+    ['cahce', 'cache'],
   ])('refuses the key %j and names the option that is meant', (key, option) => {
     const error = thrownBy(() => resolveOptions({ [key]: 1 } as CoalesceOptions));
     expect(error.message).toBe(

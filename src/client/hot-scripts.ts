@@ -72,7 +72,7 @@ class ScriptSender extends Sender {
   }
 
   protected isPrepared(route: HotRoute, args: readonly unknown[]): boolean {
-    return !this.#needsKeys(route) && !Array.isArray(args[0]);
+    return !this.script.keyPrefix && route.routing === undefined && !Array.isArray(args[0]);
   }
 
   /** The transformer of EVALSHA would get the script's hash and the number of keys, too: that is left to the host. */
@@ -85,7 +85,9 @@ class ScriptSender extends Sender {
     const flattened = holdsArray(args) ? flatOf(args) : undefined;
     const sent = flattened ?? args;
     const read = { flattened };
-    return this.#needsKeys(route) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
+    // Keys get a prefix, or the first one decides which node the call goes to.
+    const needsKeys = this.script.keyPrefix || route.routing !== undefined;
+    return needsKeys ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
   }
 
   protected sendOn(
@@ -96,10 +98,11 @@ class ScriptSender extends Sender {
   ): Promise<unknown> | undefined {
     const exact = connection.batch.encodesExactly;
     let sent = prepared;
-    let encoded = this.#encode(sent, exact);
+    const head = this.#heads.for(sent.length);
+    let encoded = exact ? encodeExactly(head, sent) : encodeAssumingAscii(head, sent);
     if (encoded === undefined && !holdsArray(sent)) {
       sent = sent.map(toPlain);
-      encoded = this.#encode(sent, exact);
+      encoded = encodeExactly(head, sent);
     }
     if (encoded === undefined) return undefined;
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
@@ -112,11 +115,6 @@ class ScriptSender extends Sender {
       if (!isNoScript(error)) throw error;
       return (client as HostClient).sendCommand(scriptCommand(this.script, args, this.encoding));
     });
-  }
-
-  /** Whether keys get a prefix, or the first one decides which node the call goes to. */
-  #needsKeys({ routing }: HotRoute): boolean {
-    return Boolean(this.script.keyPrefix) || routing !== undefined;
   }
 
   /** Puts `keyPrefix` before each key. Only the host can find the keys of arguments that are not as expected. */
@@ -133,11 +131,6 @@ class ScriptSender extends Sender {
       args[index] = key;
     }
     return { sent: args, key: count > 0 ? args[first] : undefined, read };
-  }
-
-  #encode(args: readonly unknown[], exact: boolean): string | Part[] | undefined {
-    const head = this.#heads.for(args.length);
-    return exact ? encodeExactly(head, args) : encodeAssumingAscii(head, args);
   }
 
   #headFor(count: number): string {
