@@ -325,11 +325,7 @@ export function holdsArray(args: readonly unknown[]): boolean {
 }
 
 /** The arguments with `keyPrefix` before each key, in a new array; undefined if only the host can find the keys. */
-export function withKeyPrefix(
-  command: HotCommand,
-  prefix: string | Buffer,
-  args: readonly unknown[],
-): unknown[] | undefined {
+function withKeyPrefix(command: HotCommand, prefix: string | Buffer, args: readonly unknown[]): unknown[] | undefined {
   const positions = KEY_POSITIONS[command.keys];
   if (positions === undefined || typeof prefix !== 'string') return undefined;
   if (Number.isFinite(positions.count) && args.length < positions.count) return undefined;

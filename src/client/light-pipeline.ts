@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
+import { HOT_COMMANDS } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import type { EntryContext } from '../connection/entry.js';
 import {
@@ -25,17 +25,11 @@ import {
 import { isGenuineMethod } from '../host/probe.js';
 import { keyPrefixOf, tracesBatches } from '../host/state.js';
 import { hostTransaction, type TransactionMethods, unwrapTransaction } from '../host/transaction.js';
-import {
-  argumentTransformerOf,
-  runTransformer,
-  type Transformation,
-  withTransformation,
-} from '../host/transformers.js';
+import { argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
-import { flatOf } from '../util/flat.js';
-import { callHost, countFallThrough, type HotRoute, holdsArray, withKeyPrefix } from './hot-path.js';
+import { callHost, countFallThrough, FallThrough, type HotRoute, prepareArguments } from './hot-path.js';
 
 /** What the hot path needs of a client to send its pipelines. */
 export interface PipelineRoute extends HotRoute {
@@ -65,10 +59,6 @@ const RECORDING = Symbol('recording');
 class Recording extends PipelineRecording {
   /** Whether a transaction is open after the recorded commands, if they open or close any. */
   declare transaction: 'open' | 'closed' | undefined;
-  /** The transformed arguments of the current call. */
-  declare transformation: Transformation | undefined;
-  /** Its flattened arguments, if there were arrays among them; see `hotSender`. */
-  declare flattened: readonly unknown[] | undefined;
   /** The methods that the host makes for each transaction, once it has taken over. */
   declare hostMethods: TransactionMethods | undefined;
 
@@ -251,23 +241,16 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
     const method = host[name] as AnyFunction;
     const recording = Recording.of(this);
     if (recording?.state !== 'recording') return callHost(method, this, args);
-    let reason: FallThroughReason | undefined;
+    let left: FallThrough | undefined;
     if (method !== genuine && !isGenuineMethod(method)) {
-      reason = 'patched';
+      left = new FallThrough('patched');
     } else {
       genuine = method;
-      reason = tryRecording(recording, this as HostPipeline, variant, args);
+      left = tryRecording(recording, this as HostPipeline, variant, args);
     }
-    if (reason === undefined) return this;
-    countFallThrough(recording.route, name, reason);
-    const { transformation } = recording;
-    const given = recording.flattened === undefined ? args : [recording.flattened];
-    if (transformation !== undefined) recording.transformation = undefined;
-    if (recording.flattened !== undefined) recording.flattened = undefined;
-    if (transformation === undefined) return callHost(method, this, given);
-    return withTransformation(recording.commandClass, variant.command.name, transformation, () =>
-      method.apply(this, given),
-    );
+    if (left === undefined) return this;
+    countFallThrough(recording.route, name, left.reason);
+    return left.callHost(method, this, args);
   };
 }
 
@@ -280,43 +263,23 @@ function tryRecording(
   receiver: HostPipeline,
   variant: PipelineVariant,
   args: readonly unknown[],
-): FallThroughReason | undefined {
+): FallThrough | undefined {
   const { client } = recording.route;
   const { command } = variant;
-  if (client.options.showFriendlyErrorStack) return 'options';
-  if (command.keys === 'own' && recording.pipeline.isCluster) return 'routing';
+  if (client.options.showFriendlyErrorStack) return new FallThrough('options');
+  if (command.keys === 'own' && recording.pipeline.isCluster) return new FallThrough('routing');
   const keyPrefix = keyPrefixOf(client);
   const transformer = argumentTransformerOf(recording.commandClass, command.name);
   if (keyPrefix === undefined && transformer === undefined && arePlain(args)) {
     push(recording, receiver, variant, args);
     return undefined;
   }
-  if (typeof args.at(-1) === 'function') return 'arguments';
-  const flat = holdsArray(args) ? flatOf(args) : args;
-  const transformation = transformer && runTransformer(transformer, flat.slice());
-  const failed = transformation !== undefined && 'error' in transformation;
+  const prepared = prepareArguments(command, recording.commandClass, keyPrefix, transformer, args);
+  if (prepared instanceof FallThrough) return prepared;
   // A transformer or getter may have sent the pipeline, or made it a host pipeline.
-  const reason =
-    failed || recording.state !== 'recording'
-      ? 'transformer'
-      : tryRecordingPlain(recording, receiver, variant, keyPrefix, transformation?.args ?? flat);
-  if (reason !== undefined) {
-    recording.transformation = transformation;
-    recording.flattened = flat === args ? undefined : flat;
-  }
-  return reason;
-}
-
-function tryRecordingPlain(
-  recording: Recording,
-  receiver: HostPipeline,
-  variant: PipelineVariant,
-  keyPrefix: string | Buffer | undefined,
-  args: readonly unknown[],
-): FallThroughReason | undefined {
-  const sent = arePlain(args) ? withAnyKeyPrefix(variant.command, keyPrefix, args) : undefined;
-  if (sent === undefined) return 'arguments';
-  push(recording, receiver, variant, sent);
+  if (recording.state !== 'recording') return new FallThrough('transformer', prepared.read);
+  if (!arePlain(prepared.sent)) return new FallThrough('arguments', prepared.read);
+  push(recording, receiver, variant, prepared.sent);
   return undefined;
 }
 
@@ -351,14 +314,6 @@ function arePlain(args: readonly unknown[]): boolean {
     if (typeof argument !== 'number' || !isPlainNumber(argument)) return false;
   }
   return true;
-}
-
-function withAnyKeyPrefix(
-  command: HotCommand,
-  keyPrefix: string | Buffer | undefined,
-  args: readonly unknown[],
-): readonly unknown[] | undefined {
-  return keyPrefix === undefined ? args : withKeyPrefix(command, keyPrefix, args);
 }
 
 function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {
