@@ -1,25 +1,22 @@
-import { mkdir } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { openHarness } from './experiments/harness.js';
-import { printReport } from './report/terminal.js';
+import { join } from 'node:path';
+import type { Benchmark } from './benchmarks/benchmark.js';
+import { GROUPS, select } from './benchmarks/index.js';
+import { printResults } from './report/terminal.js';
 import { cleanly } from './suite/cleanup.js';
 import { compareWith } from './suite/compare.js';
-import { targetsMissed } from './suite/evaluate.js';
+import { evaluate } from './suite/evaluate.js';
 import { type BenchOptions, HELP, parseOptions } from './suite/options.js';
-import {
-  type BenchmarkResult,
-  type BenchReport,
-  type ExperimentResult,
-  mergeInto,
-  writeReport,
-} from './suite/results.js';
-import { openRig } from './suite/rig.js';
+import { roundsOf, secondsOf } from './suite/pace.js';
+import { type GroupResult, writeResults } from './suite/results.js';
+import { openRig, type Rig } from './suite/rig.js';
 import { Runner } from './suite/runner.js';
-import { readSettings } from './suite/settings.js';
+import { readSettings, type Settings } from './suite/settings.js';
+import { bringSetup, type Setup } from './suite/setup.js';
 import { areSessionsGrouped, keepAwake } from './suite/spinner.js';
 
 const GROUPED =
   'The kernel shares the processors out between sessions (autogroup): kernel.sched_autogroup_enabled=0 makes the figures steadier.';
+const SMOKE = 'A smoke run: everything ran and values are right; the figures mean nothing.';
 
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
@@ -27,65 +24,73 @@ async function main(): Promise<void> {
     console.log(HELP);
     return;
   }
+  const setup = await bringSetup(options.setup);
   const stop = options.awake ? keepAwake() : () => {};
-  await run(options).finally(stop);
+  await run(options, setup).finally(stop);
 }
 
-async function run(options: BenchOptions): Promise<void> {
+async function run(options: BenchOptions, setup: Setup): Promise<void> {
   if (options.compare !== undefined) {
-    console.log(await compareWith(options.compare, options));
+    console.log(await compareWith(options.compare, options, setup));
     return;
   }
-  const report = await bench(options);
-  printReport(report);
-  await write(report, options);
-  if (options.check && targetsMissed(report.benchmarks) > 0) process.exitCode = 1;
+  const results = await bench(options, setup);
+  const benchmarks = results.flatMap((one) => one.benchmarks);
+  if (options.check && evaluate(benchmarks).some(({ met }) => !met)) process.exitCode = 1;
 }
 
-async function write(report: BenchReport, { merge, out, smoke }: BenchOptions): Promise<void> {
-  if (out === undefined) {
-    if (!smoke) console.log('Not written to a file: neither --out nor --merge was given.');
-    return;
-  }
-  await mkdir(dirname(out), { recursive: true });
-  await writeReport(out, merge ? await mergeInto(out, report) : report);
-  console.log(`Written to ${out}.`);
-}
-
-/** Leaves nothing behind however it ends: no keys, no processes. */
-function bench({ benchmarks, experiments, pace, smoke, awake, untilClear }: BenchOptions): Promise<BenchReport> {
+/** Leaves nothing behind however it ends: no keys, no processes. Each group's results are kept as soon as they are there. */
+function bench({ asked, awake, named, out }: BenchOptions, setup: Setup): Promise<GroupResult[]> {
+  const chosen = asked.smoke ? select(named).flatMap(shortened) : select(named);
   return cleanly(async (cleanup) => {
-    const steps = [...benchmarks.map((one) => Runner.steps(one, pace)), ...experiments.map((one) => one.steps)];
-    const rig = await openRig(cleanup, { pace, smoke, untilClear, steps: steps.reduce((sum, some) => sum + some, 0) });
-    const { notes, server } = rig;
-    if (smoke) notes.add('A smoke run: everything ran and values are right; the figures mean nothing.');
-    if (awake && areSessionsGrouped()) notes.add(GROUPED);
-    const settings = await readSettings({ server, awake, untilClear, ...pace });
+    const rounds = chosen.reduce((sum, one) => sum + roundsOf(one, asked), 0);
+    const seconds = chosen.reduce((sum, one) => sum + secondsOf(one, asked), 0);
+    if (!asked.smoke) console.error(`About ${Math.ceil(seconds / 60)} minutes.`);
+    const rig = await openRig(cleanup, { asked, rounds, nodePath: setup.nodePath });
+    const settings = await readSettings({ server: rig.server, awake, node: setup.node });
     const runner = new Runner(rig);
     await cleanup.add(() => {
       rig.kill();
       return runner.leave();
     });
-    const results: BenchmarkResult[] = [];
-    for (const benchmark of benchmarks) {
-      const result = await runner.run(benchmark);
-      if (result !== undefined) results.push(result);
+    const results: GroupResult[] = [];
+    for (const group of Object.keys(GROUPS)) {
+      const benchmarks = chosen.filter(({ id }) => GROUPS[group]!.some((one) => one.id === id));
+      if (benchmarks.length === 0) continue;
+      if (asked.smoke) rig.notes.add(SMOKE);
+      if (awake && areSessionsGrouped()) rig.notes.add(GROUPED);
+      const result = await runGroup(group, benchmarks, runner, rig, settings);
+      printResults(result);
+      results.push(result);
+      // A setup that is not the standard one has a folder of its own.
+      if (out !== undefined) console.log(`Written to ${await writeResults(join(out, setup.name ?? ''), result)}.`);
     }
-    await runner.close();
-    const found: ExperimentResult[] = [];
-    for (const experiment of experiments) {
-      const { id, title } = experiment;
-      const harness = await openHarness(rig, experiment);
-      found.push({ id, title, figures: await experiment.run(harness) });
-      await harness.close();
-    }
-    return {
-      settings,
-      benchmarks: results,
-      experiments: found,
-      notes: [...notes].map((text) => ({ revision: settings.revision, text })),
-    };
+    return results;
   });
+}
+
+async function runGroup(
+  group: string,
+  chosen: readonly Benchmark[],
+  runner: Runner,
+  { notes }: Rig,
+  settings: Settings,
+): Promise<GroupResult> {
+  const benchmarks = [];
+  for (const one of chosen) benchmarks.push(await runner.run(one));
+  runner.noteDisturbed();
+  const own = [...notes];
+  notes.clear();
+  return { group, settings, notes: own, benchmarks };
+}
+
+/** For a smoke run: with as many cases as are code of their own. */
+function shortened(one: Benchmark): Benchmark {
+  const places = new Set<string | undefined>();
+  const firsts = one.cases.filter(({ environment }) => !places.has(environment) && places.add(environment));
+  const cases =
+    one.smokeCases === undefined ? one.cases : [...new Set([...one.cases.slice(0, one.smokeCases), ...firsts])];
+  return { ...one, cases };
 }
 
 main().catch((error: unknown) => {

@@ -3,110 +3,78 @@
 import { type ClientKind, CONNECTIONS, type RouteId } from '../http/example.js';
 import type { EnvironmentKind } from '../suite/environment.js';
 import type { VariantId } from '../variants/clients.js';
-import type { Dataset, OperationId } from '../variants/data.js';
-import type { Sample, Workload } from '../variants/protocol.js';
-
-type Read = (sample: Sample) => number | undefined;
-
-export const METRICS = {
-  throughput: { title: 'throughput', unit: '/s', read: (sample) => sample.perSecond },
-  cpu: { title: 'client CPU', unit: 'µs', read: (sample) => sample.cpuUs },
-  serverCpu: { title: 'server CPU', unit: 'µs', read: (sample) => sample.serverCpuUs },
-  p50: { title: 'median latency', unit: 'µs', read: (sample) => sample.latencyUs?.p50 },
-  p99: { title: 'p99 latency', unit: 'µs', read: (sample) => sample.latencyUs?.p99 },
-  memory: { title: 'memory', unit: 'B', read: (sample) => sample.bytes },
-} satisfies Readonly<Record<string, { title: string; unit: string; read: Read }>>;
-export type Metric = keyof typeof METRICS;
-
-/** The server driven by its own benchmark tool: no Node in the way. */
-export const SERVER_LIMIT = 'redis-benchmark';
-export type ClientVariant = VariantId | typeof SERVER_LIMIT;
+import { type Dataset, NOTHING, type OperationId, SMALL } from '../variants/data.js';
+import type { Workload } from '../variants/protocol.js';
 
 export interface Case {
+  /** Within its benchmark. */
   readonly id: string;
   readonly workload: Workload;
+  /** Where it runs, if not on the run's own server with the machine to itself. */
+  readonly environment?: EnvironmentKind;
+  /** @default those of the benchmark */
+  readonly variants?: readonly VariantId[];
 }
 
 export interface Benchmark {
   readonly id: string;
   readonly title: string;
-  /** How it is drawn; not at all if it is not said. `gains`: throughput of coalesced divided by that of plain. */
-  readonly chart?: {
-    readonly kind: 'bars' | 'curves' | 'gains' | 'heat';
-    readonly metric?: Metric;
-    readonly log?: true;
-  };
-  readonly environment?: EnvironmentKind;
-  /** Its rounds, as multiples of those of the run. @default both 1 */
-  readonly pace?: { readonly rounds: number; readonly seconds: number };
-  /**
-   * Whether each round takes processes of its own: one keeps its luck with the compiler and the layout of its memory,
-   * which is worth up to a tenth.
-   */
-  readonly ownProcesses?: true;
-  /**
-   * Whether all rounds of a case come before those of the next one. A package takes a while to set up, and a client takes
-   * a while to find out how this work is sent best.
-   */
-  readonly caseByCase?: true;
   readonly variants: readonly string[];
   readonly cases: readonly Case[];
-  /** How many cases a smoke run takes, from the front; 0 where other benchmarks run the same code. @default 1 */
+  /** Timed rounds of each variant. @default 5 */
+  readonly rounds?: number;
+  /** Of a timed round. @default 1 */
+  readonly seconds?: number;
+  /** Before a variant's first round: its code has to become hot. @default as long as a round */
+  readonly warmUpSeconds?: number;
+  /**
+   * Whether each case takes processes of its own: one keeps its luck with the compiler and the layout of its memory, which is
+   * worth up to a tenth.
+   */
+  readonly ownProcesses?: true;
+  /** Whether socket writes are counted, after the rounds. */
+  readonly counted?: true;
+  /** How many cases a smoke run takes, from the front. @default all that differ in code: those of the first environment */
   readonly smokeCases?: number;
   /** Where the variants are routes of the example, over HTTP: which, and with which client. Figures are per request. */
   readonly routes?: Readonly<Record<string, readonly [route: RouteId, client: ClientKind]>>;
 }
 
-type More = Pick<Benchmark, 'chart' | 'environment' | 'ownProcesses' | 'caseByCase' | 'smokeCases'>;
+type More = Omit<Benchmark, 'id' | 'title' | 'variants' | 'cases' | 'routes'>;
 
-/** With all rounds at full length. */
-export function full(
+export function benchmark(
   id: string,
   title: string,
-  variants: readonly ClientVariant[],
+  variants: readonly VariantId[],
   cases: readonly Case[],
   more: More = {},
 ): Benchmark {
   return { id, title, variants, cases, ...more };
 }
 
-/** With fewer and shorter rounds, so that the whole stays within an hour. */
-export function brief(...args: Parameters<typeof full>): Benchmark {
-  return { ...full(...args), pace: { rounds: 3 / 5, seconds: 1 / 2 } };
+export function http(id: string, title: string, routes: NonNullable<Benchmark['routes']>, more: More = {}): Benchmark {
+  const workload = { kind: 'package', name: 'fastify', concurrency: CONNECTIONS, data: NOTHING } as const;
+  const cases = [{ id: `${CONNECTIONS} connections`, workload }];
+  // A service takes seconds until the compiler has seen enough of it.
+  return { id, title, variants: Object.keys(routes), cases, routes, warmUpSeconds: 2, ...more };
 }
 
-/** With many short rounds: for many cases that are to be compared closely on a machine whose speed varies. */
-export function fine(...args: Parameters<typeof full>): Benchmark {
-  return { ...full(...args), caseByCase: true, pace: { rounds: 3, seconds: 1 / 10 } };
-}
+/** Shorter rounds, so that the whole stays within its time. */
+export const BRIEF = { rounds: 5, seconds: 0.4 } as const;
 
-export function http(
-  id: string,
-  title: string,
-  routes: NonNullable<Benchmark['routes']>,
-  { rates, ...more }: Pick<Benchmark, 'chart' | 'pace' | 'smokeCases'> & { readonly rates?: readonly number[] } = {},
-): Benchmark {
-  const load = { kind: 'package', name: 'fastify', concurrency: CONNECTIONS, data: NOTHING } as const;
-  const cases = rates?.map((rate) => ({
-    id: `${rate.toLocaleString('en-US')} requests/s`,
-    workload: { ...load, rate },
-  })) ?? [{ id: `${CONNECTIONS} connections`, workload: load }];
-  return { id, title, variants: Object.keys(routes), cases, routes, caseByCase: true, ...more };
-}
-
-export const NOTHING: Dataset = { keys: 0, valueBytes: 0 };
-export const SMALL: Dataset = { keys: 1000, valueBytes: 100 };
-export const FEW: Dataset = { keys: 200, valueBytes: 100 };
-
-export function burst(id: string, size: number, operation: OperationId = 'get', data = SMALL): Case {
+export function burst(id: string, size: number, operation: OperationId = 'get', data: Dataset = SMALL): Case {
   return { id, workload: { kind: 'burst', operation, size, data } };
 }
 
-export function loops(id: string, count: number, operation: OperationId = 'get', data = SMALL): Case {
+export function loops(id: string, count: number, operation: OperationId = 'get', data: Dataset = SMALL): Case {
   return { id, workload: { kind: 'loops', loops: count, operation, data } };
 }
 
-export function memory(commands: number, of?: 'pipeline'): Case {
-  const id = `${commands.toLocaleString('en-US')} GETs`;
+export function memory(id: string, commands: number, of?: 'pipeline'): Case {
   return { id, workload: { kind: 'memory', commands, data: SMALL, ...(of === undefined ? {} : { of }) } };
+}
+
+/** The same case elsewhere. */
+export function at(environment: EnvironmentKind, { id, ...rest }: Case): Case {
+  return { ...rest, id: `${environment}: ${id}`, environment };
 }

@@ -1,46 +1,55 @@
 /** The client-side cache: reads that are never sent, and what keeping them right costs. */
 
-import { type Benchmark, brief, burst, full, SMALL } from './benchmark.js';
+import { FEW, SMALL } from '../variants/data.js';
+import { type Benchmark, BRIEF, benchmark, burst, loops } from './benchmark.js';
 
 const CACHES = ['node-redis-cache', 'coalesced-cache'] as const;
 /** More than the caches hold. */
 const MANY = { keys: 12_000, valueBytes: 100 };
 const HOT = { keys: 1, valueBytes: 100 };
-/** Others in each of three rounds, and no more than the caches hold. */
-const THREE_ROUNDS = { keys: 9000, valueBytes: 100 };
+/** Others in each of the rounds, and no more than the caches hold. */
+const OTHERS_EACH_ROUND = { keys: 9000, valueBytes: 100 };
 
 export const CACHE: readonly Benchmark[] = [
-  brief('cache-hits', 'Cached reads, in bursts of 200', ['coalesced', ...CACHES], [burst('hits', 200)], {
-    smokeCases: 0,
-  }),
-  // One write per turn: how often parts are sent would differ with the server's speed, and that is not a miss's cost.
-  full(
+  benchmark('cache-hits', 'Cached reads, in bursts of 200', ['coalesced', ...CACHES], [burst('hits', 200)], BRIEF),
+  benchmark(
     'cache-misses',
-    'Reads that are never found: 12,000 keys in turn, with caches of 100, in bursts of 200, one write per turn',
-    ['coalesced-immediate', 'node-redis-small-cache', 'immediate-small-cache'],
+    'Reads that are never found: 12,000 keys in turn, with a cache of 100, in bursts of 200',
+    ['coalesced', 'coalesced-small-cache'],
     [burst('misses', 200, 'get', MANY)],
-    { smokeCases: 0, ownProcesses: true },
+    { rounds: 7, seconds: 0.4, ownProcesses: true },
   ),
-  brief(
-    'cache-full',
-    'Reads that do not fit: 12,000 keys in turn, with caches of 10,000, in bursts of 200',
-    ['coalesced', ...CACHES],
-    [burst('12,000 keys', 200, 'get', MANY)],
-    { smokeCases: 0 },
-  ),
-  brief(
+  benchmark(
     'cache-hot-key',
     'A hot key: 200 loops, one write per second by another client',
     ['plain', 'coalesced', ...CACHES],
     [{ id: 'one key', workload: { kind: 'loops', loops: 200, data: HOT, writes: 1 } }],
+    BRIEF,
   ),
-  brief(
+  benchmark(
     'cache-writes',
     'Bursts of 200 GETs while another client writes 10,000 of the keys per second',
     ['coalesced', ...CACHES],
     [{ id: '10,000 writes/s', workload: { kind: 'burst', operation: 'get', size: 200, data: SMALL, writes: 10_000 } }],
+    BRIEF,
   ),
-  brief('cache-memory', 'Memory per cached value of 100 B, with its key', CACHES, [
-    { id: '3,000 values', workload: { kind: 'memory', commands: 3000, of: 'cached values', data: THREE_ROUNDS } },
-  ]),
+  benchmark(
+    'cache-pipelines',
+    'Pipelines of 8 HGETs by 30 loops, on a client with a cache that they do not use',
+    ['coalesced', 'coalesced-cache'],
+    [loops('8 HGETs', 30, 'pipeline-8', FEW)],
+    BRIEF,
+  ),
+  benchmark(
+    'cache-memory',
+    'Memory per cached value of 100 B, with its key',
+    CACHES,
+    [
+      {
+        id: '1,500 values',
+        workload: { kind: 'memory', commands: 1500, of: 'cached values', data: OTHERS_EACH_ROUND },
+      },
+    ],
+    BRIEF,
+  ),
 ];

@@ -1,85 +1,69 @@
-/** What the package promises. */
+/** What the package promises of single commands, pipelines, memory, Cluster and a service. */
 
-import { type Benchmark, burst, full, http, loops, memory, SERVER_LIMIT } from './benchmark.js';
+import { FEW } from '../variants/data.js';
+import { type Benchmark, BRIEF, benchmark, burst, http, loops, memory } from './benchmark.js';
 
 const PAIR = ['plain', 'coalesced'] as const;
-const LIBRARIES = ['plain', 'auto', 'node-redis', 'node-redis-no-timeout'] as const;
-const EVERY_VARIANT = [...LIBRARIES, 'cork', 'coalesced', 'reference'] as const;
-const SKIPPED = { smokeCases: 0 };
 const GETS = [burst('200 GETs', 200)];
-const BURST_SIZES = [1, 10, 50, 100, 200, 500, 1000, 5000, 10_000];
-const VALUE_SIZES = [
-  { name: '1 KiB', valueBytes: 1024, keys: 200 },
-  { name: '16 KiB', valueBytes: 16 * 1024, keys: 50 },
-  { name: '1 MiB', valueBytes: 1024 * 1024, keys: 8 },
-];
-const VALUES = VALUE_SIZES.flatMap(({ name, ...data }) => [
-  burst(`${name} read`, data.keys, 'get', data),
-  burst(`${name} written`, data.keys, 'set', data),
-]);
+
+const LONG_REPLIES = (['lrange', 'zrange', 'hgetall'] as const).map((operation) =>
+  burst(`50 × ${operation} of 100`, 50, operation, { keys: 50, valueBytes: 100, elements: 100 }),
+);
 
 export const CORE: readonly Benchmark[] = [
-  full('burst', 'Bursts of 200 GETs, 100 B', [...EVERY_VARIANT, SERVER_LIMIT], GETS, { chart: { kind: 'bars' } }),
-  full('loops', '50 loops of sequential awaits', EVERY_VARIANT, [loops('50 loops', 50)], {
-    chart: { kind: 'bars' },
-    ownProcesses: true,
-    ...SKIPPED,
-  }),
-  full(
-    'single',
-    'One loop of sequential awaits',
-    ['plain', 'node-redis-no-timeout', 'coalesced', 'reference'],
-    [loops('1 loop', 1)],
+  benchmark(
+    'burst',
+    'Bursts of 200 GETs, 100 B',
+    ['plain', 'auto', 'node-redis-no-timeout', 'cork', 'coalesced', 'coalesced-timeout', 'reference'],
+    GETS,
+    { counted: true },
   ),
-  full('cork', 'Cork mode: bursts of 200 GETs, hot path off', ['plain', 'cork'], GETS, {
-    ownProcesses: true,
-    ...SKIPPED,
-  }),
-  full('timeout', 'commandTimeout set: bursts of 200 GETs', ['coalesced', 'coalesced-timeout'], GETS, SKIPPED),
-  full(
-    'sizes',
-    'Burst size 1 to 10,000',
-    ['coalesced', 'reference'],
-    BURST_SIZES.map((size) => burst(`${size}`, size)),
-    { chart: { kind: 'curves', log: true }, ...SKIPPED },
+  benchmark(
+    'hot-path',
+    'Other commands',
+    PAIR,
+    [
+      burst('200 × SET … EX', 200, 'setex', FEW),
+      burst("200 × call('get')", 200, 'call'),
+      burst('200 × HGETALL of 8 fields', 200, 'hgetall', FEW),
+      burst('160 × GET and 40 × SET', 200, 'mixed', FEW),
+      burst('200 scripts by defineCommand', 200, 'script', FEW),
+      loops('pipeline() of 8 HGETs, 30 loops', 30, 'pipeline-8', FEW),
+      loops('pipeline() of 200 GETs, 1 loop', 1, 'pipeline-200'),
+      loops('multi() of 3, 30 loops', 30, 'multi', FEW),
+      ...LONG_REPLIES,
+    ],
+    BRIEF,
   ),
-  full('memory', 'Memory per command in flight', PAIR, [memory(10_000), memory(100_000)]),
-  full('values', 'Large values', PAIR, VALUES, { smokeCases: 2 }),
-  full(
+  benchmark(
+    'memory',
+    'Memory per command in flight',
+    PAIR,
+    [memory('10,000 GETs', 10_000), memory('pipeline() of 10,000 GETs', 10_000, 'pipeline')],
+    BRIEF,
+  ),
+  benchmark(
     'cluster',
     'Cluster of 3 masters: bursts of 200 GETs over all slots',
-    ['cluster', 'cluster-auto', 'cluster-node-redis', 'cluster-coalesced'],
-    GETS,
-    { environment: 'cluster', chart: { kind: 'bars' } },
-  ),
-  full(
-    'slots',
-    'What the slot costs: a Cluster of one node, and a client of that node',
-    ['coalesced', 'cluster-coalesced'],
-    GETS,
-    { environment: 'cluster-of-one', ...SKIPPED },
+    ['cluster', 'cluster-auto', 'cluster-coalesced'],
+    [{ ...burst('200 GETs', 200), environment: 'cluster' }],
   ),
   http(
     'fastify-parallel',
-    'Fastify, 8 HGETs per request with Promise.all, 30 connections',
+    'Fastify, 8 HGETs per request, 30 connections',
     {
       plain: ['parallel', 'plain'],
       auto: ['parallel', 'auto'],
       coalesced: ['parallel', 'coalesced'],
       'coalesced-cache': ['parallel', 'cached'],
       pipeline: ['pipeline', 'plain'],
+      'coalesced-pipeline': ['pipeline', 'coalesced'],
       'no-redis': ['no-redis', 'plain'],
     },
-    { chart: { kind: 'bars' } },
+    { seconds: 0.8 },
   ),
-  http('fastify-sequential', 'Fastify, 8 sequential HGETs per request, 30 connections', {
+  http('fastify-sequential', 'Fastify, 8 HGETs per request, one after the other, 30 connections', {
     plain: ['sequential', 'plain'],
     coalesced: ['sequential', 'coalesced'],
   }),
-  http(
-    'fastify-rates',
-    'Fastify, 8 HGETs per request with Promise.all, at a fixed rate below what plain ioredis manages',
-    { plain: ['parallel', 'plain'], coalesced: ['parallel', 'coalesced'] },
-    { rates: [1000, 1500], pace: { rounds: 3, seconds: 1 }, smokeCases: 0 },
-  ),
 ];

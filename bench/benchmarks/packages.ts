@@ -1,10 +1,11 @@
 /** Packages on top of ioredis, handed a plain client and a coalesced one. */
 
 import type { PackageName } from '../packages/index.js';
-import { type Benchmark, type Case, full, NOTHING } from './benchmark.js';
+import { NOTHING } from '../variants/data.js';
+import { type Benchmark, benchmark, type Case } from './benchmark.js';
 
 const CONCURRENCY: Readonly<Record<PackageName, readonly number[]>> = {
-  'bullmq add': [1, 10, 50],
+  'bullmq add': [1, 50],
   'bullmq worker': [1, 10, 50],
   'rate-limiter-flexible': [100],
   '@fastify/rate-limit': [30],
@@ -20,9 +21,10 @@ const cases = Object.entries(CONCURRENCY).flatMap(([name, concurrencies]) =>
 );
 
 export const PACKAGES: readonly Benchmark[] = [
-  full('packages', 'Packages on top, by how much they do at a time', ['plain', 'coalesced'], cases, {
-    chart: { kind: 'gains' },
-    caseByCase: true,
-    smokeCases: 12,
+  benchmark('packages', 'Packages on top', ['plain', 'coalesced'], cases, {
+    seconds: 0.5,
+    // A package takes a while until the compiler has seen enough of its code.
+    warmUpSeconds: 1,
+    smokeCases: cases.length,
   }),
 ];

@@ -3,14 +3,14 @@ import { valuesOf as samplesOf, type VariantResult } from '../suite/results.js';
 import { ratios, spread } from '../suite/stats.js';
 import { type ClientKind, ROUTE_IDS, ROUTES, type RouteId } from './example.js';
 
-/** By what it is called, and which metric it is, with latencies in milliseconds; writes are counted apart. */
+/** By what it is called, and which metric it is, with latencies in milliseconds. */
 const MEASURES = {
   perSecond: ['requests\n/s', 'throughput', 1],
   p50Ms: ['p50\nms', 'p50', 1000],
   p99Ms: ['p99\nms', 'p99', 1000],
   serviceCpuUs: ['service\nCPU µs*', 'cpu', 1],
   redisCpuUs: ['Redis\nCPU µs*', 'serverCpu', 1],
-  writes: ['socket\nwrites*'],
+  writes: ['socket\nwrites*', 'writes', 1],
 } as const;
 export type Measure = keyof typeof MEASURES;
 const MEASURE_IDS = Object.keys(MEASURES) as Measure[];
@@ -22,7 +22,7 @@ export const DEMO_CLIENTS = ['plain', 'coalesced', 'cached'] as const satisfies 
 export type DemoClient = (typeof DEMO_CLIENTS)[number];
 
 /** One route with one client; figures are per request, CPU is that of the service and of Redis. */
-export interface RouteResult extends Pick<VariantResult, 'samples' | 'probe'> {
+export interface RouteResult extends Pick<VariantResult, 'figures'> {
   readonly route: RouteId;
   readonly client: ClientKind;
 }
@@ -97,7 +97,6 @@ function valuesOf(results: Results, route: RouteId, client: ClientKind, measure:
   const found = results.find((result) => result.route === route && result.client === client);
   if (found === undefined) return [];
   const [, metric, divisor] = MEASURES[measure];
-  if (metric === undefined) return [found.probe.writesPerCommand ?? Number.NaN];
   return samplesOf(found, metric).map((value) => value / divisor);
 }
 

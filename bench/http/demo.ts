@@ -5,7 +5,8 @@ import { parseArgs } from 'node:util';
 import { http } from '../benchmarks/benchmark.js';
 import { type BenchServer, openServer } from '../suite/bench-server.js';
 import { type Cleanup, cleanly } from '../suite/cleanup.js';
-import { openRig, type Pace } from '../suite/rig.js';
+import { roundsOf } from '../suite/pace.js';
+import { openRig } from '../suite/rig.js';
 import { Runner } from '../suite/runner.js';
 import { readSettings } from '../suite/settings.js';
 import { renderChart } from './demo-chart.js';
@@ -35,8 +36,8 @@ Without a URL it starts a Redis of its own on a free loopback port (REDIS_SERVER
 4000 small hashes under one prefix of its own, loads the server for as long as it runs, and removes the keys.`;
 
 const PREFIX = 'coalesce-demo:';
-const FULL: Pace = { rounds: 5, seconds: 1, warmUpSeconds: 1, rewarmSeconds: 0.1, probeSeconds: 0.5 };
-const QUICK: Pace = { rounds: 2, seconds: 0.4, warmUpSeconds: 0.25, rewarmSeconds: 0.1, probeSeconds: 0.2 };
+const FULL = { rounds: 5, seconds: 1, warmUpSeconds: 1 };
+const QUICK = { rounds: 2, seconds: 0.4, warmUpSeconds: 0.25 };
 /** Every route with every client. */
 const VARIANTS: Readonly<Record<string, readonly [RouteId, DemoClient]>> = Object.fromEntries(
   ROUTE_IDS.flatMap((route) => DEMO_CLIENTS.map((client) => [`${ROUTES[route]}, ${client}`, [route, client]])),
@@ -61,24 +62,24 @@ async function serverAt(given: string | undefined): Promise<BenchServer> {
 
 async function measureAndShow({ quick, json, chart }: Flags, server: BenchServer, cleanup: Cleanup): Promise<void> {
   const pace = quick ? QUICK : FULL;
-  const benchmark = http('demo', 'The example', VARIANTS);
-  const rig = await openRig(cleanup, { pace, server, steps: Runner.steps(benchmark, pace) });
-  const [found] = (await new Runner(rig).run(benchmark))?.cases ?? [];
+  const benchmark = http('demo', 'The example', VARIANTS, { ...pace, counted: true });
+  const rig = await openRig(cleanup, { asked: {}, server, rounds: roundsOf(benchmark, {}) });
+  const [found] = (await new Runner(rig).run(benchmark)).cases;
   rig.progress.stop();
-  const results = found!.variants.map(({ variant, probe, samples }): RouteResult => {
+  const results = found!.variants.map(({ variant, figures }): RouteResult => {
     const [route, client] = VARIANTS[variant]!;
-    return { route, client, probe, samples };
+    return { route, client, figures };
   });
   const summary = summarize(results);
   const settings = {
     ...{ ...pace, connections: CONNECTIONS },
-    ...(await readSettings({ server, awake: false, ...pace })),
+    ...(await readSettings({ server, node: process.version })),
   };
-  const { cores, cpu, network, node } = settings;
+  const { cores, cpu, node } = settings;
   console.log(`\n${renderTable(summary)}\n`);
   const how =
     `${CONNECTIONS} connections, medians of ${pace.rounds} runs of ${pace.seconds} s each, interleaved; ` +
-    `Node ${node}, ${server.version}, ${cores} × ${cpu}, ${network}`;
+    `Node ${node}, ${server.version}, ${cores} × ${cpu}`;
   console.log(
     `* per request. ${how}.\n` +
       'The load (autocannon), and Redis if it is here, share this machine with the service: on two cores the service has\n' +

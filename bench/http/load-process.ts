@@ -1,5 +1,4 @@
 import { Child } from '../suite/child.js';
-import type { Latency } from '../variants/protocol.js';
 
 export interface LoadOrder {
   readonly origin: string;
@@ -7,14 +6,23 @@ export interface LoadOrder {
   readonly requests: readonly { readonly path: string; readonly headers?: Readonly<Record<string, string>> }[];
   readonly connections: number;
   readonly limit: { readonly seconds: number } | { readonly requests: number };
-  /** Requests per second, of all connections; where there is none, as fast as it goes. */
-  readonly rate?: number;
 }
 
+export interface ArrivalsOrder {
+  readonly port: number;
+  readonly connections: number;
+  readonly seconds: number;
+  /** Mean requests per second, of all connections; where there is none, as fast as it goes. */
+  readonly rate?: number | undefined;
+}
+
+/** Latencies in microseconds. */
 export interface LoadResult {
   readonly requests: number;
   readonly seconds: number;
-  readonly latencyUs: Latency;
+  readonly p50: number;
+  readonly p99: number;
+  readonly p999: number;
 }
 
 /** The process that makes the load, from the parent's side. */
@@ -23,7 +31,7 @@ export class Load extends Child {
     super('the load process', file, { env: { ...process.env, NODE_OPTIONS: '' } });
   }
 
-  run(order: LoadOrder): Promise<LoadResult> {
+  run(order: LoadOrder | ArrivalsOrder): Promise<LoadResult> {
     return this.ask(order);
   }
 }

@@ -27,8 +27,8 @@ export async function routesOf({ bundle, cleanup, server }: Pick<Rig, 'bundle' |
     services.set(client, starting);
     const service = await starting;
     const drive = (workload: Workload, limit: LoadOrder['limit'], countWrites = false) => {
-      const { concurrency: connections, rate } = workload as PackageWorkload;
-      return service.drive(load, route, { connections, limit, ...(rate === undefined ? {} : { rate }) }, countWrites);
+      const { concurrency: connections } = workload as PackageWorkload;
+      return service.drive(load, route, { connections, limit }, countWrites);
     };
     return {
       async prepare(workload, seconds, verify) {
@@ -37,15 +37,15 @@ export async function routesOf({ bundle, cleanup, server }: Pick<Rig, 'bundle' |
         return NEVER_IDLE;
       },
       async measure(workload, length) {
-        const { requests, seconds, latencyUs, cpuUs, serverCpuUs } = await drive(workload, { seconds: length });
-        const ofCpu = { cpuUs: cpuUs / requests, serverCpuUs: serverCpuUs / requests };
-        return { commands: requests, perSecond: requests / seconds, ...ofCpu, latencyUs };
+        const { requests, seconds, p50, p99, p999, cpuUs, serverCpuUs } = await drive(workload, { seconds: length });
+        const ofCpu = { cpu: cpuUs / requests, serverCpu: serverCpuUs / requests };
+        return { commands: requests, throughput: requests / seconds, ...ofCpu, p50, p99, p999 };
       },
       /** A number of requests, not of seconds: at the end of a time, requests in flight would have written, too. */
       async probe(workload, seconds) {
         const wanted = Math.max(LEAST_COUNTED, Math.round(COUNTED_PER_SECOND * seconds));
         const { requests, writes } = await drive(workload, { requests: wanted }, true);
-        return { writesPerCommand: writes / requests };
+        return { writes: writes / requests };
       },
       // The routes of a service are closed together.
       async close() {

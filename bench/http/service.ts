@@ -4,7 +4,7 @@ import type { BenchServer } from '../suite/bench-server.js';
 import { Child } from '../suite/child.js';
 import type { Rig } from '../suite/rig.js';
 import type { ClientKind, RouteId } from './example.js';
-import type { Load, LoadOrder } from './load-process.js';
+import type { Load, LoadOrder, LoadResult } from './load-process.js';
 
 const HOST = '127.0.0.1';
 const START_TIMEOUT_MS = 15_000;
@@ -50,6 +50,7 @@ export async function startService({ bundle, server }: Pick<Rig, 'bundle' | 'ser
   const origin = `http://${HOST}:${port}`;
   const child = new Child(`the ${client} service`, bundle.files.service, {
     execArgv: ['--import', bundle.files.preload],
+    execPath: bundle.nodePath,
     env: {
       ...exampleEnvironment(server, port),
       REDIS_CLIENT: client === 'auto' ? 'auto-pipelining' : client,
@@ -66,7 +67,7 @@ export async function startService({ bundle, server }: Pick<Rig, 'bundle' | 'ser
       const requests = IDS.map((id) => ({ path: `/${route}/${id}` }));
       const redisPort = Number(new URL(server.url).port || 6379);
       const before = await usage(countWrites ? { countWritesTo: redisPort } : {});
-      const [result, serverCpuUs] = await server.cpuDuring(() =>
+      const [result, serverCpuUs] = await server.cpuDuring<LoadResult>(() =>
         load.run({ origin, requests, ...order }).catch((error) => {
           // If the service is gone, its last words say more than the load's.
           child.assertRunning();

@@ -76,9 +76,12 @@ async function serve(
   return {
     async run(seconds) {
       const watch = new Stopwatch();
-      const { latencyUs, ...done } = await load.run({ origin, requests, connections: concurrency, limit: { seconds } });
-      const { cpuUs = Number.NaN } = watch.figures(done.requests);
-      return { commands: done.requests, perSecond: done.requests / done.seconds, cpuUs, latencyUs };
+      const { requests: done, ...measured } = await load.run({
+        ...{ origin, requests, connections: concurrency, limit: { seconds } },
+      });
+      const { cpu } = watch.figures(done);
+      const { seconds: took, ...latencies } = measured;
+      return { commands: done, throughput: done / took, cpu, ...latencies };
     },
     async close() {
       await load.stop();

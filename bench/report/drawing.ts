@@ -6,8 +6,8 @@ export const WIDTH = 860;
 const FONT = "system-ui, 'DejaVu Sans', sans-serif";
 export const OURS = '#0f766e';
 export const OTHER = '#94a3b8';
-/** What is ours but not the client by default: its other modes, or several experiments with it. */
-const SHADES = ['#0d9488', '#14b8a6', '#115e59', '#5eead4'];
+/** What is ours but not the client by default. */
+const SHADES = ['#0d9488', '#14b8a6'];
 /** Of the others, none too pale to be seen; with the dashes and symbols below, no two lines are alike. */
 const GREYS = ['#334155', '#64748b', '#94a3b8'];
 const DASHES = ['solid', 'dashed', 'dotted'] as const;
@@ -32,8 +32,6 @@ const DARK: Readonly<Record<string, string>> = {
   [OURS]: '#2dd4bf',
   '#0d9488': '#14b8a6',
   '#14b8a6': '#5eead4',
-  '#115e59': '#0d9488',
-  '#5eead4': '#99f6e4',
   '#334155': '#e2e8f0',
   '#64748b': '#a3b1c6',
   '#94a3b8': '#64748b',
@@ -53,38 +51,28 @@ const LABELS: Readonly<Record<string, string>> = {
   mget: 'ioredis, MGET by hand',
   cork: 'ioredis-coalesce, cork-only',
   coalesced: 'ioredis-coalesce',
+  'coalesced-timeout': 'ioredis-coalesce, `commandTimeout`',
   'coalesced-cache': 'ioredis-coalesce, cached',
-  'coalesced-immediate': 'ioredis-coalesce, one write per turn',
+  'coalesced-small-cache': 'ioredis-coalesce, cache of 100',
+  'coalesced-pipeline': 'ioredis-coalesce, pipeline by hand',
+  'coalesced-no-poll': 'ioredis-coalesce, no busy poll',
+  'coalesced-1000-in-flight': 'ioredis-coalesce, `maxInFlight: 1000`',
+  'coalesced-batch-channel': 'ioredis-coalesce, batch channel watched',
+  'coalesced-prometheus': 'ioredis-coalesce, scraped by Prometheus',
+  'coalesced-command-channel': 'ioredis-coalesce, command channel watched',
+  'coalesced-otel': 'ioredis-coalesce, OpenTelemetry',
+  'plain-command-channel': 'ioredis, command channel watched',
+  'plain-otel': 'ioredis, OpenTelemetry',
   reference: 'bare socket',
   cluster: 'ioredis Cluster',
   'cluster-auto': 'ioredis Cluster, auto-pipelining',
-  'cluster-node-redis': 'node-redis cluster',
   'cluster-coalesced': 'ioredis-coalesce Cluster',
   'no-redis': 'no Redis at all',
-  // Series of experiments.
-  'plain producer, 250-byte messages': 'ioredis, producer, 250 B',
-  'producer, 250-byte messages': 'ioredis-coalesce, producer, 250 B',
-  'producer, 3-byte messages': 'ioredis-coalesce, producer, 3 B',
-  'consumer, LPOP and BLPOP': 'ioredis-coalesce, consumer, LPOP and BLPOP',
-  'reliable consumer, LMOVE and LREM': 'ioredis-coalesce, reliable consumer, LMOVE and LREM',
-  'plain ioredis': 'ioredis',
-  'batch 100': 'ioredis-coalesce, batch 100',
-  'batch 1,000, in flight 1,000': 'ioredis-coalesce, batch 1,000, in flight 1,000',
-  'the defaults: batch 1,000, in flight 10,000': 'ioredis-coalesce, the defaults: 1,000 and 10,000',
-  'no limits to speak of': 'ioredis-coalesce, no limits to speak of',
 };
 
-/** A variant's name, or that of a series of an experiment: `at once, plain`. */
-export function labelOf(name: string): string {
-  const [, what, variant = name] = /^(.*), (plain|auto|coalesced)$/.exec(name) ?? [];
-  const label = LABELS[variant] ?? variant;
-  return what === undefined ? label : `${label} (${what})`;
+export function labelOf(variant: string): string {
+  return LABELS[variant] ?? variant;
 }
-
-const DEFAULT_CLIENT = /^(cluster-)?coalesced$|, coalesced$|^measured$/;
-const OTHER_MODE = /^coalesced-|^cork$|^shareReads$/;
-/** Series of experiments that vary the coalesced client alone. */
-const OUR_EXPERIMENT = /^producer, |consumer, |^batch |^the defaults|^no limits|^\d+ callers?$/;
 
 export interface Style {
   readonly colour: string;
@@ -96,30 +84,15 @@ export interface Style {
 
 /** Ours in a colour of its own; the others in greys that can be told apart by their dashes and symbols. */
 export function stylesOf(names: readonly string[]): Style[] {
-  let ours = 0;
-  let others = 0;
-  const solo = names.filter((name) => DEFAULT_CLIENT.test(name)).length === 1;
-  return names.map((name) => {
-    if (solo && DEFAULT_CLIENT.test(name)) return { colour: OURS, dash: 'solid', symbol: 'circle', ours: true };
-    if ([DEFAULT_CLIENT, OTHER_MODE, OUR_EXPERIMENT].some((pattern) => pattern.test(name))) {
-      const colours = solo ? SHADES : [OURS, ...SHADES];
-      return { colour: nth(colours, ours), dash: nth(DASHES, ours), symbol: nth(SYMBOLS, ours++), ours: true };
-    }
-    // Solid lines in each grey, then dashed ones.
-    const dash = nth(DASHES, Math.floor(others / GREYS.length));
-    return { colour: nth(GREYS, others), dash, symbol: nth(SYMBOLS, others++), ours: false };
+  return names.map((name, index) => {
+    const ours = name.startsWith('coalesced');
+    const colour = name === 'coalesced' ? OURS : nth(ours ? SHADES : GREYS, index);
+    return { colour, dash: nth(DASHES, index), symbol: nth(SYMBOLS, index), ours };
   });
 }
 
 function nth<T>(list: readonly T[], index: number): T {
   return list[index % list.length]!;
-}
-
-/** `GETs per second, more is better`; without a direction where none is known. */
-export function unitOf(unit: string): string {
-  const perSecond = /^(.*)\/s$/.exec(unit)?.[1];
-  if (perSecond !== undefined) return `${perSecond} per second, more is better`;
-  return /(^|, )(ms|µs|B)( |$)/.test(unit) ? `${unit}, less is better` : unit;
 }
 
 const VALUE_AXIS = {

@@ -1,85 +1,92 @@
-/** The few figures that visitors get: the README's, and the column of docs/packages.md. */
+/** The few figures that visitors get: README's, and the column of docs/packages.md. */
 
 import { markdownTable } from '../../tools/documents.js';
-import type { Metric } from '../benchmarks/benchmark.js';
+import { PLACES } from '../benchmarks/network.js';
+import { COMMANDS, RATE_PLACES, rateCase } from '../benchmarks/rates.js';
 import { compare } from '../suite/evaluate.js';
-import { type BenchReport, type CaseResult, spreadOf, variantOf } from '../suite/results.js';
-import { medianAt, say } from './figure.js';
-import { machinesOf } from './runs.js';
+import {
+  type BenchmarkResult,
+  type CaseResult,
+  caseOf,
+  type GroupResult,
+  spreadOf,
+  variantOf,
+} from '../suite/results.js';
+import { describeMachine, describeRun } from '../suite/settings.js';
+import type { Metric } from '../variants/protocol.js';
+import { say } from './tables.js';
 
-const CLIENTS = ['plain', 'auto', 'coalesced'] as const;
-/** What the rows are read from. */
-const SOURCES = ['burst', 'fastify-parallel', 'experiment-cascade'];
 const GAIN_COLUMN = 'gain';
 const NOT_MEASURED = 'not measured';
+/** Of what plain manages: what many services run at. */
+const SHARE = 30;
+const MS = 1000;
 
-/** What a client came to: one figure, or several; undefined where it was not measured. */
-type Read = (report: BenchReport, client: string) => (number | undefined)[];
+/** What it is called, the metrics in it, how each is shown, and their unit. */
+type Row = readonly [name: string, metrics: readonly Metric[], show: (value: number) => string, unit: string];
+const inMs = (us: number) => say(us / MS);
 
-const ROWS: readonly (readonly [text: string, unit: string, digits: number, Read])[] = [
-  ['200 `get`s at once: reply to the first caller, p50 / p99', ' ms', 2, cascade('first', 'first-p99')],
-  ['Reply to the last caller, p50 / p99', ' ms', 2, cascade('last', 'last-p99')],
-  ['200 `get`s at once, again and again', '/s', 0, measured('burst', 'throughput')],
-  ['CPU of Node per `get`', ' µs', 2, measured('burst', 'cpu')],
-  [
-    'Fastify route with 8 `hget`s in `Promise.all`, 30 connections: latency, p50 / p99',
-    ' ms',
-    2,
-    measured('fastify-parallel', 'p50', 'p99'),
-  ],
-  ['CPU of Redis per request', ' µs', 1, measured('fastify-parallel', 'serverCpu')],
+const NODE: Row = ['CPU of Node', ['cpu'], say, 'µs'];
+const REDIS: Row = ['CPU of Redis', ['serverCpu'], say, 'µs'];
+const OF_SERVICES: readonly Row[] = [NODE, REDIS, ['latency, p50 / p99', ['p50', 'p99'], inMs, 'ms']];
+const OF_BURSTS: readonly Row[] = [
+  ...[NODE, REDIS],
+  ['throughput', ['throughput'], (perSecond) => say(perSecond / 1000), 'k/s'],
+  ['latency of the 50, p50', ['p50'], inMs, 'ms'],
 ];
 
-export function gainsTable(report: BenchReport): string {
-  const rows = ROWS.flatMap(([text, unit, digits, read]) => {
-    const [plain, auto, coalesced] = CLIENTS.map((client) => read(report, client).filter((one) => one !== undefined));
-    if (!plain?.length || !coalesced?.length) return [];
-    const said = (figures: readonly number[] = []) =>
-      figures.length === 0 ? '' : `${figures.map((one) => fixed(one, digits)).join(' / ')}${unit}`;
-    // What it saves counts like what it does.
-    const gains = plain.map((figure, index) => figure / coalesced[index]!).map((gain) => Math.max(gain, 1 / gain));
-    return [
-      [text, said(plain), said(auto), said(coalesced), `**${gains.map((gain) => `${fixed(gain, 1)}×`).join(' / ')}**`],
-    ];
+/** Two tables and where they were measured: fewer than 15 lines. What stands there stays where nothing was measured. */
+export function gainsRegion(groups: readonly GroupResult[], current: string): string {
+  const all = groups.flatMap(({ benchmarks }) => benchmarks);
+  const services = RATE_PLACES.flatMap((place) => COMMANDS.map((commands) => [place, commands] as const));
+  const perRequest = tableOf(
+    `ioredis → coalesced, per request of a service at ${SHARE} % of its limit`,
+    services.map(([place, commands]) => {
+      const title = `${commands} ${commands === 1 ? 'command' : 'commands'}, ${place}`;
+      return [title, caseOf(all, 'rates', `${place}: ${rateCase(commands, SHARE)}`)];
+    }),
+    OF_SERVICES,
+  );
+  const perCommand = tableOf(
+    'ioredis → coalesced, per `get`, 50 at once again and again',
+    PLACES.map((place) => [
+      place,
+      all.find(({ id }) => id === 'network')?.cases.find(({ id }) => id.startsWith(`${place}: `)),
+    ]),
+    OF_BURSTS,
+  );
+  const used = groups.filter(({ benchmarks }) => benchmarks.some(({ id }) => id === 'rates' || id === 'network'));
+  const machines = [...new Set(used.map(({ settings }) => `${describeMachine(settings)}; ${describeRun(settings)}`))];
+  if (machines.length === 0) return current;
+  const parts = [perRequest, perCommand, `Medians. ${machines.join('; and ')}.`];
+  return parts.filter((part) => part !== undefined).join('\n\n');
+}
+
+/** undefined where none of the columns was measured. */
+function tableOf(
+  title: string,
+  columns: readonly (readonly [title: string, CaseResult | undefined])[],
+  rows: readonly Row[],
+): string | undefined {
+  const measured = columns.filter(([, found]) => found !== undefined);
+  if (measured.length === 0) return undefined;
+  const cells = rows.map(([name, metrics, show, unit]) => {
+    const of = (found: CaseResult | undefined, variant: string) => {
+      const result = variantOf(found, variant);
+      const medians = metrics.map((metric) => result && spreadOf(result, metric)?.median);
+      return medians.map((median) => (median === undefined ? '–' : show(median))).join(' / ');
+    };
+    return [name, ...measured.map(([, found]) => `${of(found, 'plain')} → ${of(found, 'coalesced')} ${unit}`)];
   });
-  const measuredIn = [...report.benchmarks, ...report.experiments].filter(({ id }) => SOURCES.includes(id));
-  return [
-    markdownTable(['', 'ioredis', 'its auto-pipelining', 'coalesced', 'gain over ioredis'], rows),
-    `${machinesOf(report, measuredIn, false)}; medians. A gain is the ratio of two medians.`,
-  ].join('\n\n');
-}
-
-/** Medians over the rounds. */
-function measured(benchmark: string, ...metrics: readonly Metric[]): Read {
-  return ({ benchmarks }, client) => {
-    const [found] = benchmarks.find(({ id }) => id === benchmark)?.cases ?? [];
-    const result = found && variantOf(found, client);
-    const factor = (metric: Metric) => (metric === 'p50' || metric === 'p99' ? 1000 : 1);
-    return metrics.map((metric) => {
-      const median = result && spreadOf(result, metric)?.median;
-      return median === undefined ? undefined : median / factor(metric);
-    });
-  };
-}
-
-/** Figures of the experiment with 200 callers on one connection. */
-function cascade(...figures: readonly string[]): Read {
-  return ({ experiments }, client) => {
-    const found = experiments.find(({ id }) => id === 'experiment-cascade')?.figures ?? [];
-    return figures.map((figure) => medianAt(found, figure, client, '1'));
-  };
-}
-
-function fixed(value: number, digits: number): string {
-  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return markdownTable([title, ...measured.map(([name]) => name)], cells);
 }
 
 /**
  * A table of packages with its column `gain` filled: throughput, coalesced to plain, of each thing that was measured.
  * What was measured and has no row follows in a sentence.
  */
-export function withPackageGains(table: string, { benchmarks }: BenchReport): string {
-  const cases = benchmarks.find(({ id }) => id === 'packages')?.cases ?? [];
+export function packagesRegion(table: string, results: readonly BenchmarkResult[]): string {
+  const cases = results.find(({ id }) => id === 'packages')?.cases ?? [];
   const [head = '', rule = '', ...rows] = table.split('\n').filter((line) => line.startsWith('|'));
   const column = cellsOf(head).indexOf(GAIN_COLUMN);
   if (column === -1) throw new Error(`expected a table with a column "${GAIN_COLUMN}", got ${head}`);

@@ -1,15 +1,17 @@
 import { color, type EChartsOption } from 'echarts';
-import type { Metric } from '../benchmarks/benchmark.js';
 import { BURSTS, COMMANDS, gridCase, VALUES } from '../benchmarks/grid.js';
 import { compare } from '../suite/evaluate.js';
 import type { CaseResult } from '../suite/results.js';
+import type { Metric } from '../variants/protocol.js';
 import { draw, OURS, WIDTH } from './drawing.js';
 
 const SIZES = Object.keys(VALUES);
-const MAPS = (['throughput', 'p50'] as const).flatMap((metric) => COMMANDS.map((command) => ({ metric, command })));
+const METRIC_IDS = ['throughput', 'p50', 'cpu'] as const;
+const MAPS = METRIC_IDS.flatMap((metric) => COMMANDS.map((command) => ({ metric, command })));
 const TITLES: Readonly<Partial<Record<Metric, string>>> = {
   throughput: 'throughput ÷ that of ioredis, more is better',
   p50: 'median time of a burst ÷ that of ioredis, less is better',
+  cpu: 'CPU of Node ÷ that of ioredis, less is better',
 };
 const WORSE = '#b91c1c';
 const LEVEL = '#ffffff';
@@ -21,7 +23,7 @@ const TOP = 96;
 const MAP_HEIGHT = 210;
 const GAP = 84;
 
-/** Ratios of coalesced to plain, by burst and value size: throughput and latency, read and written. */
+/** Ratios of coalesced to plain, by burst and value size: throughput, latency and CPU, read and written. */
 export function heatMap(title: string, cases: readonly CaseResult[]): string {
   const at = MAPS.map((_, index) => ({
     left: index % 2 === 0 ? 60 : WIDTH / 2 + 50,
@@ -80,7 +82,7 @@ export function heatMap(title: string, cases: readonly CaseResult[]): string {
       label: { show: true, fontSize: 10 },
     })),
   };
-  return draw(option, TOP + 2 * MAP_HEIGHT + GAP + 50);
+  return draw(option, TOP + METRIC_IDS.length * (MAP_HEIGHT + GAP) - GAP + 50);
 }
 
 /** @param strength - of the colour, from 0 (the paper) to 1. */

@@ -1,113 +1,72 @@
 /** Results as rows of cells, for the terminal and for Markdown. */
 
-import { METRICS } from '../benchmarks/benchmark.js';
 import { measureOf, type TargetResult } from '../suite/evaluate.js';
-import { type BenchmarkResult, spreadOf, type VariantResult } from '../suite/results.js';
-import { type Spread, spread } from '../suite/stats.js';
-import type { Latency, Probe, Sample } from '../variants/protocol.js';
-import { type Figure, say } from './figure.js';
+import { type BenchmarkResult, spreadOf } from '../suite/results.js';
+import type { Spread } from '../suite/stats.js';
+import { METRICS, type Metric } from '../variants/protocol.js';
 
 export interface Cells {
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
 }
 
-const PERCENTILES = ['p50', 'p95', 'p99', 'p999'] as const;
-
-/** Of a variant in a case; the others are medians, with the range of the rounds behind throughput and CPU. */
-const RESULT_COLUMNS: Readonly<Record<string, (result: VariantResult, id: string) => string>> = {
-  case: (_, id) => id,
-  variant: ({ variant }) => variant,
-  'per second': (result) => ranged(spreadOf(result, 'throughput')),
-  'CPU µs': (result) => ranged(spreadOf(result, 'cpu')),
-  'server CPU µs': (result) => number(spreadOf(result, 'serverCpu')?.median),
-  writes: ({ probe }) => number(probe.writesPerCommand),
-  // Of the timed rounds where they were taken there.
-  'p50 / p95 / p99 / p99.9': ({ probe, samples }) => latencyText(latenciesOf(samples, probe)),
-  bytes: (result) => number(spreadOf(result, 'memory')?.median),
-};
+/** Shown with the range of the rounds; the others are medians. */
+const RANGED: readonly Metric[] = ['throughput', 'cpu'];
+const METRIC_IDS = Object.keys(METRICS) as Metric[];
 
 export function targetCells(results: readonly TargetResult[]): Cells {
   return {
-    head: ['benchmark', 'measure', 'measured', 'target', '', 'further', ''],
+    head: ['work', 'measure', 'measured', 'target', ''],
     rows: results.map((result) => [
-      result.case === '' ? result.title : `${result.title}: ${result.case}`,
+      result.work,
       measureOf(result),
-      measuredOf(result),
-      limitOf(result, result.target),
-      metOf(result.met),
-      limitOf(result, result.further),
-      metOf(result.furtherMet),
+      amount(result, ranged(result.measured)),
+      `${result.op === '<=' ? '≤' : '≥'} ${amount(result, say(result.target))}`,
+      result.met ? 'met' : '**missed**',
     ]),
   };
 }
 
-/** Without the columns that it has no figures for. */
+/** Of each variant in each case, with a column for each metric that was measured. */
 export function resultCells({ cases }: BenchmarkResult): Cells {
-  const rows = cases.flatMap(({ id, variants }) =>
-    variants.map((one) => Object.values(RESULT_COLUMNS).map((cell) => cell(one, id))),
-  );
-  const keep = (cells: readonly string[]) =>
-    cells.filter((_, column) => rows.some((row) => row[column] !== '') && (column > 0 || cases.length > 1));
-  return { head: keep(Object.keys(RESULT_COLUMNS)), rows: rows.map(keep) };
-}
-
-/** A row for each place on the axis, a column for each series; turned round where that makes the table narrower. */
-export function figureCells({ x, series }: Figure): Cells {
-  if (series.length > x.values.length) {
-    return {
-      head: ['', ...x.values.map((place) => `${x.title}: ${place}`)],
-      rows: series.map(({ name, values }) => [name, ...values.map((value) => ranged(value ?? undefined))]),
-    };
-  }
+  const all = cases.flatMap(({ variants }) => variants);
+  const metrics = METRIC_IDS.filter((metric) => all.some((one) => spreadOf(one, metric) !== undefined));
+  const headOf = (metric: Metric) => [METRICS[metric].title, METRICS[metric].unit].join(' ').trim();
+  const alone = cases.length === 1;
   return {
-    head: [x.title, ...series.map(({ name }) => name)],
-    rows: x.values.map((place, index) => [place, ...series.map(({ values }) => ranged(values[index] ?? undefined))]),
+    head: [...(alone ? [] : ['case']), 'variant', ...metrics.map(headOf)],
+    rows: cases.flatMap(({ id, variants }) =>
+      variants.map((one) => [
+        ...(alone ? [] : [id]),
+        one.variant,
+        ...metrics.map((metric) => {
+          const found = spreadOf(one, metric);
+          return RANGED.includes(metric) ? ranged(found) : say(found?.median);
+        }),
+      ]),
+    ),
   };
 }
 
-export function number(value: number | undefined): string {
-  return value === undefined ? '' : say(value);
+/** `12,345` or `1.23`; empty where nothing was measured. */
+export function say(value: number | undefined): string {
+  if (value === undefined) return '';
+  return value >= 1000 ? Math.round(value).toLocaleString('en-US') : String(Number(value.toPrecision(3)));
 }
 
 export function ranged(value: Spread | undefined): string {
   if (value === undefined) return '';
   const { median, min, max } = value;
-  return min === max ? number(median) : `${number(median)} (${number(min)}–${number(max)})`;
+  return min === max ? say(median) : `${say(median)} (${say(min)}–${say(max)})`;
 }
 
-function measuredOf(result: TargetResult): string {
-  const { median, min, max } = result.measured;
-  const text = amount(result, median);
-  return min === max ? text : `${text} (${number(min)}–${number(max)})`;
+/** `1.23×`, of a ratio. */
+export function times(value: Spread | undefined): string {
+  return value === undefined ? '' : `${say(value.median)}×`;
 }
 
-function limitOf(result: TargetResult, limit: number | undefined): string {
-  if (limit === undefined) return '';
-  const inverse = result.versus !== undefined && limit < 0.7 ? ` (1/${number(1 / limit)})` : '';
-  return `${result.op === '<=' ? '≤' : '≥'} ${amount(result, limit)}${inverse}`;
-}
-
-function amount({ metric, versus }: TargetResult, value: number): string {
-  return versus === undefined ? `${number(value)} ${METRICS[metric].unit}` : `${number(value)}×`;
-}
-
-function metOf(met: boolean | undefined): string {
-  return met === undefined ? '' : met ? 'met' : 'not met';
-}
-
-/** Each percentile's median over the rounds; they may be of different rounds. */
-function latencyText(rounds: readonly Latency[]): string {
-  if (rounds.length === 0) return '';
-  const medians = PERCENTILES.map((percentile) => spread(rounds.flatMap((round) => round[percentile] ?? []))?.median);
-  return medians.map((us) => (us === undefined ? '–' : duration(us))).join(' / ');
-}
-
-function duration(us: number): string {
-  return us >= 1000 ? `${number(us / 1000)} ms` : `${number(us)} µs`;
-}
-
-function latenciesOf(samples: readonly Sample[], probe: Probe): Latency[] {
-  const timed = samples.flatMap(({ latencyUs }) => latencyUs ?? []);
-  return timed.length === 0 && probe.latencyUs !== undefined ? [probe.latencyUs] : timed;
+function amount({ metric, versus }: TargetResult, text: string): string {
+  const [median, range] = text.split(' (');
+  const unit = versus === undefined ? ` ${METRICS[metric].unit}` : '×';
+  return `${median}${unit}${range === undefined ? '' : ` (${range}`}`;
 }

@@ -5,13 +5,14 @@ import { startCluster } from '../../tools/redis-cluster.js';
 import { startRedis } from '../../tools/redis-server.js';
 import { type Dataset, groupOf, hashOf, keysOf, listOf, type OperationId, valuesOf } from '../variants/data.js';
 import { operationOf } from '../variants/exercise.js';
-import type { ClientOptions, Workload } from '../variants/protocol.js';
+import type { Measured, Workload } from '../variants/protocol.js';
+import { LatencyRecorder } from '../variants/timing.js';
 
 const PREFIX = 'coalesce-bench:';
 const SEED_BYTES = 4 * 1024 * 1024;
 /** Longer than any run, after which it would be left behind. */
 const EXPIRE_AFTER_S = 6 * 3600;
-const WRITE_EVERY_MS = 1;
+const STEP_MS = 1;
 const MOST_LATE_S = 0.02;
 
 interface Opened {
@@ -24,8 +25,6 @@ interface Opened {
   stop(): Promise<void>;
   /** Of a server that was started here. */
   readonly pid?: number;
-  /** What a client needs to be opened with. */
-  readonly clientOptions?: ClientOptions;
 }
 
 /** The one at `url`, else one of our own. */
@@ -38,13 +37,10 @@ export async function openServer(
   return connectTo(server.url, { ...server, prefix });
 }
 
-/** One of our own, whatever `REDIS_URL` says. `url` is the one for clients, where that is another one. */
-export async function startServer(
-  args: readonly string[] = [],
-  more: Partial<Pick<Opened, 'clientOptions' | 'url'>> = {},
-): Promise<BenchServer> {
-  const server = await startRedis({ args });
-  return connectTo(server.url, { ...server, ...more });
+/** One of our own, whatever `REDIS_URL` says. */
+export async function startServer(): Promise<BenchServer> {
+  const server = await startRedis();
+  return connectTo(server.url, server);
 }
 
 export async function startServers(masters: number): Promise<BenchServer> {
@@ -81,7 +77,7 @@ async function connectTo(url: string, opened: Partial<Opened> & Pick<Opened, 'st
 }
 
 /** The server of a run, or a cluster of them, seen from the parent: data sets, CPU, and leaving it as it was found. */
-async function benchServer({ clientOptions = {}, keyspace, nodes, pid, prefix: start = PREFIX, stop, url }: Opened) {
+async function benchServer({ keyspace, nodes, pid, prefix: start = PREFIX, stop, url }: Opened) {
   const prefix = `${start}${randomBytes(4).toString('hex')}:`;
   const seeded = new Set<string>();
   let closing: Promise<void> | undefined;
@@ -125,11 +121,34 @@ async function benchServer({ clientOptions = {}, keyspace, nodes, pid, prefix: s
     while ((await eachKey((node, key) => node.unlink(key))) > 0);
   };
 
+  /** Sets keys again, to what they hold: `perSecond`, in steps of a millisecond. */
+  const writeAgain = (data: Dataset, perSecond: number) => {
+    const keys = keysOf(prefix, data, 'get');
+    const values = valuesOf(data);
+    const mostAtOnce = Math.ceil(perSecond * MOST_LATE_S);
+    const start = performance.now();
+    let written = 0;
+    return repeat(async () => {
+      const due = Math.floor(((performance.now() - start) / 1000) * perSecond);
+      // What a busy machine could not write in time is left out, or it would never catch up.
+      const first = Math.max(written, due - mostAtOnce);
+      const indexes = Array.from({ length: due - first }, (_, index) => (first + index) % keys.length);
+      written = due;
+      await Promise.all(indexes.map((index) => keyspace.set(keys[index]!, values[index]!)));
+    });
+  };
+  const askAgain = (data: Dataset, latency: LatencyRecorder) => {
+    const [key] = keysOf(prefix, data, 'get');
+    return repeat(async () => {
+      const start = performance.now();
+      await keyspace.get(key!);
+      latency.record(start);
+    });
+  };
+
   return {
-    ...{ clientOptions, info, pid, prefix, url },
+    ...{ pid, prefix, url },
     version: versionIn((await nodes[0]?.info('server')) ?? ''),
-    /** The first node, for what only one experiment asks. */
-    admin: nodes[0]!,
 
     /** Writes what the workload's reads expect. */
     async seed(workload: Workload): Promise<void> {
@@ -148,30 +167,19 @@ async function benchServer({ clientOptions = {}, keyspace, nodes, pid, prefix: s
       seeded.add(name);
     },
 
-    /** Sets the workload's keys again, to what they hold, while something runs: `workload.writes` per second. */
-    async whileWriting<T>(workload: Workload, run: () => Promise<T>): Promise<T> {
-      const perSecond = 'writes' in workload ? (workload.writes ?? 0) : 0;
-      if (perSecond === 0) return run();
-      const keys = keysOf(prefix, workload.data, 'get');
-      const values = valuesOf(workload.data);
-      const mostAtOnce = Math.ceil(perSecond * MOST_LATE_S);
-      const start = performance.now();
-      let writing = true;
-      const writer = (async () => {
-        for (let written = 0; writing; await sleep(WRITE_EVERY_MS)) {
-          const due = Math.floor(((performance.now() - start) / 1000) * perSecond);
-          // What a busy machine could not write in time is left out, or it would never catch up.
-          const first = Math.max(written, due - mostAtOnce);
-          const indexes = Array.from({ length: due - first }, (_, index) => (first + index) % keys.length);
-          written = due;
-          await Promise.all(indexes.map((index) => keyspace.set(keys[index]!, values[index]!)));
-        }
-      })();
+    /** Does beside something what its workload asks for: writes, and a bystander's reads. */
+    async meanwhile(workload: Workload, run: () => Promise<Measured>): Promise<Measured> {
+      const { writes = 0, bystander = false } = asides(workload);
+      const latency = new LatencyRecorder();
+      const helpers = [
+        ...(writes > 0 ? [writeAgain(workload.data, writes)] : []),
+        ...(bystander ? [askAgain(workload.data, latency)] : []),
+      ];
       try {
-        return await run();
+        const measured = await run();
+        return bystander ? { ...measured, bystander: latency.summary().p99 } : measured;
       } finally {
-        writing = false;
-        await writer;
+        for (const helper of helpers) await helper.stop();
       }
     },
 
@@ -206,4 +214,22 @@ function numberIn(info: string, name: string): number {
   const value = Number(text);
   if (text === undefined || !Number.isFinite(value)) throw new Error(`expected ${name} in INFO, got ${text}`);
   return value;
+}
+
+function asides(workload: Workload): { readonly writes?: number; readonly bystander?: boolean } {
+  return workload.kind === 'burst' || workload.kind === 'loops' ? workload : {};
+}
+
+/** Does something again and again, a millisecond after it was done. */
+function repeat(step: () => Promise<void>): { stop(): Promise<void> } {
+  let running = true;
+  const done = (async () => {
+    for (; running; await sleep(STEP_MS)) await step();
+  })();
+  return {
+    stop() {
+      running = false;
+      return done;
+    },
+  };
 }

@@ -18,6 +18,8 @@ const PROGRAMS = {
 /** The programs as plain JavaScript. */
 export interface Bundle {
   readonly files: Readonly<Record<keyof typeof PROGRAMS, string>>;
+  /** The binary of Node that runs them. */
+  readonly nodePath: string;
   remove(): Promise<void>;
 }
 
@@ -27,7 +29,7 @@ export interface Bundle {
  * helpers are in the measured code. In `node_modules/.cache`, packages are found; in another revision's folder, that
  * revision is what `ioredis-coalesce` resolves to.
  */
-export async function bundlePrograms(parent = CACHE): Promise<Bundle> {
+export async function bundlePrograms(nodePath = process.execPath, parent = CACHE): Promise<Bundle> {
   if (!existsSync(join(ROOT, 'dist/index.js'))) throw new Error('dist/index.js is missing: run "npm run build" first');
   await mkdir(parent, { recursive: true });
   const folder = await mkdtemp(join(parent, 'ioredis-coalesce-bench-'));
@@ -45,5 +47,5 @@ export async function bundlePrograms(parent = CACHE): Promise<Bundle> {
   });
   const names = Object.keys(PROGRAMS) as (keyof typeof PROGRAMS)[];
   const files = Object.fromEntries(names.map((name) => [name, join(folder, `${name}.mjs`)])) as Bundle['files'];
-  return { files, remove: () => rm(folder, { recursive: true, force: true }) };
+  return { files, nodePath, remove: () => rm(folder, { recursive: true, force: true }) };
 }

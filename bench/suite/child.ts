@@ -9,6 +9,8 @@ const KEPT_OUTPUT = 4000;
 interface ChildOptions {
   readonly execArgv?: string[];
   readonly env?: NodeJS.ProcessEnv;
+  /** The binary of Node. @default this process's */
+  readonly execPath?: string;
   /** Whether what it prints goes to the terminal; else it is kept, for when the process ends too early. */
   readonly prints?: boolean;
 }
@@ -21,11 +23,12 @@ export class Child {
   #ended = false;
   #output = '';
 
-  constructor(name: string, file: string, { execArgv = [], env = process.env, prints = false }: ChildOptions = {}) {
+  constructor(name: string, file: string, options: ChildOptions = {}) {
+    const { execArgv = [], env = process.env, execPath = process.execPath, prints = false } = options;
     this.#name = name;
     const output = prints ? 'inherit' : 'pipe';
     // A Ctrl-C at the terminal goes to the program that was started there, which then ends its processes in order.
-    this.#process = fork(file, { execArgv, env, detached: true, stdio: ['ignore', output, output, 'ipc'] });
+    this.#process = fork(file, { execArgv, execPath, env, detached: true, stdio: ['ignore', output, output, 'ipc'] });
     const keep = (chunk: Buffer): void => {
       this.#output = (this.#output + chunk.toString()).slice(-KEPT_OUTPUT);
     };

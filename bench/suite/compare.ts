@@ -1,26 +1,28 @@
 import { join } from 'node:path';
-import { type Benchmark, type Case, METRICS } from '../benchmarks/benchmark.js';
+import type { Benchmark, Case } from '../benchmarks/benchmark.js';
+import { select } from '../benchmarks/index.js';
 import { routesOf } from '../http/routes.js';
-import { number } from '../report/tables.js';
+import { say } from '../report/tables.js';
 import { terminalTable } from '../report/terminal.js';
 import type { VariantId } from '../variants/clients.js';
-import type { Sample } from '../variants/protocol.js';
+import { METRICS, type Sample } from '../variants/protocol.js';
 import { type Bundle, bundlePrograms } from './bundle.js';
 import { cleanly } from './cleanup.js';
 import type { BenchOptions } from './options.js';
-import { valuesOf } from './results.js';
+import { paceOf } from './pace.js';
+import { figuresOf } from './results.js';
 import { buildRevision } from './revision.js';
 import { openRig, type Rig } from './rig.js';
-import { paceOf } from './runner.js';
 import { describeMachine, readSettings } from './settings.js';
+import type { Setup } from './setup.js';
 import { ratios, type Spread, signedRankTest, spread } from './stats.js';
 import { undisturbed } from './steal.js';
 import { type Runnable, VariantProcess } from './variant-process.js';
 
 const HEAD = ['work', 'measure', 'new / old', 'by chance', 'verdict'];
 /** Compared where nothing is named. */
-const USUAL = ['burst', 'loops', 'single', 'cork', 'values'];
-const MOST_NAMED = 15;
+const USUAL = ['burst', 'loops', 'hot-path'];
+const USUAL_PACE = { rounds: 15, seconds: 0.5 };
 
 /** What is worth telling: less likely by chance than this, and at least so large. */
 const CHANCE = 0.01;
@@ -44,24 +46,28 @@ interface Job {
 }
 
 /** Runs this revision and another one side by side, and says what changed beyond the noise. */
-export async function compareWith(name: string, { benchmarks, pace, awake }: BenchOptions): Promise<string> {
-  const comparable = benchmarks.filter((one) => one.environment === undefined);
-  const named = comparable.length === benchmarks.length && benchmarks.length < MOST_NAMED;
-  const jobs = (named ? comparable : comparable.filter(({ id }) => USUAL.includes(id))).flatMap(jobsOf);
+export async function compareWith(name: string, { named, asked, awake }: BenchOptions, setup: Setup): Promise<string> {
+  const jobs = select(named.length === 0 ? USUAL : named).flatMap(jobsOf);
   if (jobs.length === 0) throw new Error('expected benchmarks of a coalesced client on a single server to compare');
+  const { rounds, seconds } = paceOf(USUAL_PACE, asked.smoke ? { rounds: 3, ...asked } : asked);
   return cleanly(async (cleanup) => {
     const revision = await buildRevision(name);
     await cleanup.add(() => revision.remove());
     // The variants are this revision's; what they import as `ioredis-coalesce` is that of the folder they lie in.
-    const old = await bundlePrograms(join(revision.folder, '.bench'));
-    const rig = await openRig(cleanup, { pace, steps: jobs.length * (pace.rounds + 1) });
+    const old = await bundlePrograms(setup.nodePath, join(revision.folder, '.bench'));
+    const total = jobs.length * rounds;
+    const rig = await openRig(cleanup, {
+      asked: { ...asked, rounds, seconds },
+      rounds: total,
+      nodePath: setup.nodePath,
+    });
     const { server, progress } = rig;
     const found: Change[] = [];
     for (const job of jobs) found.push(...(await compareJob(job, [old, rig.bundle], rig)));
     progress.stop();
-    const settings = await readSettings({ server, awake, ...pace });
-    const rounds = `${pace.rounds} rounds of ${pace.seconds} s each, interleaved.`;
-    const what = `${settings.revision} (new) against ${revision.name} (old), ${rounds}`;
+    const settings = await readSettings({ server, awake, node: setup.node });
+    const paced = `${rounds} rounds of ${seconds} s each, interleaved.`;
+    const what = `${settings.revision} (new) against ${revision.name} (old), ${paced}`;
     const table = terminalTable({ head: HEAD, rows: found.map(cells) });
     return [`${table}\n`, what, describeMachine(settings), ...rig.notes, summary(found)].join('\n');
   });
@@ -71,7 +77,7 @@ export async function compareWith(name: string, { benchmarks, pace, awake }: Ben
 export function changes(work: string, before: readonly Sample[], after: readonly Sample[]): Change[] {
   const measures = Object.entries(MEASURES) as [keyof typeof MEASURES, 'better' | 'worse'][];
   return measures.flatMap(([metric, more]) => {
-    const byRound = ratios(valuesOf({ samples: after }, metric), valuesOf({ samples: before }, metric));
+    const byRound = ratios(figuresOf(after)[metric] ?? [], figuresOf(before)[metric] ?? []);
     const ratio = spread(byRound);
     if (ratio === undefined) return [];
     const chance = signedRankTest(byRound.map(Math.log));
@@ -82,10 +88,13 @@ export function changes(work: string, before: readonly Sample[], after: readonly
   });
 }
 
-/** The coalesced variants of a benchmark, in each of its cases. */
+/** The coalesced variants of a benchmark, in each of its cases that has the machine to itself. */
 export function jobsOf({ cases, routes, title, variants }: Benchmark): Job[] {
   const ours = variants.filter((one) => one === 'cork' || one.startsWith('coalesced'));
-  return cases.flatMap((one) =>
+  const near = cases.filter(
+    ({ environment = 'loopback', workload }) => environment === 'loopback' && workload.kind !== 'service',
+  );
+  return near.flatMap((one) =>
     ours.map((variant): Job => {
       const details = [...(cases.length > 1 ? [one.id] : []), ...(variant === 'coalesced' ? [] : [variant])];
       const route = routes?.[variant];
@@ -103,15 +112,15 @@ export function jobsOf({ cases, routes, title, variants }: Benchmark): Job[] {
 
 async function compareJob(job: Job, bundles: readonly Bundle[], rig: Rig): Promise<Change[]> {
   const { work, case: one } = job;
-  const { server, progress, pace } = rig;
+  const { server, progress, asked } = rig;
   const { workload } = one;
-  const { rounds, rewarmSeconds, seconds, warmUpSeconds } = paceOf({ cases: [one] }, pace);
+  const { rounds, rewarmSeconds, seconds, warmUpSeconds } = paceOf({}, asked);
   await server.seed(workload);
   const samples: [Sample[], Sample[]] = [[], []];
   const missing = await missingIn(job, bundles[0]!, rig);
   if (missing !== undefined) {
     rig.notes.add(`${work}: not compared, the old revision does not run it (${missing}).`);
-    progress.show(work, 'not compared', rounds + 1);
+    progress.show(work, 'not compared', rounds);
     return [];
   }
   for (let round = 0; round < rounds; round += 1) {
@@ -133,7 +142,7 @@ async function compareJob(job: Job, bundles: readonly Bundle[], rig: Rig): Promi
       }
     }
   }
-  progress.show(work, 'done', 1);
+  progress.show(work, 'done');
   return changes(work, ...samples);
 }
 
@@ -148,7 +157,7 @@ async function missingIn(job: Job, bundle: Bundle, rig: Rig): Promise<string | u
 }
 
 function cells({ work, measure, ratio, chance, verdict }: Change): string[] {
-  const range = `${number(ratio.median)}× (${number(ratio.min)}–${number(ratio.max)})`;
+  const range = `${say(ratio.median)}× (${say(ratio.min)}–${say(ratio.max)})`;
   return [work, measure, range, chance < 0.001 ? '< 0.001' : chance.toFixed(3), verdict];
 }
 

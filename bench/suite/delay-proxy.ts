@@ -1,39 +1,68 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { generate } from 'selfsigned';
+import { Waker } from './waker.js';
 
-/** Timers of Node are a millisecond coarse; what is left of a delay is waited for turn by turn. */
-const TIMER_SLACK_MS = 1.5;
+/** What clients connect to. */
+export interface DelayProxy {
+  readonly url: string;
+  /** The certificate of its TLS, in PEM. */
+  readonly ca?: string;
+  close(): Promise<void>;
+}
 
-/** A server further away: passes everything on, each way half a round trip later. On loopback. */
-export async function openDelayProxy(target: string, roundTripMs: number) {
+/** A server further away, or behind TLS: passes everything on, each way half a round trip later. On loopback. */
+export async function openDelayProxy(target: string, roundTripMs: number, tls = false): Promise<DelayProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
-  const listener = createServer({ noDelay: true }, (client) => {
+  const wakers: Waker[] = [];
+  const accept = (client: Socket) => {
     const server = connect({ host: hostname, port: Number(port || 6379), noDelay: true });
-    join(client, server, roundTripMs / 2);
-    join(server, client, roundTripMs / 2);
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      if (roundTripMs === 0) {
+        from.on('data', (chunk: Buffer) => void (to.writable && to.write(chunk)));
+      } else {
+        const waker = new Waker();
+        wakers.push(waker);
+        passOn(from, to, roundTripMs / 2, waker);
+      }
+      from.on('close', () => to.destroy());
+    }
     for (const socket of [client, server]) {
       sockets.add(socket);
       socket.on('close', () => sockets.delete(socket));
       // The other side is told by `close`.
       socket.on('error', () => {});
     }
-  });
+  };
+  const certificate = tls ? await certify() : undefined;
+  const listener =
+    certificate === undefined
+      ? createServer({ noDelay: true }, accept)
+      : createTlsServer({ key: certificate.private, cert: certificate.cert, noDelay: true }, accept);
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');
+  const own = (listener.address() as AddressInfo).port;
+  const place = certificate === undefined ? `redis://127.0.0.1:${own}` : `rediss://localhost:${own}`;
   return {
-    url: `redis://127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    url: place,
+    ...(certificate === undefined ? {} : { ca: certificate.cert }),
     async close(): Promise<void> {
       const closed = once(listener, 'close');
       listener.close();
       for (const socket of sockets) socket.destroy();
+      await Promise.all(wakers.map((waker) => waker.close()));
       await closed;
     },
   };
 }
 
 /** Passes on what `from` sends, in order, `delayMs` later. */
-function join(from: Socket, to: Socket, delayMs: number): void {
+function passOn(from: Socket, to: Socket, delayMs: number, waker: Waker): void {
   const waiting: { readonly due: number; readonly chunk: Buffer }[] = [];
   let scheduled = false;
 
@@ -41,9 +70,7 @@ function join(from: Socket, to: Socket, delayMs: number): void {
     const next = waiting[0];
     if (scheduled || next === undefined) return;
     scheduled = true;
-    const wait = next.due - performance.now() - TIMER_SLACK_MS;
-    if (wait > 0) setTimeout(pass, wait);
-    else setImmediate(pass);
+    waker.call(next.due, pass);
   };
   const pass = (): void => {
     scheduled = false;
@@ -59,5 +86,12 @@ function join(from: Socket, to: Socket, delayMs: number): void {
     waiting.push({ due: performance.now() + delayMs, chunk });
     schedule();
   });
-  from.on('close', () => to.destroy());
+}
+
+function certify() {
+  return generate([{ name: 'commonName', value: 'localhost' }], {
+    keyType: 'ec',
+    algorithm: 'sha256',
+    extensions: [{ name: 'subjectAltName', altNames: [{ type: 2, value: 'localhost' }] }],
+  });
 }

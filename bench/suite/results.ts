@@ -1,17 +1,15 @@
-/** The shape of `bench/results/latest.json`, and how it is read and written. */
+/** Results, a file per group: their shape, and how they are read and written. */
 
-import { readFile, writeFile } from 'node:fs/promises';
-import { METRICS, type Metric } from '../benchmarks/benchmark.js';
-import type { Figure } from '../report/figure.js';
-import type { Probe, Sample } from '../variants/protocol.js';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Metric, Sample } from '../variants/protocol.js';
 import type { Settings } from './settings.js';
 import { type Spread, spread } from './stats.js';
 
 export interface VariantResult {
   readonly variant: string;
-  readonly probe: Probe;
-  /** One per round, in the order of the rounds. */
-  readonly samples: readonly Sample[];
+  /** A figure for each round, in the order of the rounds. */
+  readonly figures: Readonly<Partial<Record<Metric, readonly number[]>>>;
 }
 
 export interface CaseResult {
@@ -19,44 +17,28 @@ export interface CaseResult {
   readonly variants: readonly VariantResult[];
 }
 
-/** When, where and with what it was run, where that was not with the rest. */
-export type Run = Pick<
-  Settings,
-  'date' | 'revision' | 'rounds' | 'seconds' | 'awake' | 'untilClear' | 'cpu' | 'kernel'
->;
-
-interface Result {
+export interface BenchmarkResult {
   readonly id: string;
-  readonly title: string;
-  readonly run?: Run;
-}
-
-export interface BenchmarkResult extends Result {
-  /** Of one with a pace of its own. */
-  readonly pace?: Pick<Settings, 'rounds' | 'seconds'>;
+  readonly rounds: number;
+  readonly seconds: number;
   readonly cases: readonly CaseResult[];
 }
 
-export interface ExperimentResult extends Result {
-  readonly figures: readonly Figure[];
-}
-
-export interface BenchReport {
+export interface GroupResult {
+  readonly group: string;
   readonly settings: Settings;
+  /** What was left out of a run, or may have disturbed it. */
+  readonly notes: readonly string[];
   readonly benchmarks: readonly BenchmarkResult[];
-  readonly experiments: readonly ExperimentResult[];
-  readonly notes: readonly Note[];
 }
 
-/** What was left out of a run, or may have disturbed it. */
-export interface Note {
-  readonly revision: string;
-  readonly text: string;
+export function figuresOf(samples: readonly Sample[]): VariantResult['figures'] {
+  const metrics = [...new Set(samples.flatMap((sample) => Object.keys(sample)))] as Metric[];
+  return Object.fromEntries(metrics.map((metric) => [metric, samples.flatMap((sample) => sample[metric] ?? [])]));
 }
 
-/** Of any round in which it was measured. */
-export function valuesOf({ samples }: Pick<VariantResult, 'samples'>, metric: Metric): number[] {
-  return samples.flatMap((sample) => METRICS[metric].read(sample) ?? []);
+export function valuesOf({ figures }: Pick<VariantResult, 'figures'>, metric: Metric): readonly number[] {
+  return figures[metric] ?? [];
 }
 
 /** Median and range of a metric over the rounds; undefined where it was not measured. */
@@ -64,60 +46,80 @@ export function spreadOf(result: VariantResult, metric: Metric): Spread | undefi
   return spread(valuesOf(result, metric));
 }
 
-export function variantOf(result: CaseResult, variant: string): VariantResult | undefined {
-  return result.variants.find((candidate) => candidate.variant === variant);
+export function variantOf(result: CaseResult | undefined, variant: string): VariantResult | undefined {
+  return result?.variants.find((candidate) => candidate.variant === variant);
 }
 
-export function parseReport(text: string, file: string): BenchReport {
-  const report: unknown = JSON.parse(text);
-  const whole = typeof report === 'object' && report !== null && 'settings' in report && 'benchmarks' in report;
-  if (!whole) throw new Error(`${file} should be the JSON of a benchmark run, with "settings" and "benchmarks"`);
-  return report as BenchReport;
+export function caseOf(results: readonly BenchmarkResult[], benchmark: string, id?: string): CaseResult | undefined {
+  const cases = results.find((one) => one.id === benchmark)?.cases;
+  return id === undefined ? cases?.[0] : cases?.find((one) => one.id === id);
 }
 
-export async function writeReport(file: string, report: BenchReport): Promise<void> {
-  await writeFile(file, serialize(report));
+/** Of every group in a folder, in the order of their names. */
+export async function readResults(folder: string): Promise<GroupResult[]> {
+  const files = (await readdir(folder).catch(() => [])).filter((file) => file.endsWith('.json')).sort();
+  return Promise.all(files.map(async (file) => parseGroup(await readFile(join(folder, file), 'utf8'), file)));
 }
 
-/** Puts the benchmarks of a run in the place of those of an earlier one, and leaves the others. */
-export async function mergeInto(file: string, report: BenchReport): Promise<BenchReport> {
-  const earlier = parseReport(await readFile(file, 'utf8'), file);
-  const { date, revision, rounds, seconds, awake, untilClear = false, cpu, kernel } = report.settings;
-  const run: Run = { date, revision, rounds, seconds, awake, untilClear, cpu, kernel };
-  // Those of the earlier run keep their places.
-  const merged = <T extends Result>(old: readonly T[], found: readonly T[]): T[] => [
-    ...new Map([...old, ...found.map((one) => ({ ...one, run }))].map((one) => [one.id, one])).values(),
-  ];
-  const benchmarks = merged(earlier.benchmarks, report.benchmarks);
-  const experiments = merged(earlier.experiments, report.experiments);
-  // Notes of a run go with its last result.
-  const revisions = new Set([...benchmarks, ...experiments].map((one) => (one.run ?? earlier.settings).revision));
-  const kept = earlier.notes.filter((note) => revisions.has(note.revision));
-  return { settings: earlier.settings, benchmarks, experiments, notes: [...kept, ...report.notes] };
+export async function writeResults(folder: string, result: GroupResult): Promise<string> {
+  await mkdir(folder, { recursive: true });
+  const file = join(folder, `${result.group}.json`);
+  await writeFile(file, serialize(result));
+  return file;
+}
+
+/** As it stands in a file: figures by benchmark, case, variant and metric. */
+interface Stored extends Pick<GroupResult, 'settings' | 'notes'> {
+  readonly benchmarks: Readonly<
+    Record<
+      string,
+      Pick<BenchmarkResult, 'rounds' | 'seconds'> & {
+        readonly cases: Readonly<Record<string, Readonly<Record<string, VariantResult['figures']>>>>;
+      }
+    >
+  >;
+}
+
+export function parseGroup(text: string, file: string): GroupResult {
+  const stored = JSON.parse(text) as Stored;
+  if (typeof stored !== 'object' || stored === null || !('settings' in stored) || !('benchmarks' in stored)) {
+    throw new Error(`${file} should be the JSON of a group of benchmarks, with "settings" and "benchmarks"`);
+  }
+  const benchmarks = Object.entries(stored.benchmarks).map(([id, { cases, rounds, seconds }]) => ({
+    ...{ id, rounds, seconds },
+    cases: Object.entries(cases).map(([of, variants]) => ({
+      id: of,
+      variants: Object.entries(variants).map(([variant, figures]) => ({ variant, figures })),
+    })),
+  }));
+  return { group: basename(file, '.json'), settings: stored.settings, notes: stored.notes ?? [], benchmarks };
 }
 
 const DIGITS = 4;
-const LINE = 180;
 
-/** JSON that can be read and compared: four significant digits, one sample per line. */
-export function serialize(report: BenchReport): string {
-  return `${lines(report, '')}\n`;
-}
-
-/** On one line what fits there; of an object that does not, all but its last member, if that fits. */
-function lines(value: unknown, indent: string): string {
-  const short = JSON.stringify(value, (_, part) => (typeof part === 'number' ? rounded(part) : part));
-  if (typeof value !== 'object' || value === null || indent.length + short.length <= LINE) return short;
-  const inner = `${indent} `;
-  const broken = (parts: readonly string[]) => `\n${parts.map((part) => inner + part).join(',\n')}\n${indent}`;
-  if (Array.isArray(value)) return `[${broken(value.map((part) => lines(part, inner)))}]`;
-  const members = Object.entries(value).filter(([, part]) => part !== undefined);
-  const first = members.slice(0, -1).map(([key, part]) => `${JSON.stringify(key)}:${lines(part, inner)}`);
-  const [key, last] = members.at(-1)!;
-  if (!first.some((text) => text.includes('\n')) && indent.length + first.join().length <= LINE) {
-    return `{${[...first, `${JSON.stringify(key)}:${lines(last, indent)}`].join(',')}}`;
-  }
-  return `{${broken([...first, `${JSON.stringify(key)}:${lines(last, inner)}`])}}`;
+/** JSON that can be read and compared: four significant digits, a line for each variant. */
+export function serialize({ settings, notes, benchmarks }: GroupResult): string {
+  const block = (indent: string, members: readonly string[]) =>
+    `{\n${members.map((one) => `${indent} ${one}`).join(',\n')}\n${indent}}`;
+  const named = (name: string, value: string) => `${JSON.stringify(name)}:${value}`;
+  const short = (value: unknown) =>
+    JSON.stringify(value, (_, part) => (typeof part === 'number' ? rounded(part) : part));
+  const caseText = ({ id, variants }: CaseResult) =>
+    named(
+      id,
+      block(
+        '    ',
+        variants.map(({ variant, figures }) => named(variant, short(figures))),
+      ),
+    );
+  const benchmarkText = ({ id, rounds, seconds, cases }: BenchmarkResult) =>
+    named(id, block('  ', [`"rounds":${rounds},"seconds":${seconds},"cases":${block('   ', cases.map(caseText))}`]));
+  const parts = [
+    named('settings', short(settings)),
+    named('notes', `[${notes.map((note) => `\n  ${JSON.stringify(note)}`).join(',')}]`),
+    named('benchmarks', block(' ', benchmarks.map(benchmarkText))),
+  ];
+  return `${block('', parts)}\n`;
 }
 
 function rounded(value: number): number {

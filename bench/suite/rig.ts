@@ -1,43 +1,29 @@
 import { type BenchServer, openServer } from './bench-server.js';
 import { bundlePrograms } from './bundle.js';
 import type { Cleanup } from './cleanup.js';
+import type { Asked } from './pace.js';
 import { Progress } from './progress.js';
 import { MissingError } from './tool.js';
 import type { Runnable } from './variant-process.js';
 
-export interface Pace {
-  readonly rounds: number;
-  /** Of a timed round. */
-  readonly seconds: number;
-  /** Before a variant's first round: its code has to become hot. */
-  readonly warmUpSeconds: number;
-  /** Before every later round. */
-  readonly rewarmSeconds: number;
-  readonly probeSeconds: number;
-}
-
 interface RigOptions {
-  readonly pace: Pace;
+  readonly asked: Asked;
   /** For the progress bar. */
-  readonly steps: number;
-  readonly smoke?: boolean;
-  /** Whether cases get more rounds while it is unclear whether a target is met. @default false */
-  readonly untilClear?: boolean;
+  readonly rounds: number;
+  /** The binary of Node that runs the clients. @default this one */
+  readonly nodePath?: string;
   /** @default the one at `REDIS_URL`, else one that is started */
   readonly server?: BenchServer;
 }
 
 /** What everything that a run measures shares, and the owner of the processes that are measured. */
-export async function openRig(
-  cleanup: Cleanup,
-  { pace, steps, smoke = false, untilClear = false, server: given }: RigOptions,
-) {
-  const bundle = await bundlePrograms();
+export async function openRig(cleanup: Cleanup, { asked, rounds, nodePath, server: given }: RigOptions) {
+  const bundle = await bundlePrograms(nodePath);
   await cleanup.add(() => bundle.remove());
   const log = (line: string) => process.stderr.write(`${line}\n`);
   const server = given ?? (await openServer(process.env.REDIS_URL, { log }));
   await cleanup.add(() => server.close());
-  const progress = new Progress(steps);
+  const progress = new Progress(rounds);
   await cleanup.add(async () => progress.stop());
   const notes = new Set<string>();
   const processes = new Set<Runnable>();
@@ -47,7 +33,7 @@ export async function openRig(
   };
   await cleanup.add(async () => kill());
   return {
-    ...{ pace, smoke, untilClear, cleanup, bundle, server, progress },
+    ...{ asked, cleanup, bundle, server, progress },
     /** What was left out, and what may have disturbed the run. */
     notes,
     /** undefined, and a note, where this machine or the package does not have it */
@@ -62,8 +48,8 @@ export async function openRig(
         return undefined;
       }
     },
-    async close(some: Iterable<Runnable> = processes): Promise<void> {
-      for (const one of some) {
+    async close(): Promise<void> {
+      for (const one of processes) {
         await one.close();
         processes.delete(one);
       }

@@ -1,13 +1,11 @@
-import { type Benchmark, type Case, SERVER_LIMIT } from '../benchmarks/benchmark.js';
+import type { Benchmark, Case } from '../benchmarks/benchmark.js';
 import { routesOf } from '../http/routes.js';
 import type { VariantId } from '../variants/clients.js';
-import type { Idle, Measured, Probe, Sample } from '../variants/protocol.js';
-import { type Environment, openEnvironment } from './environment.js';
-import { unclearCases } from './evaluate.js';
-import type { BenchmarkResult, CaseResult, VariantResult } from './results.js';
-import type { Pace, Rig } from './rig.js';
-import { openServerLimit } from './server-limit.js';
-import { MOST_ROUNDS } from './settings.js';
+import type { Idle, Measured, Sample, Workload } from '../variants/protocol.js';
+import { type Environment, type EnvironmentKind, openEnvironment } from './environment.js';
+import { type Pace, paceOf } from './pace.js';
+import { type BenchmarkResult, type CaseResult, figuresOf } from './results.js';
+import type { Rig } from './rig.js';
 import { undisturbed } from './steal.js';
 import { MissingError } from './tool.js';
 import { type Runnable, VariantProcess } from './variant-process.js';
@@ -16,24 +14,17 @@ import { type Runnable, VariantProcess } from './variant-process.js';
 const IDLE_SHARE = 0.05;
 const IDLE_SECONDS_CHECKED = 0.2;
 
-/** One variant's part in one case. */
-interface Part {
-  readonly case: Case;
-  readonly variant: string;
-  runnable: Runnable;
-  readonly samples: Sample[];
-  probe: Probe;
-}
+type Runnables = readonly (readonly [variant: string, Runnable])[];
 
 /**
- * Runs benchmarks: every variant a process of its own, for all rounds or for each, all variants in each round, the order
- * rotated.
+ * Runs benchmarks: every variant a process of its own, all variants of a case in each round, in rotated order; all rounds of
+ * a case before those of the next.
  */
 export class Runner {
   readonly #rig: Rig;
-  /** Of a smoke run, by variant: they serve benchmark after benchmark, and are warm and have counted writes. */
-  readonly #kept = new Map<string, Runnable>();
   #environment: Environment | undefined;
+  /** What plain manages, by environment and commands per request. */
+  readonly #most = new Map<string, number>();
   #samples = 0;
   #disturbed = 0;
 
@@ -41,164 +32,156 @@ export class Runner {
     this.#rig = rig;
   }
 
-  static steps(benchmark: Benchmark, pace: Pace): number {
-    return benchmark.variants.length * benchmark.cases.length * (paceOf(benchmark, pace).rounds + 1);
-  }
-
-  /** @returns undefined where it cannot be run here; a note says why */
-  async run(benchmark: Benchmark): Promise<BenchmarkResult | undefined> {
-    const { id, title } = benchmark;
-    try {
-      this.#environment = await openEnvironment(benchmark.environment, this.#rig.server);
-      const { rounds, seconds } = paceOf(benchmark, this.#rig.pace);
-      const pace = benchmark.pace === undefined ? {} : { pace: { rounds, seconds } };
-      return { id, title, ...pace, cases: await this.#runIn(this.#environment, benchmark) };
-    } catch (error) {
-      if (error instanceof MissingError) {
-        this.#rig.notes.add(`${title}: ${error.message}; not measured.`);
-        return undefined;
-      }
-      this.#rig.kill();
-      throw error;
-    } finally {
-      await this.leave();
+  /** Cases that cannot be run here are left out; a note says why. */
+  async run(benchmark: Benchmark): Promise<BenchmarkResult> {
+    const { id, cases } = benchmark;
+    const { rounds, seconds } = paceOf(benchmark, this.#rig.asked);
+    const found: CaseResult[] = [];
+    for (const kind of new Set(cases.map(({ environment = 'loopback' }) => environment))) {
+      const here = cases.filter(({ environment = 'loopback' }) => environment === kind);
+      found.push(...(await this.#runIn(kind, { ...benchmark, cases: here })));
     }
+    return { id, rounds, seconds, cases: found };
   }
 
-  /** The environment of a benchmark, also for when the run ends early. */
+  /** The environment of a case, also for when the run ends early. */
   async leave(): Promise<void> {
     const environment = this.#environment;
     this.#environment = undefined;
     await environment?.close();
   }
 
-  /** Ends the processes that served more than one benchmark, and reports how many samples other machines disturbed. */
-  async close(): Promise<void> {
-    await this.#rig.close(this.#kept.values());
+  /** How many of the samples so far other machines disturbed. */
+  noteDisturbed(): void {
     if (this.#disturbed === 0) return;
     this.#rig.notes.add(
       `${this.#disturbed} of ${this.#samples} samples were taken while the machine's host gave more than 2 % of its processors to others.`,
     );
+    this.#disturbed = 0;
+    this.#samples = 0;
   }
 
-  async #runIn(environment: Environment, benchmark: Benchmark): Promise<CaseResult[]> {
-    const { cases, ownProcesses = false, title } = benchmark;
-    const { progress } = this.#rig;
-    const pace = paceOf(benchmark, this.#rig.pace);
-    for (const { workload } of cases) await environment.server.seed(workload);
-    let variants = await this.#openAll(benchmark, environment);
-    const parts = cases.map((one) =>
-      variants.map(([variant, runnable]): Part => ({ case: one, variant, runnable, samples: [], probe: {} })),
-    );
-    for (const group of benchmark.caseByCase ? parts : [parts.flat()]) {
-      for (let round = 0; round < pace.rounds * (this.#rig.untilClear ? MOST_ROUNDS : 1); round += 1) {
-        const measured = round < pace.rounds ? group : partsOf(unclearCases(benchmark.id, resultsOf(group)), group);
-        if (measured.length === 0) break;
-        if (ownProcesses && round > 0) {
-          await this.#rig.close(variants.map(([, runnable]) => runnable));
-          variants = await this.#openAll(benchmark, environment);
-          const opened = new Map(variants);
-          for (const part of group) part.runnable = opened.get(part.variant)!;
-        }
-        await this.#round(title, environment, measured, round, pace, ownProcesses || round === 0);
+  async #runIn(kind: EnvironmentKind, benchmark: Benchmark): Promise<CaseResult[]> {
+    try {
+      const environment = await openEnvironment(kind, this.#rig.server);
+      this.#environment = environment;
+      return await this.#runCases(kind, environment, benchmark);
+    } catch (error) {
+      this.#rig.kill();
+      if (!(error instanceof MissingError)) throw error;
+      this.#rig.notes.add(`${benchmark.title}, ${kind}: ${error.message}; not measured.`);
+      return [];
+    } finally {
+      await this.leave();
+    }
+  }
+
+  async #runCases(kind: EnvironmentKind, environment: Environment, benchmark: Benchmark): Promise<CaseResult[]> {
+    const pace = paceOf(benchmark, this.#rig.asked);
+    const found: CaseResult[] = [];
+    let opened: Runnables = [];
+    for (const one of benchmark.cases) {
+      await environment.server.seed(one.workload);
+      const wanted = one.variants ?? benchmark.variants;
+      if (benchmark.ownProcesses || wanted.some((name) => !opened.some(([variant]) => variant === name))) {
+        await this.#rig.close();
+        opened = await this.#openAll(wanted, benchmark, environment);
+      }
+      const parts = opened.filter(([variant]) => wanted.includes(variant));
+      const workload = await this.#atShare(kind, one.workload, parts, pace);
+      found.push(await this.#runCase({ ...one, workload }, parts, environment, benchmark, pace));
+    }
+    await this.#rig.close();
+    return found;
+  }
+
+  async #runCase(
+    { id, workload }: Case,
+    parts: Runnables,
+    { server }: Environment,
+    { counted, title }: Benchmark,
+    pace: Pace,
+  ): Promise<CaseResult> {
+    const { progress, asked } = this.#rig;
+    const samples = new Map<string, Sample[]>(parts.map(([variant]) => [variant, []]));
+    for (let round = 0; round < pace.rounds; round += 1) {
+      for (const [variant, runnable] of rotated(parts, round)) {
+        progress.show(title, `${id}, ${variant}, round ${round + 1} of ${pace.rounds}`);
+        const first = round === 0;
+        this.#checkIdle(
+          variant,
+          await runnable.prepare(workload, first ? pace.warmUpSeconds : pace.rewarmSeconds, first),
+        );
+        const measure = () => server.meanwhile(workload, () => runnable.measure(workload, pace.seconds));
+        const [{ commands: _, ...sample }, quiet] = await undisturbed<Measured>(
+          measure,
+          () => runnable.prepare(workload, pace.rewarmSeconds, false),
+          asked.smoke ? 1 : undefined,
+        );
+        samples.get(variant)?.push(sample);
+        this.#samples += 1;
+        if (!quiet) this.#disturbed += 1;
+        progress.show(title, `${id}, ${variant}`, 1);
       }
     }
-    // Last, because counting writes patches the variant's process.
-    for (const part of parts.flat()) {
-      progress.show(title, `${part.case.id}, ${part.variant}, writes and latencies`);
-      part.probe = await part.runnable.probe(part.case.workload, pace.probeSeconds);
-      progress.show(title, `${part.case.id}, ${part.variant}`, 1);
+    const variants = [];
+    for (const [variant, runnable] of parts) {
+      // Last, because counting writes patches the variant's process.
+      const probed = counted ? await runnable.probe(workload, pace.probeSeconds) : {};
+      variants.push({ variant, figures: { ...figuresOf(samples.get(variant)!), ...figuresOf([probed]) } });
     }
-    const kept = [...this.#kept.values()];
-    await this.#rig.close(variants.flatMap(([, runnable]) => (kept.includes(runnable) ? [] : [runnable])));
-    return resultsOf(parts.flat());
+    return { id, variants };
   }
 
-  async #openAll({ environment: kind, routes, variants }: Benchmark, { server, url, adopt }: Environment) {
-    const kept = this.#rig.smoke && kind === undefined && routes === undefined ? this.#kept : new Map();
+  async #openAll(
+    wanted: readonly string[],
+    { routes }: Benchmark,
+    { server, url, ca, adopt }: Environment,
+  ): Promise<Runnables> {
     const openRoute = routes && (await routesOf(this.#rig));
     const start = async (variant: string): Promise<Runnable> => {
       if (openRoute !== undefined) return openRoute(...routes![variant]!);
-      if (variant === SERVER_LIMIT) return openServerLimit(server);
-      const opened = await VariantProcess.open(variant as VariantId, this.#rig.bundle, server, {}, url);
+      const options = ca === undefined ? {} : { ca };
+      const opened = await VariantProcess.open(variant as VariantId, this.#rig.bundle, server, options, url);
       await adopt(opened.pid);
       return opened;
     };
     // All at once: starting a process takes longer than a short round.
     const opened = await Promise.all(
-      variants.map(async (variant) => {
-        const runnable: Runnable | undefined = kept.get(variant) ?? (await this.#rig.open(start(variant)));
-        if (runnable !== undefined) kept.set(variant, runnable);
+      wanted.map(async (variant) => {
+        const runnable = await this.#rig.open(start(variant));
         return runnable === undefined ? [] : [[variant, runnable] as const];
       }),
     );
     return opened.flat();
   }
 
-  /** @param cold - whether the processes have not run anything yet. */
-  async #round(
-    title: string,
-    { server }: Environment,
-    parts: readonly Part[],
-    round: number,
-    pace: Pace,
-    cold: boolean,
-  ): Promise<void> {
-    const { rewarmSeconds, rounds, seconds, warmUpSeconds } = pace;
-    for (const { case: one, runnable, samples, variant } of rotated(parts, round)) {
-      const { id, workload } = one;
-      this.#rig.progress.show(title, `${id}, ${variant}, round ${round + 1} of ${rounds}`);
-      const idle = await runnable.prepare(workload, cold ? warmUpSeconds : rewarmSeconds, cold);
-      this.#checkIdle(variant, idle);
-      const measure = () => server.whileWriting<Measured>(workload, () => runnable.measure(workload, seconds));
-      const [{ commands: _, seconds: __, ...sample }, quiet] = await undisturbed(
-        measure,
-        () => runnable.prepare(workload, rewarmSeconds, false),
-        this.#rig.smoke ? 1 : undefined,
-      );
-      samples.push(sample);
-      this.#samples += 1;
-      if (!quiet) this.#disturbed += 1;
-      this.#rig.progress.show(title, `${id}, ${variant}`, round < rounds ? 1 : 0);
+  /** A service's load as a rate, where it is a share of what plain manages: that is measured once for each place. */
+  async #atShare(kind: EnvironmentKind, workload: Workload, parts: Runnables, pace: Pace): Promise<Workload> {
+    if (workload.kind !== 'service' || workload.share === undefined) return workload;
+    const { share, ...saturated } = workload;
+    const name = `${kind}, ${workload.commands}`;
+    let most = this.#most.get(name);
+    if (most === undefined) {
+      const plain = parts.find(([variant]) => variant === 'plain')?.[1];
+      if (plain === undefined)
+        throw new Error('expected the variant "plain" where a load is a share of what it manages');
+      await plain.prepare(saturated, pace.warmUpSeconds, true);
+      most = (await plain.measure(saturated, pace.seconds)).throughput ?? 0;
+      this.#most.set(name, most);
     }
+    return { ...saturated, rate: Math.max(1, Math.round(most * share)) };
   }
 
   #checkIdle(variant: string, idle: Idle): void {
     const share = idle.cpuSeconds / idle.seconds;
-    if (this.#rig.smoke || idle.seconds < IDLE_SECONDS_CHECKED || share <= IDLE_SHARE) return;
-    this.#rig.notes.add(`${variant} used ${Math.round(share * 100)} % of a core while others were measured.`);
+    if (this.#rig.asked.smoke || idle.seconds < IDLE_SECONDS_CHECKED || share <= IDLE_SHARE) return;
+    this.#rig.notes.add(`${variant} used more than 5 % of a core while others were measured.`);
   }
-}
-
-function partsOf(cases: ReadonlySet<string>, parts: readonly Part[]): Part[] {
-  return parts.filter((part) => cases.has(part.case.id));
-}
-
-function resultsOf(parts: readonly Part[]): CaseResult[] {
-  const byCase = new Map<string, VariantResult[]>();
-  for (const { case: one, variant, probe, samples } of parts) {
-    const variants = byCase.get(one.id) ?? [];
-    byCase.set(one.id, [...variants, { variant, probe, samples }]);
-  }
-  return [...byCase].map(([id, variants]) => ({ id, variants }));
 }
 
 /** In each round another one is the first. */
-export function rotated<T>(parts: readonly T[], round: number): T[] {
+function rotated<T>(parts: readonly T[], round: number): T[] {
   const first = round % parts.length;
   return [...parts.slice(first), ...parts.slice(0, first)];
-}
-
-/** What a benchmark makes of the pace of the run. */
-export function paceOf({ pace: own, cases }: Pick<Benchmark, 'pace' | 'cases'>, pace: Pace): Pace {
-  // A service, or a package with its own code, takes seconds until the compiler has seen enough of it.
-  const warmUp = cases[0]?.workload.kind === 'package' ? 4 : 1;
-  const { rounds, seconds } = own ?? { rounds: 1, seconds: 1 };
-  return {
-    rounds: Math.ceil(pace.rounds * rounds),
-    seconds: pace.seconds * seconds,
-    warmUpSeconds: pace.warmUpSeconds * seconds * warmUp,
-    rewarmSeconds: pace.rewarmSeconds * seconds,
-    probeSeconds: pace.probeSeconds * seconds,
-  };
 }

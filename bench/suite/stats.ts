@@ -37,17 +37,6 @@ export function signedRankTest(differences: readonly number[]): number {
   return Math.min(1, 2 * chanceOfAtMost(Math.min(positive, total - positive), ranks));
 }
 
-/** Less likely by chance than this, and a side is clear. */
-const CHANCE = 0.05;
-
-/** Whether the values tell on which side of a limit their median is: the two-sided sign test. */
-export function isClear(values: readonly number[], limit: number): boolean {
-  const sides = values.filter((value) => value !== limit);
-  const above = sides.filter((value) => value > limit).length;
-  const fewer = Math.min(above, sides.length - above);
-  return 2 * chanceOfAtMost(fewer, new Array(sides.length).fill(1)) < CHANCE;
-}
-
 /** That the ranks of the positive differences sum up to no more than `sum`, where each sign is the toss of a coin. */
 function chanceOfAtMost(sum: number, ranks: readonly number[]): number {
   let chances = new Map([[0, 1]]);

@@ -1,28 +1,27 @@
-import type { Tasks } from '../tasks/index.js';
 import type { VariantId } from '../variants/clients.js';
-import type { ClientOptions, Idle, Measured, Measurements, Probe, Workload } from '../variants/protocol.js';
+import type { ClientOptions, Idle, Measured, Sample, Workload } from '../variants/protocol.js';
 import type { Requests } from '../variants/requests.js';
 import type { BenchServer } from './bench-server.js';
 import type { Bundle } from './bundle.js';
 import { Child } from './child.js';
 import { MissingError } from './tool.js';
 
-/** What a round is asked of: a variant's process, a route of the example, or the server's own benchmark tool. */
+/** What a round is asked of: a variant's process, or a route of the example. */
 export interface Runnable {
   prepare(workload: Workload, seconds: number, verify: boolean): Promise<Idle>;
   measure(workload: Workload, seconds: number): Promise<Measured>;
-  probe(workload: Workload, seconds: number): Promise<Probe>;
+  probe(workload: Workload, seconds: number): Promise<Sample>;
   close(): Promise<void>;
   kill(): void;
 }
 
-/** For runnables whose idle time is not measured. */
+/** For what has no idle time of its own. */
 export const NEVER_IDLE: Idle = { seconds: 0, cpuSeconds: 0 };
 
 /** A sample, with the CPU that the server spent on it. */
 export async function withServerCpu(server: BenchServer, measure: () => Promise<Measured>): Promise<Measured> {
   const [sample, cpuUs] = await server.cpuDuring(measure);
-  return { ...sample, serverCpuUs: cpuUs / sample.commands };
+  return { ...sample, serverCpu: cpuUs / sample.commands };
 }
 
 /** A variant's process, from the parent's side. */
@@ -30,20 +29,19 @@ export class VariantProcess extends Child implements Runnable {
   readonly #server: BenchServer;
 
   /**
-   * @param options - beside those that the server asks for
    * @param url - where not the server's own: a proxy in front of it
    * @throws {MissingError} where the package has no such variant yet
    */
   static async open(
     variant: VariantId,
-    { files }: Bundle,
+    { files, nodePath }: Bundle,
     server: BenchServer,
     options: ClientOptions = {},
     url = server.url,
   ): Promise<VariantProcess> {
-    const opened = new VariantProcess(variant, files.variant, server);
+    const opened = new VariantProcess(variant, files.variant, server, nodePath);
     try {
-      const order = { variant, url, prefix: server.prefix, options: { ...server.clientOptions, ...options } };
+      const order = { variant, url, prefix: server.prefix, options };
       const { packagePath, unsupported } = await opened.#ask('open', order);
       if (unsupported !== undefined) throw new MissingError(`${variant} is not supported (${unsupported})`);
       if (packagePath !== undefined && !packagePath.includes('/dist/')) {
@@ -56,8 +54,8 @@ export class VariantProcess extends Child implements Runnable {
     }
   }
 
-  private constructor(variant: VariantId, file: string, server: BenchServer) {
-    super(variant, file, { execArgv: ['--expose-gc'], prints: true });
+  private constructor(variant: VariantId, file: string, server: BenchServer, nodePath: string) {
+    super(variant, file, { execArgv: ['--expose-gc'], prints: true, execPath: nodePath });
     this.#server = server;
   }
 
@@ -69,12 +67,8 @@ export class VariantProcess extends Child implements Runnable {
     return withServerCpu(this.#server, () => this.#ask('measure', { workload, seconds }));
   }
 
-  probe(workload: Workload, seconds: number): Promise<Probe> {
+  probe(workload: Workload, seconds: number): Promise<Sample> {
     return this.#ask('probe', { workload, seconds });
-  }
-
-  task<N extends keyof Tasks>(name: N, options: Parameters<Tasks[N]>[1]): Promise<Measurements> {
-    return this.#ask('task', { name, options });
   }
 
   async close(): Promise<void> {

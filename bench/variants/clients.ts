@@ -38,12 +38,11 @@ type IoredisLike = EventEmitter & { disconnect(): void };
 type Open = (url: string, options: ClientOptions) => Promise<OpenVariant>;
 type CoalesceOptions = import('ioredis-coalesce').CoalesceOptions;
 type NodeRedisOptions = import('redis').RedisClientOptions;
-type IoredisOptions = { protocol?: 2; enableAutoPipelining?: boolean; commandTimeout?: number; tls?: { ca: string } };
+type IoredisOptions = { enableAutoPipelining?: boolean; commandTimeout?: number; tls?: { ca: string } };
 
 /** What each is, and how it is opened; each loads only the library that it measures. */
 export const VARIANTS = {
   plain: ['ioredis, its defaults', ioredis({})],
-  'plain-resp2': ['the same with `protocol: 2`', ioredis({ protocol: 2 })],
   plain5: ['ioredis 5, its defaults', ioredis({}, () => import('ioredis5'))],
   auto: ['ioredis with `enableAutoPipelining`', ioredis({ enableAutoPipelining: true })],
   auto5: ['the same with ioredis 5', ioredis({ enableAutoPipelining: true }, () => import('ioredis5'))],
@@ -54,7 +53,6 @@ export const VARIANTS = {
     'node-redis with `commandOptions: { timeout: 0 }`',
     nodeRedis({ commandOptions: { timeout: 0 } }),
   ],
-  'node-redis-resp2': ['the same with `RESP: 2`', nodeRedis({ commandOptions: { timeout: 0 }, RESP: 2 })],
   'node-redis-cache': ['node-redis without timeouts, with a client-side cache of 10,000', nodeRedisCache(10_000)],
   'node-redis-small-cache': ['the same, of 100', nodeRedisCache(100)],
   glide: ['valkey-glide; its core is native, and its writes are those to that core', openGlide],
@@ -72,14 +70,14 @@ export const VARIANTS = {
   mget: ['ioredis, each burst one MGET', byHand((redis, keys) => redis.mget(keys as string[]))],
   cork: ['coalesced with `hotPath: false`: cork mode', coalesced({}, { hotPath: false })],
   coalesced: ['`new Redis(url)` of this package, its defaults', coalesced({})],
-  'coalesced-resp2': ['the same with `protocol: 2`', coalesced({ protocol: 2 })],
   'coalesced-timeout': ['the same with `commandTimeout: 5000`', coalesced({ commandTimeout: 5000 })],
-  'coalesced-immediate': ["the same with `schedule: 'immediate'`", coalesced({}, { schedule: 'immediate' })],
+  'coalesced-no-poll': ['the same with `busyPoll: false`', coalesced({}, { busyPoll: false })],
   'coalesced-cache': ['the same with `cache: true`', coalesced({}, { cache: true })],
-  'immediate-small-cache': [
-    "the same with `schedule: 'immediate'` and `cache: { maxEntries: 100 }`",
-    coalesced({}, { schedule: 'immediate', cache: { maxEntries: 100 } }),
+  'coalesced-small-cache': [
+    'the same with `cache: { maxEntries: 100 }`',
+    coalesced({}, { cache: { maxEntries: 100 } }),
   ],
+  'coalesced-1000-in-flight': ['the same with `maxInFlight: 1000`', coalesced({}, { maxInFlight: 1000 })],
   'coalesced-batch-channel': ['the same with a subscriber of `ioredis-coalesce:batch`', coalesced({})],
   'coalesced-prometheus': ['the same, scraped by Prometheus every 100 ms', coalesced({})],
   'coalesced-command-channel': ['the same with a subscriber of `ioredis:command`', coalesced({})],
@@ -88,8 +86,8 @@ export const VARIANTS = {
   'plain-otel': ['ioredis under OpenTelemetry, one span per command', ioredis({})],
   reference: [
     'a bare socket with a minimal encoder and parser, one promise per command and one flush per turn',
-    async (url) => {
-      const client = await (await import('./reference.js')).ReferenceClient.open(url);
+    async (url, { ca }) => {
+      const client = await (await import('./reference.js')).ReferenceClient.open(url, ca);
       return { client, close: () => client.close() };
     },
   ],
@@ -104,10 +102,9 @@ export const VARIANTS = {
   ],
   'cluster-coalesced': [
     '`new Cluster(nodes)` of this package',
-    async (url, { coalesce }) => {
+    async (url) => {
       const { Cluster } = await import('ioredis-coalesce');
-      const client = new Cluster([nodeOf(url)], coalesce === undefined ? {} : { coalesce });
-      return { ...(await opened(client)), packagePath: import.meta.resolve('ioredis-coalesce') };
+      return { ...(await opened(new Cluster([nodeOf(url)]))), packagePath: import.meta.resolve('ioredis-coalesce') };
     },
   ],
 } satisfies Readonly<Record<string, readonly [text: string, Open]>>;
@@ -117,12 +114,12 @@ function ioredis(own: IoredisOptions, load: () => Promise<Library> = () => impor
   return async (url, { ca }) => opened(new (await load()).Redis(url, { ...own, ...tlsOf(ca) }));
 }
 
-function coalesced(own: IoredisOptions, ownCoalesce: CoalesceOptions = {}): Open {
-  return async (url, { ca, coalesce = {} }) => {
+function coalesced(own: IoredisOptions, coalesce: CoalesceOptions = {}): Open {
+  return async (url, { ca }) => {
     const { Redis } = await import('ioredis-coalesce');
     const packagePath = import.meta.resolve('ioredis-coalesce');
     try {
-      const options = { ...own, ...tlsOf(ca), coalesce: { ...ownCoalesce, ...coalesce } };
+      const options = { ...own, ...tlsOf(ca), coalesce };
       return { ...(await opened(new Redis(url, options))), packagePath };
     } catch (error) {
       const { code, message } = error as Error & { code?: string };
@@ -151,7 +148,7 @@ function nodeRedisCache(maxEntries: number): Open {
   return nodeRedis({ commandOptions: { timeout: 0 }, RESP: 3, clientSideCache });
 }
 
-function nodeRedis(own: Omit<NodeRedisOptions, 'RESP'> & { RESP?: 2 | 3 }): Open {
+function nodeRedis(own: Omit<NodeRedisOptions, 'RESP'> & { RESP?: 3 }): Open {
   return async (url, { ca }) => {
     const { createClient } = await import('redis');
     const tls = ca === undefined ? {} : { socket: { tls: true, ca } };

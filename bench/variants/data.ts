@@ -7,6 +7,11 @@ export interface Dataset {
   readonly elements?: number;
 }
 
+/** What no workload reads. */
+export const NOTHING: Dataset = { keys: 0, valueBytes: 0 };
+export const SMALL: Dataset = { keys: 1000, valueBytes: 100 };
+export const FEW: Dataset = { keys: 200, valueBytes: 100 };
+
 const FIELDS = 8;
 const ELEMENTS = 100;
 

@@ -3,7 +3,7 @@ import type { BenchClient } from './clients.js';
 import type { OperationId } from './data.js';
 import { Data, OPERATIONS, type Operation, type Send } from './operations.js';
 import type { Measured, TimedWorkload, Workload } from './protocol.js';
-import { atRate, LatencyRecorder, loopsFor, recorded, Stopwatch } from './timing.js';
+import { type LatencyRecorder, loopsFor, timed } from './timing.js';
 
 /** A workload made ready for one client. */
 export class Exercise {
@@ -11,18 +11,20 @@ export class Exercise {
   readonly #operation: Operation;
   readonly #data: Data;
   readonly #client: BenchClient;
-  readonly #send: Send;
+  /** One for each connection. */
+  readonly #sends: readonly Send[];
 
-  constructor(client: BenchClient, workload: TimedWorkload, prefix: string) {
+  constructor(clients: readonly BenchClient[], workload: TimedWorkload, prefix: string) {
     const id = operationOf(workload);
-    this.#client = client;
+    const [client] = clients;
+    this.#client = client!;
     this.#workload = workload;
     this.#operation = OPERATIONS[id];
     this.#data = new Data(prefix, workload.data, id);
     const { needs } = this.#operation;
-    if (needs !== undefined && !(needs in client))
+    if (needs !== undefined && !(needs in client!))
       throw new Error(`the operation "${id}" needs a client with ${needs}`);
-    this.#send = this.#operation.send(client, this.#data);
+    this.#sends = clients.map((one) => this.#operation.send(one, this.#data));
   }
 
   /** Each key once, as bursts of the workload's size, and each reply compared with what it must be. */
@@ -31,7 +33,8 @@ export class Exercise {
     const size = this.#workload.kind === 'burst' ? this.#workload.size : keys.length;
     for (let first = 0; first < keys.length; first += size) {
       const indexes = Array.from({ length: Math.min(size, keys.length - first) }, (_, offset) => first + offset);
-      const sent = this.#client.many?.(indexes.map((index) => keys[index]!)) ?? Promise.all(indexes.map(this.#send));
+      const sent =
+        this.#client.many?.(indexes.map((index) => keys[index]!)) ?? Promise.all(indexes.map(this.#sends[0]!));
       const replies = this.#operation.readBack
         ? await sent.then(() => Promise.all(indexes.map((index) => this.#client.get(written[index]!))))
         : await sent;
@@ -39,35 +42,23 @@ export class Exercise {
     }
   }
 
-  /** Runs for about `seconds`; latencies go to `latency`, which costs, where given. */
-  async run(seconds: number, latency?: LatencyRecorder): Promise<Measured> {
-    const watch = new Stopwatch();
-    return watch.figures((await this.#issue(seconds, latency)) * (this.#operation.commands ?? 1));
+  /** Runs for about `seconds`. */
+  measure(seconds: number): Promise<Measured> {
+    const { commands = 1 } = this.#operation;
+    return timed(async (latency) => commands * (await this.#issue(seconds, latency)));
   }
 
-  /** A lone loop is about latency, and a clock reading costs nothing beside a round trip; so are fixed rates. */
-  async measure(seconds: number): Promise<Measured> {
-    const workload = this.#workload;
-    const aboutLatency =
-      workload.kind === 'rate' || (workload.kind === 'loops' ? workload.loops === 1 : workload.timed === 'burst');
-    if (!aboutLatency) return this.run(seconds);
-    const latency = new LatencyRecorder();
-    const sample = await this.run(seconds, latency);
-    return { ...sample, latencyUs: latency.summary() };
-  }
-
-  async #issue(seconds: number, latency: LatencyRecorder | undefined): Promise<number> {
+  #issue(seconds: number, latency: LatencyRecorder): Promise<number> {
     const workload = this.#workload;
     const { keys } = this.#data;
-    if (workload.kind === 'rate') return atRate(this.#send, workload.perSecond, keys.length, seconds, latency);
-    const { many } = this.#client;
-    const wholeBursts = workload.kind === 'burst' && (workload.timed === 'burst' || many !== undefined);
-    const send = latency === undefined || wholeBursts ? this.#send : recorded(this.#send, latency);
-    if (workload.kind === 'loops') return loops(send, workload.loops, keys.length, seconds);
+    if (workload.kind === 'loops') return loops(this.#sends, workload.loops, keys.length, seconds, latency);
     const { size } = workload;
+    const { many } = this.#client;
     const burst =
-      many === undefined ? burstOf(send, size, keys.length) : burstOf((index) => keys[index]!, size, keys.length, many);
-    return size * (await loopsFor(1, seconds, wholeBursts && latency ? recorded(burst, latency) : burst));
+      many === undefined
+        ? burstOf(this.#sends[0]!, size, keys.length)
+        : burstOf((index) => keys[index]!, size, keys.length, many);
+    return loopsFor(1, seconds, burst, latency).then((bursts) => bursts * size);
   }
 
   #expect(reply: unknown, index: number): void {
@@ -100,13 +91,20 @@ function burstOf<T>(
 }
 
 /** Each loop has its own place among the keys. */
-function loops(send: Send, count: number, keyCount: number, seconds: number): Promise<number> {
+function loops(
+  sends: readonly Send[],
+  count: number,
+  keyCount: number,
+  seconds: number,
+  latency: LatencyRecorder,
+): Promise<number> {
   const next = Array.from({ length: count }, (_, loop) => loop % keyCount);
-  return loopsFor(count, seconds, (loop) => {
+  const step = (loop: number) => {
     const index = next[loop]!;
     next[loop] = index + 1 === keyCount ? 0 : index + 1;
-    return send(index);
-  });
+    return sends[loop % sends.length]!(index);
+  };
+  return loopsFor(count, seconds, step, latency);
 }
 
 /** A hash as a plain object, whichever of the shapes a library gives it. */

@@ -4,16 +4,15 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openPackage } from '../packages/index.js';
 import type { Package } from '../packages/package.js';
+import { Service } from '../packages/service.js';
 import { answerParent } from '../suite/child.js';
-import { runTask } from '../tasks/index.js';
 import { type OpenVariant, UnsupportedError } from './clients.js';
 import { gateOf } from './data.js';
 import { Exercise } from './exercise.js';
 import { collectGarbage, measureMemory } from './memory.js';
 import { ioredisOf } from './operations.js';
-import type { ClientOptions, Idle, PackageWorkload, TimedWorkload } from './protocol.js';
+import type { Idle, PackageWorkload, Sample, TimedWorkload } from './protocol.js';
 import type { OpenOrder, Request, Requests } from './requests.js';
-import { LatencyRecorder } from './timing.js';
 import { openVariant } from './watch.js';
 import { WriteCounter } from './write-counter.js';
 
@@ -22,6 +21,7 @@ class Variant implements Omit<Requests, 'open'> {
   readonly #order: OpenOrder;
   readonly #exercises = new Map<string, Exercise>();
   #package: { readonly of: string; readonly clients: readonly OpenVariant[]; readonly running: Package } | undefined;
+  #service: Promise<Service> | undefined;
   #counter: WriteCounter | undefined;
   #restingSince = performance.now();
   #cpuAtRest = process.cpuUsage();
@@ -40,42 +40,41 @@ class Variant implements Omit<Requests, 'open'> {
       await running.refill?.(seconds);
       return idle;
     }
+    if (workload.kind === 'service') {
+      await (await this.#serving()).run(workload, seconds);
+      return idle;
+    }
     if (workload.kind === 'memory' && workload.of === 'cached values') return idle;
     // Memory is not about speed, but code must be compiled before, not while, memory is counted.
     const timed: TimedWorkload =
       workload.kind === 'memory'
         ? { kind: 'burst', operation: 'get', size: 200, data: { ...workload.data, keys: 200 } }
         : workload;
-    const exercise = this.#exercise(timed);
+    const exercise = await this.#exercise(timed);
     if (verify) await exercise.verify();
-    await exercise.run(seconds);
+    await exercise.measure(seconds);
     return idle;
   }
 
   async measure({ workload, seconds }: Parameters<Requests['measure']>[0]) {
     if (workload.kind === 'package') return (await this.#packageOf(workload)).run(seconds);
-    if (workload.kind !== 'memory') return this.#exercise(workload).measure(seconds);
+    if (workload.kind === 'service') return (await this.#serving()).run(workload, seconds);
+    if (workload.kind !== 'memory') return (await this.#exercise(workload)).measure(seconds);
     return measureMemory(this.#open.client, workload, this.#order.prefix, () => this.#openGate());
   }
 
-  async probe({ workload, seconds }: Parameters<Requests['probe']>[0]) {
-    if (workload.kind === 'memory' || workload.kind === 'package') return {};
-    const exercise = this.#exercise(workload);
-    const latency = new LatencyRecorder();
-    await exercise.run(seconds, latency);
+  async probe({ workload, seconds }: Parameters<Requests['probe']>[0]): Promise<Sample> {
+    if (workload.kind !== 'burst' && workload.kind !== 'loops') return {};
+    const exercise = await this.#exercise(workload);
     this.#counter ??= new WriteCounter();
     const before = this.#counter.writes;
-    const { commands } = await exercise.run(seconds);
-    return { writesPerCommand: (this.#counter.writes - before) / commands, latencyUs: latency.summary() };
-  }
-
-  task({ name, options }: Parameters<Requests['task']>[0]) {
-    const { client } = this.#open;
-    return runTask(name, { client, open: (more) => this.#another(more), prefix: this.#order.prefix }, options);
+    const { commands } = await exercise.measure(seconds);
+    return { writes: (this.#counter.writes - before) / commands };
   }
 
   async close() {
     await this.#closePackage();
+    await (await this.#service)?.close();
     this.#open.close();
     return {};
   }
@@ -94,16 +93,26 @@ class Variant implements Omit<Requests, 'open'> {
   }
 
   /** One more client of the variant's kind. */
-  #another(more: ClientOptions = {}): Promise<OpenVariant> {
+  #another(): Promise<OpenVariant> {
     const { variant, url, options } = this.#order;
-    return openVariant(variant, url, { ...options, ...more });
+    return openVariant(variant, url, options);
   }
 
-  #exercise(workload: TimedWorkload): Exercise {
+  async #exercise(workload: TimedWorkload): Promise<Exercise> {
     const name = JSON.stringify(workload);
-    const exercise = this.#exercises.get(name) ?? new Exercise(this.#open.client, workload, this.#order.prefix);
+    const known = this.#exercises.get(name);
+    if (known !== undefined) return known;
+    const connections = workload.kind === 'loops' ? (workload.connections ?? 1) : 1;
+    const more = await Promise.all(Array.from({ length: connections - 1 }, () => this.#another()));
+    const clients = [this.#open, ...more].map(({ client }) => client);
+    const exercise = new Exercise(clients, workload, this.#order.prefix);
     this.#exercises.set(name, exercise);
     return exercise;
+  }
+
+  #serving(): Promise<Service> {
+    this.#service ??= Service.open(this.#open.client, this.#order.prefix);
+    return this.#service;
   }
 
   /** One at a time: a worker that waits for jobs would be in the figures of the next package. */
@@ -156,11 +165,6 @@ answerParent(async ({ type, order }: Request) => {
   if (variant === undefined) throw new Error(`expected "open" first, got "${type}"`);
   const run = variant[type] as (this: Variant, of: typeof order) => Promise<object>;
   const answer = await run.call(variant, order);
-  if (type === 'measure' || type === 'task') await variant.rest();
+  if (type === 'measure') await variant.rest();
   return answer;
-});
-// Experiments set limits that are too low on purpose, and need not be told.
-process.removeAllListeners('warning');
-process.on('warning', (warning: Error & { code?: string }) => {
-  if (warning.code !== 'COALESCE_WARN_BATCH_LIMIT') console.error(warning);
 });

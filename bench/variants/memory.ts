@@ -49,7 +49,7 @@ export async function measureMemory(
     if (value === data.value(index)) continue;
     throw new Error(`${data.key(index)} should hold its own value, got ${String(value).slice(0, 60)}`);
   }
-  return { commands, bytes };
+  return { commands, memory: bytes };
 }
 
 /** Keys of the data read so far: each round reads others, or its values would be cached already. */
@@ -64,7 +64,7 @@ async function cachedValues(client: BenchClient, commands: number, data: Data): 
   }
   keysRead += commands;
   await sleep(SETTLE_MS);
-  return { commands, bytes: (memoryInUse() - before) / commands };
+  return { commands, memory: (memoryInUse() - before) / commands };
 }
 
 function memoryInUse(): number {

@@ -7,22 +7,18 @@ interface Burst {
   readonly operation: OperationId;
   readonly size: number;
   readonly data: Dataset;
-  /** Takes the latency of whole bursts in the timed rounds; it costs next to nothing. */
-  readonly timed?: 'burst';
   /** SETs per second to the same keys by another client meanwhile. */
   readonly writes?: number;
+  /** Another client reads a key meanwhile, again a millisecond after each reply. */
+  readonly bystander?: true;
 }
 
 interface Loops extends Pick<Burst, 'data' | 'writes'> {
   readonly kind: 'loops';
   readonly loops: number;
   readonly operation?: OperationId;
-}
-
-/** GETs that fall due by the clock, whatever became of the ones before: `perSecond`, in steps of 1 ms. */
-interface Rate extends Pick<Burst, 'data'> {
-  readonly kind: 'rate';
-  readonly perSecond: number;
+  /** Shared by the loops, in turn. @default 1 */
+  readonly connections?: number;
 }
 
 /** Memory per command in flight, single or in one pipeline; or per value that was read and is cached. */
@@ -36,55 +32,58 @@ export interface PackageWorkload extends Pick<Burst, 'data'> {
   readonly kind: 'package';
   readonly name: string;
   readonly concurrency: number;
-  /** Per second, of HTTP requests; where there is none, as fast as it goes. */
+}
+
+/**
+ * An HTTP service that sends some commands for each request, in `Promise.all`. Requests come at random times (Poisson) at a
+ * mean rate; where there is none, each connection sends its next request as soon as it has a response.
+ */
+export interface ServiceWorkload extends Pick<Burst, 'data'> {
+  readonly kind: 'service';
+  readonly operation: 'hget';
+  /** Per request. */
+  readonly commands: number;
+  /** Requests per second; with 0 the figures are per second. */
   readonly rate?: number;
+  /** Of the rate that the plain client manages, which is measured first. */
+  readonly share?: number;
 }
 
-export type TimedWorkload = Burst | Loops | Rate;
-export type Workload = TimedWorkload | MemoryWorkload | PackageWorkload;
-
-/** In microseconds. */
-export interface Latency {
-  readonly p50: number;
-  readonly p95?: number;
-  readonly p99: number;
-  readonly p999?: number;
-}
+export type TimedWorkload = Burst | Loops;
+export type Workload = TimedWorkload | MemoryWorkload | PackageWorkload | ServiceWorkload;
 
 /** What the clients are opened with beside their variant's own options. */
 export interface ClientOptions {
   /** The authority that signed the server's certificate, in PEM; makes it TLS. */
   readonly ca?: string;
-  /** Of the coalesced variants. */
-  readonly coalesce?: Readonly<Record<string, number | boolean | string>>;
 }
 
-/** What a task measured, by name. */
-export type Measurements = Readonly<Record<string, number | readonly number[]>>;
-
-/** One timed round of one variant. */
-export interface Sample {
-  /** Commands, requests, or what the case says. */
-  readonly perSecond?: number;
-  /** CPU of the client's process, microseconds per command. */
-  readonly cpuUs?: number;
-  /** CPU of the server, microseconds per command. */
-  readonly serverCpuUs?: number;
-  readonly latencyUs?: Latency;
+/** Each with what it is called, and its unit. Times are in microseconds. */
+export const METRICS = {
+  throughput: { title: 'throughput', unit: '/s' },
+  /** Of the client's process, per command or per request. */
+  cpu: { title: 'client CPU', unit: 'µs' },
+  serverCpu: { title: 'server CPU', unit: 'µs' },
+  /** Of a burst; of the commands of one loop among the loops; of a request. */
+  p50: { title: 'median latency', unit: 'µs' },
+  p99: { title: 'p99 latency', unit: 'µs' },
+  p999: { title: 'p99.9 latency', unit: 'µs' },
+  utilization: { title: 'event loop utilization', unit: '' },
   /** Heap and external memory of the client per command in flight. */
-  readonly bytes?: number;
-}
+  memory: { title: 'memory', unit: 'B' },
+  /** Socket writes per command, counted once, because counting costs. */
+  writes: { title: 'writes per command', unit: '' },
+  bystander: { title: 'p99 of another client', unit: 'µs' },
+} as const satisfies Readonly<Record<string, { title: string; unit: string }>>;
+export type Metric = keyof typeof METRICS;
 
-/** A sample as it is taken: what its figures were divided by stays with the process that measured. */
+/** Of one timed round of one variant. */
+export type Sample = Partial<Readonly<Record<Metric, number>>>;
+
+/** A sample as it is taken. */
 export interface Measured extends Sample {
+  /** Commands or requests that the figures were divided by. */
   readonly commands: number;
-  readonly seconds?: number;
-}
-
-/** Measured once per case and variant, outside of the timed rounds, because measuring it costs. */
-export interface Probe {
-  readonly writesPerCommand?: number;
-  readonly latencyUs?: Latency;
 }
 
 /** CPU that a process spent while it should have been idle. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 
 interface Pending {
   resolve(value: string | null): void;
@@ -24,12 +25,13 @@ export class ReferenceClient {
   #head = 0;
   #tail = NOTHING;
 
-  static async open(url: string): Promise<ReferenceClient> {
-    if (url.startsWith('/')) return new ReferenceClient(await connected(connect({ path: url })));
-    const { protocol, hostname, port, username, password, pathname } = new URL(url);
-    if (protocol !== 'redis:') throw new Error(`the reference speaks redis:// only, got ${protocol}//`);
-    const socket = connect({ host: hostname, port: Number(port || 6379), noDelay: true });
-    const client = new ReferenceClient(await connected(socket));
+  /** @param ca - the authority that signed the server's certificate, where it is TLS. */
+  static async open(url: string, ca?: string): Promise<ReferenceClient> {
+    const { hostname: host, port, username, password, pathname } = new URL(url);
+    const place = { host, port: Number(port || 6379), noDelay: true };
+    const socket = ca === undefined ? connect(place) : connectTls({ ...place, ca });
+    await once(socket, ca === undefined ? 'connect' : 'secureConnect');
+    const client = new ReferenceClient(socket.setNoDelay(true));
     const secret = decodeURIComponent(password);
     if (secret !== '') await client.command('AUTH', decodeURIComponent(username) || 'default', secret);
     if (pathname.length > 1) await client.command('SELECT', pathname.slice(1));
@@ -131,9 +133,4 @@ export class ReferenceClient {
     this.#pending = [];
     this.#head = 0;
   }
-}
-
-async function connected(socket: Socket): Promise<Socket> {
-  await once(socket, 'connect');
-  return socket;
 }

@@ -1,8 +1,7 @@
 /** What a variant's process is asked to do, and what it answers. */
 
-import type { Tasks } from '../tasks/index.js';
 import type { VariantId } from './clients.js';
-import type { ClientOptions, Idle, Measured, Measurements, Probe, Workload } from './protocol.js';
+import type { ClientOptions, Idle, Measured, Sample, Workload } from './protocol.js';
 
 interface Timed {
   readonly workload: Workload;
@@ -23,9 +22,8 @@ export interface Requests {
   /** Checks every value if it is told to `verify`, then runs the workload untimed. */
   prepare(order: Timed & { readonly verify: boolean }): Promise<Idle>;
   measure(order: Timed): Promise<Measured>;
-  probe(order: Timed): Promise<Probe>;
-  /** Runs one of `tasks/`. */
-  task(order: { readonly name: keyof Tasks; readonly options: object }): Promise<Measurements>;
+  /** Counts writes. */
+  probe(order: Timed): Promise<Sample>;
   close(order: object): Promise<object>;
 }
 

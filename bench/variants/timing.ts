@@ -1,13 +1,9 @@
 /** How long things take, and what they cost this process. */
 
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { build } from 'hdr-histogram-js';
-import type { Latency, Measured } from './protocol.js';
+import type { Measured, Sample } from './protocol.js';
 
 const LONGEST_NS = 60e9;
-const STEP_MS = 1;
-/** So that a client that cannot keep up does not make the run endless. */
-const MOST_UNANSWERED = 200_000;
 
 /** Records in nanoseconds: a single command takes some tens of microseconds, and a target is 3 % of that. */
 export class LatencyRecorder {
@@ -27,13 +23,9 @@ export class LatencyRecorder {
   }
 
   /** In microseconds. */
-  mean(): number {
-    return this.#histogram.mean / 1000;
-  }
-
-  summary(): Required<Latency> {
+  summary(): Required<Pick<Sample, 'p50' | 'p99' | 'p999'>> {
     const at = (percentile: number) => this.#histogram.getValueAtPercentile(percentile) / 1000;
-    return { p50: at(50), p95: at(95), p99: at(99), p999: at(99.9) };
+    return { p50: at(50), p99: at(99), p999: at(99.9) };
   }
 }
 
@@ -42,41 +34,42 @@ export class Stopwatch {
   readonly #cpu = process.cpuUsage();
   readonly #start = performance.now();
 
-  figures(commands: number): { commands: number; seconds: number; perSecond: number; cpuUs: number } {
+  figures(commands: number): { commands: number; throughput: number; cpu: number } {
     const seconds = (performance.now() - this.#start) / 1000;
     const { user, system } = process.cpuUsage(this.#cpu);
-    return { commands, seconds, perSecond: commands / seconds, cpuUs: (user + system) / commands };
+    return { commands, throughput: commands / seconds, cpu: (user + system) / commands };
   }
 }
 
-/** Runs `count` loops, each of which does its next step as soon as the one before is done, for about `seconds`. */
+/**
+ * Runs `count` loops, each of which does its next step as soon as the one before is done, for about `seconds`.
+ *
+ * @param latency - gets the steps of one loop: it keeps the time for all, and reads the clock anyway. Reading it at each
+ * command would be part of the result.
+ */
 export async function loopsFor(
   count: number,
   seconds: number,
   step: (loop: number) => Promise<unknown>,
+  latency?: LatencyRecorder,
 ): Promise<number> {
-  const until = performance.now() + seconds * 1000;
+  let last = performance.now();
+  const until = last + seconds * 1000;
   let running = true;
   let steps = 0;
   const run = async (loop: number) => {
     while (running) {
       await step(loop);
       steps += 1;
-      // One loop keeps the time for all: reading the clock at each command would be part of the result.
-      if (loop === 0 && performance.now() >= until) running = false;
+      if (loop > 0) continue;
+      const now = performance.now();
+      latency?.add(now - last);
+      last = now;
+      if (now >= until) running = false;
     }
   };
   await Promise.all(Array.from({ length: count }, (_, loop) => run(loop)));
   return steps;
-}
-
-/** Does a step, and records how long it took. */
-export function recorded<T extends unknown[]>(step: (...args: T) => Promise<unknown>, latency: LatencyRecorder) {
-  return async (...args: T): Promise<void> => {
-    const start = performance.now();
-    await step(...args);
-    latency.record(start);
-  };
 }
 
 /** Runs something that says how much it did, and takes its time, this process's CPU, and the latencies it records. */
@@ -84,7 +77,7 @@ export async function timed(run: (latency: LatencyRecorder) => Promise<number>):
   const latency = new LatencyRecorder();
   const watch = new Stopwatch();
   const figures = watch.figures(await run(latency));
-  return { ...figures, latencyUs: latency.summary() };
+  return { ...figures, ...latency.summary() };
 }
 
 /** Measures `count` callers, each of which takes its next step as soon as the one before is done. */
@@ -92,48 +85,10 @@ export function callers(
   count: number,
   step: (caller: number) => Promise<unknown>,
 ): (seconds: number) => Promise<Measured> {
-  return (seconds) => timed((latency) => loopsFor(count, seconds, recorded(step, latency)));
-}
-
-/**
- * An open loop: each millisecond its share of commands falls due, whether or not the ones before were answered. A
- * command's time counts from the moment at which it was due, so what a stalled process could not even issue is in the
- * percentiles (no coordinated omission).
- */
-export async function atRate(
-  send: (index: number) => Promise<unknown>,
-  perSecond: number,
-  keyCount: number,
-  seconds: number,
-  latency: LatencyRecorder | undefined,
-): Promise<number> {
-  const start = performance.now();
-  const until = start + seconds * 1000;
-  const perStep = (perSecond * STEP_MS) / 1000;
-  let issued = 0;
-  let answered = 0;
-  let failure: unknown;
-  for (let step = 1; ; step += 1) {
-    const due = start + step * STEP_MS;
-    if (due >= until || issued - answered > MOST_UNANSWERED) break;
-    // Steps that are late already are made up for at once.
-    if (performance.now() < due) await sleep(due - performance.now());
-    // Timers may be a little early.
-    while (performance.now() < due) await nextTurn();
-    for (const target = Math.round(step * perStep); issued < target; issued += 1) {
-      send(issued % keyCount).then(
-        () => {
-          answered += 1;
-          latency?.record(due);
-        },
-        (error: unknown) => {
-          answered += 1;
-          failure ??= error;
-        },
-      );
-    }
-  }
-  while (answered < issued) await sleep(1);
-  if (failure !== undefined) throw failure;
-  return issued;
+  const recorded = async (caller: number, latency: LatencyRecorder) => {
+    const start = performance.now();
+    await step(caller);
+    latency.record(start);
+  };
+  return (seconds) => timed((latency) => loopsFor(count, seconds, (caller) => recorded(caller, latency)));
 }

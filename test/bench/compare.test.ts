@@ -4,9 +4,12 @@ import { jobsOf } from '../../bench/suite/compare.js';
 
 const worksOf = (id: string) => jobsOf(BENCHMARKS.find((one) => one.id === id)!).map(({ work }) => work);
 
-it('compares what is coalesced, of a service as of a client, in each of its cases', () => {
-  const service = 'Fastify, 8 HGETs per request with Promise.all, 30 connections';
-  expect(worksOf('fastify-parallel')).toEqual([service, `${service}, coalesced-cache`]);
-  expect(worksOf('burst')).toEqual(['Bursts of 200 GETs, 100 B, cork', 'Bursts of 200 GETs, 100 B']);
-  expect(worksOf('overlap-two-cores')).toContain('Bursts of GETs: two cores, 50 GETs, coalesced-immediate');
+it('compares what is coalesced, of a service as of a client, in each of its cases on loopback', () => {
+  const service = 'Fastify, 8 HGETs per request, 30 connections';
+  const others = ['coalesced-cache', 'coalesced-pipeline'].map((variant) => `${service}, ${variant}`);
+  expect(worksOf('fastify-parallel')).toEqual([service, ...others]);
+  expect(worksOf('hot-path')).toContain('Other commands, 200 × SET … EX');
+  expect(worksOf('schedule')).toContain('When turns are sent, loopback: bursts of 5, coalesced-no-poll');
+  expect(worksOf('schedule').join()).not.toContain('0.2 ms');
+  expect(worksOf('rates')).toEqual([]);
 });

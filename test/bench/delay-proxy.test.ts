@@ -3,12 +3,12 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openDelayProxy } from '../../bench/suite/delay-proxy.js';
 import { redisUrl } from '../helpers/redis.js';
 
-async function behindProxy(roundTripMs: number): Promise<Redis> {
-  const proxy = await openDelayProxy(redisUrl(), roundTripMs);
-  const redis = new Redis(proxy.url);
+async function behindProxy(roundTripMs: number, tls = false): Promise<Redis> {
+  const { url, ca, close } = await openDelayProxy(redisUrl(), roundTripMs, tls);
+  const redis = new Redis(url, ca === undefined ? {} : { tls: { ca } });
   onTestFinished(async () => {
     redis.disconnect();
-    await proxy.close();
+    await close();
   });
   await redis.ping();
   return redis;
@@ -31,8 +31,13 @@ it('delays each piece by itself: what is sent together arrives together', async 
   expect(performance.now() - start).toBeLessThan(20 * 40);
 });
 
-it('passes everything on, in order', async () => {
-  const redis = await behindProxy(2);
+it.each([
+  ['at a distance', 2, false],
+  ['at once', 0, false],
+  ['over TLS', 0, true],
+  ['over TLS at a distance', 2, true],
+])('passes everything on, in order, %s', async (_, roundTripMs, tls) => {
+  const redis = await behindProxy(roundTripMs, tls);
   const texts = Array.from({ length: 200 }, (_, index) => `${index} `.repeat(2000));
   expect(await Promise.all(texts.map((text) => redis.echo(text)))).toEqual(texts);
 });

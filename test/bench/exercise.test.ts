@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { BenchClient } from '../../bench/variants/clients.js';
 import { hashOf, keysOf, listOf, type OperationId, valuesOf } from '../../bench/variants/data.js';
 import { Exercise } from '../../bench/variants/exercise.js';
-import { LatencyRecorder } from '../../bench/variants/timing.js';
 
 const DATA = { keys: 10, valueBytes: 20 };
 const VALUES = valuesOf(DATA);
@@ -25,7 +24,7 @@ function seeded(operation: OperationId): BenchClient {
 }
 
 function exercise(client: BenchClient, operation: OperationId): Exercise {
-  return new Exercise(client, { kind: 'burst', operation, size: 4, data: DATA }, 'p:');
+  return new Exercise([client], { kind: 'burst', operation, size: 4, data: DATA }, 'p:');
 }
 
 describe('verify', () => {
@@ -55,39 +54,22 @@ describe('verify', () => {
   });
 });
 
-describe('a fixed rate', () => {
-  const rate = (client: BenchClient) => new Exercise(client, { kind: 'rate', perSecond: 2000, data: DATA }, 'p:');
-
-  it('issues each command when it is due, even if earlier ones fail', async () => {
-    let issued = 0;
-    const client: BenchClient = {
-      ...seeded('get'),
-      get: () => {
-        issued += 1;
-        // None is answered before the last of them was issued.
-        return new Promise((resolve) => setTimeout(resolve, 300));
+it('spreads loops over connections', async () => {
+  const asked: number[] = [];
+  const clients = [0, 1].map((connection): BenchClient => {
+    const client = seeded('get');
+    return {
+      ...client,
+      get: async (key) => {
+        asked.push(connection);
+        await new Promise((resolve) => setImmediate(resolve));
+        return client.get(key);
       },
     };
-    const { commands } = await rate(client).run(0.2);
-    expect(commands).toBe(issued);
-    expect(commands).toBeGreaterThan(250);
-    expect(commands).toBeLessThanOrEqual(400);
   });
-
-  it('counts the time of commands that a stalled process could not even issue', async () => {
-    let stalled = false;
-    const client: BenchClient = {
-      ...seeded('get'),
-      get: async () => {
-        if (stalled) return;
-        stalled = true;
-        const until = performance.now() + 100;
-        while (performance.now() < until);
-      },
-    };
-    const latency = new LatencyRecorder();
-    await rate(client).run(0.2, latency);
-    // Half of the run was the stall; what fell due in it waited for 50 ms on average.
-    expect(latency.mean()).toBeGreaterThan(15_000);
-  });
+  const workload = { kind: 'loops', loops: 4, connections: 2, data: DATA } as const;
+  const { commands, throughput } = await new Exercise(clients, workload, 'p:').measure(0.02);
+  expect(commands).toBe(asked.length);
+  expect(throughput).toBeGreaterThan(0);
+  expect(asked.slice(0, 4)).toEqual([0, 1, 0, 1]);
 });

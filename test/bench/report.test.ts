@@ -1,291 +1,270 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { gridCase } from '../../bench/benchmarks/grid.js';
-import { BENCHMARKS } from '../../bench/benchmarks/index.js';
-import { chartsOf } from '../../bench/report/charts.js';
-import { OURS, stylesOf } from '../../bench/report/drawing.js';
-import { exactly } from '../../bench/report/figure.js';
-import { gainsTable, withPackageGains } from '../../bench/report/gains.js';
+import { burstCase } from '../../bench/benchmarks/schedule.js';
+import { stylesOf } from '../../bench/report/drawing.js';
+import { gainsRegion, packagesRegion } from '../../bench/report/gains.js';
 import { CELL_INKS, contrast } from '../../bench/report/heat-map.js';
-import { documentsOf, regionsOf } from '../../bench/report/report.js';
-import { notesText, runsText } from '../../bench/report/runs.js';
-import { resultCells } from '../../bench/report/tables.js';
-import { evaluate, measureOf, unclearCases } from '../../bench/suite/evaluate.js';
+import { regionsOf } from '../../bench/report/regions.js';
+import { allRegions, chartsOf } from '../../bench/report/report.js';
+import { evaluate, measureOf } from '../../bench/suite/evaluate.js';
 import {
   type BenchmarkResult,
-  type BenchReport,
-  type ExperimentResult,
-  parseReport,
+  type GroupResult,
+  parseGroup,
+  readResults,
   serialize,
 } from '../../bench/suite/results.js';
-import { MOST_ROUNDS } from '../../bench/suite/settings.js';
+import type { Settings } from '../../bench/suite/settings.js';
+import type { Metric } from '../../bench/variants/protocol.js';
 import { fillRegions, readDocuments } from '../../tools/documents.js';
 
 const root = new URL('../../', import.meta.url);
-const read = (file: string) => readFileSync(new URL(file, root), 'utf8');
-const latest = parseReport(read('bench/results/latest.json'), 'latest.json');
+const published = await readResults('bench/results');
 
-const EXPERIMENT: ExperimentResult = {
-  id: 'experiment-of-this-test',
-  title: 'An experiment',
-  figures: [
-    {
-      id: 'figures',
-      title: 'Figures & <more>',
-      x: { title: 'place', values: ['a', 'b'] },
-      y: { title: 'things' },
-      series: [
-        { name: 'one', values: [exactly(1234), null] },
-        { name: 'two', values: [{ median: 2, min: 1, max: 3 }, exactly(4)] },
-      ],
-      chart: 'line',
-    },
-  ],
+const SETTINGS: Settings = {
+  date: '2026-11-26',
+  revision: 'f00',
+  node: 'v24.1.0',
+  server: 'Redis 8.2.3',
+  ioredis: '6.0.0',
+  nodeRedis: '6.3.1',
+  cpu: 'A CPU',
+  cores: 2,
+  kernel: 'Linux 6',
+  memoryGiB: 4,
+  awake: false,
 };
-const WITH_EXPERIMENT: BenchReport = { ...latest, experiments: [EXPERIMENT] };
 
-describe('the documents of the latest results', async () => {
-  const documents = await documentsOf(latest);
+type Figures = Partial<Record<Metric, readonly number[]>>;
 
-  it.each([...documents.keys()])('%s is what they say ("npm run bench:report" writes it)', (file) => {
-    expect(existsSync(new URL(file, root))).toBe(true);
-    expect(read(file)).toBe(documents.get(file));
-  });
+/** A benchmark with one figure for each metric of each variant. */
+function result(id: string, cases: Readonly<Record<string, Readonly<Record<string, Figures>>>>): BenchmarkResult {
+  const found = Object.entries(cases).map(([of, variants]) => ({
+    id: of,
+    variants: Object.entries(variants).map(([variant, figures]) => ({ variant, figures })),
+  }));
+  return { id, rounds: 5, seconds: 1, cases: found };
+}
+
+function group(name: string, benchmarks: readonly BenchmarkResult[], notes: readonly string[] = []): GroupResult {
+  return { group: name, settings: SETTINGS, notes, benchmarks };
+}
+
+const FIGURES = {
+  throughput: [100_000],
+  cpu: [6],
+  serverCpu: [5],
+  p50: [500],
+  p99: [2000],
+  p999: [4000],
+  utilization: [0.5],
+};
+const HALF = {
+  throughput: [200_000],
+  cpu: [3],
+  serverCpu: [1],
+  p50: [250],
+  p99: [1000],
+  p999: [2000],
+  utilization: [0.25],
+};
+const BOTH = { plain: FIGURES, coalesced: HALF };
+const RATES = result('rates', {
+  'loopback: 1 HGET, 30 %': BOTH,
+  'loopback: 5 HGETs, 30 %': BOTH,
+  '0.5 ms: 5 HGETs, 30 %': BOTH,
 });
+const NETWORK = result('network', { 'loopback: 50 GETs': BOTH, '0.2 ms: 50 GETs': BOTH, 'TLS, 1 ms: 50 GETs': BOTH });
 
-describe('the generated regions', async () => {
+describe('the regions of the documents', async () => {
   const documents = await readDocuments();
+  const regions = await allRegions();
+  const filled = fillRegions(documents, regions);
 
-  it.each(Object.keys(await regionsOf(latest)))('%s stands in one document', (name) => {
-    const holding = [...documents].filter(([, text]) => text.includes(`<!-- ${name}:begin -->`));
-    expect(holding).toHaveLength(1);
+  it.each(Object.keys(regions))(
+    '%s stands in one document, as the results say ("npm run bench:report" writes it)',
+    (name) => {
+      const holding = [...documents].filter(([, text]) => text.includes(`<!-- ${name}:begin -->`));
+      expect(holding).toHaveLength(1);
+      const [[file, text]] = holding as [[string, string]];
+      expect(regionIn(text, name)).toBe(regionIn(filled.get(file)!, name));
+    },
+  );
+
+  it.each([...chartsOf(published).keys()])('%s is there, and a document shows it', (file) => {
+    expect(existsSync(new URL(file, root))).toBe(true);
+    expect([...documents.values()].join()).toContain(`](../${file})`);
   });
 });
 
-describe('a table of latencies', () => {
-  it('has the median over the rounds of each percentile, whichever rounds they are of', () => {
-    const samples = [
-      { latencyUs: { p50: 10, p95: 20, p99: 900 } },
-      { latencyUs: { p50: 20, p95: 90, p99: 100 } },
-      { latencyUs: { p50: 30, p95: 40, p99: 300 } },
-    ];
-    const cases = [{ id: 'a case', variants: [{ variant: 'plain', probe: {}, samples }] }];
-    expect(resultCells({ id: 'one', title: 'One', cases }).rows).toEqual([['plain', '20 µs / 40 µs / 300 µs / –']]);
-  });
-});
+function regionIn(text: string, name: string): string {
+  return text.slice(text.indexOf(`<!-- ${name}:begin -->`), text.indexOf(`<!-- ${name}:end -->`));
+}
 
-describe("the README's table", () => {
-  it('has the latency of callers and of a route, with the gain of each figure', () => {
-    const rows = gainsTable(latest).split('\n');
-    const pair = /\| [\d.]+ \/ [\d.]+ ms \| \*\*[\d.]+× \/ [\d.]+×\*\* \|$/;
-    expect(rows.filter((row) => pair.test(row))).toHaveLength(3);
-    expect(rows.filter((row) => row.startsWith('| '))).toHaveLength(8);
-  });
-
-  it('leaves out what was not measured', () => {
-    const rows = gainsTable({ ...latest, benchmarks: [], experiments: [] }).split('\n');
-    expect(rows.filter((row) => row.startsWith('| '))).toHaveLength(2);
-  });
-});
-
-describe('what disturbed the runs', () => {
-  it('is a line per revision, with the counts of all its notes', () => {
-    const note = (revision: string, text: string) => ({ revision, text });
-    const stolen = "samples were taken while the machine's host gave more than 2 % of its processors to others.";
-    const notes = [
-      note('a', `4 of 200 ${stolen}`),
-      note('a', 'plain used 7 % of a core while others were measured.'),
-      note('a', `6 of 1000 ${stolen}`),
-      note('a', 'coalesced used 9 % of a core while others were measured.'),
-      note('b', 'glide: not found: not measured.'),
-    ];
-    expect(notesText(notes).replace(/\s+/g, ' ')).toBe(
-      `- a: 10 of 1,200 ${stolen.slice(0, -1)}; \`coalesced\` and \`plain\` used up to 9 % of a core while others were ` +
-        'measured (seen 2 times). - b: glide: not found: not measured.',
+describe("README's tables", () => {
+  it('lead with CPU, and have a column for each place', () => {
+    const lines = gainsRegion([group('rates', [RATES]), group('network', [NETWORK])], 'old').split('\n');
+    expect(lines.length).toBeLessThan(15);
+    expect(lines[0]).toContain('| 1 command, loopback | 5 commands, loopback | 5 commands, 0.5 ms |');
+    expect(lines[2]).toBe('| CPU of Node | 6 → 3 µs | 6 → 3 µs | 6 → 3 µs |');
+    expect(lines).toContain(
+      '| latency, p50 / p99 | 0.5 / 2 → 0.25 / 1 ms | 0.5 / 2 → 0.25 / 1 ms | 0.5 / 2 → 0.25 / 1 ms |',
     );
-  });
-});
-
-describe('the machine', () => {
-  const run = { ...latest.settings, revision: 'f00', cpu: 'Another CPU' };
-
-  it('of a table whose rows come from several runs is each of their machines', () => {
-    const text = runsText(latest, [{}, { run }, { run }]);
-    expect(text).toContain(latest.settings.cpu);
-    expect(text.match(/Another CPU/g)).toHaveLength(1);
-    expect(text).toMatch(/; revisions \w+ and f00$/);
-  });
-
-  it('stands above the targets, that of the benchmarks which have some', async () => {
-    const benchmarks = latest.benchmarks.map((one) => ({ ...one, run }));
-    const text = (await documentsOf({ ...latest, benchmarks })).get('docs/benchmarks.md') ?? '';
-    const [, targets = ''] = /\n## Targets\n([\s\S]*?)\n\| benchmark/.exec(text) ?? [];
-    expect(targets).toContain('Another CPU');
-    expect(targets).not.toContain(latest.settings.cpu);
-  });
-});
-
-describe('an experiment', async () => {
-  const text = (await documentsOf(WITH_EXPERIMENT)).get('docs/benchmarks.md') ?? '';
-
-  it('has a section with its tables', () => {
-    expect(text).toContain('### An experiment\n');
-    expect(text).toContain('| place | one | two |\n| --- | --- | --- |\n| a | 1,234 | 2 (1–3) |\n| b |  | 4 |');
-  });
-
-  it('has a chart that is a file of the same run', () => {
-    const [, file = ''] = /!\[Figures & <more>\]\(\.\.\/bench\/results\/(.+?)\)/.exec(text) ?? [];
-    const chart = chartsOf(WITH_EXPERIMENT).find((one) => one.file === file);
-    expect(chart?.svg).toMatch(/^<svg [^>]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
-    expect(chart?.svg).toContain('>two</text>');
-  });
-});
-
-it('draws the same chart from the same figures, however often', () => {
-  expect(chartsOf(WITH_EXPERIMENT)).toEqual(chartsOf(WITH_EXPERIMENT));
-});
-
-describe('a chart', () => {
-  const charts = chartsOf(latest);
-  const textOf = (svg: string) => [...svg.matchAll(/<text [^>]*>([^<]*)</g)].map(([, text]) => text!);
-
-  it.each(charts.map(({ file }) => file))('%s can be read in the dark, every colour of it', (file) => {
-    const { svg = '' } = charts.find((one) => one.file === file) ?? {};
-    const [, rules = ''] = /@media \(prefers-color-scheme:dark\)\{(.*?)\}<\/style>/.exec(svg) ?? [];
-    const colours = [...svg.matchAll(/ (fill|stroke)="(#\w+)"/g)].map(([, what, colour]) => `[${what}="${colour}"]`);
-    expect(colours).not.toEqual([]);
-    // Black is what ECharts gives to areas that are not painted.
-    const same = ['#000', ...(file === 'grid.svg' ? CELL_INKS : [])];
-    const painted = colours.filter((one) => !same.some((colour) => one.includes(colour)));
-    for (const colour of new Set(painted)) expect(rules).toContain(colour);
-  });
-
-  it('has figures that can be read on each cell of the grid', () => {
-    const { svg = '' } = charts.find(({ file }) => file === 'grid.svg') ?? {};
-    const cells = [...svg.matchAll(/<path d="[^"]*Z" fill="(rgb\([\d,]+\))"/g)].map(([, cell = '']) => cell);
-    const inks = [...svg.matchAll(/<text [^>]*fill="(#000000|#fefefe)"/g)].map(([, ink = '']) => ink);
-    expect(inks.length).toBeGreaterThan(200);
-    expect(cells).toHaveLength(inks.length);
-    for (const [index, ink] of inks.entries()) expect(contrast(cells[index]!, ink)).toBeGreaterThan(4.5);
-  });
-
-  it('says the unit and which direction is better', () => {
-    for (const { file, svg } of charts)
-      expect([file, textOf(svg).join()]).toEqual([file, expect.stringMatching(/(more|less) is better/)]);
-  });
-
-  it('has names that a visitor knows', () => {
-    const { svg = '' } = charts.find(({ file }) => file === 'burst.svg') ?? {};
-    expect(textOf(svg)).toEqual(
-      expect.arrayContaining([
-        'ioredis',
-        'ioredis, auto-pipelining',
-        'node-redis, default timeout',
-        'node-redis, no timeout',
-        'ioredis-coalesce',
-        'bare socket',
-      ]),
+    expect(lines).toContain('| throughput | 100 → 200 k/s | 100 → 200 k/s | 100 → 200 k/s |');
+    expect(lines.at(-1)).toMatch(
+      /^Medians\. 2 cores of A CPU, .*Node 24\.1\.0, Redis 8\.2\.3, .*; revision f00, 2026-11-26\.$/,
     );
   });
 
-  it('has a different style for each line, and its own colour for the coalesced client', () => {
-    const names = BENCHMARKS.find(({ id }) => id === 'concurrency')!.variants as string[];
-    const styles = stylesOf(names);
-    expect(new Set(styles.map(({ colour, dash, symbol }) => `${colour} ${dash} ${symbol}`)).size).toBe(names.length);
-    expect(styles.filter(({ colour }) => colour === OURS)).toEqual([styles[names.indexOf('coalesced')]]);
+  it('stay what they were where nothing was measured', () => {
+    expect(gainsRegion([], 'the old table')).toBe('the old table');
   });
 });
 
-it('rejects a file without results, and says what it should hold', () => {
-  expect(() => parseReport('{"rows": []}', 'other.json')).toThrow('other.json should be the JSON of a benchmark run');
-});
+describe('docs/benchmarks.md', () => {
+  const regions = regionsOf(
+    [group('rates', [RATES]), group('network', [NETWORK], ['a note'])],
+    new Map([['node20-system', [group('network', [NETWORK])]]]),
+  );
 
-describe('a file of results', () => {
-  it('has one sample per line, with four significant digits', () => {
-    const samples = [{ perSecond: 108284.75059, cpuUs: 9.2995479704 }, { perSecond: 117791.44209 }];
-    const cases = [{ id: '200 GETs', variants: [{ variant: 'plain', probe: {}, samples }] }];
-    const text = serialize({ ...latest, benchmarks: [{ id: 'burst', title: 'x'.repeat(140), cases }] });
-    expect(text).toContain('{"perSecond":108300,"cpuUs":9.3}');
-    expect(parseReport(text, 'text').benchmarks[0]?.cases[0]?.variants[0]?.samples).toHaveLength(2);
+  it('says of each run what it was of, where and when, and what disturbed it', () => {
+    expect(regions['bench-run']).toBe(
+      '- [rates](../bench/results/rates.json), [network](../bench/results/network.json): 2 cores of A CPU, 4 GiB, Linux 6, ' +
+        'Node 24.1.0, Redis 8.2.3, ioredis 6.0.0; revision f00, 2026-11-26\n- network: a note',
+    );
   });
 
-  it('in the repository has the form in which results are written', () => {
-    expect(serialize(latest)).toBe(read('bench/results/latest.json'));
+  it('says which targets are met, with the worst case where there are many', () => {
+    expect(regions['bench-targets']).toContain('5 of 5 targets met.\n');
+    expect(regions['bench-targets']).toContain('client CPU 0.5× plain for every rate (≤ 1.03×)');
   });
-});
 
-describe('the pace of a benchmark', () => {
-  it('is told in its section: as many rounds as there are samples, or more until targets are clear', () => {
-    const { benchmarks, settings } = latest;
-    for (const { id, cases, run, pace } of benchmarks) {
-      const { rounds } = pace ?? run ?? settings;
-      const most = (run ?? settings).untilClear ? MOST_ROUNDS * rounds : rounds;
-      for (const { variants } of cases) {
-        const counts = new Set(variants.map(({ samples }) => samples.length));
-        expect(counts.size, id).toBe(1);
-        const [count] = counts;
-        expect(count, id).toBeGreaterThanOrEqual(rounds);
-        expect(count, id).toBeLessThanOrEqual(most);
-      }
-    }
+  it('shows each rate from plain to coalesced', () => {
+    expect(regions['bench-rates']).toContain(
+      '| loopback: 5 HGETs, 30 % | 100,000 | 6 → 3 | 5 → 1 | 0.50 → 0.25 | 500 → 250 |',
+    );
+  });
+
+  it('has a paragraph for each other setup', () => {
+    expect(regions['bench-setups']).toContain(
+      '**Node 24.1.0, Redis 8.2.3** (revision f00, 2026-11-26; network): 0 of 0 targets met.',
+    );
+  });
+
+  it('says so where nothing was measured', () => {
+    expect(regions['bench-schedule']).toBe('Not measured yet.');
   });
 });
 
 describe('a target', () => {
-  const resultOf = (ratio: number): BenchmarkResult => ({
-    id: 'timeout',
-    title: 'a benchmark',
-    cases: [
-      {
-        id: 'a case',
-        variants: [
-          { variant: 'coalesced', probe: {}, samples: [{ perSecond: 100 }, { perSecond: 300 }] },
-          {
-            variant: 'coalesced-timeout',
-            probe: {},
-            samples: [{ perSecond: 100 * ratio }, { perSecond: 300 * ratio }],
-          },
-        ],
+  const timeout = (ratio: number) =>
+    result('burst', {
+      'a case': {
+        coalesced: { throughput: [100, 300] },
+        'coalesced-timeout': { throughput: [100 * ratio, 300 * ratio] },
       },
-    ],
-  });
+    });
 
   it.each([
-    [0.99, true, true],
-    [0.96, true, false],
-    [0.9, false, false],
-  ])('is compared with the ratio of the rounds: %s', (ratio, met, furtherMet) => {
-    const [result] = evaluate([resultOf(ratio)]);
-    expect(result).toMatchObject({ metric: 'throughput', met, furtherMet });
-    expect(result?.measured.median).toBeCloseTo(ratio);
+    [0.99, true],
+    [0.9, false],
+  ])('is compared with the ratio of the rounds: %s', (ratio, met) => {
+    const [found] = evaluate([timeout(ratio)]);
+    expect(found).toMatchObject({ metric: 'throughput', met });
+    expect(found?.measured.median).toBeCloseTo(ratio);
   });
 
-  it.each([
-    ['too few rounds', [2, 2], ['200 GETs']],
-    ['all rounds above the limit', [2, 2, 2, 2, 2, 2], []],
-    ['all below', [0.5, 0.5, 0.5, 0.5, 0.5, 0.5], []],
-    ['some above', [2, 0.5, 2, 0.5, 2, 0.5], ['200 GETs']],
-  ])('is unclear or not, whatever is better still: %s', (_, ratios, expected) => {
-    const samples = (of: readonly number[]) => of.map((perSecond) => ({ perSecond }));
-    const { id } = resultOf(1);
-    const variants = [
-      { variant: 'coalesced', probe: {}, samples: samples(ratios.map(() => 1)) },
-      { variant: 'coalesced-timeout', probe: {}, samples: samples(ratios) },
-    ];
-    expect([...unclearCases(id, [{ id: '200 GETs', variants }])]).toEqual(expected);
+  it('of many cases is met where all of them meet it', () => {
+    const [found] = evaluate([result('grid', { a: BOTH, b: { plain: HALF, coalesced: FIGURES } })]);
+    expect(found).toMatchObject({ met: false, work: 'Bursts by size and value: every cell (1 of 2; the worst: b)' });
   });
 
   it('is the only one for its measure of its case', () => {
-    const measures = evaluate(latest.benchmarks).map((one) => `${one.title}, ${one.case}: ${measureOf(one)}`);
+    const measures = evaluate(published.flatMap(({ benchmarks }) => benchmarks)).map(
+      (one) => `${one.work}: ${measureOf(one)}`,
+    );
     expect(measures).toEqual([...new Set(measures)]);
   });
+});
 
-  it('stands as met or not met in docs/benchmarks.md', async () => {
-    const text = (await documentsOf({ ...latest, benchmarks: [resultOf(0.9)] })).get('docs/benchmarks.md');
-    expect(text).toContain(
-      '| a benchmark: a case | throughput, coalesced-timeout / coalesced | 0.9× | ≥ 0.95× | not met |',
+describe('a chart', () => {
+  const cell = result('grid', {
+    [gridCase('GET', '16 KiB', 20)]: {
+      plain: { throughput: [1000], p50: [100], cpu: [1] },
+      coalesced: { throughput: [1230], p50: [97], cpu: [0.7] },
+    },
+  });
+  const places = result('schedule', {
+    [`loopback: ${burstCase(50)}`]: { plain: FIGURES, coalesced: HALF, 'coalesced-no-poll': HALF, reference: HALF },
+  });
+  const charts = chartsOf([group('grid', [cell]), group('schedule', [places])]);
+  const textOf = (svg: string) => [...svg.matchAll(/<text [^>]*>([^<]*)</g)].map(([, text]) => text!);
+
+  it('is drawn the same from the same figures, however often', () => {
+    expect(chartsOf([group('grid', [cell]), group('schedule', [places])])).toEqual(charts);
+  });
+
+  it('shows the ratio of each cell of the grid, of throughput, latency and CPU', () => {
+    const texts = textOf(charts.get('bench/results/grid.svg')!);
+    expect(texts).toEqual(expect.arrayContaining(['1.23', '0.97', '0.7']));
+  });
+
+  it('has figures that can be read on each cell', () => {
+    const svg = charts.get('bench/results/grid.svg')!;
+    const cells = [...svg.matchAll(/<path d="[^"]*Z" fill="(rgb\([\d,]+\))"/g)].map(([, fill = '']) => fill);
+    const inks = [...svg.matchAll(/<text [^>]*fill="(#000000|#fefefe)"/g)].map(([, ink = '']) => ink);
+    expect(inks).toHaveLength(3);
+    for (const [index, ink] of inks.entries()) expect(contrast(cells[index]!, ink)).toBeGreaterThan(4.5);
+  });
+
+  it.each([...charts.keys()])('%s can be read in the dark, and says which direction is better', (file) => {
+    const svg = charts.get(file)!;
+    const [, rules = ''] = /@media \(prefers-color-scheme:dark\)\{(.*?)\}<\/style>/.exec(svg) ?? [];
+    const colours = [...svg.matchAll(/ (fill|stroke)="(#\w+)"/g)].map(([, what, colour]) => `[${what}="${colour}"]`);
+    // Black is what ECharts gives to areas that are not painted.
+    const same = ['#000', ...(file.endsWith('grid.svg') ? CELL_INKS : [])];
+    const painted = colours.filter((one) => !same.some((colour) => one.includes(colour)));
+    expect(painted).not.toEqual([]);
+    for (const colour of new Set(painted)) expect(rules).toContain(colour);
+    expect(textOf(svg).join()).toMatch(/(more|less) is better/);
+  });
+
+  it('has a style of its own for each client', () => {
+    const styles = stylesOf(['coalesced', 'coalesced-no-poll', 'reference']);
+    expect(new Set(styles.map(({ colour, dash, symbol }) => `${colour} ${dash} ${symbol}`)).size).toBe(3);
+  });
+});
+
+describe('a file of results', () => {
+  const one = group('rates', [RATES], ['a note']);
+
+  it('is read as it was written', () => {
+    expect(parseGroup(serialize(one), 'rates.json')).toEqual(one);
+  });
+
+  it('has a line for each variant, with four significant digits', () => {
+    const text = serialize(group('core', [result('burst', { '200 GETs': { plain: { cpu: [1.23456, 2] } } })]));
+    expect(text).toContain('\n     "plain":{"cpu":[1.235,2]}\n');
+  });
+
+  it('without results is refused, with what it should hold', () => {
+    expect(() => parseGroup('{"rows": []}', 'other.json')).toThrow(
+      'other.json should be the JSON of a group of benchmarks',
     );
   });
+
+  it.each(published.map((found) => [found.group, found] as const))(
+    '%s has the same rounds for all variants',
+    (_, found) => {
+      for (const { cases, id } of found.benchmarks) {
+        for (const { id: of, variants } of cases) {
+          const rounds = variants.map(({ figures }) => (figures.throughput ?? figures.cpu ?? figures.memory)!.length);
+          expect(new Set(rounds).size, `${id}, ${of}`).toBe(1);
+        }
+      }
+    },
+  );
 });
 
 describe('a generated region', () => {
@@ -308,43 +287,22 @@ describe('a generated region', () => {
   });
 });
 
-it('fills the column "gain" of a table of packages, for what was measured', () => {
-  const side = (variant: string, perSecond: number) => ({ variant, probe: {}, samples: [{ perSecond }] });
-  const cases = [{ id: 'bullmq add, 10', variants: [side('plain', 100), side('coalesced', 150)] }];
-  const table = '| package | gain | test |\n| --- | --- | --- |\n| `bullmq` |  | a |\n| `other` | old | b |';
-  expect(withPackageGains(table, { ...latest, benchmarks: [{ id: 'packages', title: '', cases }] })).toBe(
-    '| package | gain | test |\n| --- | --- | --- |\n| `bullmq` | add, 10: 1.5× | a |\n| `other` | not measured | b |',
-  );
-});
+describe('the gains of packages', () => {
+  const gainsOf = (id: string) => [
+    result('packages', { [id]: { plain: { throughput: [100] }, coalesced: { throughput: [150] } } }),
+  ];
 
-it('names a package that was measured and has no row, once', () => {
-  const side = (variant: string, perSecond: number) => ({ variant, probe: {}, samples: [{ perSecond }] });
-  const cases = [{ id: '@fastify/session, 30', variants: [side('plain', 100), side('coalesced', 95)] }];
-  const report = { ...latest, benchmarks: [{ id: 'packages', title: '', cases }] };
-  const table = '| package | gain |\n| --- | --- |\n| `other` | not measured |';
-  const filled = `${table}\n\nMeasured, without a test here: \`@fastify/session\`, 30: 0.95×.`;
-  expect(withPackageGains(table, report)).toBe(filled);
-  expect(withPackageGains(filled, report)).toBe(filled);
-});
+  it('fill the column "gain" of a table, for what was measured', () => {
+    const table = '| package | gain | test |\n| --- | --- | --- |\n| `bullmq` |  | a |\n| `other` | old | b |';
+    expect(packagesRegion(table, gainsOf('bullmq add, 10'))).toBe(
+      '| package | gain | test |\n| --- | --- | --- |\n| `bullmq` | add, 10: 1.5× | a |\n| `other` | not measured | b |',
+    );
+  });
 
-it('draws the grid as a heat map with the ratio of each of its cells', () => {
-  const side = (variant: string, perSecond: number, p50: number) => {
-    return { variant, probe: {}, samples: [{ perSecond, latencyUs: { p50, p99: p50 } }] };
-  };
-  const cell = { id: gridCase('GET', '4 KiB', 13), variants: [side('plain', 1000, 100), side('coalesced', 1230, 97)] };
-  const report = { ...latest, benchmarks: [{ id: 'grid', title: 'The grid', cases: [cell] }], experiments: [] };
-  const [chart] = chartsOf(report);
-  expect(chart?.file).toBe('grid.svg');
-  expect(chart?.svg).toContain('>1.23</text>');
-  expect(chart?.svg).toContain('>0.97</text>');
-});
-
-it('draws the gain of packages, whatever they do per second', () => {
-  const side = (variant: string, perSecond: number) => ({ variant, probe: {}, samples: [{ perSecond }] });
-  const cases = [{ id: 'bullmq add, 10', variants: [side('plain', 5000), side('coalesced', 6150)] }];
-  const report = { ...latest, benchmarks: [{ id: 'packages', title: 'Packages', cases }], experiments: [] };
-  const [chart] = chartsOf(report);
-  expect(chart?.svg).toContain('>1.23</text>');
-  expect(chart?.svg).toContain('throughput ÷ that of ioredis');
-  expect(chart?.svg).not.toContain('commands per second');
+  it('name a package that was measured and has no row, once', () => {
+    const table = '| package | gain |\n| --- | --- |\n| `other` | not measured |';
+    const filled = `${table}\n\nMeasured, without a test here: \`@fastify/session\`, 30: 1.5×.`;
+    expect(packagesRegion(table, gainsOf('@fastify/session, 30'))).toBe(filled);
+    expect(packagesRegion(filled, gainsOf('@fastify/session, 30'))).toBe(filled);
+  });
 });

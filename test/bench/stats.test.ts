@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { changes } from '../../bench/suite/compare.js';
-import { isClear, signedRankTest } from '../../bench/suite/stats.js';
+import { signedRankTest } from '../../bench/suite/stats.js';
 import type { Sample } from '../../bench/variants/protocol.js';
 
 describe('signedRankTest', () => {
@@ -22,23 +22,9 @@ describe('signedRankTest', () => {
   });
 });
 
-describe('isClear', () => {
-  it.each([
-    ['nothing', [], false],
-    ['five above the limit: 2 of 32 series are as one-sided', [2, 2, 2, 2, 2], false],
-    ['six above', [2, 2, 2, 2, 2, 2], true],
-    ['six below', [0, 0, 0, 0, 0, 0], true],
-    ['six above, and one below', [2, 2, 2, 2, 2, 2, 0], false],
-    ['eight above, and one below', [2, 2, 2, 2, 2, 2, 2, 2, 0], true],
-    ['those at the limit tell nothing', [1, 1, 2, 2, 2, 2, 2], false],
-  ])('%s', (_, values, expected) => {
-    expect(isClear(values, 1)).toBe(expected);
-  });
-});
-
 describe('changes', () => {
   const samples = (perSecond: (round: number) => number): Sample[] =>
-    Array.from({ length: 15 }, (_, round) => ({ perSecond: perSecond(round) }));
+    Array.from({ length: 15 }, (_, round) => ({ throughput: perSecond(round) }));
   /** Rounds of a busy machine: what disturbs one disturbs both sides. */
   const noise = (round: number) => 1 + ((round * 7) % 5) / 4;
 

@@ -19,15 +19,14 @@ function results(): RouteResult[] {
     DEMO_CLIENTS.map((client) => ({
       route,
       client,
-      samples: [
-        {
-          perSecond: client === 'plain' ? 1000 : 3000,
-          cpuUs: 80,
-          serverCpuUs: 10,
-          latencyUs: { p50: 1000, p99: 2000 },
-        },
-      ],
-      probe: { writesPerCommand: 8 },
+      figures: {
+        throughput: [client === 'plain' ? 1000 : 3000],
+        cpu: [80],
+        serverCpu: [10],
+        p50: [1000],
+        p99: [2000],
+        writes: [8],
+      },
     })),
   );
 }

@@ -1,0 +1,52 @@
+/** One write per turn and the busy poll, against the same without the poll and against a bare socket. */
+
+import type { EnvironmentKind } from '../suite/environment.js';
+import type { VariantId } from '../variants/clients.js';
+import { at, type Benchmark, benchmark, burst, type Case, loops } from './benchmark.js';
+
+export const NEAR = 'loopback';
+/** Where replies take long, or arrive in other pieces. */
+export const FAR = ['0.2 ms', '0.5 ms', '1 ms', 'TLS', 'TLS, 0.2 ms', 'TLS, 1 ms'] as const;
+/** Where client and server have to share. */
+export const SHARED = ['one core', 'busy'] as const;
+
+const WITHOUT_PLAIN: readonly VariantId[] = ['coalesced', 'coalesced-no-poll', 'reference'];
+const ALL: readonly VariantId[] = ['plain', ...WITHOUT_PLAIN];
+const PAIR: readonly VariantId[] = ['coalesced', 'coalesced-no-poll'];
+
+export const burstCase = (size: number) => `bursts of ${size}`;
+export const loopsCase = (count: number) => `${count} ${count === 1 ? 'loop' : 'loops'}`;
+
+/** Not every size everywhere: the whole has to stay within some minutes. */
+function cells(
+  place: EnvironmentKind,
+  bursts: readonly number[],
+  loopCounts: readonly number[],
+  variants = WITHOUT_PLAIN,
+) {
+  const cases: Case[] = [
+    ...bursts.map((size) => burst(burstCase(size), size)),
+    ...loopCounts.map((count) => loops(loopsCase(count), count)),
+  ];
+  return cases.map((one) => ({ ...at(place, one), variants }));
+}
+
+export const SCHEDULE: readonly Benchmark[] = [
+  benchmark(
+    'schedule',
+    'When turns are sent',
+    ALL,
+    [
+      ...cells(NEAR, [5, 20, 50, 200, 1000], [1, 10, 50, 200, 400], ALL),
+      ...cells('0.2 ms', [5, 20, 50, 200, 1000], [10, 200, 400]),
+      ...cells('0.5 ms', [20, 200], [50]),
+      ...cells('1 ms', [5, 50, 1000], [10, 200]),
+      ...cells('TLS', [5, 50], [200]),
+      ...cells('TLS, 0.2 ms', [5, 200], [50]),
+      ...cells('TLS, 1 ms', [5, 1000], [50]),
+      ...cells('one core', [5, 50, 200], [50], PAIR),
+      ...cells('busy', [5, 50, 200], [50], PAIR),
+    ],
+    { rounds: 7, seconds: 0.3, ownProcesses: true, smokeCases: 6 },
+  ),
+];

@@ -1,0 +1,86 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Load } from '../http/load-process.js';
+import type { BenchClient } from '../variants/clients.js';
+import { FEW, fieldOf, keysOf } from '../variants/data.js';
+import type { Measured, ServiceWorkload } from '../variants/protocol.js';
+import { Stopwatch } from '../variants/timing.js';
+
+const CONNECTIONS = 50;
+
+/** A service of Node's own `http` in this process, on the variant's client; another process makes its load. */
+export class Service {
+  readonly #server = createServer((_, response) => {
+    this.#answer().then(
+      (body) => response.end(body),
+      (error) => {
+        response.statusCode = 500;
+        response.end(String(error));
+      },
+    );
+  });
+  readonly #load = new Load(fileURLToPath(new URL('load.mjs', import.meta.url)));
+  readonly #client: BenchClient;
+  readonly #keys: readonly string[];
+  #commands = 1;
+  #next = 0;
+
+  static async open(client: BenchClient, prefix: string): Promise<Service> {
+    const service = new Service(client, keysOf(prefix, FEW, 'hget'));
+    service.#server.listen(0, '127.0.0.1');
+    await once(service.#server, 'listening');
+    return service;
+  }
+
+  private constructor(client: BenchClient, keys: readonly string[]) {
+    this.#client = client;
+    this.#keys = keys;
+  }
+
+  async run({ commands, rate }: ServiceWorkload, seconds: number): Promise<Measured> {
+    this.#commands = commands;
+    const before = performance.eventLoopUtilization();
+    const watch = new Stopwatch();
+    if (rate === 0) {
+      await sleep(seconds * 1000);
+      const { utilization } = performance.eventLoopUtilization(before);
+      return { commands: seconds, cpu: watch.figures(seconds).cpu, utilization };
+    }
+    const { port } = this.#server.address() as AddressInfo;
+    const {
+      requests,
+      seconds: took,
+      ...latencies
+    } = await this.#load.run({ port, connections: CONNECTIONS, seconds, rate });
+    const { utilization } = performance.eventLoopUtilization(before);
+    return {
+      commands: requests,
+      throughput: requests / took,
+      cpu: watch.figures(requests).cpu,
+      utilization,
+      ...latencies,
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#load.stop();
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  /** The first value, all of which are of one length; an error where one of them is missing. */
+  async #answer(): Promise<string> {
+    const replies = await Promise.all(
+      Array.from({ length: this.#commands }, () => {
+        this.#next = this.#next + 1 === this.#keys.length ? 0 : this.#next + 1;
+        return this.#client.hget!(this.#keys[this.#next]!, fieldOf(0));
+      }),
+    );
+    if (replies.includes(null)) throw new Error('expected a value for every key, got null');
+    return String(replies[0]);
+  }
+}

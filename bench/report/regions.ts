@@ -1,0 +1,256 @@
+/** What the results put into the documents: a region for each name. */
+
+import { markdownTable, type Region } from '../../tools/documents.js';
+import { PLACES } from '../benchmarks/network.js';
+import { COMMANDS, RATE_PLACES, rateCase, SHARES } from '../benchmarks/rates.js';
+import { FAR, NEAR, SHARED } from '../benchmarks/schedule.js';
+import { compare, evaluate, type TargetResult, titleOf } from '../suite/evaluate.js';
+import {
+  type BenchmarkResult,
+  type CaseResult,
+  caseOf,
+  type GroupResult,
+  spreadOf,
+  variantOf,
+} from '../suite/results.js';
+import { describeMachine, describeRun } from '../suite/settings.js';
+import { type Spread, spread } from '../suite/stats.js';
+import { METRICS, type Metric } from '../variants/protocol.js';
+import { labelOf } from './drawing.js';
+import { gainsRegion, packagesRegion } from './gains.js';
+import { say, targetCells, times } from './tables.js';
+
+const CHARTS = '../bench/results/';
+const NOTHING = 'Not measured yet.';
+
+/** @param others - of setups that are not the standard one, by name. */
+export function regionsOf(
+  groups: readonly GroupResult[],
+  others: ReadonlyMap<string, readonly GroupResult[]> = new Map(),
+): Readonly<Record<string, Region>> {
+  const all = groups.flatMap(({ benchmarks }) => benchmarks);
+  const sections = (...parts: readonly (string | undefined)[]) =>
+    parts.filter((part) => part !== undefined).join('\n\n') || NOTHING;
+  return {
+    gains: (current: string) => gainsRegion(groups, current),
+    packages: (table: string) => packagesRegion(table, all),
+    'bench-run': runsText(groups),
+    'bench-targets': targetsText(all),
+    'bench-network': sections(networkTable(all)),
+    'bench-rates': sections(ratesTable(all), medians(all, 'idle', ['cpu', 'serverCpu', 'utilization'])),
+    'bench-schedule': sections(nearTable(all), elsewhereTable(all), chart(all, 'schedule')),
+    'bench-grid': sections(chart(all, 'grid')),
+    'bench-core': sections(
+      medians(all, 'burst', ['throughput', 'cpu', 'serverCpu', 'writes', 'p50', 'p99']),
+      ratiosTable(all, 'hot-path', ['throughput', 'cpu', 'serverCpu']),
+      medians(all, 'memory', ['memory']),
+      medians(all, 'cluster', ['throughput', 'cpu', 'serverCpu']),
+      medians(all, 'fastify-parallel', ['throughput', 'cpu', 'serverCpu', 'p50', 'p99']),
+      medians(all, 'fastify-sequential', ['throughput', 'cpu', 'serverCpu', 'p50', 'p99']),
+    ),
+    'bench-cache': sections(
+      medians(all, 'cache-hits', ['throughput', 'cpu', 'serverCpu']),
+      medians(all, 'cache-misses', ['throughput', 'cpu', 'serverCpu']),
+      medians(all, 'cache-hot-key', ['throughput', 'cpu', 'serverCpu']),
+      medians(all, 'cache-writes', ['throughput', 'cpu', 'serverCpu']),
+      medians(all, 'cache-memory', ['memory']),
+    ),
+    'bench-scale': sections(
+      medians(all, 'connections', ['throughput', 'cpu', 'serverCpu']),
+      medians(all, 'bystander', ['bystander', 'throughput']),
+    ),
+    'bench-peers': sections(medians(all, 'peers', ['throughput', 'cpu', 'serverCpu', 'p50'])),
+    'bench-watching': sections(
+      medians(all, 'watching', ['throughput', 'cpu']),
+      medians(all, 'watching-calls', ['cpu']),
+    ),
+    'bench-setups': sections(...[...others].map(([, results]) => setupText(results))),
+  };
+}
+
+/** A line for each run: which groups, where and when. */
+function runsText(groups: readonly GroupResult[]): string {
+  const runs = new Map<string, GroupResult[]>();
+  for (const one of groups) {
+    const run = `${describeMachine(one.settings)}; ${describeRun(one.settings)}`;
+    runs.set(run, [...(runs.get(run) ?? []), one]);
+  }
+  const link = ({ group }: GroupResult) => `[${group}](${CHARTS}${group}.json)`;
+  const lines = [...runs].map(([run, of]) => `- ${of.map(link).join(', ')}: ${run}`);
+  const notes = groups.flatMap(({ group, notes: own }) => own.map((note) => `- ${group}: ${note}`));
+  return [...lines, ...notes].join('\n') || NOTHING;
+}
+
+function targetsText(results: readonly BenchmarkResult[]): string {
+  const found = evaluate(results);
+  const missed = found.filter(({ met }) => !met);
+  const count = `${found.length - missed.length} of ${found.length} targets met.`;
+  const { head, rows } = targetCells(missed);
+  const table = missed.length === 0 ? [] : ['Missed:', markdownTable(head, rows), 'Met:'];
+  return [count, ...table, metText(found.filter(({ met }) => met))].join('\n\n');
+}
+
+/** A line for each benchmark: `client CPU 0.12× plain (≤ 0.143×), …`. */
+function metText(found: readonly TargetResult[]): string {
+  const byBenchmark = new Map<string, string[]>();
+  for (const { benchmark, metric, of, versus, measured, op, target, only, worst, work } of found) {
+    const unit = versus === undefined ? ` ${METRICS[metric].unit}` : '×';
+    const limit = `(${op === '<=' ? '≤' : '≥'} ${say(target)}${unit})`;
+    // Of a benchmark with several cases, which of them.
+    const which = worst ?? (only === undefined ? undefined : work.slice(titleOf(benchmark).length + 2));
+    const whose = of === 'coalesced' || of === 'cluster-coalesced' ? undefined : `of ${of}`;
+    const parts = [
+      METRICS[metric].title,
+      whose,
+      `${say(measured.median)}${unit}`,
+      versus,
+      which && `for ${which}`,
+      limit,
+    ];
+    const said = parts.filter((part) => part !== undefined && part !== '').join(' ');
+    byBenchmark.set(benchmark, [...(byBenchmark.get(benchmark) ?? []), said]);
+  }
+  return [...byBenchmark].map(([id, parts]) => `- **${titleOf(id)}**: ${parts.join('; ')}`).join('\n');
+}
+
+function setupText(groups: readonly GroupResult[]): string {
+  const [{ settings }] = groups as readonly [GroupResult];
+  const found = evaluate(groups.flatMap(({ benchmarks }) => benchmarks));
+  const missed = found.filter(({ met }) => !met);
+  const { head, rows } = targetCells(missed);
+  const count = `${found.length - missed.length} of ${found.length} targets met`;
+  const where = `**Node ${settings.node.slice(1)}, ${settings.server}** (${describeRun(settings)}; ${groups.map(({ group }) => group).join(', ')})`;
+  return missed.length === 0 ? `${where}: ${count}.` : `${where}: ${count}. Missed:\n\n${markdownTable(head, rows)}`;
+}
+
+/** A row for each variant of each case, with medians. */
+function medians(all: readonly BenchmarkResult[], id: string, metrics: readonly Metric[]): string | undefined {
+  const result = all.find((one) => one.id === id);
+  if (result === undefined) return undefined;
+  const alone = result.cases.length === 1;
+  const rows = result.cases.flatMap((one) =>
+    one.variants.map((variant) => [
+      ...(alone ? [] : [one.id]),
+      labelOf(variant.variant),
+      ...metrics.map((metric) => figure(spreadOf(variant, metric), metric)),
+    ]),
+  );
+  return titled(result, [...(alone ? [] : ['']), '', ...metrics.map(titleWithUnit)], rows);
+}
+
+/** A row for each case: coalesced divided by plain. */
+function ratiosTable(all: readonly BenchmarkResult[], id: string, metrics: readonly Metric[]): string | undefined {
+  const result = all.find((one) => one.id === id);
+  if (result === undefined) return undefined;
+  const rows = result.cases.map((one) => [
+    one.id,
+    ...metrics.map((metric) => times(compare({ metric, of: 'coalesced', versus: 'plain' }, one))),
+  ]);
+  return titled(result, ['÷ ioredis', ...metrics.map((metric) => METRICS[metric].title)], rows);
+}
+
+function networkTable(all: readonly BenchmarkResult[]): string | undefined {
+  const result = all.find(({ id }) => id === 'network');
+  const variants = result?.cases[0]?.variants.map(({ variant }) => variant) ?? [];
+  if (result === undefined) return undefined;
+  const rows = PLACES.flatMap((place) => {
+    const found = result.cases.find(({ id }) => id.startsWith(`${place}: `));
+    if (found === undefined) return [];
+    const cell = (variant: string) => {
+      const of = variantOf(found, variant);
+      const metrics = ['throughput', 'cpu', 'serverCpu', 'p50'] as const;
+      return of === undefined ? '' : metrics.map((metric) => figure(spreadOf(of, metric), metric)).join(' · ');
+    };
+    return [[place, ...variants.map(cell)]];
+  });
+  return titled(result, ['commands/s · CPU of Node · CPU of Redis · p50, µs', ...variants.map(labelOf)], rows);
+}
+
+/** `ioredis → ioredis-coalesce` in each cell. */
+function ratesTable(all: readonly BenchmarkResult[]): string | undefined {
+  const result = all.find(({ id }) => id === 'rates');
+  if (result === undefined) return undefined;
+  const metrics = ['cpu', 'serverCpu', 'utilization', 'p50', 'p99', 'p999'] as const;
+  const rows = RATE_PLACES.flatMap((place) =>
+    COMMANDS.flatMap((commands) =>
+      SHARES.flatMap((share) => {
+        const id = `${place}: ${rateCase(commands, share)}`;
+        const found = caseOf(all, 'rates', id);
+        const plain = variantOf(found, 'plain');
+        if (plain === undefined) return [];
+        return [[id, say(spreadOf(plain, 'throughput')?.median), ...metrics.map((metric) => change(found, metric))]];
+      }),
+    ),
+  );
+  return titled(result, ['ioredis → ioredis-coalesce', 'requests/s', ...metrics.map(titleWithUnit)], rows);
+}
+
+export function change(found: CaseResult | undefined, metric: Metric): string {
+  const [plain, coalesced] = ['plain', 'coalesced'].map((variant) => variantOf(found, variant));
+  if (plain === undefined || coalesced === undefined) return '';
+  return `${figure(spreadOf(plain, metric), metric)} → ${figure(spreadOf(coalesced, metric), metric)}`;
+}
+
+/** The curves of loopback: plain's figures, and each client divided by them. */
+function nearTable(all: readonly BenchmarkResult[]): string | undefined {
+  const result = all.find(({ id }) => id === 'schedule');
+  const clients = ['coalesced', 'coalesced-no-poll', 'reference'];
+  const rows = (result?.cases ?? []).flatMap((one) => {
+    const plain = variantOf(one, 'plain');
+    if (plain === undefined) return [];
+    const pair = (of: string) =>
+      (['throughput', 'cpu'] as const).map((metric) => times(compare({ metric, of, versus: 'plain' }, one))).join(', ');
+    const own = (['throughput', 'cpu'] as const).map((metric) => figure(spreadOf(plain, metric), metric)).join(', ');
+    return [[one.id.replace(`${NEAR}: `, ''), own, ...clients.map(pair)]];
+  });
+  if (result === undefined) return undefined;
+  const head = [
+    `${NEAR}: throughput, CPU of Node`,
+    'ioredis (/s, µs)',
+    ...clients.map((client) => `${labelOf(client)} ÷ ioredis`),
+  ];
+  return titled(result, head, rows);
+}
+
+/** The range over the cells of each place. */
+function elsewhereTable(all: readonly BenchmarkResult[]): string | undefined {
+  const result = all.find(({ id }) => id === 'schedule');
+  const rows = [...FAR, ...SHARED].flatMap((place) => {
+    const cases = result?.cases.filter(({ id }) => id.startsWith(`${place}: `)) ?? [];
+    if (cases.length === 0) return [];
+    const cell = (metric: Metric, versus: string) => {
+      const ratios = cases.flatMap((one) => compare({ metric, of: 'coalesced', versus }, one)?.median ?? []);
+      const found = spread(ratios);
+      return found === undefined ? '' : `${say(found.min)}–${say(found.max)}×`;
+    };
+    const measures = (['coalesced-no-poll', 'reference'] as const).flatMap((versus) =>
+      (['throughput', 'cpu'] as const).map((metric) => cell(metric, versus)),
+    );
+    return [[place, `${cases.length}`, ...measures]];
+  });
+  if (rows.length === 0) return undefined;
+  const of = ['no poll', 'bare socket'].flatMap((versus) => [`throughput ÷ ${versus}`, `CPU ÷ ${versus}`]);
+  return markdownTable(['the lowest and the highest of the cells', 'cells', ...of], rows);
+}
+
+function chart(all: readonly BenchmarkResult[], id: string): string | undefined {
+  return all.some((one) => one.id === id) ? `![${titleOf(id)}](${CHARTS}${id}.svg)` : undefined;
+}
+
+function titled(
+  { id, rounds, seconds }: BenchmarkResult,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+) {
+  return `**${titleOf(id)}** (${rounds} × ${seconds} s)\n\n${markdownTable(head, rows)}`;
+}
+
+function titleWithUnit(metric: Metric): string {
+  const { title, unit } = METRICS[metric];
+  return unit === '' ? title : `${title}, ${unit}`;
+}
+
+function figure(found: Spread | undefined, metric: Metric): string {
+  if (found === undefined) return '';
+  return metric === 'utilization' ? found.median.toFixed(2) : say(found.median);
+}

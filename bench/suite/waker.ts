@@ -1,0 +1,44 @@
+import { Worker } from 'node:worker_threads';
+
+/** Timers of Node are a millisecond coarse; a thread that is blocked is woken within some 50 µs of the time. */
+const THREAD = `const { parentPort, workerData: state } = require('node:worker_threads');
+for (;;) {
+  Atomics.wait(state, 0, 0);
+  const microseconds = Atomics.exchange(state, 0, 0);
+  Atomics.wait(state, 1, 0, microseconds / 1000);
+  parentPort.postMessage(0);
+}`;
+/** What is left of a wait is spent looking at the clock, turn by turn. */
+const LEFT_TO_LOOPING_MS = 0.08;
+
+/** Calls back at a time, to some microseconds, without keeping a processor busy meanwhile: one time after the other. */
+export class Waker {
+  readonly #state = new Int32Array(new SharedArrayBuffer(8));
+  readonly #thread = new Worker(THREAD, { eval: true, workerData: this.#state });
+  #wake: (() => void) | undefined;
+
+  constructor() {
+    this.#thread.unref();
+    this.#thread.on('message', () => this.#wake?.());
+  }
+
+  /** @param at - as `performance.now()` says it. */
+  call(at: number, callback: () => void): void {
+    const look = () => {
+      if (performance.now() >= at) callback();
+      else setImmediate(look);
+    };
+    const microseconds = Math.floor((at - performance.now() - LEFT_TO_LOOPING_MS) * 1000);
+    if (microseconds <= 0) {
+      look();
+      return;
+    }
+    this.#wake = look;
+    Atomics.store(this.#state, 0, microseconds);
+    Atomics.notify(this.#state, 0);
+  }
+
+  async close(): Promise<void> {
+    await this.#thread.terminate();
+  }
+}
