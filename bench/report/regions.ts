@@ -43,23 +43,18 @@ export function regionsOf(
     'bench-core': sections(
       medians(all, 'burst', ['throughput', 'cpu', 'serverCpu', 'writes', 'p50', 'p99']),
       ratiosTable(all, 'hot-path', ['throughput', 'cpu', 'serverCpu']),
-      medians(all, 'memory', ['memory']),
-      medians(all, 'cluster', ['throughput', 'cpu', 'serverCpu']),
       medians(all, 'fastify-parallel', ['throughput', 'cpu', 'serverCpu', 'p50', 'p99']),
-      medians(all, 'fastify-sequential', ['throughput', 'cpu', 'serverCpu', 'p50', 'p99']),
     ),
     'bench-cache': sections(
       medians(all, 'cache-hits', ['throughput', 'cpu', 'serverCpu']),
-      medians(all, 'cache-misses', ['throughput', 'cpu', 'serverCpu']),
       medians(all, 'cache-hot-key', ['throughput', 'cpu', 'serverCpu']),
-      medians(all, 'cache-writes', ['throughput', 'cpu', 'serverCpu']),
       medians(all, 'cache-memory', ['memory']),
     ),
     'bench-scale': sections(
       medians(all, 'connections', ['throughput', 'cpu', 'serverCpu']),
       medians(all, 'bystander', ['bystander', 'throughput']),
     ),
-    'bench-peers': sections(medians(all, 'peers', ['throughput', 'cpu', 'serverCpu', 'p50'])),
+    'bench-peers': sections(medians(all, 'peers', ['throughput', 'cpu', 'p50'])),
     'bench-watching': sections(
       medians(all, 'watching', ['throughput', 'cpu']),
       medians(all, 'watching-calls', ['cpu']),
@@ -77,7 +72,11 @@ function runsText(groups: readonly GroupResult[]): string {
   }
   const link = ({ group }: GroupResult) => `[${group}](${CHARTS}${group}.json)`;
   const lines = [...runs].map(([run, of]) => `- ${of.map(link).join(', ')}: ${run}`);
-  const notes = groups.flatMap(({ group, notes: own }) => own.map((note) => `- ${group}: ${note}`));
+  const texts = [...new Set(groups.flatMap(({ notes }) => notes))];
+  const notes = texts.map((text) => {
+    const of = groups.filter(({ notes: own }) => own.includes(text)).map(({ group }) => group);
+    return `- ${of.join(', ')}: ${text}`;
+  });
   return [...lines, ...notes].join('\n') || NOTHING;
 }
 
@@ -166,7 +165,7 @@ function networkTable(all: readonly BenchmarkResult[]): string | undefined {
   return titled(result, ['commands/s · CPU of Node · CPU of Redis · p50, µs', ...variants.map(labelOf)], rows);
 }
 
-/** `ioredis → ioredis-coalesce` in each cell. */
+/** `ioredis→ioredis-coalesce` in each cell. */
 function ratesTable(all: readonly BenchmarkResult[]): string | undefined {
   const result = all.find(({ id }) => id === 'rates');
   if (result === undefined) return undefined;
@@ -188,7 +187,7 @@ function ratesTable(all: readonly BenchmarkResult[]): string | undefined {
 export function change(found: CaseResult | undefined, metric: Metric): string {
   const [plain, coalesced] = ['plain', 'coalesced'].map((variant) => variantOf(found, variant));
   if (plain === undefined || coalesced === undefined) return '';
-  return `${figure(spreadOf(plain, metric), metric)} → ${figure(spreadOf(coalesced, metric), metric)}`;
+  return `${figure(spreadOf(plain, metric), metric)}→${figure(spreadOf(coalesced, metric), metric)}`;
 }
 
 /** The curves of loopback: plain's figures, and each client divided by them. */

@@ -49,7 +49,7 @@ interface Job {
 export async function compareWith(name: string, { named, asked, awake }: BenchOptions, setup: Setup): Promise<string> {
   const jobs = select(named.length === 0 ? USUAL : named).flatMap(jobsOf);
   if (jobs.length === 0) throw new Error('expected benchmarks of a coalesced client on a single server to compare');
-  const { rounds, seconds } = paceOf(USUAL_PACE, asked.smoke ? { rounds: 3, ...asked } : asked);
+  const { rounds, seconds } = paceOf(USUAL_PACE, asked.smoke ? { ...asked, rounds: asked.rounds ?? 3 } : asked);
   return cleanly(async (cleanup) => {
     const revision = await buildRevision(name);
     await cleanup.add(() => revision.remove());

@@ -141,9 +141,7 @@ describe('docs/benchmarks.md', () => {
   });
 
   it('shows each rate from plain to coalesced', () => {
-    expect(regions['bench-rates']).toContain(
-      '| loopback: 5 HGETs, 30 % | 100,000 | 6 → 3 | 5 → 1 | 0.50 → 0.25 | 500 → 250 |',
-    );
+    expect(regions['bench-rates']).toContain('| loopback: 5 HGETs, 30 % | 100,000 | 6→3 | 5→1 | 0.50→0.25 | 500→250 |');
   });
 
   it('has a paragraph for each other setup', () => {
