@@ -4,6 +4,8 @@ import { createServer as createTlsServer } from 'node:tls';
 import { generate } from 'selfsigned';
 import { Waker } from './waker.js';
 
+const LOOPING_MS = 0.13;
+
 /** What clients connect to. */
 export interface DelayProxy {
   readonly url: string;
@@ -26,7 +28,7 @@ export async function openDelayProxy(target: string, roundTripMs: number, tls = 
       if (roundTripMs === 0) {
         from.on('data', (chunk: Buffer) => void (to.writable && to.write(chunk)));
       } else {
-        const waker = new Waker();
+        const waker = new Waker(LOOPING_MS);
         wakers.push(waker);
         passOn(from, to, roundTripMs / 2, waker);
       }

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 
-/** Timers of Node are a millisecond coarse; a thread that is blocked is woken within some 50 µs of the time. */
+/** Timers of Node are a millisecond coarse; a blocked thread and its message are late by some 100 µs. */
 const THREAD = `const { parentPort, workerData: state } = require('node:worker_threads');
 for (;;) {
   Atomics.wait(state, 0, 0);
@@ -8,16 +8,14 @@ for (;;) {
   Atomics.wait(state, 1, 0, microseconds / 1000);
   parentPort.postMessage(0);
 }`;
-/** What is left of a wait is spent looking at the clock, turn by turn. */
-const LEFT_TO_LOOPING_MS = 0.08;
-
-/** Calls back at a time, to some microseconds, without keeping a processor busy meanwhile: one time after the other. */
+/** Calls back at a time, without keeping a processor busy all the while: one time after the other. */
 export class Waker {
   readonly #state = new Int32Array(new SharedArrayBuffer(8));
   readonly #thread = new Worker(THREAD, { eval: true, workerData: this.#state });
   #wake: (() => void) | undefined;
 
-  constructor() {
+  /** @param loopingMs - the end of each wait that is spent looking at the clock, turn by turn: precise, but busy. */
+  constructor(readonly loopingMs: number) {
     this.#thread.unref();
     this.#thread.on('message', () => this.#wake?.());
   }
@@ -28,7 +26,7 @@ export class Waker {
       if (performance.now() >= at) callback();
       else setImmediate(look);
     };
-    const microseconds = Math.floor((at - performance.now() - LEFT_TO_LOOPING_MS) * 1000);
+    const microseconds = Math.floor((at - performance.now() - this.loopingMs) * 1000);
     if (microseconds <= 0) {
       look();
       return;
