@@ -30,7 +30,7 @@ const NODE: Row = ['CPU of Node', ['cpu'], say, 'µs'];
 const REDIS: Row = ['CPU of Redis', ['serverCpu'], say, 'µs'];
 const OF_SERVICES: readonly Row[] = [NODE, REDIS, ['latency, p50 / p99', ['p50', 'p99'], inMs, 'ms']];
 const OF_BURSTS: readonly Row[] = [
-  ...[NODE, REDIS],
+  NODE,
   ['throughput', ['throughput'], (perSecond) => say(perSecond / 1000), 'k/s'],
   ['latency of the 50, p50', ['p50'], inMs, 'ms'],
 ];

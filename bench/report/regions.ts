@@ -41,20 +41,20 @@ export function regionsOf(
     'bench-schedule': sections(nearTable(all), elsewhereTable(all), chart(all, 'schedule')),
     'bench-grid': sections(chart(all, 'grid')),
     'bench-core': sections(
-      medians(all, 'burst', ['throughput', 'cpu', 'serverCpu', 'writes', 'p50', 'p99']),
-      ratiosTable(all, 'hot-path', ['throughput', 'cpu', 'serverCpu']),
+      medians(all, 'burst', ['throughput', 'cpu', 'writes', 'p50', 'p99']),
+      ratiosTable(all, 'hot-path', ['throughput', 'cpu']),
       medians(all, 'fastify-parallel', ['throughput', 'cpu', 'serverCpu', 'p50', 'p99']),
     ),
     'bench-cache': sections(
-      medians(all, 'cache-hits', ['throughput', 'cpu', 'serverCpu']),
+      medians(all, 'cache-hits', ['throughput', 'cpu']),
       medians(all, 'cache-hot-key', ['throughput', 'cpu', 'serverCpu']),
       medians(all, 'cache-memory', ['memory']),
     ),
     'bench-scale': sections(
-      medians(all, 'connections', ['throughput', 'cpu', 'serverCpu']),
+      medians(all, 'connections', ['throughput', 'cpu']),
       medians(all, 'bystander', ['bystander', 'throughput']),
     ),
-    'bench-peers': sections(medians(all, 'peers', ['throughput', 'cpu', 'p50'])),
+    'bench-peers': sections(medians(all, 'peers', ['throughput', 'cpu'])),
     'bench-watching': sections(
       medians(all, 'watching', ['throughput', 'cpu']),
       medians(all, 'watching-calls', ['cpu']),
