@@ -53,7 +53,6 @@ export const CORE: readonly Benchmark[] = [
     'Fastify, 8 HGETs per request, 30 connections',
     {
       plain: ['parallel', 'plain'],
-      auto: ['parallel', 'auto'],
       coalesced: ['parallel', 'coalesced'],
       'coalesced-cache': ['parallel', 'cached'],
       pipeline: ['pipeline', 'plain'],

@@ -24,7 +24,7 @@ const loads = RATE_PLACES.flatMap((place) =>
 
 export const RATES: readonly Benchmark[] = [
   benchmark('rates', 'A service at a fixed rate', ['plain', 'coalesced'], loads, {
-    warmUpSeconds: 0.5,
+    warmUpSeconds: 0.4,
     smokeCases: 1,
   }),
   benchmark(

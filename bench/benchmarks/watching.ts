@@ -8,8 +8,8 @@ export const WATCHING: readonly Benchmark[] = [
     'watching',
     'Being watched: bursts of 200 GETs',
     [
-      ...(['plain', 'plain-command-channel', 'plain-otel', 'coalesced', 'coalesced-batch-channel'] as const),
-      ...(['coalesced-prometheus', 'coalesced-command-channel', 'coalesced-otel'] as const),
+      ...(['plain', 'plain-otel', 'coalesced', 'coalesced-batch-channel'] as const),
+      ...(['coalesced-prometheus', 'coalesced-otel'] as const),
     ],
     [burst('200 GETs', 200)],
     BRIEF,

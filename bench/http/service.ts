@@ -53,7 +53,7 @@ export async function startService({ bundle, server }: Pick<Rig, 'bundle' | 'ser
     execPath: bundle.nodePath,
     env: {
       ...exampleEnvironment(server, port),
-      REDIS_CLIENT: client === 'auto' ? 'auto-pipelining' : client,
+      REDIS_CLIENT: client,
       LIVE_PAGE: 'off',
     },
   });

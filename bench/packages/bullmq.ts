@@ -5,8 +5,8 @@ import type { OpenPackage, Package, PackageContext } from './package.js';
 
 const BULK = 100;
 const FEW_JOBS = 200;
-/** Two seconds of work: a worker runs for as long as there are jobs, so that its start and first trials count little. */
-const JOBS_AT_ONE = 15_000;
+/** Half a second of work: a worker runs for as long as there are jobs, so that its start counts little. */
+const JOBS_AT_ONE = 4000;
 /** Beyond it, more at once is not so much faster. */
 const MOST_AT_ONCE = 4;
 /** Rounds that only have to run. */

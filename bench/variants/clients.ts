@@ -80,9 +80,7 @@ export const VARIANTS = {
   'coalesced-1000-in-flight': ['the same with `maxInFlight: 1000`', coalesced({}, { maxInFlight: 1000 })],
   'coalesced-batch-channel': ['the same with a subscriber of `ioredis-coalesce:batch`', coalesced({})],
   'coalesced-prometheus': ['the same, scraped by Prometheus every 100 ms', coalesced({})],
-  'coalesced-command-channel': ['the same with a subscriber of `ioredis:command`', coalesced({})],
   'coalesced-otel': ['the same under OpenTelemetry, one span per command', coalesced({})],
-  'plain-command-channel': ['ioredis with a subscriber of `ioredis:command`', ioredis({})],
   'plain-otel': ['ioredis under OpenTelemetry, one span per command', ioredis({})],
   reference: [
     'a bare socket with a minimal encoder and parser, one promise per command and one flush per turn',

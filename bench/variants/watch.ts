@@ -1,4 +1,4 @@
-import { subscribe, tracingChannel } from 'node:diagnostics_channel';
+import { subscribe } from 'node:diagnostics_channel';
 import { createRequire } from 'node:module';
 import type { Redis } from 'ioredis';
 import { type BenchClient, type OpenVariant, VARIANTS, type VariantId } from './clients.js';
@@ -20,10 +20,6 @@ export async function openVariant(variant: VariantId, url: string, options: Clie
 /** Watches this process as the variant says: some of it before the client's library is loaded, the rest with a client. */
 async function watchVariant(variant: VariantId): Promise<WatchClient> {
   if (variant.endsWith('-otel')) await traceCommands();
-  if (variant.endsWith('-command-channel')) {
-    const nothing = { start: noop, end: noop, asyncStart: noop, asyncEnd: noop, error: noop };
-    tracingChannel('ioredis:command').subscribe(nothing);
-  }
   if (variant === 'coalesced-batch-channel') {
     const { CHANNELS } = await import('ioredis-coalesce');
     for (const event of ['start', 'end']) subscribe(`tracing:${CHANNELS.BATCH}:${event}`, noop);
