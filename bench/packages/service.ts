@@ -11,6 +11,7 @@ import type { Measured, ServiceWorkload } from '../variants/protocol.js';
 import { Stopwatch } from '../variants/timing.js';
 
 const CONNECTIONS = 50;
+const KEEP_ALIVE_MS = 600_000;
 
 /** A service of Node's own `http` in this process, on the variant's client; another process makes its load. */
 export class Service {
@@ -31,6 +32,8 @@ export class Service {
 
   static async open(client: BenchClient, prefix: string): Promise<Service> {
     const service = new Service(client, keysOf(prefix, FEW, 'hget'));
+    // Longer than any round: a connection may have nothing to do in it.
+    service.#server.keepAliveTimeout = KEEP_ALIVE_MS;
     service.#server.listen(0, '127.0.0.1');
     await once(service.#server, 'listening');
     return service;
