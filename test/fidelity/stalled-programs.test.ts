@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Admin } from '../helpers/fidelity/fixture.js';
-import { runStalled, stalledPrograms } from '../helpers/fidelity/stalled-program.js';
+import { runStalled, stalledPrograms, TOO_SLOW } from '../helpers/fidelity/stalled-program.js';
 import { connect, describeVariant, type Variant } from '../helpers/fidelity/variants.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 
@@ -35,19 +35,25 @@ afterAll(() => server?.stop());
 describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
   it('each command times out after its own time, as on a plain client', async () => {
     const programs = fc.sample(stalledPrograms, { numRuns: PROGRAMS, seed: SEED });
-    const run = (kind: 'plain' | 'coalesced') =>
+    const run = (kind: 'plain' | 'coalesced', patience: number) =>
       Promise.all(
         programs.map(async (program) => {
           const client = await connect(variant, { ...server, db: DB }, kind);
-          const fates = await runStalled(client, program);
+          const fates = await runStalled(client, program, patience);
           client.disconnect();
           return fates;
         }),
       );
-    const plain = await run('plain');
-    const coalesced = await run('coalesced');
-    const slow = (fates: readonly string[]): boolean => fates[0] === 'the machine was too slow';
-    const compared = programs.filter((__, index) => !slow(plain[index] ?? []) && !slow(coalesced[index] ?? []));
+    let plain: string[][] = [];
+    let coalesced: string[][] = [];
+    let compared: typeof programs = [];
+    // A busy machine gets more time.
+    for (const patience of [1, 4, 16]) {
+      plain = await run('plain', patience);
+      coalesced = await run('coalesced', patience);
+      compared = programs.filter((__, index) => plain[index]?.[0] !== TOO_SLOW && coalesced[index]?.[0] !== TOO_SLOW);
+      if (compared.length > PROGRAMS / 4) break;
+    }
     expect(compared.length).toBeGreaterThan(PROGRAMS / 4);
     for (const program of compared) {
       const index = programs.indexOf(program);

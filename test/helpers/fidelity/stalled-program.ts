@@ -2,9 +2,10 @@ import fc from 'fast-check';
 import type { Call } from './command-table.js';
 import { type Client, invoke } from './variants.js';
 
-/** How long the connection is blocked, in milliseconds, and the time that each command has. */
-const BLOCKED = 450;
-const COMMAND_TIMEOUT = 120;
+/** How long the connection is blocked, in milliseconds, and the time that each command has, on a machine that is quiet. */
+const BLOCKED_MS = 450;
+const COMMAND_TIMEOUT_MS = 120;
+export const TOO_SLOW = 'the machine was too slow';
 /** Node's timers count whole milliseconds. */
 const EARLY = 3;
 
@@ -46,11 +47,17 @@ export const stalledPrograms: fc.Arbitrary<StalledProgram> = fc.record({
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** What became of each command: a timeout in its own time, or whatever else. */
-export async function runStalled(client: Client, { steps }: StalledProgram): Promise<string[]> {
+/**
+ * What became of each command: a timeout in its own time, or whatever else.
+ *
+ * @param patience - how many times as long as on a quiet machine the connection is blocked, and commands wait.
+ */
+export async function runStalled(client: Client, { steps }: StalledProgram, patience: number): Promise<string[]> {
+  const blockedMs = BLOCKED_MS * patience;
+  const timeoutMs = COMMAND_TIMEOUT_MS * patience;
   const options = client.options as { commandTimeout: number | undefined };
   const blocked = performance.now();
-  const blocking = (invoke(client, 'blpop', ['nothing', BLOCKED / 1_000]) as Promise<unknown>).catch(() => {});
+  const blocking = (invoke(client, 'blpop', ['nothing', blockedMs / 1_000]) as Promise<unknown>).catch(() => {});
   const fates: Promise<string>[] = [];
   for (const {
     call: [name, ...args],
@@ -58,7 +65,7 @@ export async function runStalled(client: Client, { steps }: StalledProgram): Pro
     spin,
     wait,
   } of steps) {
-    options.commandTimeout = timed ? COMMAND_TIMEOUT : undefined;
+    options.commandTimeout = timed ? timeoutMs : undefined;
     const issued = performance.now();
     const reply = invoke(client, name, args) as Promise<unknown>;
     fates.push(
@@ -66,7 +73,7 @@ export async function runStalled(client: Client, { steps }: StalledProgram): Pro
         (value) => `${name} was answered with ${JSON.stringify(value)}`,
         ({ message }: Error) => {
           const after = performance.now() - issued;
-          return `${name}: ${message}${after < COMMAND_TIMEOUT - EARLY ? `, after ${after.toFixed(0)} ms` : ''}`;
+          return `${name}: ${message}${after < timeoutMs - EARLY ? `, after ${after.toFixed(0)} ms` : ''}`;
         },
       ),
     );
@@ -75,11 +82,11 @@ export async function runStalled(client: Client, { steps }: StalledProgram): Pro
     if (wait !== undefined) await sleep(wait);
   }
   options.commandTimeout = undefined;
-  const slow = performance.now() - blocked > BLOCKED - COMMAND_TIMEOUT;
-  const settled = await Promise.race([Promise.all(fates), sleep(4 * BLOCKED).then(() => ['one of them stays open'])]);
+  const slow = performance.now() - blocked > blockedMs - timeoutMs;
+  const settled = await Promise.race([Promise.all(fates), sleep(4 * blockedMs).then(() => ['one of them stays open'])]);
   await blocking;
   // Replies that come too late reach nobody; later commands get their own.
   const later = [invoke(client, 'get', ['str']), invoke(client, 'get', ['é'])];
   const values = (await Promise.all(later)).map((value) => `later: ${JSON.stringify(value)}`);
-  return slow ? ['the machine was too slow'] : [...settled, ...values];
+  return slow ? [TOO_SLOW] : [...settled, ...values];
 }
