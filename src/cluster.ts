@@ -36,7 +36,7 @@ const IORedisCluster = PlainCluster as unknown as HostClusterClass;
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M> implements Coalesced {
-  declare readonly coalescer: Coalescer;
+  declare readonly coalescer: Coalescer<this>;
 
   /** Host: its `duplicate()` makes a Cluster of its own class; see `redis.ts`. */
   declare duplicate: Duplicate<M> & HostClusterOf<M>['duplicate'];

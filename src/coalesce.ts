@@ -7,6 +7,7 @@ export { CODES, type CodedError } from './errors.js';
 export type { ClientCache, Coalesced, Coalescer } from './handle.js';
 export type {
   CacheOptions,
+  CallOptions,
   CoalesceOptions,
   CoalesceSetting,
   ResolvedCacheOptions,

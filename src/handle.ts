@@ -1,8 +1,12 @@
-import { type ResolvedOptions, withoutCacheUnless } from './options.js';
+import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from './options.js';
 import type { CoalescerStats } from './stats.js';
 
-/** The handle on a client's coalescing, at `client.coalescer`. */
-export interface Coalescer {
+/**
+ * The handle on a client's coalescing, at `client.coalescer`.
+ *
+ * @typeParam Client - the type of the client.
+ */
+export interface Coalescer<Client = unknown> {
   /**
    * Whether the client is coalesced. False after `detach()`, when `options` and the counters of `stats()` are the last
    * ones, and `flush()` and `detach()` do nothing. Also false with `coalesce: false` and for a test's stand-in for a
@@ -15,6 +19,14 @@ export interface Coalescer {
   stats(): CoalescerStats;
   /** The replies to reads that are kept in memory; undefined without the option `cache`. */
   readonly cache: ClientCache | undefined;
+  /**
+   * A view of the client: it has all its commands, and sends them on its connection, with these options. Cheap enough to
+   * make one per request. On a view, the options are added to those of the view.
+   *
+   * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option or a wrong type.
+   * @throws {RangeError} `COALESCE_ERR_OPTION` for a `timeout` out of range.
+   */
+  withOptions(options: CallOptions): Client;
   /** Sends the open batch now instead of at its scheduled flush. */
   flush(): void;
   /**
@@ -38,5 +50,5 @@ export function settingOf({ coalescer }: Partial<Coalesced>, resp3: boolean): Re
 
 /** The property that `coalesce()` adds to a client. */
 export interface Coalesced {
-  readonly coalescer: Coalescer;
+  readonly coalescer: Coalescer<this>;
 }

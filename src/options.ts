@@ -108,6 +108,26 @@ export interface CacheOptions {
   maxBytes?: number;
 }
 
+/** Options of calls, instead of the client's own; every key is optional. */
+export interface CallOptions {
+  /**
+   * Rejects the calls with the signal's reason: at once when it is aborted, before they are sent if it is aborted by
+   * then. A command that has left is executed nevertheless.
+   * @default undefined
+   */
+  signal?: AbortSignal | undefined;
+  /**
+   * Milliseconds after which a call is rejected, instead of the client's `commandTimeout`. Minimum 1, maximum 2147483647.
+   * @default the client's `commandTimeout`
+   */
+  timeout?: number | undefined;
+  /**
+   * Whether a read may be answered from memory, with the client's option `cache`. `false` asks Redis, and keeps its answer.
+   * @default true
+   */
+  cache?: boolean | undefined;
+}
+
 /** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain (`client/idle.ts`). */
 export type CoalesceSetting = CoalesceOptions | boolean;
 
@@ -210,6 +230,32 @@ function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions
   });
 }
 
+const CALL_OPTIONS: CallOptions = Object.freeze({ signal: undefined, timeout: undefined, cache: undefined });
+
+/**
+ * Checks the options of calls.
+ *
+ * @param base - those that hold where none is given.
+ * @throws {TypeError} of code `COALESCE_ERR_OPTION` for an unknown key or a wrong type.
+ * @throws {RangeError} of code `COALESCE_ERR_OPTION` for a number out of range.
+ */
+export function resolveCallOptions(options: CallOptions, base: CallOptions = CALL_OPTIONS): CallOptions {
+  const given = new GivenOptions('withOptions()', options, CALL_OPTIONS, 'an object with signal, timeout or cache');
+  const { signal = base.signal, timeout = base.timeout, cache = base.cache } = options;
+  if (signal !== undefined && !isSignal(signal)) throw given.wrong(TypeError, 'signal', 'an AbortSignal', signal);
+  if (cache !== undefined && typeof cache !== 'boolean') throw given.wrong(TypeError, 'cache', 'a boolean', cache);
+  if (timeout !== undefined) given.milliseconds('timeout', 1);
+  return { signal, timeout, cache };
+}
+
+/** By what it has: Node's and that of a test's environment are different classes. */
+function isSignal(value: unknown): value is AbortSignal {
+  const { aborted, addEventListener, removeEventListener } = Object(value) as Partial<AbortSignal>;
+  return (
+    typeof aborted === 'boolean' && typeof addEventListener === 'function' && typeof removeEventListener === 'function'
+  );
+}
+
 function resolveCache(value: CoalesceOptions['cache'], name: string): ResolvedOptions['cache'] {
   if (value === undefined || value === false) return false;
   if (value === true) return DEFAULT_CACHE;
@@ -291,9 +337,9 @@ class GivenOptions<Defaults extends object> {
     throw this.wrong(TypeError, key, 'a boolean', value);
   }
 
-  milliseconds(key: keyof Defaults): number {
-    const isInRange = (ms: number) => ms >= 0 && ms <= 0x7fffffff;
-    return this.#number(key, 'a number of milliseconds from 0 to 2147483647', isInRange);
+  milliseconds(key: keyof Defaults, least = 0): number {
+    const isInRange = (ms: number) => ms >= least && ms <= 0x7fffffff;
+    return this.#number(key, `a number of milliseconds from ${least} to 2147483647`, isInRange);
   }
 
   /** @param of - the unit, where it is not in the name. */

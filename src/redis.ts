@@ -51,7 +51,7 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
   /** As in `new Redis.Cluster(…)`. */
   declare static Cluster: typeof Cluster;
 
-  declare readonly coalescer: Coalescer;
+  declare readonly coalescer: Coalescer<this>;
 
   /**
    * Host: its `duplicate()` makes a client of its own class. Users who changed the import line expect this class.

@@ -12,10 +12,11 @@ import {
   showsCallers,
 } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
-import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { type Attachment, addOverlay, removeOverlay } from './overlay.js';
 import { Shown } from './shown.js';
+import { viewOf } from './view.js';
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
 export class ClientAttachment extends Shown implements Attachment {
@@ -78,6 +79,10 @@ export class ClientAttachment extends Shown implements Attachment {
 
   get cache(): ClientCache | undefined {
     return this.options.cache ? { clear: () => this.connection?.cache?.clear() } : undefined;
+  }
+
+  withOptions(options: CallOptions): object {
+    return viewOf(this.client, options);
   }
 
   flush(): void {

@@ -8,11 +8,12 @@ import { ClusterRouting, type HostCluster, missingClusterInternal, SlotWatch, sp
 import { probeCommandClass } from '../host/probe.js';
 import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCallers } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
-import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { ClientAttachment } from './client-attachment.js';
 import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
 import { Shown } from './shown.js';
+import { viewOf } from './view.js';
 
 /**
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
@@ -71,6 +72,10 @@ export class ClusterAttachment extends Shown implements Attachment {
         for (const attachment of this.#attachments()) attachment.cache?.clear();
       },
     };
+  }
+
+  withOptions(options: CallOptions): object {
+    return viewOf(this.client, options);
   }
 
   flush(): void {

@@ -2,7 +2,7 @@ import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import { isAscii } from '../resp/encoder.js';
-import { CommandSender, callHost, countFallThrough, FallThrough, type FindRoute } from './hot-path.js';
+import { CommandSender, callHost, countFallThrough, FallThrough, type FindRoute, withForm } from './hot-path.js';
 
 /** The methods that take the name of their command as an argument. */
 const CALLS = [
@@ -35,16 +35,25 @@ function hotCall(
 ): AnyFunction {
   const senders = new Map<string, CommandSender>();
 
-  return function call(name, ...args) {
-    const route = find(this);
-    const method = parent[methodName] as AnyFunction;
-    const sender = route?.commandClass && senderFor(name, route.commandClass);
-    if (route === undefined || sender === undefined) return callHost(method, this, [name, ...args], 1);
-    const sent = sender.send(route, method, args);
-    if (!(sent instanceof FallThrough)) return sent;
-    countFallThrough(route, methodName, sent.reason);
-    return sent.callHost(method, this, [name, ...args], 1);
-  };
+  return withForm(
+    function call(name, ...args) {
+      const route = find(this);
+      const method = parent[methodName] as AnyFunction;
+      const sender = route?.commandClass && senderFor(name, route.commandClass);
+      if (route === undefined || sender === undefined) return callHost(method, this, [name, ...args], 1);
+      const sent = sender.send(route, method, args);
+      if (!(sent instanceof FallThrough)) return sent;
+      countFallThrough(route, methodName, sent.reason);
+      return sent.callHost(method, this, [name, ...args], 1);
+    },
+    {
+      methodName,
+      leading: 1,
+      find,
+      method: () => parent[methodName] as AnyFunction,
+      senderFor: ({ commandClass }, [name]) => commandClass && senderFor(name, commandClass),
+    },
+  );
 
   function senderFor(name: unknown, commandClass: HostCommandClass): CommandSender | undefined {
     if (typeof name !== 'string') return undefined;

@@ -1,4 +1,5 @@
 import { HOT_COMMANDS, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
+import type { Call } from '../connection/call.js';
 import type { Connection } from '../connection/connection.js';
 import type { CommandVariant } from '../connection/entry.js';
 import type { ClusterRouting } from '../host/cluster.js';
@@ -35,6 +36,43 @@ export interface HotRoute {
 
 /** Finds the attachment of the object that a method is called on, if it has one. */
 export type FindRoute = (receiver: unknown) => HotRoute | undefined;
+
+/** The parts of a hot method, by which a view makes the same call with options of its own (`view.ts`). */
+export interface HotForm {
+  readonly methodName: string;
+  /** How many arguments are in front of the command's, such as the name in `call(name, …)`. */
+  readonly leading: number;
+  readonly find: FindRoute;
+  /** The host's method that it stands for, as it is now. */
+  method(): AnyFunction;
+  /** Sends this call, if a command of this name can be hot. */
+  senderFor(route: HotRoute, args: readonly unknown[]): Sender | undefined;
+}
+
+const forms = new WeakMap<AnyFunction, HotForm>();
+
+/** Remembers the parts of a hot method, and returns it. */
+export function withForm(hot: AnyFunction, form: HotForm): AnyFunction {
+  forms.set(hot, form);
+  return hot;
+}
+
+export function formOf(method: AnyFunction): HotForm | undefined {
+  return forms.get(method);
+}
+
+const commandMethods = new WeakSet<AnyFunction>();
+
+/** Remembers that a method sends one command by the host's `sendCommand`, and returns it. */
+export function asCommandMethod(method: AnyFunction): AnyFunction {
+  commandMethods.add(method);
+  return method;
+}
+
+/** Whether a method sends one command by `sendCommand`. */
+export function isCommandMethod(method: AnyFunction): boolean {
+  return commandMethods.has(method) || isGenuineMethod(method) || isGenuineScriptMethod(method);
+}
 
 /** The arguments of a call as far as they have been read. User code in them runs once per call, as on a plain client. */
 export interface ReadArguments {
@@ -137,15 +175,18 @@ export function hotMethod(
   find: FindRoute,
 ): AnyFunction {
   const sender = new CommandSender(variant);
-  return function hot(...args) {
-    const route = find(this);
-    const method = parent[methodName] as AnyFunction;
-    if (route === undefined) return callHost(method, this, args);
-    const sent = sender.send(route, method, args);
-    if (!(sent instanceof FallThrough)) return sent;
-    countFallThrough(route, methodName, sent.reason);
-    return sent.callHost(method, this, args);
-  };
+  return withForm(
+    function hot(...args) {
+      const route = find(this);
+      const method = parent[methodName] as AnyFunction;
+      if (route === undefined) return callHost(method, this, args);
+      const sent = sender.send(route, method, args);
+      if (!(sent instanceof FallThrough)) return sent;
+      countFallThrough(route, methodName, sent.reason);
+      return sent.callHost(method, this, args);
+    },
+    { methodName, leading: 0, find, method: () => parent[methodName] as AnyFunction, senderFor: () => sender },
+  );
 }
 
 /**
@@ -172,14 +213,18 @@ export abstract class Sender {
     route: HotRoute,
     prepared: readonly unknown[],
     args: readonly unknown[],
+    call: Call | undefined,
   ): Promise<unknown> | undefined;
 
-  /** @param method - the host's, for a call that falls through. */
-  send(route: HotRoute, method: AnyFunction, given: unknown[]): Promise<unknown> | FallThrough {
+  /**
+   * @param method - the host's, for a call that falls through.
+   * @param call - the options of this call, if it has any.
+   */
+  send(route: HotRoute, method: AnyFunction, given: unknown[], call?: Call): Promise<unknown> | FallThrough {
     if (route.commandClass === undefined) return new FallThrough('cork-only');
     const last = given.length > 0 ? given[given.length - 1] : undefined;
-    if (typeof last !== 'function') return this.#send(route, route.commandClass, method, given);
-    const sent = this.#send(route, route.commandClass, method, given.slice(0, -1));
+    if (typeof last !== 'function') return this.#send(route, route.commandClass, method, given, call);
+    const sent = this.#send(route, route.commandClass, method, given.slice(0, -1), call);
     if (!(sent instanceof FallThrough)) asCallback(sent, last as NodeCallback);
     return sent;
   }
@@ -189,27 +234,32 @@ export abstract class Sender {
     commandClass: HostCommandClass,
     method: AnyFunction,
     args: readonly unknown[],
+    call: Call | undefined,
   ): Promise<unknown> | FallThrough {
     const transformer = argumentTransformerOf(commandClass, this.command.name);
     if (transformer !== undefined || !this.isPrepared(route, args)) {
-      return this.#prepareAndSend(route, method, args, transformer);
+      return this.#prepareAndSend(route, method, args, transformer, call);
     }
     const connection = route.connectionFor(this.command, args[0]);
     if (typeof connection === 'string') return new FallThrough(connection);
     if (method !== this.genuine && !this.#isGenuine(method)) return new FallThrough('patched');
-    const sent = this.sendOn(connection, route, args, args);
+    const sent = this.sendOn(connection, route, args, args, call);
     if (sent !== undefined) return sent;
     // Arrays are looked for only now: doing so before each encoding costs more than this.
-    return holdsArray(args) ? this.#flattenAndSend(route, args) : new FallThrough('arguments');
+    return holdsArray(args) ? this.#flattenAndSend(route, args, call) : new FallThrough('arguments');
   }
 
   /** Only the flattening was missing. */
-  #flattenAndSend(route: HotRoute, args: readonly unknown[]): Promise<unknown> | FallThrough {
+  #flattenAndSend(
+    route: HotRoute,
+    args: readonly unknown[],
+    call: Call | undefined,
+  ): Promise<unknown> | FallThrough {
     const flattened = flatOf(args);
     // Ordering: asked again, since elements may have been getters, which can send other commands or end the connection.
     const connection = route.connectionFor(this.command, flattened[0]);
     if (typeof connection === 'string') return new FallThrough(connection, { flattened });
-    return this.sendOn(connection, route, flattened, args) ?? new FallThrough('arguments', { flattened });
+    return this.sendOn(connection, route, flattened, args, call) ?? new FallThrough('arguments', { flattened });
   }
 
   #prepareAndSend(
@@ -217,6 +267,7 @@ export abstract class Sender {
     method: AnyFunction,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
+    call: Call | undefined,
   ): Promise<unknown> | FallThrough {
     // Transformers and getters of arrays are user code: it runs here only if the command can still be sent here.
     const runsUserCode = transformer !== undefined || holdsArray(args);
@@ -229,7 +280,7 @@ export abstract class Sender {
     // Ordering: asked when user code has run.
     const connection = route.connectionFor(this.command, key);
     if (typeof connection === 'string') return new FallThrough(connection, read);
-    return this.sendOn(connection, route, sent, args) ?? new FallThrough('arguments', read);
+    return this.sendOn(connection, route, sent, args, call) ?? new FallThrough('arguments', read);
   }
 
   #isGenuine(method: AnyFunction): boolean {
@@ -267,16 +318,18 @@ export class CommandSender extends Sender {
     connection: Connection,
     { routing }: HotRoute,
     prepared: readonly unknown[],
+    _args: readonly unknown[],
+    call: Call | undefined,
   ): Promise<unknown> | undefined {
     const { variant } = this;
-    if (connection.cache !== undefined && variant.command.cacheable) {
+    if (connection.cache !== undefined && variant.command.cacheable && (call === undefined || call.cached)) {
       const kept = connection.cache.read(variant, prepared);
       if (kept !== undefined) return kept;
     }
     const head = this.#heads.for(prepared.length);
     const exact = connection.batch.encodesExactly;
     const encoded = exact ? encodeExactly(head, prepared) : encodeAssumingAscii(head, prepared);
-    return encoded === undefined ? undefined : connection.sendHot(variant, encoded, prepared, routing);
+    return encoded === undefined ? undefined : connection.sendHot(variant, encoded, prepared, routing, call);
   }
 }
 

@@ -1,4 +1,5 @@
 import type { HotCommand } from '../commands/hot-commands.js';
+import type { Call } from '../connection/call.js';
 import type { Connection } from '../connection/connection.js';
 import { type HostScript, isGenuineScriptMethod, isNoScript, LoadedScript, scriptCommand } from '../host/script.js';
 import type { ArgumentTransformer } from '../host/transformers.js';
@@ -12,6 +13,7 @@ import {
   type Part,
 } from '../resp/encoder.js';
 import { flatOf } from '../util/flat.js';
+import { sendWith } from './cold-calls.js';
 import {
   callHost,
   countFallThrough,
@@ -23,6 +25,7 @@ import {
   prefixedKey,
   type ReadArguments,
   Sender,
+  withForm,
 } from './hot-path.js';
 import { ScriptForms } from './script-forms.js';
 
@@ -43,14 +46,17 @@ export function hotScriptMethod(
   if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
   if (!isGenuineScriptMethod(original) || !LoadedScript.isKnown(script)) return undefined;
   const sender = new ScriptSender(script, encoding, original);
-  return function (this: unknown, ...args: unknown[]) {
-    const route = find(this);
-    if (route === undefined) return callHost(original, this, args);
-    const sent = sender.send(route, original, args);
-    if (!(sent instanceof FallThrough)) return sent;
-    countFallThrough(route, methodName, sent.reason);
-    return sent.callHost(original, this, args);
-  };
+  return withForm(
+    function (this: unknown, ...args: unknown[]) {
+      const route = find(this);
+      if (route === undefined) return callHost(original, this, args);
+      const sent = sender.send(route, original, args);
+      if (!(sent instanceof FallThrough)) return sent;
+      countFallThrough(route, methodName, sent.reason);
+      return sent.callHost(original, this, args);
+    },
+    { methodName, leading: 0, find, method: () => original, senderFor: () => sender },
+  );
 }
 
 /** Sends the calls of a defined script. */
@@ -95,6 +101,7 @@ class ScriptSender extends Sender {
     { client, routing }: HotRoute,
     prepared: readonly unknown[],
     args: readonly unknown[],
+    call: Call | undefined,
   ): Promise<unknown> | undefined {
     const exact = connection.batch.encodesExactly;
     let sent = prepared;
@@ -109,11 +116,11 @@ class ScriptSender extends Sender {
     // is loaded.
     const form = this.#forms.formOn(connection.stream);
     if (form !== this.#forms.evalsha) encoded = encodeEval(form.script.leading, sent);
-    const promise = connection.sendHot(form, encoded, sent, routing);
+    const promise = connection.sendHot(form, encoded, sent, routing, call);
     // Ordering: this makes callers settle one step later than the command, as in the host.
     return promise.catch((error: unknown) => {
       if (!isNoScript(error)) throw error;
-      return (client as HostClient).sendCommand(scriptCommand(this.script, args, this.encoding));
+      return sendWith(call, client as HostClient, [scriptCommand(this.script, args, this.encoding)]);
     });
   }
 

@@ -1,6 +1,7 @@
 import type { Coalescer } from '../handle.js';
-import { DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
+import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
+import { viewOf } from './view.js';
 
 /**
  * The handle of a client that stays plain: code that uses the handle still works, and sees that nothing was coalesced.
@@ -9,10 +10,17 @@ class IdleCoalescer implements Coalescer {
   readonly enabled = false;
   readonly cache = undefined;
 
-  constructor(readonly options: ResolvedOptions) {}
+  constructor(
+    readonly client: object,
+    readonly options: ResolvedOptions,
+  ) {}
 
   stats(): CoalescerStats {
     return new Stats().snapshot(0, 0);
+  }
+
+  withOptions(options: CallOptions): object {
+    return viewOf(this.client, options);
   }
 
   flush(): void {}
@@ -23,7 +31,7 @@ class IdleCoalescer implements Coalescer {
 /** Gives a client that stays plain its handle, unless it has one. */
 export function addIdleHandle(client: object, options: ResolvedOptions): void {
   const { coalescer } = client as { coalescer?: Coalescer };
-  if (coalescer === undefined) keepHandle(client, new IdleCoalescer(options));
+  if (coalescer === undefined) keepHandle(client, new IdleCoalescer(client, options));
 }
 
 /** Keeps a handle of a plain client as its own property. A frozen client keeps none. */

@@ -2,7 +2,7 @@ import type { Coalescer } from '../handle.js';
 import type { AnyFunction } from '../host/types.js';
 import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
 import { hotCalls } from './hot-calls.js';
-import { callHost, hotMethods } from './hot-path.js';
+import { asCommandMethod, callHost, hotMethods } from './hot-path.js';
 import { keepHandle, removeIdleHandle } from './idle.js';
 import type { PipelineRoute } from './light-pipeline.js';
 import { DEFINERS, replaceDefined, replaceOwnMethods, restoreOwnMethods } from './own-methods.js';
@@ -152,11 +152,11 @@ function blockingMethods(parent: Record<string, unknown>): Record<string, AnyFun
   for (const name of BLOCKING_COMMANDS) {
     for (const methodName of [name, `${name}Buffer`]) {
       if (typeof parent[methodName] !== 'function') continue;
-      methods[methodName] = function blocking(...args) {
+      methods[methodName] = asCommandMethod(function blocking(...args) {
         const attached = (this as Marked | undefined)?.[MARK];
         if (attached !== undefined) watchBlocking(attached, name, args);
         return callHost(parent[methodName] as AnyFunction, this, args);
-      };
+      });
     }
   }
   return methods;

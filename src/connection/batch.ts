@@ -14,9 +14,17 @@ import { type BatchSchedule, delay } from './scheduler.js';
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
 /** A hot command's entry, as far as a batch knows it. */
-interface Encodable {
+export interface Encodable {
   /** The command as RESP, exactly. */
   encode(): readonly Part[];
+  /** Aborted: `encode()` gives what is sent in its place. */
+  readonly withdrawn?: boolean | undefined;
+}
+
+/** The bytes of commands of which some may be withdrawn until the bytes are handed over. */
+interface Revocable {
+  readonly parts: readonly Part[];
+  readonly entries: readonly Encodable[];
 }
 
 /** What a batch has to know of its connection's queue. */
@@ -81,7 +89,11 @@ export class Batch {
   #text = '';
   /** The entries of the commands in `#text`, in order. */
   #textEntries: Encodable[] = [];
-  #parts: Part[] = [];
+  /** Whether one of them may be withdrawn. */
+  #textRevocable = false;
+  #parts: (Part | Revocable)[] = [];
+  /** Whether there is a `Revocable` among them. */
+  #revocable = false;
   #exactBatches = 0;
   #corked = false;
   #scheduled = false;
@@ -130,6 +142,19 @@ export class Batch {
     this.#added(1);
   }
 
+  /** The same for a command that may be withdrawn until its bytes are handed to the stream. */
+  addRevocable(encoded: string | readonly Part[], entry: Encodable): void {
+    if (typeof encoded === 'string') {
+      this.#textRevocable = true;
+      this.addHot(encoded, entry);
+      return;
+    }
+    this.#checkText();
+    this.#append(encoded, [entry]);
+    this.#hotCommands += 1;
+    this.#added(1);
+  }
+
   /** Adds hot commands' exact bytes. */
   addExact(parts: readonly Part[], commands: number): void {
     this.#checkText();
@@ -138,9 +163,15 @@ export class Batch {
     this.#added(commands);
   }
 
-  #append(parts: readonly Part[]): void {
-    appendParts(this.#parts, parts);
+  /** @param revocable - the entries of these commands, if some of them may be withdrawn. */
+  #append(parts: readonly Part[], revocable?: readonly Encodable[]): void {
     for (const part of parts) this.#bytes += part.length;
+    if (revocable === undefined) {
+      appendParts(this.#parts, parts);
+      return;
+    }
+    this.#parts.push({ parts, entries: revocable });
+    this.#revocable = true;
   }
 
   /**
@@ -240,7 +271,9 @@ export class Batch {
     this.#reset();
     this.#text = '';
     this.#textEntries = [];
+    this.#textRevocable = false;
     this.#parts = [];
+    this.#revocable = false;
     this.#corked = false;
   }
 
@@ -304,16 +337,18 @@ export class Batch {
     const entries = this.#textEntries;
     if (entries.length === 0) return;
     const text = this.#text;
+    const revocable = this.#textRevocable ? entries : undefined;
     this.#text = '';
     this.#textEntries = [];
+    this.#textRevocable = false;
+    this.#bytes -= text.length;
     if (isAscii(text)) {
-      appendParts(this.#parts, [text]);
+      this.#append([text], revocable);
       return;
     }
     this.#exactBatches = EXACT_BATCHES;
-    this.#bytes -= text.length;
     try {
-      for (const entry of entries) this.#append(entry.encode());
+      this.#append(encodeAll(entries), revocable);
     } catch (error) {
       this.owner.failed(error);
     }
@@ -329,9 +364,26 @@ export class Batch {
   #handOver(): void {
     this.#checkText();
     if (this.#parts.length === 0) return;
-    const parts = this.#parts;
+    const parts = this.#revocable ? withoutWithdrawn(this.#parts) : (this.#parts as Part[]);
     this.#parts = [];
+    this.#revocable = false;
     if (parts.length > 1) this.#cork();
     for (const part of parts) this.write.call(this.stream, part, typeof part === 'string' ? 'latin1' : undefined);
   }
+}
+
+function encodeAll(entries: readonly Encodable[]): Part[] {
+  const parts: Part[] = [];
+  for (const entry of entries) appendParts(parts, entry.encode());
+  return parts;
+}
+
+/** The bytes to send, with those of withdrawn commands replaced. */
+function withoutWithdrawn(held: readonly (Part | Revocable)[]): Part[] {
+  const parts: Part[] = [];
+  for (const part of held) {
+    if (!(typeof part === 'object' && 'parts' in part)) appendParts(parts, [part]);
+    else appendParts(parts, part.entries.some(({ withdrawn }) => withdrawn) ? encodeAll(part.entries) : part.parts);
+  }
+  return parts;
 }

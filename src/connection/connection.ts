@@ -14,10 +14,11 @@ import type { Part } from '../resp/encoder.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { Batch, type BatchOwner } from './batch.js';
+import type { Call } from './call.js';
 import { contextInCluster } from './cluster-context.js';
 import { ConnectionEvents } from './connection-events.js';
 import { Deadlines } from './deadlines.js';
-import { type CommandVariant, createEntry, type EntryContext } from './entry.js';
+import { type AbortableEntry, type CallEntry, type CommandVariant, createEntry, type EntryContext } from './entry.js';
 import { drainAtExit } from './exit.js';
 import { InFlightGate } from './in-flight-gate.js';
 import { encodePipeline, PipelineEntry, type PipelineRecording } from './pipeline-entry.js';
@@ -145,26 +146,31 @@ export class Connection implements BatchOwner {
    * @param encoded - the command as RESP.
    * @param sent - its arguments as encoded, `keyPrefix` applied.
    * @param routing - of the Cluster that sends it here, if any.
+   * @param call - the caller's options, if there are any.
    */
   sendHot(
     variant: CommandVariant,
     encoded: string | readonly Part[],
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
+    call: Call | undefined,
   ): Promise<unknown> {
     const { client } = this;
     const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
-    const entry = createEntry(variant, context, sent, selectedDatabase(client));
+    const watch = call?.watch;
+    const revocable = watch !== undefined && this.#mayWithdraw(variant);
+    const entry = createEntry(variant, context, sent, selectedDatabase(client), watch, revocable);
     const { promise } = entry;
     const { begun } = this.transaction;
     const waits = this.gate.mustWait(client.commandQueue.length, 1, begun);
-    const timeout = commandTimeoutOf(client);
+    const timeout = call?.timeout ?? commandTimeoutOf(client);
     const deadlines = this.#deadlines as Deadlines;
     if (timeout !== undefined && (waits || this.#looksAlways || this.batch.commands === 0)) deadlines.closeIfOld();
     // A follower has its leader's deadline, so it must have been issued at the same time, with the same timeout.
     if (timeout !== deadlines.ms) this.#shared?.close();
     if (this.#shared?.join(variant, encoded, entry)) {
       this.stats.sharedReads += 1;
+      watch?.add(entry as AbortableEntry);
       return promise;
     }
     // Whatever can throw does so before the entry is queued.
@@ -178,9 +184,29 @@ export class Connection implements BatchOwner {
     if (cache !== undefined && (!cacheable || cache.notesReads)) cache.sends(variant, sent);
     if (client.options.socketTimeout !== undefined) this.#socketTimeout.sent();
     client.commandQueue.push(entry);
-    if (held === undefined) this.batch.addHot(encoded, entry);
+    if (revocable) this.#addRevocable(held, encoded, entry, begun);
+    else if (held === undefined) this.batch.addHot(encoded, entry);
     else this.gate.holdHot(held, begun);
+    watch?.add(entry as AbortableEntry);
     return promise;
+  }
+
+  #addRevocable(
+    held: readonly Part[] | undefined,
+    encoded: string | readonly Part[],
+    entry: CallEntry,
+    begun: boolean,
+  ): void {
+    if (held === undefined) this.batch.addRevocable(encoded, entry);
+    else this.gate.holdRevocable(held, entry, begun);
+  }
+
+  /**
+   * Whether PING may be sent in place of a command. Not in a transaction: its reply would be among those of EXEC. Nor of
+   * EVAL: later calls rely on the script that it loads.
+   */
+  #mayWithdraw({ command }: CommandVariant): boolean {
+    return !this.transaction.open && command.name !== 'eval';
   }
 
   /**

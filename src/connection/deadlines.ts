@@ -1,7 +1,8 @@
 import Denque from 'denque';
 import type { HostQueue } from '../host/types.js';
 import { setTimeout as nodeTimeout, now, setImmediate } from '../util/clock.js';
-import type { Entry, SettleObserver, Timeouts } from './entry.js';
+import { timedOut } from './call.js';
+import { type Entry, SETTLED, type SettleObserver, type Timeouts } from './entry.js';
 
 /** A deadline is open for this long, in milliseconds: Node's timers count whole ones. */
 const OPEN = 1;
@@ -179,7 +180,7 @@ export class Deadlines implements Timeouts {
     if (this.#pending.peekAt(index) === deadline) this.#pending.removeOne(index);
     for (const entry of deadline.unsettled(this.firstUnsettled())) {
       timeOut(entry);
-      entry.observer ??= TIMED_OUT;
+      entry.observer ??= SETTLED;
     }
   }
 
@@ -274,18 +275,15 @@ class Deadline implements SettleObserver {
   }
 }
 
-/** Of an entry whose time is over, though its reply may come yet. */
-const TIMED_OUT: SettleObserver = { settled: () => {} };
-
 /** Gives an entry a timer of its own. */
 function handOver(entry: Entry, ms: number): void {
   new Deadline(0, ms, () => {}).handOver([entry]);
 }
 
 /**
- * Host: the error of `Command#setTimeout`. The entry stays in the queue: its late reply is matched with it and dropped,
+ * The entry stays in the queue: its late reply is matched with it and dropped,
  * so that the next caller does not get it (invariant 3).
  */
 function timeOut(entry: Entry): void {
-  entry.fail(new Error('Command timed out'));
+  entry.fail(timedOut());
 }

@@ -6,6 +6,7 @@ import { transformsReply } from '../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../host/types.js';
 import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../resp/encoder.js';
 import { keepSettlers, settleError, settleValue } from '../util/settlers.js';
+import type { Abortable, SignalWatch } from './call.js';
 import { ownCopy } from './own-values.js';
 
 /** A hot command in one of its two variants: `get` or `getBuffer`. */
@@ -48,23 +49,46 @@ export interface SettleObserver {
   settled(): void;
 }
 
+/** Of an entry that has settled before its reply has come. */
+export const SETTLED: SettleObserver = { settled: () => {} };
+
 /** The index of the first key: after the script, or its hash, and the number of keys. */
 const FIRST_KEY_OF_SCRIPT = 2;
 
+/** What is sent for a command that was withdrawn: its entry stays queued, and takes the reply. */
+const PING: Part = '*1\r\n$4\r\nPING\r\n';
+
 function noop(): void {}
 
-/** @param sent - the arguments as they are encoded, `keyPrefix` applied. */
+/**
+ * @param sent - the arguments as they are encoded, `keyPrefix` applied.
+ * @param watch - of the caller's signal, if there is one.
+ * @param withdrawable - whether PING may be sent in its place, if it is aborted.
+ */
 export function createEntry(
   variant: CommandVariant,
   context: EntryContext,
   sent: readonly unknown[],
   select: number,
+  watch?: SignalWatch,
+  withdrawable = false,
 ): CallEntry {
   let promise = new Promise<unknown>(keepSettlers);
   // Ordering: callers settle in the order of their replies, on the hot path or not.
   if (context.settlesLate) promise = promise.finally(noop);
   const kept = sent.length === 1 ? sent[0] : sent;
-  return new CallEntry(variant, context, kept, select, promise, settleValue, settleError);
+  if (watch === undefined) return new CallEntry(variant, context, kept, select, promise, settleValue, settleError);
+  return new AbortableEntry(
+    variant,
+    context,
+    kept,
+    select,
+    promise,
+    settleValue,
+    settleError,
+    watch,
+    withdrawable,
+  );
 }
 
 /**
@@ -80,6 +104,8 @@ export abstract class Entry implements QueueItem, HostCommand {
   declare followers: Entry[] | undefined;
   /** Set when the command outlives its connection while a timeout is pending, or its time is over. */
   declare observer: SettleObserver | undefined;
+  /** Aborted, and nobody else waits for its reply: if it has not left yet, or is sent again, PING is sent in its place. */
+  declare withdrawn: boolean | undefined;
 
   abstract readonly context: EntryContext;
   /** The database selected when it was sent. */
@@ -122,6 +148,7 @@ export abstract class Entry implements QueueItem, HostCommand {
 
   /** The command as exact RESP, encoded again from its arguments. */
   encode(): Part[] {
+    if (this.withdrawn) return [PING];
     const args = this.arguments();
     const parts = encodeExactly(commandHead(this.name, args.length), args);
     if (parts === undefined) throw new TypeError(`${this.name}: an argument can no longer be encoded`);
@@ -163,7 +190,7 @@ export abstract class Entry implements QueueItem, HostCommand {
     return (error) => {
       const { stream } = this.context.client;
       if (stream !== undefined) this.variant.script?.rejected(stream, error);
-      if (this.context.redirect === undefined) this.fail(error);
+      if (this.context.redirect === undefined || this.withdrawn) this.fail(error);
       else this.context.redirect(this, error);
     };
   }
@@ -175,7 +202,7 @@ export abstract class Entry implements QueueItem, HostCommand {
   /** Host: `sendCommand` writes this when it sends a command again. */
   toWritable(stream: object): Buffer {
     const { script } = this.variant;
-    if (script !== undefined) {
+    if (script !== undefined && !this.withdrawn) {
       this.variant = script.formOn(stream);
       const { reject } = this;
       this.reject = (error) => {
@@ -229,7 +256,7 @@ export abstract class Entry implements QueueItem, HostCommand {
     const { followers = [] } = this;
     const copies = followers.map(() => ownCopy(reply));
     try {
-      this.fulfil(transformHostReply(this, reply));
+      this.fulfil(this.withdrawn ? undefined : transformHostReply(this, reply));
     } catch (error) {
       this.failAlone(error);
     }
@@ -252,6 +279,43 @@ export class CallEntry extends Entry {
   }
 }
 
+/** The entry of a single call that a signal can abort. */
+export class AbortableEntry extends CallEntry implements Abortable {
+  override withdrawn = false;
+  place = -1;
+
+  constructor(
+    variant: CommandVariant,
+    context: EntryContext,
+    sent: unknown,
+    select: number,
+    promise: Promise<unknown>,
+    settleValue: (value: unknown) => void,
+    settleError: (error: unknown) => void,
+    readonly watch: SignalWatch,
+    readonly withdrawable: boolean,
+  ) {
+    super(variant, context, sent, select, promise, settleValue, settleError);
+  }
+
+  override fulfil(value: unknown): void {
+    this.watch.delete(this);
+    super.fulfil(value);
+  }
+
+  override failAlone(error: unknown): void {
+    this.watch.delete(this);
+    super.failAlone(error);
+  }
+
+  /** Rejects its caller. The entry stays queued, so that the next caller does not get its reply (invariant 3). */
+  abort(reason: unknown): void {
+    this.withdrawn = this.withdrawable && this.followers === undefined;
+    this.failAlone(reason);
+    this.observer = SETTLED;
+  }
+}
+
 /** Settles an entry and its followers with a reply that was decoded here. */
 export function settleDecoded(entry: Entry, value: unknown, commandClass: HostCommandClass): void {
   const { followers } = entry;
@@ -266,7 +330,7 @@ export function settleDecoded(entry: Entry, value: unknown, commandClass: HostCo
 }
 
 function settleAlone(entry: Entry, value: unknown, commandClass: HostCommandClass): void {
-  if (!transformsReply(commandClass, entry.variant.command.name)) {
+  if (!transformsReply(commandClass, entry.variant.command.name) || entry.withdrawn) {
     entry.fulfil(value);
     return;
   }

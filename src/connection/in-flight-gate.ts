@@ -1,14 +1,20 @@
 import Denque from 'denque';
 import type { HostQueue, HostWrite } from '../host/types.js';
 import { appendParts, type Part, toBytes } from '../resp/encoder.js';
-import type { Batch } from './batch.js';
+import type { Batch, Encodable } from './batch.js';
 import { isExiting } from './exit.js';
+
+/** A command that may be withdrawn until it is sent. */
+interface Revocable {
+  readonly parts: readonly Part[];
+  readonly entry: Encodable;
+}
 
 /** One element of the backlog: bytes of hot commands, or one write of the host's. It is sent as a whole. */
 interface Held {
   commands: number;
   bytes: number;
-  readonly content: Part[] | HostWrite;
+  readonly content: Part[] | Revocable | HostWrite;
   /** Whether a transaction was open when it was issued. */
   readonly inTransaction: boolean;
 }
@@ -79,6 +85,12 @@ export class InFlightGate {
     for (const [index, part] of parts.entries()) parts[index] = toBytes(part);
   }
 
+  /** The same for a command that may be withdrawn: nothing joins it. */
+  holdRevocable(parts: readonly Part[], entry: Encodable, inTransaction: boolean): void {
+    this.waiting += 1;
+    this.#backlog.push({ commands: 1, bytes: Number.POSITIVE_INFINITY, content: { parts, entry }, inTransaction });
+  }
+
   /** An explicit pipeline goes as a whole: nothing joins it. */
   holdPipeline(encoded: readonly Part[], commands: number, inTransaction: boolean): void {
     this.waiting += commands;
@@ -116,8 +128,10 @@ export class InFlightGate {
     if (first === undefined || !(any || first.inTransaction || first.commands <= room)) return false;
     this.#backlog.shift();
     this.waiting -= first.commands;
-    if (Array.isArray(first.content)) batch.addExact(first.content, first.commands);
-    else batch.addHost(first.content, first.commands);
+    const { content } = first;
+    if (Array.isArray(content)) batch.addExact(content, first.commands);
+    else if ('entry' in content) batch.addRevocable(content.parts, content.entry);
+    else batch.addHost(content, first.commands);
     return true;
   }
 }

@@ -263,7 +263,10 @@ export class ReplyReader implements InPlaceReader {
     const { replies, cache } = this;
     replies.light += 1;
     this.stats.hotReplies += 1;
-    if (cache !== undefined && replies.light > replies.quietUntil) cache.answered(head, value);
+    if (cache !== undefined && replies.light > replies.quietUntil) {
+      // The reply to a withdrawn read is PONG.
+      cache.answered(head, head.withdrawn ? undefined : value);
+    }
     settleDecoded(head, value, this.context.commandClass);
   }
 

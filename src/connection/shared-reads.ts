@@ -52,7 +52,7 @@ export class SharedReads {
       leaders.set(variant, entries);
     }
     const leader = entries.get(text);
-    if (leader === undefined) {
+    if (leader === undefined || leader.withdrawn) {
       entries.set(text, entry);
       this.#open = true;
       return false;

@@ -155,7 +155,7 @@ export function isAscii(text: string): boolean {
 const JOINED_TEXT = 512 * 1024;
 
 /** Appends a request to others, its first text joined to their last; large parts stay apart. */
-export function appendParts(parts: Part[], encoded: readonly Part[]): Part[] {
+export function appendParts<T>(parts: (T | Part)[], encoded: readonly Part[]): (T | Part)[] {
   const [first] = encoded;
   const last = parts.length - 1;
   const before = parts[last];

@@ -25,7 +25,7 @@ const plain = new IORedis({ lazyConnect: true });
 // The client keeps its type and gains one property.
 const coalesced = coalesce(plain);
 same<typeof coalesced, typeof plain & Coalesced>();
-same<typeof coalesced.coalescer, Coalescer>();
+same<typeof coalesced.coalescer, Coalescer<typeof coalesced>>();
 same<Awaited<ReturnType<typeof coalesced.get>>, string | null>();
 same<Awaited<ReturnType<typeof coalesced.getBuffer>>, Buffer | null>();
 

@@ -22,7 +22,7 @@ const redis: Redis = new Redis(6379, '127.0.0.1');
 const copy: Redis = redis.duplicate();
 const other: Redis = redis.duplicate({ db: 1, coalesce: { shareReads: true } });
 const again: Redis = copy.duplicate({ coalesce: false }).duplicate(undefined);
-same<typeof copy.coalescer, Coalescer>();
+same<typeof copy.coalescer, Coalescer<typeof copy>>();
 const plain: IORedis = redis.duplicate();
 // @ts-expect-error: not an option
 redis.duplicate({ coalesce: { batchSize: 1 } });
@@ -75,7 +75,7 @@ same<typeof Redis.Cluster, typeof Cluster>();
 const clusterOptions: ClusterOptions = { scaleReads: 'slave', coalesce: false };
 const clusterCopy: Cluster = new Cluster(nodes, clusterOptions).duplicate();
 const moved: Cluster = clusterCopy.duplicate(nodes, { coalesce: { shareReads: true } });
-same<typeof clusterCopy.coalescer, Coalescer>();
+same<typeof clusterCopy.coalescer, Coalescer<typeof clusterCopy>>();
 const plainCluster: IOCluster = moved;
 const mappedCluster = new Cluster(nodes, { redisOptions: { replyMapping: 'resp3' } });
 same<typeof mappedCluster, Cluster<'resp3'>>();

@@ -1,0 +1,251 @@
+import { HOT_COMMANDS } from '../commands/hot-commands.js';
+import { Call } from '../connection/call.js';
+import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
+import { isAutoPipelining } from '../host/state.js';
+import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
+import { type CallOptions, type ResolvedOptions, resolveCallOptions } from '../options.js';
+import type { CoalescerStats } from '../stats.js';
+import { asCallback, type NodeCallback } from '../util/as-callback.js';
+import { guardedIfPromise, sendWith } from './cold-calls.js';
+import { callHost, countFallThrough, FallThrough, formOf, type HotForm, isCommandMethod } from './hot-path.js';
+
+/** A client, a Cluster or a stand-in, with its handle. */
+type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Record<PropertyKey, unknown>;
+
+/** Symbols, not private fields: people wrap what they are given in a Proxy. */
+const CLIENT = Symbol('client');
+const CALL = Symbol('call');
+
+/**
+ * A client as it is for calls with options of their own.
+ *
+ *     view ──► hot methods, `sendCommand`, `coalescer` ──► Proxy: all other members of the client
+ *
+ * Hot methods send as those of the client do, with the same parts (`HotForm`). Where a call falls through, the host's
+ * method is called on the view, of which it uses `options` and `sendCommand` alone: there the command gets its options.
+ * All other methods are called on the client.
+ *
+ * Not `Object.create(client)`: V8 keeps prototypes in another form, and the client would become slower.
+ */
+class View {
+  readonly [CLIENT]: Viewed;
+  readonly [CALL]: Call;
+
+  constructor(client: Viewed, call: Call) {
+    this[CLIENT] = client;
+    this[CALL] = call;
+  }
+}
+
+/** The classes of views, one per client: the prototype leads to that client. */
+const classes = new WeakMap<object, { readonly overlay: object; readonly viewClass: typeof View }>();
+
+/** A view of `client`, whose calls have these options over those of `base`. */
+export function viewOf(client: object, options: CallOptions, base?: Call): object {
+  const call = new Call(resolveCallOptions(options, base?.options));
+  const overlay = Object.getPrototypeOf(client) as object;
+  let kept = classes.get(client);
+  if (kept?.overlay !== overlay) {
+    kept = { overlay, viewClass: classFor(client as Viewed, overlay) };
+    classes.set(client, kept);
+  }
+  return new kept.viewClass(client as Viewed, call);
+}
+
+function classFor(client: Viewed, overlay: object): typeof View {
+  const viewClass = class extends View {};
+  const { prototype } = viewClass;
+  Reflect.deleteProperty(prototype, 'constructor');
+  Object.defineProperties(prototype, membersFor(overlay));
+  Object.setPrototypeOf(prototype, otherMembersOf(client));
+  return viewClass;
+}
+
+const members = new WeakMap<object, PropertyDescriptorMap>();
+
+/** What views of all clients with this overlay have in common. */
+function membersFor(overlay: object): PropertyDescriptorMap {
+  const kept = members.get(overlay);
+  if (kept !== undefined) return kept;
+  const made: PropertyDescriptorMap = {
+    sendCommand: {
+      value(this: View, ...args: [HostCommand]) {
+        return sendWith(this[CALL], this[CLIENT], args);
+      },
+      writable: true,
+      configurable: true,
+    },
+    coalescer: {
+      get(this: View) {
+        return new ViewHandle(this[CLIENT], this[CALL]);
+      },
+      configurable: true,
+    },
+  };
+  for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(overlay))) {
+    const form = typeof value === 'function' ? formOf(value as AnyFunction) : undefined;
+    if (form === undefined) continue;
+    made[name] = { value: hotMethod(name, value as AnyFunction, form), writable: true, configurable: true };
+  }
+  members.set(overlay, made);
+  return made;
+}
+
+/** Like the client's hot method, unless the client has another one under this name by now. */
+function hotMethod(name: string, hot: AnyFunction, form: HotForm): AnyFunction {
+  return function (this: unknown, ...args) {
+    const view = this as View;
+    const method = view[CLIENT][name] as AnyFunction;
+    return method === hot ? sendHot(view, form, args) : callMethod(view, name, method, args);
+  };
+}
+
+/** The members of a client as they are when they are asked for. */
+function otherMembersOf(client: Viewed): object {
+  return new Proxy(Object.create(null) as object, {
+    get: (_, name) => {
+      const value = client[name];
+      return typeof value === 'function' && name !== 'constructor' ? onView(name, value as AnyFunction) : value;
+    },
+    has: (_, name) => name in client,
+    getPrototypeOf: () => Object.getPrototypeOf(client) as object,
+  });
+}
+
+const methodsOnViews = new WeakMap<AnyFunction, AnyFunction>();
+
+function onView(name: PropertyKey, method: AnyFunction): AnyFunction {
+  let made = methodsOnViews.get(method);
+  if (made === undefined) {
+    made = function (this: unknown, ...args) {
+      return callMethod(this as View, name, method, args);
+    };
+    methodsOnViews.set(method, made);
+  }
+  return made;
+}
+
+function sendHot(view: View, form: HotForm, args: unknown[]): unknown {
+  const call = view[CALL];
+  if (call.signal?.aborted) return rejected(call.signal, args);
+  const { leading } = form;
+  const method = form.method();
+  const route = form.find(view[CLIENT]);
+  const sender = route && form.senderFor(route, args);
+  if (route === undefined || sender === undefined) {
+    return sendCold(view, args, leading, (receiver, given) => callHost(method, receiver, given, leading));
+  }
+  const sent = sender.send(route, method, leading === 0 ? args : args.slice(leading), call);
+  if (!(sent instanceof FallThrough)) return sent;
+  countFallThrough(route, form.methodName, sent.reason);
+  return sendCold(view, args, leading, (receiver, given) => sent.callHost(method, receiver, given, leading));
+}
+
+/**
+ * Calls a host's method that sends a command. Its callback is called by us, as the caller's promise settles.
+ *
+ * @param leading - how many arguments are in front of the command's.
+ */
+function sendCold(
+  view: View,
+  args: unknown[],
+  leading: number,
+  callHostMethod: (receiver: object, args: readonly unknown[]) => unknown,
+): unknown {
+  const { [CLIENT]: client, [CALL]: call } = view;
+  const callback = args.length > leading && typeof args.at(-1) === 'function' ? args.pop() : undefined;
+  // Host: with auto-pipelining a method collects the commands of all callers on its receiver.
+  const result = isAutoPipelining(client)
+    ? guardedIfPromise(callHostMethod(client, args), call, call.timeout)
+    : callHostMethod(view, args);
+  if (callback !== undefined && result instanceof Promise) asCallback(result, callback as NodeCallback);
+  return result;
+}
+
+/** The methods that take the name of their command as an argument. */
+const TAKING_NAMES = new Set<PropertyKey>(['call', 'callBuffer', 'send_command']);
+const MAKING_PIPELINES = new Set<PropertyKey>(['pipeline', 'multi']);
+/** Of commands, if the client's methods are not the host's: stubs, stand-ins. */
+const NAMES = new Set<PropertyKey>(HOT_COMMANDS.flatMap(({ name }) => [name, `${name}Buffer`]));
+
+/** Calls a method of the client. */
+function callMethod(view: View, name: PropertyKey, method: AnyFunction, args: unknown[]): unknown {
+  const form = formOf(method);
+  if (form !== undefined) return sendHot(view, form, args);
+  const { [CLIENT]: client, [CALL]: call } = view;
+  const isCommand = isCommandMethod(method);
+  if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejected(call.signal, args);
+  if (isCommand) {
+    const leading = TAKING_NAMES.has(name) ? 1 : 0;
+    return sendCold(view, args, leading, (receiver, given) => callHost(method, receiver, given, leading));
+  }
+  const result = method.apply(client, args);
+  if (MAKING_PIPELINES.has(name)) guardExec(result, call);
+  return guardedIfPromise(result, call, call.timeout);
+}
+
+/** A call with a signal that was aborted before: nothing is sent. */
+function rejected({ reason }: AbortSignal, args: readonly unknown[]): Promise<never> {
+  const promise = Promise.reject(reason);
+  const last = args.at(-1);
+  if (typeof last === 'function') asCallback(promise, last as NodeCallback);
+  return promise;
+}
+
+/** The options of a pipeline or transaction are those of `exec()`, which sends it. */
+function guardExec(made: unknown, call: Call): void {
+  const pipeline = made as { exec?: AnyFunction } | null;
+  const exec = typeof pipeline === 'object' ? pipeline?.exec : undefined;
+  if (typeof exec !== 'function') return;
+  Object.defineProperty(made, 'exec', {
+    value(this: unknown, ...args: unknown[]) {
+      if (call.signal?.aborted) return rejected(call.signal, args);
+      const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
+      const result = guardedIfPromise(exec.apply(this, args), call, call.timeout);
+      if (callback !== undefined && result instanceof Promise) asCallback(result, callback as NodeCallback);
+      return result;
+    },
+    writable: true,
+    configurable: true,
+    enumerable: true,
+  });
+}
+
+/** The handle of a view: that of its client, but for the views it makes. */
+class ViewHandle implements Coalescer {
+  readonly #client: Viewed;
+  readonly #call: Call;
+
+  constructor(client: Viewed, call: Call) {
+    this.#client = client;
+    this.#call = call;
+  }
+
+  withOptions(options: CallOptions): object {
+    return viewOf(this.#client, options, this.#call);
+  }
+
+  get enabled(): boolean {
+    return this.#client.coalescer.enabled;
+  }
+
+  get options(): ResolvedOptions {
+    return this.#client.coalescer.options;
+  }
+
+  get cache(): ClientCache | undefined {
+    return this.#client.coalescer.cache;
+  }
+
+  stats(): CoalescerStats {
+    return this.#client.coalescer.stats();
+  }
+
+  flush(): void {
+    this.#client.coalescer.flush();
+  }
+
+  detach(): void {
+    this.#client.coalescer.detach();
+  }
+}

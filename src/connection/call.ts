@@ -1,0 +1,132 @@
+import type { CallOptions } from '../options.js';
+
+/** Something that waits for a reply, and that its caller can abort. */
+export interface Abortable {
+  /** Its place among those that its signal can abort. */
+  place: number;
+  abort(reason: unknown): void;
+}
+
+/** The options of calls that are made through a view of their client. */
+export class Call {
+  readonly signal: AbortSignal | undefined;
+  /** In milliseconds; undefined for the client's own `commandTimeout`. */
+  readonly timeout: number | undefined;
+  /** Whether the answer may come from memory. */
+  readonly cached: boolean;
+
+  constructor(readonly options: CallOptions) {
+    this.signal = options.signal;
+    this.timeout = options.timeout;
+    this.cached = options.cache ?? true;
+  }
+
+  get watch(): SignalWatch | undefined {
+    return this.signal && SignalWatch.of(this.signal);
+  }
+}
+
+/** Gaps that are not worth closing. */
+const FEW = 64;
+
+/** Those that something waits under. Not a WeakMap: one signal per request would be work for the garbage collector. */
+const watches = new Map<AbortSignal, SignalWatch>();
+
+/**
+ * What a signal can abort at the moment. It has one listener, however many commands there are, and none while there are
+ * none: a signal may live as long as the process.
+ */
+export class SignalWatch {
+  /**
+   * In the order of their calls, with gaps. Not a Set: each of V8's hash tables refers to the next, larger or smaller
+   * one, so with thousands of commands per second all of them would be kept until the next full garbage collection.
+   */
+  #places: (Abortable | undefined)[] = [];
+  #waiting = 0;
+
+  static of(signal: AbortSignal): SignalWatch {
+    return watches.get(signal) ?? new SignalWatch(signal);
+  }
+
+  private constructor(readonly signal: AbortSignal) {}
+
+  add(waiting: Abortable): void {
+    if (this.signal.aborted) {
+      waiting.abort(this.signal.reason);
+      return;
+    }
+    if (this.#waiting === 0) {
+      watches.set(this.signal, this);
+      this.signal.addEventListener('abort', this.#onAbort);
+    } else if (this.#places.length > 2 * this.#waiting + FEW) {
+      this.#closeGaps();
+    }
+    waiting.place = this.#places.length;
+    this.#places.push(waiting);
+    this.#waiting += 1;
+  }
+
+  /** It has settled. */
+  delete(waiting: Abortable): void {
+    if (this.#places[waiting.place] !== waiting) return;
+    this.#places[waiting.place] = undefined;
+    this.#waiting -= 1;
+    if (this.#waiting > 0) return;
+    this.#places.length = 0;
+    watches.delete(this.signal);
+    this.signal.removeEventListener('abort', this.#onAbort);
+  }
+
+  #closeGaps(): void {
+    this.#places = this.#places.filter((waiting) => waiting !== undefined);
+    for (const [place, waiting] of this.#places.entries()) (waiting as Abortable).place = place;
+  }
+
+  readonly #onAbort = (): void => {
+    for (const waiting of this.#places.slice()) {
+      if (waiting === undefined) continue;
+      this.delete(waiting);
+      waiting.abort(this.signal.reason);
+    }
+  };
+}
+
+/**
+ * Settles as `promise` does, unless the caller's signal, or its time, comes first.
+ *
+ * @param ms - the time in milliseconds; undefined if the host keeps it.
+ */
+export function guarded(
+  promise: Promise<unknown>,
+  { watch }: Call,
+  ms: number | undefined,
+  aborted: () => void = () => {},
+): Promise<unknown> {
+  if (watch === undefined && ms === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void): void => {
+      clearTimeout(timer);
+      watch?.delete(waiting);
+      settle();
+    };
+    const waiting: Abortable = {
+      place: -1,
+      abort(reason) {
+        end(() => reject(reason));
+        aborted();
+      },
+    };
+    // Like the host's own timers, of the present global: an exception to `clock.ts`.
+    const timer = ms === undefined ? undefined : setTimeout(() => end(() => reject(timedOut())), ms);
+    promise.then(
+      (value) => end(() => resolve(value)),
+      (error: unknown) => end(() => reject(error)),
+    );
+    watch?.add(waiting);
+  });
+}
+
+/** Host: the error of `Command#setTimeout`. */
+export function timedOut(): Error {
+  return new Error('Command timed out');
+}
