@@ -24,11 +24,6 @@ export function sendWith(call: Call | undefined, client: Sending, args: readonly
 }
 
 /** What a method has returned, with the caller's signal and time, if it is a promise. */
-export function guardedIfPromise(
-  result: unknown,
-  call: Call,
-  ms: number | undefined,
-  aborted?: () => void,
-): unknown {
+export function guardedIfPromise(result: unknown, call: Call, ms: number | undefined, aborted?: () => void): unknown {
   return result instanceof Promise ? guarded(result, call, ms, aborted) : result;
 }

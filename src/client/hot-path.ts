@@ -250,11 +250,7 @@ export abstract class Sender {
   }
 
   /** Only the flattening was missing. */
-  #flattenAndSend(
-    route: HotRoute,
-    args: readonly unknown[],
-    call: Call | undefined,
-  ): Promise<unknown> | FallThrough {
+  #flattenAndSend(route: HotRoute, args: readonly unknown[], call: Call | undefined): Promise<unknown> | FallThrough {
     const flattened = flatOf(args);
     // Ordering: asked again, since elements may have been getters, which can send other commands or end the connection.
     const connection = route.connectionFor(this.command, flattened[0]);

@@ -78,17 +78,7 @@ export function createEntry(
   if (context.settlesLate) promise = promise.finally(noop);
   const kept = sent.length === 1 ? sent[0] : sent;
   if (watch === undefined) return new CallEntry(variant, context, kept, select, promise, settleValue, settleError);
-  return new AbortableEntry(
-    variant,
-    context,
-    kept,
-    select,
-    promise,
-    settleValue,
-    settleError,
-    watch,
-    withdrawable,
-  );
+  return new AbortableEntry(variant, context, kept, select, promise, settleValue, settleError, watch, withdrawable);
 }
 
 /**
