@@ -244,7 +244,7 @@ export function resolveCallOptions(options: CallOptions, base: CallOptions = CAL
   const { signal = base.signal, timeout = base.timeout, cache = base.cache } = options;
   if (signal !== undefined && !isSignal(signal)) throw given.wrong(TypeError, 'signal', 'an AbortSignal', signal);
   if (cache !== undefined && typeof cache !== 'boolean') throw given.wrong(TypeError, 'cache', 'a boolean', cache);
-  if (timeout !== undefined) given.milliseconds('timeout', 1);
+  if (options.timeout !== undefined) given.milliseconds('timeout', 1);
   return { signal, timeout, cache };
 }
 

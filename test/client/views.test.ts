@@ -1,0 +1,315 @@
+import { getEventListeners } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { RedisOptions } from 'ioredis';
+import { type CallOptions, CODES, type Coalesced, coalesce, Redis as DropIn } from 'ioredis-coalesce';
+import IORedisMock from 'ioredis-mock';
+import { describe, expect, it, vi } from 'vitest';
+import { cold } from '../helpers/cold.js';
+import { coalescedFake, disconnectFake } from '../helpers/fake-connection.js';
+import { type CoalescedClient, endWithTest, HOSTS, type Host, ioredis6, outcomes, ready } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings(CODES.STAND_IN, CODES.AUTO_PIPELINING);
+
+const prefix = uniquePrefix('views');
+const reason = new Error('the caller has gone');
+const TIMED_OUT = 'Command timed out';
+
+async function connected(host: Host = ioredis6, options: RedisOptions = {}): Promise<CoalescedClient> {
+  return ready(host.createCoalesced(redisUrl(), options));
+}
+
+/** A client whose server does not answer any more. */
+async function silenced(host: Host, options: RedisOptions = {}) {
+  const proxy = await startProxy(redisUrl());
+  const client = await ready(host.createCoalesced(proxy.url));
+  Object.assign(client.options, options);
+  proxy.stall();
+  return { client, proxy };
+}
+
+function aborting(client: Coalesced, options: CallOptions = {}) {
+  const controller = new AbortController();
+  return {
+    view: client.coalescer.withOptions({ ...options, signal: controller.signal }) as CoalescedClient,
+    abort: () => controller.abort(reason),
+    signal: controller.signal,
+  };
+}
+
+const hotCommands = ({ coalescer }: Coalesced) => coalescer.stats().hotCommands;
+
+describe.each(HOSTS)('$name: a view', (host) => {
+  it('has the members of its client, and is one for instanceof', async () => {
+    const client = await connected(host);
+    const view = client.coalescer.withOptions({});
+    expect(view).toBeInstanceOf(host.Redis);
+    expect(Object.getPrototypeOf(client)).not.toBe(host.Redis.prototype);
+    expect(view.status).toBe('ready');
+    expect(view.options).toBe(client.options);
+    expect('status' in view && 'get' in view && 'coalescer' in view && !('nothing' in view)).toBe(true);
+    expect((view as { nothing?: unknown }).nothing).toBeUndefined();
+    expect(view.constructor).toBe(client.constructor);
+    expect(view.coalescer.options).toBe(client.coalescer.options);
+    expect(view.coalescer.enabled).toBe(true);
+    expect(coalesce(view)).toBe(view);
+    await expect(Promise.resolve(view)).resolves.toBe(view);
+  });
+
+  it('runs the client’s other methods on the client, and nothing is written onto it', async () => {
+    const client = await connected(host);
+    const view = client.coalescer.withOptions({ timeout: 60_000 });
+    const keys = Reflect.ownKeys(view);
+    const listener = () => {};
+    expect(view.on('custom', listener)).toBe(client);
+    expect(client.listeners('custom')).toEqual([listener]);
+    view.defineCommand('twice', { numberOfKeys: 1, lua: 'return {KEYS[1], KEYS[1]}' });
+    const copy = endWithTest(view.duplicate());
+    await view.select(1);
+    await view.subscribe('channel').catch(() => {});
+    expect(copy).toBeInstanceOf(host.Redis);
+    expect(client).toHaveProperty('twice');
+    expect(Reflect.ownKeys(view)).toEqual(keys);
+  });
+
+  it('sends hot commands on the hot path: methods, call(), scripts, added commands, with a callback too', async () => {
+    const client = await connected(host, { keyPrefix: prefix });
+    client.defineCommand('read', { numberOfKeys: 1, lua: "return redis.call('get', KEYS[1])" });
+    client.addBuiltinCommand('strlen');
+    const view = client.coalescer.withOptions({ timeout: 60_000 }) as CoalescedClient & {
+      read(key: string): Promise<unknown>;
+    };
+    await view.set('k', 'value');
+    await view.read('k');
+    const called = await client.call('GET', `${prefix}k`);
+    const before = hotCommands(client);
+    expect(await view.get('k')).toBe('value');
+    expect(await view.getBuffer('k')).toEqual(Buffer.from('value'));
+    expect(await view.call('GET', `${prefix}k`)).toBe(called);
+    expect(await view.read('k')).toBe('value');
+    expect(await view.strlen('k')).toBe(5);
+    expect(await view.mget(['k', 'none'])).toEqual(['value', null]);
+    expect(await new Promise((resolve) => view.get('k', (error, value) => resolve([error, value])))).toEqual([
+      null,
+      'value',
+    ]);
+    expect(hotCommands(client) - before).toBe(7);
+  });
+
+  it('sends other commands as the client does', async () => {
+    const client = await connected(host);
+    const { view } = aborting(client, { timeout: 60_000 });
+    const key = `${prefix}list:${host.name}`;
+    expect(await view.config('GET', 'maxmemory')).toEqual(await client.config('GET', 'maxmemory'));
+    expect(await cold(view, 'ECHO', 'a')).toBe('a');
+    await view.rpush(key, '1');
+    expect(await view.blpop(key, 0)).toEqual([key, '1']);
+    const [refused, asByTheClient] = await outcomes([view.lpush(`${key}x`), client.lpush(`${key}x`)]);
+    expect(refused).toEqual(asByTheClient);
+    expect(await new Promise((resolve) => view.ping((_, value) => resolve(value)))).toBe('PONG');
+  });
+
+  it('asks for what the client has at the moment: stubs, patched methods, detach() and coalesce()', async () => {
+    const client = await connected(host);
+    const { view, abort } = aborting(client, { timeout: 60_000 });
+    const key = `${prefix}changing:${host.name}`;
+    await view.set(key, 'value');
+    const stub = vi.fn(() => Promise.resolve('stubbed'));
+    (client as { get: unknown }).get = stub;
+    expect(await view.get(key)).toBe('stubbed');
+    expect(stub.mock.contexts).toEqual([client]);
+    Reflect.deleteProperty(client, 'get');
+    client.coalescer.detach();
+    expect(view.coalescer.enabled).toBe(false);
+    expect(await view.get(key)).toBe('value');
+    coalesce(client);
+    await client.get(key);
+    const before = hotCommands(client);
+    expect(await view.get(key)).toBe('value');
+    expect(hotCommands(client)).toBe(before + 1);
+    client.coalescer.detach();
+    const aborted = [view.get(key), view.blpop(`${key}:none`, 1)];
+    abort();
+    for (const promise of aborted) await expect(promise).rejects.toBe(reason);
+    await expect(view.get(key)).rejects.toBe(reason);
+  });
+
+  it('works behind a Proxy', async () => {
+    const client = await connected(host);
+    const view = new Proxy(client.coalescer.withOptions({}), {});
+    expect(await view.echo('a')).toBe('a');
+    expect(await view.ping()).toBe('PONG');
+    expect(await view.pipeline().echo('b').exec()).toEqual([[null, 'b']]);
+  });
+
+  it('runs methods of a subclass with private members on the client', async () => {
+    class Mine extends host.Redis {
+      readonly #greeting = 'hello';
+      greet(): Promise<unknown> {
+        return this.echo(this.#greeting);
+      }
+    }
+    const client = await ready(coalesce(endWithTest(new Mine(redisUrl(), {}))));
+    const view = client.coalescer.withOptions({});
+    expect(view).toBeInstanceOf(Mine);
+    expect(await view.greet()).toBe('hello');
+  });
+});
+
+describe.each(HOSTS)('$name: timeout', (host) => {
+  const callsOf = (client: CoalescedClient) => [client.get('k'), cold(client, 'ECHO', 'a'), client.ping()];
+  const timedOut = ['get', 'ECHO', 'ping'].map(() => ({ error: `Error/Error: ${TIMED_OUT}` }));
+
+  it('is kept instead of commandTimeout, a longer and a shorter one, hot or cold', async () => {
+    const { client, proxy } = await silenced(host, { commandTimeout: 50 });
+    const patient = callsOf(client.coalescer.withOptions({ timeout: 60_000 }));
+    expect(await outcomes(callsOf(client))).toMatchObject(timedOut);
+    client.options.commandTimeout = 60_000;
+    expect(await outcomes(callsOf(client.coalescer.withOptions({ timeout: 1 })))).toMatchObject(timedOut);
+    proxy.resume();
+    expect(await Promise.all(patient)).toEqual([null, 'a', 'PONG']);
+  });
+
+  it('goes on over a lost connection', async () => {
+    const { client, proxy } = await silenced(host);
+    const key = `${prefix}timeout`;
+    const late = client.coalescer.withOptions({ timeout: 300 }).get(key);
+    await proxy.loseReplies(key);
+    proxy.stall();
+    await expect(late).rejects.toThrow(TIMED_OUT);
+  });
+
+  it('holds without coalescing, too', async () => {
+    const { client } = await silenced(host);
+    client.coalescer.detach();
+    expect(await outcomes(callsOf(client.coalescer.withOptions({ timeout: 1 })))).toMatchObject(timedOut);
+  });
+});
+
+describe.each(HOSTS)('$name: pipelines and transactions of a view', (host) => {
+  it.each(['pipeline', 'multi'] as const)('%s: the options are those of exec()', async (kind) => {
+    const client = await connected(host);
+    const { view, abort, signal } = aborting(client, { timeout: 60_000 });
+    const key = `${prefix}${kind}:${host.name}`;
+    const expected = [
+      [null, 'OK'],
+      [null, 'v'],
+    ];
+    expect(await view[kind]().set(key, 'v').get(key).exec()).toEqual(expected);
+    expect(
+      await new Promise((resolve) =>
+        view[kind]([['set', key, 'v']])
+          .get(key)
+          .exec((_, all) => resolve(all)),
+      ),
+    ).toEqual(expected);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    const sent = view[kind]().set(key, 'sent').exec();
+    const unsent = view[kind]().set(key, 'unsent');
+    abort();
+    await expect(sent).rejects.toBe(reason);
+    await expect(unsent.exec()).rejects.toBe(reason);
+    expect(await client.get(key)).toBe('sent');
+  });
+
+  it('a whole exec() has the time, also where the host sends it', async () => {
+    const { client } = await silenced(host);
+    const view = client.coalescer.withOptions({ timeout: 1 });
+    await expect(view.pipeline().get('k').exec()).rejects.toThrow(TIMED_OUT);
+    await expect(view.multi().get('k').exec()).rejects.toThrow(TIMED_OUT);
+    await expect(view.multi().blpop('k', 0).exec()).rejects.toThrow(TIMED_OUT);
+    await expect(view.multi({ pipeline: false })).rejects.toThrow(TIMED_OUT);
+  });
+});
+
+describe('clients that are not coalesced', () => {
+  it.each([
+    ['a client with coalesce: false', () => new DropIn(redisUrl(), { coalesce: false })],
+    ['ioredis-mock', () => coalesce(new IORedisMock() as unknown as CoalescedClient)],
+    [
+      'a client with enableAutoPipelining',
+      () => coalesce(endWithTest(new ioredis6.Redis(redisUrl(), { enableAutoPipelining: true }))),
+    ],
+  ])('%s: signal and timeout hold for the promises', async (_, create) => {
+    const client = create() as unknown as CoalescedClient;
+    await client.get('warm');
+    const { view, abort } = aborting(client, { timeout: 60_000, cache: false });
+    const key = `${prefix}plain`;
+    await view.set(key, 'value');
+    expect(await view.get(key)).toBe('value');
+    const aborted = view.get(key);
+    abort();
+    await expect(aborted).rejects.toBe(reason);
+    await expect(view.set(key, 'late')).rejects.toBe(reason);
+    expect(await client.get(key)).toBe('value');
+    client.disconnect();
+  });
+
+  it('a silent mock has the time', async () => {
+    const mock = { get: () => new Promise(() => {}), set: () => {}, quit: () => {} };
+    const client = coalesce(mock) as unknown as CoalescedClient;
+    await expect(client.coalescer.withOptions({ timeout: 1 }).get('k')).rejects.toThrow(TIMED_OUT);
+  });
+});
+
+describe('cache: false', () => {
+  it('asks the server, and keeps its answer', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
+    const key = `${prefix}cached`;
+    const view = client.coalescer.withOptions({ cache: false });
+    await client.set(key, 'value');
+    for (let round = 0; round < 3; round += 1) {
+      await client.get(key);
+      await turn();
+    }
+    const hits = () => client.coalescer.stats().cache?.hits ?? 0;
+    const before = hits();
+    expect(await view.get(key)).toBe('value');
+    expect(hits()).toBe(before);
+    expect(await client.get(key)).toBe('value');
+    expect(hits()).toBe(before + 1);
+  });
+});
+
+describe('withOptions()', () => {
+  const wrong: [unknown, string][] = [
+    [undefined, 'withOptions() must be an object with signal, timeout or cache, got undefined'],
+    [5000, 'withOptions() must be an object with signal, timeout or cache, got 5000 (number)'],
+    [
+      { timout: 5 },
+      'withOptions().timout is not an option; did you mean timeout? The options are signal, timeout, cache',
+    ],
+    [{ signal: new AbortController() }, 'withOptions().signal must be an AbortSignal, got an object (AbortController)'],
+    [{ signal: null }, 'withOptions().signal must be an AbortSignal, got null'],
+    [{ timeout: '5' }, 'withOptions().timeout must be a number of milliseconds from 1 to 2147483647, got "5" (string)'],
+    [{ timeout: 0 }, 'withOptions().timeout must be a number of milliseconds from 1 to 2147483647, got 0 (number)'],
+    [
+      { timeout: Number.POSITIVE_INFINITY },
+      'withOptions().timeout must be a number of milliseconds from 1 to 2147483647, got Infinity (number)',
+    ],
+    [{ cache: 'no' }, 'withOptions().cache must be a boolean, got "no" (string)'],
+  ];
+
+  it.each(wrong)('refuses %o', (options, message) => {
+    const client = coalesce(endWithTest(new ioredis6.Redis(redisUrl(), { lazyConnect: true })));
+    expect(() => client.coalescer.withOptions(options as CallOptions)).toThrow(
+      expect.objectContaining({ message: `ioredis-coalesce: ${message}`, code: CODES.OPTION }),
+    );
+  });
+
+  it('of a view adds to its options; undefined leaves one as it is', async () => {
+    const fake = await coalescedFake({});
+    const { view, abort } = aborting(fake.client as unknown as CoalescedClient);
+    const timed = view.coalescer.withOptions({ timeout: 1 });
+    const both = timed.coalescer.withOptions({ timeout: undefined, signal: undefined, cache: true });
+    await expect(both.get('k')).rejects.toThrow(TIMED_OUT);
+    abort();
+    await expect(both.get('k')).rejects.toBe(reason);
+    await expect(timed.coalescer.withOptions({ signal: new AbortController().signal }).get('k')).rejects.toThrow(
+      TIMED_OUT,
+    );
+    await disconnectFake(fake);
+  });
+});
