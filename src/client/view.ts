@@ -142,7 +142,8 @@ function sendHot(view: View, form: HotForm, args: unknown[]): unknown {
 }
 
 /**
- * Calls a host's method that sends a command. Its callback is called by us, as the caller's promise settles.
+ * Calls a host's method that sends a command. Its callback is called by the host, unless the caller's signal, or its time,
+ * comes first.
  *
  * @param leading - how many arguments are in front of the command's.
  */
@@ -153,12 +154,27 @@ function sendCold(
   callHostMethod: (receiver: object, args: readonly unknown[]) => unknown,
 ): unknown {
   const { [CLIENT]: client, [CALL]: call } = view;
-  const callback = args.length > leading && typeof args.at(-1) === 'function' ? args.pop() : undefined;
   // Host: with auto-pipelining a method collects the commands of all callers on its receiver.
-  const result = isAutoPipelining(client)
-    ? guardedIfPromise(callHostMethod(client, args), call, call.timeout)
-    : callHostMethod(view, args);
-  if (callback !== undefined && result instanceof Promise) asCallback(result, callback as NodeCallback);
+  const send = (): unknown =>
+    isAutoPipelining(client)
+      ? guardedIfPromise(callHostMethod(client, args), call, call.timeout)
+      : callHostMethod(view, args);
+  const callback = args.length > leading ? args.at(-1) : undefined;
+  if (typeof callback !== 'function') return send();
+  let called = false;
+  args[args.length - 1] = (...outcome: unknown[]) => {
+    if (called) return;
+    called = true;
+    callback(...outcome);
+  };
+  const result = send();
+  if (result instanceof Promise) {
+    result.catch((error) => {
+      if (called) return;
+      called = true;
+      asCallback(Promise.reject(error), callback as NodeCallback);
+    });
+  }
   return result;
 }
 

@@ -44,6 +44,10 @@ const VARIANTS: readonly Variant[] = [
   { ...BASE, protocol: 2, keyPrefix: 'p:', coalesce: { shareReads: true } },
   { ...BASE, host: 'ioredis5', coalesce: { shareReads: true, maxInFlight: 3 } },
   { ...BASE, replyMapping: 'resp3', dropIn: true, coalesce: { shareReads: true } },
+  { ...BASE, view: true },
+  { ...BASE, protocol: 2, keyPrefix: 'p:', view: true, coalesce: { maxInFlight: 3 } },
+  { ...BASE, host: 'ioredis5', view: true },
+  { ...BASE, host: 'iovalkey', view: true, coalesce: { shareReads: true } },
   ...[{}, { maxBatchSize: 3 }, { maxBatchBytes: 100, maxInFlight: 4 }, { shareReads: true }].flatMap((coalesce) =>
     (['subscriber', 'schedule'] as const).map((meddler): Variant => ({ ...BASE, coalesce, meddler })),
   ),

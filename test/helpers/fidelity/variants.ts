@@ -26,6 +26,8 @@ export interface Variant {
   readonly meddler?: 'subscriber' | 'schedule';
   /** The coalesced side is the drop-in class instead of `coalesce(client)`. */
   readonly dropIn?: boolean;
+  /** The coalesced side is a view of a client, with a signal that is never aborted. */
+  readonly view?: boolean;
 }
 
 type Constructor = new (options: object) => Client;
@@ -51,6 +53,7 @@ export const MATRIX: readonly Variant[] = (
 
 export function describeVariant(variant: Variant): string {
   const parts = [
+    variant.view && 'a view of',
     variant.dropIn ? `${variant.host} drop-in class` : variant.host,
     variant.protocol && `RESP${variant.protocol}`,
     variant.replyMapping,
@@ -90,7 +93,8 @@ function create(variant: Variant, options: object, kind: 'plain' | 'coalesced'):
   if (variant.dropIn) {
     return new (DropIn as unknown as Constructor)({ ...options, coalesce: variant.coalesce });
   }
-  return coalesce(new HOSTS[variant.host](options), variant.coalesce);
+  const client = coalesce(new HOSTS[variant.host](options), variant.coalesce);
+  return variant.view ? client.coalescer.withOptions({ signal: new AbortController().signal }) : client;
 }
 
 /** `client[name](...args)`. */

@@ -1,0 +1,82 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import fc from 'fast-check';
+import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
+import { describe, expect, it } from 'vitest';
+import { cold } from '../helpers/cold.js';
+import { type CoalescedClient, HOSTS, ready } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+/** `FIDELITY_SEED` repeats a run. */
+const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
+const CALLERS = 4;
+/** Its own value, or the reason of its own signal. */
+const RIGHT = 'right';
+const reason = new Error('the caller has gone');
+const prefix = uniquePrefix('aborted');
+
+/** Each asks for a value that no other call of its program asks for. */
+const KINDS: Readonly<Record<string, (client: CoalescedClient, text: string) => Promise<unknown>>> = {
+  echo: (client, text) => client.echo(text),
+  'echo of bytes': (client, text) => client.echo(Buffer.from(text) as never),
+  'set and get': async (client, text) => {
+    const [, value] = await Promise.all([client.set(`${prefix}${text}`, text), client.get(`${prefix}${text}`)]);
+    return value;
+  },
+  cold: (client, text) => cold(client, 'ECHO', text),
+  script: (client, text) => (client as CoalescedClient & { same(text: string): Promise<unknown> }).same(text),
+  pipeline: async (client, text) => (await client.pipeline().echo(text).exec())?.[0]?.[1],
+  transaction: async (client, text) => (await client.multi().echo(text).ping().exec())?.[0]?.[1],
+  'the same read': async (client, text) => `${text}${await client.get(`${prefix}nothing`)}`,
+};
+
+const call = fc.record({
+  kind: fc.constantFrom(...Object.keys(KINDS)),
+  text: fc.constantFrom('ascii', 'é', 'x'.repeat(5_000)),
+  /** Undefined: a call of the client itself. */
+  caller: fc.option(fc.nat(CALLERS - 1), { nil: undefined }),
+});
+const step = fc.oneof(
+  { weight: 8, arbitrary: fc.record({ call }) },
+  { weight: 2, arbitrary: fc.record({ abort: fc.nat(CALLERS - 1) }) },
+  { weight: 1, arbitrary: fc.record({ turns: fc.integer({ min: 1, max: 3 }) }) },
+);
+const programs = fc.array(step, { minLength: 5, maxLength: 40 });
+
+const VARIANTS: readonly CoalesceOptions[] = [{}, { shareReads: true }, { maxInFlight: 3 }, { maxBatchSize: 2 }];
+
+describe.each(HOSTS)('$name', (host) => {
+  it.each(VARIANTS)('with %o: random aborts disturb nobody else', async (options) => {
+    const proxy = await startProxy(redisUrl());
+    proxy.cutRepliesInto(7);
+    const client = await ready(host.createCoalesced(proxy.url, {}, options));
+    client.defineCommand('same', { numberOfKeys: 0, lua: 'return ARGV[1]' });
+    await fc.assert(
+      fc.asyncProperty(programs, async (program) => {
+        const controllers = Array.from({ length: CALLERS }, () => new AbortController());
+        const views = controllers.map(({ signal }) => client.coalescer.withOptions({ signal }));
+        const results: Promise<string>[] = [];
+        for (const [index, part] of program.entries()) {
+          if ('abort' in part) controllers[part.abort]?.abort(reason);
+          else if ('turns' in part) for (let left = part.turns; left > 0; left -= 1) await turn();
+          else {
+            const { kind, text, caller } = part.call;
+            const own = `${index}:${text}`;
+            const expected = kind === 'the same read' ? `${own}null` : own;
+            const promise = KINDS[kind]?.(caller === undefined ? client : (views[caller] as CoalescedClient), own);
+            results.push(
+              (promise as Promise<unknown>).then(
+                (value) => (value === expected ? RIGHT : `${kind} of ${own}: got ${value}`),
+                (error) => (caller !== undefined && error === reason ? RIGHT : `${kind} of ${own}: ${error}`),
+              ),
+            );
+          }
+        }
+        expect((await Promise.all(results)).filter((result) => result !== RIGHT)).toEqual([]);
+        expect(await client.echo('next')).toBe('next');
+      }),
+      { numRuns: 30, seed: SEED },
+    );
+    expect(client.coalescer.stats().inFlight).toBe(0);
+  });
+});
