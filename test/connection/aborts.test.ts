@@ -158,6 +158,21 @@ describe('a signal', () => {
     expect(await Promise.all([first, second, third])).toEqual(['1', '2', '3']);
   });
 
+  it('calls a callback once, with the reason, hot or cold', async () => {
+    const { view, abort, feed } = bind(await Scene.open());
+    const called: unknown[] = [];
+    void view.get('a', (...outcome) => called.push(outcome)).catch(() => {});
+    void view.ping((...outcome) => called.push(outcome)).catch(() => {});
+    void view.xlen('a', (...outcome) => called.push(outcome)).catch(() => {});
+    void view.config('RESETSTAT', (...outcome) => called.push(outcome)).catch(() => {});
+    await turn();
+    abort();
+    await turn();
+    feed('+x\r\n'.repeat(4));
+    await turn();
+    expect(called).toEqual([[reason], [reason], [reason], [reason]]);
+  });
+
   it('leaves its other commands alone once they have settled', async () => {
     const scene = await Scene.open();
     const answered = scene.view.get('a');

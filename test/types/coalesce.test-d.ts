@@ -1,6 +1,7 @@
 /** Checked by `tsc`, never run: what compiles and, by `@ts-expect-error`, what must not. */
 import { Redis as IORedis } from 'ioredis';
 import Redis, {
+  type CallOptions,
   type Coalesced,
   type CoalesceOptions,
   type Coalescer,
@@ -29,6 +30,23 @@ same<typeof coalesced.coalescer, Coalescer<typeof coalesced>>();
 same<Awaited<ReturnType<typeof coalesced.get>>, string | null>();
 same<Awaited<ReturnType<typeof coalesced.getBuffer>>, Buffer | null>();
 
+// A view of a client has the client's type.
+const view = coalesced.coalescer.withOptions({ signal: new AbortController().signal, timeout: 5, cache: false });
+same<typeof view, typeof coalesced>();
+same<Awaited<ReturnType<typeof view.get>>, string | null>();
+coalesced.coalescer.withOptions({ signal: undefined, timeout: undefined, cache: undefined } satisfies CallOptions);
+const again: typeof coalesced = view.coalescer.withOptions({}).coalescer.withOptions({});
+// Whoever takes the handle of any client need not say which.
+const handle: Coalescer = coalesced.coalescer;
+// @ts-expect-error: options are needed
+coalesced.coalescer.withOptions();
+// @ts-expect-error: a number
+coalesced.coalescer.withOptions({ timeout: '5' });
+// @ts-expect-error: a signal, not its controller
+coalesced.coalescer.withOptions({ signal: new AbortController() });
+// @ts-expect-error: not an option
+coalesced.coalescer.withOptions({ timout: 5 });
+
 // A subclass stays one; so do clients of other versions and of Valkey.
 class Mine extends IORedis {
   mine(): number {
@@ -37,6 +55,7 @@ class Mine extends IORedis {
 }
 same<ReturnType<typeof mine.mine>, number>();
 const mine = coalesce(new Mine());
+same<ReturnType<ReturnType<typeof mine.coalescer.withOptions>['mine']>, number>();
 coalesce(new IORedis5()).coalescer.flush();
 coalesceOnly(new Valkey()).coalescer.detach();
 coalesceOnly(plain, { schedule: 'tick' });
@@ -107,4 +126,6 @@ new Redis({ coalesce: { batchSize: 1 } });
 // @ts-expect-error: not an option of the host
 new Redis({ portt: 1 });
 
-export { dropIn, ReplyError };
+same<ReturnType<Redis['coalescer']['withOptions']>, Redis>();
+
+export { again, dropIn, handle, ReplyError };

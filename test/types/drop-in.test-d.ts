@@ -76,6 +76,8 @@ const clusterOptions: ClusterOptions = { scaleReads: 'slave', coalesce: false };
 const clusterCopy: Cluster = new Cluster(nodes, clusterOptions).duplicate();
 const moved: Cluster = clusterCopy.duplicate(nodes, { coalesce: { shareReads: true } });
 same<typeof clusterCopy.coalescer, Coalescer<typeof clusterCopy>>();
+same<ReturnType<typeof clusterCopy.coalescer.withOptions>, Cluster>();
+same<ReturnType<Redis<'resp3'>['coalescer']['withOptions']>, Redis<'resp3'>>();
 const plainCluster: IOCluster = moved;
 const mappedCluster = new Cluster(nodes, { redisOptions: { replyMapping: 'resp3' } });
 same<typeof mappedCluster, Cluster<'resp3'>>();
