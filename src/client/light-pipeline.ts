@@ -79,8 +79,13 @@ class Recording extends PipelineRecording {
     return this.state;
   }
 
+  /** A Proxy may pass on names alone. A transaction is known then by its first command, and a pipeline that has one. */
   static of(receiver: unknown): Recording | undefined {
-    return (receiver as { [RECORDING]?: Recording } | undefined)?.[RECORDING];
+    const pipeline = receiver as (Partial<HostPipeline> & { [RECORDING]?: Recording }) | undefined;
+    const found = pipeline?.[RECORDING];
+    if (found !== undefined) return found;
+    const first = pipeline?._queue?.[0];
+    return first instanceof PipelineEntry ? (first.recording as Recording) : undefined;
   }
 }
 
@@ -211,9 +216,12 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
 
   /** The host's method, after the recorded commands are sent, or have become the host's. */
   function hostMethod(recording: Recording, name: 'exec' | 'execBuffer'): AnyFunction {
-    if (!recording.isTransaction) return host[name];
+    return recording.isTransaction ? hostTransactionOf(recording)[name] : host[name];
+  }
+
+  function hostTransactionOf(recording: Recording): TransactionMethods {
     recording.hostMethods ??= hostTransaction(recording.pipeline, multi);
-    return recording.hostMethods[name];
+    return recording.hostMethods;
   }
 
   function becomeHosts(recording: Recording, reason: FallThroughReason): void {
@@ -232,6 +240,15 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       }
     }
     pipeline._transactions = transactions;
+    // As on the host's, so that they are found by name.
+    if (recording.isTransaction) addMissing(pipeline, hostTransactionOf(recording));
+  }
+}
+
+/** Methods that users have put on the object stay there. */
+function addMissing(pipeline: HostPipeline, methods: TransactionMethods): void {
+  for (const [name, method] of Object.entries(methods)) {
+    if (!Object.hasOwn(pipeline, name)) Object.assign(pipeline, { [name]: method });
   }
 }
 

@@ -50,8 +50,21 @@ for (const title of WRAPPER_NAMES) {
       await track('m', method(transaction, 'execBuffer')() as Promise<unknown>);
     },
 
+    'a transaction with a command that makes it the host\'s, executed twice': async ({ ready, track }) => {
+      const client = await ready();
+      await track('hot', client.get('n'));
+      const transaction = wrap(client.multi().incr('n')).select(0).incr('n');
+      await track('m', transaction.exec());
+      await track('again', transaction.exec());
+      const buffers = wrap(client.multi().incr('n')).select(0).get('n');
+      await track('b', method(buffers, 'execBuffer')() as Promise<unknown>);
+    },
+
     'a pipeline': async ({ ready, track, note }) => {
-      const pipeline = wrap((await ready()).pipeline());
+      const client = await ready();
+      // A wrapper may hide what makes a pipeline hot.
+      await track('hot', client.get('a'));
+      const pipeline = wrap(client.pipeline());
       pipeline
         .set('a', '1')
         .incr('text')
@@ -67,7 +80,9 @@ for (const title of WRAPPER_NAMES) {
     },
 
     'a pipeline that holds a transaction': async ({ ready, track }) => {
-      const pipeline = wrap((await ready()).pipeline().set('a', '1'));
+      const client = await ready();
+      await track('hot', client.get('a'));
+      const pipeline = wrap(client.pipeline().set('a', '1'));
       method(pipeline, 'multi')();
       pipeline.incr('a').get('a');
       pipeline.exec();

@@ -39,11 +39,19 @@ function byHand<T extends object>(target: T): T {
   });
 }
 
+/** Knows nothing of symbols, as wrappers that look names up in a list of theirs. */
+function byName<T extends object>(target: T): T {
+  return new Proxy(target, {
+    get: (object, name) => (typeof name === 'symbol' ? undefined : (Reflect.get(object, name) as unknown)),
+  });
+}
+
 /** Through these a host's client, pipeline or transaction works as it does by itself. */
 export const WRAPPERS = {
   'a Proxy': proxy,
   'a Proxy of a Proxy': <T extends object>(target: T) => proxy(proxy(target)),
   'a Proxy that passes everything on by hand': byHand,
+  'a Proxy that passes on names, and no symbols': byName,
   'a Proxy that binds methods': binding,
   'a Proxy whose methods return it': returningItself,
 } as const;
