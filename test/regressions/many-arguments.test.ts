@@ -13,6 +13,11 @@ const url = redisUrl();
 type Send = (client: Client, key: string, members: string[]) => Promise<unknown>;
 type Method = (...args: unknown[]) => Promise<unknown>;
 
+interface Transforming {
+  setArgumentTransformer(name: string, transform: (args: unknown[]) => unknown[]): void;
+  _transformer: { argument: Record<string, unknown> };
+}
+
 /** Each gives the number of its arguments. */
 function scripts(client: Client): Record<'count' | 'countAny', Method> {
   client.defineCommand('count', { numberOfKeys: 1, lua: 'return #ARGV' });
@@ -116,6 +121,26 @@ describe.each(HOSTS)('$name: any number of arguments that a plain client takes',
           return reply;
         });
       }
+    }
+  });
+
+  it.each(['pipeline', 'multi', 'client'] as const)('a transformer gives what only the host encodes: %s', async (way) => {
+    const { Command } = host.Redis as unknown as { Command: Transforming };
+    const members = membersOf(110_000);
+    Command.setArgumentTransformer('sadd', (args) => args.map((value) => (value === '0' ? null : value)));
+    try {
+      const replies = await expectAsPlain(async (kind) => {
+        const client = await connectAs(kind, host, url);
+        const key = `${prefix}${kind}`;
+        const reply = await outcome(async () =>
+          way === 'client' ? client.sadd(key, ...members) : client[way]().sadd(key, ...members).exec(),
+        );
+        await client.unlink(key);
+        return reply;
+      });
+      expect(JSON.stringify(replies)).toContain('110000');
+    } finally {
+      delete Command._transformer.argument.sadd;
     }
   });
 
