@@ -74,11 +74,14 @@ export function createEntry(
   withdrawable = false,
 ): CallEntry {
   let promise = new Promise<unknown>(keepSettlers);
+  // Read at once: another promise runs the hooks of tracers, which may send.
+  const resolve = settleValue;
+  const reject = settleError;
   // Ordering: callers settle in the order of their replies, on the hot path or not.
   if (context.settlesLate) promise = promise.finally(noop);
   const kept = sent.length === 1 ? sent[0] : sent;
-  if (watch === undefined) return new CallEntry(variant, context, kept, select, promise, settleValue, settleError);
-  return new AbortableEntry(variant, context, kept, select, promise, settleValue, settleError, watch, withdrawable);
+  if (watch === undefined) return new CallEntry(variant, context, kept, select, promise, resolve, reject);
+  return new AbortableEntry(variant, context, kept, select, promise, resolve, reject, watch, withdrawable);
 }
 
 /**

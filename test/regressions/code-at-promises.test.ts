@@ -1,0 +1,33 @@
+/** Hooks that run while a promise is made, such as those of tracers: what they send does not take the caller's place. */
+import { createHook } from 'node:async_hooks';
+import { describe, expect, it } from 'vitest';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
+import { HOSTS, LONG_ENOUGH, outcomesWithin } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+const prefix = uniquePrefix('code-at-promises');
+
+describe.each(HOSTS)('$name: commands sent while another one makes its promises', (host) => {
+  it.each([1, 2, 3])('by the hook, at promise %i: each caller gets its own reply', async (nth) => {
+    const settled = await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
+      await client.mset(`${prefix}outer`, 'outer', `${prefix}inner`, 'inner');
+      const inner: Promise<unknown>[] = [];
+      let promises = 0;
+      const hook = createHook({
+        init(_id, type) {
+          if (type !== 'PROMISE') return;
+          promises += 1;
+          if (promises === nth) inner.push(client.get(`${prefix}inner`));
+        },
+      });
+      hook.enable();
+      const outer = client.get(`${prefix}outer`);
+      hook.disable();
+      // Clients make different numbers of promises.
+      inner.push(client.get(`${prefix}inner`));
+      return outcomesWithin(LONG_ENOUGH, [outer, inner[0] as Promise<unknown>]);
+    });
+    expect(settled).toEqual([{ value: 'outer' }, { value: 'inner' }]);
+  });
+});
