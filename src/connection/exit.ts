@@ -27,14 +27,22 @@ export function drainAtExit(connection: Drains): () => void {
     connection.drain('exit');
   };
   drains.add(drain);
-  if (listeners.size === 0) {
+  if (!listens()) {
+    listeners.clear();
     listeners.add(drainAll);
-    process.on('exit', drainAll);
+    // In front of others: if one throws, those behind it are not called.
+    process.prependListener('exit', drainAll);
   }
   return () => {
     drains.delete(drain);
     if (drains.size === 0) stopListening();
   };
+}
+
+/** Other code may have removed all listeners. */
+function listens(): boolean {
+  const present = process.listeners('exit') as unknown[];
+  return [...listeners].some((listener) => present.includes(listener));
 }
 
 function drainAll(): void {

@@ -56,6 +56,13 @@ describe.each(['plain', 'coalesced'] as const)('%s client: writes are stored', (
     expect(await storedBy({ kind, within, end: 'process.exit()', writes: 200, maxInFlight: 20 })).toBe(200);
   });
 
+  it.each(['one of before throws', 'all are removed, those of an earlier client too'] as const)(
+    'whatever other code does with the listeners of exit: %s',
+    async (listeners) => {
+      expect(await storedBy({ kind, within: 'the tick', end: 'process.exit()', listeners, writes: 8 })).toBe(8);
+    },
+  );
+
   it('flush() writes them even if the process is killed', async () => {
     expect(await storedBy({ kind, within: 'the tick', end: 'SIGKILL after flush()', writes: 8 })).toBe(8);
   });

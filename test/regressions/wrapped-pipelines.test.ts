@@ -50,7 +50,7 @@ for (const title of WRAPPER_NAMES) {
       await track('m', method(transaction, 'execBuffer')() as Promise<unknown>);
     },
 
-    'a transaction with a command that makes it the host\'s, executed twice': async ({ ready, track }) => {
+    "a transaction with a command that makes it the host's, executed twice": async ({ ready, track }) => {
       const client = await ready();
       await track('hot', client.get('n'));
       const transaction = wrap(client.multi().incr('n')).select(0).incr('n');

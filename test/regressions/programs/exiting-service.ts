@@ -1,4 +1,5 @@
 // Run by exit.test.ts, in a process of its own: writes in the last moment of a process. Its orders are its argument.
+import { once } from 'node:events';
 import { Redis } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 
@@ -12,12 +13,16 @@ export interface Orders {
   /** Where the writes are issued. */
   readonly within: 'the tick' | 'an exit listener' | 'an exit listener of before';
   readonly end: 'process.exit()' | 'an uncaught exception' | 'SIGKILL after flush()';
+  /** What other code does with the listeners of `exit`, before the client is made. */
+  readonly listeners?: 'one of before throws' | 'all are removed, those of an earlier client too';
   /** How many, each kind of command in turn. */
   readonly writes: number;
   readonly maxInFlight?: number;
 }
 
-const { kind, url, serverPid, prefix, within, end, writes, maxInFlight } = JSON.parse(process.argv[2] ?? '') as Orders;
+const { kind, url, serverPid, prefix, within, end, listeners, writes, maxInFlight } = JSON.parse(
+  process.argv[2] ?? '',
+) as Orders;
 
 function write(client: Redis): void {
   for (let index = 0; index < writes; index += 1) {
@@ -47,6 +52,18 @@ const ENDS: Record<Orders['end'], (client: Redis) => void> = {
 
 const onExit = (): void => write(client);
 if (within === 'an exit listener of before') process.on('exit', onExit);
+if (listeners === 'one of before throws') {
+  process.on('exit', () => {
+    throw new Error('thrown by a listener of exit');
+  });
+}
+if (listeners === 'all are removed, those of an earlier client too') {
+  const earlier = new Redis(url, { retryStrategy: null as never });
+  earlier.on('error', () => {});
+  if (kind === 'coalesced') coalesce(earlier);
+  await once(earlier, 'ready');
+  process.removeAllListeners('exit');
+}
 const client = new Redis(url, { retryStrategy: null as never });
 client.on('error', () => {});
 if (kind === 'coalesced') coalesce(client, maxInFlight === undefined ? {} : { maxInFlight });
