@@ -253,15 +253,18 @@ export class Batch {
   }
 
   #write(): void {
+    this.#orFail(() => this.#handOver());
+    if (!this.#corked) return;
+    this.#corked = false;
+    // Node hands corked bytes to the stream's `_writev` here, which may be a Connector's.
+    this.#orFail(() => this.stream.uncork());
+  }
+
+  #orFail(write: () => void): void {
     try {
-      this.#handOver();
+      write();
     } catch (error) {
       this.owner.failed(error);
-    } finally {
-      if (this.#corked) {
-        this.#corked = false;
-        this.stream.uncork();
-      }
     }
   }
 
@@ -347,11 +350,7 @@ export class Batch {
       return;
     }
     this.#exactBatches = EXACT_BATCHES;
-    try {
-      this.#append(encodeAll(entries), revocable);
-    } catch (error) {
-      this.owner.failed(error);
-    }
+    this.#orFail(() => this.#append(encodeAll(entries), revocable));
   }
 
   #cork(): void {
