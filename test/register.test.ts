@@ -154,11 +154,14 @@ describe('every client of the process', () => {
     expect(result).toEqual([true, 'PONG']);
   });
 
-  it('stays as code has made it, where code decides', async () => {
+  it.each([
+    ['the package', 'ioredis-coalesce'],
+    ['another copy of it, as in a bundle', './node_modules/ioredis-coalesce/dist/esm/index.js'],
+  ])('stays as code has made it, where code decides by %s', async (_, from) => {
     const { result } = await registered(
       `
       import Plain from 'ioredis';
-      import Redis, { coalesce } from 'ioredis-coalesce';
+      import Redis, { coalesce } from '${from}';
       const url = process.argv[2];
       const clients = [
         new Redis(url, { coalesce: { maxInFlight: 7 } }),

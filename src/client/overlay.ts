@@ -1,5 +1,6 @@
 import type { Coalescer } from '../handle.js';
 import type { AnyFunction } from '../host/types.js';
+import { processWide } from '../util/process-wide.js';
 import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
 import { hotCalls } from './hot-calls.js';
 import { asCommandMethod, callHost, hotMethods } from './hot-path.js';
@@ -30,8 +31,11 @@ type OverlayForm = 'hot' | 'bare';
 /** The overlays by form, one of each per class of clients. */
 const overlays = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };
 
-/** Clients that `register` has coalesced, without being asked by their code. */
-const provisional = new WeakSet<object>();
+/**
+ * Clients that `register` has coalesced, without being asked by their code, which may have another copy of this package:
+ * in a bundle, or of another version.
+ */
+const provisional = processWide('provisional', () => new WeakSet<object>());
 
 export function markProvisional(client: object): void {
   provisional.add(client);
