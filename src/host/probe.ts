@@ -90,6 +90,10 @@ export const isGenuineSendCommand = sourceTest((source) =>
   ['commandQueue.push', 'offlineQueue.push', 'setTimeout'].every((text) => source.includes(text)),
 );
 
+/** The methods of Node's streams and emitters; other run times, with texts of their own, fail this. */
+export const isNodesPush = sourceTest((source) => source.includes('readableAddChunk'));
+export const isNodesEmit = sourceTest((source) => source.includes('kErrorMonitor'));
+
 export function sourceTest(test: (source: string) => boolean): (fn: AnyFunction) => boolean {
   const seen = new WeakMap<AnyFunction, boolean>();
   return (fn) => {

@@ -15,6 +15,8 @@
  */
 import { EventEmitter } from 'node:events';
 import { type Duplex, Readable } from 'node:stream';
+import { isNodesEmit, isNodesPush } from './probe.js';
+import type { AnyFunction } from './types.js';
 
 /** Reads a connection's bytes from memory that the next read overwrites. */
 export interface InPlaceReader {
@@ -46,6 +48,8 @@ type NodeSocket = Duplex & {
 
 const { push } = Readable.prototype;
 const { emit } = EventEmitter.prototype;
+/** A meter that was there before this package has put its own in their place. */
+const areNodes = isNodesPush(push as AnyFunction) && isNodesEmit(emit as AnyFunction);
 
 let shared: Buffer | undefined;
 /** Of the sockets that are read into the shared buffer; undefined for those that are to emit all. */
@@ -104,7 +108,7 @@ function isFlowing(stream: Duplex): boolean {
 
 /** Whether nothing is done with bytes on their way from a read to the listeners for `data`. */
 function passesBytesOn(stream: Duplex): boolean {
-  return stream.push === push && stream.emit === emit;
+  return areNodes && stream.push === push && stream.emit === emit;
 }
 
 function findFields(socket: object): OnRead | undefined {

@@ -1,13 +1,18 @@
 /** A socket whose `push` or `emit` is not Node's own gets all bytes, to decode them or to count them. */
+import { execFile } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { Socket } from 'node:net';
 import { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { AbstractConnector } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { expectAsPlain, type Kind } from '../helpers/beside.js';
+import { expectAsPlain, KINDS, type Kind } from '../helpers/beside.js';
 import { type Client, HOSTS, type Host, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { Relay, type Treatment } from '../helpers/relay.js';
+
+const PROGRAM = fileURLToPath(new URL('programs/metered-before.ts', import.meta.url));
 
 const LONG = 'long '.repeat(30_000);
 
@@ -108,3 +113,16 @@ describe.each(HOSTS)('a socket of $name', (host) => {
     });
   });
 });
+
+it.each(['push', 'emit'])(
+  "a meter in the place of Node's %s before this package was loaded counts what is read",
+  async (method) => {
+    for (const kind of KINDS) {
+      const args = ['--import', 'tsx', PROGRAM, method, kind, redisUrl(), uniquePrefix('metered')];
+      const { stdout } = await promisify(execFile)(process.execPath, args);
+      const { counted, read } = JSON.parse(stdout) as { counted: number; read: number };
+      expect(read).toBeGreaterThan(100_000);
+      expect([kind, counted]).toEqual([kind, read]);
+    }
+  },
+);
