@@ -2,6 +2,7 @@ import { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
 import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import type { ClientCache } from '../handle.js';
+import { CommandMethods } from '../host/command-class.js';
 import { probeInternals } from '../host/probe.js';
 import {
   fallThroughReason,
@@ -27,6 +28,7 @@ export class ClientAttachment extends Shown implements Attachment {
   readonly #schedule: BatchSchedule;
   /** The host's `Command` class, which the hot path needs; or why there is no hot path. */
   readonly #hot: HostCommandClass | string;
+  readonly #commands: CommandMethods | undefined;
 
   static attach(client: HostClient, options: ResolvedOptions): void {
     if (options.cache && !speaksResp3(client)) throw cacheNeedsResp3();
@@ -51,6 +53,7 @@ export class ClientAttachment extends Shown implements Attachment {
     this.#schedule = schedule;
     this.#hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
     this.commandClass = typeof this.#hot === 'string' ? undefined : this.#hot;
+    this.#commands = this.commandClass && new CommandMethods(this.commandClass);
     addOverlay(client, this, showsCallers(client) ? 'bare' : 'hot');
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
@@ -111,7 +114,9 @@ export class ClientAttachment extends Shown implements Attachment {
   connectionFor(): Connection | FallThroughReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    return connection.coldReason() ?? fallThroughReason(this.client, connection.stream) ?? connection;
+    const reason = connection.coldReason() ?? fallThroughReason(this.client, connection.stream);
+    if (reason !== undefined) return reason;
+    return this.#commands?.areGenuine === false ? 'patched' : connection;
   }
 
   connectionForPipeline(): Connection | FallThroughReason {

@@ -1,5 +1,6 @@
 /** How the host's `Command` class treats its commands. */
-import type { HostCommandClass } from './types.js';
+import { sourceTest } from './probe.js';
+import type { AnyFunction, HostCommandClass } from './types.js';
 
 const inAnyCase = new WeakMap<HostCommandClass, boolean>();
 
@@ -19,4 +20,63 @@ export function findsKeysInAnyCase(commandClass: HostCommandClass): boolean {
     inAnyCase.set(commandClass, finds);
   }
   return finds;
+}
+
+/** The methods that the host calls on every command, and the hot path goes past. */
+interface Methods {
+  readonly initPromise: AnyFunction;
+  readonly stringifyArguments: AnyFunction;
+  readonly toWritable: AnyFunction;
+  readonly transformReply: AnyFunction;
+  readonly _convertValue: AnyFunction;
+}
+
+/** Names that are in the source of each, even if it is minified. */
+const IN_SOURCE: Readonly<Record<keyof Methods, (method: AnyFunction) => boolean>> = {
+  initPromise: sourceWith('_transformer', 'stringifyArguments', '_convertValue'),
+  stringifyArguments: sourceWith('bufferMode'),
+  toWritable: sourceWith('bufferMode'),
+  transformReply: sourceWith('replyEncoding', '_transformer'),
+  _convertValue: sourceWith('transformReply', 'isResolved'),
+};
+
+function sourceWith(...names: string[]): (method: AnyFunction) => boolean {
+  return sourceTest((source) => names.every((name) => source.includes(name)));
+}
+
+/**
+ * Whether the methods of a `Command` class are the host's own. The class is exported, and tracers and layers that encode
+ * values replace them; asked per command, since they may do so at any time.
+ */
+export class CommandMethods {
+  readonly #prototype: Methods;
+  #seen: Partial<Methods> = {};
+
+  constructor(commandClass: HostCommandClass) {
+    this.#prototype = commandClass.prototype as unknown as Methods;
+  }
+
+  get areGenuine(): boolean {
+    const now = this.#prototype;
+    const seen = this.#seen;
+    return (
+      (now.initPromise === seen.initPromise &&
+        now.stringifyArguments === seen.stringifyArguments &&
+        now.toWritable === seen.toWritable &&
+        now.transformReply === seen.transformReply &&
+        now._convertValue === seen._convertValue) ||
+      this.#look()
+    );
+  }
+
+  #look(): boolean {
+    const now = this.#prototype;
+    const { initPromise, stringifyArguments, toWritable, transformReply, _convertValue } = now;
+    const methods: Methods = { initPromise, stringifyArguments, toWritable, transformReply, _convertValue };
+    const areGenuine = (Object.keys(IN_SOURCE) as (keyof Methods)[]).every(
+      (name) => typeof methods[name] === 'function' && IN_SOURCE[name](methods[name]),
+    );
+    if (areGenuine) this.#seen = methods;
+    return areGenuine;
+  }
 }

@@ -1,0 +1,90 @@
+/** Methods of the host's `Command` class, which its packages export: an APM or an encryption layer replaces them. */
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { connectAs, expectAsPlain, type Kind } from '../helpers/beside.js';
+import { type Client, type CoalescedClient, HOSTS, type Host } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+const prefix = uniquePrefix('patched-commands');
+
+interface Command {
+  name: string;
+  args: unknown[];
+}
+type Method = (this: Command, ...args: unknown[]) => unknown;
+
+/** By the method that is wrapped: what the wrapper does before and after. */
+const WRAPPED: Readonly<Record<string, { before?: (command: Command) => void; after?: (result: unknown) => unknown }>> =
+  {
+    transformReply: { after: (reply) => (typeof reply === 'string' ? `${reply}, read` : reply) },
+    stringifyArguments: {
+      before: (command) => {
+        if (command.name === 'set') command.args[1] = `${String(command.args[1])}, written`;
+      },
+    },
+    toWritable: {
+      before: (command) => {
+        if (command.name === 'set') command.args[1] = 'replaced';
+      },
+    },
+    initPromise: {
+      before: (command) => {
+        if (command.name === 'set') command.args = [...command.args, 'EX', '100'];
+      },
+    },
+    _convertValue: {},
+  };
+
+function wrap(host: Host, name: string): { calls: number; restore(): void } {
+  const { prototype } = (host.Redis as unknown as { Command: { prototype: Record<string, Method> } }).Command;
+  const original = prototype[name] as Method;
+  const { before, after } = WRAPPED[name] as (typeof WRAPPED)[string];
+  const wrapper = { calls: 0, restore: () => void Object.assign(prototype, { [name]: original }) };
+  prototype[name] = function (...args) {
+    wrapper.calls += 1;
+    before?.(this);
+    const result = original.apply(this, args);
+    return after === undefined ? result : after(result);
+  };
+  onTestFinished(wrapper.restore);
+  return wrapper;
+}
+
+async function use(client: Client, key: string): Promise<unknown> {
+  const values = await Promise.all([client.set(key, 'v'), client.get(key), client.call('get', key)]);
+  const batches = [
+    await client.pipeline().set(`${key}p`, 'v').get(`${key}p`).exec(),
+    await client.multi().set(`${key}m`, 'v').get(`${key}m`).exec(),
+  ];
+  const ttls = await Promise.all([key, `${key}p`, `${key}m`].map(async (each) => (await client.ttl(each)) > 0));
+  await client.del(key, `${key}p`, `${key}m`);
+  return { values, batches, ttls };
+}
+
+describe.each(HOSTS)('$name: Command.prototype', (host) => {
+  it.each(Object.keys(WRAPPED))('%s, wrapped before or while clients are in use', async (name) => {
+    for (const moment of ['before', 'in use']) {
+      await expectAsPlain(async (kind: Kind) => {
+        const wrapped = moment === 'before' ? wrap(host, name) : undefined;
+        const client = await connectAs(kind, host, redisUrl());
+        const key = `${prefix}${name}`;
+        const unwrapped = moment === 'before' ? undefined : await use(client, key);
+        const now = wrapped ?? wrap(host, name);
+        now.calls = 0;
+        const used = await use(client, key);
+        const { calls } = now;
+        now.restore();
+        return { unwrapped, used, calls };
+      });
+    }
+  });
+
+  it('unwrapped again: commands are hot again', async () => {
+    const client = (await connectAs('coalesced', host, redisUrl())) as CoalescedClient;
+    const { restore } = wrap(host, 'toWritable');
+    await client.echo('x');
+    expect(client.coalescer.stats()).toMatchObject({ hotCommands: 0, fallThroughs: { patched: 1 } });
+    restore();
+    await client.echo('x');
+    expect(client.coalescer.stats()).toMatchObject({ hotCommands: 1, fallThroughs: { patched: 1 } });
+  });
+});
