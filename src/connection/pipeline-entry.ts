@@ -280,11 +280,14 @@ export class ExecEntry extends PipelineEntry {
   }
 }
 
-/** Users' reply transformers may return promises, and anything else that a promise would read `then` of. */
+/**
+ * Users' reply transformers may return promises, and anything else that a promise would read `then` of: it is not read
+ * here, since it may be a getter.
+ */
 function isThenable(value: unknown): boolean {
   if ((typeof value !== 'object' || value === null) && typeof value !== 'function') return false;
   try {
-    return typeof (value as { then?: unknown }).then === 'function';
+    return 'then' in value;
   } catch {
     return true;
   }

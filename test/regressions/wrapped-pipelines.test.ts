@@ -292,23 +292,29 @@ describe.each(HOSTS)('$name: user code that runs between two replies of a chunk'
     });
   });
 
-  it.each(['then', 'thrown then'])('as a getter (%s) of what a transformer returns', async (form) => {
-    const { Command } = host.Redis as unknown as { Command: TransformerSettings };
-    await expectAsPlain(async (kind) => {
-      const client = await connectAs(kind, host, redisUrl());
-      Command.setReplyTransformer('getdel', () => ({
-        // biome-ignore lint/suspicious/noThenProperty: what promises do with it is the question.
-        get then() {
-          if (form === 'then') return (resolve: (value: unknown) => void) => resolve('from then');
-          throw new Error('thrown by then');
-        },
-      }));
-      const pipeline = client.pipeline().getdel(`${prefix}1`).getdel(`${prefix}2`);
-      const settled = await outcomes([pipeline.exec(), client.echo('x'), client.echo('y')]);
-      delete Command._transformer.reply.getdel;
-      return settled;
-    });
-  });
+  it.each(['then', 'thrown then', 'thrown once', 'not a function'])(
+    'as a getter (%s) of what a transformer returns',
+    async (form) => {
+      const { Command } = host.Redis as unknown as { Command: TransformerSettings };
+      await expectAsPlain(async (kind) => {
+        const client = await connectAs(kind, host, redisUrl());
+        let reads = 0;
+        Command.setReplyTransformer('getdel', () => ({
+          // biome-ignore lint/suspicious/noThenProperty: what promises do with it is the question.
+          get then() {
+            reads += 1;
+            if (form === 'then') return (resolve: (value: unknown) => void) => resolve('from then');
+            if (form === 'not a function' || (form === 'thrown once' && reads > 1)) return undefined;
+            throw new Error('thrown by then');
+          },
+        }));
+        const pipeline = client.pipeline().getdel(`${prefix}1`).getdel(`${prefix}2`);
+        const settled = await outcomes([pipeline.exec(), client.echo('x'), client.echo('y')]);
+        delete Command._transformer.reply.getdel;
+        return [reads, JSON.stringify(settled, (key, value) => (key === 'then' ? undefined : value))];
+      });
+    },
+  );
 });
 
 interface TransformerSettings {
