@@ -68,6 +68,15 @@ export function cacheNeedsResp3(): CodedError<TypeError> {
   );
 }
 
+export function splitKeysNeedsCluster(): CodedError<TypeError> {
+  return withCode(
+    new TypeError(
+      'ioredis-coalesce: the option splitKeys needs a Cluster; a single server takes keys of several slots in one command',
+    ),
+    CODES.OPTION,
+  );
+}
+
 /** Emits a process warning with a stable code, once per process and text. */
 export function warnOnce(code: string, message: string): void {
   const key = `${code}:${message}`;

@@ -79,6 +79,13 @@ export interface CoalesceOptions {
    * @default false
    */
   cache?: boolean | CacheOptions;
+  /**
+   * Only for a Cluster: whether `mget`, `mset`, `del`, `unlink`, `exists` and `touch` may have keys of several slots. Such
+   * a call is sent as several commands, one per slot, and their replies are joined. It is not atomic: if one of them
+   * fails, the call fails with its error, and the others are executed.
+   * @default false
+   */
+  splitKeys?: boolean;
 }
 
 /** Which replies to reads are kept in memory, and for how long; every key is optional. */
@@ -153,6 +160,7 @@ export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
   hotPath: true,
   shareReads: false,
   cache: false,
+  splitKeys: false,
 });
 
 const DEFAULT_CACHE: ResolvedCacheOptions = Object.freeze({
@@ -227,6 +235,7 @@ function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions
     hotPath: given.boolean('hotPath'),
     shareReads: given.boolean('shareReads'),
     cache,
+    splitKeys: given.boolean('splitKeys'),
   });
 }
 

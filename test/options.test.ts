@@ -5,7 +5,8 @@ import { Redis as Valkey } from 'iovalkey';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
-const KNOWN = 'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache';
+const KNOWN =
+  'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache, splitKeys';
 const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
 const BUSY_POLL = 'a boolean or a number of microseconds from 1 to 1000000';
 const POSITIVE = 'a positive integer';
@@ -47,6 +48,7 @@ describe('options', () => {
       hotPath: true,
       shareReads: false,
       cache: false,
+      splitKeys: false,
     });
     expect(resolveOptions({})).toEqual(DEFAULT_OPTIONS);
   });
@@ -74,6 +76,7 @@ describe('options', () => {
     { hotPath: false },
     { hotPath: true },
     { shareReads: true },
+    { splitKeys: true },
   ])('keeps %j', (options) => {
     expect(resolveOptions(options)).toEqual({ ...DEFAULT_OPTIONS, ...options });
   });
@@ -94,7 +97,7 @@ describe('options', () => {
       [name, true, TypeError, expected, 'true (boolean)'],
     ] as const;
   });
-  const booleans = (['hotPath', 'shareReads'] as const).flatMap(
+  const booleans = (['hotPath', 'shareReads', 'splitKeys'] as const).flatMap(
     (name) =>
       [
         [name, 1, TypeError, 'a boolean', '1 (number)'],
@@ -247,6 +250,21 @@ describe('coalesce()', () => {
     expect(coalesce(cluster, { maxBatchSize: 5 })).toBe(cluster);
     expect(coalesce(cluster).coalescer.options.maxBatchSize).toBe(5);
     cluster.disconnect();
+  });
+
+  it('refuses splitKeys for a client that is no Cluster', () => {
+    const client = plainClient();
+    const error = thrownBy(() => coalesce(client, { splitKeys: true }));
+    expect(error.constructor).toBe(TypeError);
+    expect(error.message).toBe(
+      'ioredis-coalesce: the option splitKeys needs a Cluster; a single server takes keys of several slots in one command',
+    );
+    expect(error.code).toBe(CODES.OPTION);
+    expect(client).not.toHaveProperty('coalescer');
+    expect(thrownBy(() => new Redis({ lazyConnect: true, coalesce: { splitKeys: true } })).code).toBe(CODES.OPTION);
+    const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true, coalesce: { splitKeys: true } });
+    expect(cluster.coalescer.options.splitKeys).toBe(true);
+    expect(cluster.duplicate([], { lazyConnect: true }).coalescer.options.splitKeys).toBe(true);
   });
 
   it('refuses a wrong option before it touches the client', () => {

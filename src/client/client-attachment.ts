@@ -1,6 +1,6 @@
 import { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
-import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
+import { cacheNeedsResp3, splitKeysNeedsCluster, warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import type { ClientCache } from '../handle.js';
 import { CommandMethods } from '../host/command-class.js';
 import { probeInternals } from '../host/probe.js';
@@ -25,6 +25,7 @@ export class ClientAttachment extends Shown implements Attachment {
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
+  readonly splitter = undefined;
   readonly #schedule: BatchSchedule;
   /** The host's `Command` class, which the hot path needs; or why there is no hot path. */
   readonly #hot: HostCommandClass | string;
@@ -32,6 +33,7 @@ export class ClientAttachment extends Shown implements Attachment {
 
   static attach(client: HostClient, options: ResolvedOptions): void {
     if (options.cache && !speaksResp3(client)) throw cacheNeedsResp3();
+    if (options.splitKeys) throw splitKeysNeedsCluster();
     new ClientAttachment(client, options, new Stats());
     if (isAutoPipelining(client)) warnAutoPipelining();
   }

@@ -13,6 +13,7 @@ import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js'
 import { ClientAttachment } from './client-attachment.js';
 import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
 import { Shown } from './shown.js';
+import { SplitKeys } from './split-keys.js';
 import { viewOf } from './view.js';
 
 /**
@@ -26,6 +27,7 @@ export class ClusterAttachment extends Shown implements Attachment {
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
   readonly routing: ClusterRouting;
+  readonly splitter: SplitKeys | undefined;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   readonly #slots: SlotWatch;
   readonly #schedule: BatchSchedule;
@@ -45,7 +47,8 @@ export class ClusterAttachment extends Shown implements Attachment {
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
     this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
-    addOverlay(client, this, showsCallers(client) ? 'bare' : 'hot');
+    this.splitter = options.splitKeys ? splitKeysOf(this) : undefined;
+    addOverlay(client, this, showsCallers(client) && !options.splitKeys ? 'bare' : 'hot');
     for (const node of client.nodes()) this.#onNode(node);
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
@@ -157,6 +160,11 @@ function slotOf(command: HotCommand, key: unknown): number | undefined {
   if (command.keys === 'none' || command.keys === 'own') return undefined;
   if (typeof key === 'string' || key instanceof Buffer) return calculateSlot(key);
   return typeof key === 'number' ? calculateSlot(String(key)) : undefined;
+}
+
+function splitKeysOf(attachment: ClusterAttachment): SplitKeys | undefined {
+  const probed = probeCommandClass(attachment.client);
+  return 'commandClass' in probed ? new SplitKeys(attachment, probed.commandClass) : undefined;
 }
 
 function hotCommandClass(cluster: HostCluster): HostCommandClass | undefined {

@@ -39,7 +39,8 @@ function hotCall(
     function call(name, ...args) {
       const route = find(this);
       const method = parent[methodName] as AnyFunction;
-      const sender = route?.commandClass && senderFor(name, route.commandClass);
+      const commandClass = route?.commandClass ?? route?.splitter?.commandClass;
+      const sender = commandClass && senderFor(name, commandClass);
       if (route === undefined || sender === undefined) return callHost(method, this, [name, ...args], 1);
       const sent = sender.send(route, method, args);
       if (!(sent instanceof FallThrough)) return sent;

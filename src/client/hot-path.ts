@@ -1,5 +1,5 @@
 import { HOT_COMMANDS, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
-import type { Call } from '../connection/call.js';
+import { type Call, guarded } from '../connection/call.js';
 import type { Connection } from '../connection/connection.js';
 import type { CommandVariant } from '../connection/entry.js';
 import type { ClusterRouting } from '../host/cluster.js';
@@ -28,10 +28,19 @@ export interface HotRoute {
   readonly counters: Stats;
   /** Set for a Cluster: hands it a command that failed on its node. */
   readonly routing: ClusterRouting | undefined;
+  /** Set for a Cluster with the option `splitKeys`. */
+  readonly splitter: KeySplitter | undefined;
   /** Why no command can take the hot path now. */
   fallThroughReason(): FallThroughReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the hot path. */
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason;
+}
+
+/** Sends a call with keys of several slots as several commands; undefined if it can be sent as it is. */
+export interface KeySplitter {
+  /** The host's `Command` class, with the hot path or without. */
+  readonly commandClass: HostCommandClass;
+  send(sender: Sender, method: AnyFunction, given: readonly unknown[]): Promise<unknown> | undefined;
 }
 
 /** Finds the attachment of the object that a method is called on, if it has one. */
@@ -196,6 +205,7 @@ export function hotMethod(
 export abstract class Sender {
   /** The command that is sent. */
   abstract readonly command: HotCommand;
+  abstract readonly encoding: CommandVariant['encoding'];
   /** The host's own method, once it was seen. */
   protected genuine: AnyFunction | undefined;
 
@@ -221,12 +231,22 @@ export abstract class Sender {
    * @param call - the options of this call, if it has any.
    */
   send(route: HotRoute, method: AnyFunction, given: unknown[], call?: Call): Promise<unknown> | FallThrough {
+    const split = call?.signal?.aborted ? undefined : route.splitter?.send(this, method, given);
+    if (split !== undefined) return call === undefined ? split : guarded(split, call, call.timeout);
     if (route.commandClass === undefined) return new FallThrough('cork-only');
     const last = given.length > 0 ? given[given.length - 1] : undefined;
     if (typeof last !== 'function') return this.#send(route, route.commandClass, method, given, call);
     const sent = this.#send(route, route.commandClass, method, given.slice(0, -1), call);
     if (!(sent instanceof FallThrough)) asCallback(sent, last as NodeCallback);
     return sent;
+  }
+
+  /** Sends a command of strings and Buffers, transformed and with `keyPrefix`; or says why only the host can. */
+  sendPrepared(route: HotRoute, prepared: readonly unknown[]): Promise<unknown> | FallThroughReason {
+    if (route.commandClass === undefined) return 'cork-only';
+    const connection = route.connectionFor(this.command, prepared[0]);
+    if (typeof connection === 'string') return connection;
+    return this.sendOn(connection, route, prepared, prepared) ?? 'arguments';
   }
 
   #send(
@@ -289,12 +309,14 @@ export abstract class Sender {
 /** Sends the commands of one name. */
 export class CommandSender extends Sender {
   readonly command: HotCommand;
+  readonly encoding: CommandVariant['encoding'];
   readonly #heads: CommandHeads;
 
   constructor(readonly variant: CommandVariant) {
     super();
     const { command } = variant;
     this.command = command;
+    this.encoding = variant.encoding;
     this.#heads = new CommandHeads((count) => commandHead(command.name, count));
   }
 

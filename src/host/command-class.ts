@@ -1,6 +1,6 @@
 /** How the host's `Command` class treats its commands. */
 import { sourceTest } from './probe.js';
-import type { AnyFunction, HostCommandClass } from './types.js';
+import type { AnyFunction, HostCommand, HostCommandClass } from './types.js';
 
 const inAnyCase = new WeakMap<HostCommandClass, boolean>();
 
@@ -79,4 +79,38 @@ export class CommandMethods {
     if (areGenuine) this.#seen = methods;
     return areGenuine;
   }
+}
+
+/** A command of the host's that this package makes. */
+export interface MadeCommand extends Omit<HostCommand, 'resolve'> {
+  /** Undefined if its transformer has thrown; then it is rejected. */
+  readonly resolve: HostCommand['resolve'] | undefined;
+  /** Strings and Buffers: transformed, and with `keyPrefix`. */
+  readonly args: readonly unknown[];
+  transformReply(reply: unknown): unknown;
+}
+
+interface CommandOptions {
+  readonly keyPrefix?: string | Buffer | undefined;
+  readonly replyEncoding: 'utf8' | null;
+  /** With `showFriendlyErrorStack`. */
+  readonly errorStack?: Error | undefined;
+}
+
+/**
+ * The command that the host would make for these arguments. It reads them, elements of arrays included, and runs the
+ * command's transformer.
+ */
+export function makeCommand(
+  commandClass: HostCommandClass,
+  name: string,
+  args: readonly unknown[],
+  options: CommandOptions,
+): MadeCommand {
+  const Command = commandClass as unknown as new (
+    name: string,
+    args: readonly unknown[],
+    options: CommandOptions,
+  ) => MadeCommand;
+  return new Command(name, args, options);
 }

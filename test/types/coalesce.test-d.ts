@@ -70,6 +70,7 @@ const everything: CoalesceOptions = {
   hotPath: false,
   shareReads: true,
   cache: { prefixes: ['user:'], ttl: 1000, maxEntries: 10, maxBytes: 1000 },
+  splitKeys: true,
 };
 coalesce(plain, { cache: true });
 // @ts-expect-error: a boolean or an object
@@ -85,6 +86,8 @@ coalesce(plain, { schedule: 'later' });
 coalesce(plain, { maxBatchSize: '10' });
 // @ts-expect-error: a boolean
 coalesce(plain, { shareReads: 1 });
+// @ts-expect-error: a boolean
+coalesce(plain, { splitKeys: 'mget' });
 // @ts-expect-error: not an option
 coalesce(plain, { maxBatch: 10 });
 // @ts-expect-error: not a client

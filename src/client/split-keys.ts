@@ -1,0 +1,148 @@
+import calculateSlot from 'cluster-key-slot';
+import { KEY_POSITIONS } from '../commands/hot-commands.js';
+import type { HostCluster } from '../host/cluster.js';
+import { type MadeCommand, makeCommand } from '../host/command-class.js';
+import { isGenuineMethod } from '../host/probe.js';
+import { keyPrefixOf, showsCallers } from '../host/state.js';
+import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
+import type { AnyFunction, HostCommandClass } from '../host/types.js';
+import { asCallback, type NodeCallback } from '../util/as-callback.js';
+import { countFallThrough, type HotRoute, type KeySplitter, type Sender } from './hot-path.js';
+
+/** The part of a call whose keys are in one slot. */
+interface SlotPart {
+  /** Keys, or keys and their values in turn. */
+  readonly args: (string | Buffer)[];
+  /** The position of each key among those of the call. */
+  readonly positions: number[];
+}
+
+type Join = (replies: readonly unknown[], parts: readonly SlotPart[]) => unknown;
+
+/** By command: makes the reply of the call from those of its parts. */
+const JOINS: ReadonlyMap<string, Join> = new Map<string, Join>([
+  ['mget', inOrderOfCall],
+  ['del', sum],
+  ['unlink', sum],
+  ['exists', sum],
+  ['touch', sum],
+  ['mset', firstOf],
+]);
+
+/**
+ * The option `splitKeys` of a Cluster: a command with keys of several slots is sent as several commands, one per slot,
+ * each to its node in the batch of this turn. Each is redirected by itself.
+ *
+ * A command of the host's that is never sent stands for the whole call. The host reads the arguments for it, applies
+ * `keyPrefix`, and makes the caller's value of the joined reply.
+ */
+export class SplitKeys implements KeySplitter {
+  constructor(
+    readonly route: HotRoute & { readonly client: HostCluster },
+    readonly commandClass: HostCommandClass,
+  ) {}
+
+  send(sender: Sender, method: AnyFunction, given: readonly unknown[]): Promise<unknown> | undefined {
+    const { name, keys } = sender.command;
+    const join = JOINS.get(name.toLowerCase());
+    const rule = KEY_POSITIONS[keys];
+    if (join === undefined || rule === undefined || rule.count === 0 || !isGenuineMethod(method)) return undefined;
+    const { client } = this.route;
+    const { commandClass } = this;
+    const last = given[given.length - 1];
+    const callback = typeof last === 'function' ? (last as NodeCallback) : undefined;
+    const args = callback === undefined ? given : given.slice(0, -1);
+    const keyPrefix = keyPrefixOf(client);
+    const transforms = argumentTransformerOf(commandClass, name) !== undefined;
+    if (!transforms && rule.step === 1 && areInOneSlot(args, keyPrefix)) return undefined;
+    const errorStack = showsCallers(client) ? new Error() : undefined;
+    const whole = makeCommand(commandClass, name, args, { keyPrefix, replyEncoding: sender.encoding, errorStack });
+    const sent = this.#sendWhole(sender, join, rule.step, whole);
+    if (callback !== undefined) asCallback(sent, callback);
+    return sent;
+  }
+
+  async #sendWhole(sender: Sender, join: Join, step: number, whole: MadeCommand): Promise<unknown> {
+    // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
+    if (whole.resolve === undefined) return whole.promise;
+    const parts = whole.name === sender.command.name ? partsOf(whole.args as (string | Buffer)[], step) : [];
+    if (parts.length === 0) return this.route.client.sendCommand(whole);
+    try {
+      const replies = await Promise.all(parts.map(({ args }) => this.#sendPart(sender, args)));
+      whole.resolve(join(replies, parts));
+    } catch (error) {
+      whole.reject(error as Error);
+    }
+    return whole.promise;
+  }
+
+  #sendPart(sender: Sender, args: unknown[]): unknown {
+    const { route, commandClass } = this;
+    const { name } = sender.command;
+    if (!transformsReply(commandClass, name)) {
+      const sent = sender.sendPrepared(route, args);
+      if (typeof sent !== 'string') return sent;
+      countFallThrough(route, name, sent);
+    }
+    const make = () => makeCommand(commandClass, name, args, { replyEncoding: null });
+    const transforms = argumentTransformerOf(commandClass, name) !== undefined;
+    const part = transforms ? withTransformation(commandClass, name, { args }, make) : make();
+    // The reply of the whole call is transformed, once.
+    part.transformReply = (reply) => reply;
+    return route.client.sendCommand(part);
+  }
+}
+
+/** Whether these are plain keys, and all in one slot. */
+function areInOneSlot(keys: readonly unknown[], prefix: string | Buffer = ''): boolean {
+  if (keys.length === 1) return !Array.isArray(keys[0]);
+  if (typeof prefix !== 'string') return false;
+  let first: number | undefined;
+  for (const key of keys) {
+    if (typeof key !== 'string') return false;
+    const slot = calculateSlot(prefix + key);
+    first ??= slot;
+    if (slot !== first) return false;
+  }
+  return true;
+}
+
+/**
+ * In the order of their first keys. None if a value is missing: the server refuses that, and must see the whole call.
+ *
+ * @param step - from one key to the next.
+ */
+function partsOf(args: readonly (string | Buffer)[], step: number): SlotPart[] {
+  const bySlot = new Map<number, SlotPart>();
+  if (args.length % step !== 0) return [];
+  for (let index = 0; index < args.length; index += step) {
+    const slot = calculateSlot(args[index] as string | Buffer);
+    let part = bySlot.get(slot);
+    if (part === undefined) {
+      part = { args: [], positions: [] };
+      bySlot.set(slot, part);
+    }
+    part.args.push(...args.slice(index, index + step));
+    part.positions.push(index / step);
+  }
+  return [...bySlot.values()];
+}
+
+function inOrderOfCall(replies: readonly unknown[], parts: readonly SlotPart[]): unknown[] {
+  const values: unknown[] = [];
+  for (const [index, { positions }] of parts.entries()) {
+    const found = replies[index] as unknown[];
+    for (const [place, position] of positions.entries()) values[position] = found[place];
+  }
+  return values;
+}
+
+/** Host: with `stringNumbers` replies are text. */
+function sum(replies: readonly unknown[]): unknown {
+  const total = replies.reduce<number>((before, reply) => before + Number(reply), 0);
+  return typeof replies[0] === 'number' ? total : String(total);
+}
+
+function firstOf(replies: readonly unknown[]): unknown {
+  return replies[0];
+}

@@ -1,0 +1,351 @@
+import calculateSlot from 'cluster-key-slot';
+import fc from 'fast-check';
+import { Command } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
+import { CLUSTER_HOSTS, type ClusterHost, type CoalescedCluster, warm } from '../helpers/cluster/clients.js';
+import { commandCounts, empty, resetCommandCounts } from '../helpers/cluster/run-program.js';
+import { type Client, HOSTS, type Host, outcomes, ready } from '../helpers/hosts.js';
+import { type RedisServer, startServer } from '../helpers/redis.js';
+import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings('COALESCE_WARN_AUTO_PIPELINING');
+
+const SPLIT = { splitKeys: true };
+const KEYS = Array.from({ length: 12 }, (_, index) => `key:${index}`);
+
+/** What a call may be made of: a method and its arguments. */
+type Call = readonly [method: string, ...args: unknown[]];
+
+let nodes: RedisCluster;
+/** Takes keys of any slot in one command, so it tells what a call over several slots has to come to. */
+let single: RedisServer;
+
+beforeAll(async () => {
+  nodes = await startCluster({ masters: 3, replicas: 0 });
+  single = await startServer();
+});
+afterAll(async () => {
+  await nodes?.stop();
+  await single?.stop();
+});
+
+function invoke(client: object, [method, ...args]: Call): Promise<unknown> {
+  return (client as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)[method]?.(
+    ...args,
+  ) as Promise<unknown>;
+}
+
+/** Runs the calls one after the other. */
+async function run(client: object, calls: readonly Call[]) {
+  const found = [];
+  for (const call of calls) found.push(...(await outcomes([invoke(client, call)])));
+  return found;
+}
+
+function hostOf({ name }: ClusterHost): Host {
+  return HOSTS.find((host) => host.name === name) ?? (HOSTS[0] as Host);
+}
+
+async function emptyAll(plain: Client): Promise<void> {
+  await empty(nodes);
+  await plain.flushall();
+}
+
+const CALLS: Readonly<Record<string, readonly Call[]>> = {
+  'keys as arguments': [
+    ['mset', 'a', '1', 'b', '2', 'c', '3', 'd', 'é'],
+    ['mget', 'd', 'none', 'a', 'c', 'b'],
+    ['exists', 'a', 'b', 'none', 'c'],
+    ['touch', 'a', 'none', 'b'],
+    ['del', 'a', 'none', 'b'],
+    ['unlink', 'b', 'c', 'd'],
+    ['mget', 'a', 'b', 'c', 'd'],
+  ],
+  'arrays of keys': [
+    ['mset', ['a', 1, 'b', 2, 'c', 3]],
+    ['mget', ['c', 'none', 'a', 'b']],
+    ['mget', ['c', 'none'], 'a', ['b']],
+    ['exists', ['a', 'b', 'none']],
+    ['del', ['a', 'b', 'c']],
+  ],
+  'objects and Maps of pairs': [
+    ['mset', { a: 1, b: 'two', c: Buffer.from([0, 255]) }],
+    ['mgetBuffer', 'a', 'b', 'c'],
+    [
+      'mset',
+      new Map<unknown, unknown>([
+        ['a', 'x'],
+        [7, 'y'],
+      ]),
+    ],
+    ['mget', 'a', 7, '7'],
+  ],
+  'the same key more than once': [
+    ['mset', 'a', 1, 'b', 2, 'a', 3, 'c', 4, 'b', 5],
+    ['mget', 'a', 'b', 'a', 'c', 'b', 'a'],
+    ['exists', 'a', 'b', 'a', 'a'],
+    ['del', 'a', 'b', 'a'],
+    ['mget', 'a', 'b', 'c'],
+  ],
+  'Buffers, numbers, and what else can be a key': [
+    ['mset', Buffer.from([0, 200, 1]), 'binary', 12, 'number', 1.5, 'fraction', '', 'empty', null, 'null', 'ключ', '√'],
+    ['mget', Buffer.from([0, 200, 1]), 12, 1.5, '', null, undefined, 'ключ', true, 'ab'],
+    ['mgetBuffer', [Buffer.from('12'), Buffer.from([0, 200, 1]), Buffer.from('ключ')]],
+    ['existsBuffer', 12, Buffer.from([0, 200, 1]), 'none'],
+    ['msetBuffer', 'a', Buffer.from([1]), 'b', 'x'.repeat(100_000)],
+    ['mget', 'b', 'a'],
+    ['delBuffer', 'a', 12, 'none'],
+  ],
+  'hash tags, in one slot and in two': [
+    ['mset', '{a}1', 1, '{b}1', 2, '{a}2', 3],
+    ['mget', '{a}2', '{b}1', '{a}1'],
+    ['mget', '{a}2', '{a}1'],
+    ['del', '{a}1'],
+    ['del', ['{a}2', '{b}1']],
+  ],
+  'values of other types': [
+    ['hset', 'h', 'f', 'v'],
+    ['set', 's', 'text'],
+    ['mget', 'h', 's', 'none'],
+    ['del', 'h', 's', 'none'],
+  ],
+  'call() and callBuffer()': [
+    ['call', 'mset', 'a', '1', 'b', '2'],
+    ['call', 'mget', ['b', 'a'], 'c'],
+    ['callBuffer', 'mget', 'b', 'a'],
+    ['call', 'del', 'a', 'b', 'c'],
+  ],
+  'wrong numbers of arguments': [['mget'], ['mget', []], ['del'], ['mset'], ['mset', 'a'], ['mset', {}]],
+};
+
+describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
+  async function clients(options: Parameters<ClusterHost['createCoalesced']>[1] = {}) {
+    const { redisOptions, ...own } = options;
+    const cluster = await warm(host.createCoalesced(nodes, options, SPLIT));
+    const plain = await ready(hostOf(host).create(single.url, { ...redisOptions, ...own } as object));
+    await emptyAll(plain);
+    return { cluster, plain };
+  }
+
+  it.each(Object.entries(CALLS))('%s: as a single server answers', async (_, calls) => {
+    const { cluster, plain } = await clients();
+    expect(await run(cluster, calls)).toEqual(await run(plain, calls));
+    expect(cluster.coalescer.stats().inFlight).toBe(0);
+  });
+
+  it.each([
+    ['keyPrefix', { keyPrefix: 'prefix:' }],
+    ['keyPrefix with a hash tag', { keyPrefix: '{all}:' }],
+    ['stringNumbers', { redisOptions: { stringNumbers: true } }],
+    ['showFriendlyErrorStack', { showFriendlyErrorStack: true }],
+    ['enableAutoPipelining', { enableAutoPipelining: true }],
+  ])('%s: as a single server answers', async (_, options) => {
+    const { cluster, plain } = await clients(options);
+    // Host: with `enableAutoPipelining` `call()` gets no prefix, and `callBuffer()` fails.
+    const left = /^(wrong|call)/;
+    const calls = Object.entries(CALLS).flatMap(([name, some]) => (left.test(name) ? [] : some));
+    expect(await run(cluster, calls)).toEqual(await run(plain, calls));
+  });
+
+  it('random calls: as a single server answers', async () => {
+    const { cluster, plain } = await clients();
+    const key = fc.constantFrom<unknown>('a', 'b', 'c', '{t}1', '{t}2', '', 7, 'ключ', Buffer.from([255, 0]), 'd', 'e');
+    const value = fc.constantFrom<unknown>('v', 1, 'é', Buffer.from([128]), '');
+    const keys = fc.array(key, { minLength: 1, maxLength: 8 });
+    const pairs = fc.array(fc.tuple(key, value), { minLength: 1, maxLength: 6 }).map((some) => some.flat());
+    const spread = (method: string, args: unknown[], form: number): Call =>
+      form === 0 ? [method, ...args] : form === 1 ? [method, args] : ['call', method, ...args];
+    const form = fc.nat(2);
+    const call = fc.oneof(
+      fc.tuple(fc.constantFrom('mget', 'del', 'unlink', 'exists', 'touch'), keys, form),
+      fc.tuple(fc.constant('mset'), pairs, form),
+    );
+    const buffers = fc.tuple(fc.constantFrom('mgetBuffer', 'delBuffer'), keys, fc.nat(1));
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.oneof(call, call, buffers), { minLength: 1, maxLength: 20 }), async (program) => {
+        // All at once: the parts of one call keep their places among those of the others.
+        const issue = (client: object) =>
+          outcomes(program.map(([method, args, how]) => invoke(client, spread(method, args as unknown[], how))));
+        expect(await issue(cluster)).toEqual(await issue(plain));
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('callbacks get the value, once', async () => {
+    const { cluster, plain } = await clients();
+    const called = (client: object) =>
+      new Promise<unknown[]>((resolve) => {
+        invoke(client, [
+          'mset',
+          'a',
+          1,
+          'b',
+          2,
+          (...set: unknown[]) => {
+            invoke(client, ['mget', 'b', 'a', (...got: unknown[]) => resolve([set, got])]);
+          },
+        ]);
+      });
+    expect(await called(cluster)).toEqual(await called(plain));
+  });
+
+  it('arguments are read once, when the call is made', async () => {
+    const { cluster } = await clients();
+    let reads = 0;
+    const keys = ['a', 'b'];
+    const counted = Object.defineProperty([...keys], 0, {
+      get: () => {
+        reads += 1;
+        return 'a';
+      },
+      enumerable: true,
+    });
+    await cluster.mset('a', 'of a', 'b', 'of b');
+    const values = cluster.mget(counted);
+    keys[1] = 'changed';
+    expect(await values).toEqual(['of a', 'of b']);
+    expect(reads).toBe(1);
+  });
+
+  it('one command per slot goes into the batch of this turn, one write to each master', async () => {
+    const { cluster } = await clients();
+    const spies = cluster.nodes('master').map((node) => spyOnSocket(node));
+    const before = cluster.coalescer.stats();
+    await Promise.all([cluster.mget(...KEYS), cluster.get('key:0')]);
+    const after = cluster.coalescer.stats();
+    const slots = new Set(KEYS.map((key) => calculateSlot(key))).size;
+    expect(spies.map(({ writes }) => writes.length)).toEqual([1, 1, 1]);
+    expect(spies.flatMap((spy) => commandNames(spy.text())).sort()).toEqual(['get', ...Array(slots).fill('mget')]);
+    expect(after.hotCommands - before.hotCommands).toBe(slots + 1);
+  });
+
+  it('keys of one slot go out as one command, in the order of the call', async () => {
+    const { cluster } = await clients();
+    const spies = cluster.nodes('master').map((node) => spyOnSocket(node));
+    await Promise.all([cluster.mget('{t}a', '{t}b', '{t}a'), cluster.del(['{t}b', '{t}a']), cluster.del('{t}c')]);
+    expect(spies.flatMap((spy) => commandNames(spy.text()))).toEqual(['mget', 'del', 'del']);
+  });
+
+  it('without the option: CROSSSLOT, as on a plain Cluster', async () => {
+    const cluster = await warm(host.createCoalesced(nodes));
+    await expect(cluster.mget('a', 'b')).rejects.toThrow(/CROSSSLOT/);
+  });
+
+  it('in a pipeline and in a transaction: CROSSSLOT, as on a plain Cluster', async () => {
+    const { cluster } = await clients();
+    const plain = await warm(host.create(nodes));
+    const make = (client: typeof plain) => [
+      client.pipeline().mget('{x}1', '{y}1').exec(),
+      client.multi().mget('{x}1', '{y}1').exec(),
+    ];
+    expect(await outcomes(make(cluster))).toEqual(await outcomes(make(plain)));
+  });
+
+  it.each([
+    ['not connected yet', () => {}, {}],
+    ['with hotPath: false', (cluster: CoalescedCluster) => warm(cluster), { hotPath: false }],
+  ])('%s: the Cluster sends the parts itself', async (_, prepare, coalesceOptions) => {
+    await emptyAll(await ready(hostOf(host).create(single.url)));
+    const cluster = host.createCoalesced(nodes, {}, { ...SPLIT, ...coalesceOptions });
+    await prepare(cluster);
+    expect(await cluster.mset('a', 1, 'b', 2, 'c', 3)).toBe('OK');
+    expect(await cluster.mget('c', 'none', 'a', 'b')).toEqual(['3', null, '1', '2']);
+    expect(await cluster.call('mget', 'c', 'a')).toEqual(['3', '1']);
+    expect(await cluster.del('a', 'b', 'c')).toBe(3);
+  });
+
+  it('a tracer that wraps sendCommand() sees each part', async () => {
+    const { cluster } = await clients();
+    const seen: string[] = [];
+    const { sendCommand } = cluster;
+    cluster.sendCommand = function (command, ...rest) {
+      seen.push([command.name, ...command.args].join(' '));
+      return sendCommand.call(this, command, ...rest);
+    };
+    await cluster.mset('a', '1', 'b', '2');
+    expect(await cluster.mget('b', 'a', 'b')).toEqual(['2', '1', '2']);
+    expect(seen).toEqual(['mset a 1', 'mset b 2', 'mget b b', 'mget a']);
+  });
+
+  it('one failed part rejects the call with its error, and the others are executed', async () => {
+    const { cluster, plain } = await clients();
+    const slot = calculateSlot('a');
+    const owner = await nodes.masterOf(slot);
+    await owner.client.config('SET', 'maxmemory', '1');
+    try {
+      await expect(cluster.mset('a', '1', ...KEYS.flatMap((key) => [key, 'set']))).rejects.toThrow(/^OOM/);
+    } finally {
+      await owner.client.config('SET', 'maxmemory', '0');
+    }
+    const others: string[] = [];
+    for (const key of KEYS) if ((await nodes.masterOf(calculateSlot(key))).id !== owner.id) others.push(key);
+    expect(others.length).toBeGreaterThan(0);
+    expect(await cluster.mget(...others)).toEqual(others.map(() => 'set'));
+    expect(await cluster.get('a')).toBeNull();
+    await plain.ping();
+  });
+
+  it('a part whose slot has moved follows MOVED by itself, one that is moving ASK and TRYAGAIN', async () => {
+    const { cluster } = await clients();
+    const slot = calculateSlot('{moving}');
+    const from = await nodes.masterOf(slot);
+    const to = (await nodes.masters()).find(({ id }) => id !== from.id) as ClusterNode;
+    const keys = ['{moving}1', '{moving}2', ...KEYS];
+    await cluster.mset(keys.flatMap((key) => [key, `of ${key}`]));
+    const values = [...keys.map((key) => `of ${key}`), null];
+    const read = () => cluster.mget(...keys, 'none');
+
+    await nodes.beginMove(slot, from, to);
+    await nodes.moveKeys(slot, from, to, ['{moving}1', '{moving}2']);
+    await resetCommandCounts(nodes);
+    expect(await read()).toEqual(values);
+    expect((await commandCounts(nodes, 'asking')).calls).toBeGreaterThan(0);
+
+    await nodes.finishMove(slot, to);
+    expect(await read()).toEqual(values);
+    await nodes.moveSlots(to, from, [slot]);
+    expect(await read()).toEqual(values);
+  });
+});
+
+describe('splitKeys', () => {
+  it("a user's transformers get all arguments and the joined reply, once per call", async () => {
+    const cluster = await warm((CLUSTER_HOSTS[0] as ClusterHost).createCoalesced(nodes, {}, SPLIT));
+    const seen: unknown[] = [];
+    const { argument, reply } = (Command as unknown as { _transformer: Record<string, Record<string, unknown>> })
+      ._transformer as { argument: Record<string, unknown>; reply: Record<string, unknown> };
+    onTestFinished(() => {
+      delete argument.mget;
+      delete reply.mget;
+    });
+    await cluster.mset('a', '1', 'b', '2');
+    Command.setArgumentTransformer('mget', (args) => {
+      seen.push([...args]);
+      return [...args].reverse();
+    });
+    Command.setReplyTransformer('mget', (values) => {
+      seen.push(values);
+      return (values as string[]).join('+');
+    });
+    expect(await cluster.mget('a', 'b', 'none')).toBe('+2+1');
+    expect(seen).toEqual([
+      ['a', 'b', 'none'],
+      [null, '2', '1'],
+    ]);
+  });
+
+  it('a transformer that throws rejects the call, and nothing is sent', async () => {
+    const cluster = await warm((CLUSTER_HOSTS[0] as ClusterHost).createCoalesced(nodes, {}, SPLIT));
+    const { argument } = (Command as unknown as { _transformer: { argument: Record<string, unknown> } })._transformer;
+    onTestFinished(() => {
+      delete argument.del;
+    });
+    Command.setArgumentTransformer('del', () => {
+      throw new RangeError('of the test');
+    });
+    await expect(cluster.del('a', 'b')).rejects.toThrow('of the test');
+  });
+});
