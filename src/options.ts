@@ -86,6 +86,23 @@ export interface CoalesceOptions {
    * @default false
    */
   splitKeys?: boolean;
+  /**
+   * Connections for blocking commands: `BLPOP`, `XREAD BLOCK` and their kin, outside transactions and pipelines, wait on
+   * connections of their own, made by `duplicate()` when they are needed, and closed with the client. `false` leaves
+   * them on the client's connection, where all later commands wait behind them.
+   * @default false
+   */
+  blocking?: false | BlockingOptions;
+}
+
+/** How many connections blocking commands may have; every key is optional. */
+export interface BlockingOptions {
+  /**
+   * Connections per client, or per node of a Cluster. Blocking commands beyond that number wait for one that is free, in
+   * order. An integer, minimum 1.
+   * @default 8
+   */
+  connections?: number;
 }
 
 /** Which replies to reads are kept in memory, and for how long; every key is optional. */
@@ -144,7 +161,10 @@ export type ResolvedCacheOptions = Readonly<
 
 /** Every option with its value; frozen. */
 export type ResolvedOptions = Readonly<
-  Required<Omit<CoalesceOptions, 'cache'>> & { cache: ResolvedCacheOptions | false }
+  Required<Omit<CoalesceOptions, 'cache' | 'blocking'>> & {
+    cache: ResolvedCacheOptions | false;
+    blocking: Readonly<Required<BlockingOptions>> | false;
+  }
 >;
 
 /** A `writev` of strings takes three bytes per character and fails beyond 700 MB; V8 has strings of up to 2^29. */
@@ -161,7 +181,10 @@ export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
   shareReads: false,
   cache: false,
   splitKeys: false,
+  blocking: false,
 });
+
+const DEFAULT_BLOCKING: Readonly<Required<BlockingOptions>> = Object.freeze({ connections: 8 });
 
 const DEFAULT_CACHE: ResolvedCacheOptions = Object.freeze({
   prefixes: undefined,
@@ -236,6 +259,7 @@ function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions
     shareReads: given.boolean('shareReads'),
     cache,
     splitKeys: given.boolean('splitKeys'),
+    blocking: resolveBlocking(options.blocking, `${name}.blocking`),
   });
 }
 
@@ -275,6 +299,12 @@ function resolveCache(value: CoalesceOptions['cache'], name: string): ResolvedOp
     maxEntries: given.count('maxEntries'),
     maxBytes: given.count('maxBytes'),
   });
+}
+
+function resolveBlocking(value: CoalesceOptions['blocking'], name: string): ResolvedOptions['blocking'] {
+  if (value === undefined || value === false) return false;
+  const given = new GivenOptions(name, value, DEFAULT_BLOCKING, 'false or an object');
+  return Object.freeze({ connections: given.count('connections') });
 }
 
 function validSchedule(given: GivenOptions<ResolvedOptions>): Schedule {

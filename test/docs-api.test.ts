@@ -25,8 +25,18 @@ function membersOf(file: string, name: string): string[] {
 }
 
 const options = membersOf('src/options.ts', 'CoalesceOptions');
-const cacheOptions = membersOf('src/options.ts', 'CacheOptions');
-const cacheDefaults = (resolveSetting({ cache: true }, 'options') as { cache: Record<string, unknown> }).cache;
+const nested = resolveSetting({ cache: true, blocking: {} }, 'options') as unknown as Record<string, object>;
+/** Options of options, with their defaults. */
+const nestedOptions = (
+  [
+    ['cache', 'CacheOptions'],
+    ['blocking', 'BlockingOptions'],
+  ] as const
+).flatMap(([option, type]) =>
+  membersOf('src/options.ts', type).map(
+    (name) => [`${option}.${name}`, (nested[option] as Record<string, unknown>)[name]] as const,
+  ),
+);
 
 const PLUGIN_OPTIONS = ['CommonOptions', 'ServerOptions', 'ClusterNodesOptions', 'ClientOptions'];
 
@@ -48,7 +58,7 @@ describe('docs/api.md', () => {
   it.each([
     ...entriesOf(),
     ...options.map((option) => `\`${option}\``),
-    ...cacheOptions.map((option) => `\`cache.${option}\``),
+    ...nestedOptions.map(([option]) => `\`${option}\``),
     ...membersOf('src/handle.ts', 'Coalescer').map((member) => `\`coalescer.${member}\``),
     ...membersOf('src/handle.ts', 'ClientCache').map((member) => `\`coalescer.cache.${member}\``),
     ...Object.values(CHANNELS).map((channel) => `\`${channel}\``),
@@ -60,16 +70,14 @@ describe('docs/api.md', () => {
 
   it('has no option, member or code that does not exist', () => {
     const under = (group: string) => headings(section(api, group)).map(({ text }) => text.replaceAll('`', ''));
-    expect(under('Options').toSorted()).toEqual(
-      [...options, ...cacheOptions.map((option) => `cache.${option}`)].toSorted(),
-    );
+    expect(under('Options').toSorted()).toEqual([...options, ...nestedOptions.map(([option]) => option)].toSorted());
     expect(under('Diagnostics channels')).toEqual(Object.values(CHANNELS));
     expect([...under('Errors'), ...under('Warnings')].toSorted()).toEqual(Object.values(CODES).toSorted());
   });
 
   it.each([
     ...options.map((option) => [option, DEFAULT_OPTIONS[option as keyof typeof DEFAULT_OPTIONS]] as const),
-    ...cacheOptions.map((option) => [`cache.${option}`, cacheDefaults[option]] as const),
+    ...nestedOptions,
   ])('gives %s its type, unit, default and cost', (option, value) => {
     const text = section(api, `\`${option}\``);
     const shown = typeof value === 'string' ? `'${value}'` : String(value);

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
 const KNOWN =
-  'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache, splitKeys';
+  'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache, splitKeys, blocking';
 const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
 const BUSY_POLL = 'a boolean or a number of microseconds from 1 to 1000000';
 const POSITIVE = 'a positive integer';
@@ -49,6 +49,7 @@ describe('options', () => {
       shareReads: false,
       cache: false,
       splitKeys: false,
+      blocking: false,
     });
     expect(resolveOptions({})).toEqual(DEFAULT_OPTIONS);
   });
@@ -77,6 +78,8 @@ describe('options', () => {
     { hotPath: true },
     { shareReads: true },
     { splitKeys: true },
+    { blocking: false },
+    { blocking: { connections: 1 } },
   ])('keeps %j', (options) => {
     expect(resolveOptions(options)).toEqual({ ...DEFAULT_OPTIONS, ...options });
   });
@@ -165,6 +168,23 @@ describe('options', () => {
     const error = thrownBy(() => resolveOptions({ cache: { ttl: '60s' } } as unknown as CoalesceOptions));
     expect(error.message).toBe(
       'ioredis-coalesce: options.cache.ttl must be a positive integer of milliseconds, got "60s" (string)',
+    );
+  });
+
+  it('fills in the number of connections of blocking commands, and checks it', () => {
+    expect(resolveOptions({ blocking: {} })).toMatchObject({ blocking: { connections: 8 } });
+    const refused = (blocking: unknown) => thrownBy(() => resolveOptions({ blocking } as CoalesceOptions));
+    expect(refused(true)).toMatchObject({
+      code: CODES.OPTION,
+      message: 'ioredis-coalesce: options.blocking must be false or an object, got true (boolean)',
+    });
+    expect(refused({ connections: 0 })).toBeInstanceOf(RangeError);
+    expect(refused({ connections: 0 }).message).toBe(
+      'ioredis-coalesce: options.blocking.connections must be a positive integer, got 0 (number)',
+    );
+    expect(refused({ connection: 1 }).message).toBe(
+      'ioredis-coalesce: options.blocking.connection is not an option; did you mean connections? ' +
+        'The options are connections',
     );
   });
 

@@ -1,12 +1,29 @@
 import { CODES, warnOnce } from '../errors.js';
 import { setTimeout } from '../util/clock.js';
 
-/** Commands that keep their connection waiting. */
-const ALWAYS = 'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop wait waitaof'.split(' ');
+/** Commands that keep their connection waiting for what other clients do. */
+const ALWAYS = 'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop'.split(' ');
+/** Commands that keep it waiting for the effect of its own writes. */
+const OF_OWN_WRITES = ['wait', 'waitaof'];
 /** Commands that keep it waiting with the argument `BLOCK`. */
 const WITH_BLOCK = ['xread', 'xreadgroup'];
 
-export const BLOCKING_COMMANDS: readonly string[] = [...ALWAYS, ...WITH_BLOCK];
+export const BLOCKING_COMMANDS: readonly string[] = [...ALWAYS, ...OF_OWN_WRITES, ...WITH_BLOCK];
+
+/** Whether a command of this name can wait as well on a connection of its own. */
+export function mayWaitElsewhere(name: string, args: readonly unknown[]): boolean {
+  return ALWAYS.includes(name) || (WITH_BLOCK.includes(name) && holdsBlock(args));
+}
+
+/** Whether a command that may wait does: `BLOCK` may be the name of a stream, too. */
+export function waits({ name, args }: { readonly name: string; readonly args: readonly unknown[] }): boolean {
+  if (!WITH_BLOCK.includes(name.toLowerCase())) return true;
+  const words = args.map((arg) => String(arg).toLowerCase());
+  // After GROUP come its name and the consumer's.
+  let index = words[0] === 'group' ? 3 : 0;
+  for (; index < words.length && words[index] !== 'streams'; index += 1) if (words[index] === 'block') return true;
+  return false;
+}
 
 /** Grace period before the warning, in milliseconds. */
 const PATIENCE = 1_000;
@@ -39,7 +56,7 @@ export function watchBlocking(client: BlockedQueue, name: string, args: readonly
     warnOnce(
       CODES.BLOCKING,
       `ioredis-coalesce: commands wait behind "${name}" on a connection that they share with it; give blocking ` +
-        'commands a connection of their own, such as client.duplicate()',
+        'commands connections of their own, by the option blocking: { connections: 8 } or by client.duplicate()',
     );
   }, PATIENCE).unref();
 }

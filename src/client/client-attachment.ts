@@ -15,6 +15,7 @@ import {
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
+import { BlockingConnections } from './blocking-connections.js';
 import { type Attachment, addOverlay, removeOverlay } from './overlay.js';
 import { Shown } from './shown.js';
 import { viewOf } from './view.js';
@@ -26,6 +27,7 @@ export class ClientAttachment extends Shown implements Attachment {
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
   readonly splitter = undefined;
+  readonly blocking: BlockingConnections | undefined;
   readonly #schedule: BatchSchedule;
   /** The host's `Command` class, which the hot path needs; or why there is no hot path. */
   readonly #hot: HostCommandClass | string;
@@ -56,7 +58,12 @@ export class ClientAttachment extends Shown implements Attachment {
     this.#hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
     this.commandClass = typeof this.#hot === 'string' ? undefined : this.#hot;
     this.#commands = this.commandClass && new CommandMethods(this.commandClass);
-    addOverlay(client, this, showsCallers(client) ? 'bare' : 'hot');
+    const { blocking } = options;
+    if (blocking) {
+      const inTransaction = () => this.connection?.transaction.begun === true;
+      this.blocking = new BlockingConnections(client, blocking.connections, inTransaction);
+    }
+    addOverlay(client, this, showsCallers(client) && !blocking ? 'bare' : 'hot');
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
   }
@@ -72,7 +79,7 @@ export class ClientAttachment extends Shown implements Attachment {
   }
 
   stats(): CoalescerStats {
-    return this.counters.snapshot(this.inFlight, this.queued, this.cacheUse);
+    return this.counters.snapshot(this.inFlight, this.queued, this.cacheUse, this.blocking?.size);
   }
 
   /** Undefined without the option `cache`. */
@@ -98,6 +105,7 @@ export class ClientAttachment extends Shown implements Attachment {
     if (!removeOverlay(this.client, this)) return;
     this.enabled = false;
     this.client.removeListener('connect', this.#onConnect);
+    this.blocking?.detach();
     this.connection?.detach();
     this.connection = undefined;
   }

@@ -4,7 +4,15 @@ import type { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
 import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import type { ClientCache } from '../handle.js';
-import { ClusterRouting, type HostCluster, missingClusterInternal, SlotWatch, speaksResp3 } from '../host/cluster.js';
+import {
+  ClusterDetour,
+  ClusterRouting,
+  type HostCluster,
+  missingClusterInternal,
+  type SendOnNode,
+  SlotWatch,
+  speaksResp3,
+} from '../host/cluster.js';
 import { probeCommandClass } from '../host/probe.js';
 import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCallers } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
@@ -28,6 +36,7 @@ export class ClusterAttachment extends Shown implements Attachment {
   readonly counters = new Stats();
   readonly routing: ClusterRouting;
   readonly splitter: SplitKeys | undefined;
+  readonly blocking: ClusterDetour | undefined;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   readonly #slots: SlotWatch;
   readonly #schedule: BatchSchedule;
@@ -48,7 +57,9 @@ export class ClusterAttachment extends Shown implements Attachment {
     this.#slots = new SlotWatch(client);
     this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
     this.splitter = options.splitKeys ? splitKeysOf(this) : undefined;
-    addOverlay(client, this, showsCallers(client) && !options.splitKeys ? 'bare' : 'hot');
+    this.blocking = options.blocking ? new ClusterDetour(client, this.#sendOnNode) : undefined;
+    const needsMethods = options.splitKeys || options.blocking;
+    addOverlay(client, this, showsCallers(client) && !needsMethods ? 'bare' : 'hot');
     for (const node of client.nodes()) this.#onNode(node);
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
@@ -65,6 +76,7 @@ export class ClusterAttachment extends Shown implements Attachment {
             bytes: attachments.reduce((sum, { cacheUse }) => sum + (cacheUse?.bytes ?? 0), 0),
           }
         : undefined,
+      this.options.blocking ? attachments.reduce((sum, { blocking }) => sum + (blocking?.size ?? 0), 0) : undefined,
     );
   }
 
@@ -138,6 +150,16 @@ export class ClusterAttachment extends Shown implements Attachment {
    */
   readonly #onRefresh = (): void => {
     for (const node of this.#slots.losers()) this.#nodes.get(node)?.cache?.clear();
+  };
+
+  readonly #sendOnNode: SendOnNode = (node, command, asking) => {
+    const blocking = this.#nodes.get(node)?.blocking;
+    if (blocking !== undefined) {
+      blocking.send(command, asking);
+      return;
+    }
+    if (asking) node.asking().catch(() => {});
+    node.sendCommand(command);
   };
 
   #attachments(): ClientAttachment[] {

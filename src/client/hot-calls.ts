@@ -2,7 +2,7 @@ import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import { isAscii } from '../resp/encoder.js';
-import { CommandSender, callHost, countFallThrough, FallThrough, type FindRoute, withForm } from './hot-path.js';
+import { CommandSender, callHost, countFallThrough, FallThrough, type HotRoute, withForm } from './hot-path.js';
 
 /** The methods that take the name of their command as an argument. */
 const CALLS = [
@@ -16,22 +16,39 @@ const KEPT_NAMES = 1_000;
 
 const commands = new Map(HOT_COMMANDS.map((command) => [command.name, command]));
 
-/** `call('get', key)` and the like: hot if the command is. */
-export function hotCalls(parent: object, find: FindRoute): Record<string, AnyFunction> {
+/**
+ * `call('get', key)` and the like: hot if the command is.
+ *
+ * @param sendElsewhere - sends a command that blocks on another connection, or returns undefined.
+ */
+export function hotCalls<Route extends HotRoute>(
+  parent: object,
+  find: (receiver: unknown) => Route | undefined,
+  sendElsewhere: SendElsewhere<Route>,
+): Record<string, AnyFunction> {
   const hostMethods = parent as Record<string, AnyFunction>;
   const methods: Record<string, AnyFunction> = {};
   for (const [methodName, encoding] of CALLS) {
     if (typeof hostMethods[methodName] !== 'function') continue;
-    methods[methodName] = hotCall(methodName, encoding, hostMethods, find);
+    methods[methodName] = hotCall(methodName, encoding, hostMethods, find, sendElsewhere);
   }
   return methods;
 }
 
-function hotCall(
+type SendElsewhere<Route> = (
+  route: Route,
+  name: string,
+  method: AnyFunction,
+  args: readonly unknown[],
+  leading: number,
+) => unknown;
+
+function hotCall<Route extends HotRoute>(
   methodName: string,
   encoding: 'utf8' | null,
   parent: Record<string, AnyFunction>,
-  find: FindRoute,
+  find: (receiver: unknown) => Route | undefined,
+  sendElsewhere: SendElsewhere<Route>,
 ): AnyFunction {
   const senders = new Map<string, CommandSender>();
 
@@ -41,7 +58,12 @@ function hotCall(
       const method = parent[methodName] as AnyFunction;
       const commandClass = route?.commandClass ?? route?.splitter?.commandClass;
       const sender = commandClass && senderFor(name, commandClass);
-      if (route === undefined || sender === undefined) return callHost(method, this, [name, ...args], 1);
+      if (route === undefined || sender === undefined) {
+        const all = [name, ...args];
+        const isBlocking = route !== undefined && typeof name === 'string';
+        const sentElsewhere = isBlocking ? sendElsewhere(route, name.toLowerCase(), method, all, 1) : undefined;
+        return sentElsewhere ?? callHost(method, this, all, 1);
+      }
       const sent = sender.send(route, method, args);
       if (!(sent instanceof FallThrough)) return sent;
       countFallThrough(route, methodName, sent.reason);

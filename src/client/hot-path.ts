@@ -246,7 +246,7 @@ export abstract class Sender {
     if (route.commandClass === undefined) return 'cork-only';
     const connection = route.connectionFor(this.command, prepared[0]);
     if (typeof connection === 'string') return connection;
-    return this.sendOn(connection, route, prepared, prepared) ?? 'arguments';
+    return this.sendOn(connection, route, prepared, prepared, undefined) ?? 'arguments';
   }
 
   #send(

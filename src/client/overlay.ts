@@ -1,9 +1,9 @@
 import type { Coalescer } from '../handle.js';
 import type { AnyFunction } from '../host/types.js';
 import { processWide } from '../util/process-wide.js';
-import { BLOCKING_COMMANDS, type BlockedQueue, watchBlocking } from './blocking-watch.js';
+import { type BlockingRoute, blockingMethods, sendElsewhere } from './blocking-calls.js';
 import { hotCalls } from './hot-calls.js';
-import { asCommandMethod, callHost, hotMethods } from './hot-path.js';
+import { hotMethods } from './hot-path.js';
 import { keepHandle, removeIdleHandle } from './idle.js';
 import type { PipelineRoute } from './light-pipeline.js';
 import { DEFINERS, replaceDefined, replaceOwnMethods, restoreOwnMethods } from './own-methods.js';
@@ -13,7 +13,8 @@ import { pipelineMethods } from './pipelines.js';
 const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
 /** The value stored under MARK. */
-export interface Attachment extends Coalescer, PipelineRoute, BlockedQueue {
+export interface Attachment extends Coalescer, PipelineRoute, Omit<BlockingRoute, 'client'> {
+  readonly client: BlockingRoute['client'];
   /** Coalesces a copy that the host's `duplicate(...args)` made. */
   attachCopy(copy: object, args: readonly unknown[]): void;
 }
@@ -124,14 +125,14 @@ function addCommandMethods(overlay: object, parent: object): void {
   Object.assign(
     overlay,
     hotMethods(parent, findRoute),
-    hotCalls(parent, findRoute),
+    hotCalls(parent, findRoute, sendElsewhere),
     pipelineMethods(parent as Record<string, AnyFunction>, findRoute),
-    blockingMethods(parent as Record<string, unknown>),
+    blockingMethods(parent as Record<string, unknown>, findRoute),
     definingMethods(parent as Record<string, unknown>),
   );
 }
 
-function findRoute(receiver: unknown): PipelineRoute | undefined {
+function findRoute(receiver: unknown): Attachment | undefined {
   const attached = (receiver as Marked | undefined)?.[MARK];
   return attached !== undefined && attached.client === receiver ? attached : undefined;
 }
@@ -146,22 +147,6 @@ function definingMethods(parent: Record<string, unknown>): Record<string, AnyFun
       if (findRoute(this) !== undefined) replaceDefined(this as object, String(args[0]), findRoute);
       return result;
     };
-  }
-  return methods;
-}
-
-/** Blocking commands go to the host unchanged; later it is checked whether other commands wait behind them. */
-function blockingMethods(parent: Record<string, unknown>): Record<string, AnyFunction> {
-  const methods: Record<string, AnyFunction> = {};
-  for (const name of BLOCKING_COMMANDS) {
-    for (const methodName of [name, `${name}Buffer`]) {
-      if (typeof parent[methodName] !== 'function') continue;
-      methods[methodName] = asCommandMethod(function blocking(...args) {
-        const attached = (this as Marked | undefined)?.[MARK];
-        if (attached !== undefined) watchBlocking(attached, name, args);
-        return callHost(parent[methodName] as AnyFunction, this, args);
-      });
-    }
   }
   return methods;
 }

@@ -54,6 +54,7 @@ export interface HostOptions {
   readonly connectionName?: unknown;
   readonly keyPrefix?: string | Buffer;
   readonly commandTimeout?: unknown;
+  readonly enableOfflineQueue?: unknown;
   readonly monitor?: unknown;
   readonly socketTimeout?: unknown;
   readonly showFriendlyErrorStack?: unknown;
@@ -81,6 +82,13 @@ export interface HostClient extends EventEmitter {
   setSocketTimeout?(): void;
   readonly socketTimeoutTimer?: unknown;
   call(name: string, ...args: string[]): Promise<unknown>;
+  connect(): Promise<unknown>;
+  disconnect(): void;
+  duplicate(override: object): object;
+  select(db: number): Promise<unknown>;
+  asking(): Promise<unknown>;
+  /** Emits `error` only to listeners; without any it prints it. */
+  silentEmit(event: 'error', error: unknown): unknown;
 }
 
 type ReplyTransformers = Record<string, unknown>;

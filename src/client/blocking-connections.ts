@@ -1,0 +1,183 @@
+import type { Coalesced } from '../handle.js';
+import {
+  CONNECTION_CLOSED,
+  hasUnanswered,
+  isUnanswered,
+  makePing,
+  maySendElsewhere,
+  neverSettle,
+  startTimeouts,
+  whenLeft,
+} from '../host/blocking.js';
+import { selectedDatabase } from '../host/state.js';
+import type { HostClient, HostCommand } from '../host/types.js';
+import { nextTick } from '../util/clock.js';
+
+/** A blocking command from when it is issued until it is settled. */
+interface Call {
+  readonly command: HostCommand;
+  /** The database that was selected when it was issued. */
+  readonly db: number;
+  /** A Cluster's node is to serve it although its slot is not the node's yet. */
+  readonly asking: boolean;
+  /** What was issued before it has been answered. */
+  ordered: boolean;
+}
+
+function noop(): void {}
+
+function remove<T>(list: T[], element: T): void {
+  const index = list.indexOf(element);
+  if (index >= 0) list.splice(index, 1);
+}
+
+function sendOn(client: HostClient, command: HostCommand, asking: boolean): unknown {
+  if (asking) client.asking().catch(noop);
+  return client.sendCommand(command);
+}
+
+/**
+ * The option `blocking` of one client, or of one node of a Cluster: connections of their own for blocking commands.
+ *
+ *     issued ──▶ waiting, in order ──▶ busy, on a connection ──▶ settled
+ *                 │ the first one, when what was issued before
+ *                 │ it is answered and a connection is free
+ *
+ * A connection is a client made by `duplicate()`, so it connects, retries and sends again by the host's own rules.
+ */
+export class BlockingConnections {
+  readonly #waiting: Call[] = [];
+  readonly #idle: HostClient[] = [];
+  readonly #busy = new Map<HostClient, Call>();
+  #open = true;
+
+  constructor(
+    readonly client: HostClient,
+    readonly connections: number,
+    /** Whether MULTI is open on the client's connection. */
+    readonly inTransaction: () => boolean,
+  ) {
+    client.on('end', this.#close);
+  }
+
+  get size(): number {
+    return this.#idle.length + this.#busy.size;
+  }
+
+  /** Sends a blocking command on a connection of its own, unless it has to stay on the client's. */
+  send(command: HostCommand, asking = false): unknown {
+    const { client } = this;
+    if (!this.#open || this.inTransaction() || !maySendElsewhere(client)) return sendOn(client, command, asking);
+    // Host: the first command connects.
+    if (client.status === 'wait') client.connect().catch(noop);
+    const call: Call = { command, db: selectedDatabase(client), asking, ordered: true };
+    startTimeouts(client, command);
+    whenLeft(command, () => this.#left(call));
+    this.#waiting.push(call);
+    this.#awaitEarlier(call);
+    this.#next();
+    return command.promise;
+  }
+
+  /** Host: a client that is disconnected between two connections emits no `end`. */
+  disconnected(): void {
+    if (this.client.status === 'reconnecting') this.#close();
+  }
+
+  /** The client becomes plain. Waiting commands go to its own connection, and connections close when they are idle. */
+  detach(): void {
+    this.#open = false;
+    for (const copy of this.#idle.splice(0)) copy.disconnect();
+    for (const { command, asking } of this.#waiting.splice(0)) sendOn(this.client, command, asking);
+    this.#stopListening();
+  }
+
+  /**
+   * Ordering: two sockets are not ordered. So what was issued before on the client's connection must have been answered,
+   * or failed, before the blocking command is sent on another one.
+   */
+  #awaitEarlier(call: Call): void {
+    if (!hasUnanswered(this.client)) return;
+    call.ordered = false;
+    const ping = makePing(call.command);
+    const answered = () => {
+      call.ordered = true;
+      this.#next();
+    };
+    ping.promise.then(answered, answered);
+    this.client.sendCommand(ping);
+  }
+
+  #next(): void {
+    for (let call = this.#waiting[0]; call?.ordered; call = this.#waiting[0]) {
+      const copy = this.#take(call.db);
+      if (copy === undefined) return;
+      this.#waiting.shift();
+      this.#busy.set(copy, call);
+      if (selectedDatabase(copy) !== call.db) copy.select(call.db).catch(noop);
+      sendOn(copy, call.command, call.asking);
+    }
+  }
+
+  /** A free connection, one that has this database selected if there is one. */
+  #take(db: number): HostClient | undefined {
+    const found = this.#idle.findIndex((copy) => selectedDatabase(copy) === db);
+    const [idle] = this.#idle.splice(Math.max(found, 0), 1);
+    return idle ?? (this.size < this.connections ? this.#connect(db) : undefined);
+  }
+
+  #connect(db: number): HostClient {
+    const { client } = this;
+    const copy = client.duplicate({ db, lazyConnect: true, enableOfflineQueue: true }) as HostClient;
+    (copy as Partial<Coalesced>).coalescer?.detach();
+    copy.on('error', (error: unknown) => {
+      // Else the client's own connection has the same error, and reports it.
+      if (client.status === 'ready') client.silentEmit('error', error);
+    });
+    // Host: without `autoResendUnfulfilledCommands` a lost connection leaves its command open.
+    copy.on('ready', () => {
+      const call = this.#busy.get(copy);
+      if (call === undefined || isUnanswered(copy, call.command)) return;
+      this.#free(copy, call.command);
+      this.#next();
+    });
+    copy.on('end', () => remove(this.#idle, copy));
+    return copy;
+  }
+
+  /** A command has been settled, or handed back to its Cluster. */
+  #left(call: Call): void {
+    remove(this.#waiting, call);
+    const copy = [...this.#busy].find(([, its]) => its === call)?.[0];
+    if (copy !== undefined) this.#free(copy, call.command);
+    // Later: this may run within the host's decoder.
+    nextTick(() => this.#next());
+  }
+
+  #free(copy: HostClient, command: HostCommand): void {
+    this.#busy.delete(copy);
+    const unanswered = isUnanswered(copy, command);
+    // A timeout has settled it. Redis is not to take an element for it later.
+    if (unanswered) neverSettle(command);
+    if (unanswered || !this.#open || copy.status === 'end') nextTick(() => copy.disconnect());
+    else this.#idle.push(copy);
+    this.#stopListening();
+  }
+
+  /** Host: emitted after `quit()`, `disconnect()`, and when `retryStrategy` has given up. */
+  readonly #close = (): void => {
+    for (const copy of this.#idle.splice(0)) copy.disconnect();
+    for (const [copy, { command }] of [...this.#busy]) {
+      // Host: then it leaves its command open.
+      const isBetween = copy.status === 'reconnecting';
+      copy.disconnect();
+      if (isBetween) command.reject(new Error(CONNECTION_CLOSED));
+    }
+    for (const { command } of [...this.#waiting]) command.reject(new Error(CONNECTION_CLOSED));
+  };
+
+  /** After `detach()` the client's end still ends what is blocked. */
+  #stopListening(): void {
+    if (!this.#open && this.#busy.size === 0) this.client.removeListener('end', this.#close);
+  }
+}

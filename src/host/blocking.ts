@@ -1,0 +1,95 @@
+/** What the connections for blocking commands have to know of a client's queues and timeouts. */
+import { type MadeCommand, makeCommand } from './command-class.js';
+import { inSubscriberMode } from './state.js';
+import type { HostClient, HostCommand, HostCommandClass, HostQueue } from './types.js';
+
+interface Queues {
+  readonly commandQueue: HostQueue;
+  readonly offlineQueue: HostQueue;
+  /** Commands of the lost connection, until they are sent again. */
+  readonly prevCommandQueue?: HostQueue | null;
+}
+
+/** Host: the message of `CONNECTION_CLOSED_ERROR_MSG`, `built/utils/index.js`. */
+export const CONNECTION_CLOSED = 'Connection is closed.';
+
+function queuesOf(client: HostClient): HostQueue[] {
+  const { commandQueue, offlineQueue, prevCommandQueue } = client as unknown as Queues;
+  return prevCommandQueue ? [commandQueue, offlineQueue, prevCommandQueue] : [commandQueue, offlineQueue];
+}
+
+/** Whether commands that were issued await their reply, sent or not. */
+export function hasUnanswered(client: HostClient): boolean {
+  return queuesOf(client).some(({ length }) => length > 0);
+}
+
+/** Whether a command awaits its reply, sent or not. It may be settled already, by a timeout. */
+export function isUnanswered(client: HostClient, command: HostCommand): boolean {
+  return queuesOf(client).some((queue) => {
+    for (let index = 0; index < queue.length; index += 1) if (queue.peekAt(index)?.command === command) return true;
+    return false;
+  });
+}
+
+/** Host: a MULTI that was issued before the connection is ready waits in the offline queue. */
+function opensTransactionOffline(client: HostClient): boolean {
+  const { offlineQueue } = client as unknown as Queues;
+  for (let index = offlineQueue.length - 1; index >= 0; index -= 1) {
+    const name = offlineQueue.peekAt(index)?.command.name.toLowerCase();
+    if (name === 'multi') return true;
+    if (name === 'exec' || name === 'discard') return false;
+  }
+  return false;
+}
+
+/**
+ * Whether a blocking command may go to another connection now. If not, the client's own `sendCommand` does what it would
+ * do: refuse it, queue it in a transaction, or hand it to a test's stub.
+ */
+export function maySendElsewhere(client: HostClient): boolean {
+  const { status, options } = client;
+  if (status === 'end' || (status !== 'ready' && options.enableOfflineQueue === false)) return false;
+  // The host's own property in monitor mode, or a test's stub.
+  if (Object.hasOwn(client, 'sendCommand') || inSubscriberMode(client)) return false;
+  return !opensTransactionOffline(client);
+}
+
+/** Host: `sendCommand` starts these when a command is issued, sent or not. Starting them again changes nothing. */
+export function startTimeouts(client: HostClient, command: HostCommand): void {
+  const { commandTimeout } = client.options;
+  const timed = command as HostCommand & { setTimeout(ms: number): void; setBlockingTimeout?(ms: number): void };
+  if (typeof commandTimeout === 'number') timed.setTimeout(commandTimeout);
+  // Later versions: the option `blockingTimeout`.
+  const { getBlockingTimeoutInMs } = client as { getBlockingTimeoutInMs?(command: HostCommand): number | undefined };
+  const ms = getBlockingTimeoutInMs?.call(client, command);
+  if (ms !== undefined) timed.setBlockingTimeout?.(ms);
+}
+
+/** Calls `left` once, when the command is settled, or handed back to its Cluster with an error. */
+export function whenLeft(command: HostCommand, left: () => void): void {
+  const { resolve, reject } = command;
+  const leave = () => {
+    command.resolve = resolve;
+    command.reject = reject;
+    left();
+  };
+  command.resolve = (reply) => {
+    leave();
+    return resolve.call(command, reply);
+  };
+  command.reject = (error) => {
+    leave();
+    reject.call(command, error);
+  };
+}
+
+/** The command is settled, but still in the queue of a connection that ends: that must not settle it again. */
+export function neverSettle(command: HostCommand): void {
+  command.resolve = () => {};
+  command.reject = () => {};
+}
+
+/** A PING in the class of another command: its reply comes after the replies to all commands issued before it. */
+export function makePing(command: HostCommand): MadeCommand {
+  return makeCommand(command.constructor as unknown as HostCommandClass, 'ping', [], { replyEncoding: null });
+}
