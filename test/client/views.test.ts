@@ -239,9 +239,12 @@ describe('clients that are not coalesced', () => {
     const key = `${prefix}plain`;
     await view.set(key, 'value');
     expect(await view.get(key)).toBe('value');
+    const neighbours = [client.get(key)];
     const aborted = view.get(key);
+    neighbours.push(client.get(key));
     abort();
     await expect(aborted).rejects.toBe(reason);
+    expect(await Promise.all(neighbours)).toEqual(['value', 'value']);
     await expect(view.set(key, 'late')).rejects.toBe(reason);
     expect(await client.get(key)).toBe('value');
     client.disconnect();

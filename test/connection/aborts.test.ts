@@ -340,6 +340,59 @@ describe.each(HOSTS)('$name', (host) => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
   });
 
+  it('in the offline queue, in a transaction: the command has its place in the reply to EXEC', async () => {
+    const client = host.createCoalesced(redisUrl(), { lazyConnect: true });
+    const controller = new AbortController();
+    const view = client.coalescer.withOptions({ signal: controller.signal });
+    void client.multi({ pipeline: false });
+    const queued = [client.echo('1'), view.echo('2'), client.echo('3')];
+    const exec = (client as unknown as { exec(): Promise<unknown> }).exec();
+    controller.abort(reason);
+    await expect(queued[1]).rejects.toBe(reason);
+    expect(await exec).toEqual([
+      [null, '1'],
+      [null, '2'],
+      [null, '3'],
+    ]);
+  });
+
+  it('over a lost connection: the time of the other commands goes on', async () => {
+    const server = await startScriptedServer((command, connection) => {
+      if (command[0] === 'ping') return '+PONG\r\n';
+      return command[0] === 'get' && connection === 1 && command[1] === 'b' ? 'close' : handshake(command);
+    });
+    const client = await ready(host.createCoalesced(server.url));
+    const controller = new AbortController();
+    const aborted = client.coalescer.withOptions({ signal: controller.signal, timeout: 500 }).get('a');
+    const late = client.coalescer.withOptions({ timeout: 500 }).get('b');
+    client.once('close', () => controller.abort(reason));
+    await expect(aborted).rejects.toBe(reason);
+    await expect(late).rejects.toThrow('Command timed out');
+  });
+
+  it('over a lost connection: a script that is not sent again counts as not loaded', async () => {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(host.createCoalesced(proxy.url));
+    const name = `${prefix}reloaded:${host.name}`;
+    type Scripted = { mark(key: string): Promise<unknown>; exec(): Promise<unknown> };
+    client.defineCommand('mark', { numberOfKeys: 1, lua: `return redis.call('incr', KEYS[1]) -- ${name}` });
+    await (client as unknown as Scripted).mark(`${name}:first`);
+    const controller = new AbortController();
+    const view = client.coalescer.withOptions({ signal: controller.signal }) as unknown as Scripted;
+    const aborted = view.mark(`${name}:a`);
+    const lost = proxy.loseRequests(`${name}:a`);
+    await until(() => proxy.received().includes(`${name}:a`), 'the script to be sent');
+    client.once('close', () => controller.abort(reason));
+    await expect(aborted).rejects.toBe(reason);
+    await lost;
+    proxy.resume();
+    expect(await client.ping()).toBe('PONG');
+    const next = client.multi() as unknown as Scripted;
+    void next.mark(`${name}:b`);
+    expect(await next.exec()).toEqual([[null, 1]]);
+    expect(proxy.received().slice(proxy.received().lastIndexOf('multi'))).toContain('eval\r\n');
+  });
+
   it('over a lost connection: a command that was sent is not sent again', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.createCoalesced(proxy.url));
@@ -406,6 +459,8 @@ describe('a Cluster of scripted nodes', () => {
     setImmediate(() => controller.abort(reason));
     await expect(aborted).rejects.toBe(reason);
     expect(await Promise.all(neighbours)).toEqual(['value of {x}1', 'value of {x}2']);
+    expect(await cluster.get('{x}3')).toBe('value of {x}3');
+    expect(nodes[1]?.commands.map(([name]) => name)).not.toContain('ping');
     expect(nodes[1]?.commands.filter(([, key]) => key === '{x}a')).toEqual([]);
   });
 });
@@ -415,15 +470,17 @@ describe('with the cache', () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
     const key = `${prefix}cached`;
     await client.set(key, 'value');
-    for (let round = 0; round < 20; round += 1) {
-      const controller = new AbortController();
-      const aborted = client.coalescer.withOptions({ signal: controller.signal }).get(key);
-      controller.abort(reason);
-      await aborted.catch(() => {});
-      expect(await client.get(key)).toBe('value');
-      await client.del(`${prefix}other`);
-      await client.set(key, 'value');
-    }
+    const hits = () => client.coalescer.stats().cache?.hits ?? 0;
+    for (let round = 0; round < 5; round += 1) expect(await client.get(key)).toBe('value');
+    expect(hits()).toBeGreaterThan(0);
+    const controller = new AbortController();
+    const aborted = client.coalescer.withOptions({ signal: controller.signal, cache: false }).get(key);
+    controller.abort(reason);
+    await expect(aborted).rejects.toBe(reason);
+    await client.echo('PONG has come');
+    const before = hits();
+    expect(await client.get(key)).toBe('value');
+    expect(hits()).toBe(before + 1);
   });
 });
 
