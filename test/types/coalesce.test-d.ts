@@ -37,7 +37,7 @@ same<typeof view, typeof coalesced>();
 same<Awaited<ReturnType<typeof view.get>>, string | null>();
 coalesced.coalescer.withOptions({ signal: undefined, timeout: undefined, cache: undefined } satisfies CallOptions);
 const again: typeof coalesced = view.coalescer.withOptions({}).coalescer.withOptions({});
-// Whoever takes the handle of any client need not say which.
+// Code that takes the handle of any client need not say which.
 const handle: Coalescer = coalesced.coalescer;
 // @ts-expect-error: options are needed
 coalesced.coalescer.withOptions();
