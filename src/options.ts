@@ -130,6 +130,12 @@ export interface CacheOptions {
    * @default 67108864
    */
   maxBytes?: number;
+  /**
+   * What a script or function of this client (`EVAL`, `EVALSHA`, `FCALL`) may change: `anything`, so that no read is
+   * answered from memory until it has been; or only the `keys` that it declares, as Redis demands and does not check.
+   * @default 'anything'
+   */
+  scripts?: 'anything' | 'keys';
 }
 
 /** Options of calls, instead of the client's own; every key is optional. */
@@ -191,6 +197,7 @@ const DEFAULT_CACHE: ResolvedCacheOptions = Object.freeze({
   ttl: 60_000,
   maxEntries: 10_000,
   maxBytes: 64 * 1024 * 1024,
+  scripts: 'anything',
 });
 
 /**
@@ -298,6 +305,7 @@ function resolveCache(value: CoalesceOptions['cache'], name: string): ResolvedOp
     ttl: given.count('ttl', { of: 'milliseconds' }),
     maxEntries: given.count('maxEntries'),
     maxBytes: given.count('maxBytes'),
+    scripts: validScripts(given),
   });
 }
 
@@ -323,6 +331,12 @@ function validBusyPoll(given: GivenOptions<ResolvedOptions>): boolean | number {
   if (typeof value !== 'number') throw given.wrong(TypeError, 'busyPoll', expected, value);
   if (!(value >= 1 && value <= LONGEST_BUSY_POLL_US)) throw given.wrong(RangeError, 'busyPoll', expected, value);
   return value;
+}
+
+function validScripts(given: GivenOptions<ResolvedCacheOptions>): 'anything' | 'keys' {
+  const value = given.value('scripts');
+  if (value === 'anything' || value === 'keys') return value;
+  throw given.wrong(TypeError, 'scripts', "'anything' or 'keys'", value);
 }
 
 /** Redis refuses a prefix that begins with another one. The shorter one covers it, so it is left out. */

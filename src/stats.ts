@@ -105,6 +105,11 @@ export interface CacheStats extends CacheUse {
   readonly hits: number;
   /** Reads that could have been answered from memory, and were sent. */
   readonly misses: number;
+  /**
+   * Of these, the ones whose answer was in memory and could not be used yet: a script or an unknown command is on its
+   * way, a message has just come, or another read of the key is on its way.
+   */
+  readonly held: number;
   /** Answers removed because their key, or all keys, have changed. */
   readonly invalidations: number;
   /** Answers removed for lack of room. */
@@ -135,6 +140,7 @@ export class Stats {
   hostReplies = 0;
   cacheHits = 0;
   cacheMisses = 0;
+  cacheHeld = 0;
   cacheInvalidations = 0;
   cacheEvictions = 0;
   #flushWaitTotal = 0;
@@ -184,6 +190,7 @@ export class Stats {
         cache: {
           hits: this.cacheHits,
           misses: this.cacheMisses,
+          held: this.cacheHeld,
           invalidations: this.cacheInvalidations,
           evictions: this.cacheEvictions,
           ...cache,

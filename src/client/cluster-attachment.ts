@@ -126,8 +126,7 @@ export class ClusterAttachment extends Shown implements Attachment {
 
   connectionForPipeline(key: unknown): Connection | FallThroughReason {
     if (!this.routing.readsFromMasters) return 'routing';
-    const connection = this.connectionFor(ANY_WRITE, key);
-    return typeof connection === 'string' || connection.cache === undefined ? connection : 'options';
+    return this.connectionFor(ANY_WRITE, key);
   }
 
   waitingBehind(name: string): number {

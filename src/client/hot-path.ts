@@ -341,7 +341,7 @@ export class CommandSender extends Sender {
   ): Promise<unknown> | undefined {
     const { variant } = this;
     if (connection.cache !== undefined && variant.command.cacheable && (call === undefined || call.cached)) {
-      const kept = connection.cache.read(variant, prepared);
+      const kept = connection.fromMemory(variant, prepared, routing, call);
       if (kept !== undefined) return kept;
     }
     const head = this.#heads.for(prepared.length);

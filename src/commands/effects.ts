@@ -1,40 +1,67 @@
-import { HOT_COMMANDS, type HotCommand } from './hot-commands.js';
+import { changesKeys, HOT_COMMANDS, type KeyRule } from './hot-commands.js';
+
+/** A command: its name, then its arguments, as text; an argument that is not there is empty. */
+export interface Arguments {
+  /** The name included. */
+  readonly count: number;
+  text(index: number): string;
+}
+
+/** Which arguments are keys: those from `start` to `end`, each `step`-th. */
+export interface KeyRange {
+  readonly start: number;
+  readonly end: number;
+  readonly step: number;
+}
+
+/** A command whose keys are known. It changes them, or its reply shows them. */
+export interface KeyedEffect {
+  readonly changes: boolean;
+  range(args: Arguments): KeyRange;
+}
 
 /**
- * The effect of a command on the answers kept in memory. Of the hot path's commands, those that touch no data are listed
- * here; the keys of the others are known.
+ * The effect of a command on what later reads of its client answer:
  *
- * - `none`: no effect;
- * - `anything`: it may change any key, and Redis pushes the changed keys: scripts, and all commands not listed here;
+ * - keys that are known, which it changes or shows;
+ * - `none`;
+ * - `shows`: its reply may show any key, and it changes none;
+ * - `script`: like `anything`; the keys that it declares are `scriptKeys`;
+ * - `anything`: it may change any key, and Redis pushes the changed keys: all commands not listed here;
  * - `clear`: later reads may see other values, and no push announces that: another database, another user;
  * - `end`: invalidations no longer come as this connection has asked for them; `no replies`: nor do replies; `reset`: and
  *   an open transaction ends;
+ * - `next`: the next command is another one because of it;
  * - the others begin and end a transaction.
- *
- * A hot command has no effect of these; the keys that it may change are known.
  */
-export type Effect =
-  | HotCommand
+export type Effect = KeyedEffect | NamedEffect;
+type NamedEffect =
   | 'none'
+  | 'shows'
+  | 'script'
   | 'anything'
   | 'clear'
   | 'end'
   | 'no replies'
   | 'reset'
+  | 'next'
   | 'multi'
   | 'exec'
   | 'discard'
   | 'watch'
   | 'unwatch';
 
-const EFFECTS: Partial<Record<Exclude<Effect, HotCommand>, string>> = {
+const NAMED: Partial<Record<NamedEffect, string>> = {
   none: `
     ping echo time publish spublish subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe
-    info config command acl latency slowlog memory role lolwut object wait waitaof asking readonly readwrite quit
+    info config command latency slowlog memory role lolwut object wait waitaof readonly readwrite
     script function`,
+  shows: 'keys scan dbsize randomkey xread ft.search ft.aggregate',
+  script: 'eval evalsha fcall',
   // SWAPDB and CLUSTER change the values of keys without a push.
-  clear: 'select swapdb auth flushdb flushall debug cluster replicaof slaveof failover',
-  end: 'monitor sync psync',
+  clear: 'select swapdb auth acl flushdb flushall debug cluster replicaof slaveof failover',
+  end: 'monitor sync psync quit',
+  next: 'asking',
   reset: 'reset',
   multi: 'multi',
   exec: 'exec',
@@ -43,26 +70,89 @@ const EFFECTS: Partial<Record<Exclude<Effect, HotCommand>, string>> = {
   unwatch: 'unwatch',
 };
 
+const at = (index: number) => () => ({ start: index, end: index + 1, step: 1 });
+const FIRST: KeyRange = { start: 1, end: 2, step: 1 };
+const TWO: KeyRange = { start: 1, end: 3, step: 1 };
+const NO_KEYS: KeyRange = { start: 0, end: 0, step: 1 };
+const first = () => FIRST;
+
+/** As many keys as the argument at `index` says, after it. */
+const counted = (index: number) => (args: Arguments) => ({
+  start: index + 1,
+  end: Math.min(args.count, index + 1 + Math.max(0, Number.parseInt(args.text(index), 10) || 0)),
+  step: 1,
+});
+
+/** The keys that a script declares. */
+export const scriptKeys = counted(2);
+
+const RANGES: Record<KeyRule, (args: Arguments) => KeyRange> = {
+  first,
+  two: () => TWO,
+  all: ({ count }) => ({ start: 1, end: count, step: 1 }),
+  pairs: ({ count }) => ({ start: 1, end: count, step: 2 }),
+  none: () => NO_KEYS,
+  // Listed below.
+  own: () => NO_KEYS,
+};
+
+const allButLast = ({ count }: Arguments) => ({ start: 1, end: count - 1, step: 1 });
+
+/** `SORT key … STORE destination`. */
+function sorted(args: Arguments): KeyRange {
+  for (let index = 2; index + 1 < args.count; index += 1) {
+    if (args.text(index).toLowerCase() === 'store') return { start: index + 1, end: index + 2, step: 1 };
+  }
+  return NO_KEYS;
+}
+
+const CHANGED: readonly [names: string, range: KeyedEffect['range']][] = [
+  ['hexpire hpexpire hexpireat hpexpireat hpersist hgetdel hgetex hsetex xsetid', first],
+  ['zunionstore zinterstore zdiffstore geosearchstore', first],
+  ['bitop xgroup', at(2)],
+  ['lmpop zmpop', counted(1)],
+  ['blmpop bzmpop', counted(2)],
+  ['blpop brpop bzpopmin bzpopmax', allButLast],
+  ['blmove brpoplpush', () => TWO],
+  ['sort', sorted],
+];
+
+const SHOWN: readonly [names: string, range: KeyedEffect['range']][] = [
+  ['httl hpttl hexpiretime hpexpiretime sort_ro georadius_ro georadiusbymember_ro bitfield_ro', first],
+  ['json.get json.type json.strlen json.arrlen json.objkeys json.objlen json.arrindex json.resp', first],
+  ['json.mget', allButLast],
+  ['xinfo', at(2)],
+  ['eval_ro evalsha_ro fcall_ro', scriptKeys],
+  ['zunion zinter zdiff sintercard zintercard', counted(1)],
+];
+
+const words = (text: string) => text.split(/\s+/).filter((word) => word !== '');
+const keyed = (changes: boolean, table: typeof CHANGED) =>
+  table.flatMap(([names, range]) => words(names).map((name) => [name, { changes, range }] as const));
+
 const effects = new Map<string, Effect>([
-  ...HOT_COMMANDS.map((command) => [command.name, command] as const),
-  ...Object.entries(EFFECTS).flatMap(([effect, names]) =>
-    names
-      .split(/\s+/)
-      .filter((name) => name !== '')
-      .map((name) => [name, effect as Effect] as const),
+  ...HOT_COMMANDS.map(
+    (command) => [command.name, { changes: changesKeys(command), range: RANGES[command.keys] }] as const,
+  ),
+  ...keyed(true, CHANGED),
+  ...keyed(false, SHOWN),
+  ...Object.entries(NAMED).flatMap(([effect, names]) =>
+    words(names).map((name) => [name, effect as NamedEffect] as const),
   ),
 ]);
 
-/**
- * @param args - the command's name, then its arguments; read only as far as needed.
- * @returns its effect, or the hot path's command of that name.
- */
-export function effectOf(args: { readonly count: number; text(index: number): string }): Effect {
+/** The effect of a command by its name, unless its arguments decide. */
+export function effectOfName(name: string): Effect {
+  return effects.get(name) ?? effects.get(name.toLowerCase()) ?? 'anything';
+}
+
+/** @param args - read only as far as needed. */
+export function effectOf(args: Arguments): Effect {
   const name = args.text(0).toLowerCase();
   // HELLO alone only asks.
   if (name === 'hello') return args.count > 1 ? 'end' : 'none';
   if (name === 'client') return effectOfClient(args.text(1).toLowerCase(), args.text(2).toLowerCase());
-  return effects.get(name) ?? 'anything';
+  return effectOfName(name);
 }
 
 function effectOfClient(subcommand: string, argument: string): Effect {

@@ -26,6 +26,24 @@ export interface HotCommand {
   readonly paired: boolean;
 }
 
+/** A hot command in one of its two variants: `get` or `getBuffer`. */
+export interface CommandVariant {
+  readonly command: HotCommand;
+  readonly encoding: 'utf8' | null;
+  /** Set for a defined script. */
+  readonly script?: ScriptForm;
+}
+
+/** A script as EVAL or EVALSHA. */
+export interface ScriptForm {
+  /** The arguments before those of each call: the script or its hash, and the number of keys if that is fixed. */
+  readonly leading: readonly unknown[];
+  /** The form of its next command on this stream. */
+  formOn(stream: object): CommandVariant;
+  /** A command on this stream was rejected. */
+  rejected(stream: object, error: Error): void;
+}
+
 /** By rule: the number of keys at most, from the first argument on, and the step from one key to the next. */
 export const KEY_POSITIONS: Readonly<Record<KeyRule, { count: number; step: number } | undefined>> = {
   first: { count: 1, step: 1 },

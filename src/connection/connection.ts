@@ -5,27 +5,35 @@ import type { ClusterRouting } from '../host/cluster.js';
 import { commandsOf } from '../host/pipeline.js';
 import { pipelineItem } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
-import { commandTimeoutOf, replyModeOf, selectedDatabase } from '../host/state.js';
-import type { HostClient, HostCommandClass, HostWrite } from '../host/types.js';
+import { commandTimeoutOf, fallThroughReason, replyModeOf, selectedDatabase } from '../host/state.js';
+import type { HostClient, HostCommandClass, HostWrite, QueueItem } from '../host/types.js';
 import { HostWrites } from '../host/writes.js';
 
 import type { ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
+import { RequestReader } from '../resp/request-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { Batch, type BatchOwner } from './batch.js';
+import { ReadCache } from './cache/read-cache.js';
 import type { Call } from './call.js';
 import { contextInCluster } from './cluster-context.js';
 import { ConnectionEvents } from './connection-events.js';
 import { Deadlines } from './deadlines.js';
-import { type AbortableEntry, type CallEntry, type CommandVariant, createEntry, type EntryContext } from './entry.js';
+import {
+  AbortableEntry,
+  type CallEntry,
+  type CommandVariant,
+  createEntry,
+  type Entry,
+  type EntryContext,
+  type OwnEntry,
+} from './entry.js';
 import { drainAtExit } from './exit.js';
 import { InFlightGate } from './in-flight-gate.js';
 import { encodePipeline, PipelineEntry, type PipelineRecording } from './pipeline-entry.js';
-import { ReadCache } from './read-cache.js';
 import { ReplyCount } from './reply-count.js';
 import { ReplyReader } from './reply-reader.js';
-import { PipelineRequests, type Requests } from './requests.js';
 import type { BatchSchedule } from './scheduler.js';
 import { SharedReads } from './shared-reads.js';
 import { SocketTimeout } from './socket-timeout.js';
@@ -79,7 +87,11 @@ export class Connection implements BatchOwner {
     /** Prefixes of the keys that are cached, as they are on the wire. */
     cachePrefixes: readonly string[] | undefined,
   ) {
-    this.#looksAlways = options.maxFlushDelay > 0 || typeof options.schedule === 'function' || options.shareReads;
+    this.#looksAlways =
+      options.maxFlushDelay > 0 ||
+      typeof options.schedule === 'function' ||
+      options.shareReads ||
+      Boolean(options.cache);
     this.#events = new ConnectionEvents(client, stream);
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
@@ -97,15 +109,28 @@ export class Connection implements BatchOwner {
         () => replies.light,
       );
       this.#deadlines = timeouts;
-      this.#context = { client, commandClass: hot, settlesLate: settlesLate(hot), timeouts };
+      const context = { client, commandClass: hot, settlesLate: settlesLate(hot), timeouts };
+      this.#context = context;
       const cache = options.cache
-        ? new ReadCache(client, options.cache, cachePrefixes, this.#context, replies, stats, this.transaction)
+        ? new ReadCache(
+            {
+              client,
+              context,
+              replies,
+              stats,
+              transaction: this.transaction,
+              sendEntry: (entry, call) => this.sendEntry(entry, call),
+              sendOwn: (entry, encoded) => this.sendOwn(entry, encoded),
+            },
+            options.cache,
+            cachePrefixes,
+          )
         : undefined;
       const reader = new ReplyReader(
         client,
         stream,
         listener,
-        this.#context,
+        context,
         replyModeOf(client),
         stats,
         fresh,
@@ -123,7 +148,7 @@ export class Connection implements BatchOwner {
       );
       this.reader = reader;
       this.cache = cache;
-      if (options.shareReads) this.#shared = new SharedReads(this.transaction);
+      if (options.shareReads || cache !== undefined) this.#shared = new SharedReads(this.transaction);
     } else {
       stream.on('data', this.#afterChunk);
       this.#corkOnlyReason = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;
@@ -155,50 +180,100 @@ export class Connection implements BatchOwner {
     routing: ClusterRouting | undefined,
     call: Call | undefined,
   ): Promise<unknown> {
-    const { client } = this;
     const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
+    const entry = this.#entry(variant, context, sent, call);
+    this.#send(entry, encoded, call);
+    if (entry instanceof AbortableEntry) entry.watch.add(entry);
+    return entry.promise;
+  }
+
+  #entry(variant: CommandVariant, context: EntryContext, sent: readonly unknown[], call: Call | undefined): CallEntry {
     const watch = call?.watch;
-    const revocable = watch !== undefined && this.#mayWithdraw(variant);
-    const entry = createEntry(variant, context, sent, selectedDatabase(client), watch, revocable);
-    const { promise } = entry;
-    const { begun } = this.transaction;
-    const waits = this.gate.mustWait(client.commandQueue.length, 1, begun);
+    const select = selectedDatabase(this.client);
+    return createEntry(variant, context, sent, select, watch, watch !== undefined && this.#mayWithdraw(variant));
+  }
+
+  /**
+   * A promise of the answer to a cacheable read, from memory; undefined if it has to be sent. Only for connections with a
+   * cache. A call that reads past the cache is sent without asking: its answer is kept all the same.
+   */
+  fromMemory(
+    variant: CommandVariant,
+    sent: readonly unknown[],
+    routing: ClusterRouting | undefined,
+    call: Call | undefined,
+  ): Promise<unknown> | undefined {
+    const cache = this.cache as ReadCache;
+    const answer = cache.asked(variant, sent);
+    if (answer === undefined) return undefined;
+    const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
+    const entry = this.#entry(variant, context, sent, call);
+    cache.waitsFor(answer, entry, call);
+    if (entry instanceof AbortableEntry) entry.watch.add(entry);
+    return entry.promise;
+  }
+
+  #send(entry: Entry, encoded: string | readonly Part[], call: Call | undefined): void {
+    const { client, cache } = this;
+    const shared = this.#shared;
+    const { shareable, cacheable } = entry.variant.command;
     const timeout = call?.timeout ?? commandTimeoutOf(client);
     const deadlines = this.#deadlines as Deadlines;
-    if (timeout !== undefined && (waits || this.#looksAlways || this.batch.commands === 0)) deadlines.closeIfOld();
-    // A follower has its leader's deadline, so it must have been issued at the same time, with the same timeout.
-    if (timeout !== deadlines.ms) this.#shared?.close();
-    if (this.#shared?.join(variant, encoded, entry)) {
-      this.stats.sharedReads += 1;
-      watch?.add(entry as AbortableEntry);
-      return promise;
+    if (timeout !== undefined && (this.#looksAlways || this.batch.commands === 0 || this.#mustWait())) {
+      deadlines.closeIfOld();
     }
+    if (shared !== undefined) {
+      // A follower has its leader's deadline, so it must have been issued at the same time, with the same timeout.
+      if (timeout !== deadlines.ms || !shareable) shared.close();
+      const shares = shareable && (this.options.shareReads || (cacheable && (cache as ReadCache).awaits(entry)));
+      if (shares && shared.follow(encoded, entry)) {
+        this.stats.sharedReads += 1;
+        return;
+      }
+    }
+    const kept = cache?.sends(entry) ?? false;
+    this.#push(entry, encoded, kept || (this.options.shareReads && shareable), timeout);
+  }
+
+  #mustWait(): boolean {
+    return this.gate.mustWait(this.client.commandQueue.length, 1, this.transaction.begun);
+  }
+
+  /** @param leads - whether identical reads may share its reply. */
+  #push(entry: Entry, encoded: string | readonly Part[], leads: boolean, timeout: number | undefined): void {
+    const { client } = this;
+    const deadlines = this.#deadlines as Deadlines;
     // Whatever can throw does so before the entry is queued.
-    const held = waits ? entry.exactly(encoded) : undefined;
+    const held = this.#mustWait() ? entry.exactly(encoded) : undefined;
+    if (leads) this.#shared?.lead(encoded, entry);
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
     const number = (this.reader as ReplyReader).expect();
     if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, entry, timeout);
-    const { cacheable } = variant.command;
-    const { cache } = this;
-    if (cache !== undefined && (!cacheable || cache.notesReads)) cache.sends(variant, sent);
     if (client.options.socketTimeout !== undefined) this.#socketTimeout.sent();
     client.commandQueue.push(entry);
-    if (revocable) this.#addRevocable(held, encoded, entry, begun);
+    if (entry instanceof AbortableEntry && entry.withdrawable) this.#addRevocable(held, encoded, entry);
     else if (held === undefined) this.batch.addHot(encoded, entry);
-    else this.gate.holdHot(held, begun);
-    watch?.add(entry as AbortableEntry);
-    return promise;
+    else this.gate.holdHot(held, this.transaction.begun);
   }
 
-  #addRevocable(
-    held: readonly Part[] | undefined,
-    encoded: string | readonly Part[],
-    entry: CallEntry,
-    begun: boolean,
-  ): void {
+  /** For the cache: sends a read that waited for its answer from memory. */
+  sendEntry(entry: CallEntry, call: Call | undefined): void {
+    const { client } = this;
+    const isHot = this.coldReason() === undefined && fallThroughReason(client, this.stream) === undefined;
+    if (isHot) this.#send(entry, entry.encode(), call);
+    // Host: it holds a command back, or rejects it, as the state of the connection demands.
+    else client.sendCommand(entry);
+  }
+
+  /** For the cache: sends a command of its own. */
+  sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encode()): void {
+    this.#push(entry, encoded, false, commandTimeoutOf(this.client));
+  }
+
+  #addRevocable(held: readonly Part[] | undefined, encoded: string | readonly Part[], entry: CallEntry): void {
     if (held === undefined) this.batch.addRevocable(encoded, entry);
-    else this.gate.holdRevocable(held, entry, begun);
+    else this.gate.holdRevocable(held, entry, this.transaction.begun);
   }
 
   /**
@@ -228,12 +303,12 @@ export class Connection implements BatchOwner {
     const timeout = commandTimeoutOf(client);
     const queue = client.commandQueue;
     const { begun } = this.transaction;
-    const waits = gate.mustWait(queue.length, commands.length, begun);
     if (timeout !== undefined) deadlines.closeIfOld();
     this.#shared?.close();
     this.stats.commands += commands.length;
-    if (this.cache !== undefined) this.#note(new PipelineRequests(commands), commands.length - 1);
+    if (this.cache !== undefined) this.cache.sendsPipeline(commands);
     else if (transaction !== undefined) this.transaction.becomes(transaction);
+    const waits = gate.mustWait(queue.length, commands.length, begun);
     if (client.options.socketTimeout !== undefined) this.#socketTimeout.sent();
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
@@ -253,7 +328,7 @@ export class Connection implements BatchOwner {
   }
 
   #contextIn(routing: ClusterRouting): EntryContext {
-    this.#clusterContext ??= contextInCluster(this.#context as EntryContext, routing, this.#deadlines, this.cache);
+    this.#clusterContext ??= contextInCluster(this.#context as EntryContext, routing, this.#deadlines);
     return this.#clusterContext;
   }
 
@@ -330,31 +405,29 @@ export class Connection implements BatchOwner {
   /** Notes what the commands in a write by the host mean here. It counts as at least one command. */
   #readWrite(data: HostWrite['data']): { commands: number; repliesOff: boolean } {
     const requests = this.#writes.read(this.client, data);
-    const { cache } = this;
-    if (cache === undefined && requests.single && data.length > LONGEST_STATE_COMMAND) return ONE_COMMAND;
-    const noted = this.#note(requests, 0);
-    if (requests.malformed) cache?.sendsUnknown();
-    return noted.commands === 0 ? ONE_COMMAND : noted;
-  }
-
-  /**
-   * Notes what commands that are about to be sent together mean for the transaction and for the cache.
-   *
-   * @param ahead - how many of them will be queued before the last one, and are not queued yet.
-   */
-  #note(requests: Requests, ahead: number): { commands: number; repliesOff: boolean } {
     const { cache, transaction } = this;
-    const position = cache === undefined ? 0 : cache.nextPosition + ahead;
+    if (cache === undefined && requests.single && data.length > LONGEST_STATE_COMMAND) return ONE_COMMAND;
+    // Of a pipeline's entries all but the last are in the queue by now.
+    if (cache?.waits && !requests.single) this.#before(commandsIn(data) - 1, () => cache.settleAll());
     let commands = 0;
     let repliesOff = false;
     while (requests.next()) {
       commands += 1;
       const effect = effectOf(requests);
-      cache?.issued(effect, requests, position);
+      cache?.hostSends(effect, requests);
       transaction.issued(effect);
       repliesOff ||= effect === 'no replies';
     }
-    return { commands, repliesOff };
+    if (requests.malformed) cache?.hostSendsUnknown();
+    return commands === 0 ? ONE_COMMAND : { commands, repliesOff };
+  }
+
+  /** Ordering: the host has queued entries whose bytes it is about to write; what `send` sends goes before them. */
+  #before(entries: number, send: () => void): void {
+    const { commandQueue } = this.client;
+    const later = Array.from({ length: entries }, () => commandQueue.pop() as QueueItem).reverse();
+    send();
+    for (const item of later) commandQueue.push(item);
   }
 
   readonly #afterChunk = (): void => {
@@ -377,6 +450,7 @@ export class Connection implements BatchOwner {
    * Host: `disconnect()` ends the stream, and destroys it after `disconnectTimeout`.
    */
   #close(): void {
+    if (this.open) this.cache?.end();
     this.drain('end');
     this.open = false;
   }
@@ -401,4 +475,11 @@ export class Connection implements BatchOwner {
     this.reader?.close();
     this.#events.detached('the connection is closed');
   };
+}
+
+function commandsIn(data: HostWrite['data']): number {
+  const requests = new RequestReader(data, false);
+  let commands = 0;
+  while (requests.next()) commands += 1;
+  return Math.max(commands, 1);
 }

@@ -1,31 +1,16 @@
 import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
-import type { HotCommand } from '../commands/hot-commands.js';
-import { replyProtocol } from '../host/state.js';
+import type { CommandVariant } from '../commands/hot-commands.js';
+import { replyProtocol, selectedDatabase } from '../host/state.js';
 import { transformsReply } from '../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../host/types.js';
 import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../resp/encoder.js';
+import { ownCopy } from '../util/own-copy.js';
 import { keepSettlers, settleError, settleValue } from '../util/settlers.js';
+import type { CachedRead } from './cache/store.js';
 import type { Abortable, SignalWatch } from './call.js';
-import { ownCopy } from './own-values.js';
 
-/** A hot command in one of its two variants: `get` or `getBuffer`. */
-export interface CommandVariant {
-  readonly command: HotCommand;
-  readonly encoding: 'utf8' | null;
-  /** Set for a defined script. */
-  readonly script?: ScriptForm;
-}
-
-/** A script as EVAL or EVALSHA. */
-export interface ScriptForm {
-  /** The arguments before those of each call: the script or its hash, and the number of keys if that is fixed. */
-  readonly leading: readonly unknown[];
-  /** The form of its next command on this stream. */
-  formOn(stream: object): CommandVariant;
-  /** A command on this stream was rejected. */
-  rejected(stream: object, error: Error): void;
-}
+export type { CommandVariant, ScriptForm } from '../commands/hot-commands.js';
 
 /** The data that the entries of one connection share. */
 export interface EntryContext {
@@ -57,6 +42,8 @@ const FIRST_KEY_OF_SCRIPT = 2;
 
 /** What is sent for a command that was withdrawn: its entry stays queued, and takes the reply. */
 const PING: Part = '*1\r\n$4\r\nPING\r\n';
+/** No caller waits for commands of this package's own. */
+const NOBODY = Promise.resolve();
 
 function noop(): void {}
 
@@ -99,6 +86,8 @@ export abstract class Entry implements QueueItem, HostCommand {
   declare observer: SettleObserver | undefined;
   /** Aborted, and nobody else waits for its reply: if it has not left yet, or is sent again, PING is sent in its place. */
   declare withdrawn: boolean | undefined;
+  /** What will be kept of its reply. Always there: V8 would otherwise have a class more of each kind of entry. */
+  read: CachedRead | undefined = undefined;
 
   abstract readonly context: EntryContext;
   /** The database selected when it was sent. */
@@ -306,6 +295,44 @@ export class AbortableEntry extends CallEntry implements Abortable {
     this.withdrawn = this.withdrawable && this.followers === undefined;
     this.failAlone(reason);
     this.observer = SETTLED;
+  }
+}
+
+export function ownVariant(name: string): CommandVariant {
+  const command = { name, keys: 'none', readOnly: true, shareable: false, cacheable: false, paired: false } as const;
+  return { command, encoding: 'utf8' };
+}
+
+/** A command of this package's own, among those of the user. */
+export class OwnEntry extends Entry {
+  readonly promise = NOBODY;
+  readonly select: number;
+  #done: ((error: unknown, value?: unknown) => void) | undefined;
+
+  constructor(
+    variant: CommandVariant,
+    sent: unknown,
+    readonly context: EntryContext,
+    /** Called with the outcome; an error is not undefined. */
+    done: (error: unknown, value?: unknown) => void,
+  ) {
+    super(variant, sent);
+    this.select = selectedDatabase(context.client);
+    this.#done = done;
+  }
+
+  protected settleValue(value: unknown): void {
+    this.#settle(undefined, value);
+  }
+
+  protected settleError(error: unknown): void {
+    this.#settle(error);
+  }
+
+  #settle(error: unknown, value?: unknown): void {
+    const done = this.#done;
+    this.#done = undefined;
+    done?.(error, value);
   }
 }
 

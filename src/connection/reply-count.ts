@@ -8,8 +8,6 @@ export class ReplyCount {
   light = 0;
   /** Replies to the host's commands. */
   others = 0;
-  /** Replies to light entries up to this number need not be shown to the cache. */
-  quietUntil = 0;
 
   get all(): number {
     return this.light + this.others;

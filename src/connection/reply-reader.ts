@@ -8,11 +8,11 @@ import { CUT, NOT_DECODED, ReplyDecoder, type ReplyMode } from '../resp/decoder.
 import { ReplyAssembler } from '../resp/reply-assembler.js';
 import { ReplyScanner } from '../resp/reply-scanner.js';
 import type { Stats } from '../stats.js';
+import { ERROR_KEPT, type ReadCache } from './cache/read-cache.js';
 import { ChunkMemory } from './chunk-memory.js';
 import { DataListener } from './data-listener.js';
 import { Entry, type EntryContext, settleDecoded } from './entry.js';
 import { EXEC, type ExecEntry } from './pipeline-entry.js';
-import type { ReadCache } from './read-cache.js';
 import { LINE_KEPT, ReplyBoundary } from './reply-boundary.js';
 import type { ReplyCount } from './reply-count.js';
 import type { TransactionState } from './transaction-state.js';
@@ -28,6 +28,7 @@ import type { TransactionState } from './transaction-state.js';
 type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
 
 const PUSH = 62; // >
+const MINUS = 45;
 
 /**
  * Stands in front of the host's decoder on one connection. It splits a chunk into replies. A reply is decoded here if
@@ -194,8 +195,10 @@ export class ReplyReader implements InPlaceReader {
   }
 
   /** Reads invalidations here, and forwards other pushes to the host. */
-  #readPush({ invalidations }: ReadCache, chunk: Buffer, position: number): number {
+  #readPush(cache: ReadCache, chunk: Buffer, position: number): number {
+    const { invalidations } = cache;
     if (invalidations.read(chunk, position)) return invalidations.end;
+    cache.pushed();
     if (invalidations.open) this.#forwardReply(invalidations.release(), 0);
     return this.#forwardReply(chunk, position);
   }
@@ -263,10 +266,8 @@ export class ReplyReader implements InPlaceReader {
     const { replies, cache } = this;
     replies.light += 1;
     this.stats.hotReplies += 1;
-    if (cache !== undefined && replies.light > replies.quietUntil) {
-      // The reply to a withdrawn read is PONG.
-      cache.answered(head, head.withdrawn ? undefined : value);
-    }
+    // The reply to a withdrawn read is PONG.
+    cache?.answered(head, head.withdrawn ? undefined : value);
     settleDecoded(head, value, this.context.commandClass);
   }
 
@@ -281,6 +282,9 @@ export class ReplyReader implements InPlaceReader {
 
   /** Hands the host one reply, or the part of it in this chunk; returns where that ends. */
   #forwardReply(chunk: Buffer, position: number): number {
+    if (this.cache !== undefined && chunk[position] === MINUS && !this.#scanner.midReply) {
+      this.#tellError(this.cache, chunk.latin1Slice(position + 1, Math.min(position + 1 + ERROR_KEPT, chunk.length)));
+    }
     const result = this.#scan(chunk, position);
     if (result === 'unreadable') return position;
     const end = result === 'whole' ? this.#scanner.end : chunk.length;
@@ -290,6 +294,11 @@ export class ReplyReader implements InPlaceReader {
     if (head !== undefined && queue.peekFront() !== head) this.#hostAnswered(head);
     if (result === 'whole') this.stats.hostReplies += 1;
     return end;
+  }
+
+  #tellError(cache: ReadCache, error: string): void {
+    const head = this.client.commandQueue.peekFront();
+    if (head !== undefined) cache.failed(head.command, error);
   }
 
   /** The host has removed the head of the queue. */

@@ -17,8 +17,8 @@ export class SharedReads {
    * By the encoded command. Text assumed to be ASCII states lengths in characters; exact text states them in bytes,
    * with each byte as a character. The same text means a different key in each, so each has its own map.
    */
-  readonly #assumed: Leaders = new Map();
-  readonly #exact: Leaders = new Map();
+  #assumed: Leaders = new Map();
+  #exact: Leaders = new Map();
   #open = false;
   #stopped = false;
 
@@ -32,41 +32,47 @@ export class SharedReads {
   }
 
   /**
-   * Makes `entry` follow an identical read of this batch, if there is one, or lead those that come after it.
+   * Makes `entry` follow an identical read of this batch, if there is one.
    *
    * @returns whether it follows: it is not sent then, and settles with its leader.
    */
-  join(variant: CommandVariant, encoded: string | readonly Part[], entry: Entry): boolean {
-    if (!variant.command.shareable) {
-      this.close();
-      return false;
-    }
-    if (this.transaction.open || this.#stopped) return false;
-    const assumed = typeof encoded === 'string';
-    const text = assumed ? encoded : encoded.length === 1 ? encoded[0] : undefined;
-    if (typeof text !== 'string') return false;
-    const leaders = assumed ? this.#assumed : this.#exact;
-    let entries = leaders.get(variant);
-    if (entries === undefined) {
-      entries = new Map();
-      leaders.set(variant, entries);
-    }
-    const leader = entries.get(text);
-    if (leader === undefined || leader.withdrawn) {
-      entries.set(text, entry);
-      this.#open = true;
-      return false;
-    }
+  follow(encoded: string | readonly Part[], entry: Entry): boolean {
+    const text = textOf(encoded);
+    if (text === undefined || this.transaction.open || this.#stopped) return false;
+    const leader = this.#leaders(encoded).get(entry.variant)?.get(text);
+    if (leader === undefined || leader.withdrawn) return false;
     leader.followers ??= [];
     leader.followers.push(entry);
     return true;
   }
 
+  /** `entry` is about to be sent. Identical reads may follow it. */
+  lead(encoded: string | readonly Part[], entry: Entry): void {
+    const text = textOf(encoded);
+    if (text === undefined || this.transaction.open || this.#stopped) return;
+    const leaders = this.#leaders(encoded);
+    const entries = leaders.get(entry.variant);
+    if (entries === undefined) leaders.set(entry.variant, new Map([[text, entry]]));
+    else entries.set(text, entry);
+    this.#open = true;
+  }
+
+  #leaders(encoded: string | readonly Part[]): Leaders {
+    return typeof encoded === 'string' ? this.#assumed : this.#exact;
+  }
+
   /** No later read may follow an earlier one. */
   close(): void {
     if (!this.#open) return;
-    this.#assumed.clear();
-    this.#exact.clear();
+    // V8: what `clear()` leaves behind refers to the later contents, and keeps them alive once it is old.
+    this.#assumed = new Map();
+    this.#exact = new Map();
     this.#open = false;
   }
+}
+
+/** The command as one text; undefined if it has several parts, or is bytes. */
+function textOf(encoded: string | readonly Part[]): string | undefined {
+  const text = typeof encoded === 'string' || encoded.length > 1 ? encoded : encoded[0];
+  return typeof text === 'string' ? text : undefined;
 }

@@ -34,6 +34,7 @@ export interface HostQueue {
   readonly length: number;
   push(item: QueueItem): number;
   shift(): QueueItem | undefined;
+  pop(): QueueItem | undefined;
   peekFront(): QueueItem | undefined;
   peekAt(index: number): QueueItem | undefined;
 }

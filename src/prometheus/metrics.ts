@@ -106,6 +106,12 @@ export const METRICS: readonly MetricDefinition[] = [
   },
   {
     type: 'counter',
+    name: 'redis_coalesce_cache_held_total',
+    help: 'Of these, reads whose answer was in memory and could not be used yet.',
+    read: ({ stats }) => stats.cache?.held ?? 0,
+  },
+  {
+    type: 'counter',
     name: 'redis_coalesce_cache_invalidations_total',
     help: 'Answers removed from memory because their key has changed, or all keys have.',
     read: ({ stats }) => stats.cache?.invalidations ?? 0,

@@ -1,7 +1,7 @@
 /** A connection that is lost while CLIENT TRACKING is on its way. No warning is expected here: see no-warnings.ts. */
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Tracking } from '../../src/connection/tracking.js';
+import { Tracking } from '../../src/connection/cache/tracking.js';
 import { TransactionState } from '../../src/connection/transaction-state.js';
 import type { HostClient } from '../../src/host/types.js';
 import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
@@ -13,7 +13,7 @@ const REFUSAL = "ERR Prefix 'a:' overlaps with an existing prefix 'a:'. Prefixes
 describe('CLIENT TRACKING that is refused', () => {
   const refused = (info: () => Promise<unknown>, prefixes: readonly string[]) => {
     const call = async (_name: string, ...args: string[]) => {
-      if (args.length === 0) return { version: '7.0.0' };
+      if (args.length === 0) return { version: '7.0.9', proto: 3 };
       if (args[0] === 'TRACKINGINFO') return info();
       throw Object.assign(new Error(REFUSAL), { name: 'ReplyError' });
     };
@@ -36,10 +36,11 @@ it.each([
   const tracked: number[] = [];
   const server = await startScriptedServer(([name = '', ...args], connection) => {
     if (name.toLowerCase() === 'hello')
-      return `%2\r\n${bulk('server')}${bulk('redis')}${bulk('version')}${bulk('7.0.0')}`;
+      return `%3\r\n${bulk('server')}${bulk('redis')}${bulk('version')}${bulk('7.0.9')}${bulk('proto')}:3\r\n`;
     if (name === 'info') return bulk('redis_version:7.0.0\r\nloading:0\r\n');
     if (name === 'get') return bulk('v');
-    if (args[0] === 'TRACKINGINFO') return `%1\r\n${bulk('prefixes')}*1\r\n${bulk('a:')}`;
+    if (args[0] === 'TRACKINGINFO')
+      return `%3\r\n${bulk('flags')}*2\r\n${bulk('on')}${bulk('bcast')}${bulk('redirect')}:0\r\n${bulk('prefixes')}*1\r\n${bulk('a:')}`;
     if (args[0] !== 'TRACKING') return '+OK\r\n';
     tracked.push(connection);
     // The first connection is lost with the reply.

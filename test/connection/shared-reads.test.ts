@@ -16,44 +16,50 @@ describe('SharedReads', () => {
     encoding: 'utf8',
   };
   const getBuffer: CommandVariant = { ...get, encoding: null };
-  const newEntry = () => ({}) as Entry;
+  const newEntry = (variant = get) => ({ variant }) as Entry;
+  /** Whether it follows another one; else it leads. */
+  const joins = (shared: SharedReads, encoded: string | string[], entry: Entry) => {
+    const follows = shared.follow(encoded, entry);
+    if (!follows) shared.lead(encoded, entry);
+    return follows;
+  };
 
   it('makes a read follow an identical one of the same variant', () => {
     const shared = new SharedReads(new TransactionState());
     const [leader, follower] = [newEntry(), newEntry()];
-    expect(shared.join(get, 'get a', leader)).toBe(false);
-    expect(shared.join(get, 'get a', follower)).toBe(true);
+    expect(joins(shared, 'get a', leader)).toBe(false);
+    expect(joins(shared, 'get a', follower)).toBe(true);
     expect(leader.followers).toEqual([follower]);
-    expect(shared.join(get, 'get b', newEntry())).toBe(false);
-    expect(shared.join(getBuffer, 'get a', newEntry())).toBe(false);
+    expect(joins(shared, 'get b', newEntry())).toBe(false);
+    expect(joins(shared, 'get a', newEntry(getBuffer))).toBe(false);
   });
 
   it('forgets all leaders when closed', () => {
     const shared = new SharedReads(new TransactionState());
-    shared.join(get, 'get a', newEntry());
+    joins(shared, 'get a', newEntry());
     shared.close();
-    expect(shared.join(get, 'get a', newEntry())).toBe(false);
-    expect(shared.join(get, 'get a', newEntry())).toBe(true);
+    expect(joins(shared, 'get a', newEntry())).toBe(false);
+    expect(joins(shared, 'get a', newEntry())).toBe(true);
   });
 
   it('shares nothing in a transaction', () => {
     const transaction = new TransactionState();
     const shared = new SharedReads(transaction);
-    shared.join(get, 'get a', newEntry());
+    joins(shared, 'get a', newEntry());
     transaction.issued('multi');
-    expect(shared.join(get, 'get a', newEntry())).toBe(false);
-    expect(shared.join(get, 'get b', newEntry())).toBe(false);
+    expect(joins(shared, 'get a', newEntry())).toBe(false);
+    expect(joins(shared, 'get b', newEntry())).toBe(false);
     transaction.issued('exec');
-    expect(shared.join(get, 'get b', newEntry())).toBe(false);
+    expect(joins(shared, 'get b', newEntry())).toBe(false);
   });
 
   it('keeps text that states characters apart from text that states bytes', () => {
     const shared = new SharedReads(new TransactionState());
     const [assumed, exact] = ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n', ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n']];
-    expect(shared.join(get, assumed, newEntry())).toBe(false);
-    expect(shared.join(get, exact, newEntry())).toBe(false);
-    expect(shared.join(get, assumed, newEntry())).toBe(true);
-    expect(shared.join(get, exact, newEntry())).toBe(true);
+    expect(joins(shared, assumed, newEntry())).toBe(false);
+    expect(joins(shared, exact, newEntry())).toBe(false);
+    expect(joins(shared, assumed, newEntry())).toBe(true);
+    expect(joins(shared, exact, newEntry())).toBe(true);
   });
 });
 

@@ -70,10 +70,12 @@ describe('the metrics', () => {
       void cached.get('prometheus:cached');
       return (cached.coalescer.stats().cache?.hits ?? 0) > 0;
     }, 'a read is answered from memory');
-    const { hits, misses, invalidations, evictions, entries, bytes } = cached.coalescer.stats().cache ?? {};
+    await cached.get('prometheus:cached');
+    const { hits, misses, held, invalidations, evictions, entries, bytes } = cached.coalescer.stats().cache ?? {};
     const { values } = await scrape(register);
     expect(values('redis_coalesce_cache_hits_total')).toEqual([hits]);
     expect(values('redis_coalesce_cache_misses_total')).toEqual([misses]);
+    expect(values('redis_coalesce_cache_held_total')).toEqual([held]);
     expect(values('redis_coalesce_cache_invalidations_total')).toEqual([invalidations]);
     expect(values('redis_coalesce_cache_evictions_total')).toEqual([evictions]);
     expect(values('redis_coalesce_cache_entries')).toEqual([entries]);

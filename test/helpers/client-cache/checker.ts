@@ -43,8 +43,8 @@ export interface CheckOptions {
    */
   readonly transactions?: boolean;
   /**
-   * Whether hundreds of keys that are never read again are read now and then. A cache without room then passes over most
-   * reads for a while. `long`: tens of thousands, after which its tracking rests.
+   * Whether hundreds of keys that are never read again are read now and then. A cache without room then
+   * keeps most of these answers out. `long`: tens of thousands.
    * @default false
    */
   readonly scans?: boolean | 'long';
@@ -96,9 +96,11 @@ export class Checker {
   readonly #losses = new Map<Client, number>();
   #done = false;
   #scanned = 0;
+  readonly #random: Random;
 
   constructor(readonly options: CheckOptions) {
     const { keys = 8 } = options;
+    this.#random = seeded(options.seed + 1_000);
     this.counters = Array.from({ length: keys }, (_, index) => `${PREFIX}counter:${index}`);
     this.hashes = Array.from({ length: keys }, (_, index) => `${PREFIX}hash:${index}`);
     for (const subject of options.subjects) {
@@ -150,6 +152,23 @@ export class Checker {
     }
   }
 
+  /** From now on, reads of a key must return at least this, or that it is missing. */
+  expectOf(key: string, value: number): void {
+    for (const subject of this.options.subjects) this.#raise(this.#floor(subject, key), value);
+  }
+
+  /** A client was told of a value, on the connection on which it reads now. */
+  async told(client: CoalescedClient, key: string, value: number): Promise<void> {
+    this.#raise(this.#floor(client, key), value);
+    await this.#oneRead(client, this.#random, key);
+  }
+
+  /** The value may include own increments on their way, which are added to `seen`. */
+  #raise(floor: Floor, value: number): void {
+    floor.returned = Math.max(floor.returned, value - floor.pending);
+    floor.seen = Math.max(floor.seen, value - floor.pending);
+  }
+
   async #write(client: Client, random: Random): Promise<void> {
     const { pause = 1 } = this.options;
     while (!this.#done) {
@@ -198,9 +217,9 @@ export class Checker {
     }
   }
 
-  async #oneRead(client: CoalescedClient, random: Random): Promise<void> {
-    const hash = random.oneIn(2);
-    const key = random.of(hash ? this.hashes : this.counters);
+  async #oneRead(client: CoalescedClient, random: Random, only?: string): Promise<void> {
+    const hash = only === undefined && random.oneIn(2);
+    const key = only ?? random.of(hash ? this.hashes : this.counters);
     const floor = this.#floor(client, key);
     const atLeast = floor.seen + floor.pending;
     const atLeastReturned = floor.returned;

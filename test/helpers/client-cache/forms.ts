@@ -49,7 +49,11 @@ export function readHash(client: Client, key: string, random: Random): Read {
           .pipeline()
           .hget(key, 'a')
           .exec()
-          .then((replies) => numberOf(replies?.[0]?.[1])),
+          .then((replies) => {
+            const [error, value] = replies?.[0] ?? [];
+            if (error) throw error;
+            return numberOf(value);
+          }),
       };
     default: {
       const field = random.of(['a', 'b', 'c']);

@@ -94,7 +94,48 @@ const every = async (scene: Scene, ms: number, action: () => unknown): Promise<v
   }
 };
 
+const EXPIRE = "local t = redis.call('TIME') redis.call('PEXPIRE', KEYS[1], ARGV[1]) return t[1] * 1000000 + t[2]";
+const TELL =
+  "local n = redis.call('INCR', KEYS[1]) redis.call('PUBLISH', 'checked:told', KEYS[1] .. ' ' .. n) return n";
+/** Milliseconds after its time for which a key may still be given, on a busy machine. */
+const EXPIRED_WITHIN = 400;
+
 export const SCENARIOS: readonly Scenario[] = [
+  {
+    name: 'keys that expire among 20,000 that have a time to live',
+    check: { removed: true, pause: 20 },
+    disturb: async ({ admin, checker, stopped }) => {
+      const fillers = admin.pipeline();
+      for (let index = 0; index < 20_000; index += 1) fillers.set(`filler:${index}`, 'x', 'EX', 3_600);
+      await fillers.exec();
+      const keys = [...checker.counters, ...checker.hashes];
+      for (let round = 0; !stopped(); round += 1) {
+        const key = keys[round % keys.length] as string;
+        const ms = 20 + (round % 7) * 30;
+        const expiredAt = Number(await admin.eval(EXPIRE, 1, key, ms));
+        setTimeout(() => checker.expectOf(key, expiredAt), ms + EXPIRED_WITHIN);
+        await sleep(10);
+      }
+    },
+  },
+  {
+    name: 'messages on the same connection',
+    disturb: async (scene) => {
+      const { admin, checker } = scene;
+      for (const subject of checker.options.subjects) {
+        await subject.subscribe('checked:told');
+        subject.on('message', (_, message: string) => {
+          const [key = '', value] = message.split(' ');
+          void checker.told(subject, key, Number(value));
+        });
+      }
+      let round = 0;
+      await every(scene, 3, () => {
+        round += 1;
+        return admin.eval(TELL, 1, checker.counters[round % checker.counters.length] as string);
+      });
+    },
+  },
   { name: 'undisturbed', check: { transactions: true } },
   { name: 'writers without pause', check: { pause: 0, keys: 3, transactions: true } },
   {
@@ -131,12 +172,12 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   { name: 'no room, while many keys are read once', limits: { maxEntries: 12 }, check: { scans: true } },
   {
-    name: 'no room, until tracking rests',
+    name: 'no room, while tens of thousands of keys are read once',
     limits: { maxEntries: 12 },
     check: { scans: 'long', transactions: true },
   },
   {
-    name: 'no room, until tracking rests, while connections are killed',
+    name: 'the same, while connections are killed',
     limits: { maxEntries: 12 },
     check: { scans: 'long' },
     disturb: (scene) => every(scene, 300, () => scene.admin.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {})),

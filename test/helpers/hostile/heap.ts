@@ -16,3 +16,10 @@ export function heapNow(): number {
   collect();
   return process.memoryUsage().heapUsed;
 }
+
+/** The same of the memory of Buffers. */
+export function arrayBuffersNow(): number {
+  collect();
+  collect();
+  return process.memoryUsage().arrayBuffers;
+}

@@ -1,4 +1,4 @@
-import { ReplyScanner } from '../resp/reply-scanner.js';
+import { ReplyScanner } from '../../resp/reply-scanner.js';
 
 const PUSH = 62; // >
 const BULK = 36; // $

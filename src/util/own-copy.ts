@@ -2,14 +2,14 @@
  * A deep copy of a reply: a change to one does not show in the other. Objects that are no plain objects are not copied:
  * no decoder makes them, and only the code that made them could copy them.
  */
-export function ownCopy(value: unknown): unknown {
+export function ownCopy(value: unknown, copyBuffer: (buffer: Buffer) => Buffer = Buffer.from): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  if (value instanceof Buffer) return Buffer.from(value);
-  if (Array.isArray(value)) return value.map(ownCopy);
+  if (value instanceof Buffer) return copyBuffer(value);
+  if (Array.isArray(value)) return value.map((element) => ownCopy(element, copyBuffer));
   if (Object.getPrototypeOf(value) !== Object.prototype) return value;
   const copy: Record<string, unknown> = {};
   for (const [name, element] of Object.entries(value)) {
-    const own = ownCopy(element);
+    const own = ownCopy(element, copyBuffer);
     // A map may have the key `__proto__`, which an assignment would not define.
     if (name !== '__proto__') copy[name] = own;
     else Object.defineProperty(copy, name, { value: own, configurable: true, enumerable: true, writable: true });

@@ -1,0 +1,85 @@
+import type { Arguments } from '../../commands/effects.js';
+import { isPlainNumber } from '../../resp/encoder.js';
+
+/** The arguments of a read after its key. */
+export interface ReadArguments {
+  /** Number of arguments, the key included. */
+  readonly count: number;
+  /** The only one, or all of them joined so that no two lists give the same text. */
+  readonly text: string;
+}
+
+const NONE: readonly unknown[] = [];
+const KEY_ALONE: ReadArguments = { count: 1, text: '' };
+
+/** The name under which answers of a key are kept; undefined for a key that is not text, such as a Buffer. */
+export function keyName(argument: unknown): string | undefined {
+  if (typeof argument === 'string') return argument;
+  return typeof argument === 'number' && isPlainNumber(argument) ? String(argument) : undefined;
+}
+
+/** A key as the server names it in an invalidation, decoded as UTF-8. */
+export function wireName(argument: unknown): string {
+  if (argument instanceof Buffer) return argument.utf8Slice(0, argument.length);
+  const name = String(argument);
+  return name.isWellFormed() ? name : Buffer.from(name).toString();
+}
+
+/**
+ * The other arguments of a read, on which its answer depends too; undefined if one of them is not text.
+ *
+ * @param sent - a single argument is not in an array.
+ */
+export function readArguments(sent: unknown): ReadArguments | undefined {
+  if (!Array.isArray(sent)) return KEY_ALONE;
+  if (sent.length === 2) {
+    const text = keyName(sent[1]);
+    return text === undefined ? undefined : { count: 2, text };
+  }
+  let joined = '';
+  for (let index = 1; index < sent.length; index += 1) {
+    const text = keyName(sent[index]);
+    if (text === undefined) return undefined;
+    joined += `${text.length}:${text}`;
+  }
+  return { count: sent.length, text: joined };
+}
+
+/** V8: a shorter part of a text is a copy. A longer one, and joined text, refer to what they were made from. */
+const SHORTEST_REFERRING = 13;
+const scratch = Buffer.allocUnsafeSlow(1024);
+
+/** The same text without what it was cut out of. It has no lone surrogates. */
+export function ownText(text: string): string {
+  if (text.length < SHORTEST_REFERRING) return text;
+  if (text.length * 3 > scratch.length) return Buffer.from(text).toString();
+  return scratch.utf8Slice(0, scratch.write(text));
+}
+
+/** A command as it was called or recorded. One at a time: what it gives is that of the last `of`. */
+export class CallArguments implements Arguments {
+  #name = '';
+  #leading: readonly unknown[] = NONE;
+  #sent: unknown;
+  count = 0;
+
+  /**
+   * @param sent - the arguments; a single one is not in an array.
+   * @param leading - between the name and these.
+   */
+  of(name: string, sent: unknown, leading = NONE): this {
+    this.#name = name;
+    this.#sent = sent;
+    this.#leading = leading;
+    this.count = 1 + leading.length + (Array.isArray(sent) ? sent.length : 1);
+    return this;
+  }
+
+  text(index: number): string {
+    if (index === 0) return this.#name;
+    if (index >= this.count) return '';
+    const own = index - 1 - this.#leading.length;
+    if (own < 0) return wireName(this.#leading[index - 1]);
+    return wireName(Array.isArray(this.#sent) ? this.#sent[own] : this.#sent);
+  }
+}

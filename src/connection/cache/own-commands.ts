@@ -1,0 +1,106 @@
+import Denque from 'denque';
+import type { ReplyCount } from '../reply-count.js';
+
+/** Reads on their way whose answers are not kept, by position. */
+interface Shown {
+  readonly position: number;
+  readonly keys: readonly string[];
+}
+
+const NEVER = -1;
+
+/**
+ * This client's own commands on their way on one connection, as far as they keep answers from being used. A command is
+ * known by its position: how many commands were queued before it.
+ *
+ *     position    0   1   2   3   4   5
+ *     queue      [get a][set b][get b][eval][get c]      `replies.all` of them have left it
+ *
+ * Invariant 12: a read is answered from memory only if nothing that this client has issued before it could have changed
+ * the answer. Where the keys of a command are not known, nothing is used until all pushes that it may have caused have
+ * come. RESP: they come between its reply and the next one (Redis 7, `afterCommand`), so the next reply shows that.
+ *
+ * With BCAST they are sent at the end of the server's turn, so the reply to a command that was issued after its reply
+ * shows it, and a reply may show a change before its push.
+ */
+export class OwnCommands {
+  /** With BCAST only, as the next two. */
+  readonly #shown = new Denque<Shown>();
+  /** The position of the last command on its way that may have changed, or show, any key. */
+  #anything = NEVER;
+  /** The position of the next command whose reply matters here. */
+  #awaited = Number.POSITIVE_INFINITY;
+  /** Nothing is used until the reply at this position has come. */
+  #heldUntil = NEVER;
+
+  constructor(
+    readonly replies: ReplyCount,
+    /** Whether pushes come at the end of the server's turn (BCAST). */
+    readonly pushesLate: boolean,
+    /** A reply has shown these keys: their answers must wait until the reply at `position` has come. */
+    readonly hold: (keys: readonly string[], position: number) => void,
+  ) {}
+
+  /** Whether no command of unknown keys keeps answers from being used. */
+  get settled(): boolean {
+    return this.replies.all > this.#heldUntil;
+  }
+
+  changesAnything(position: number): void {
+    if (!this.pushesLate) {
+      this.#heldUntil = position + 1;
+      return;
+    }
+    this.#anything = position;
+    this.#awaits(position);
+    this.#heldUntil = Number.POSITIVE_INFINITY;
+  }
+
+  /** The reply to a command may show any key. Without late pushes, none comes before the push of its change. */
+  showsAnything(position: number): void {
+    if (this.pushesLate) this.changesAnything(position);
+  }
+
+  /** A read of kept keys whose own answer is not kept. */
+  shows(keys: readonly string[], position: number): void {
+    if (!this.pushesLate) return;
+    this.#shown.push({ position, keys });
+    this.#awaits(position);
+  }
+
+  /**
+   * A push was handed to user code: it may tell of a change whose invalidation is behind it. Redis: `expired` and some
+   * other events are published before the key is invalidated.
+   *
+   * @param next - the position of the next command to be issued.
+   */
+  pushed(next: number): void {
+    this.#heldUntil = Math.max(this.#heldUntil, this.pushesLate ? next : this.replies.all);
+  }
+
+  #awaits(position: number): void {
+    if (position < this.#awaited) this.#awaited = position;
+  }
+
+  /** A command has left `queue` with its reply. */
+  answer(queue: { readonly length: number }): void {
+    const answered = this.replies.all;
+    if (answered > this.#awaited) this.#awaitedAnswered(answered, answered + queue.length);
+  }
+
+  #awaitedAnswered(answered: number, next: number): void {
+    if (answered > this.#anything) {
+      if (this.#anything !== NEVER) this.#heldUntil = next;
+      this.#anything = NEVER;
+    }
+    this.#awaited = this.#anything === NEVER ? Number.POSITIVE_INFINITY : this.#anything;
+    for (let first = this.#shown.peekFront(); first !== undefined; first = this.#shown.peekFront()) {
+      if (first.position >= answered) {
+        this.#awaits(first.position);
+        return;
+      }
+      this.#shown.shift();
+      this.hold(first.keys, next);
+    }
+  }
+}

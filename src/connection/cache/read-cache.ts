@@ -1,0 +1,561 @@
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type Arguments,
+  type Effect,
+  effectOf,
+  effectOfName,
+  type KeyedEffect,
+  scriptKeys,
+} from '../../commands/effects.js';
+import type { HostClient, HostCommand } from '../../host/types.js';
+import type { ResolvedCacheOptions } from '../../options.js';
+import type { Stats } from '../../stats.js';
+import { nextTick, now, setImmediate } from '../../util/clock.js';
+import { ownCopy } from '../../util/own-copy.js';
+import type { Call } from '../call.js';
+import {
+  type CallEntry,
+  type CommandVariant,
+  Entry,
+  type EntryContext,
+  OwnEntry,
+  ownVariant,
+  settleDecoded,
+} from '../entry.js';
+import type { ReplyCount } from '../reply-count.js';
+import type { TransactionState } from '../transaction-state.js';
+import { InvalidationReader } from './invalidation-reader.js';
+import { CallArguments, keyName, readArguments, wireName } from './names.js';
+import { OwnCommands } from './own-commands.js';
+import { type CachedKey, type CachedRead, CacheStore } from './store.js';
+import { isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
+
+/** Replies to PTTL of a key that is missing, and of one that does not expire. */
+const GONE = -2;
+const LASTING = -1;
+
+const CLIENT = ownVariant('client');
+const PTTL = ownVariant('pttl');
+const CACHING_YES = '*3\r\n$6\r\nclient\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n';
+
+const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
+
+/** Milliseconds for which an answer is used whose key's time to live is not known yet. */
+const TTL_UNKNOWN_FOR = 100;
+
+/** Errors that say that this client may not read now, whatever the key; and those of a node that has lost a slot. */
+const ERRORS_OF_ALL = /^(?:NOPERM|NOAUTH|MASTERDOWN|LOADING|CLUSTERDOWN|READONLY|MOVED|ASK)\b/;
+/** Characters of an error that are enough to tell. */
+export const ERROR_KEPT = 12;
+
+/** The connection of a cache. */
+interface CachedConnection {
+  readonly client: HostClient;
+  readonly context: EntryContext;
+  readonly replies: ReplyCount;
+  readonly stats: Stats;
+  readonly transaction: TransactionState;
+  /** Sends a read that was not answered from memory, behind everything that was sent before. */
+  sendEntry(entry: CallEntry, call: Call | undefined): void;
+  /** Sends a command of the cache's own. */
+  sendOwn(entry: OwnEntry, encoded?: string): void;
+}
+
+/**
+ * The answers to reads that one connection keeps in memory: the same read needs no command as long as Redis has
+ * announced no change of its key. It is filled and emptied by the reply reader, in the order of the bytes, and ends
+ * with its connection.
+ *
+ * An answer from memory arrives as a reply does. A read whose answer is there waits (`asked`) until the loop has read
+ * its sockets. Then all reads of the turn that wait are looked up again, and answered, or sent if the answer has been
+ * revoked (`#endTurn`). So nothing is delivered that bytes already read have revoked, and the clock is read once for
+ * all. A command that may change what a waiting read answers has it answered or sent first, since it was issued later.
+ */
+export class ReadCache {
+  readonly invalidations: InvalidationReader;
+  readonly #store: CacheStore;
+  readonly #own: OwnCommands;
+  readonly #tracking: Tracking;
+  readonly #liveness = new Liveness();
+  /** Reads that wait, in the order of their calls, and their answers; undefined once they are settled. */
+  #waiting: CallEntry[] = [];
+  #answers: (CachedRead | undefined)[] = [];
+  /** The indices of those up to `#indexed`, by key; made when a command comes that concerns some. */
+  #waitingFor = new Map<string, number[]>();
+  #indexed = 0;
+  /** The options of the calls that have any. */
+  readonly #calls = new WeakMap<CallEntry, Call>();
+  /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
+  #multiAt = -1;
+  /** The key that was looked for last, if it was not there: it need not be looked for again when the read is sent. */
+  #missed: string | undefined;
+  /** Whether the server may be asked for times to live. */
+  #asksTtl = true;
+  readonly #args = new CallArguments();
+
+  constructor(
+    readonly connection: CachedConnection,
+    readonly options: ResolvedCacheOptions,
+    /** Prefixes of the cached keys, as they are on the wire; undefined for all keys. */
+    readonly prefixes: readonly string[] | undefined,
+  ) {
+    const { client, replies, transaction } = connection;
+    this.#store = new CacheStore(options.maxEntries, options.maxBytes);
+    this.#own = new OwnCommands(replies, prefixes !== undefined, (keys, position) => {
+      for (const name of keys) hold(this.#store.key(name), position);
+    });
+    this.#tracking = new Tracking(client, prefixes ?? [], transaction);
+    this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
+  }
+
+  get entries(): number {
+    return this.#store.entries;
+  }
+
+  get bytes(): number {
+    return this.#store.bytes;
+  }
+
+  /** Asks the server for invalidations. Nothing is kept until it has agreed. */
+  arm(): Promise<void> {
+    return this.#tracking.arm();
+  }
+
+  // ---- Asked ----
+
+  /** The answer to a read from memory, for which it may wait; undefined if it has to be sent. */
+  asked(variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
+    const name = keyName(args[0]);
+    if (name === undefined || !this.#tracking.on || this.connection.transaction.open) return undefined;
+    const read = this.#find(name, variant, args.length === 1 ? name : args);
+    if (read !== undefined && this.#mayUse(read)) return read;
+    const { stats } = this.connection;
+    if (this.#hasPrefix(name)) stats.cacheMisses += 1;
+    if (read !== undefined && !read.awaited) stats.cacheHeld += 1;
+    return undefined;
+  }
+
+  /** @param call - its options, if it has any; they count if it has to be sent. */
+  waitsFor(answer: CachedRead, entry: CallEntry, call: Call | undefined): void {
+    if (this.#waiting.length === 0) setImmediate(this.#endTurn);
+    this.#waiting.push(entry);
+    this.#answers.push(answer);
+    if (call !== undefined) this.#calls.set(entry, call);
+  }
+
+  #find(name: string, variant: CommandVariant, sent: unknown): CachedRead | undefined {
+    const key = this.#store.key(name);
+    this.#missed = key === undefined ? name : undefined;
+    if (key === undefined) return undefined;
+    const rest = readArguments(sent);
+    return rest === undefined ? undefined : key.find(variant, rest);
+  }
+
+  /** Whether no command on its way, and nothing received, keeps an answer from being used. */
+  #mayUse(read: CachedRead): boolean {
+    const { key } = read;
+    const { transaction, replies } = this.connection;
+    return (
+      !read.awaited &&
+      key.kept &&
+      this.#tracking.on &&
+      this.#own.settled &&
+      !transaction.open &&
+      !transaction.watching &&
+      (replies.all > key.heldUntil || key.newest === read)
+    );
+  }
+
+  /** Whether an answer is young enough at `time`. */
+  #isFresh(read: CachedRead, time: number): boolean {
+    const age = time - read.readAt;
+    if (age >= this.options.ttl || !this.#liveness.allows(time)) return false;
+    const { expiresAt } = read.key;
+    if (expiresAt === undefined || Number.isNaN(expiresAt)) {
+      return age < TTL_UNKNOWN_FOR || !this.#asksTtl || isOfMissingKey(read);
+    }
+    return time < expiresAt;
+  }
+
+  readonly #endTurn = (): void => {
+    const { length } = this.#waiting;
+    const time = now();
+    for (let index = 0; index < length; index += 1) this.#settle(index, time);
+    // User code has run only if a reply transformer asks for something.
+    this.#waiting = this.#waiting.slice(length);
+    this.#answers = this.#answers.slice(length);
+    if (this.#indexed > 0) this.#waitingFor = new Map();
+    this.#indexed = 0;
+    if (this.#waiting.length > 0) setImmediate(this.#endTurn);
+  };
+
+  /** Answers a read that waits, unless that was done before, or sends it if its answer has been revoked. */
+  #settle(index: number, time: number): void {
+    const asked = this.#answers[index];
+    if (asked === undefined) return;
+    this.#answers[index] = undefined;
+    const entry = this.#waiting[index] as CallEntry;
+    // Its caller's signal has rejected it.
+    if (entry.observer !== undefined) return;
+    const { connection } = this;
+    const read = asked.key.kept ? asked : this.#find(asked.key.name, entry.variant, entry.sent);
+    if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
+      if (read !== undefined && (read.key.expiresAt ?? Number.NaN) <= time) this.#store.drop(read.key.name);
+      connection.stats.cacheMisses += 1;
+      connection.sendEntry(entry, this.#calls.get(entry));
+      return;
+    }
+    connection.stats.cacheHits += 1;
+    read.key.used = true;
+    settleDecoded(entry, ownCopy(read.value), connection.context.commandClass);
+    this.#askTtl(read, time);
+  }
+
+  settleAll(): void {
+    if (this.#waiting.length === 0) return;
+    const time = now();
+    for (let index = 0; index < this.#waiting.length; index += 1) this.#settle(index, time);
+  }
+
+  #settleKey(name: string): void {
+    for (; this.#indexed < this.#answers.length; this.#indexed += 1) {
+      const key = this.#answers[this.#indexed]?.key.name;
+      if (key === undefined) continue;
+      const others = this.#waitingFor.get(key);
+      if (others === undefined) this.#waitingFor.set(key, [this.#indexed]);
+      else others.push(this.#indexed);
+    }
+    const indices = this.#waitingFor.get(name);
+    if (indices === undefined) return;
+    this.#waitingFor.delete(name);
+    const time = now();
+    for (const index of indices) this.#settle(index, time);
+  }
+
+  // ---- Sent ----
+
+  /** Whether the last read of the key is this one, and its answer will be kept: so that it may be shared. */
+  awaits({ variant, sent }: Entry): boolean {
+    if (this.#store.awaited === 0) return false;
+    const name = keyName(Array.isArray(sent) ? sent[0] : sent);
+    const read = name === undefined ? undefined : this.#find(name, variant, sent);
+    return read?.awaited === true && read.readAt === read.key.heldUntil;
+  }
+
+  /**
+   * A hot command's entry is about to be queued.
+   *
+   * @returns whether the answer will be kept.
+   */
+  sends(entry: Entry): boolean {
+    const { command, script } = entry.variant;
+    if (command.cacheable) return this.#sendsRead(entry);
+    const effect = effectOfName(command.name);
+    const args = this.#args.of(command.name, entry.sent, script?.leading);
+    if (this.#waiting.length > 0) this.#settleFor(effect, args);
+    // Settling may have sent reads, which are arguments of calls, too.
+    this.#note(effect, this.#args.of(command.name, entry.sent, script?.leading), this.#nextPosition);
+    return false;
+  }
+
+  #sendsRead(entry: Entry): boolean {
+    const { sent } = entry;
+    const argument = Array.isArray(sent) ? sent[0] : sent;
+    const text = keyName(argument);
+    const name = text ?? wireName(argument);
+    const missed = this.#missed === name;
+    this.#missed = undefined;
+    if (this.#waiting.length > 0) this.#settleKey(name);
+    const key = missed ? undefined : this.#store.key(name);
+    const keeps = text !== undefined && this.#keeps(entry, name, key);
+    if (key === undefined && !keeps) return false;
+    const { read } = entry;
+    if (read !== undefined && !read.awaited) this.#askTtl(read, now());
+    const position = this.#nextPosition;
+    if (!keeps) this.#own.shows([name], position);
+    hold(read?.key ?? key, position);
+    if (read?.awaited) read.readAt = position;
+    return keeps;
+  }
+
+  /** Whether the answer to a read will be kept; then `entry.read` is set, and Redis has been asked to track the key. */
+  #keeps(entry: Entry, name: string, key: CachedKey | undefined): boolean {
+    const { variant, sent } = entry;
+    if (!this.#tracking.on || this.connection.transaction.open || !this.#hasPrefix(name)) return false;
+    const rest = readArguments(sent);
+    if (rest === undefined) return false;
+    let read = key?.find(variant, rest);
+    // The same read is on its way, and its answer will be kept.
+    if (read?.awaited) return false;
+    if (read === undefined) {
+      // A lone surrogate becomes another character on the wire, and also in the invalidation.
+      if (!this.#store.admits(name, rest) || !name.isWellFormed() || !rest.text.isWellFormed()) return false;
+      // While there is an answer, the key is tracked, or the push that ends it comes first.
+      const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
+      read = this.#store.expect(name, variant, rest, tracked);
+    }
+    if (this.prefixes === undefined && read.tracked && read.awaited) this.#track(read);
+    entry.read = read;
+    return true;
+  }
+
+  /** RESP: the keys of the next command are tracked. */
+  #track(read: CachedRead): void {
+    const { connection } = this;
+    connection.sendOwn(
+      new OwnEntry(CLIENT, ['CACHING', 'YES'], connection.context, (error) => {
+        if (error === undefined) return;
+        this.#dropKept(read.key);
+        if (isReplyError(error)) this.#refused(error);
+      }),
+      CACHING_YES,
+    );
+  }
+
+  /** RESP: the key's remaining time is not part of its value, and Redis announces its end only when it removes the key. */
+  #askTtl(read: CachedRead, time: number): void {
+    const { key } = read;
+    if (key.expiresAt !== undefined || !this.#asksTtl || isOfMissingKey(read)) return;
+    key.expiresAt = Number.NaN;
+    const { connection } = this;
+    connection.sendOwn(
+      new OwnEntry(PTTL, key.name, connection.context, (error, value) => {
+        if (error !== undefined) this.#asksTtl &&= !isReplyError(error);
+        else if (value === GONE) this.#dropKept(key);
+        else key.expiresAt = value === LASTING ? Number.POSITIVE_INFINITY : time + Number(value);
+      }),
+    );
+  }
+
+  /** The server does not allow `CLIENT CACHING`. */
+  #refused(error: Error): void {
+    if (this.#tracking.on) warnUncached(`the server says "${error.message}"`);
+    nextTick(() => this.end());
+  }
+
+  #dropKept(key: CachedKey): void {
+    if (key.kept) this.#store.drop(key.name);
+  }
+
+  /** Commands of a pipeline or transaction are about to be queued together; they count as issued with the last. */
+  sendsPipeline(commands: readonly HostCommand[]): void {
+    if (this.#waiting.length > 0) {
+      for (const command of commands) this.#settleFor(effectOf(this.#argsOf(command)), this.#args);
+    }
+    const { transaction } = this.connection;
+    const position = this.#nextPosition + commands.length - 1;
+    for (const command of commands) {
+      const effect =
+        command instanceof Entry ? effectOfName(command.variant.command.name) : effectOf(this.#argsOf(command));
+      if (typeof effect === 'object') {
+        if (!this.#store.isEmpty) this.#noteKeys(effect, this.#argsOf(command), position);
+      } else {
+        this.#note(effect, this.#argsOf(command), position);
+        transaction.issued(effect);
+      }
+    }
+  }
+
+  /** Whether reads wait, which `settleAll` answers or sends. */
+  get waits(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** The host is about to write a command whose entry it will queue. Called before `transaction` knows of it. */
+  hostSends(effect: Effect, args: Arguments): void {
+    if (this.#waiting.length > 0) this.#settleFor(effect, args);
+    this.#note(effect, args, this.#nextPosition);
+  }
+
+  /** The host is about to write bytes that are no command. */
+  hostSendsUnknown(): void {
+    this.settleAll();
+    this.clear();
+    this.#own.changesAnything(this.#nextPosition);
+  }
+
+  /** Ordering: reads that wait were issued before a command that may change their answers, or show newer ones. */
+  #settleFor(effect: Effect, args: Arguments): void {
+    const keyed = this.#keyed(effect);
+    if (keyed !== undefined) for (const name of keysIn(keyed, args)) this.#settleKey(name);
+    else if (effect !== 'none') this.settleAll();
+  }
+
+  #keyed(effect: Effect): KeyedEffect | undefined {
+    if (typeof effect === 'object') return effect;
+    return effect === 'script' && this.options.scripts === 'keys' ? SCRIPT_OF_KEYS : undefined;
+  }
+
+  /** @param position - where the command counts as issued. */
+  #note(effect: Effect, args: Arguments, position: number): void {
+    const keyed = this.#keyed(effect);
+    if (keyed !== undefined) {
+      if (!this.#store.isEmpty) this.#noteKeys(keyed, args, position);
+      return;
+    }
+    switch (effect) {
+      case 'shows':
+        this.#own.showsAnything(position);
+        break;
+      case 'script':
+      case 'anything':
+        this.#own.changesAnything(position);
+        break;
+      case 'multi':
+        // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
+        if (!this.connection.transaction.open) this.#multiAt = position;
+        break;
+      case 'exec':
+        if (this.#multiAt !== position) this.#own.changesAnything(position);
+        break;
+      case 'clear':
+        this.clear();
+        break;
+      case 'end':
+      case 'no replies':
+      case 'reset':
+        if (!this.#tracking.isOwn(args)) this.end();
+        break;
+    }
+  }
+
+  #noteKeys(effect: KeyedEffect, args: Arguments, position: number): void {
+    const { start, end, step } = effect.range(args);
+    const last = Math.min(end, args.count);
+    for (let index = start; index < last; index += step) {
+      const name = args.text(index);
+      const key = this.#store.key(name);
+      if (key === undefined) continue;
+      if (effect.changes) {
+        this.#store.drop(name);
+      } else {
+        hold(key, position);
+        this.#own.shows([name], position);
+      }
+    }
+  }
+
+  // ---- Answered ----
+
+  /** A chunk of bytes has come. */
+  heard(): void {
+    this.#liveness.heard();
+  }
+
+  /**
+   * The head of the queue has its reply.
+   *
+   * @param entry - the head, if it is a light entry.
+   * @param value - the decoded reply; undefined if the host has decoded it.
+   */
+  answered(entry: Entry | undefined, value: unknown): void {
+    this.#own.answer(this.connection.client.commandQueue);
+    const read = entry?.read;
+    if (read === undefined || !read.key.kept) return;
+    if (value === undefined) this.#store.drop(read.key.name);
+    else this.#fill(read, value);
+  }
+
+  #fill(read: CachedRead, value: unknown): void {
+    const { replies, stats } = this.connection;
+    const { key } = read;
+    // Ordering: if this reply shows a change, earlier answers of the key must not be used after it (`OwnCommands`).
+    const showsMore = this.#own.pushesLate && key.reads > 0 && (read.awaited || !isDeepStrictEqual(read.value, value));
+    const { evictions } = this.#store;
+    this.#store.put(read, value, this.#liveness.heardAt);
+    stats.cacheEvictions += this.#store.evictions - evictions;
+    if (!showsMore) return;
+    key.newest = replies.all > key.heldUntil ? read : undefined;
+    key.heldUntil = this.#nextPosition;
+  }
+
+  /**
+   * The head of the queue has an error as its reply.
+   *
+   * @param error - its first `ERROR_KEPT` characters; fewer if the others have not come yet.
+   */
+  failed(item: HostCommand, error: string): void {
+    if (item instanceof OwnEntry) return;
+    if (error.length < ERROR_KEPT || ERRORS_OF_ALL.test(error)) {
+      this.clear();
+    } else if (item instanceof Entry) {
+      const effect = effectOf(this.#argsOf(item));
+      if (typeof effect === 'object') for (const name of keysIn(effect, this.#args)) this.#store.drop(name);
+    }
+  }
+
+  // ---- Pushed ----
+
+  /** A push that is no invalidation is about to be handed to user code. */
+  pushed(): void {
+    this.#own.pushed(this.#nextPosition);
+  }
+
+  #invalidate(keys: readonly string[] | undefined): void {
+    const { stats } = this.connection;
+    if (keys === undefined) stats.cacheInvalidations += this.#store.invalidateAll();
+    else for (const name of keys) stats.cacheInvalidations += this.#store.invalidate(name);
+  }
+
+  // ---- Ended ----
+
+  /** Forgets every answer; replies to reads that are on their way are not kept. */
+  clear(): void {
+    this.#store.clear();
+  }
+
+  /** The connection is about to end, or its replies are no longer decoded here. */
+  end(): void {
+    this.#asksTtl = false;
+    this.settleAll();
+    this.#tracking.end();
+    this.clear();
+  }
+
+  /** The connection becomes plain and stays open. */
+  detach(): void {
+    this.#asksTtl = false;
+    this.settleAll();
+    this.#tracking.disarm();
+    this.end();
+  }
+
+  #argsOf(command: HostCommand): CallArguments {
+    const sent = command instanceof Entry ? command.sent : command.args;
+    return this.#args.of(command.name, sent, command instanceof Entry ? command.variant.script?.leading : undefined);
+  }
+
+  /** The position of the command that is issued next. */
+  get #nextPosition(): number {
+    return this.connection.replies.nextPosition(this.connection.client.commandQueue);
+  }
+
+  #hasPrefix(name: string): boolean {
+    const { prefixes } = this;
+    if (prefixes === undefined) return true;
+    for (const prefix of prefixes) if (name.startsWith(prefix)) return true;
+    return false;
+  }
+}
+
+/** No answer of a key is used until the reply at `position` has come. */
+function hold(key: CachedKey | undefined, position: number): void {
+  if (key === undefined) return;
+  key.heldUntil = position;
+  key.newest = undefined;
+}
+
+function* keysIn(effect: KeyedEffect, args: Arguments): Generator<string> {
+  const { start, end, step } = effect.range(args);
+  for (let index = start; index < Math.min(end, args.count); index += step) yield args.text(index);
+}
+
+/** Whether a missing key has this answer too, so that the end of its time does not change it. */
+function isOfMissingKey({ variant, value }: CachedRead): boolean {
+  const name = variant.command.name.toLowerCase();
+  if (value === 'none') return name === 'type';
+  if (value === 0) return name !== 'bitpos';
+  if (Array.isArray(value)) return value.every((element) => element === null || element === 0);
+  if (typeof value !== 'object') return false;
+  return value === null || (!(value instanceof Buffer) && Object.keys(value).length === 0);
+}

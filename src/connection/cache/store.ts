@@ -1,0 +1,349 @@
+import type { CommandVariant } from '../../commands/hot-commands.js';
+import { ownCopy } from '../../util/own-copy.js';
+import { ownText, type ReadArguments } from './names.js';
+
+/** Approximate bytes of memory per key and per answer, without their own text. */
+const KEY_OVERHEAD = 200;
+const READ_OVERHEAD = 120;
+/** Approximate bytes per element of a reply; each is a separate string or number. */
+const ELEMENT_OVERHEAD = 24;
+
+/** Up to this many answers of one key are searched one by one; for more there is an index. */
+const MAX_LISTED = 8;
+
+/** The value of a read whose reply has not come. */
+const AWAITED = Symbol('awaited');
+
+/** A read that is on its way, or its answer: the value as decoded, before the command's reply transformer. */
+export class CachedRead {
+  /** The next one of the same key. */
+  next: CachedRead | undefined;
+  value: unknown = AWAITED;
+  bytes = 0;
+  /** Milliseconds of `now()`, without fractions; the position of a read on its way. */
+  readAt = 0;
+
+  constructor(
+    public key: CachedKey,
+    readonly variant: CommandVariant,
+    readonly count: number,
+    readonly text: string,
+    /** Whether Redis tracks the key because of this read, as `CLIENT CACHING YES` asks. */
+    readonly tracked: boolean,
+  ) {}
+
+  get awaited(): boolean {
+    return this.value === AWAITED;
+  }
+}
+
+/** The reads of one key, whose answers all become invalid at once. */
+export class CachedKey {
+  /** False once it has been forgotten. */
+  kept = true;
+  /** Whether an answer was used since the hand of the clock last passed it. */
+  used = false;
+  /** Answers, and reads on their way. */
+  reads = 0;
+  awaited = 0;
+  bytes = 0;
+  /** Until the reply at this position has come, only `newest` of its answers may be used; see `OwnCommands`. */
+  heldUntil = -1;
+  newest: CachedRead | undefined;
+  /** When it expires, in milliseconds of `now()`; undefined until the server was asked, NaN until it has answered. */
+  expiresAt: number | undefined;
+  /** Its neighbours in the ring of keys that the clock's hand goes round. */
+  before: CachedKey = this;
+  after: CachedKey = this;
+  #first: CachedRead | undefined;
+  #index: Map<CommandVariant, Map<string, CachedRead>> | undefined;
+
+  constructor(readonly name: string) {}
+
+  find(variant: CommandVariant, { count, text }: ReadArguments): CachedRead | undefined {
+    if (this.#index !== undefined) return this.#index.get(variant)?.get(indexed(count, text));
+    let read = this.#first;
+    while (read !== undefined) {
+      if (read.variant === variant && read.text === text && read.count === count) return read;
+      read = read.next;
+    }
+    return undefined;
+  }
+
+  add(read: CachedRead): void {
+    read.key = this;
+    read.next = this.#first;
+    this.#first = read;
+    this.awaited += 1;
+    if (this.#index !== undefined) this.#addToIndex(this.#index, read);
+    else if (this.reads + this.awaited > MAX_LISTED) {
+      this.#index = new Map();
+      for (const listed of this.all()) this.#addToIndex(this.#index, listed);
+    }
+  }
+
+  *all(): Generator<CachedRead> {
+    for (let read = this.#first; read !== undefined; read = read.next) yield read;
+  }
+
+  #addToIndex(index: Map<CommandVariant, Map<string, CachedRead>>, read: CachedRead): void {
+    let reads = index.get(read.variant);
+    if (reads === undefined) {
+      reads = new Map();
+      index.set(read.variant, reads);
+    }
+    reads.set(indexed(read.count, read.text), read);
+  }
+}
+
+function indexed(count: number, text: string): string {
+  return `${count}:${text}`;
+}
+
+/**
+ * Answers to reads, and the reads whose replies will be kept, by key, within limits of number and bytes.
+ *
+ * Eviction is by the clock algorithm: a hand goes round a ring of the keys, clears the mark of each key that was used
+ * since it last passed, and removes the first key without a mark. So a hit costs one store, while an order by last use
+ * would cost a deletion and an insertion. The ring is our own: an iterator of the Map that does not advance retains
+ * every table that the Map has replaced since.
+ *
+ * Without room, an answer is admitted only when it is asked for again soon (`RecentReads`): to keep it costs more than
+ * to read it, and a scan over many keys, or over one large key, would leave nothing else in memory.
+ */
+export class CacheStore {
+  /** Answers. */
+  entries = 0;
+  bytes = 0;
+  /** Answers that were removed for lack of room. */
+  evictions = 0;
+  /** Reads on their way. */
+  awaited = 0;
+  #keys = new Map<string, CachedKey>();
+  /** Made when there is no more room. */
+  #recent: RecentReads | undefined;
+  #hand: CachedKey | undefined;
+
+  constructor(
+    readonly maxEntries: number,
+    readonly maxBytes: number,
+  ) {}
+
+  /** Whether there are neither answers nor reads on their way. */
+  get isEmpty(): boolean {
+    return this.#keys.size === 0;
+  }
+
+  key(name: string): CachedKey | undefined {
+    return this.#keys.get(name);
+  }
+
+  /**
+   * Whether the answer to a read that is not here should be kept. If there is no room, only when it was asked for
+   * recently, and the hand does not meet a key that was used.
+   */
+  admits(name: string, { text }: ReadArguments): boolean {
+    const taken = this.entries + this.awaited;
+    if (taken < this.maxEntries && this.bytes < this.maxBytes - KEY_OVERHEAD - READ_OVERHEAD) return true;
+    this.#recent ??= new RecentReads(taken);
+    if (!this.#recent.knows(name, text)) return false;
+    const hand = this.#hand;
+    if (hand === undefined || !hand.used) return true;
+    hand.used = false;
+    this.#hand = hand.after;
+    return false;
+  }
+
+  /** A read is about to be sent whose answer will be kept. */
+  expect(name: string, variant: CommandVariant, { count, text }: ReadArguments, tracked: boolean): CachedRead {
+    const key = this.#keys.get(name) ?? this.#addKey(new CachedKey(ownText(name)));
+    const read = new CachedRead(key, variant, count, ownText(text), tracked);
+    key.add(read);
+    this.awaited += 1;
+    return read;
+  }
+
+  #addKey(key: CachedKey): CachedKey {
+    this.#keys.set(key.name, key);
+    this.#link(key);
+    return key;
+  }
+
+  /** Keeps the answer to a read, unless its key has been forgotten since. The value may be changed by others later. */
+  put(read: CachedRead, value: unknown, now: number): void {
+    const { key } = read;
+    if (!key.kept) return;
+    const bytes = READ_OVERHEAD + memoryOf(read.text) + sizeOf(value);
+    if (key.bytes === 0) this.#grow(key, KEY_OVERHEAD + memoryOf(key.name));
+    if (read.awaited) {
+      this.entries += 1;
+      key.reads += 1;
+      key.awaited -= 1;
+      this.awaited -= 1;
+    }
+    this.#grow(key, bytes - read.bytes);
+    read.value = ownCopy(value, ownBuffer);
+    read.bytes = bytes;
+    read.readAt = Math.floor(now);
+    if (this.#full) this.#evict();
+  }
+
+  /** The key has changed: forgets its answers, but not reads on their way that will see the change. Returns how many. */
+  invalidate(name: string): number {
+    const key = this.#keys.get(name);
+    if (key === undefined) return 0;
+    const onTheirWay = [...key.all()].filter((read) => read.awaited && read.tracked);
+    this.#remove(key);
+    if (onTheirWay.length > 0) {
+      const next = this.#addKey(new CachedKey(key.name));
+      next.heldUntil = key.heldUntil;
+      for (const read of onTheirWay) next.add(read);
+      this.awaited += next.awaited;
+    }
+    return key.reads;
+  }
+
+  /** The same for all keys. */
+  invalidateAll(): number {
+    const { entries } = this;
+    for (const name of [...this.#keys.keys()]) this.invalidate(name);
+    return entries;
+  }
+
+  /** Forgets a key, with reads on their way. */
+  drop(name: string): void {
+    const key = this.#keys.get(name);
+    if (key !== undefined) this.#remove(key);
+  }
+
+  /** Forgets everything. */
+  clear(): void {
+    for (const key of this.#keys.values()) key.kept = false;
+    // V8: what `clear()` leaves behind refers to the later contents, and keeps them alive once it is old.
+    this.#keys = new Map();
+    this.#hand = undefined;
+    this.entries = 0;
+    this.bytes = 0;
+    this.awaited = 0;
+  }
+
+  #grow(key: CachedKey, bytes: number): void {
+    key.bytes += bytes;
+    this.bytes += bytes;
+  }
+
+  /** The hand comes to a new key last. */
+  #link(key: CachedKey): void {
+    const hand = this.#hand;
+    if (hand === undefined) {
+      this.#hand = key;
+      return;
+    }
+    key.after = hand;
+    key.before = hand.before;
+    key.before.after = key;
+    hand.before = key;
+  }
+
+  #remove(key: CachedKey): void {
+    key.kept = false;
+    this.#keys.delete(key.name);
+    if (this.#hand === key) this.#hand = key.after === key ? undefined : key.after;
+    key.before.after = key.after;
+    key.after.before = key.before;
+    // What is garbage in V8's old generation keeps alive what it points to in the young one.
+    key.before = key;
+    key.after = key;
+    this.entries -= key.reads;
+    this.awaited -= key.awaited;
+    this.bytes -= key.bytes;
+  }
+
+  #evict(): void {
+    for (let key = this.#hand; key !== undefined && this.#full; key = this.#hand) {
+      if (key.used) {
+        key.used = false;
+        this.#hand = key.after;
+      } else {
+        this.#remove(key);
+        this.evictions += key.reads;
+      }
+    }
+  }
+
+  get #full(): boolean {
+    return this.entries > this.maxEntries || this.bytes > this.maxBytes;
+  }
+}
+
+/** Only this many of a text's last characters are looked at: texts that are alike there are taken for one. */
+const HASHED = 64;
+const SMALLEST_TABLE = 1 << 10;
+const LARGEST_TABLE = 1 << 20;
+
+/**
+ * Remembers reads that were asked for recently, in four bytes each: hashes in a table, where later ones replace earlier
+ * ones (Einziger, Friedman and Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017, section 3.4.2).
+ */
+export class RecentReads {
+  readonly #hashes: Int32Array;
+  /** Of a linear congruential generator (Numerical Recipes). */
+  #random = 0;
+
+  /** @param reads - about as many are remembered. */
+  constructor(reads: number) {
+    let size = SMALLEST_TABLE;
+    while (size < reads && size < LARGEST_TABLE) size *= 2;
+    this.#hashes = new Int32Array(size);
+  }
+
+  /** Whether a read was asked for recently. It is remembered now. */
+  knows(name: string, text: string): boolean {
+    const hashes = this.#hashes;
+    const hash = hashOf(text, hashOf(name, 0x811c9dc5 | 0));
+    // Each hash has two places, and which one it takes is random: reads that are asked for in turn replace each other
+    // in a table of one place per hash, for good.
+    const place = (hash ^ (hash >>> 15)) & (hashes.length - 1);
+    if (hashes[place] === hash || hashes[place ^ 1] === hash) return true;
+    this.#random = (Math.imul(this.#random, 1664525) + 1013904223) | 0;
+    hashes[this.#random < 0 ? place : place ^ 1] = hash;
+    return false;
+  }
+}
+
+/** FNV-1a, over UTF-16 code units. */
+function hashOf(text: string, start: number): number {
+  let hash = start;
+  for (let index = Math.max(0, text.length - HASHED); index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return hash;
+}
+
+/** A copy that does not keep Node's pool of small Buffers. */
+function ownBuffer(value: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(value.length);
+  value.copy(copy);
+  return copy;
+}
+
+/** Approximate bytes of a text: V8 takes two per character as soon as one of them is beyond Latin-1. */
+function memoryOf(text: string): number {
+  return Buffer.byteLength(text) === text.length ? text.length : 2 * text.length;
+}
+
+/** Approximate bytes of a decoded reply. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return memoryOf(value);
+  if (value instanceof Buffer) return value.length;
+  if (typeof value !== 'object' || value === null) return 8;
+  let bytes = ELEMENT_OVERHEAD;
+  if (Array.isArray(value)) {
+    for (const element of value) bytes += ELEMENT_OVERHEAD + sizeOf(element);
+    return bytes;
+  }
+  for (const [name, element] of Object.entries(value)) {
+    bytes += 2 * ELEMENT_OVERHEAD + memoryOf(name) + sizeOf(element);
+  }
+  return bytes;
+}

@@ -1,0 +1,168 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Arguments } from '../../commands/effects.js';
+import { CODES, warnOnce } from '../../errors.js';
+import type { HostClient } from '../../host/types.js';
+import { now } from '../../util/clock.js';
+import type { TransactionState } from '../transaction-state.js';
+
+/**
+ * Earlier servers may put a push within the reply of EXEC (redis#11038), or crash when they shrink their table of tracked
+ * keys (redis#11814).
+ */
+const FIRST_VERSION = [7, 0, 9] as const;
+
+/** Milliseconds without a byte from the server after which one read is sent, to see whether the server answers. */
+const SILENCE_PROBED_AFTER = 1_000;
+/** Milliseconds without a byte after which nothing is served: the connection may be dead, and invalidations lost. */
+const LONGEST_SILENCE = 2_000;
+
+/** `ended`: for the rest of this connection. */
+type State = 'off' | 'on' | 'ended';
+
+/**
+ * Asks Redis to announce changes of keys: of those that are read after `CLIENT CACHING YES` (OPTIN), or of all keys with
+ * one of the prefixes (BCAST).
+ *
+ * RESP: https://redis.io/docs/latest/commands/client-tracking.
+ */
+export class Tracking {
+  /** The arguments of CLIENT that switch tracking on. */
+  readonly #args: readonly string[];
+  #state: State = 'off';
+  #asked = false;
+
+  constructor(
+    readonly client: HostClient,
+    /** Prefixes of the keys to track, as on the wire; without any, the keys of reads that say so. */
+    readonly prefixes: readonly string[],
+    /** The user's, on this connection. */
+    readonly transaction: Pick<TransactionState, 'open' | 'closed'>,
+  ) {
+    const mode = prefixes.length > 0 ? ['BCAST', ...prefixes.flatMap((prefix) => ['PREFIX', prefix])] : ['OPTIN'];
+    this.#args = ['TRACKING', 'ON', ...mode];
+  }
+
+  get on(): boolean {
+    return this.#state === 'on';
+  }
+
+  /** Switches tracking on. If the server cannot, a warning says why, once: commands work without it. */
+  async arm(): Promise<void> {
+    try {
+      const hello = await this.#call('HELLO');
+      const version = String(fieldOf(hello, 'version'));
+      if (!isAtLeast(version, FIRST_VERSION)) {
+        warnUncached(`the server is of version ${version}, and pushes are reliable from ${FIRST_VERSION.join('.')} on`);
+        return;
+      }
+      // Host: after NOPROTO it goes on with RESP2, where CLIENT TRACKING is accepted and nothing is pushed.
+      if (Number(fieldOf(hello, 'proto')) !== 3) {
+        warnUncached('the server has refused RESP3, in which it would announce changes of keys');
+        return;
+      }
+      this.#asked = true;
+      await this.#call('CLIENT', ...this.#args).catch((error: unknown) => this.#unlessOn(error));
+      if (this.#state === 'off') this.#state = 'on';
+    } catch (error) {
+      // A lost connection says nothing about the server.
+      if (isReplyError(error)) warnUncached(`the server says "${error.message}"`);
+    }
+  }
+
+  /** Ordering: within a transaction, this would be one of the user's commands, and EXEC would show its reply. */
+  async #call(name: string, ...args: string[]): Promise<unknown> {
+    const { transaction } = this;
+    for (let open = transaction.closed(); open !== undefined; open = transaction.closed()) await open;
+    if (this.#state === 'ended') throw new Error('the connection has ended');
+    return this.client.call(name, ...args);
+  }
+
+  /**
+   * Host: unanswered commands of a lost connection are sent again on the next one (ioredis, event_handler.js). There
+   * our own command is the second one with the same prefixes, so the server refuses it.
+   *
+   * @throws the error if tracking is not on with this object's settings: the user may have his own.
+   */
+  async #unlessOn(error: unknown): Promise<void> {
+    if (!isReplyError(error) || this.prefixes.length === 0) throw error;
+    const info = await this.#call('CLIENT', 'TRACKINGINFO').catch((reason: unknown) => {
+      if (!isReplyError(reason)) throw reason;
+    });
+    const sorted = (list: unknown) => (Array.isArray(list) ? list.map(String).sort() : list);
+    const same =
+      isDeepStrictEqual(sorted(fieldOf(info, 'prefixes')), sorted(this.prefixes)) &&
+      isDeepStrictEqual(sorted(fieldOf(info, 'flags')), ['bcast', 'on']) &&
+      Number(fieldOf(info, 'redirect')) <= 0;
+    if (!same) throw error;
+  }
+
+  /** Whether these are the arguments of our own command, which the host may send again. */
+  isOwn(args: Arguments): boolean {
+    return (
+      args.count === this.#args.length + 1 && this.#args.every((argument, index) => args.text(index + 1) === argument)
+    );
+  }
+
+  /**
+   * The connection becomes plain and stays open. Within a transaction, OFF would be one of the user's commands, so
+   * tracking stays on: ioredis 6 drops invalidations.
+   */
+  disarm(): void {
+    if (!this.#asked || this.#state === 'ended' || this.client.status !== 'ready' || this.transaction.open) return;
+    this.client.call('CLIENT', 'TRACKING', 'OFF').catch(() => {});
+  }
+
+  end(): void {
+    this.#state = 'ended';
+  }
+}
+
+/**
+ * Whether the server has sent bytes recently. If every read is answered from memory, nothing is written, and a dead
+ * connection would not be noticed. So a read is sent from time to time. No timer is needed for that.
+ */
+export class Liveness {
+  /** Milliseconds of `now()` when the last chunk of bytes came. */
+  heardAt = now();
+  #probing = false;
+
+  heard(): void {
+    this.heardAt = now();
+    this.#probing = false;
+  }
+
+  /** Whether a read may be answered from memory at `time`. */
+  allows(time: number): boolean {
+    const silence = time - this.heardAt;
+    if (silence < SILENCE_PROBED_AFTER) return true;
+    if (silence >= LONGEST_SILENCE || !this.#probing) {
+      this.#probing = true;
+      return false;
+    }
+    return true;
+  }
+}
+
+/** A field of a reply that is a map, which hosts return as an object or as a flat array. */
+function fieldOf(map: unknown, name: string): unknown {
+  if (Array.isArray(map)) return map[map.indexOf(name) + 1];
+  return (map as Record<string, unknown> | null | undefined)?.[name];
+}
+
+function isAtLeast(version: string, first: readonly number[]): boolean {
+  const parts = version.split('.').map((part) => Number.parseInt(part, 10));
+  if (!Number.isInteger(parts[0])) return false;
+  for (const [index, least] of first.entries()) {
+    const part = parts[index] || 0;
+    if (part !== least) return part > least;
+  }
+  return true;
+}
+
+export function isReplyError(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
+export function warnUncached(why: string): void {
+  warnOnce(CODES.CACHE, `ioredis-coalesce: options.cache is set, but nothing is cached: ${why}`);
+}

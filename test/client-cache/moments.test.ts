@@ -1,0 +1,285 @@
+/** When an answer from memory is given, and what it must not be older than. */
+import { execFileSync } from 'node:child_process';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { CacheOptions } from 'ioredis-coalesce/coalesce';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { block, cached, fromMemory, hitsOf, keep } from '../helpers/client-cache/cached.js';
+import { cold } from '../helpers/cold.js';
+import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
+import { startServer, uniquePrefix } from '../helpers/redis.js';
+import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+
+let server: Awaited<ReturnType<typeof startServer>>;
+let other: Client;
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.stop());
+beforeEach(async () => {
+  other = await ready(ioredis6.create(server.url));
+});
+
+/** Another process changes a key while this one does not let its loop turn. */
+function elsewhere(program: string): void {
+  execFileSync(process.execPath, [
+    '--input-type=module',
+    '-e',
+    `import { Redis } from 'ioredis'; const c = new Redis(${JSON.stringify(server.url)}); ${program}; await c.quit();`,
+  ]);
+}
+
+/** What a handler of the next message reads, in the midst of the bytes. */
+function onMessage<T>(client: Client, read: () => Promise<T>): Promise<T> {
+  return new Promise((resolve) => client.once('message', () => resolve(read())));
+}
+
+const MODES: readonly (readonly [string, true | CacheOptions])[] = [
+  ['every key', true],
+  ['keys of a prefix', { prefixes: ['moment:', 'other:'] }],
+];
+
+describe.each(MODES)('an answer from memory, %s', (_, cache) => {
+  const k = uniquePrefix('moment');
+  const start = async (options = {}) => {
+    const client = await cached(server.url, cache, options);
+    await other.del(k);
+    await other.set(k, 'old');
+    await keep(client, () => client.get(k));
+    return client;
+  };
+
+  it('is not given when its change was announced while this process was busy', async () => {
+    const client = await start();
+    setImmediate(() => {});
+    await turn();
+    elsewhere(`await c.set(${JSON.stringify(k)}, 'new')`);
+    expect([await client.get(k), await client.get(k)]).toEqual(['new', 'new']);
+  });
+
+  it('is not given after its ttl, however long this process was busy', async () => {
+    const client = await cached(server.url, { ...(cache === true ? {} : cache), ttl: 300 });
+    await keep(client, () => client.get(k));
+    await client.get(k);
+    block(350);
+    expect(await fromMemory(client, () => client.get(k))).toBe(false);
+  });
+
+  it('of one turn come together, in the order of their calls, after all that was asked for in it', async () => {
+    const client = await start();
+    const order: string[] = [];
+    const asks = [1, 2, 3].map(async (request) => {
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+      order.push(`asks ${request}`);
+      await client.get(k);
+      order.push(`answered ${request}`);
+    });
+    await Promise.all(asks);
+    expect(order).toEqual(['asks 1', 'asks 2', 'asks 3', 'answered 1', 'answered 2', 'answered 3']);
+  });
+
+  it('that waits is not older than a reply that comes before it', async () => {
+    const client = await cached(server.url, cache);
+    const h = `${k}hash`;
+    await other.hset(h, { a: '0', b: '0' });
+    await keep(client, () => client.hget(h, 'b'));
+    const log: [string, string | null | undefined][] = [];
+    const note = (name: string, value: string | null | undefined) => void log.push([name, value]);
+    await new Promise<void>((resolve) => {
+      setImmediate(() => {
+        // Eight requests of one turn, behind the reply to a ninth.
+        for (let request = 0; request < 8; request += 1) {
+          setTimeout(() => void client.hget(h, 'b').then((b) => note('hget', b)), 1);
+        }
+        elsewhere(`await c.hset(${JSON.stringify(h)}, 'a', '1', 'b', '1')`);
+        void client.hgetall(h).then(({ b }) => note('hgetall', b));
+        client.coalescer.flush();
+        block(20);
+        setTimeout(resolve, 50);
+      });
+    });
+    const seen = log.findIndex(([, value]) => value === '1');
+    expect(log.slice(seen).map(([, value]) => value)).not.toContain('0');
+  });
+
+  it('is not older than the reply to a read of its key that was issued before', async () => {
+    const client = await cached(server.url, cache);
+    const h = `${k}promises`;
+    for (let round = 0; round < 20; round += 1) {
+      await other.hset(h, { a: round, b: round });
+      await keep(client, () => client.hget(h, 'b'));
+      void other.hset(h, { a: round + 0.5, b: round + 0.5 });
+      const [all, b] = await Promise.all([client.hgetall(h), client.hget(h, 'b')]);
+      expect(Number(b)).toBeGreaterThanOrEqual(Number(all.b));
+    }
+  });
+
+  it.each<[string, (client: Client, key: string) => Promise<unknown>]>([
+    ['mget', (client, key) => client.mget(key).then(([value]) => value)],
+    ['a pipeline', async (client, key) => (await client.pipeline().get(key).exec())?.[0]?.[1]],
+    ['a transaction', async (client, key) => (await client.multi().get(key).exec())?.[0]?.[1]],
+    ['a read of the host’s', (client, key) => cold(client, 'GET', key)],
+  ])('is not older than what %s shows that was issued before', async (__, read) => {
+    const client = await start();
+    for (let round = 0; round < 20; round += 1) {
+      await other.set(k, round);
+      await keep(client, () => client.get(k));
+      void other.set(k, round + 0.5);
+      const [first, second] = await Promise.all([read(client, k), client.getBuffer(k)]);
+      const [again, third] = await Promise.all([read(client, k), client.get(k)]);
+      expect(Number(second)).toBeGreaterThanOrEqual(Number(first));
+      expect(Number(third)).toBeGreaterThanOrEqual(Number(again));
+    }
+  });
+
+  describe('keeps its place before the client’s own later commands:', () => {
+    it.each<[string, (client: Client, key: string) => unknown]>([
+      ['a write', (client, key) => client.set(key, 'own')],
+      ['a write of a Buffer', (client, key) => client.set(Buffer.from(key), 'own')],
+      ['a script', (client, key) => client.eval("return redis.call('SET', KEYS[1], 'own')", 1, key)],
+      ['a pipeline', (client, key) => client.pipeline().ping().set(key, 'own').exec()],
+      ['a transaction', (client, key) => client.multi().set(key, 'own').exec()],
+      ['a command of the host’s', (client, key) => cold(client, 'DEL', key)],
+      ['a pipeline of the host’s', (client, key) => client.pipeline().select(0).set(key, 'own').exec()],
+      [
+        'MULTI, and a pipeline of the host’s',
+        (client, key) => {
+          void client.multi({ pipeline: false });
+          void client.set(key, 'own');
+          return client.exec();
+        },
+      ],
+      ['SELECT', (client) => client.select(1)],
+      ['quit()', (client) => client.quit()],
+      ['disconnect()', (client) => client.disconnect()],
+      ['detach()', (client) => (client as CoalescedClient).coalescer.detach()],
+    ])('%s', async (name, command) => {
+      const client = await start({ retryStrategy: null });
+      const read = client.get(k);
+      await Promise.allSettled([command(client, k)]);
+      expect(await read).toBe('old');
+      if (!/quit|disconnect|detach/.test(name)) {
+        expect(await client.get(k)).not.toBe('old');
+      }
+      await client.select(0).catch(() => {});
+    });
+
+    it.each<[string, (client: Client, key: string) => Promise<unknown>]>([
+      ['a write', (client, key) => client.set(key, 'own')],
+      ['a pipeline', (client, key) => client.pipeline().set(key, 'own').exec()],
+      [
+        'a command of the host’s behind a pipeline',
+        (client, key) => {
+          void client.pipeline().get(`${key}x`).get(`${key}y`).exec();
+          return cold(client, 'SET', key, 'own');
+        },
+      ],
+      ['a pipeline of the host’s', (client, key) => client.pipeline().select(0).set(key, 'own').get(key).exec()],
+    ])('if it has been revoked, it is sent first: %s', async (__, write) => {
+      const client = await start();
+      for (let round = 0; round < 5; round += 1) {
+        await other.set(k, 'old');
+        await keep(client, () => client.get(k));
+        const replies = await new Promise<unknown[]>((resolve) => {
+          // In a turn in which the invalidation is read: what `client` asks for before, waits for the end of the turn.
+          void other.set(k, 'theirs');
+          const read = client.get(k);
+          client.coalescer.cache?.clear();
+          void Promise.all([read, write(client, k), client.get(k)]).then(resolve);
+        });
+        expect(['old', 'theirs']).toContain(replies[0]);
+        expect(replies[2]).toBe('own');
+      }
+    });
+  });
+
+  it('is not given after quit(): the connection is closed', async () => {
+    const client = await start({ retryStrategy: null });
+    const quit = client.quit();
+    await expect(client.get(k)).rejects.toThrow('Connection is closed');
+    await quit;
+  });
+
+  it('lets the event loop turn, also in a loop of reads', async () => {
+    const client = await start();
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      if (turns < 1_000) setImmediate(count);
+    };
+    setImmediate(count);
+    for (let read = 0; read < 100; read += 1) await client.get(k);
+    expect(turns).toBeGreaterThan(50);
+  });
+
+  it('is not given between a message on the same connection and the invalidation that it tells of', async () => {
+    const client = await start();
+    await client.config('SET', 'notify-keyspace-events', 'KEA');
+    await client.subscribe('moment:changed', '__keyevent@0__:set', '__keyevent@0__:lpop');
+    for (let round = 0; round < 20; round += 1) {
+      await keep(client, () => client.get(k));
+      const message = onMessage(client, () => client.get(k));
+      if (round % 2 === 0) void other.multi().set(k, round).publish('moment:changed', 'x').exec();
+      else void other.set(k, round);
+      expect(await message).toBe(String(round));
+    }
+    const list = `${k}list`;
+    await client.unsubscribe('__keyevent@0__:set');
+    for (let round = 0; round < 20; round += 1) {
+      await other.rpush(list, 'a');
+      await keep(client, () => client.llen(list));
+      const message = onMessage(client, () => client.llen(list));
+      void other.lpop(list);
+      expect(await message).toBe(0);
+    }
+    await client.config('SET', 'notify-keyspace-events', '');
+  });
+
+  it('is not given of a key that has expired, although thousands of others have a time to live', async () => {
+    const pipeline = other.pipeline();
+    for (let index = 0; index < 5_000; index += 1) pipeline.set(`filler:${index}`, 'x', 'EX', 3_600);
+    await pipeline.exec();
+    const client = await cached(server.url, cache);
+    const key = `${k}expires`;
+    await other.set(key, 'v', 'PX', 400);
+    const setAt = performance.now();
+    await keep(client, () => client.get(key));
+    let last = 0;
+    await until(() => {
+      const askedAt = performance.now();
+      void client.get(key).then((value) => {
+        if (value !== null) last = askedAt - setAt;
+      });
+      return askedAt - setAt > 1_500;
+    }, 'it has expired');
+    await client.ping();
+    // The server counts from when it got the command.
+    expect(last).toBeLessThan(600);
+  });
+
+  it('is not given of a key that has expired before it was used for the first time', async () => {
+    const client = await cached(server.url, cache);
+    const key = `${k}first-use`;
+    await other.set(key, 'v', 'PX', 300);
+    expect(await client.get(key)).toBe('v');
+    await sleep(400);
+    expect(await client.get(key)).toBeNull();
+  });
+
+  it('of a read that many miss at once is asked for once', async () => {
+    const client = await start();
+    await other.set(k, 'new');
+    await until(() => client.coalescer.stats().cache?.invalidations !== 0, 'the invalidation has come');
+    await turn();
+    const spy = spyOnSocket(client);
+    expect(new Set(await Promise.all(Array.from({ length: 1_000 }, () => client.get(k))))).toEqual(new Set(['new']));
+    expect(commandNames(spy.text()).filter((name) => name === 'get')).toHaveLength(1);
+    // A write between two reads: both are sent, and the second sees it.
+    const replies = await Promise.all([
+      client.hget(`${k}h`, 'f'),
+      client.hset(`${k}h`, 'f', 'v'),
+      client.hget(`${k}h`, 'f'),
+    ]);
+    expect(replies).toEqual([null, 1, 'v']);
+    expect(hitsOf(client)).toBeGreaterThan(0);
+  });
+});
