@@ -15,6 +15,13 @@ type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Record<Pro
 /** Symbols, not private fields: people wrap what they are given in a Proxy. */
 const CLIENT = Symbol('client');
 const CALL = Symbol('call');
+/** Where a view is found behind a Proxy that passes on names and no symbols. */
+const ITSELF = 'ioredis-coalesce.view';
+
+function itself(receiver: unknown): View {
+  const view = receiver as View & { [ITSELF]: View };
+  return view[CLIENT] === undefined ? view[ITSELF] : view;
+}
 
 /**
  * A client as it is for calls with options of their own.
@@ -70,16 +77,23 @@ function membersFor(overlay: object): PropertyDescriptorMap {
   const made: PropertyDescriptorMap = {
     sendCommand: {
       value(this: View, ...args: [HostCommand]) {
-        return sendWith(this[CALL], this[CLIENT], args);
+        const view = itself(this);
+        return sendWith(view[CALL], view[CLIENT], args);
       },
       writable: true,
       configurable: true,
     },
     coalescer: {
       get(this: View) {
-        return new ViewHandle(this[CLIENT], this[CALL]);
+        const view = itself(this);
+        return new ViewHandle(view[CLIENT], view[CALL]);
       },
       configurable: true,
+    },
+    [ITSELF]: {
+      get(this: View) {
+        return this;
+      },
     },
   };
   for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(overlay))) {
@@ -94,7 +108,7 @@ function membersFor(overlay: object): PropertyDescriptorMap {
 /** Like the client's hot method, unless the client has another one under this name by now. */
 function hotMethod(name: string, hot: AnyFunction, form: HotForm): AnyFunction {
   return function (this: unknown, ...args) {
-    const view = this as View;
+    const view = itself(this);
     const method = view[CLIENT][name] as AnyFunction;
     return method === hot ? sendHot(view, form, args) : callMethod(view, name, method, args);
   };
@@ -118,7 +132,7 @@ function onView(name: PropertyKey, method: AnyFunction): AnyFunction {
   let made = methodsOnViews.get(method);
   if (made === undefined) {
     made = function (this: unknown, ...args) {
-      return callMethod(this as View, name, method, args);
+      return callMethod(itself(this), name, method, args);
     };
     methodsOnViews.set(method, made);
   }
