@@ -477,8 +477,8 @@ describe('with the cache', () => {
     await expect(aborted).rejects.toBe(reason);
     await client.echo('PONG has come');
     const before = hits();
-    expect(await client.get(key)).toBe('value');
-    expect(hits()).toBe(before + 1);
+    for (let round = 0; round < 5; round += 1) expect(await client.get(key)).toBe('value');
+    expect(hits()).toBeGreaterThan(before);
   });
 });
 
