@@ -206,6 +206,12 @@ describe('IOREDIS_COALESCE', () => {
     expect(result).toMatchObject({ enabled: true, options: { maxInFlight: 123, busyPoll: false } });
   });
 
+  it('JSON: what does not fit a client is left out there', async () => {
+    const environment = '{"splitKeys":true,"cache":true}';
+    const { result } = await registered(ESM.replace("'ioredis'", "'ioredis5'"), { environment });
+    expect(result).toMatchObject({ enabled: true, options: { splitKeys: false, cache: false } });
+  });
+
   it.each([
     ['on', 'the environment variable IOREDIS_COALESCE must be "off", "stats", or a JSON object of options'],
     [

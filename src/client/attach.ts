@@ -37,14 +37,14 @@ export function attach(client: object, options: ResolvedOptions | false | undefi
 
 /** Coalesces a client that was just made, without being asked by its code: a later `attach` with options replaces it. */
 export function attachProvisionally(client: object, options: ResolvedOptions): void {
-  if (
-    missingOfClient(client) !== undefined ||
-    attachedTo(client) !== undefined ||
-    (client as HostClient).options.monitor
-  )
-    return;
-  const resp3 = isHostCluster(client) ? clusterSpeaksResp3(client) : speaksResp3(client as HostClient);
-  attachReal(client, withoutCacheUnless(resp3, options));
+  if (missingOfClient(client) !== undefined || attachedTo(client) !== undefined) return;
+  if ((client as HostClient).options.monitor) return;
+  // One set of options serves all clients of the process: what does not fit one of them is left out there.
+  if (isHostCluster(client)) attachReal(client, withoutCacheUnless(clusterSpeaksResp3(client), options));
+  else {
+    const fitting = options.splitKeys ? { ...options, splitKeys: false } : options;
+    attachReal(client, withoutCacheUnless(speaksResp3(client as HostClient), fitting));
+  }
   markProvisional(client);
 }
 
