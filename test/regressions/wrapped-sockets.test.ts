@@ -32,9 +32,8 @@ class SwappingPush extends Socket {
 }
 
 class SwappingEmit extends Socket {
-  // biome-ignore lint/suspicious/noExplicitAny: the events of a socket have arguments of all types.
-  override emit(event: string | symbol, ...args: any[]): boolean {
-    return event === 'data' ? super.emit(event, swap(args[0])) : super.emit(event, ...args);
+  override emit(event: string | symbol, ...args: unknown[]): boolean {
+    return event === 'data' ? super.emit(event, swap(args[0] as Buffer)) : super.emit(event as string, ...args);
   }
 }
 
@@ -65,8 +64,7 @@ async function use(client: Client, key: string): Promise<unknown> {
 function meter(owner: object, method: 'push' | 'emit', stream: Socket): { bytes: number } {
   const meter = { bytes: 0 };
   const own = Object.getOwnPropertyDescriptor(owner, method);
-  // biome-ignore lint/suspicious/noExplicitAny: it passes on what it is given.
-  const original = (owner as any)[method];
+  const original = (owner as Record<'push' | 'emit', (...args: unknown[]) => unknown>)[method];
   Object.defineProperty(owner, method, {
     configurable: true,
     writable: true,
