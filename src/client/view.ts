@@ -228,10 +228,11 @@ function guardExec(made: unknown, call: Call): void {
   const exec = typeof pipeline === 'object' ? pipeline?.exec : undefined;
   if (typeof exec !== 'function') return;
   Object.defineProperty(made, 'exec', {
-    value(this: unknown, ...args: unknown[]) {
+    value(...args: unknown[]) {
       if (call.signal?.aborted) return rejected(call.signal, args);
       const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
-      const result = guardedIfPromise(exec.apply(this, args), call, call.timeout);
+      // Not on a Proxy of it, which may hide what tells that the pipeline has become the host's.
+      const result = guardedIfPromise(exec.apply(made, args), call, call.timeout);
       if (callback !== undefined && result instanceof Promise) asCallback(result, callback as NodeCallback);
       return result;
     },
