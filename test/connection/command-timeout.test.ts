@@ -106,9 +106,9 @@ describe('the timers of commandTimeout', () => {
     for (let batch = 1; batch <= 3; batch += 1) {
       const start = performance.now();
       await Promise.all(Array.from({ length: 100 }, (_, index) => client.echo(String(index))));
-      // And one more for each millisecond that it took on a slow machine.
+      // And one more for each whole millisecond that passed on a slow machine: 1.2 ms can touch three of them.
       expect(count() - before).toBeGreaterThanOrEqual(1);
-      expect(count() - before).toBeLessThanOrEqual(1 + Math.floor(performance.now() - start));
+      expect(count() - before).toBeLessThanOrEqual(1 + Math.ceil(performance.now() - start));
       before = count();
       await turn();
     }

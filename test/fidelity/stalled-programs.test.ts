@@ -3,8 +3,12 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Admin } from '../helpers/fidelity/fixture.js';
 import { runStalled, stalledPrograms, TOO_SLOW } from '../helpers/fidelity/stalled-program.js';
-import { connect, describeVariant, type Variant } from '../helpers/fidelity/variants.js';
+import { type Client, connect, describeVariant, type Variant } from '../helpers/fidelity/variants.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+// Where the blocking command is given more than a second.
+expectWarnings('COALESCE_WARN_BLOCKING');
 
 /** Side by side: each takes half a second, most of it waiting. */
 const PROGRAMS = 24;
@@ -35,15 +39,14 @@ afterAll(() => server?.stop());
 describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
   it('each command times out after its own time, as on a plain client', async () => {
     const programs = fc.sample(stalledPrograms, { numRuns: PROGRAMS, seed: SEED });
-    const run = (kind: 'plain' | 'coalesced', patience: number) =>
-      Promise.all(
-        programs.map(async (program) => {
-          const client = await connect(variant, { ...server, db: DB }, kind);
-          const fates = await runStalled(client, program, patience);
-          client.disconnect();
-          return fates;
-        }),
+    const run = async (kind: 'plain' | 'coalesced', patience: number) => {
+      const clients = await Promise.all(programs.map(() => connect(variant, { ...server, db: DB }, kind)));
+      const fates = await Promise.all(
+        programs.map((program, index) => runStalled(clients[index] as Client, program, patience)),
       );
+      for (const client of clients) client.disconnect();
+      return fates;
+    };
     let plain: string[][] = [];
     let coalesced: string[][] = [];
     let compared: typeof programs = [];
