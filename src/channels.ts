@@ -1,6 +1,14 @@
 import { tracingChannel } from 'node:diagnostics_channel';
+import debug from 'debug';
 import type { FlushReason } from './stats.js';
-import { debugAttach } from './util/debug.js';
+
+/**
+ * `DEBUG=ioredis-coalesce:*` prints attachments, flushes and fall-throughs, through the package `debug`, as ioredis
+ * does. No arguments of commands are printed.
+ */
+export const debugAttach = debug('ioredis-coalesce:attach');
+export const debugFlush = debug('ioredis-coalesce:flush');
+export const debugFallThrough = debug('ioredis-coalesce:fall-through');
 
 /**
  * Names for `diagnostics_channel.tracingChannel(name)`. Events are synchronous, so `start` and `end` are published for

@@ -3,8 +3,7 @@
 import manifest from '../package.json' with { type: 'json' };
 import { BENCH_HELP, parseBenchArguments, UsageError } from './cli/arguments.js';
 import { runBench } from './cli/bench.js';
-import { Failure, Interrupted } from './cli/failure.js';
-import { interruptSignal } from './cli/interrupt.js';
+import { Failure, Interrupted, interruptSignal } from './cli/interrupt.js';
 
 const HELP = `Usage: ioredis-coalesce <command> [options]
 

@@ -2,14 +2,17 @@
  * `ioredis-coalesce/fastify`: @fastify/redis with coalesced clients. Registering, decorating, startup errors and
  * closing are left to @fastify/redis; this file makes the client for it.
  */
+
+import { createRequire } from 'node:module';
 import hostPlugin, {
   type FastifyRedis as HostFastifyRedis,
   type FastifyRedisNamespacedInstance as HostNamespacedInstance,
 } from '@fastify/redis';
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify';
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
+import * as ioredis from 'ioredis';
 import { coalesce } from './coalesce.js';
-import { createClient } from './fastify/create-client.js';
+import { CODES, describe, withCode } from './errors.js';
 import type { Coalesced, Coalescer } from './handle.js';
 import { type CoalesceSetting, resolveSetting } from './options.js';
 
@@ -133,4 +136,46 @@ function withCoalescedClient(given: GivenOptions, setting: CoalesceSetting | und
   if (client) return { namespace, client: coalesce(client, setting), closeClient: closeClient ?? false };
   // @fastify/redis closes every client that it made, whatever `closeClient` says.
   return { namespace, client: coalesce(createClient(hostOptions), setting), closeClient: true };
+}
+
+/** Its constructors check the options themselves. Host: before 5.1 the class is not a named export, it is the module itself. */
+const HostRedis = (ioredis.Redis ?? ioredis.default) as unknown as new (...args: unknown[]) => ioredis.Redis;
+const HostCluster = ioredis.Cluster as unknown as new (nodes: unknown[], options: object) => ioredis.Cluster;
+
+interface HostOptions {
+  clientInfoTag?: unknown;
+  redisOptions?: HostOptions;
+  [option: string]: unknown;
+}
+
+/** Makes the client that @fastify/redis would make of these options, or a Cluster if they have `nodes`. */
+function createClient({ url, nodes, ...options }: HostOptions): object {
+  if (nodes === undefined) return url ? new HostRedis(url, withTag(options)) : new HostRedis(withTag(options));
+  if (url) {
+    throw wrongOption('the options "url" and "nodes" exclude each other: a Cluster starts from its nodes');
+  }
+  if (!Array.isArray(nodes)) {
+    throw wrongOption(`options.nodes must be an array of Cluster nodes to start from, got ${describe(nodes)}`);
+  }
+  return new HostCluster(nodes, { ...options, redisOptions: withTag(options.redisOptions) });
+}
+
+function wrongOption(message: string): Error {
+  return withCode(new TypeError(`ioredis-coalesce: ${message}`), CODES.OPTION);
+}
+
+/** @fastify/redis: the tag by which it shows in CLIENT LIST, unless the options have one. */
+function withTag(options: HostOptions = {}): HostOptions {
+  if (options.clientInfoTag !== undefined) return options;
+  return { ...options, clientInfoTag: defaultTag() };
+}
+
+/** The version of @fastify/redis is not to be found from a bundle. */
+function defaultTag(): string {
+  try {
+    const { version } = createRequire(import.meta.url)('@fastify/redis/package.json') as { version: string };
+    return `fastify-redis_v${version}`;
+  } catch {
+    return 'fastify-redis';
+  }
 }

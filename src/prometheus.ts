@@ -1,12 +1,11 @@
 import { register as globalRegister, type Registry, type RegistryContentType } from 'prom-client';
 import { describe } from './errors.js';
 import type { Coalesced } from './handle.js';
-import { CollectedClient, type Labels } from './prometheus/collected-client.js';
-import { RegisteredMetrics } from './prometheus/registered-metrics.js';
-import { wrongOption } from './prometheus/wrong-option.js';
+import { wrongOption } from './prometheus/metrics.js';
+import { CollectedClient, type Labels, RegisteredMetrics } from './prometheus/registered-metrics.js';
 import { processWide } from './util/process-wide.js';
 
-export type { Labels } from './prometheus/collected-client.js';
+export type { Labels } from './prometheus/registered-metrics.js';
 
 export interface CollectOptions {
   /** prom-client's registry that the metrics go to. @default prom-client's global one */

@@ -3,8 +3,7 @@ import { SingleBar } from 'cli-progress';
 import type { BenchSettings } from './arguments.js';
 import { briefly, type Client, type Host, loadHost, open, VARIANTS, type Variant } from './clients.js';
 import { Dataset } from './dataset.js';
-import { Failure, Interrupted } from './failure.js';
-import { unlessAborted } from './interrupt.js';
+import { Failure, Interrupted, unlessAborted } from './interrupt.js';
 import { type Environment, type Rounds, renderReport, reportOf } from './report.js';
 import { measure, type Sample } from './round.js';
 

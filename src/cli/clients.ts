@@ -2,8 +2,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { coalesce } from '../coalesce.js';
-import { Failure } from './failure.js';
-import { clusterNodeOptions, speaksTls, type Target } from './target.js';
+import { clusterNodeOptions, speaksTls, type Target } from './arguments.js';
+import { Failure } from './interrupt.js';
 
 export const VARIANTS = ['plain', 'auto', 'coalesced'] as const;
 export type Variant = (typeof VARIANTS)[number];

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { briefly, type Client } from './clients.js';
-import { Failure } from './failure.js';
+import { Failure } from './interrupt.js';
 
 const CHUNK_BYTES = 4 * 1024 * 1024;
 const CHUNK_KEYS = 1_000;

@@ -1,14 +1,12 @@
 import { environment } from '../environment.js';
 import { CODES, describeType, warnStandIn, withCode } from '../errors.js';
 import { speaksResp3 as clusterSpeaksResp3, isHostCluster } from '../host/cluster.js';
-import { missingOfClient } from '../host/probe.js';
-import { isStandIn } from '../host/stand-in.js';
+import { isStandIn, missingOfClient } from '../host/probe.js';
 import type { HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { ClientAttachment, speaksResp3 } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
-import { addIdleHandle, lastOptions } from './idle.js';
-import { attachedTo, markProvisional, releaseProvisional } from './overlay.js';
+import { addIdleHandle, attachedTo, lastOptions, markProvisional, releaseProvisional } from './overlay.js';
 import { report } from './report.js';
 
 /**

@@ -1,5 +1,6 @@
-import { Connection } from '../connection/connection.js';
-import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
+import { inspect } from 'node:util';
+import { Connection, type ConnectionSetup } from '../connection/connection.js';
+import { type BatchSchedule, scheduleFunction } from '../connection/sending/scheduler.js';
 import { cacheNeedsResp3, splitKeysNeedsCluster, warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import type { ClientCache } from '../handle.js';
 import { CommandMethods } from '../host/command-class.js';
@@ -15,10 +16,34 @@ import {
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
-import { BlockingConnections } from './blocking-connections.js';
+import { BlockingConnections } from './blocking.js';
 import { type Attachment, addOverlay, removeOverlay } from './overlay.js';
-import { Shown } from './shown.js';
 import { viewOf } from './view.js';
+
+/**
+ * An attachment as it is shown: without its client or Cluster, whose options may hold a password and whose queues hold
+ * arguments.
+ */
+export abstract class Shown {
+  abstract readonly options: ResolvedOptions;
+  abstract stats(): CoalescerStats;
+
+  toJSON(): object {
+    return { options: this.options, stats: this.stats() };
+  }
+
+  [inspect.custom](): object {
+    return this.toJSON();
+  }
+}
+
+/** What the nodes of a Cluster share. */
+export interface NodesShare {
+  readonly counters: Stats;
+  readonly schedule: BatchSchedule;
+  /** The prefix of keys on the wire: a Cluster has it, its nodes do not. */
+  readonly keyPrefix: string | Buffer | undefined;
+}
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
 export class ClientAttachment extends Shown implements Attachment {
@@ -28,15 +53,15 @@ export class ClientAttachment extends Shown implements Attachment {
   readonly routing = undefined;
   readonly splitter = undefined;
   readonly blocking: BlockingConnections | undefined;
-  readonly #schedule: BatchSchedule;
-  /** The host's `Command` class, which the hot path needs; or why there is no hot path. */
-  readonly #hot: HostCommandClass | string;
+  readonly counters: Stats;
+  readonly #isNode: boolean;
+  readonly #setup: ConnectionSetup;
   readonly #commands: CommandMethods | undefined;
 
   static attach(client: HostClient, options: ResolvedOptions): void {
     if (options.cache && !speaksResp3(client)) throw cacheNeedsResp3();
     if (options.splitKeys) throw splitKeysNeedsCluster();
-    new ClientAttachment(client, options, new Stats());
+    new ClientAttachment(client, options);
     if (isAutoPipelining(client)) warnAutoPipelining();
   }
 
@@ -44,19 +69,22 @@ export class ClientAttachment extends Shown implements Attachment {
   constructor(
     readonly client: HostClient,
     readonly options: ResolvedOptions,
-    /** Shared by a Cluster's nodes. */
-    readonly counters: Stats,
-    /** Whether `duplicate()` makes a coalesced client. Not for nodes: a Cluster duplicates them to ask for its slots. */
-    readonly attachesCopies = true,
-    /** Shared by a Cluster's nodes. */
-    schedule: BatchSchedule = scheduleFunction(options.schedule),
-    /** The prefix of keys on the wire; a Cluster has it, its nodes do not. */
-    readonly keyPrefix = keyPrefixOf(client),
+    /** Of the Cluster whose node it is. */
+    cluster?: NodesShare,
   ) {
     super();
-    this.#schedule = schedule;
-    this.#hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
-    this.commandClass = typeof this.#hot === 'string' ? undefined : this.#hot;
+    this.counters = cluster?.counters ?? new Stats();
+    this.#isNode = cluster !== undefined;
+    const hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
+    this.#setup = {
+      client,
+      options,
+      schedule: cluster?.schedule ?? scheduleFunction(options.schedule),
+      stats: this.counters,
+      hot,
+      cachePrefixes: prefixesOnTheWire(options, cluster === undefined ? keyPrefixOf(client) : cluster.keyPrefix),
+    };
+    this.commandClass = typeof hot === 'string' ? undefined : hot;
     this.#commands = this.commandClass && new CommandMethods(this.commandClass);
     const { blocking } = options;
     if (blocking) {
@@ -111,8 +139,8 @@ export class ClientAttachment extends Shown implements Attachment {
   }
 
   attachCopy(copy: object, args: readonly unknown[]): void {
-    // `monitor()` makes its client through `duplicate()`.
-    if (!this.attachesCopies || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
+    // A Cluster duplicates its nodes to ask for its slots. `monitor()` makes its client through `duplicate()`.
+    if (this.#isNode || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
     ClientAttachment.attach(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), this.options));
   }
 
@@ -153,16 +181,7 @@ export class ClientAttachment extends Shown implements Attachment {
     if (stream === undefined || stream.destroyed || stream === this.connection?.stream) return;
     if (stream.listenerCount('data') === 0 || this.client.options.monitor) return;
     this.connection?.detach();
-    this.connection = new Connection(
-      this.client,
-      stream,
-      this.options,
-      this.#schedule,
-      this.counters,
-      this.#hot,
-      fresh,
-      prefixesOnTheWire(this.options, this.keyPrefix),
-    );
+    this.connection = new Connection(this.#setup, stream, fresh);
     this.connection.announce();
   }
 }

@@ -1,7 +1,7 @@
 import calculateSlot from 'cluster-key-slot';
 import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { type BatchSchedule, scheduleFunction } from '../connection/scheduler.js';
+import { type BatchSchedule, scheduleFunction } from '../connection/sending/scheduler.js';
 import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import type { ClientCache } from '../handle.js';
 import {
@@ -18,9 +18,8 @@ import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCalle
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
-import { ClientAttachment } from './client-attachment.js';
+import { ClientAttachment, Shown } from './client-attachment.js';
 import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
-import { Shown } from './shown.js';
 import { SplitKeys } from './split-keys.js';
 import { viewOf } from './view.js';
 
@@ -140,8 +139,9 @@ export class ClusterAttachment extends Shown implements Attachment {
    */
   readonly #onNode = (node: HostClient): void => {
     attachedTo(node)?.detach();
-    const prefix = keyPrefixOf(this.client);
-    this.#nodes.set(node, new ClientAttachment(node, this.options, this.counters, false, this.#schedule, prefix));
+    const { counters } = this;
+    const share = { counters, schedule: this.#schedule, keyPrefix: keyPrefixOf(this.client) };
+    this.#nodes.set(node, new ClientAttachment(node, this.options, share));
   };
 
   /**

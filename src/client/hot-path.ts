@@ -1,7 +1,8 @@
+import { debugFallThrough } from '../channels.js';
 import { HOT_COMMANDS, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
-import { type Call, guarded } from '../connection/call.js';
 import type { Connection } from '../connection/connection.js';
-import type { CommandVariant } from '../connection/entry.js';
+import { type Call, guarded } from '../connection/entries/call.js';
+import type { CommandVariant } from '../connection/entries/entry.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { isGenuineScriptMethod } from '../host/script.js';
@@ -16,9 +17,7 @@ import {
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
 import { CommandHeads, commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
-import { asCallback, type NodeCallback } from '../util/as-callback.js';
-import { debugFallThrough } from '../util/debug.js';
-import { flatOf } from '../util/flat.js';
+import { asCallback, type NodeCallback } from '../util/promises.js';
 import { coldWatch } from './cold-watch.js';
 
 /** What the hot methods of a client or Cluster need of its attachment. */
@@ -414,4 +413,25 @@ function withKeyPrefix(command: HotCommand, prefix: string | Buffer, args: reado
 export function prefixedKey(prefix: unknown, key: unknown): string | undefined {
   if (typeof prefix !== 'string') return undefined;
   return typeof key === 'string' || (typeof key === 'number' && isPlainNumber(key)) ? prefix + key : undefined;
+}
+
+/**
+ * `values.flat()`: one level of arrays is flattened, holes are left out. V8's own takes 25 times as long for the
+ * arguments of a script (1.9 µs for 12; Node 20).
+ *
+ * @param values - without holes.
+ */
+export function flatOf(values: readonly unknown[]): unknown[] {
+  const flat: unknown[] = [];
+  for (let outer = 0; outer < values.length; outer += 1) {
+    const value = values[outer];
+    if (!Array.isArray(value)) {
+      flat.push(value);
+      continue;
+    }
+    // A getter may change the length: `flat` reads it once (ECMA-262, FlattenIntoArray).
+    const { length } = value;
+    for (let index = 0; index < length; index += 1) if (index in value) flat.push(value[index]);
+  }
+  return flat;
 }

@@ -1,6 +1,7 @@
 import type { HotCommand } from '../commands/hot-commands.js';
-import type { Call } from '../connection/call.js';
 import type { Connection } from '../connection/connection.js';
+import type { Call } from '../connection/entries/call.js';
+import type { CommandVariant, ScriptForm } from '../connection/entries/entry.js';
 import { type HostScript, isGenuineScriptMethod, isNoScript, LoadedScript, scriptCommand } from '../host/script.js';
 import type { ArgumentTransformer } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
@@ -12,13 +13,12 @@ import {
   isPlainNumber,
   type Part,
 } from '../resp/encoder.js';
-import { flatOf } from '../util/flat.js';
-import { sendWith } from './cold-calls.js';
 import {
   callHost,
   countFallThrough,
   FallThrough,
   type FindRoute,
+  flatOf,
   type HotRoute,
   holdsArray,
   type Prepared,
@@ -27,7 +27,7 @@ import {
   Sender,
   withForm,
 } from './hot-path.js';
-import { ScriptForms } from './script-forms.js';
+import { sendWith } from './view.js';
 
 const LINE_END = '\r\n';
 
@@ -156,4 +156,41 @@ function encodeEval(leading: readonly unknown[], args: readonly unknown[]): Part
 function toPlain(argument: unknown): unknown {
   if (argument === null || argument === undefined) return '';
   return typeof argument === 'boolean' ? String(argument) : argument;
+}
+
+/** A script's two forms on the wire, for replies in one encoding. The host decides which form is sent. */
+export class ScriptForms {
+  readonly evalsha: CommandVariant & { readonly script: ScriptForm };
+  readonly eval: CommandVariant & { readonly script: ScriptForm };
+  readonly #loaded: LoadedScript;
+
+  constructor(script: HostScript, encoding: CommandVariant['encoding']) {
+    this.#loaded = new LoadedScript(script);
+    const keyCount = typeof script.numberOfKeys === 'number' ? [script.numberOfKeys] : [];
+    const form = (name: string, first: string) => ({
+      command: {
+        name,
+        keys: 'first',
+        readOnly: Boolean(script.readOnly),
+        shareable: false,
+        cacheable: false,
+        paired: false,
+      } satisfies HotCommand,
+      encoding,
+      script: {
+        leading: [first, ...keyCount],
+        formOn: (stream: object) => this.formOn(stream),
+        rejected: (stream: object, error: Error) => {
+          if (isNoScript(error)) this.#loaded.unload(stream, error);
+        },
+      },
+    });
+    this.evalsha = form('evalsha', script.sha);
+    this.eval = form('eval', script.lua);
+  }
+
+  /** EVALSHA if the script is loaded on this stream; otherwise EVAL, after which the host assumes that it is loaded. */
+  formOn(stream: object): ScriptForms['evalsha'] {
+    return this.#loaded.load(stream) ? this.evalsha : this.eval;
+  }
 }

@@ -1,13 +1,15 @@
 import type { Coalescer } from '../handle.js';
+import { addedBuiltinNames, scriptNamed, scriptNames } from '../host/script.js';
 import type { AnyFunction } from '../host/types.js';
+import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
+import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
-import { type BlockingRoute, blockingMethods, sendElsewhere } from './blocking-calls.js';
-import { hotCalls } from './hot-calls.js';
-import { hotMethods } from './hot-path.js';
-import { keepHandle, removeIdleHandle } from './idle.js';
-import type { PipelineRoute } from './light-pipeline.js';
-import { DEFINERS, replaceDefined, replaceOwnMethods, restoreOwnMethods } from './own-methods.js';
-import { pipelineMethods } from './pipelines.js';
+import { type BlockingRoute, blockingMethods, sendElsewhere } from './blocking.js';
+import { hotCalls, hotCommandNamed } from './hot-calls.js';
+import { type FindRoute, hotMethod, hotMethods } from './hot-path.js';
+import { hotScriptMethod } from './hot-scripts.js';
+import { type PipelineRoute, pipelineMethods } from './light-pipeline.js';
+import { viewOf } from './view.js';
 
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
 const MARK = Symbol.for('ioredis-coalesce.coalescer');
@@ -149,4 +151,117 @@ function definingMethods(parent: Record<string, unknown>): Record<string, AnyFun
     };
   }
   return methods;
+}
+
+/** The client's methods that define methods on the client itself. */
+export const DEFINERS = ['defineCommand', 'addBuiltinCommand'] as const;
+
+/** The host's method that each of ours replaces. */
+const originals = new WeakMap<AnyFunction, AnyFunction>();
+
+/**
+ * Replaces the methods that the host has defined on the client itself by hot ones. They stay own properties. Methods
+ * that users have defined there are not replaced.
+ */
+export function replaceOwnMethods(client: object, find: FindRoute): void {
+  for (const name of definedNames(client)) replaceDefined(client, name, find);
+}
+
+/** Does the same for one name and its `Buffer` form. */
+export function replaceDefined(client: object, name: string, find: FindRoute): void {
+  const methods = client as Record<string, unknown>;
+  for (const encoding of ['utf8', null] as const) {
+    const methodName = encoding === null ? `${name}Buffer` : name;
+    const original = Object.hasOwn(methods, methodName) ? methods[methodName] : undefined;
+    if (typeof original !== 'function' || originals.has(original as AnyFunction)) continue;
+    const hot = replacementFor(client, name, encoding, original as AnyFunction, find);
+    if (hot === undefined) continue;
+    originals.set(hot, original as AnyFunction);
+    methods[methodName] = hot;
+  }
+}
+
+/** Puts the host's methods back where ours still are. */
+export function restoreOwnMethods(client: object): void {
+  const methods = client as Record<string, unknown>;
+  for (const name of definedNames(client)) {
+    for (const methodName of [name, `${name}Buffer`]) {
+      const original = originals.get(methods[methodName] as AnyFunction);
+      if (original !== undefined) methods[methodName] = original;
+    }
+  }
+}
+
+function definedNames(client: object): string[] {
+  return [...scriptNames(client), ...addedBuiltinNames(client)];
+}
+
+function replacementFor(
+  client: object,
+  name: string,
+  encoding: 'utf8' | null,
+  original: AnyFunction,
+  find: FindRoute,
+): AnyFunction | undefined {
+  const methodName = encoding === null ? `${name}Buffer` : name;
+  const script = scriptNamed(client, name);
+  if (script !== undefined) {
+    const hot = hotScriptMethod(script, methodName, encoding, original, find);
+    if (hot !== undefined) return hot;
+  }
+  const commandClass = find(client)?.commandClass;
+  const command = commandClass && hotCommandNamed(name, commandClass);
+  return command && hotMethod(methodName, { command, encoding }, { [methodName]: original }, find);
+}
+
+/**
+ * The handle of a client that stays plain: code that uses the handle still works, and sees that nothing was coalesced.
+ */
+class IdleCoalescer implements Coalescer {
+  readonly enabled = false;
+  readonly cache = undefined;
+
+  constructor(
+    readonly client: object,
+    readonly options: ResolvedOptions,
+  ) {}
+
+  stats(): CoalescerStats {
+    return new Stats().snapshot(0, 0);
+  }
+
+  withOptions(options: CallOptions): object {
+    return viewOf(this.client, options);
+  }
+
+  flush(): void {}
+
+  detach(): void {}
+}
+
+/** Gives a client that stays plain its handle, unless it has one. */
+export function addIdleHandle(client: object, options: ResolvedOptions): void {
+  const { coalescer } = client as { coalescer?: Coalescer };
+  if (coalescer === undefined) keepHandle(client, new IdleCoalescer(client, options));
+}
+
+/** Keeps a handle of a plain client as its own property. A frozen client keeps none. */
+export function keepHandle(client: object, handle: Coalescer): void {
+  Reflect.defineProperty(client, 'coalescer', { value: handle, configurable: true });
+}
+
+/** Removes the handle of a plain client that is about to be coalesced. */
+export function removeIdleHandle(client: object): void {
+  if (idleHandleOf(client) !== undefined) Reflect.deleteProperty(client, 'coalescer');
+}
+
+/** The options that a client had before `detach()`; the defaults if it was not coalesced. */
+export function lastOptions(client: object): ResolvedOptions {
+  return idleHandleOf(client)?.options ?? DEFAULT_OPTIONS;
+}
+
+/** The handle of a plain client, whichever copy of this package made it. */
+function idleHandleOf(client: object): Coalescer | undefined {
+  const own = Object.getOwnPropertyDescriptor(client, 'coalescer')?.value as Coalescer | undefined;
+  return own?.enabled === false ? own : undefined;
 }

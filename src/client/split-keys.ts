@@ -6,7 +6,7 @@ import { isGenuineMethod } from '../host/probe.js';
 import { keyPrefixOf, showsCallers } from '../host/state.js';
 import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
-import { asCallback, type NodeCallback } from '../util/as-callback.js';
+import { asCallback, type NodeCallback } from '../util/promises.js';
 import { countFallThrough, type HotRoute, type KeySplitter, type Sender } from './hot-path.js';
 
 /** The part of a call whose keys are in one slot. */

@@ -1,12 +1,11 @@
 import { HOT_COMMANDS } from '../commands/hot-commands.js';
-import { Call } from '../connection/call.js';
+import { Call, guarded } from '../connection/entries/call.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
-import { isAutoPipelining } from '../host/state.js';
+import { dropUnsent, isAutoPipelining } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, type ResolvedOptions, resolveCallOptions } from '../options.js';
 import type { CoalescerStats } from '../stats.js';
-import { asCallback, type NodeCallback } from '../util/as-callback.js';
-import { guardedIfPromise, sendWith } from './cold-calls.js';
+import { asCallback, type NodeCallback } from '../util/promises.js';
 import { callHost, countFallThrough, FallThrough, formOf, type HotForm, isCommandMethod } from './hot-path.js';
 
 /** A client, a Cluster or a stand-in, with its handle. */
@@ -279,4 +278,30 @@ class ViewHandle implements Coalescer {
   detach(): void {
     this.#client.coalescer.detach();
   }
+}
+
+interface Sending {
+  sendCommand: AnyFunction;
+}
+
+/**
+ * Sends a command by the host's own `sendCommand`.
+ *
+ * Host: a command that has a timer keeps it when `sendCommand` wants to start that of `commandTimeout`.
+ *
+ * @param call - the options of the call, if it has any.
+ * @param args - the command, and what else the host passes.
+ */
+export function sendWith(call: Call | undefined, client: Sending, args: readonly [HostCommand, ...unknown[]]): unknown {
+  if (call === undefined) return client.sendCommand(...args);
+  const { signal, timeout } = call;
+  if (signal?.aborted) return Promise.reject(signal.reason);
+  const [command] = args as readonly [HostCommand & { setTimeout?(ms: number): void }];
+  if (timeout !== undefined) command.setTimeout?.(timeout);
+  return guardedIfPromise(client.sendCommand(...args), call, undefined, () => dropUnsent(client, command));
+}
+
+/** What a method has returned, with the caller's signal and time, if it is a promise. */
+export function guardedIfPromise(result: unknown, call: Call, ms: number | undefined, aborted?: () => void): unknown {
+  return result instanceof Promise ? guarded(result, call, ms, aborted) : result;
 }

@@ -3,41 +3,35 @@ import { effectOf } from '../commands/effects.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { commandsOf } from '../host/pipeline.js';
-import { pipelineItem } from '../host/pipeline-writer.js';
+import { HostWrites, pipelineItem } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
-import { commandTimeoutOf, fallThroughReason, replyModeOf, selectedDatabase } from '../host/state.js';
+import { commandTimeoutOf, fallThroughReason, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite, QueueItem } from '../host/types.js';
-import { HostWrites } from '../host/writes.js';
-
 import type { ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
 import { RequestReader } from '../resp/request-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
-import { Batch, type BatchOwner } from './batch.js';
 import { ReadCache } from './cache/read-cache.js';
-import type { Call } from './call.js';
-import { contextInCluster } from './cluster-context.js';
-import { ConnectionEvents } from './connection-events.js';
-import { Deadlines } from './deadlines.js';
+import type { Call } from './entries/call.js';
+import { Deadlines } from './entries/deadlines.js';
 import {
   AbortableEntry,
-  type CallEntry,
+  CallEntry,
   type CommandVariant,
-  createEntry,
   type Entry,
   type EntryContext,
   type OwnEntry,
-} from './entry.js';
-import { drainAtExit } from './exit.js';
-import { InFlightGate } from './in-flight-gate.js';
-import { encodePipeline, PipelineEntry, type PipelineRecording } from './pipeline-entry.js';
+} from './entries/entry.js';
+import { encodePipeline, PipelineEntry, type PipelineRecording } from './entries/pipeline-entry.js';
+import { SharedReads } from './entries/shared-reads.js';
+import { ReplyReader } from './replies/reply-reader.js';
 import { ReplyCount } from './reply-count.js';
-import { ReplyReader } from './reply-reader.js';
-import type { BatchSchedule } from './scheduler.js';
-import { SharedReads } from './shared-reads.js';
-import { SocketTimeout } from './socket-timeout.js';
-import { StreamHooks } from './stream-hooks.js';
+import { Batch, type BatchOwner } from './sending/batch.js';
+import { drainAtExit } from './sending/exit.js';
+import { InFlightGate } from './sending/in-flight-gate.js';
+import type { BatchSchedule } from './sending/scheduler.js';
+import { ConnectionEvents, SocketTimeout, StreamHooks } from './stream.js';
 import { TransactionState } from './transaction-state.js';
 
 /** A command of the host's that changes the state of its connection is not longer than this on the wire. */
@@ -48,11 +42,26 @@ const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others"
 
 const ONE_COMMAND = { commands: 1, repliesOff: false };
 
+/** What the connections of one client have in common. */
+export interface ConnectionSetup {
+  readonly client: HostClient;
+  readonly options: ResolvedOptions;
+  readonly schedule: BatchSchedule;
+  readonly stats: Stats;
+  /** The host's `Command` class, which the hot path needs; or why there is only the cork. */
+  readonly hot: HostCommandClass | string;
+  /** Prefixes of the keys that are cached, as they are on the wire. */
+  readonly cachePrefixes: readonly string[] | undefined;
+}
+
 /**
  * One connection's life: hooks its stream, owns its batch, its reader and its backlog, and ends with the stream.
  * Everything is tied to the stream for which it was made; the client's next stream gets a new connection.
  */
 export class Connection implements BatchOwner {
+  readonly client: HostClient;
+  readonly options: ResolvedOptions;
+  readonly stats: Stats;
   /** Whether hot commands can be sent here; checked before each one. */
   open = true;
   /** The user's. */
@@ -75,18 +84,14 @@ export class Connection implements BatchOwner {
   #corkOnlyReason: string | undefined;
 
   constructor(
-    readonly client: HostClient,
+    { client, options, schedule, stats, hot, cachePrefixes }: ConnectionSetup,
     readonly stream: Duplex,
-    readonly options: ResolvedOptions,
-    schedule: BatchSchedule,
-    readonly stats: Stats,
-    /** The host's `Command` class, which the hot path needs; or why there is only the cork. */
-    hot: HostCommandClass | string,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
-    /** Prefixes of the keys that are cached, as they are on the wire. */
-    cachePrefixes: readonly string[] | undefined,
   ) {
+    this.client = client;
+    this.options = options;
+    this.stats = stats;
     this.#looksAlways =
       options.maxFlushDelay > 0 ||
       typeof options.schedule === 'function' ||
@@ -111,43 +116,25 @@ export class Connection implements BatchOwner {
       this.#deadlines = timeouts;
       const context = { client, commandClass: hot, settlesLate: settlesLate(hot), timeouts };
       this.#context = context;
+      const known = { client, stream, context, replies, stats, transaction: this.transaction };
       const cache = options.cache
         ? new ReadCache(
             {
-              client,
-              context,
-              replies,
-              stats,
-              transaction: this.transaction,
-              sendEntry: (entry, call) => this.sendEntry(entry, call),
-              sendOwn: (entry, encoded) => this.sendOwn(entry, encoded),
+              ...known,
+              sendEntry: (entry, call) => this.#sendEntry(entry, call),
+              sendOwn: (entry, encoded) => this.#sendOwn(entry, encoded),
             },
             options.cache,
             cachePrefixes,
           )
         : undefined;
-      const reader = new ReplyReader(
-        client,
-        stream,
-        listener,
-        context,
-        replyModeOf(client),
-        stats,
-        fresh,
-        replies,
-        cache,
-        {
-          transaction: this.transaction,
-          chunkRead: this.#afterChunk,
-          stoppedDecoding: () => {
-            timeouts.release();
-            // Later: subscribers must not run inside the reader (invariant 7).
-            nextTick(() => this.#events.downgraded(NOT_READ));
-          },
-        },
-      );
-      this.reader = reader;
       this.cache = cache;
+      const stoppedDecoding = () => {
+        timeouts.release();
+        // Later: subscribers must not run inside the reader (invariant 7).
+        nextTick(() => this.#events.downgraded(NOT_READ));
+      };
+      this.reader = new ReplyReader({ ...known, cache, chunkRead: this.#afterChunk, stoppedDecoding }, listener, fresh);
       if (options.shareReads || cache !== undefined) this.#shared = new SharedReads(this.transaction);
     } else {
       stream.on('data', this.#afterChunk);
@@ -190,7 +177,10 @@ export class Connection implements BatchOwner {
   #entry(variant: CommandVariant, context: EntryContext, sent: readonly unknown[], call: Call | undefined): CallEntry {
     const watch = call?.watch;
     const select = selectedDatabase(this.client);
-    return createEntry(variant, context, sent, select, watch, watch !== undefined && this.#mayWithdraw(variant));
+    if (watch === undefined) return new CallEntry(variant, context, sent, select);
+    const entry = new AbortableEntry(variant, context, sent, select, watch);
+    entry.withdrawable = this.#mayWithdraw(variant);
+    return entry;
   }
 
   /**
@@ -258,7 +248,7 @@ export class Connection implements BatchOwner {
   }
 
   /** For the cache: sends a read that waited for its answer from memory. */
-  sendEntry(entry: CallEntry, call: Call | undefined): void {
+  #sendEntry(entry: CallEntry, call: Call | undefined): void {
     const { client } = this;
     const isHot = this.coldReason() === undefined && fallThroughReason(client, this.stream) === undefined;
     if (isHot) this.#send(entry, entry.encode(), call);
@@ -267,7 +257,7 @@ export class Connection implements BatchOwner {
   }
 
   /** For the cache: sends a command of its own. */
-  sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encode()): void {
+  #sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encode()): void {
     this.#push(entry, encoded, false, commandTimeoutOf(this.client));
   }
 
@@ -482,4 +472,24 @@ function commandsIn(data: HostWrite['data']): number {
   let commands = 0;
   while (requests.next()) commands += 1;
   return Math.max(commands, 1);
+}
+
+/**
+ * The context of a Cluster's commands on one connection: they know the way back to the Cluster.
+ * Ordering: the host rejects entries in the order they were sent in, one at a time when the reader has forwarded an
+ * error, the whole queue when the connection is lost.
+ */
+export function contextInCluster(
+  context: EntryContext,
+  routing: ClusterRouting,
+  deadlines: Deadlines | undefined,
+): EntryContext {
+  return {
+    ...context,
+    redirect: (entry, error) => {
+      deadlines?.follow(entry);
+      entry.reject = (final) => entry.fail(final);
+      routing.redirect(context.client, entry, error);
+    },
+  };
 }

@@ -1,11 +1,22 @@
 /** A client's state, as far as it matters for a command. Read per command, since it may change between two commands. */
+/**
+ * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Redis.js`, `built/cluster/index.js`.
+ */
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { Duplex } from 'node:stream';
 import debug from 'debug';
 import type { ReplyMode } from '../resp/decoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { isGenuineSendCommand } from './probe.js';
-import type { AnyFunction, HasOptions, HostClient, HostOptions, ReplyContext } from './types.js';
+import type {
+  AnyFunction,
+  HasOptions,
+  HostClient,
+  HostCommand,
+  HostOptions,
+  HostQueue,
+  ReplyContext,
+} from './types.js';
 
 /** Read once per connection, when the host has made its decoder (`connectHandler`). */
 export function replyModeOf(client: HostClient): ReplyMode {
@@ -136,4 +147,41 @@ export function keyPrefixOf(client: HasOptions): string | Buffer | undefined {
 export function commandTimeoutOf(client: HostClient): number | undefined {
   const { commandTimeout } = client.options;
   return typeof commandTimeout === 'number' ? commandTimeout : undefined;
+}
+
+interface OfflineQueue extends HostQueue {
+  removeOne(index: number): unknown;
+}
+
+interface Queueing {
+  readonly offlineQueue?: Partial<OfflineQueue>;
+  readonly isCluster?: unknown;
+  nodes?(): Queueing[];
+}
+
+/**
+ * Removes a command from the offline queue of a client, or of a Cluster and its nodes, if it is there. In a transaction it
+ * stays: EXEC's reply has a place for each of its commands.
+ */
+export function dropUnsent(client: object, command: HostCommand): void {
+  const { isCluster, nodes } = client as Queueing;
+  const all = isCluster === true ? [client, ...(nodes?.call(client) ?? [])] : [client];
+  for (const { offlineQueue } of all as Queueing[]) {
+    if (typeof offlineQueue?.removeOne === 'function') dropFrom(offlineQueue as OfflineQueue, command);
+  }
+}
+
+function dropFrom(queue: OfflineQueue, command: HostCommand): void {
+  let inTransaction = false;
+  for (let index = 0; index < queue.length; index += 1) {
+    const queued = queue.peekAt(index)?.command;
+    if (queued?.name === 'multi') inTransaction = true;
+    else if (queued?.name === 'exec' || queued?.name === 'discard') inTransaction = false;
+    if (queued !== command) continue;
+    if (inTransaction) return;
+    queue.removeOne(index);
+    // Clears its timers. Its caller has been rejected already.
+    command.reject(new Error('aborted'));
+    return;
+  }
 }

@@ -1,3 +1,4 @@
+import { CODES, withCode } from '../errors.js';
 import type { CoalescerStats } from '../stats.js';
 
 /** The source of one client's metrics. */
@@ -176,3 +177,7 @@ export const METRICS: readonly MetricDefinition[] = [
     read: ({ stats }) => ({ counts: stats.flushWaits, sum: stats.flushWaitTotal / MILLISECONDS_PER_SECOND }),
   },
 ];
+
+export function wrongOption(message: string): Error {
+  return withCode(new TypeError(`ioredis-coalesce: ${message}`), CODES.OPTION);
+}

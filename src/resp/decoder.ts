@@ -7,10 +7,57 @@
  *
  * RESP: types and forms, https://redis.io/docs/latest/develop/reference/protocol-spec.
  */
-import { BULK, ChunkReader, CUT, CUT_LINE, NOT_DECODED } from './chunk-reader.js';
-import { CutString } from './cut-string.js';
+import { BULK, ChunkReader, CUT, CUT_LINE, CutString, NOT_DECODED } from './chunk-reader.js';
 import { FieldNames } from './field-names.js';
-import { OpenAggregate } from './open-aggregate.js';
+
+/** Alternating keys and values as a plain object, as the host makes it of a map under the resp3 mapping. */
+export function objectOf(values: readonly unknown[]): Record<string, unknown> {
+  const object: Record<string, unknown> = {};
+  for (let index = 0; index < values.length; index += 2) {
+    const key = values[index] as string;
+    const value = values[index + 1];
+    // Host: `decodeMapAsObject` keeps these two from reaching the prototype.
+    if (key === '__proto__' || key === 'constructor') {
+      Object.defineProperty(object, key, { value, configurable: true, enumerable: true, writable: true });
+    } else {
+      object[key] = value;
+    }
+  }
+  return object;
+}
+
+/** An array, a set or a map of which some elements have not been decoded. */
+export class OpenAggregate {
+  /** Number of elements that have been decoded. */
+  filled = 0;
+  readonly values: unknown[];
+
+  /** @param room - the most elements that the chunk can hold: no memory is reserved for more. */
+  constructor(
+    readonly length: number,
+    room: number,
+    /** Whether it becomes an object: each even element is a key. */
+    readonly keyed: boolean,
+    /** Of the fields of a hash, whose elements are names and values in turn; undefined for others. */
+    readonly names: FieldNames | undefined,
+  ) {
+    this.values = new Array<unknown>(Math.min(length, room));
+  }
+
+  add(value: unknown): void {
+    this.values[this.filled] = value;
+    this.filled += 1;
+  }
+
+  get lacksOne(): boolean {
+    return this.filled === this.length - 1;
+  }
+
+  /** What it becomes when all elements are there. */
+  get whole(): unknown {
+    return this.keyed ? objectOf(this.values) : this.values;
+  }
+}
 
 export { CUT, NOT_DECODED };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDelayProxy } from '../../bench/suite/delay-proxy.js';
-import { BusyPoll, ThreadPreemption } from '../../src/connection/busy-poll.js';
+import { BusyPoll, ThreadPreemption } from '../../src/connection/sending/busy-poll.js';
 import { Stats } from '../../src/stats.js';
 import { type CoalescedClient, ioredis6, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';

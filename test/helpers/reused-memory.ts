@@ -2,7 +2,7 @@
  * A setup file of every test file: memory that a connection reads in place is overwritten as soon as it has been read. So
  * a value that refers to it is seen wherever values are compared.
  */
-import { ReplyReader } from '../../src/connection/reply-reader.js';
+import { ReplyReader } from '../../src/connection/replies/reply-reader.js';
 
 const { readInPlace } = ReplyReader.prototype;
 

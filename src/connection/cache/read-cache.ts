@@ -12,7 +12,7 @@ import type { ResolvedCacheOptions } from '../../options.js';
 import type { Stats } from '../../stats.js';
 import { nextTick, now, setImmediate } from '../../util/clock.js';
 import { ownCopy } from '../../util/own-copy.js';
-import type { Call } from '../call.js';
+import type { Call } from '../entries/call.js';
 import {
   type CallEntry,
   type CommandVariant,
@@ -21,14 +21,13 @@ import {
   OwnEntry,
   ownVariant,
   settleDecoded,
-} from '../entry.js';
+} from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
-import { InvalidationReader } from './invalidation-reader.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
 import { OwnCommands } from './own-commands.js';
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
-import { isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
+import { InvalidationReader, isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
 
 /** Replies to PTTL of a key that is missing, and of one that does not expire. */
 const GONE = -2;
@@ -269,7 +268,7 @@ export class ReadCache {
     const key = missed ? undefined : this.#store.key(name);
     const keeps = text !== undefined && this.#keeps(entry, name, key);
     if (key === undefined && !keeps) return false;
-    const { read } = entry;
+    const read = entry.read as CachedRead | undefined;
     if (read !== undefined && !read.awaited) this.#askTtl(read, now());
     const position = this.#nextPosition;
     if (!keeps) this.#own.shows([name], position);
@@ -450,7 +449,7 @@ export class ReadCache {
    */
   answered(entry: Entry | undefined, value: unknown): void {
     this.#own.answer(this.connection.client.commandQueue);
-    const read = entry?.read;
+    const read = entry?.read as CachedRead | undefined;
     if (read === undefined || !read.key.kept) return;
     if (value === undefined) this.#store.drop(read.key.name);
     else this.#fill(read, value);

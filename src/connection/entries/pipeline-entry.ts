@@ -1,4 +1,4 @@
-import type { HotCommand } from '../commands/hot-commands.js';
+import type { HotCommand } from '../../commands/hot-commands.js';
 import {
   type HostPipeline,
   PIPELINE_INDEX,
@@ -6,10 +6,10 @@ import {
   type PipelineResult,
   type RecordedCommand,
   writableOf,
-} from '../host/pipeline.js';
-import { PipelineWriter } from '../host/pipeline-writer.js';
-import { transformsReply } from '../host/transformers.js';
-import type { HostClient } from '../host/types.js';
+} from '../../host/pipeline.js';
+import { PipelineWriter } from '../../host/pipeline-writer.js';
+import { transformsReply } from '../../host/transformers.js';
+import type { HostClient } from '../../host/types.js';
 import {
   appendParts,
   CommandHeads,
@@ -18,7 +18,7 @@ import {
   isAscii,
   type Part,
   toBytes,
-} from '../resp/encoder.js';
+} from '../../resp/encoder.js';
 import { type CommandVariant, Entry, type EntryContext, transformHostReply } from './entry.js';
 
 /** Text is checked and joined in pieces of about this many characters. */
@@ -155,7 +155,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   #own: OwnPromise | undefined;
   /** The host fills the pipeline from the promise. */
   #hostFills = false;
-  /** Host: its index in the pipeline. */
+  /** Host: its index in the pipeline. It is about to be recorded there, behind the others. */
   [PIPELINE_INDEX]: number;
 
   constructor(
@@ -164,11 +164,10 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     readonly recording: PipelineRecording,
     /** The object that the command was called on: the pipeline itself, a Proxy of it, or one derived from it. */
     readonly pipeline: HostPipeline,
-    index: number,
     public inTransaction: boolean,
   ) {
     super(variant, sent);
-    this[PIPELINE_INDEX] = index;
+    this[PIPELINE_INDEX] = pipeline._queue.length;
   }
 
   get context(): EntryContext {

@@ -1,16 +1,15 @@
 import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
-import type { CommandVariant } from '../commands/hot-commands.js';
-import { replyProtocol, selectedDatabase } from '../host/state.js';
-import { transformsReply } from '../host/transformers.js';
-import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../host/types.js';
-import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../resp/encoder.js';
-import { ownCopy } from '../util/own-copy.js';
-import { keepSettlers, settleError, settleValue } from '../util/settlers.js';
-import type { CachedRead } from './cache/store.js';
+import type { CommandVariant } from '../../commands/hot-commands.js';
+import { replyProtocol, selectedDatabase } from '../../host/state.js';
+import { transformsReply } from '../../host/transformers.js';
+import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../../host/types.js';
+import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../../resp/encoder.js';
+import { ownCopy } from '../../util/own-copy.js';
+import { keepSettlers, settleError, settleValue } from '../../util/promises.js';
 import type { Abortable, SignalWatch } from './call.js';
 
-export type { CommandVariant, ScriptForm } from '../commands/hot-commands.js';
+export type { CommandVariant, ScriptForm } from '../../commands/hot-commands.js';
 
 /** The data that the entries of one connection share. */
 export interface EntryContext {
@@ -48,30 +47,6 @@ const NOBODY = Promise.resolve();
 function noop(): void {}
 
 /**
- * @param sent - the arguments as they are encoded, `keyPrefix` applied.
- * @param watch - of the caller's signal, if there is one.
- * @param withdrawable - whether PING may be sent in its place, if it is aborted.
- */
-export function createEntry(
-  variant: CommandVariant,
-  context: EntryContext,
-  sent: readonly unknown[],
-  select: number,
-  watch?: SignalWatch,
-  withdrawable = false,
-): CallEntry {
-  let promise = new Promise<unknown>(keepSettlers);
-  // Read at once: another promise runs the hooks of tracers, which may send.
-  const resolve = settleValue;
-  const reject = settleError;
-  // Ordering: callers settle in the order of their replies, on the hot path or not.
-  if (context.settlesLate) promise = promise.finally(noop);
-  const kept = sent.length === 1 ? sent[0] : sent;
-  if (watch === undefined) return new CallEntry(variant, context, kept, select, promise, resolve, reject);
-  return new AbortableEntry(variant, context, kept, select, promise, resolve, reject, watch, withdrawable);
-}
-
-/**
  * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`. A
  * subclass decides how it settles: through one caller's promise, or as one element of a pipeline's result.
  *
@@ -86,8 +61,8 @@ export abstract class Entry implements QueueItem, HostCommand {
   declare observer: SettleObserver | undefined;
   /** Aborted, and nobody else waits for its reply: if it has not left yet, or is sent again, PING is sent in its place. */
   declare withdrawn: boolean | undefined;
-  /** What will be kept of its reply. Always there: V8 would otherwise have a class more of each kind of entry. */
-  read: CachedRead | undefined = undefined;
+  /** Of the cache: what it will keep of the reply. Always there: V8 would otherwise have a class more of each kind of entry. */
+  read: object | undefined = undefined;
 
   abstract readonly context: EntryContext;
   /** The database selected when it was sent. */
@@ -248,36 +223,42 @@ export abstract class Entry implements QueueItem, HostCommand {
 
 /** The entry of a single call, which has its own promise. */
 export class CallEntry extends Entry {
+  declare readonly promise: Promise<unknown>;
+  declare protected readonly settleValue: (value: unknown) => void;
+  declare protected readonly settleError: (error: unknown) => void;
+
+  /** @param sent - the arguments as they are encoded, `keyPrefix` applied. */
   constructor(
     variant: CommandVariant,
     readonly context: EntryContext,
-    sent: unknown,
+    sent: readonly unknown[],
     readonly select: number,
-    readonly promise: Promise<unknown>,
-    protected readonly settleValue: (value: unknown) => void,
-    protected readonly settleError: (error: unknown) => void,
   ) {
-    super(variant, sent);
+    super(variant, sent.length === 1 ? sent[0] : sent);
+    const promise = new Promise<unknown>(keepSettlers);
+    // Read at once: another promise runs the hooks of tracers, which may send.
+    this.settleValue = settleValue;
+    this.settleError = settleError;
+    // Ordering: callers settle in the order of their replies, on the hot path or not.
+    this.promise = context.settlesLate ? promise.finally(noop) : promise;
   }
 }
 
 /** The entry of a single call that a signal can abort. */
 export class AbortableEntry extends CallEntry implements Abortable {
   override withdrawn = false;
+  /** Whether PING may be sent in its place, if it is aborted. */
+  withdrawable = false;
   place = -1;
 
   constructor(
     variant: CommandVariant,
     context: EntryContext,
-    sent: unknown,
+    sent: readonly unknown[],
     select: number,
-    promise: Promise<unknown>,
-    settleValue: (value: unknown) => void,
-    settleError: (error: unknown) => void,
     readonly watch: SignalWatch,
-    readonly withdrawable: boolean,
   ) {
-    super(variant, context, sent, select, promise, settleValue, settleError);
+    super(variant, context, sent, select);
   }
 
   override fulfil(value: unknown): void {

@@ -1,6 +1,6 @@
 import Denque from 'denque';
-import type { HostQueue, HostWrite } from '../host/types.js';
-import { appendParts, type Part, toBytes } from '../resp/encoder.js';
+import type { HostQueue, HostWrite } from '../../host/types.js';
+import { appendParts, type Part, toBytes } from '../../resp/encoder.js';
 import type { Batch, Encodable } from './batch.js';
 import { isExiting } from './exit.js';
 

@@ -1,4 +1,4 @@
-import { processWide } from '../util/process-wide.js';
+import { processWide } from '../../util/process-wide.js';
 
 /**
  * A process that exits sends every command it has issued, as a plain client would have done by then: pending bytes of

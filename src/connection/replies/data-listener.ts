@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
-import type { AnyFunction } from '../host/types.js';
-import { nextTick } from '../util/clock.js';
+import type { AnyFunction } from '../../host/types.js';
+import { nextTick } from '../../util/clock.js';
 
 /** Our listener for `data`, in the place of the host's, which is called from it. */
 export class DataListener {

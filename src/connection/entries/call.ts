@@ -1,4 +1,4 @@
-import type { CallOptions } from '../options.js';
+import type { CallOptions } from '../../options.js';
 
 /** Something that waits for a reply, and that its caller can abort. */
 export interface Abortable {

@@ -1,3 +1,4 @@
+import { CODES, warnOnce } from '../errors.js';
 import type { Coalesced } from '../handle.js';
 import {
   CONNECTION_CLOSED,
@@ -9,9 +10,12 @@ import {
   startTimeouts,
   whenLeft,
 } from '../host/blocking.js';
+import type { MadeCommand } from '../host/command-class.js';
+import { isGenuineMethod } from '../host/probe.js';
 import { selectedDatabase } from '../host/state.js';
-import type { HostClient, HostCommand } from '../host/types.js';
-import { nextTick } from '../util/clock.js';
+import type { AnyFunction, HasOptions, HostClient, HostCommand } from '../host/types.js';
+import { nextTick, setTimeout } from '../util/clock.js';
+import { asCommandMethod, callHost } from './hot-path.js';
 
 /** A blocking command from when it is issued until it is settled. */
 interface Call {
@@ -180,4 +184,149 @@ export class BlockingConnections {
   #stopListening(): void {
     if (!this.#open && this.#busy.size === 0) this.client.removeListener('end', this.#close);
   }
+}
+
+interface BlockingSender {
+  /** Sends a command that waits on a connection of its own. */
+  send(command: HostCommand): unknown;
+  /** The client was disconnected. A Cluster's nodes notice that themselves. */
+  disconnected?(): void;
+}
+
+/** What the methods of blocking commands need of an attachment. */
+export interface BlockingRoute extends BlockedQueue {
+  readonly client: HasOptions & { sendCommand: AnyFunction };
+  /** Set with the option `blocking`. */
+  readonly blocking: BlockingSender | undefined;
+}
+
+/**
+ * The methods of blocking commands, for the overlay, and `disconnect`. Later it is checked whether other commands wait
+ * behind them.
+ */
+export function blockingMethods(
+  parent: Record<string, unknown>,
+  find: (receiver: unknown) => BlockingRoute | undefined,
+): Record<string, AnyFunction> {
+  const methods: Record<string, AnyFunction> = {};
+  for (const name of BLOCKING_COMMANDS) {
+    for (const methodName of [name, `${name}Buffer`]) {
+      if (typeof parent[methodName] !== 'function') continue;
+      methods[methodName] = asCommandMethod(function blocking(...args) {
+        const method = parent[methodName] as AnyFunction;
+        const route = find(this);
+        if (route === undefined) return callHost(method, this, args);
+        const sent = sendElsewhere(route, name, method, args);
+        if (sent !== undefined) return sent;
+        watchBlocking(route, name, args);
+        return callHost(method, this, args);
+      });
+    }
+  }
+  if (typeof parent.disconnect !== 'function') return methods;
+  methods.disconnect = function disconnect(...args) {
+    const result = (parent.disconnect as AnyFunction).apply(this, args);
+    const [reconnect] = args;
+    if (!reconnect) find(this)?.blocking?.disconnected?.();
+    return result;
+  };
+  return methods;
+}
+
+/**
+ * Sends a blocking command on a connection of its own; undefined if it has to stay on the client's.
+ *
+ * @param args - all arguments of the method.
+ * @param leading - how many of them are in front of the command's.
+ */
+export function sendElsewhere(
+  { blocking, client }: BlockingRoute,
+  name: string,
+  method: AnyFunction,
+  args: readonly unknown[],
+  leading = 0,
+): unknown {
+  if (blocking === undefined || !mayWaitElsewhere(name, args) || !isGenuineMethod(method)) return undefined;
+  const command = commandOfCall(client, method, args, leading);
+  // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
+  if (command.resolve === undefined) return command.promise;
+  return waits(command) ? blocking.send(command as HostCommand) : client.sendCommand(command);
+}
+
+/** The command that a method of the host's makes: it is run on an object that only keeps it, and nothing is sent. */
+function commandOfCall(
+  client: HasOptions,
+  method: AnyFunction,
+  args: readonly unknown[],
+  leading: number,
+): MadeCommand {
+  let made: MadeCommand | undefined;
+  const receiver = {
+    options: Object.create(client.options, { enableAutoPipelining: { value: false } }) as object,
+    sendCommand(command: MadeCommand) {
+      made = command;
+    },
+  };
+  callHost(method, receiver, args, leading);
+  return made as MadeCommand;
+}
+
+/** Commands that keep their connection waiting for what other clients do. */
+const ALWAYS = 'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop'.split(' ');
+/** Commands that keep it waiting for the effect of its own writes. */
+const OF_OWN_WRITES = ['wait', 'waitaof'];
+/** Commands that keep it waiting with the argument `BLOCK`. */
+const WITH_BLOCK = ['xread', 'xreadgroup'];
+
+export const BLOCKING_COMMANDS: readonly string[] = [...ALWAYS, ...OF_OWN_WRITES, ...WITH_BLOCK];
+
+/** Whether a command of this name can wait as well on a connection of its own. */
+export function mayWaitElsewhere(name: string, args: readonly unknown[]): boolean {
+  return ALWAYS.includes(name) || (WITH_BLOCK.includes(name) && holdsBlock(args));
+}
+
+/** Whether a command that may wait does: `BLOCK` may be the name of a stream, too. */
+export function waits({ name, args }: { readonly name: string; readonly args: readonly unknown[] }): boolean {
+  if (!WITH_BLOCK.includes(name.toLowerCase())) return true;
+  const words = args.map((arg) => String(arg).toLowerCase());
+  // After GROUP come its name and the consumer's.
+  let index = words[0] === 'group' ? 3 : 0;
+  for (; index < words.length && words[index] !== 'streams'; index += 1) if (words[index] === 'block') return true;
+  return false;
+}
+
+/** Grace period before the warning, in milliseconds. */
+const PATIENCE = 1_000;
+
+/** A client or Cluster whose queue may be blocked. */
+export interface BlockedQueue {
+  /** The number of commands behind a command of this name that is next to be answered; else 0, as after `detach()`. */
+  waitingBehind(name: string): number;
+}
+
+const watched = new WeakSet<BlockedQueue>();
+
+/** Host: elements of an array may be getters, which are read once per call. So only data properties are looked at. */
+function holdsBlock(args: readonly unknown[]): boolean {
+  const flat = args.flatMap((arg) =>
+    Array.isArray(arg) ? Object.values(Object.getOwnPropertyDescriptors(arg)).map(({ value }) => value) : [arg],
+  );
+  return flat.some((arg) => typeof arg === 'string' && /^block$/i.test(arg));
+}
+
+/** Warns once per name if other commands still wait behind a blocking one after the grace period. */
+export function watchBlocking(client: BlockedQueue, name: string, args: readonly unknown[]): void {
+  if (watched.has(client)) return;
+  if (WITH_BLOCK.includes(name) && !holdsBlock(args)) return;
+  watched.add(client);
+  setTimeout(() => {
+    watched.delete(client);
+    const waiting = client.waitingBehind(name);
+    if (waiting === 0) return;
+    warnOnce(
+      CODES.BLOCKING,
+      `ioredis-coalesce: commands wait behind "${name}" on a connection that they share with it; give blocking ` +
+        'commands connections of their own, by the option blocking: { connections: 8 } or by client.duplicate()',
+    );
+  }, PATIENCE).unref();
 }

@@ -1,21 +1,20 @@
 import type { Duplex } from 'node:stream';
-import { CODES, withCode } from '../errors.js';
-import { type InPlaceReader, type Keep, shareReadBuffer, unshareReadBuffer } from '../host/read-buffer.js';
-import { inSubscriberMode } from '../host/state.js';
-import { transformsReply } from '../host/transformers.js';
-import type { AnyFunction, HostClient, QueueItem } from '../host/types.js';
-import { CUT, NOT_DECODED, ReplyDecoder, type ReplyMode } from '../resp/decoder.js';
-import { ReplyAssembler } from '../resp/reply-assembler.js';
-import { ReplyScanner } from '../resp/reply-scanner.js';
-import type { Stats } from '../stats.js';
-import { ERROR_KEPT, type ReadCache } from './cache/read-cache.js';
-import { ChunkMemory } from './chunk-memory.js';
+import { CODES, withCode } from '../../errors.js';
+import { type InPlaceReader, type Keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-buffer.js';
+import { inSubscriberMode, replyModeOf } from '../../host/state.js';
+import { transformsReply } from '../../host/transformers.js';
+import type { AnyFunction, HostClient, QueueItem } from '../../host/types.js';
+import { CUT, NOT_DECODED, ReplyDecoder } from '../../resp/decoder.js';
+import { ReplyAssembler } from '../../resp/reply-assembler.js';
+import { ReplyScanner } from '../../resp/reply-scanner.js';
+import type { Stats } from '../../stats.js';
+import { ERROR_KEPT, type ReadCache } from '../cache/read-cache.js';
+import { Entry, type EntryContext, settleDecoded } from '../entries/entry.js';
+import { EXEC, type ExecEntry } from '../entries/pipeline-entry.js';
+import type { ReplyCount } from '../reply-count.js';
+import type { TransactionState } from '../transaction-state.js';
 import { DataListener } from './data-listener.js';
-import { Entry, type EntryContext, settleDecoded } from './entry.js';
-import { EXEC, type ExecEntry } from './pipeline-entry.js';
 import { LINE_KEPT, ReplyBoundary } from './reply-boundary.js';
-import type { ReplyCount } from './reply-count.js';
-import type { TransactionState } from './transaction-state.js';
 
 /**
  * - `joining`: attached to a connection in use; the host may hold a partial reply, so it gets all bytes until a reply
@@ -29,6 +28,22 @@ type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
 
 const PUSH = 62; // >
 const MINUS = 45;
+
+/** The connection of a reader. */
+interface ReadConnection {
+  readonly client: HostClient;
+  readonly stream: Duplex;
+  readonly context: EntryContext;
+  readonly stats: Stats;
+  readonly replies: ReplyCount;
+  readonly cache: ReadCache | undefined;
+  /** The user's; on a connection in use replies tell about it. */
+  readonly transaction: Pick<TransactionState, 'unknown' | 'replied'>;
+  /** A chunk has been read to its end. */
+  chunkRead(): void;
+  /** From now on the host decodes everything, and entries leave the queue uncounted. */
+  stoppedDecoding(): void;
+}
 
 /**
  * Stands in front of the host's decoder on one connection. It splits a chunk into replies. A reply is decoded here if
@@ -46,6 +61,11 @@ export class ReplyReader implements InPlaceReader {
   #reading = false;
   /** Set until the first byte of a reply after `joining`. */
   #boundary: ReplyBoundary | undefined;
+  readonly client: HostClient;
+  readonly context: EntryContext;
+  readonly stats: Stats;
+  readonly replies: ReplyCount;
+  readonly cache: ReadCache | undefined;
   readonly #listener: DataListener;
   readonly #memory = new ChunkMemory();
   readonly #decoder: ReplyDecoder;
@@ -55,26 +75,18 @@ export class ReplyReader implements InPlaceReader {
   #assembledFor: Entry | undefined;
 
   constructor(
-    readonly client: HostClient,
-    readonly stream: Duplex,
+    readonly connection: ReadConnection,
     hostListener: AnyFunction,
-    readonly context: EntryContext,
-    mode: ReplyMode,
-    readonly stats: Stats,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
-    readonly replies: ReplyCount,
-    readonly cache: ReadCache | undefined,
-    readonly observer: {
-      /** The user's; on a connection in use replies tell about it. */
-      readonly transaction: Pick<TransactionState, 'unknown' | 'replied'>;
-      /** A chunk has been read to its end. */
-      chunkRead(): void;
-      /** From now on the host decodes everything, and entries leave the queue uncounted. */
-      stoppedDecoding(): void;
-    },
   ) {
-    this.#decoder = new ReplyDecoder(mode, this.#memory.keep);
+    const { client, stream } = connection;
+    this.client = client;
+    this.context = connection.context;
+    this.stats = connection.stats;
+    this.replies = connection.replies;
+    this.cache = connection.cache;
+    this.#decoder = new ReplyDecoder(replyModeOf(client), this.#memory.keep);
     this.#assembler = new ReplyAssembler(this.#decoder, this.#memory.keep);
     this.#state = 'reading';
     if (!fresh) {
@@ -88,7 +100,7 @@ export class ReplyReader implements InPlaceReader {
         (head, line) => {
           this.#state = 'reading';
           this.#hostAnswered(head);
-          this.observer.transaction.replied(line);
+          this.connection.transaction.replied(line);
         },
       );
     }
@@ -123,7 +135,7 @@ export class ReplyReader implements InPlaceReader {
     this.#checkDetached();
     if (this.#state === 'removed' || this.#state === 'dead') return;
     this.#state = 'removed';
-    unshareReadBuffer(this.stream, this);
+    unshareReadBuffer(this.connection.stream, this);
     this.#listener.remove();
     this.#handOver();
   }
@@ -170,13 +182,13 @@ export class ReplyReader implements InPlaceReader {
     } finally {
       this.#reading = false;
     }
-    this.observer.chunkRead();
+    this.connection.chunkRead();
   }
 
   #read(chunk: Buffer): void {
     let position = this.#boundary === undefined ? 0 : this.#join(this.#boundary, chunk);
     const { cache } = this;
-    const { transaction } = this.observer;
+    const { transaction } = this.connection;
     if (cache?.invalidations.open) position = this.#readPush(cache, chunk, position);
     else if (this.#assembler.open) position = this.#assemble(chunk);
     else if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
@@ -339,14 +351,14 @@ export class ReplyReader implements InPlaceReader {
 
   #end(error: Error): void {
     this.#state = 'dead';
-    this.stream.destroy(error);
+    this.connection.stream.destroy(error);
   }
 
   #giveUp(): void {
     if (this.#state !== 'reading') return;
     this.#state = 'forwarding';
     this.cache?.end();
-    this.observer.stoppedDecoding();
+    this.connection.stoppedDecoding();
     this.#handOver();
   }
 
@@ -364,5 +376,33 @@ export class ReplyReader implements InPlaceReader {
   #forward(bytes: Buffer): void {
     this.replies.forwarding(this.client.commandQueue, () => this.#listener.forward(this.#memory.keep(bytes)));
     this.#checkDetached();
+  }
+}
+
+/** The memory of the chunk that is being read. The next read may overwrite it, so nothing may refer to it later. */
+export class ChunkMemory {
+  /** Undefined for a chunk with memory of its own. */
+  #keep: Keep | undefined;
+  #keptChunk: Buffer | undefined;
+
+  /** Runs `read` on a chunk whose memory is used again. */
+  lend(keep: Keep, read: () => void): void {
+    this.#keep = keep;
+    try {
+      read();
+    } finally {
+      this.#keep = undefined;
+      this.#keptChunk = undefined;
+    }
+  }
+
+  /** Returns bytes of the chunk in memory that may be referred to. */
+  readonly keep = (bytes: Buffer): Buffer => this.#keep?.(bytes) ?? bytes;
+
+  /** The same for the whole chunk, any number of times. */
+  keepChunk(chunk: Buffer): Buffer {
+    if (this.#keep === undefined) return chunk;
+    this.#keptChunk ??= this.#keep(chunk);
+    return this.#keptChunk;
   }
 }

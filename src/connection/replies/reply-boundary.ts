@@ -1,4 +1,4 @@
-import type { HostQueue, QueueItem } from '../host/types.js';
+import type { HostQueue, QueueItem } from '../../host/types.js';
 
 const LF = 10;
 /** Characters that are kept of a line: as many as `+QUEUED` has. */

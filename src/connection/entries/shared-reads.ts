@@ -1,6 +1,6 @@
-import type { Part } from '../resp/encoder.js';
+import type { Part } from '../../resp/encoder.js';
+import type { TransactionState } from '../transaction-state.js';
 import type { CommandVariant, Entry } from './entry.js';
-import type { TransactionState } from './transaction-state.js';
 
 type Leaders = Map<CommandVariant, Map<string, Entry>>;
 

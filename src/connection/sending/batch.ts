@@ -1,14 +1,13 @@
 import type { Duplex } from 'node:stream';
-import { type BatchEvent, traceBatch, watchesBatches } from '../channels.js';
-import type { HostWrite } from '../host/types.js';
-import type { ResolvedOptions } from '../options.js';
-import { appendParts, isAscii, type Part } from '../resp/encoder.js';
-import type { FlushReason, Stats } from '../stats.js';
-import { nextTick, now } from '../util/clock.js';
-import { debugFlush } from '../util/debug.js';
+import { type BatchEvent, debugFlush, traceBatch, watchesBatches } from '../../channels.js';
+import { CODES, warnOnce } from '../../errors.js';
+import type { HostWrite } from '../../host/types.js';
+import type { ResolvedOptions } from '../../options.js';
+import { appendParts, isAscii, type Part } from '../../resp/encoder.js';
+import type { FlushReason, Stats } from '../../stats.js';
+import { nextTick, now } from '../../util/clock.js';
 import { BusyPoll } from './busy-poll.js';
 import { isExiting } from './exit.js';
-import { LimitWatch } from './limit-watch.js';
 import { type BatchSchedule, delay } from './scheduler.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
@@ -385,4 +384,36 @@ function withoutWithdrawn(held: readonly (Part | Revocable)[]): Part[] {
     else appendParts(parts, part.entries.some(({ withdrawn }) => withdrawn) ? encodeAll(part.entries) : part.parts);
   }
   return parts;
+}
+
+/** Batches per observation window. */
+const WINDOW = 10_000;
+/** If a limit flushed at least this share of the batches, the limit decides their size, not the traffic. */
+const SHARE = 0.95;
+
+/** Warns if `maxBatchSize` or `maxBatchBytes` is so low that nearly every batch hits it. */
+export class LimitWatch {
+  #batches = 0;
+  #bySize = 0;
+  #byBytes = 0;
+
+  constructor(readonly limits: { readonly maxBatchSize: number; readonly maxBatchBytes: number }) {}
+
+  flushed(reason: FlushReason): void {
+    this.#batches += 1;
+    if (reason === 'size') this.#bySize += 1;
+    else if (reason === 'bytes') this.#byBytes += 1;
+    if (this.#batches < WINDOW) return;
+    if (this.#bySize + this.#byBytes > WINDOW * SHARE) {
+      const limit = this.#bySize >= this.#byBytes ? 'maxBatchSize' : 'maxBatchBytes';
+      warnOnce(
+        CODES.BATCH_LIMIT,
+        `ioredis-coalesce: nearly all of the last ${WINDOW} batches of a connection were flushed by the limit ` +
+          `${limit} (${this.limits[limit]}); a higher limit saves system calls`,
+      );
+    }
+    this.#batches = 0;
+    this.#bySize = 0;
+    this.#byBytes = 0;
+  }
 }

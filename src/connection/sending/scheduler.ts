@@ -1,6 +1,6 @@
 /** When a flush runs. */
-import type { Schedule, ScheduleFunction } from '../options.js';
-import { clearTimeout, nextTick, setImmediate, setTimeout } from '../util/clock.js';
+import type { Schedule, ScheduleFunction } from '../../options.js';
+import { clearTimeout, nextTick, setImmediate, setTimeout } from '../../util/clock.js';
 
 /** A schedule, and whether it runs user code, which may send and flush itself. */
 export interface BatchSchedule {

@@ -1,4 +1,4 @@
-import { now, setImmediate } from '../util/clock.js';
+import { now, setImmediate } from '../../util/clock.js';
 
 /** Milliseconds of window per command: plain ioredis is busy with each command of a small turn for 8 to 12 µs. */
 const WINDOW_MS_PER_COMMAND = 0.008;

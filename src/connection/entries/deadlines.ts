@@ -1,6 +1,6 @@
 import Denque from 'denque';
-import type { HostQueue } from '../host/types.js';
-import { setTimeout as nodeTimeout, now, setImmediate } from '../util/clock.js';
+import type { HostQueue } from '../../host/types.js';
+import { setTimeout as nodeTimeout, now, setImmediate } from '../../util/clock.js';
 import { timedOut } from './call.js';
 import { type Entry, SETTLED, type SettleObserver, type Timeouts } from './entry.js';
 

@@ -1,0 +1,17 @@
+/** Node has it since version 20; the TypeScript library of the compile target does not declare it yet. */
+interface String {
+  isWellFormed(): boolean;
+}
+/**
+ * Node's Buffer has these on its prototype; its types do not say so. They skip the check of the encoding in `toString`.
+ * Other run times want both bounds (Cloudflare's workerd).
+ */
+interface Buffer {
+  latin1Slice(start: number, end: number): string;
+  utf8Slice(start: number, end: number): string;
+}
+/** The package has no types of its own. */
+declare module 'cluster-key-slot' {
+  /** The hash slot of a key, 0 to 16383; of its hash tag if it has one (Redis Cluster specification). */
+  export default function calculateSlot(key: string | Buffer): number;
+}
