@@ -3,7 +3,6 @@
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Pipeline.js`, `built/transaction.js`.
  */
-/** What the host's `multi()` adds to a pipeline (`built/transaction.js`). */
 import { asCallback, keepSettlers, type NodeCallback, settleError, settleValue } from '../util/promises.js';
 import { sourceTest } from './probe.js';
 import { transformsArguments, withTransformation } from './transformers.js';
@@ -338,7 +337,7 @@ export function callBack(promise: Promise<unknown>, callback: unknown): void {
   if (typeof callback === 'function') asCallback(promise, callback as NodeCallback);
 }
 
-/** The methods that the host makes for each transaction. */
+/** What the host's `multi()` adds to a pipeline (`built/transaction.js`): methods that it makes for each transaction. */
 export interface TransactionMethods {
   readonly exec: AnyFunction;
   readonly execBuffer: AnyFunction;

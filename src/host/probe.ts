@@ -121,9 +121,9 @@ export function findDataListener(stream: Duplex): AnyFunction | undefined {
 /** Stand-ins for a client in tests: ioredis-mock, mocks of jest, vitest and sinon, hand-written fakes. */
 
 /**
- * Whether `value` is used like a client and has no connection: it has commands, but no `sendCommand`, or one that a
- * mocking library has made. Clients of other packages have a `sendCommand` (node-redis), or neither `quit` nor
- * `disconnect`.
+ * Whether `value` is a stand-in for a client in tests: ioredis-mock, a mock of jest, vitest or sinon, a hand-written fake.
+ * It is used like a client and has no connection: it has commands, but no `sendCommand`, or one that a mocking library has
+ * made. Clients of other packages have a `sendCommand` (node-redis), or neither `quit` nor `disconnect`.
  */
 export function isStandIn(value: object): boolean {
   const { get, set, sendCommand, quit, disconnect } = value as Record<string, unknown>;

@@ -1,5 +1,6 @@
-/** A client's state, as far as it matters for a command. Read per command, since it may change between two commands. */
 /**
+ * A client's state, as far as it matters for a command. Read per command, since it may change between two commands.
+ *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Redis.js`, `built/cluster/index.js`.
  */
 import { tracingChannel } from 'node:diagnostics_channel';
