@@ -106,7 +106,7 @@ function hintOf({ message, code }: NodeJS.ErrnoException): string {
 
 /** A server that reads TLS where it expects commands waits for more, or closes the connection; and the other way round. */
 function tlsHint(target: Target, { message, code }: NodeJS.ErrnoException): string {
-  const hungUp = /^(ETIMEDOUT|ECONNRESET|EPROTO|ERR_SSL_WRONG_VERSION_NUMBER)$/.test(code ?? '');
+  const hungUp = /^(ETIMEDOUT|ECONNRESET|EPIPE|EPROTO|ERR_SSL_WRONG_VERSION_NUMBER)$/.test(code ?? '');
   if (!hungUp && message !== 'Connection is closed.') return '';
   return speaksTls(target)
     ? '; if the server does not speak TLS, the URL begins with redis://'
