@@ -21,7 +21,7 @@ import { type Runnable, VariantProcess } from './variant-process.js';
 
 const HEAD = ['work', 'measure', 'new / old', 'by chance', 'verdict'];
 /** Compared where nothing is named. */
-const USUAL = ['burst', 'loops', 'hot-path'];
+const USUAL = ['burst', 'hot-path', 'schedule'];
 const USUAL_PACE = { rounds: 15, seconds: 0.5 };
 
 /** What is worth telling: less likely by chance than this, and at least so large. */
