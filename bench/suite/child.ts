@@ -93,7 +93,7 @@ export class Child {
 export function answerParent<T>(answer: (request: T) => Promise<object>): void {
   process.on('disconnect', () => process.exit());
   process.on('message', (request: T) => {
-    answer(request)
+    void answer(request)
       .catch((error: unknown) => ({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) }))
       .then((said) => process.send?.(said));
   });

@@ -24,7 +24,7 @@ import { viewOf } from './view.js';
  * An attachment as it is shown: without its client or Cluster, whose options may hold a password and whose queues hold
  * arguments.
  */
-export abstract class Shown {
+export abstract class Inspectable {
   abstract readonly options: ResolvedOptions;
   abstract stats(): CoalescerStats;
 
@@ -46,7 +46,7 @@ export interface NodesShare {
 }
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
-export class ClientAttachment extends Shown implements Attachment {
+export class ClientAttachment extends Inspectable implements Attachment {
   enabled = true;
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;

@@ -18,7 +18,7 @@ import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCalle
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
-import { ClientAttachment, Shown } from './client-attachment.js';
+import { ClientAttachment, Inspectable } from './client-attachment.js';
 import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
 import { SplitKeys } from './split-keys.js';
 import { viewOf } from './view.js';
@@ -29,7 +29,7 @@ import { viewOf } from './view.js';
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
  * `Entry#reject` calls the `redirect` of its context (`contextInCluster`), which calls `ClusterRouting#redirect`.
  */
-export class ClusterAttachment extends Shown implements Attachment {
+export class ClusterAttachment extends Inspectable implements Attachment {
   enabled = true;
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();

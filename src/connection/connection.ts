@@ -346,7 +346,7 @@ export class Connection implements BatchOwner {
     this.cache?.detach();
     this.#close();
     this.#deadlines?.release();
-    this.#socketTimeout.handOver();
+    this.#socketTimeout.leaveToHost();
     this.reader?.remove();
     this.stream.removeListener('data', this.#afterChunk);
     this.stream.removeListener('close', this.#onClose);

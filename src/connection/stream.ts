@@ -116,7 +116,7 @@ export class SocketTimeout {
   }
 
   /** The connection becomes plain: the host watches over what is in flight. */
-  handOver(): void {
+  leaveToHost(): void {
     if (this.#timer === undefined) return;
     this.clear();
     startHostSocketTimeout(this.client);

@@ -21,7 +21,7 @@ const SHORTEST_STRING = 6;
 /** Bytes of a string; more than any chunk has, so a longer string is not whole in its chunk. */
 const MAX_WHOLE_STRING = 10 ** 8;
 /** Returned by `number` for a line that is not whole; no number on the wire has this value. */
-export const CUT_LINE = Number.POSITIVE_INFINITY;
+export const INCOMPLETE_LINE = Number.POSITIVE_INFINITY;
 
 /** V8 copies a substring of up to this many characters; a longer one refers to the whole, which stays in memory. */
 const MAX_COPIED_TEXT = 12;
@@ -31,7 +31,7 @@ const SHARED_TEXT = 128;
 /** The reply is left to the host. */
 export const NOT_DECODED: unique symbol = Symbol('left to the host');
 /** The chunk ends within the reply: `resume` continues in the next one. */
-export const CUT: unique symbol = Symbol('cut by the end of the chunk');
+export const INCOMPLETE: unique symbol = Symbol('cut by the end of the chunk');
 
 export class ChunkReader {
   /** The end of the last read element in its chunk. */
@@ -76,7 +76,7 @@ export class ChunkReader {
     return start;
   }
 
-  /** A safe integer; NaN for anything else (`-0`, too many digits, a plus sign); `CUT_LINE` if its line is split. */
+  /** A safe integer; NaN for anything else (`-0`, too many digits, a plus sign); `INCOMPLETE_LINE` if its line is split. */
   protected number(start: number): number {
     const chunk = this.chunk;
     const limit = chunk.length;
@@ -89,7 +89,7 @@ export class ChunkReader {
       if (digit < 0 || digit > 9) return Number.NaN;
       number = number * 10 + digit;
     }
-    if (cursor + 1 >= limit) return CUT_LINE;
+    if (cursor + 1 >= limit) return INCOMPLETE_LINE;
     const digits = cursor - first;
     if (chunk[cursor + 1] !== LF || digits === 0 || digits > MAX_DIGITS || (negative && number === 0)) {
       return Number.NaN;
@@ -98,10 +98,10 @@ export class ChunkReader {
     return negative ? -number : number;
   }
 
-  protected line(start: number, utf8: boolean): string | Buffer | typeof CUT | typeof NOT_DECODED {
+  protected line(start: number, utf8: boolean): string | Buffer | typeof INCOMPLETE | typeof NOT_DECODED {
     const chunk = this.chunk;
     const lineEnd = chunk.indexOf(CR, start);
-    if (lineEnd < 0 || lineEnd + 1 === chunk.length) return CUT;
+    if (lineEnd < 0 || lineEnd + 1 === chunk.length) return INCOMPLETE;
     if (chunk[lineEnd + 1] !== LF) return NOT_DECODED;
     this.end = lineEnd + 2;
     return utf8 ? chunk.utf8Slice(start, lineEnd) : chunk.subarray(start, lineEnd);
@@ -144,7 +144,7 @@ const EXTERNAL_TEXT = 0xf_be_e9;
 /** One buffer for all connections: fresh memory has to be paged in, which costs more than copying into it. */
 let spare: Buffer | undefined;
 
-export class CutString {
+export class PartialString {
   /** Missing bytes, the line end included; 0 if no string is open. */
   missing = 0;
   readonly #pieces: Buffer[] = [];

@@ -7,7 +7,7 @@
  *
  * RESP: types and forms, https://redis.io/docs/latest/develop/reference/protocol-spec.
  */
-import { BULK, ChunkReader, CUT, CUT_LINE, CutString, NOT_DECODED } from './chunk-reader.js';
+import { BULK, ChunkReader, INCOMPLETE, INCOMPLETE_LINE, NOT_DECODED, PartialString } from './chunk-reader.js';
 import { FieldNames } from './field-names.js';
 
 /** Alternating keys and values as a plain object, as the host makes it of a map under the resp3 mapping. */
@@ -49,7 +49,7 @@ export class OpenAggregate {
     this.filled += 1;
   }
 
-  get lacksOne(): boolean {
+  get lacksLastElement(): boolean {
     return this.filled === this.length - 1;
   }
 
@@ -59,7 +59,7 @@ export class OpenAggregate {
   }
 }
 
-export { CUT, NOT_DECODED };
+export { INCOMPLETE, NOT_DECODED };
 
 /** How the host's decoder turns replies into values on one connection. */
 export interface ReplyMode {
@@ -104,20 +104,20 @@ export class ReplyDecoder extends ChunkReader {
   /** The innermost first. */
   #open: OpenAggregate[] = [];
   /** The element that was split: a bulk string of known length, or the beginning of a line. */
-  readonly #cutString: CutString;
+  readonly #cutString: PartialString;
   #cutLine: Buffer = EMPTY;
 
   /** @param keep - returns bytes of a chunk in memory that is not used again. */
   constructor(mode: ReplyMode, keep: (bytes: Buffer) => Buffer = (bytes) => bytes) {
     super(EMPTY);
     this.#mode = mode;
-    this.#cutString = new CutString(keep);
+    this.#cutString = new PartialString(keep);
   }
 
   /**
    * @param utf8 - strings as JavaScript strings, else as Buffers that share the chunk's memory, like the host's.
    * @param paired - an array has names of fields and their values in turn, as a map has.
-   * @returns the value, after which `end` is set; `NOT_DECODED`; or `CUT`, after which comes `resume` or `abandon`.
+   * @returns the value, after which `end` is set; `NOT_DECODED`; or `INCOMPLETE`, after which comes `resume` or `abandon`.
    */
   decode(chunk: Buffer, position: number, utf8: boolean, paired = false): unknown {
     this.open(chunk, position);
@@ -143,8 +143,8 @@ export class ReplyDecoder extends ChunkReader {
   ): unknown {
     if (chunk[position] !== ARRAY) {
       const value = this.decode(chunk, position, false);
-      if (value === CUT) this.abandon();
-      return value === CUT ? NOT_DECODED : value;
+      if (value === INCOMPLETE) this.abandon();
+      return value === INCOMPLETE ? NOT_DECODED : value;
     }
     this.open(chunk, position);
     const count = this.number(position + 1);
@@ -153,41 +153,41 @@ export class ReplyDecoder extends ChunkReader {
     const values = new Array<unknown>(count);
     for (let index = 0; index < count; index += 1) {
       const value = this.decode(chunk, this.end, encodings.utf8At(index, count));
-      if (value === CUT) this.abandon();
-      if (value === NOT_DECODED || value === CUT) return NOT_DECODED;
+      if (value === INCOMPLETE) this.abandon();
+      if (value === NOT_DECODED || value === INCOMPLETE) return NOT_DECODED;
       values[index] = value;
     }
     return values;
   }
 
-  /** Continues with the reply that was `CUT`; returns as `decode` does. */
+  /** Continues with the reply that was `INCOMPLETE`; returns as `decode` does. */
   resume(chunk: Buffer): unknown {
     const value = this.#cutString.missing > 0 ? this.#resumeString(chunk) : this.#resumeLine(chunk);
     if (value === NOT_DECODED) this.abandon();
     return value;
   }
 
-  /** The number of bytes that are known to be missing from a reply that was `CUT`. */
+  /** The number of bytes that are known to be missing from a reply that was `INCOMPLETE`. */
   get missing(): number {
     return this.#cutString.missing;
   }
 
   /**
-   * Whether the host might answer before the last byte of a reply that was `CUT`. Host: ioredis 6 answers at a carriage
+   * Whether the host might answer before the last byte of a reply that was `INCOMPLETE`. Host: ioredis 6 answers at a carriage
    * return, for some types even before it, without waiting for the rest of the line end.
    */
-  get almostWhole(): boolean {
+  get lacksTerminatorOnly(): boolean {
     const { missing } = this.#cutString;
     if (missing > 1 || (missing === 0 && this.#cutLine.length === 0)) return false;
-    return this.#open.every(({ lacksOne }) => lacksOne);
+    return this.#open.every(({ lacksLastElement }) => lacksLastElement);
   }
 
-  /** If a reply that was `CUT` is a single string: the copy of what the last chunk had of it, valid until it is whole. */
+  /** If a reply that was `INCOMPLETE` is a single string: the copy of what the last chunk had of it, valid until it is whole. */
   get lastCopied(): Buffer | undefined {
     return this.#open.length === 0 ? this.#cutString.lastCopied : undefined;
   }
 
-  /** Forgets a reply that was `CUT`. */
+  /** Forgets a reply that was `INCOMPLETE`. */
   abandon(): void {
     this.#open = [];
     this.#cutLine = EMPTY;
@@ -199,7 +199,7 @@ export class ReplyDecoder extends ChunkReader {
     const string = this.#cutString;
     const end = string.missing;
     string.add(chunk);
-    if (string.missing > 0) return CUT;
+    if (string.missing > 0) return INCOMPLETE;
     const value = string.take();
     if (value === undefined) return NOT_DECODED;
     this.open(chunk, end);
@@ -235,18 +235,18 @@ export class ReplyDecoder extends ChunkReader {
    * of a single line is not worth it: it is short.
    */
   #keepLine(value: unknown): unknown {
-    const inLine = value === CUT && this.#cutString.missing === 0;
+    const inLine = value === INCOMPLETE && this.#cutString.missing === 0;
     this.#cutLine = inLine ? Buffer.from(this.chunk.subarray(this.end)) : EMPTY;
     if (!inLine) return value;
-    if (this.#open.length > 0 && this.#cutLine.length <= MAX_CUT_LINE) return CUT;
+    if (this.#open.length > 0 && this.#cutLine.length <= MAX_CUT_LINE) return INCOMPLETE;
     this.abandon();
     return NOT_DECODED;
   }
 
-  /** The element at `end`. On `CUT`, `end` stays at the start of the split element. */
+  /** The element at `end`. On `INCOMPLETE`, `end` stays at the start of the split element. */
   #value(depth: number): unknown {
     const chunk = this.chunk;
-    if (this.end >= chunk.length) return CUT;
+    if (this.end >= chunk.length) return INCOMPLETE;
     const start = this.end + 1;
     const type = chunk[this.end] as number;
     switch (type) {
@@ -269,11 +269,11 @@ export class ReplyDecoder extends ChunkReader {
     switch (type) {
       case NULL: {
         const nothing = this.line(start, true);
-        return nothing === '' ? null : nothing === CUT ? CUT : NOT_DECODED;
+        return nothing === '' ? null : nothing === INCOMPLETE ? INCOMPLETE : NOT_DECODED;
       }
       case BOOLEAN: {
         const letter = this.line(start, true);
-        if (letter !== 't' && letter !== 'f') return letter === CUT ? CUT : NOT_DECODED;
+        if (letter !== 't' && letter !== 'f') return letter === INCOMPLETE ? INCOMPLETE : NOT_DECODED;
         return legacy ? Number(letter === 't') : letter === 't';
       }
       case DOUBLE:
@@ -298,13 +298,13 @@ export class ReplyDecoder extends ChunkReader {
   #bulk(start: number): unknown {
     const length = this.number(start);
     if (length === -1) return null;
-    if (!(length >= 0 && length !== CUT_LINE)) return notWhole(length);
+    if (!(length >= 0 && length !== INCOMPLETE_LINE)) return notWhole(length);
     const { end } = this;
     const chunk = this.chunk;
     const stop = end + length;
     if (stop + 2 > chunk.length) {
       this.#cutString.begin(chunk, end, length, this.#utf8);
-      return CUT;
+      return INCOMPLETE;
     }
     if (chunk[stop] !== CR || chunk[stop + 1] !== LF) return NOT_DECODED;
     this.end = stop + 2;
@@ -348,7 +348,7 @@ export class ReplyDecoder extends ChunkReader {
       const value = isKey ? this.#key(depth + 1) : this.#value(depth + 1);
       if (typeof value === 'symbol') {
         open.filled = index;
-        if (value === CUT) this.#open.push(open);
+        if (value === INCOMPLETE) this.#open.push(open);
         return value;
       }
       values[index] = value;
@@ -365,18 +365,18 @@ export class ReplyDecoder extends ChunkReader {
   }
 
   /** A key of a map under the resp3 mapping: a string in either encoding. */
-  #key(depth: number): string | typeof CUT | typeof NOT_DECODED {
-    if (this.end >= this.chunk.length) return CUT;
+  #key(depth: number): string | typeof INCOMPLETE | typeof NOT_DECODED {
+    if (this.end >= this.chunk.length) return INCOMPLETE;
     const type = this.chunk[this.end];
     if (type !== BULK && type !== SIMPLE) return NOT_DECODED;
     const utf8 = this.#utf8;
     this.#utf8 = true;
     const key = this.#value(depth);
     this.#utf8 = utf8;
-    return typeof key === 'string' || key === CUT ? key : NOT_DECODED;
+    return typeof key === 'string' || key === INCOMPLETE ? key : NOT_DECODED;
   }
 }
 
-function notWhole(number: number): typeof CUT | typeof NOT_DECODED {
-  return number === CUT_LINE ? CUT : NOT_DECODED;
+function notWhole(number: number): typeof INCOMPLETE | typeof NOT_DECODED {
+  return number === INCOMPLETE_LINE ? INCOMPLETE : NOT_DECODED;
 }

@@ -3,7 +3,7 @@
  * so that at any time they can be handed to the host as if they had just arrived. Split replies of a single line, and to
  * EXEC, are left to the host. Who owns a reply is decided in `connection/reply-reader.ts`.
  */
-import { CUT, NOT_DECODED, type ReplyDecoder } from './decoder.js';
+import { INCOMPLETE, NOT_DECODED, type ReplyDecoder } from './decoder.js';
 
 /** Bytes of a reply that are kept at most; a longer one is the host's. Nothing is allocated on the server's say-so. */
 export const LONGEST_ASSEMBLED = 64 * 1024 * 1024;
@@ -29,7 +29,7 @@ export class ReplyAssembler {
     return this.decoder.lastCopied !== undefined;
   }
 
-  /** Takes the chunk from `position` on, where the decoder has returned `CUT`; false if the reply is the host's. */
+  /** Takes the chunk from `position` on, where the decoder has returned `INCOMPLETE`; false if the reply is the host's. */
   begin(chunk: Buffer, position: number): boolean {
     const { lastCopied } = this.decoder;
     const kept =
@@ -42,13 +42,13 @@ export class ReplyAssembler {
 
   /**
    * @param chunk - in memory that is not used again, unless `copies`.
-   * @returns the value, which ends at the decoder's `end`; `CUT` if the whole chunk was taken and bytes are missing; or
+   * @returns the value, which ends at the decoder's `end`; `INCOMPLETE` if the whole chunk was taken and bytes are missing; or
    *   `NOT_DECODED` if the reply is the host's: first the kept bytes, then the chunk.
    */
   add(chunk: Buffer): unknown {
     const value = this.decoder.resume(chunk);
-    if (value === NOT_DECODED || (value === CUT && this.#keeps(this.decoder.lastCopied ?? chunk))) return value;
-    if (value === CUT) return NOT_DECODED;
+    if (value === NOT_DECODED || (value === INCOMPLETE && this.#keeps(this.decoder.lastCopied ?? chunk))) return value;
+    if (value === INCOMPLETE) return NOT_DECODED;
     this.#forget();
     return value;
   }
@@ -67,9 +67,9 @@ export class ReplyAssembler {
   }
 
   #keeps(...pieces: Buffer[]): boolean {
-    const { almostWhole, missing } = this.decoder;
+    const { lacksTerminatorOnly, missing } = this.decoder;
     for (const piece of pieces) this.#bytes += piece.length;
-    if (almostWhole || this.#bytes + missing > LONGEST_ASSEMBLED) return false;
+    if (lacksTerminatorOnly || this.#bytes + missing > LONGEST_ASSEMBLED) return false;
     this.#pieces.push(...pieces);
     return true;
   }

@@ -315,7 +315,7 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(await methods.late?.('k')).toBe(1);
     expect(coalescer.stats().hotCommands).toBe(before + 1);
     const pipeline = client.pipeline();
-    (pipeline as unknown as Methods).late?.('k');
+    void (pipeline as unknown as Methods).late?.('k');
     expect(await pipeline.exec()).toEqual([[null, 1]]);
   });
 

@@ -178,14 +178,14 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
     const { cluster, plain } = await clients();
     const called = (client: object) =>
       new Promise<unknown[]>((resolve) => {
-        invoke(client, [
+        void invoke(client, [
           'mset',
           'a',
           1,
           'b',
           2,
           (...set: unknown[]) => {
-            invoke(client, ['mget', 'b', 'a', (...got: unknown[]) => resolve([set, got])]);
+            void invoke(client, ['mget', 'b', 'a', (...got: unknown[]) => resolve([set, got])]);
           },
         ]);
       });

@@ -81,7 +81,7 @@ describe('recorded outcomes', () => {
   async function outcomesOf(...issues: (() => unknown)[]): Promise<Outcomes> {
     const outcomes = new Outcomes();
     issues.forEach((issue, index) => {
-      outcomes.track(`call ${index}`, issue);
+      void outcomes.track(`call ${index}`, issue);
     });
     await outcomes.settled(20);
     return outcomes;

@@ -85,7 +85,7 @@ function attacks(payload: unknown): Call[] {
 async function attack(client: Client, calls: readonly Call[]): Promise<Outcomes> {
   const outcomes = new Outcomes();
   for (const [name, ...args] of calls) {
-    outcomes.track(
+    void outcomes.track(
       () => `${name}(${JSON.stringify(args).slice(0, 120)})`,
       () => invoke(client, name, args),
       NORMALISE[name],

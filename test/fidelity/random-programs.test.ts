@@ -144,7 +144,7 @@ class Pair {
     const transformers = program.transformed ? new CountingTransformers(this.variant.host) : undefined;
     const outcomes = await runProgram(client, program, dbs);
     transformers?.remove();
-    outcomes.track('how often transformers were called', () => transformers?.calls);
+    void outcomes.track('how often transformers were called', () => transformers?.calls);
     return { outcomes, rejections: await unhandled.take(), data: await admin.dump(dbs) };
   }
 }

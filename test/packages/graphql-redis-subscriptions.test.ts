@@ -81,7 +81,7 @@ it('takes the clients that graphql-redis-subscriptions made of its own copy of i
   const channel = `${uniquePrefix('graphql')}channel`;
   const received: unknown[] = [];
   await new Promise<void>((resolve) => {
-    pubsub
+    void pubsub
       .subscribe(channel, (message) => {
         received.push(message);
         if (received.length === EVENTS) resolve();

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CUT, NOT_DECODED, ReplyDecoder } from '../../src/resp/decoder.js';
+import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../../src/resp/decoder.js';
 import { decodeWithHost, REPLY_MODES } from '../helpers/host-decoder.js';
 import { anyReply2, anyReply3, MALFORMED, REPLY_CASES } from '../helpers/reply-cases.js';
 import { cutAt, everyCut } from '../helpers/resp.js';
@@ -13,7 +13,7 @@ function decodePieces(decoder: ReplyDecoder, chunks: readonly Buffer[], utf8: bo
   const [first = Buffer.alloc(0), ...rest] = chunks;
   let value = decoder.decode(first, 0, utf8);
   for (const chunk of rest) {
-    if (value !== CUT) return value;
+    if (value !== INCOMPLETE) return value;
     value = decoder.resume(chunk);
   }
   return value;
@@ -59,7 +59,7 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
       for (let length = 0; length < bytes.length; length += 1) {
         // What lies behind the chunk's end in memory is the rest of the reply.
         const value = decoder.decode(bytes.subarray(0, length), 0, utf8);
-        expect([CUT, NOT_DECODED], `first ${length} bytes`).toContain(value);
+        expect([INCOMPLETE, NOT_DECODED], `first ${length} bytes`).toContain(value);
         decoder.abandon();
       }
     });
@@ -143,7 +143,7 @@ describe('decoder', () => {
       const chunk = Buffer.from(`${count}\r\n:1\r\n`);
       const decoders = Array.from({ length: 200 }, () => new ReplyDecoder(mode));
       const before = process.memoryUsage().heapUsed;
-      for (const decoder of decoders) expect(decoder.decode(chunk, 0, true)).toBe(CUT);
+      for (const decoder of decoders) expect(decoder.decode(chunk, 0, true)).toBe(INCOMPLETE);
       expect(process.memoryUsage().heapUsed - before).toBeLessThan(10e6);
     },
   );
@@ -166,8 +166,8 @@ describe('decoder', () => {
     const almost: number[] = [];
     for (let length = '*2\r\n'.length; length < reply.length; length += 1) {
       const decoder = new ReplyDecoder({ ...mode, replyMapping: 'resp3' });
-      expect(decoder.decode(reply.subarray(0, length), 0, true)).toBe(CUT);
-      if (decoder.almostWhole) almost.push(length);
+      expect(decoder.decode(reply.subarray(0, length), 0, true)).toBe(INCOMPLETE);
+      if (decoder.lacksTerminatorOnly) almost.push(length);
     }
     const lastOfArray = [9, 10, 11];
     const lastOfMap = [20, 21, 22];

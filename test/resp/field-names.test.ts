@@ -1,7 +1,7 @@
 import { deepStrictEqual } from 'node:assert';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CUT, ReplyDecoder } from '../../src/resp/decoder.js';
+import { INCOMPLETE, ReplyDecoder } from '../../src/resp/decoder.js';
 import { FieldNames } from '../../src/resp/field-names.js';
 import { decodeWithHost, REPLY_MODES } from '../helpers/host-decoder.js';
 import { aggregate, bulk, bytes, cutAt } from '../helpers/resp.js';
@@ -39,7 +39,7 @@ describe.each(REPLY_MODES)('names of fields: $title', ({ host, mode }) => {
           for (let times = 0; times <= repeated; times += 1) {
             const [first, ...rest] = cutAt(reply, places) as [Buffer, ...Buffer[]];
             let value = decoder.decode(first, 0, utf8, true);
-            for (const chunk of rest) value = value === CUT ? decoder.resume(chunk) : value;
+            for (const chunk of rest) value = value === INCOMPLETE ? decoder.resume(chunk) : value;
             if (typeof value === 'symbol') decoder.abandon();
             else deepStrictEqual([{ value }], expected);
           }

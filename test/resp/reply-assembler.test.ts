@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { CUT, NOT_DECODED, ReplyDecoder } from '../../src/resp/decoder.js';
+import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../../src/resp/decoder.js';
 import { LONGEST_ASSEMBLED, ReplyAssembler } from '../../src/resp/reply-assembler.js';
 import { filled, inShort, UNITS } from '../helpers/cut-replies.js';
 import { aggregate, bulk, cutAt } from '../helpers/resp.js';
@@ -10,7 +10,7 @@ const MODE = { resp3Types: true, replyMapping: 'legacy', stringNumbers: false } 
 /** An assembler that has taken `first`, the beginning of a reply. */
 function begun(first: Buffer, utf8 = true): ReplyAssembler {
   const assembler = new ReplyAssembler(new ReplyDecoder(MODE));
-  expect(assembler.decoder.decode(first, 0, utf8)).toBe(CUT);
+  expect(assembler.decoder.decode(first, 0, utf8)).toBe(INCOMPLETE);
   expect(assembler.begin(first, 0)).toBe(true);
   return assembler;
 }
@@ -23,7 +23,7 @@ describe('ReplyAssembler', () => {
       const [first = Buffer.alloc(0), ...rest] = cutAt(list.subarray(0, length), [4, 50, 51, 200]);
       const assembler = begun(first);
       let taken = first.length;
-      for (const chunk of rest) if (assembler.add(chunk) === CUT) taken += chunk.length;
+      for (const chunk of rest) if (assembler.add(chunk) === INCOMPLETE) taken += chunk.length;
       expect(assembler.open).toBe(true);
       expect(Buffer.concat(assembler.release()).equals(list.subarray(0, taken)), `${length} bytes`).toBe(true);
       expect(assembler.open).toBe(false);
@@ -59,7 +59,7 @@ describe('ReplyAssembler', () => {
   it('keeps nothing of the chunk before the reply, and nothing of a reply that is whole', () => {
     const chunk = Buffer.concat([Buffer.from(':1\r\n'), list.subarray(0, 30)]);
     const assembler = new ReplyAssembler(new ReplyDecoder(MODE));
-    expect(assembler.decoder.decode(chunk, 4, true)).toBe(CUT);
+    expect(assembler.decoder.decode(chunk, 4, true)).toBe(INCOMPLETE);
     expect(assembler.begin(chunk, 4)).toBe(true);
     expect(assembler.release()).toEqual([list.subarray(0, 30)]);
     const again = begun(list.subarray(0, 30));
@@ -99,7 +99,7 @@ describe('ReplyAssembler', () => {
     const decoder = new ReplyDecoder(MODE);
     const begins = (header: string) => {
       const chunk = Buffer.from(`${header}\r\nxyz`);
-      return decoder.decode(chunk, 0, true) === CUT && new ReplyAssembler(decoder).begin(chunk, 0);
+      return decoder.decode(chunk, 0, true) === INCOMPLETE && new ReplyAssembler(decoder).begin(chunk, 0);
     };
     // What is kept is the header, the string and the line's end.
     const longest = LONGEST_ASSEMBLED - `$${LONGEST_ASSEMBLED}\r\n`.length - 2;
@@ -108,7 +108,7 @@ describe('ReplyAssembler', () => {
     expect(begins(`$${longest + 1}`)).toBe(false);
     expect(begins(`*2\r\n:1\r\n$${longest}`)).toBe(false);
     const assembler = begun(Buffer.from('*3\r\n$3\r\nabc\r\n'));
-    expect(assembler.add(Buffer.from('$2\r\nxy\r\n'))).toBe(CUT);
+    expect(assembler.add(Buffer.from('$2\r\nxy\r\n'))).toBe(INCOMPLETE);
     expect(assembler.add(Buffer.from(`$${longest}\r\n`))).toBe(NOT_DECODED);
     expect(Buffer.concat(assembler.release()).toString()).toBe('*3\r\n$3\r\nabc\r\n$2\r\nxy\r\n');
   });
@@ -117,7 +117,7 @@ describe('ReplyAssembler', () => {
     const mebibyte = bulk(Buffer.alloc(2 ** 20));
     const assembler = begun(Buffer.from('*100\r\n'));
     let kept = 0;
-    while (assembler.add(mebibyte) === CUT) kept += 1;
+    while (assembler.add(mebibyte) === INCOMPLETE) kept += 1;
     expect(kept).toBe(63);
     expect(Buffer.concat(assembler.release()).length).toBe('*100\r\n'.length + 63 * mebibyte.length);
   });
@@ -153,10 +153,10 @@ describe('ReplyAssembler', () => {
         const [first = Buffer.alloc(0), ...rest] = cutAt(bulk(content), [10, ...positions]);
         const last = rest.pop();
         const decoder = new ReplyDecoder(MODE);
-        if (decoder.decode(first, 0, utf8) !== CUT) return;
+        if (decoder.decode(first, 0, utf8) !== INCOMPLETE) return;
         const assembler = new ReplyAssembler(decoder);
         if (!assembler.begin(first, 0)) return;
-        for (const chunk of rest) if (assembler.add(chunk) !== CUT) return;
+        for (const chunk of rest) if (assembler.add(chunk) !== INCOMPLETE) return;
         const value = assembler.add(last as Buffer) as string | Buffer;
         for (const chunk of [first, ...rest, last as Buffer]) chunk.fill('#');
         expect(utf8 ? value === content.toString('utf8') : content.equals(value as Buffer)).toBe(true);
@@ -188,7 +188,7 @@ describe('ReplyAssembler', () => {
           if (running === undefined) {
             const assembler = new ReplyAssembler(new ReplyDecoder(MODE));
             const first = Buffer.from(reply.subarray(0, Math.min(piece, reply.length - 1)));
-            if (assembler.decoder.decode(first, 0, utf8) !== CUT || !assembler.begin(first, 0)) continue;
+            if (assembler.decoder.decode(first, 0, utf8) !== INCOMPLETE || !assembler.begin(first, 0)) continue;
             const expected = new ReplyDecoder(MODE).decode(Buffer.from(reply), 0, utf8);
             open.set(who, { assembler, reply, fed: first.length, expected });
             continue;
@@ -196,10 +196,10 @@ describe('ReplyAssembler', () => {
           const { assembler, reply: whole, fed, expected } = running;
           const end = act === 'finish' ? whole.length : Math.min(fed + piece, whole.length - 1);
           const value = assembler.add(Buffer.from(whole.subarray(fed, end)));
-          if (value === CUT) running.fed = end;
-          if (value === CUT && act === 'add') continue;
+          if (value === INCOMPLETE) running.fed = end;
+          if (value === INCOMPLETE && act === 'add') continue;
           open.delete(who);
-          if (value === CUT || value === NOT_DECODED) {
+          if (value === INCOMPLETE || value === NOT_DECODED) {
             expect(Buffer.concat(assembler.release()).equals(whole.subarray(0, running.fed))).toBe(true);
           } else if (kept.length < 200) kept.push({ value, expected });
         }

@@ -82,7 +82,7 @@ export class LoadView {
     }
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault();
-      this.#run();
+      void this.#run();
     });
     this.#stop.addEventListener('click', () => this.#request('DELETE', 'live/run'));
     this.#showFigures({});

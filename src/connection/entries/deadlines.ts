@@ -5,16 +5,16 @@ import { timedOut } from './call.js';
 import { type Entry, SETTLED, type SettleObserver, type Timeouts } from './entry.js';
 
 /** A deadline is open for this long, in milliseconds: Node's timers count whole ones. */
-const OPEN = 1;
+const OPEN_MS = 1;
 /** A timer that fires so much later than it should was held up, in milliseconds. */
-const LATE = 2;
+const LATE_MS = 2;
 /** The clock is read once per this many commands; reading it for each of them costs a twentieth of a short one. */
-const LOOK = 8;
+const COMMANDS_PER_LOOK = 8;
 /**
  * A timer is started again this many times, not more: it keeps the `AsyncLocalStorage` context in which it was made, a
  * request's for example, for as long as it is used.
  */
-const RESTARTS = 64;
+const MOST_RESTARTS = 64;
 
 /**
  * `commandTimeout` for hot commands: one timer for those of a batch that have the same timeout, instead of one each.
@@ -55,7 +55,7 @@ export class Deadlines implements Timeouts {
     const { entries } = this.#current ?? {};
     if (entries === undefined) return;
     entries.push(entry);
-    if (entries.length - this.#sure >= LOOK) this.#look(0);
+    if (entries.length - this.#sure >= COMMANDS_PER_LOOK) this.#look(0);
   }
 
   #begin(number: number, ms: number | undefined): void {
@@ -97,7 +97,7 @@ export class Deadlines implements Timeouts {
   #look(issued: number): void {
     const current = this.#current;
     if (current === undefined) return;
-    if (now() - current.startedAt < OPEN) {
+    if (now() - current.startedAt < OPEN_MS) {
       this.#sure = current.entries.length + issued;
       return;
     }
@@ -142,7 +142,7 @@ export class Deadlines implements Timeouts {
       const queue = this.queue();
       const queued = new Set<unknown>(Array.from({ length: queue.length }, (_, index) => queue.peekAt(index)));
       for (let first = this.#pending.shift(); first !== undefined; first = this.#pending.shift()) {
-        first.handOver(first.entries.filter((entry) => queued.has(entry)));
+        first.takeOver(first.entries.filter((entry) => queued.has(entry)));
       }
     }
     this.#current = undefined;
@@ -163,14 +163,14 @@ export class Deadlines implements Timeouts {
       const place = deadline.entries.indexOf(entry, Math.max(0, from - deadline.start));
       if (place === -1) continue;
       this.#followed = deadline.start + place + 1;
-      handOver(entry, Math.max(0, deadline.startedAt + deadline.ms - now()));
+      startTimeout(entry, Math.max(0, deadline.startedAt + deadline.ms - now()));
       return true;
     }
     return false;
   }
 
   resent(entry: Entry, ms: number): void {
-    if (!this.follow(entry)) handOver(entry, ms);
+    if (!this.follow(entry)) startTimeout(entry, ms);
   }
 
   #expire(deadline: Deadline): void {
@@ -221,10 +221,10 @@ class Deadline implements SettleObserver {
       else for (const entry of this.#handedOver) timeOut(entry);
     };
     this.#timer = setTimeout(() => {
-      this.#restarts = RESTARTS;
+      this.#restarts = MOST_RESTARTS;
       // The loop was blocked: replies may have come that it has not read yet. Our writes are up to a turn later than
       // those of a plain client, so more of their replies would find it blocked. A fake clock is just turned.
-      if (this.#clock === nodeTimeout && now() - this.startedAt > ms + LATE) setImmediate(expire);
+      if (this.#clock === nodeTimeout && now() - this.startedAt > ms + LATE_MS) setImmediate(expire);
       else expire();
     }, ms);
   }
@@ -245,7 +245,7 @@ class Deadline implements SettleObserver {
 
   /** Starts again for other commands; false if its timer cannot, or if the global clock has been replaced since. */
   restart(start: number): boolean {
-    if (this.#clock !== setTimeout || this.#restarts === RESTARTS) return false;
+    if (this.#clock !== setTimeout || this.#restarts === MOST_RESTARTS) return false;
     if (typeof this.#timer?.refresh !== 'function') return false;
     this.#restarts += 1;
     this.start = start;
@@ -255,7 +255,7 @@ class Deadline implements SettleObserver {
     return true;
   }
 
-  handOver(entries: readonly Entry[]): void {
+  takeOver(entries: readonly Entry[]): void {
     if (entries.length === 0) {
       this.clear();
       return;
@@ -276,8 +276,8 @@ class Deadline implements SettleObserver {
 }
 
 /** Gives an entry a timer of its own. */
-function handOver(entry: Entry, ms: number): void {
-  new Deadline(0, ms, () => {}).handOver([entry]);
+function startTimeout(entry: Entry, ms: number): void {
+  new Deadline(0, ms, () => {}).takeOver([entry]);
 }
 
 /**

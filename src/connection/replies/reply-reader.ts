@@ -4,7 +4,7 @@ import { type InPlaceReader, type Keep, shareReadBuffer, unshareReadBuffer } fro
 import { inSubscriberMode, replyModeOf } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../../host/types.js';
-import { CUT, NOT_DECODED, ReplyDecoder } from '../../resp/decoder.js';
+import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../../resp/decoder.js';
 import { ReplyAssembler } from '../../resp/reply-assembler.js';
 import { ReplyScanner } from '../../resp/reply-scanner.js';
 import type { Stats } from '../../stats.js';
@@ -137,7 +137,7 @@ export class ReplyReader implements InPlaceReader {
     this.#state = 'removed';
     unshareReadBuffer(this.connection.stream, this);
     this.#listener.remove();
-    this.#handOver();
+    this.#forwardPartial();
   }
 
   /** The stream has ended. Drops the partial reply: the host would take it for the start of the next stream's reply. */
@@ -234,7 +234,7 @@ export class ReplyReader implements InPlaceReader {
         ? this.#decodeExec(head as ExecEntry, bytes, position)
         : this.#decoder.decode(bytes, position, isText, command.paired);
     if (value === NOT_DECODED) return this.#forwardReply(chunk, position);
-    if (value === CUT) {
+    if (value === INCOMPLETE) {
       if (!this.#assembler.begin(bytes, position)) return this.#forwardReply(chunk, position);
       this.#assembledFor = head;
       return chunk.length;
@@ -258,7 +258,7 @@ export class ReplyReader implements InPlaceReader {
       return 0;
     }
     const value = this.#assembler.add(this.#assembler.copies ? chunk : this.#memory.keepChunk(chunk));
-    if (value === CUT) return chunk.length;
+    if (value === INCOMPLETE) return chunk.length;
     if (value === NOT_DECODED) {
       for (const piece of this.#takeBack()) {
         const end = this.#state === 'reading' ? this.#forwardReply(piece, 0) : 0;
@@ -359,11 +359,11 @@ export class ReplyReader implements InPlaceReader {
     this.#state = 'forwarding';
     this.cache?.end();
     this.connection.stoppedDecoding();
-    this.#handOver();
+    this.#forwardPartial();
   }
 
   /** Hands the host the partial reply that is being assembled, if there is one. */
-  #handOver(): void {
+  #forwardPartial(): void {
     for (const piece of this.#takeBack()) this.#finish(piece, 0);
     if (this.cache?.invalidations.open) this.#forward(this.cache.invalidations.release());
   }

@@ -78,7 +78,7 @@ export class Batch {
   #hotCommands = 0;
   #openedAt = 0;
   /** Subscribers of the batch channel are running. */
-  #told = false;
+  #notifying = false;
   readonly #limits: LimitWatch;
   readonly #poll: BusyPoll;
   #bytes = 0;
@@ -186,7 +186,7 @@ export class Batch {
     // write that is larger than a batch goes alone, as a plain client would send it.
     if (bytes > this.options.maxBatchBytes) this.flushUnseen('large');
     this.#cork();
-    this.#handOver();
+    this.#writePending();
     const result = this.write.call(this.stream, data, encoding, callback);
     this.#bytes += bytes;
     this.#added(commands, true);
@@ -201,15 +201,15 @@ export class Batch {
   flush(reason: FlushReason): void {
     if (this.commands === 0) return;
     this.#checkText();
-    if (this.#told || !watchesBatches()) {
+    if (this.#notifying || !watchesBatches()) {
       this.#send(reason);
       return;
     }
-    this.#told = true;
+    this.#notifying = true;
     try {
       traceBatch(this.#event(reason), () => this.#send(reason));
     } finally {
-      this.#told = false;
+      this.#notifying = false;
     }
   }
 
@@ -252,16 +252,12 @@ export class Batch {
   }
 
   #write(): void {
-    this.#orFail(() => this.#handOver());
-    if (!this.#corked) return;
-    this.#corked = false;
-    // Node hands corked bytes to the stream's `_writev` here, which may be a Connector's.
-    this.#orFail(() => this.stream.uncork());
-  }
-
-  #orFail(write: () => void): void {
     try {
-      write();
+      this.#writePending();
+      if (!this.#corked) return;
+      this.#corked = false;
+      // Node hands corked bytes to the stream's `_writev` here, which may be a Connector's.
+      this.stream.uncork();
     } catch (error) {
       this.owner.failed(error);
     }
@@ -349,7 +345,11 @@ export class Batch {
       return;
     }
     this.#exactBatches = EXACT_BATCHES;
-    this.#orFail(() => this.#append(encodeAll(entries), revocable));
+    try {
+      this.#append(encodeAll(entries), revocable);
+    } catch (error) {
+      this.owner.failed(error);
+    }
   }
 
   #cork(): void {
@@ -359,7 +359,7 @@ export class Batch {
   }
 
   /** Ordering: pending bytes of hot commands reach the stream here, before the host's next write (invariant 2). */
-  #handOver(): void {
+  #writePending(): void {
     this.#checkText();
     if (this.#parts.length === 0) return;
     const parts = this.#revocable ? withoutWithdrawn(this.#parts) : (this.#parts as Part[]);
@@ -387,9 +387,9 @@ function withoutWithdrawn(held: readonly (Part | Revocable)[]): Part[] {
 }
 
 /** Batches per observation window. */
-const WINDOW = 10_000;
+const BATCHES_PER_WINDOW = 10_000;
 /** If a limit flushed at least this share of the batches, the limit decides their size, not the traffic. */
-const SHARE = 0.95;
+const LIMITED_SHARE = 0.95;
 
 /** Warns if `maxBatchSize` or `maxBatchBytes` is so low that nearly every batch hits it. */
 export class LimitWatch {
@@ -403,12 +403,12 @@ export class LimitWatch {
     this.#batches += 1;
     if (reason === 'size') this.#bySize += 1;
     else if (reason === 'bytes') this.#byBytes += 1;
-    if (this.#batches < WINDOW) return;
-    if (this.#bySize + this.#byBytes > WINDOW * SHARE) {
+    if (this.#batches < BATCHES_PER_WINDOW) return;
+    if (this.#bySize + this.#byBytes > BATCHES_PER_WINDOW * LIMITED_SHARE) {
       const limit = this.#bySize >= this.#byBytes ? 'maxBatchSize' : 'maxBatchBytes';
       warnOnce(
         CODES.BATCH_LIMIT,
-        `ioredis-coalesce: nearly all of the last ${WINDOW} batches of a connection were flushed by the limit ` +
+        `ioredis-coalesce: nearly all of the last ${BATCHES_PER_WINDOW} batches of a connection were flushed by the limit ` +
           `${limit} (${this.limits[limit]}); a higher limit saves system calls`,
       );
     }

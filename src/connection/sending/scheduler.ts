@@ -57,7 +57,7 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
       flushing -= 1;
     }
   };
-  const handOver = (batch: Grouped) => {
+  const callSchedule = (batch: Grouped) => {
     try {
       schedule(() => {
         if (!batch.flushed) flushOpen(true);
@@ -75,12 +75,12 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
     const batch: Grouped = { flushed: false };
     open.set(flush, batch);
     if (flushing === 0) {
-      handOver(batch);
+      callSchedule(batch);
       return;
     }
     // Opened by a subscriber: a throttle may mistake the flush that is running for one that is still to come.
     nextTick(() => {
-      if (open.get(flush) === batch) handOver(batch);
+      if (open.get(flush) === batch) callSchedule(batch);
     });
   };
   return Object.assign(add, { runsUserCode: true, discard: (flush: () => void) => void open.delete(flush) } as const);

@@ -48,7 +48,7 @@ export async function runProgram(
     }
   }
   await outcomes.settled(settlesWithin);
-  outcomes.track('how often counted arguments were read', () => counts.reads);
+  void outcomes.track('how often counted arguments were read', () => counts.reads);
   return outcomes;
 }
 
@@ -166,13 +166,13 @@ function issueBatch(client: Client, step: BatchStep, outcomes: Outcomes): Promis
         normalise,
       );
     case 'multi unpiped':
-      outcomes.track('multi', () => invoke(client, 'multi', [{ pipeline: false }]));
+      void outcomes.track('multi', () => invoke(client, 'multi', [{ pipeline: false }]));
       break;
     case 'multi called':
-      outcomes.track('call MULTI', () => invoke(client, 'call', ['MULTI']));
+      void outcomes.track('call MULTI', () => invoke(client, 'call', ['MULTI']));
       break;
     case 'multi called in a pipeline':
-      outcomes.track('a pipeline of call multi', () => {
+      void outcomes.track('a pipeline of call multi', () => {
         const chain = invoke(client, 'pipeline', []) as Client;
         invoke(chain, 'call', ['multi']);
         return invoke(chain, 'exec', []);
@@ -180,7 +180,7 @@ function issueBatch(client: Client, step: BatchStep, outcomes: Outcomes): Promis
       break;
   }
   for (const [name, ...args] of step.calls) {
-    outcomes.track(`${name} in ${step.form}`, () => invoke(client, name, args));
+    void outcomes.track(`${name} in ${step.form}`, () => invoke(client, name, args));
   }
   const end = step.discard ? 'discard' : 'exec';
   return outcomes.track(
