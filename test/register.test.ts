@@ -249,4 +249,21 @@ describe('IOREDIS_COALESCE', () => {
       /^ioredis-coalesce: sessions 127\.0\.0\.1:\d+\/0: \d+ commands, \d+ batches, \d+\.\d per batch, \d+ % hot/,
     );
   });
+
+  it('stats: of clients whose fields were changed, too', async () => {
+    const { stderr, result } = await registered(
+      `
+      import Redis, { Cluster } from 'ioredis';
+      const cluster = new Cluster(['redis://127.0.0.1:1'], { lazyConnect: true });
+      cluster.startupNodes = undefined;
+      const redis = new Redis({ lazyConnect: true });
+      redis.options = undefined;
+      console.log(JSON.stringify('ended'));`,
+      { environment: 'stats' },
+    );
+    expect(result).toBe('ended');
+    expect(stderr).toBe(
+      'ioredis-coalesce: Cluster of 1 startup nodes: no commands\nioredis-coalesce: localhost:6379/0: no commands\n',
+    );
+  });
 });

@@ -7,12 +7,15 @@ import type { CoalescerStats } from '../stats.js';
 
 const STANDARD_ERROR = 2;
 
-/** They are kept until the process ends: a client's line is printed after it has been closed, too. */
-const clients = new Set<object>();
+/**
+ * By their names, which are made at once: code may change anything of a client later. They are kept until the process
+ * ends: a client's line is printed after it has been closed, too.
+ */
+const clients = new Map<object, string>();
 
 /** Adds a coalesced client, or a Cluster. */
 export function report(client: object): void {
-  clients.add(client);
+  clients.set(client, nameOf(client));
   if (clients.size > 1) return;
   process.on('exit', print);
   // Windows has no such signal.
@@ -20,10 +23,9 @@ export function report(client: object): void {
 }
 
 function print(): void {
-  for (const client of clients) {
+  for (const [client, name] of clients) {
     const { coalescer } = client as Partial<Coalesced>;
-    if (coalescer !== undefined)
-      writeSync(STANDARD_ERROR, `ioredis-coalesce: ${line(nameOf(client), coalescer.stats())}\n`);
+    if (coalescer !== undefined) writeSync(STANDARD_ERROR, `ioredis-coalesce: ${line(name, coalescer.stats())}\n`);
   }
 }
 

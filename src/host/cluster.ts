@@ -39,7 +39,8 @@ export function isHostCluster(value: object): value is HostCluster {
 
 /** A copy of the startup nodes of the Cluster. Host: `Cluster#duplicate`. */
 export function startupNodesOf<T>(cluster: HostCluster): T[] {
-  return [...(cluster as unknown as { startupNodes: T[] }).startupNodes];
+  const { startupNodes } = cluster as unknown as { startupNodes: unknown };
+  return Array.isArray(startupNodes) ? [...(startupNodes as T[])] : [];
 }
 
 /** Whether its nodes are asked for RESP3. Host: ioredis 6 does so by default. */
