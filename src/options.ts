@@ -158,7 +158,7 @@ export interface CallOptions {
   cache?: boolean | undefined;
 }
 
-/** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain (`client/idle.ts`). */
+/** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain (`IdleCoalescer` in `client/overlay.ts`). */
 export type CoalesceSetting = CoalesceOptions | boolean;
 
 export type ResolvedCacheOptions = Readonly<

@@ -7,7 +7,7 @@
  */
 import { createRequire } from 'node:module';
 import { environment, VARIABLE } from './environment.js';
-import { watchClients } from './host/loading.js';
+import { watchClients } from './host/watch-clients.js';
 import { resolveSetting } from './options.js';
 
 const options = resolveSetting(environment.options, VARIABLE);

@@ -9,7 +9,7 @@
  * - `end`, `exit`: the connection, or the process, is about to end;
  * - `manual`: `coalescer.flush()` was called.
  *
- * Where each is decided stands at the class `Batch`, in `connection/batch.ts`.
+ * Where each is decided stands at the class `Batch`, in `connection/sending/batch.ts`.
  */
 export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'large' | 'end' | 'exit' | 'manual';
 

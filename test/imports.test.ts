@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -150,4 +150,20 @@ it.each([
   for (const file of targets.keys()) visit(file, []);
   expect(targets.size).toBeGreaterThan(20);
   expect(loops).toEqual([]);
+});
+
+it('files that comments name are there', () => {
+  const missing = files.flatMap((file) =>
+    [...textOf(file).matchAll(/`((?:[\w-]+\/)*[\w-]+\.ts)`/g)]
+      .map(([, name]) => name as string)
+      .filter(
+        (name) =>
+          !existsSync(join(SRC, name)) &&
+          !existsSync(join(SRC, '..', name)) &&
+          !existsSync(join(SRC, dirname(file), name)),
+      )
+      .filter((name) => name.includes('/') || !files.some((other) => basename(other) === name))
+      .map((name) => `${file}: ${name}`),
+  );
+  expect(missing).toEqual([]);
 });

@@ -18,7 +18,7 @@ import { nextTick, setTimeout } from '../util/clock.js';
 import { asCommandMethod, callHost } from './hot-path.js';
 
 /** A blocking command from when it is issued until it is settled. */
-interface Call {
+interface BlockedCall {
   readonly command: HostCommand;
   /** The database that was selected when it was issued. */
   readonly db: number;
@@ -50,9 +50,9 @@ function sendOn(client: HostClient, command: HostCommand, asking: boolean): unkn
  * A connection is a client made by `duplicate()`, so it connects, retries and sends again by the host's own rules.
  */
 export class BlockingConnections {
-  readonly #waiting: Call[] = [];
+  readonly #waiting: BlockedCall[] = [];
   readonly #idle: HostClient[] = [];
-  readonly #busy = new Map<HostClient, Call>();
+  readonly #busy = new Map<HostClient, BlockedCall>();
   #open = true;
 
   constructor(
@@ -74,7 +74,7 @@ export class BlockingConnections {
     if (!this.#open || this.inTransaction() || !maySendElsewhere(client)) return sendOn(client, command, asking);
     // Host: the first command connects.
     if (client.status === 'wait') client.connect().catch(noop);
-    const call: Call = { command, db: selectedDatabase(client), asking, ordered: true };
+    const call: BlockedCall = { command, db: selectedDatabase(client), asking, ordered: true };
     startTimeouts(client, command);
     whenLeft(command, () => this.#left(call));
     this.#waiting.push(call);
@@ -100,7 +100,7 @@ export class BlockingConnections {
    * Ordering: two sockets are not ordered. So what was issued before on the client's connection must have been answered,
    * or failed, before the blocking command is sent on another one.
    */
-  #awaitEarlier(call: Call): void {
+  #awaitEarlier(call: BlockedCall): void {
     if (!hasUnanswered(this.client)) return;
     call.ordered = false;
     const ping = makePing(call.command);
@@ -150,7 +150,7 @@ export class BlockingConnections {
   }
 
   /** A command has been settled, or handed back to its Cluster. */
-  #left(call: Call): void {
+  #left(call: BlockedCall): void {
     remove(this.#waiting, call);
     const copy = [...this.#busy].find(([, its]) => its === call)?.[0];
     if (copy !== undefined) this.#free(copy, call.command);

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
-import { type BatchSchedule, scheduleFunction } from '../connection/sending/scheduler.js';
+import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { cacheNeedsResp3, splitKeysNeedsCluster, warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import type { ClientCache } from '../handle.js';
 import { CommandMethods } from '../host/command-class.js';

@@ -1,7 +1,7 @@
 import calculateSlot from 'cluster-key-slot';
 import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { type BatchSchedule, scheduleFunction } from '../connection/sending/scheduler.js';
+import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import type { ClientCache } from '../handle.js';
 import {

@@ -1,8 +1,8 @@
 import { debugFallThrough } from '../channels.js';
-import { HOT_COMMANDS, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
+import { type CommandVariant, HOT_COMMANDS, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { type Call, guarded } from '../connection/entries/call.js';
-import type { CommandVariant } from '../connection/entries/entry.js';
+import { type CallSettings, guarded } from '../connection/entries/call-settings.js';
+
 import type { ClusterRouting } from '../host/cluster.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { isGenuineScriptMethod } from '../host/script.js';
@@ -20,7 +20,7 @@ import type { FallThroughReason, Stats } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/promises.js';
 import { coldWatch } from './cold-watch.js';
 
-/** What the hot methods of a client or Cluster need of its attachment. */
+/** What the hot methods of a client or Cluster need of its attachment, `ClientAttachment` or `ClusterAttachment`. */
 export interface HotRoute {
   readonly client: HasOptions;
   readonly commandClass: HostCommandClass | undefined;
@@ -222,14 +222,14 @@ export abstract class Sender {
     route: HotRoute,
     prepared: readonly unknown[],
     args: readonly unknown[],
-    call: Call | undefined,
+    call: CallSettings | undefined,
   ): Promise<unknown> | undefined;
 
   /**
    * @param method - the host's, for a call that falls through.
    * @param call - the options of this call, if it has any.
    */
-  send(route: HotRoute, method: AnyFunction, given: unknown[], call?: Call): Promise<unknown> | FallThrough {
+  send(route: HotRoute, method: AnyFunction, given: unknown[], call?: CallSettings): Promise<unknown> | FallThrough {
     const split = call?.signal?.aborted ? undefined : route.splitter?.send(this, method, given);
     if (split !== undefined) return call === undefined ? split : guarded(split, call, call.timeout);
     if (route.commandClass === undefined) return new FallThrough('cork-only');
@@ -253,7 +253,7 @@ export abstract class Sender {
     commandClass: HostCommandClass,
     method: AnyFunction,
     args: readonly unknown[],
-    call: Call | undefined,
+    call: CallSettings | undefined,
   ): Promise<unknown> | FallThrough {
     const transformer = argumentTransformerOf(commandClass, this.command.name);
     if (transformer !== undefined || !this.isPrepared(route, args)) {
@@ -269,7 +269,11 @@ export abstract class Sender {
   }
 
   /** Only the flattening was missing. */
-  #flattenAndSend(route: HotRoute, args: readonly unknown[], call: Call | undefined): Promise<unknown> | FallThrough {
+  #flattenAndSend(
+    route: HotRoute,
+    args: readonly unknown[],
+    call: CallSettings | undefined,
+  ): Promise<unknown> | FallThrough {
     const flattened = flatOf(args);
     // Ordering: asked again, since elements may have been getters, which can send other commands or end the connection.
     const connection = route.connectionFor(this.command, flattened[0]);
@@ -282,7 +286,7 @@ export abstract class Sender {
     method: AnyFunction,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
-    call: Call | undefined,
+    call: CallSettings | undefined,
   ): Promise<unknown> | FallThrough {
     // Transformers and getters of arrays are user code: it runs here only if the command can still be sent here.
     const runsUserCode = transformer !== undefined || holdsArray(args);
@@ -336,7 +340,7 @@ export class CommandSender extends Sender {
     { routing }: HotRoute,
     prepared: readonly unknown[],
     _args: readonly unknown[],
-    call: Call | undefined,
+    call: CallSettings | undefined,
   ): Promise<unknown> | undefined {
     const { variant } = this;
     if (connection.cache !== undefined && variant.command.cacheable && (call === undefined || call.cached)) {

@@ -1,7 +1,7 @@
-import type { HotCommand } from '../commands/hot-commands.js';
+import type { CommandVariant, HotCommand, ScriptForm } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
-import type { Call } from '../connection/entries/call.js';
-import type { CommandVariant, ScriptForm } from '../connection/entries/entry.js';
+import type { CallSettings } from '../connection/entries/call-settings.js';
+
 import { type HostScript, isGenuineScriptMethod, isNoScript, LoadedScript, scriptCommand } from '../host/script.js';
 import type { ArgumentTransformer } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
@@ -101,7 +101,7 @@ class ScriptSender extends Sender {
     { client, routing }: HotRoute,
     prepared: readonly unknown[],
     args: readonly unknown[],
-    call: Call | undefined,
+    call: CallSettings | undefined,
   ): Promise<unknown> | undefined {
     const exact = connection.batch.encodesExactly;
     let sent = prepared;

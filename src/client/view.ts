@@ -1,5 +1,5 @@
 import { HOT_COMMANDS } from '../commands/hot-commands.js';
-import { Call, guarded } from '../connection/entries/call.js';
+import { CallSettings, guarded } from '../connection/entries/call-settings.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
 import { dropUnsent, isAutoPipelining } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
@@ -35,9 +35,9 @@ function itself(receiver: unknown): View {
  */
 class View {
   readonly [CLIENT]: Viewed;
-  readonly [CALL]: Call;
+  readonly [CALL]: CallSettings;
 
-  constructor(client: Viewed, call: Call) {
+  constructor(client: Viewed, call: CallSettings) {
     this[CLIENT] = client;
     this[CALL] = call;
   }
@@ -47,8 +47,8 @@ class View {
 const classes = new WeakMap<object, { readonly overlay: object; readonly viewClass: typeof View }>();
 
 /** A view of `client`, whose calls have these options over those of `base`. */
-export function viewOf(client: object, options: CallOptions, base?: Call): object {
-  const call = new Call(resolveCallOptions(options, base?.options));
+export function viewOf(client: object, options: CallOptions, base?: CallSettings): object {
+  const call = new CallSettings(resolveCallOptions(options, base?.options));
   const overlay = Object.getPrototypeOf(client) as object;
   let kept = classes.get(client);
   if (kept?.overlay !== overlay) {
@@ -222,7 +222,7 @@ function rejected({ reason }: AbortSignal, args: readonly unknown[]): Promise<ne
 }
 
 /** The options of a pipeline or transaction are those of `exec()`, which sends it. */
-function guardExec(made: unknown, call: Call): void {
+function guardExec(made: unknown, call: CallSettings): void {
   const pipeline = made as { exec?: AnyFunction } | null;
   const exec = typeof pipeline === 'object' ? pipeline?.exec : undefined;
   if (typeof exec !== 'function') return;
@@ -244,9 +244,9 @@ function guardExec(made: unknown, call: Call): void {
 /** The handle of a view: that of its client, but for the views it makes. */
 class ViewHandle implements Coalescer {
   readonly #client: Viewed;
-  readonly #call: Call;
+  readonly #call: CallSettings;
 
-  constructor(client: Viewed, call: Call) {
+  constructor(client: Viewed, call: CallSettings) {
     this.#client = client;
     this.#call = call;
   }
@@ -292,7 +292,11 @@ interface Sending {
  * @param call - the options of the call, if it has any.
  * @param args - the command, and what else the host passes.
  */
-export function sendWith(call: Call | undefined, client: Sending, args: readonly [HostCommand, ...unknown[]]): unknown {
+export function sendWith(
+  call: CallSettings | undefined,
+  client: Sending,
+  args: readonly [HostCommand, ...unknown[]],
+): unknown {
   if (call === undefined) return client.sendCommand(...args);
   const { signal, timeout } = call;
   if (signal?.aborted) return Promise.reject(signal.reason);
@@ -302,6 +306,11 @@ export function sendWith(call: Call | undefined, client: Sending, args: readonly
 }
 
 /** What a method has returned, with the caller's signal and time, if it is a promise. */
-export function guardedIfPromise(result: unknown, call: Call, ms: number | undefined, aborted?: () => void): unknown {
+export function guardedIfPromise(
+  result: unknown,
+  call: CallSettings,
+  ms: number | undefined,
+  aborted?: () => void,
+): unknown {
   return result instanceof Promise ? guarded(result, call, ms, aborted) : result;
 }

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { effectOf } from '../commands/effects.js';
+import type { CommandVariant } from '../commands/hot-commands.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { commandsOf } from '../host/pipeline.js';
@@ -13,16 +14,9 @@ import { RequestReader } from '../resp/request-scanner.js';
 import type { Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';
-import type { Call } from './entries/call.js';
+import type { CallSettings } from './entries/call-settings.js';
 import { Deadlines } from './entries/deadlines.js';
-import {
-  AbortableEntry,
-  CallEntry,
-  type CommandVariant,
-  type Entry,
-  type EntryContext,
-  type OwnEntry,
-} from './entries/entry.js';
+import { AbortableEntry, CallEntry, type Entry, type EntryContext, type OwnEntry } from './entries/entry.js';
 import { encodePipeline, PipelineEntry, type PipelineRecording } from './entries/pipeline-entry.js';
 import { SharedReads } from './entries/shared-reads.js';
 import { ReplyReader } from './replies/reply-reader.js';
@@ -30,7 +24,7 @@ import { ReplyCount } from './reply-count.js';
 import { Batch, type BatchOwner } from './sending/batch.js';
 import { drainAtExit } from './sending/exit.js';
 import { InFlightGate } from './sending/in-flight-gate.js';
-import type { BatchSchedule } from './sending/scheduler.js';
+import type { BatchSchedule } from './sending/schedule-function.js';
 import { ConnectionEvents, SocketTimeout, StreamHooks } from './stream.js';
 import { TransactionState } from './transaction-state.js';
 
@@ -53,6 +47,12 @@ export interface ConnectionSetup {
   /** Prefixes of the keys that are cached, as they are on the wire. */
   readonly cachePrefixes: readonly string[] | undefined;
 }
+
+/*
+ * Words of this folder. "Host": ioredis or iovalkey. "Hot": sent and decoded here. "Fall through": a call that is left to the
+ * host, still in our batches. "Cork": only the batches, no hot path. "Light entry": what a hot command is in the host's queue.
+ * Comments that say "invariant N" mean the list in docs/design.md.
+ */
 
 /**
  * One connection's life: hooks its stream, owns its batch, its reader and its backlog, and ends with the stream.
@@ -79,7 +79,7 @@ export class Connection implements BatchOwner {
   readonly #hooks: StreamHooks;
   readonly #events: ConnectionEvents;
   /** A batch may stay open for longer than a turn of the event loop, or a command share another one's deadline. */
-  readonly #looksAlways: boolean;
+  readonly #readsClockPerCommand: boolean;
   readonly #forgetExit: () => void;
   #corkOnlyReason: string | undefined;
 
@@ -92,7 +92,7 @@ export class Connection implements BatchOwner {
     this.client = client;
     this.options = options;
     this.stats = stats;
-    this.#looksAlways =
+    this.#readsClockPerCommand =
       options.maxFlushDelay > 0 ||
       typeof options.schedule === 'function' ||
       options.shareReads ||
@@ -165,16 +165,21 @@ export class Connection implements BatchOwner {
     encoded: string | readonly Part[],
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
-    call: Call | undefined,
+    call: CallSettings | undefined,
   ): Promise<unknown> {
     const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
     const entry = this.#entry(variant, context, sent, call);
-    this.#send(entry, encoded, call);
+    this.#issue(entry, encoded, call);
     if (entry instanceof AbortableEntry) entry.watch.add(entry);
     return entry.promise;
   }
 
-  #entry(variant: CommandVariant, context: EntryContext, sent: readonly unknown[], call: Call | undefined): CallEntry {
+  #entry(
+    variant: CommandVariant,
+    context: EntryContext,
+    sent: readonly unknown[],
+    call: CallSettings | undefined,
+  ): CallEntry {
     const watch = call?.watch;
     const select = selectedDatabase(this.client);
     if (watch === undefined) return new CallEntry(variant, context, sent, select);
@@ -191,7 +196,7 @@ export class Connection implements BatchOwner {
     variant: CommandVariant,
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
-    call: Call | undefined,
+    call: CallSettings | undefined,
   ): Promise<unknown> | undefined {
     const cache = this.cache as ReadCache;
     const answer = cache.asked(variant, sent);
@@ -203,13 +208,13 @@ export class Connection implements BatchOwner {
     return entry.promise;
   }
 
-  #send(entry: Entry, encoded: string | readonly Part[], call: Call | undefined): void {
+  #issue(entry: Entry, encoded: string | readonly Part[], call: CallSettings | undefined): void {
     const { client, cache } = this;
     const shared = this.#shared;
     const { shareable, cacheable } = entry.variant.command;
     const timeout = call?.timeout ?? commandTimeoutOf(client);
     const deadlines = this.#deadlines as Deadlines;
-    if (timeout !== undefined && (this.#looksAlways || this.batch.commands === 0 || this.#mustWait())) {
+    if (timeout !== undefined && (this.#readsClockPerCommand || this.batch.commands === 0 || this.#mustWait())) {
       deadlines.closeIfOld();
     }
     if (shared !== undefined) {
@@ -222,7 +227,7 @@ export class Connection implements BatchOwner {
       }
     }
     const kept = cache?.sends(entry) ?? false;
-    this.#push(entry, encoded, kept || (this.options.shareReads && shareable), timeout);
+    this.#enqueue(entry, encoded, kept || (this.options.shareReads && shareable), timeout);
   }
 
   #mustWait(): boolean {
@@ -230,7 +235,7 @@ export class Connection implements BatchOwner {
   }
 
   /** @param leads - whether identical reads may share its reply. */
-  #push(entry: Entry, encoded: string | readonly Part[], leads: boolean, timeout: number | undefined): void {
+  #enqueue(entry: Entry, encoded: string | readonly Part[], leads: boolean, timeout: number | undefined): void {
     const { client } = this;
     const deadlines = this.#deadlines as Deadlines;
     // Whatever can throw does so before the entry is queued.
@@ -239,7 +244,7 @@ export class Connection implements BatchOwner {
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
     const number = (this.reader as ReplyReader).expect();
-    if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, entry, timeout);
+    if (timeout !== undefined || deadlines.ms !== undefined) deadlines.add(number, entry, timeout);
     if (client.options.socketTimeout !== undefined) this.#socketTimeout.sent();
     client.commandQueue.push(entry);
     if (entry instanceof AbortableEntry && entry.withdrawable) this.#addRevocable(held, encoded, entry);
@@ -248,17 +253,17 @@ export class Connection implements BatchOwner {
   }
 
   /** For the cache: sends a read that waited for its answer from memory. */
-  #sendEntry(entry: CallEntry, call: Call | undefined): void {
+  #sendEntry(entry: CallEntry, call: CallSettings | undefined): void {
     const { client } = this;
     const isHot = this.coldReason() === undefined && fallThroughReason(client, this.stream) === undefined;
-    if (isHot) this.#send(entry, entry.encode(), call);
+    if (isHot) this.#issue(entry, entry.encode(), call);
     // Host: it holds a command back, or rejects it, as the state of the connection demands.
     else client.sendCommand(entry);
   }
 
   /** For the cache: sends a command of its own. */
   #sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encode()): void {
-    this.#push(entry, encoded, false, commandTimeoutOf(this.client));
+    this.#enqueue(entry, encoded, false, commandTimeoutOf(this.client));
   }
 
   #addRevocable(held: readonly Part[] | undefined, encoded: string | readonly Part[], entry: CallEntry): void {
@@ -304,7 +309,7 @@ export class Connection implements BatchOwner {
       if (command instanceof PipelineEntry) {
         this.stats.hotCommands += 1;
         const number = reader.expect();
-        if (timeout !== deadlines.ms || timeout !== undefined) deadlines.add(number, command, timeout);
+        if (timeout !== undefined || deadlines.ms !== undefined) deadlines.add(number, command, timeout);
         queue.push(command);
       } else {
         queue.push(pipelineItem(recording, command, select));
@@ -330,7 +335,7 @@ export class Connection implements BatchOwner {
     return this.#events.address;
   }
 
-  turnEnded(): void {
+  batchClosed(): void {
     this.#shared?.close();
     this.#deadlines?.close();
   }

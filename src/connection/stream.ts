@@ -93,7 +93,7 @@ export class ConnectionEvents {
  * its reply.
  *
  * Host: `Redis#setSocketTimeout` adds a listener for the next `data` event, and again after each. With another listener a
- * connection is not read in place (`host/read-buffer.ts`), so this is a timer beside it, told by our reader.
+ * connection is not read in place (`host/read-in-place.ts`), so this is a timer beside it, told by our reader.
  */
 export class SocketTimeout {
   #timer: NodeJS.Timeout | undefined;

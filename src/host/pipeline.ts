@@ -3,7 +3,7 @@
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Pipeline.js`, `built/transaction.js`.
  */
-import { asCallback, keepSettlers, type NodeCallback, settleError, settleValue } from '../util/promises.js';
+import { asCallback, keepSettlers, lastReject, lastResolve, type NodeCallback } from '../util/promises.js';
 import { sourceTest } from './probe.js';
 import { transformsArguments, withTransformation } from './transformers.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
@@ -151,8 +151,8 @@ export function pipelineClass(prototype: Methods): PipelineClass {
     ) {
       this.options = (redis as HasOptions).options;
       this.promise = new Promise(keepSettlers);
-      this.resolve = settleValue;
-      this.reject = settleError;
+      this.resolve = lastResolve;
+      this.reject = lastReject;
     }
 
     get length(): number {

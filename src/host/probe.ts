@@ -118,8 +118,6 @@ export function findDataListener(stream: Duplex): AnyFunction | undefined {
   return matching.length === 1 ? matching[0] : undefined;
 }
 
-/** Stand-ins for a client in tests: ioredis-mock, mocks of jest, vitest and sinon, hand-written fakes. */
-
 /**
  * Whether `value` is a stand-in for a client in tests: ioredis-mock, a mock of jest, vitest or sinon, a hand-written fake.
  * It is used like a client and has no connection: it has commands, but no `sendCommand`, or one that a mocking library has

@@ -1,4 +1,3 @@
-/** A bulk string that is split over several chunks: its pieces, and the number of missing bytes. */
 import { isAscii } from 'node:buffer';
 
 /**
@@ -144,6 +143,7 @@ const EXTERNAL_TEXT = 0xf_be_e9;
 /** One buffer for all connections: fresh memory has to be paged in, which costs more than copying into it. */
 let spare: Buffer | undefined;
 
+/** A bulk string that is split over several chunks: its pieces, and the number of missing bytes. */
 export class PartialString {
   /** Missing bytes, the line end included; 0 if no string is open. */
   missing = 0;

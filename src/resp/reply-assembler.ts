@@ -1,7 +1,7 @@
 /**
  * A reply that is split over several chunks: decoded chunk by chunk, while its bytes are kept from the first to the last,
  * so that at any time they can be handed to the host as if they had just arrived. Split replies of a single line, and to
- * EXEC, are left to the host. Who owns a reply is decided in `connection/reply-reader.ts`.
+ * EXEC, are left to the host. Who owns a reply is decided in `connection/replies/reply-reader.ts`.
  */
 import { INCOMPLETE, NOT_DECODED, type ReplyDecoder } from './decoder.js';
 

@@ -23,11 +23,11 @@ function call(callback: () => void): void {
 }
 
 /** What settles the promise that was made last with `keepSettlers`; to be read before another one is made. */
-export let settleValue: (value: unknown) => void;
-export let settleError: (error: unknown) => void;
+export let lastResolve: (value: unknown) => void;
+export let lastReject: (error: unknown) => void;
 
 /** One executor for all promises: it saves a closure for each. */
-export function keepSettlers(resolve: typeof settleValue, reject: typeof settleError): void {
-  settleValue = resolve;
-  settleError = reject;
+export function keepSettlers(resolve: typeof lastResolve, reject: typeof lastReject): void {
+  lastResolve = resolve;
+  lastReject = reject;
 }

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import type { CommandVariant } from '../../src/commands/hot-commands.js';
 import type { ReadArguments } from '../../src/connection/cache/names.js';
 import { OwnCommands } from '../../src/connection/cache/own-commands.js';
 import { type CachedRead, CacheStore, RecentReads } from '../../src/connection/cache/store.js';
 import { InvalidationReader } from '../../src/connection/cache/tracking.js';
-import type { CommandVariant } from '../../src/connection/entries/entry.js';
+
 import { ReplyCount } from '../../src/connection/reply-count.js';
 import { ownCopy } from '../../src/util/own-copy.js';
 import { heapNow } from '../helpers/hostile/heap.js';

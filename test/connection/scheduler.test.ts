@@ -1,6 +1,6 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { delay, scheduleFunction } from '../../src/connection/sending/scheduler.js';
+import { delay, scheduleFunction } from '../../src/connection/sending/schedule-function.js';
 import type { Schedule } from '../../src/options.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
 

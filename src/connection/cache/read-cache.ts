@@ -7,21 +7,14 @@ import {
   type KeyedEffect,
   scriptKeys,
 } from '../../commands/effects.js';
+import type { CommandVariant } from '../../commands/hot-commands.js';
 import type { HostClient, HostCommand } from '../../host/types.js';
 import type { ResolvedCacheOptions } from '../../options.js';
 import type { Stats } from '../../stats.js';
 import { nextTick, now, setImmediate } from '../../util/clock.js';
 import { ownCopy } from '../../util/own-copy.js';
-import type { Call } from '../entries/call.js';
-import {
-  type CallEntry,
-  type CommandVariant,
-  Entry,
-  type EntryContext,
-  OwnEntry,
-  ownVariant,
-  settleDecoded,
-} from '../entries/entry.js';
+import type { CallSettings } from '../entries/call-settings.js';
+import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant, settleDecoded } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
@@ -55,7 +48,7 @@ interface CachedConnection {
   readonly stats: Stats;
   readonly transaction: TransactionState;
   /** Sends a read that was not answered from memory, behind everything that was sent before. */
-  sendEntry(entry: CallEntry, call: Call | undefined): void;
+  sendEntry(entry: CallEntry, call: CallSettings | undefined): void;
   /** Sends a command of the cache's own. */
   sendOwn(entry: OwnEntry, encoded?: string): void;
 }
@@ -83,7 +76,7 @@ export class ReadCache {
   #waitingFor = new Map<string, number[]>();
   #indexed = 0;
   /** The options of the calls that have any. */
-  readonly #calls = new WeakMap<CallEntry, Call>();
+  readonly #calls = new WeakMap<CallEntry, CallSettings>();
   /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
   #multiAt = -1;
   /** The key that was looked for last, if it was not there: it need not be looked for again when the read is sent. */
@@ -135,7 +128,7 @@ export class ReadCache {
   }
 
   /** @param call - its options, if it has any; they count if it has to be sent. */
-  waitsFor(answer: CachedRead, entry: CallEntry, call: Call | undefined): void {
+  waitsFor(answer: CachedRead, entry: CallEntry, call: CallSettings | undefined): void {
     if (this.#waiting.length === 0) setImmediate(this.#endTurn);
     this.#waiting.push(entry);
     this.#answers.push(answer);

@@ -1,7 +1,7 @@
 import Denque from 'denque';
 import type { HostQueue } from '../../host/types.js';
 import { setTimeout as nodeTimeout, now, setImmediate } from '../../util/clock.js';
-import { timedOut } from './call.js';
+import { timedOut } from './call-settings.js';
 import { type Entry, SETTLED, type SettleObserver, type Timeouts } from './entry.js';
 
 /** A deadline is open for this long, in milliseconds: Node's timers count whole ones. */

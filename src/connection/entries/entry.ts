@@ -6,10 +6,8 @@ import { transformsReply } from '../../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../../host/types.js';
 import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../../resp/encoder.js';
 import { ownCopy } from '../../util/own-copy.js';
-import { keepSettlers, settleError, settleValue } from '../../util/promises.js';
-import type { Abortable, SignalWatch } from './call.js';
-
-export type { CommandVariant, ScriptForm } from '../../commands/hot-commands.js';
+import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
+import type { Abortable, SignalWatch } from './call-settings.js';
 
 /** The data that the entries of one connection share. */
 export interface EntryContext {
@@ -22,7 +20,7 @@ export interface EntryContext {
   readonly redirect?: (entry: Entry, error: Error) => void;
 }
 
-/** The timeouts of a connection's commands. */
+/** The timeouts of a connection's commands, which know entries. */
 export interface Timeouts {
   /** The host sends an entry again. Its timeout goes on, or begins now, in milliseconds, if it has none. */
   resent(entry: Entry, ms: number): void;
@@ -236,9 +234,9 @@ export class CallEntry extends Entry {
   ) {
     super(variant, sent.length === 1 ? sent[0] : sent);
     const promise = new Promise<unknown>(keepSettlers);
-    // Read at once: another promise runs the hooks of tracers, which may send.
-    this.settleValue = settleValue;
-    this.settleError = settleError;
+    // Set by `keepSettlers` in the line above. Read at once: another promise runs the hooks of tracers, which may send.
+    this.settleValue = lastResolve;
+    this.settleError = lastReject;
     // Ordering: callers settle in the order of their replies, on the hot path or not.
     this.promise = context.settlesLate ? promise.finally(noop) : promise;
   }

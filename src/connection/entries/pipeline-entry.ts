@@ -1,4 +1,4 @@
-import type { HotCommand } from '../../commands/hot-commands.js';
+import type { CommandVariant, HotCommand } from '../../commands/hot-commands.js';
 import {
   type HostPipeline,
   PIPELINE_INDEX,
@@ -19,7 +19,7 @@ import {
   type Part,
   toBytes,
 } from '../../resp/encoder.js';
-import { type CommandVariant, Entry, type EntryContext, transformHostReply } from './entry.js';
+import { Entry, type EntryContext, transformHostReply } from './entry.js';
 
 /** Text is checked and joined in pieces of about this many characters. */
 const PIECE = 256 * 1024;

@@ -1,6 +1,7 @@
+import type { CommandVariant } from '../../commands/hot-commands.js';
 import type { Part } from '../../resp/encoder.js';
 import type { TransactionState } from '../transaction-state.js';
-import type { CommandVariant, Entry } from './entry.js';
+import type { Entry } from './entry.js';
 
 type Leaders = Map<CommandVariant, Map<string, Entry>>;
 

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { CODES, withCode } from '../../errors.js';
-import { type InPlaceReader, type Keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-buffer.js';
+import { type InPlaceReader, type Keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-in-place.js';
 import { inSubscriberMode, replyModeOf } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../../host/types.js';
@@ -49,6 +49,8 @@ interface ReadConnection {
  * Stands in front of the host's decoder on one connection. It splits a chunk into replies. A reply is decoded here if
  * the head of the host's queue is a light entry and the reply is whole and of an ordinary kind; otherwise its bytes go
  * untouched to the listener that the host registered.
+ *
+ * Bytes come by `readInPlace` where a socket is read into shared memory (`host/read-in-place.ts`), and else by `data`.
  *
  * A reply that is split by the end of a chunk has one owner (invariant 4). A light entry's reply is assembled here;
  * until its last byte it can be handed to the host, from its first byte on. Any other reply is the host's, and the

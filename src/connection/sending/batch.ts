@@ -8,7 +8,7 @@ import type { FlushReason, Stats } from '../../stats.js';
 import { nextTick, now } from '../../util/clock.js';
 import { BusyPoll } from './busy-poll.js';
 import { isExiting } from './exit.js';
-import { type BatchSchedule, delay } from './scheduler.js';
+import { type BatchSchedule, delay } from './schedule-function.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
@@ -39,8 +39,8 @@ export interface BatchOwner {
   readonly stats: Stats;
   /** The server's, for subscribers. */
   readonly address: string;
-  /** The turn of the batch has ended: later commands belong to another one. */
-  turnEnded(): void;
+  /** The batch was sent, or the turn has ended: later commands belong to another one. */
+  batchClosed(): void;
   /** Bytes could not be written: their commands are queued and will not be answered. */
   failed(error: unknown): void;
 }
@@ -62,7 +62,7 @@ const EXACT_BATCHES = 32;
  *
  * Why a batch was flushed (`FlushReason`, stats.ts) is decided where it is flushed:
  *
- *     schedule, delay                #onSchedule, answered; when it runs: scheduler.ts
+ *     schedule, delay                #onSchedule, answered; when it runs: schedule-function.ts
  *     size, bytes, exit              #added
  *     large                          addHost, for a write that is larger than a batch
  *     room                           in-flight-gate.ts
@@ -248,7 +248,7 @@ export class Batch {
     this.#sentInTurn += commands;
     this.#reset();
     this.#write();
-    this.owner.turnEnded();
+    this.owner.batchClosed();
   }
 
   #write(): void {
@@ -304,7 +304,7 @@ export class Batch {
 
   readonly #onSchedule = (): void => {
     this.#scheduled = false;
-    if (this.commands === 0) this.owner.turnEnded();
+    if (this.commands === 0) this.owner.batchClosed();
     else this.#flushScheduled();
     this.#poll.turnSent(this.#sentInTurn, this.#alone);
     this.#sentInTurn = 0;

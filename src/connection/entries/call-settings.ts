@@ -8,7 +8,7 @@ export interface Abortable {
 }
 
 /** The options of calls that are made through a view of their client. */
-export class Call {
+export class CallSettings {
   readonly signal: AbortSignal | undefined;
   /** In milliseconds; undefined for the client's own `commandTimeout`. */
   readonly timeout: number | undefined;
@@ -98,7 +98,7 @@ export class SignalWatch {
  */
 export function guarded(
   promise: Promise<unknown>,
-  { watch }: Call,
+  { watch }: CallSettings,
   ms: number | undefined,
   aborted: () => void = () => {},
 ): Promise<unknown> {

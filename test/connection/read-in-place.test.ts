@@ -3,7 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
-import { type InPlaceReader, type Keep, shareReadBuffer, unshareReadBuffer } from '../../src/host/read-buffer.js';
+import { type InPlaceReader, type Keep, shareReadBuffer, unshareReadBuffer } from '../../src/host/read-in-place.js';
 import { HOSTS, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { collectUncaught } from '../helpers/uncaught.js';
