@@ -8,10 +8,20 @@ const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 const FIRST_SCREENS = 40;
 const LONGEST = 240;
 
+/** What users read; the rest is for developers, or reference that is generated. */
+const USER_DOCUMENTS = ['api', 'production', 'caching', 'guarantees', 'packages', 'testing', 'compatibility'];
+const MOST_WORDS = 14_000;
+
+const document = (name: string) => readFileSync(new URL(`../docs/${name}.md`, import.meta.url), 'utf8');
 const lineOf = (text: string) => readme.split('\n').findIndex((line) => line.startsWith(text));
 
 it('is short enough to be read', () => {
   expect(readme.split('\n').length).toBeLessThan(LONGEST);
+});
+
+it('and the documents for users fit in a head, together', () => {
+  const words = [readme, ...USER_DOCUMENTS.map(document)].map((text) => text.trim().split(/\s+/).length);
+  expect(words.reduce((sum, count) => sum + count)).toBeLessThan(MOST_WORDS);
 });
 
 it('has how to install it, to try it and to test it on the first screens, in this order', () => {
