@@ -274,6 +274,20 @@ describe('cache: false', () => {
     expect(await client.get(key)).toBe('value');
     expect(hits()).toBe(before + 1);
   });
+
+  it('keeps an answer that was not there before', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
+    const key = `${prefix}filled`;
+    const view = client.coalescer.withOptions({ cache: false });
+    await client.set(key, 'value');
+    // Nothing is kept until Redis has agreed to announce changes.
+    for (let attempt = 0; client.coalescer.stats().cache?.entries === 0 && attempt < 10; attempt += 1) {
+      expect(await view.get(key)).toBe('value');
+    }
+    const { hits = 0, misses = 0 } = client.coalescer.stats().cache ?? {};
+    expect(await client.get(key)).toBe('value');
+    expect(client.coalescer.stats().cache).toMatchObject({ hits: hits + 1, misses });
+  });
 });
 
 describe('withOptions()', () => {

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Random, seeded } from '../hostile/random.js';
-import { type Client, type CoalescedClient, sleep } from '../hosts.js';
+import { type Client, type CoalescedClient, sleep, until } from '../hosts.js';
 import { bumpCounter, bumpHash, bumpInTransaction, readCounter, readHash, StrangeReply } from './forms.js';
 
 /**
@@ -28,20 +28,27 @@ export interface CheckOptions {
   readonly bound: number;
   /** Milliseconds between two writes of each writer. @default 1 */
   readonly pause?: number;
+  /** Reads of a client for each of its own writes, on average. @default 25 */
+  readonly readsPerWrite?: number;
   /** Keys of each kind. @default 8 */
   readonly keys?: number;
   /**
    * Whether keys are removed too. Then writes set the server's clock instead of counting, so that values still only
-   * grow, a key may be missing, and what an own write will return is not known beforehand.
+   * grow, a key may be missing, and what an own write will return is not known beforehand. `half`: half of them.
    * @default false
    */
-  readonly removed?: boolean;
+  readonly removed?: boolean | 'half';
   /**
    * Whether transactions are opened that other reads come into. Host: one that is sent again in part, on the next
-   * connection, may stay open for good, so not where connections are lost. A Cluster's client opens none.
+   * connection, may stay open for good, so connections are lost in `losing` only. A Cluster's client opens none.
    * @default false
    */
   readonly transactions?: boolean;
+  /**
+   * Whether a client now and then changes its database, its user and what that user may do. Each has a user of its own.
+   * @default false
+   */
+  readonly users?: boolean;
   /**
    * Whether hundreds of keys that are never read again are read now and then. A cache without room then
    * keeps most of these answers out. `long`: tens of thousands.
@@ -59,6 +66,10 @@ export interface CheckFigures {
   violations: string[];
   /** Milliseconds by which a value was out of date when its read was issued, of the reads where it was. */
   late: number[];
+  /** Reads of what a job on another connection was about, and how many were older than the job. */
+  jobs: { written: number; writtenOld: number; awaited: number; awaitedOld: number };
+  /** Reads that a permission, which was known to be revoked, must have refused. */
+  refused: number;
 }
 
 /** What one client must not go behind, for one key. */
@@ -75,6 +86,15 @@ interface Floor {
   readonly inFlight: Map<Promise<unknown>, number>;
 }
 
+/** A command that another client has taken from a client's user. */
+interface Refusal {
+  readonly command: string;
+  /** Until it is given back. */
+  active: boolean;
+  /** Whether the client was told by an error. */
+  seen: boolean;
+}
+
 interface Ack {
   readonly at: number;
   readonly value: number;
@@ -87,26 +107,58 @@ const SET_CLOCK = `${CLOCK} redis.call('SET', KEYS[1], n) return n`;
 const HSET_CLOCK = `${CLOCK} redis.call('HSET', KEYS[1], 'a', n, 'b', n, 'c', n) return n`;
 
 export class Checker {
-  readonly figures: CheckFigures = { reads: 0, hits: 0, ownWrites: 0, writes: 0, violations: [], late: [] };
+  readonly figures: CheckFigures = {
+    reads: 0,
+    hits: 0,
+    ownWrites: 0,
+    writes: 0,
+    violations: [],
+    late: [],
+    jobs: { written: 0, writtenOld: 0, awaited: 0, awaitedOld: 0 },
+    refused: 0,
+  };
   readonly counters: readonly string[];
   readonly hashes: readonly string[];
+  /** The keys that may be removed. */
+  readonly removable: ReadonlySet<string>;
+  /** The counters that may not. */
+  readonly lasting: readonly string[];
   readonly #floors = new Map<Client, Map<string, Floor>>();
   readonly #acks = new Map<string, Ack[]>();
   /** How many connections a client has lost. */
   readonly #losses = new Map<Client, number>();
+  readonly #refusals = new Map<Client, Refusal>();
+  /** Commands that a client has issued here. */
+  readonly #issued = new Map<Client, number>();
   #done = false;
+  /** What must not lose its connection: how many clients are at it, and how many wait to lose theirs. */
+  #unbroken = 0;
+  #losing = 0;
   #scanned = 0;
   readonly #random: Random;
 
   constructor(readonly options: CheckOptions) {
-    const { keys = 8 } = options;
+    const { keys = 8, removed = false } = options;
     this.#random = seeded(options.seed + 1_000);
     this.counters = Array.from({ length: keys }, (_, index) => `${PREFIX}counter:${index}`);
     this.hashes = Array.from({ length: keys }, (_, index) => `${PREFIX}hash:${index}`);
+    const removable = removed === 'half' ? keys / 2 : removed ? keys : 0;
+    this.removable = new Set([...this.counters.slice(0, removable), ...this.hashes.slice(0, removable)]);
+    this.lasting = this.counters.slice(removable);
     for (const subject of options.subjects) {
       this.#losses.set(subject, 0);
       subject.on('close', () => this.#losses.set(subject, this.#lossesOf(subject) + 1));
     }
+  }
+
+  /** Loses connections while no client is in a transaction, in another database or without a permission. */
+  async losing(lose: () => unknown): Promise<void> {
+    this.#losing += 1;
+    await until(() => this.#unbroken === 0, 'no client is in a transaction');
+    await lose();
+    // What is sent again is sent before this.
+    await Promise.all(this.options.subjects.map((subject) => subject.ping().catch(() => {})));
+    this.#losing -= 1;
   }
 
   #lossesOf(client: Client): number {
@@ -163,6 +215,42 @@ export class Checker {
     await this.#oneRead(client, this.#random, key);
   }
 
+  /** A job on another connection is about a value. Its writer has `awaited` the write, or written both at once. */
+  async gotJob(client: CoalescedClient, key: string, value: number, awaited: boolean): Promise<void> {
+    const { jobs } = this.figures;
+    if (!awaited) {
+      const [read, past] = await Promise.all([
+        client.get(key),
+        client.coalescer.withOptions({ cache: false }).get(key),
+      ]).catch(() => []);
+      if (past === undefined) return;
+      jobs.written += 1;
+      if (Number(read) < value) jobs.writtenOld += 1;
+      if (Number(past) < value)
+        this.#violation(`past the cache, ${key}: ${past}, expected at least ${value}, of a job`);
+      return;
+    }
+    const issued = this.#issued.get(client);
+    const read = await client.get(key).catch(() => undefined);
+    // A command behind the read has it answered before all sockets have been read.
+    if (read === undefined || this.#issued.get(client) !== issued) return;
+    jobs.awaited += 1;
+    if (Number(read) >= value) return;
+    jobs.awaitedOld += 1;
+    this.#violation(`get ${key}: ${read}, expected at least ${value}, of a job whose writer has awaited its write`);
+  }
+
+  /** Another client takes a command from the client's user, for some time. */
+  async refuse(client: Client, command: string, take: () => unknown, ms: number, give: () => unknown): Promise<void> {
+    await take();
+    const refusal: Refusal = { command, active: true, seen: false };
+    this.#refusals.set(client, refusal);
+    await sleep(ms);
+    refusal.active = false;
+    this.#refusals.delete(client);
+    await give();
+  }
+
   /** The value may include own increments on their way, which are added to `seen`. */
   #raise(floor: Floor, value: number): void {
     floor.returned = Math.max(floor.returned, value - floor.pending);
@@ -186,18 +274,71 @@ export class Checker {
   }
 
   async #read(client: CoalescedClient, random: Random): Promise<void> {
+    const { readsPerWrite = 25 } = this.options;
     while (this.figures.reads < this.options.reads) {
       const replies: Promise<unknown>[] = [];
-      for (let left = random.between(1, 40); left > 0; left -= 1) {
-        replies.push(random.oneIn(25) ? this.#anyOwnWrite(client, random) : this.#oneRead(client, random));
+      const most = random.oneIn(20) ? 400 : 40;
+      for (let left = random.between(1, most); left > 0; left -= 1) {
+        replies.push(random.oneIn(readsPerWrite) ? this.#anyOwnWrite(client, random) : this.#oneRead(client, random));
       }
       await Promise.all(replies);
-      if (random.oneIn(20)) await this.#transaction(client, random);
+      if (random.oneIn(20)) await this.#unlessLosing(() => this.#transaction(client, random));
+      if (random.oneIn(100)) await this.#unlessLosing(() => this.#changeUser(client, random));
       if (this.options.scans === true && random.oneIn(40)) void this.#scan(client, random.between(200, 600));
       if (this.options.scans === 'long' && random.oneIn(60)) await this.#longScan(client, random);
       if (random.oneIn(4)) await turn();
       if (random.oneIn(40)) await sleep(random.below(4));
     }
+  }
+
+  async #unlessLosing(action: () => Promise<void>): Promise<void> {
+    if (this.#losing > 0) return;
+    this.#unbroken += 1;
+    await action();
+    this.#unbroken -= 1;
+  }
+
+  /** All of it in one tick, so that no other read comes between. */
+  async #changeUser(client: CoalescedClient, random: Random): Promise<void> {
+    if (this.options.users !== true) return;
+    const lossesBefore = this.#lossesOf(client);
+    const key = random.of(this.counters);
+    const { username: user = '' } = client.options;
+    const settle = (reply: Promise<unknown>) => reply.then(String, (error: Error) => error.message);
+    this.#issues(client);
+    let expected: RegExp;
+    let replies: Promise<string>[];
+    switch (random.below(4)) {
+      case 0: {
+        const mayNot = client.call('ACL', 'SETUSER', user, '-getrange');
+        replies = [client.getrange(key, 0, -1), mayNot, client.call('ACL', 'SETUSER', user, '+getrange')].map(settle);
+        expected = /^NOPERM/;
+        break;
+      }
+      case 1: {
+        const selected = client.select(1);
+        replies = [client.get(key), selected, client.select(0)].map(settle);
+        expected = /^null$/;
+        break;
+      }
+      case 2:
+        replies = [client.auth(user, 'wrong'), client.hget(key, 'field')].map(settle);
+        expected = /^WRONGPASS/;
+        break;
+      default:
+        replies = [client.auth(user, 'pw'), client.get(key)].map(settle);
+        expected = /^OK$/;
+    }
+    const [reply = ''] = await Promise.all(replies);
+    // `refuse` may be at work.
+    const isExpected = expected.test(reply) || reply.startsWith('NOPERM');
+    if (this.#lossesOf(client) === lossesBefore && !isExpected) {
+      this.#violation(`a change of user or database, ${key}: ${reply}, expected ${expected}`);
+    }
+  }
+
+  #issues(client: Client): void {
+    this.#issued.set(client, (this.#issued.get(client) ?? 0) + 1);
   }
 
   async #scan(client: CoalescedClient, keys: number): Promise<void> {
@@ -226,28 +367,44 @@ export class Checker {
     const issuedBefore = floor.issued;
     const lossesBefore = this.#lossesOf(client);
     const writesInOrder = [...floor.inFlight.values()].every((losses) => losses === lossesBefore);
+    const writes = [...floor.inFlight.keys()];
     const issuedAt = performance.now();
-    const hits = hitsOf(client);
+    const commands = client.coalescer.stats().commands;
+    const refusal = this.#refusals.get(client);
+    this.#issues(client);
     const read = hash ? readHash(client, key, random) : readCounter(client, key, random);
-    const source = hitsOf(client) > hits ? 'memory' : 'the server';
+    const source = client.coalescer.stats().commands === commands ? 'memory, or sent later' : 'the server';
+    const isRefused = refusal?.command === read.name.split(' ', 1)[0];
+    const wasRefused = isRefused && refusal?.seen === true;
     const expected = `from ${source}, expected at least ${atLeast}: ${floor.returned} returned, ${floor.pending} own writes on their way`;
     let value: number | undefined;
     try {
       value = await read.reply;
     } catch (error) {
       if (error instanceof StrangeReply) this.#violation(`${read.name} ${key}: ${error.message}`);
+      if (isRefused && refusal?.active && /NOPERM/.test(String(error))) {
+        refusal.seen = true;
+        this.figures.refused += 1;
+      }
       return;
     }
     this.figures.reads += 1;
+    if (wasRefused && refusal?.active) {
+      this.#violation(`${read.name} ${key}: ${value} from ${source}, expected NOPERM, which has come before`);
+    }
     if (value === undefined) {
       // What comes after it has been removed is newer.
-      if (this.options.removed) floor.seen = Math.max(floor.seen, atLeast + 1);
+      if (this.removable.has(key)) floor.seen = Math.max(floor.seen, atLeast + 1);
       else if (atLeast > 0) this.#violation(`${read.name} ${key}: nothing ${expected}`);
       return;
     }
     const inOrder = this.#lossesOf(client) === lossesBefore;
     if (value < (inOrder && writesInOrder ? atLeast : atLeastReturned)) {
       this.#violation(`${read.name} ${key}: ${value} ${expected}`);
+    }
+    // What these write is known later.
+    if (this.removable.has(key) && inOrder && writesInOrder) {
+      for (const write of writes) void this.#compareWith(write, client, lossesBefore, value, `${read.name} ${key}`);
     }
     floor.returned = Math.max(floor.returned, value);
     floor.seen = Math.max(floor.seen, inOrder ? value + this.#unseen(floor, issuedBefore) : value);
@@ -259,11 +416,17 @@ export class Checker {
     }
   }
 
+  async #compareWith(write: Promise<unknown>, client: Client, losses: number, value: number, read: string) {
+    const written = await write.catch(() => undefined);
+    if (written === undefined || this.#lossesOf(client) !== losses || value >= Number(written)) return;
+    this.#violation(`${read}: ${value}, expected at least ${written}, which this client has written before`);
+  }
+
   /** A transaction, open while others of the client's commands are answered; one at a time for each client. */
   async #transaction(client: CoalescedClient, random: Random): Promise<void> {
     if (this.options.transactions !== true) return;
     const lossesBefore = this.#lossesOf(client);
-    const key = random.of(this.counters);
+    const key = random.of(this.lasting);
     let queued: Promise<unknown>[] = [];
     await this.#ownWrite(client, key, () => {
       const bump = bumpInTransaction(client, key, random);
@@ -293,8 +456,9 @@ export class Checker {
 
   async #ownWrite(client: Client, key: string, bump: () => Promise<number>): Promise<void> {
     const floor = this.#floor(client, key);
+    this.#issues(client);
     const reply = bump();
-    const counted = this.options.removed ? 0 : 1;
+    const counted = this.removable.has(key) ? 0 : 1;
     floor.inFlight.set(reply, this.#lossesOf(client));
     floor.pending += counted;
     floor.issued += counted;
@@ -314,11 +478,11 @@ export class Checker {
   }
 
   #bumpCounter(client: Client, key: string, random: Random): Promise<number> {
-    return this.options.removed ? client.eval(SET_CLOCK, 1, key).then(Number) : bumpCounter(client, key, random);
+    return this.removable.has(key) ? client.eval(SET_CLOCK, 1, key).then(Number) : bumpCounter(client, key, random);
   }
 
   #bumpHash(client: Client, key: string, random: Random): Promise<number> {
-    return this.options.removed ? client.eval(HSET_CLOCK, 1, key).then(Number) : bumpHash(client, key, random);
+    return this.removable.has(key) ? client.eval(HSET_CLOCK, 1, key).then(Number) : bumpHash(client, key, random);
   }
 
   #floor(client: Client, key: string): Floor {
@@ -372,16 +536,18 @@ function quantile(values: readonly number[], share: number): number {
 /** One line of figures for people. */
 export function describeFigures(
   name: string,
-  { reads, hits, ownWrites, writes, violations, late }: CheckFigures,
+  { reads, hits, ownWrites, writes, violations, late, jobs, refused }: CheckFigures,
 ): string {
   const share = ((100 * hits) / Math.max(reads, 1)).toFixed(0);
+  const others = jobs.written + jobs.awaited + refused;
+  const more =
+    others === 0
+      ? ''
+      : `; of jobs ${jobs.writtenOld} of ${jobs.written} older, ${jobs.awaitedOld} of ${jobs.awaited} whose writer has awaited; ` +
+        `${refused} refused`;
   const ms = (part: number) => quantile(late, part).toFixed(1);
   return (
     `${name}: ${reads} reads, ${share}% from memory, ${ownWrites} own writes, ${writes} of others, ` +
-    `${violations.length} violations; ${late.length} out of date, by ${ms(0.5)} ms (p50), ${ms(0.99)} ms (p99), ${ms(1)} ms at most`
+    `${violations.length} violations; ${late.length} out of date, by ${ms(0.5)} ms (p50), ${ms(0.99)} ms (p99), ${ms(1)} ms at most${more}`
   );
-}
-
-function hitsOf({ coalescer }: CoalescedClient): number {
-  return coalescer.stats().cache?.hits ?? 0;
 }

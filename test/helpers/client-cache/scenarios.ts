@@ -11,8 +11,8 @@ export interface Scenario {
   readonly name: string;
   /** Arguments of the server. */
   readonly args?: readonly string[];
-  /** Whether the clients under test connect through a proxy. */
-  readonly proxied?: boolean;
+  /** Whether the clients under test connect through a proxy, or the first of them. */
+  readonly proxied?: boolean | 'first';
   readonly check?: Partial<CheckOptions>;
   /** Limits of the cache. */
   readonly limits?: Pick<CacheOptions, 'maxEntries'>;
@@ -24,7 +24,11 @@ interface Scene {
   readonly checker: Checker;
   readonly proxy: FaultyProxy | undefined;
   readonly admin: Client;
+  /** Another plain client, connected. */
+  another(): Promise<Client>;
   stopped(): boolean;
+  /** Milliseconds between two disturbances, where not their own. */
+  readonly pace?: number;
   /** Kills the server; another one, with nothing in it, takes its place. */
   restart(): Promise<void>;
   /** The server's clock when it was killed last. */
@@ -53,14 +57,23 @@ export async function runScenario(
     const patient = { maxRetriesPerRequest: null, retryStrategy: () => 20 };
     const admin = ioredis6.create(server.url, patient);
     const cache = { ...prefixes, ...scenario.limits };
-    const subjects = [1, 2].map(() => ioredis6.createCoalesced(proxy?.url ?? server.url, patient, { cache }));
+    const subjects = await Promise.all(
+      [0, 1].map(async (index) => {
+        const url = proxy !== undefined && (scenario.proxied === true || index === 0) ? proxy.url : server.url;
+        if (scenario.check?.users !== true) return ioredis6.createCoalesced(url, patient, { cache });
+        const username = `checked-${index}`;
+        await admin.call('ACL', 'SETUSER', username, 'on', '>pw', '~*', '&*', '+@all');
+        return ioredis6.createCoalesced(url, { ...patient, username, password: 'pw' }, { cache });
+      }),
+    );
     const writers = [ioredis6.create(server.url, patient), ioredis6.create(server.url, patient)];
     await Promise.all([admin, ...subjects, ...writers].map(ready));
     const checker = new Checker({ subjects, writers, reads, seed, bound: 1_000, ...scenario.check });
     let stopped = false;
-    const scene = { checker, proxy, admin, stopped: () => stopped, restart, restartedAt: () => restartedAt };
+    const another = () => ready(ioredis6.create(server.url, patient));
+    const scene = { checker, proxy, admin, another, stopped: () => stopped, restart, restartedAt: () => restartedAt };
     const disturbing = scenario.disturb?.(scene);
-    if (!scenario.check?.removed) others = spawnWriter(server.url, checker.counters);
+    if (checker.lasting.length > 0) others = spawnWriter(server.url, checker.lasting);
     const figures = await checker.run();
     stopped = true;
     await disturbing;
@@ -97,45 +110,141 @@ const every = async (scene: Scene, ms: number, action: () => unknown): Promise<v
 const EXPIRE = "local t = redis.call('TIME') redis.call('PEXPIRE', KEYS[1], ARGV[1]) return t[1] * 1000000 + t[2]";
 const TELL =
   "local n = redis.call('INCR', KEYS[1]) redis.call('PUBLISH', 'checked:told', KEYS[1] .. ' ' .. n) return n";
+const GIVE_JOB =
+  "local n = redis.call('INCR', KEYS[1]) redis.call('LPUSH', KEYS[2], 'written ' .. KEYS[1] .. ' ' .. n) return n";
 /** Milliseconds after its time for which a key may still be given, on a busy machine. */
 const EXPIRED_WITHIN = 400;
 
+async function expireKeys({ admin, checker, stopped }: Scene): Promise<void> {
+  const fillers = admin.pipeline();
+  for (let index = 0; index < 20_000; index += 1) fillers.set(`filler:${index}`, 'x', 'EX', 3_600);
+  await fillers.exec();
+  const keys = [...checker.removable];
+  for (let round = 0; !stopped(); round += 1) {
+    const key = keys[round % keys.length] as string;
+    const ms = 20 + (round % 7) * 30;
+    const expiredAt = Number(await admin.eval(EXPIRE, 1, key, ms));
+    setTimeout(() => checker.expectOf(key, expiredAt), ms + EXPIRED_WITHIN);
+    await sleep(10);
+  }
+}
+
+/** Messages on the connections of the clients under test tell of values. */
+async function tell(scene: Scene): Promise<void> {
+  const { admin, checker } = scene;
+  for (const subject of checker.options.subjects) {
+    await subject.subscribe('checked:told');
+    subject.on('message', (_, message: string) => {
+      const [key = '', value] = message.split(' ');
+      void checker.told(subject, key, Number(value));
+    });
+  }
+  let round = 0;
+  await every(scene, scene.pace ?? 3, () => {
+    round += 1;
+    return admin.eval(TELL, 1, checker.lasting[round % checker.lasting.length] as string);
+  });
+}
+
+/** Jobs that other connections of this process take, and that are about what was written before, or with them. */
+async function giveJobs(scene: Scene): Promise<void> {
+  const { checker, proxy } = scene;
+  const { subjects } = checker.options;
+  const workers = await Promise.all(
+    subjects.map(async (subject, index) => {
+      const worker = await scene.another();
+      return { subject, worker, list: `checked:jobs:${index}` };
+    }),
+  );
+  const working = workers.map(async ({ subject, worker, list }) => {
+    while (!scene.stopped()) {
+      const job = await worker.brpop(list, 1);
+      const [kind, key = '', value] = job?.[1].split(' ') ?? [];
+      if (kind !== undefined) await checker.gotJob(subject, key, Number(value), kind === 'awaited');
+    }
+  });
+  const giver = await scene.another();
+  let round = 0;
+  await every(scene, scene.pace ?? 4, async () => {
+    round += 1;
+    const { subject, list } = workers[round % workers.length] as (typeof workers)[0];
+    const key = checker.lasting[(round >> 1) % checker.lasting.length] as string;
+    // A proxy may hold the invalidation back, but not the job.
+    const late = proxy !== undefined && subject === subjects[0];
+    if (late || round % 4 < 2) await giver.eval(GIVE_JOB, 2, key, list);
+    else await giver.lpush(list, `awaited ${key} ${await giver.incr(key)}`);
+  });
+  await Promise.all(working);
+}
+
+/** Another client takes permissions from the users of the clients under test, and gives them back. */
+async function refuse(scene: Scene): Promise<void> {
+  const { admin, checker } = scene;
+  let round = 0;
+  await every(scene, 150, async () => {
+    round += 1;
+    const subject = checker.options.subjects[round % 2] as Client;
+    const command = round % 4 < 2 ? 'get' : 'hget';
+    const set = (sign: string) => admin.call('ACL', 'SETUSER', subject.options.username ?? '', `${sign}${command}`);
+    await checker.refuse(
+      subject,
+      command,
+      () => set('-'),
+      20,
+      () => set('+'),
+    );
+  });
+}
+
+/** Connections that stop, deliver in pieces, are reset, and killed. */
+async function breakConnections(scene: Scene): Promise<void> {
+  const { admin, checker, proxy } = scene;
+  let round = 0;
+  await every(scene, 50, async () => {
+    round += 1;
+    switch (round % 6) {
+      case 0:
+        proxy?.cutRepliesInto(1 + ((round / 6) % 40));
+        break;
+      case 1:
+        proxy?.cutRepliesInto(Number.POSITIVE_INFINITY);
+        break;
+      case 2:
+        proxy?.stall();
+        await sleep(10);
+        proxy?.resume();
+        break;
+      case 3:
+        await checker.losing(() => proxy?.reset());
+        break;
+      case 4:
+        await checker.losing(() => admin.call('CLIENT', 'KILL', 'USER', `checked-${round % 2}`));
+        break;
+      case 5:
+        await admin.del(...checker.removable);
+        break;
+    }
+  });
+}
+
 export const SCENARIOS: readonly Scenario[] = [
+  {
+    name: 'all at once',
+    proxied: 'first',
+    check: { removed: 'half', transactions: true, users: true, scans: true, readsPerWrite: 200, pause: 10, keys: 12 },
+    limits: { maxEntries: 200 },
+    disturb: async (scene) => {
+      const seldom = { ...scene, pace: 20 };
+      await Promise.all([expireKeys, tell, giveJobs, refuse, breakConnections].map((each) => each(seldom)));
+    },
+  },
   {
     name: 'keys that expire among 20,000 that have a time to live',
     check: { removed: true, pause: 20 },
-    disturb: async ({ admin, checker, stopped }) => {
-      const fillers = admin.pipeline();
-      for (let index = 0; index < 20_000; index += 1) fillers.set(`filler:${index}`, 'x', 'EX', 3_600);
-      await fillers.exec();
-      const keys = [...checker.counters, ...checker.hashes];
-      for (let round = 0; !stopped(); round += 1) {
-        const key = keys[round % keys.length] as string;
-        const ms = 20 + (round % 7) * 30;
-        const expiredAt = Number(await admin.eval(EXPIRE, 1, key, ms));
-        setTimeout(() => checker.expectOf(key, expiredAt), ms + EXPIRED_WITHIN);
-        await sleep(10);
-      }
-    },
+    disturb: expireKeys,
   },
-  {
-    name: 'messages on the same connection',
-    disturb: async (scene) => {
-      const { admin, checker } = scene;
-      for (const subject of checker.options.subjects) {
-        await subject.subscribe('checked:told');
-        subject.on('message', (_, message: string) => {
-          const [key = '', value] = message.split(' ');
-          void checker.told(subject, key, Number(value));
-        });
-      }
-      let round = 0;
-      await every(scene, 3, () => {
-        round += 1;
-        return admin.eval(TELL, 1, checker.counters[round % checker.counters.length] as string);
-      });
-    },
-  },
+  { name: 'messages on the same connection', disturb: tell },
+  { name: 'jobs on another connection', disturb: giveJobs },
   { name: 'undisturbed', check: { transactions: true } },
   { name: 'writers without pause', check: { pause: 0, keys: 3, transactions: true } },
   {
