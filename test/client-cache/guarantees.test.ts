@@ -499,6 +499,15 @@ describe('Invariant 12: replies and invalidations take effect in the order of th
   );
 });
 
+it('11. an answer of a key that has expired, as PTTL says without a push (a replica), is forgotten', async () => {
+  const { client, commands } = await scripted({ 'get k': () => bulk('v'), 'pttl k': () => ':-2\r\n' });
+  // The first is sent. With the second, the time is asked for, whose reply comes before that to PING.
+  for (let round = 0; round < 2; round += 1) await client.get('k');
+  await client.ping();
+  expect(commands.map((command) => command.join(' '))).toContain('pttl k');
+  expect(await fromMemory(client, () => client.get('k'))).toBe(false);
+});
+
 describe('Invariant 12: no read goes back in time', () => {
   it('with BCAST, a reply that is newer than the kept answer holds the key until its invalidation has come', async () => {
     let field = 'old';

@@ -11,6 +11,7 @@ import { arrayBuffersNow, heapNow } from '../helpers/hostile/heap.js';
 import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { startServer, uniquePrefix } from '../helpers/redis.js';
 import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
+import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
 expectWarnings('COALESCE_WARN_CACHE');
@@ -51,6 +52,15 @@ describe('Redis tracks', () => {
     expect(await tracked()).toBe(before + 1);
   });
 
+  it('a key once: another read of it asks for no more', async () => {
+    const client = await cached(server.url, true);
+    await client.get(k);
+    const spy = spyOnSocket(client);
+    await client.strlen(k);
+    expect(commandNames(spy.text())).not.toContain('client');
+    expect(client.coalescer.stats().cache?.entries).toBeGreaterThanOrEqual(2);
+  });
+
   it('no key that is read once while the cache is full', async () => {
     const client = await cached(server.url, { maxEntries: 10 });
     const keys = Array.from({ length: 500 }, (_, index) => `${k}${index}`);
@@ -87,7 +97,11 @@ describe.each(MODES)('permissions, %s', (_, cache) => {
     }
   });
 
-  it('an error of one key drops the answers of that key', async () => {
+  it.each<[string, (client: Client) => Promise<unknown>]>([
+    ['a read', (client) => client.hget(k, 'f')],
+    ['a read whose answer is not kept', (client) => client.hget(Buffer.from(k), 'f')],
+    ['a read of the host’s', (client) => cold(client, 'HGET', k, 'f')],
+  ])('an error of one key, as the reply to %s, drops the answers of that key', async (_, fails) => {
     const client = await cached(server.url, cache);
     await other.set(k, 'v');
     await keep(
@@ -95,7 +109,7 @@ describe.each(MODES)('permissions, %s', (_, cache) => {
       () => client.get(k),
       () => client.get(`${k}other`),
     );
-    await client.hget(k, 'f').catch(() => {});
+    await fails(client).catch(() => {});
     expect(await fromMemory(client, () => client.get(`${k}other`))).toBe(true);
     expect(await fromMemory(client, () => client.get(k))).toBe(false);
   });

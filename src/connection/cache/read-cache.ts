@@ -143,7 +143,10 @@ export class ReadCache {
     return rest === undefined ? undefined : key.find(variant, rest);
   }
 
-  /** Whether no command on its way, and nothing received, keeps an answer from being used. */
+  /**
+   * Whether no command on its way, and nothing received, keeps an answer from being used. No read waits while a
+   * transaction is open: `asked` sees to that, and MULTI settles all.
+   */
   #mayUse(read: CachedRead): boolean {
     const { key } = read;
     const { transaction, replies } = this.connection;
@@ -152,7 +155,6 @@ export class ReadCache {
       key.kept &&
       this.#tracking.on &&
       this.#own.settled &&
-      !transaction.open &&
       !transaction.watching &&
       (replies.all > key.heldUntil || key.newest === read)
     );
@@ -470,7 +472,7 @@ export class ReadCache {
     if (item instanceof OwnEntry) return;
     if (error.length < ERROR_KEPT || ERRORS_OF_ALL.test(error)) {
       this.clear();
-    } else if (item instanceof Entry) {
+    } else {
       const effect = effectOf(this.#argsOf(item));
       if (typeof effect === 'object') for (const name of keysIn(effect, this.#args)) this.#store.drop(name);
     }

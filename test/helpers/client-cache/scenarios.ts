@@ -218,7 +218,7 @@ async function breakConnections(scene: Scene): Promise<void> {
         await checker.losing(() => proxy?.reset());
         break;
       case 4:
-        await checker.losing(() => admin.call('CLIENT', 'KILL', 'USER', `checked-${round % 2}`));
+        await checker.losing(() => admin.call('CLIENT', 'KILL', 'USER', `checked-${(round / 2) % 2}`));
         break;
       case 5:
         await admin.del(...checker.removable);
