@@ -7,6 +7,8 @@ const KEY_OVERHEAD = 200;
 const READ_OVERHEAD = 120;
 /** Approximate bytes per element of a reply; each is a separate string or number. */
 const ELEMENT_OVERHEAD = 24;
+/** Approximate bytes of a Buffer, without its content. */
+const BUFFER_OVERHEAD = 170;
 
 /** Up to this many answers of one key are searched one by one; for more there is an index. */
 const MAX_LISTED = 8;
@@ -336,7 +338,7 @@ function memoryOf(text: string): number {
 /** Approximate bytes of a decoded reply. */
 function sizeOf(value: unknown): number {
   if (typeof value === 'string') return memoryOf(value);
-  if (value instanceof Buffer) return value.length;
+  if (value instanceof Buffer) return BUFFER_OVERHEAD + value.length;
   if (typeof value !== 'object' || value === null) return 8;
   let bytes = ELEMENT_OVERHEAD;
   if (Array.isArray(value)) {

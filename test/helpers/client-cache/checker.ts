@@ -30,6 +30,8 @@ export interface CheckOptions {
   readonly pause?: number;
   /** Reads of a client for each of its own writes, on average. @default 25 */
   readonly readsPerWrite?: number;
+  /** Reads that are issued at once, now and then. @default 400 */
+  readonly longestBurst?: number;
   /** Keys of each kind. @default 8 */
   readonly keys?: number;
   /**
@@ -274,10 +276,10 @@ export class Checker {
   }
 
   async #read(client: CoalescedClient, random: Random): Promise<void> {
-    const { readsPerWrite = 25 } = this.options;
+    const { readsPerWrite = 25, longestBurst = 400 } = this.options;
     while (this.figures.reads < this.options.reads) {
       const replies: Promise<unknown>[] = [];
-      const most = random.oneIn(20) ? 400 : 40;
+      const most = random.oneIn(20) ? longestBurst : 40;
       for (let left = random.between(1, most); left > 0; left -= 1) {
         replies.push(random.oneIn(readsPerWrite) ? this.#anyOwnWrite(client, random) : this.#oneRead(client, random));
       }
