@@ -1,8 +1,17 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 const src = (file: string) => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
+
+/** What `npm run test:package` runs: it takes the built package, a browser, or minutes of whole programs. */
+export const PACKAGE_TESTS = [
+  'test/package/**/*.test.ts',
+  'test/run-times/*.test.ts',
+  'test/fastify/missing-packages.test.ts',
+  'test/example/{demo,page}.test.ts',
+  'test/cli/bench.test.ts',
+];
 
 /** `npm run test:matrix` and `canary` set these: a folder with other versions of clients, and which tests to run. */
 const { MATRIX_CLIENTS: clients, MATRIX_TESTS: tests } = process.env;
@@ -20,6 +29,7 @@ export default defineConfig({
   },
   test: {
     include: tests ? tests.split(' ') : ['test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...PACKAGE_TESTS],
     globalSetup: ['test/helpers/global-setup.ts'],
     setupFiles: ['test/helpers/no-warnings.ts', 'test/helpers/reused-memory.ts'],
     // What hangs is found all the same; what is merely slow on a busy machine passes.

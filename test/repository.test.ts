@@ -153,7 +153,7 @@ describe('a release', () => {
 
   it('checks everything before it publishes, and a dry run publishes nothing', () => {
     const names = steps({ dryRun: false }).map(({ name }) => name);
-    expect(names).toEqual(['lint', 'types', 'build', 'tests', 'package', 'publish']);
+    expect(names).toEqual(['lint', 'types', 'build', 'tests', 'tests of the package', 'package', 'publish']);
     expect(steps({ dryRun: false }).at(-1)?.command).toEqual(['npm', 'publish', '--provenance', '--access', 'public']);
     expect(steps({ dryRun: true }).at(-1)?.command).toContain('--dry-run');
     for (const { command } of steps({ dryRun: true })) {

@@ -9,7 +9,7 @@ import type { Cell, RunTimeCell } from './matrix-report.js';
 import type { Clients, Node, Obtained, Server } from './matrix-versions.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-/** Of the tests, the ones that talk to a server. What is about packaging, browsers or tools runs once, in `npm test`. */
+/** Of the tests, the ones that talk to a server. What is about packaging, browsers or tools is not run here. */
 const INTEGRATION = [
   'test/stats.test.ts',
   'test/{client,client-cache,connection,invariants,cluster,sentinel,tls,lifecycle,hostile}/*.test.ts',

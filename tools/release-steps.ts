@@ -43,6 +43,7 @@ export function steps({ dryRun }: { dryRun: boolean }): Step[] {
     { name: 'types', command: ['npm', 'run', 'typecheck'] },
     { name: 'build', command: ['npm', 'run', 'build'] },
     { name: 'tests', command: ['npm', 'test'] },
+    { name: 'tests of the package', command: ['npm', 'run', 'test:package'] },
     { name: 'package', command: ['npm', 'run', 'check:package'] },
     {
       name: dryRun ? 'publish (dry run)' : 'publish',

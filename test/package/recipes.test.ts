@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { section } from './helpers/markdown.js';
-import { type PackedPackage, type Project, packPackage, ROOT } from './helpers/packed.js';
+import { section } from '../helpers/markdown.js';
+import { type PackedPackage, type Project, packPackage, ROOT } from '../helpers/packed.js';
 
 const run = promisify(execFile);
 const DOCUMENT = readFileSync(join(ROOT, 'docs/testing.md'), 'utf8');

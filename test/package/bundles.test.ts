@@ -9,7 +9,7 @@ import * as esbuild from 'esbuild';
 import { type Plugin, rollup } from 'rollup';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import webpack from 'webpack';
-import { linkPackage, type PackedPackage, type Project, packPackage, runProgram } from './helpers/packed.js';
+import { linkPackage, type PackedPackage, type Project, packPackage, runProgram } from '../helpers/packed.js';
 
 /** One program for each entry. Each prints what it got, and whether its commands were hot. */
 const PROGRAMS = {

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { steps } from '../tools/release-steps.js';
-import { type PackedPackage, type Project, packPackage, ROOT } from './helpers/packed.js';
+import { steps } from '../../tools/release-steps.js';
+import { type PackedPackage, type Project, packPackage, ROOT } from '../helpers/packed.js';
 
 const run = promisify(execFile);
 const TSC = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-const PROGRAMS = fileURLToPath(new URL('types/programs/', import.meta.url));
+const PROGRAMS = fileURLToPath(new URL('../types/programs/', import.meta.url));
 const TIMEOUT = 180_000;
 
 interface Published {

@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type PackedPackage, type Project, packPackage } from './helpers/packed.js';
-import { redisUrl, uniquePrefix } from './helpers/redis.js';
+import { type PackedPackage, type Project, packPackage } from '../helpers/packed.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const run = promisify(execFile);
 
