@@ -9,7 +9,7 @@ import { SentinelGroup } from '../helpers/cluster/sentinel.js';
 import { SEED } from '../helpers/hostile/random.js';
 import { type CoalescedClient, endWithTest, ready, ioredis6 as single, sleep, until } from '../helpers/hosts.js';
 
-const READS = Number(process.env.CHECKED_READS ?? 8_000);
+const READS = Number(process.env.CHECKED_READS ?? 2_000);
 const PATIENT = { maxRedirections: 400, retryDelayOnFailover: 100, retryDelayOnClusterDown: 100 };
 
 const hitsOf = (client: CoalescedCluster) => client.coalescer.stats().cache?.hits ?? 0;

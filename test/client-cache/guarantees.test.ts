@@ -400,8 +400,6 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
 });
 
 it('caches only keys with one of the prefixes', async () => {
-  const client = await cached({ prefixes: ['other:in:'] }, server.url).catch(() => undefined);
-  expect(client).toBeUndefined();
   const within = await ready(ioredis6.createCoalesced(server.url, {}, { cache: { prefixes: ['in:'] } }));
   await until(() => {
     void within.get('in:a');
@@ -477,9 +475,9 @@ describe('Invariant 12: replies and invalidations take effect in the order of th
       // The first reply is that of CLIENT CACHING.
       const bytes = Buffer.from(`+OK\r\n${around(bulk('v'))}`);
       const start = bytes.indexOf(bulk('v'));
-      for (let cut = 0; cut < bytes.length; cut += 1) {
-        // A short reply that is cut itself is the host's, and not kept.
-        if (kept && cut > start && cut < start + bulk('v').length) continue;
+      // A short reply that is cut itself is the host's, and not kept.
+      const cuts = [...bytes.keys()].filter((cut) => !kept || cut <= start || cut >= start + bulk('v').length);
+      const play = async (cut: number) => {
         const { client } = await scripted({});
         await client.ping();
         const { stream } = client as unknown as { stream: NodeJS.ReadWriteStream };
@@ -493,7 +491,8 @@ describe('Invariant 12: replies and invalidations take effect in the order of th
         expect(await reply).toBe('v');
         expect(client.coalescer.stats().cache?.entries, `cut at ${cut}`).toBe(kept ? 1 : 0);
         client.disconnect();
-      }
+      };
+      await Promise.all(cuts.map(play));
     },
     60_000,
   );

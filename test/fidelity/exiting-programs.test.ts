@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bundled } from '../helpers/bundled.js';
 import { Admin } from '../helpers/fidelity/fixture.js';
 import { SCRIPTS } from '../helpers/fidelity/program-runner.js';
 import { describeVariant, type Variant } from '../helpers/fidelity/variants.js';
@@ -9,9 +10,9 @@ import { sleep } from '../helpers/hosts.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 import type { Orders } from './programs/exiting-program.js';
 
-const PROGRAM = fileURLToPath(new URL('programs/exiting-program.ts', import.meta.url));
 const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
-const RUNS = 2;
+/** `npm run test:soak` runs more of them. */
+const RUNS = process.env.SOAK_COMMANDS ? 50 : 1;
 const DBS: readonly [number, number] = [1, 2];
 
 const BASE: Variant = { host: 'ioredis6', protocol: 3, replyMapping: 'legacy', stringNumbers: false, keyPrefix: '' };
@@ -21,10 +22,12 @@ const VARIANTS: readonly Variant[] = [
   { ...BASE, host: 'iovalkey', coalesce: { maxInFlight: 5, maxBatchSize: 2 } },
 ];
 
+let program: string;
 let server: RedisServer;
 let admin: Admin;
 beforeAll(async () => {
   console.log(`exiting programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
+  program = await bundled(fileURLToPath(new URL('programs/exiting-program.ts', import.meta.url)));
   server = await startServer();
   admin = new Admin(server);
 });
@@ -42,7 +45,7 @@ async function dataAfter(orders: Omit<Orders, 'server' | 'dbs'>, expected?: read
   const { host, port, pid } = server;
   const argument = JSON.stringify({ ...orders, server: { host, port, pid }, dbs: DBS });
   const error = await new Promise((resolve) => {
-    execFile(process.execPath, ['--import', 'tsx', PROGRAM, argument], resolve);
+    execFile(process.execPath, [program, argument], resolve);
   });
   process.kill(pid, 'SIGCONT');
   expect(error).toBeNull();

@@ -19,7 +19,7 @@ import {
 import { type RedisServer, startServer } from '../helpers/redis.js';
 
 /** In all; `SOAK_COMMANDS` asks for more. */
-const COMMANDS = positive('SOAK_COMMANDS', 50_000);
+const COMMANDS = positive('SOAK_COMMANDS', 20_000);
 /** `FIDELITY_SEED` repeats a run. */
 const SEED = positive('FIDELITY_SEED', Date.now() % 2 ** 31);
 const ROUND = 10;

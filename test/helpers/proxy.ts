@@ -1,11 +1,11 @@
 import { onTestFinished } from 'vitest';
 import { until } from './hosts.js';
-import { Relay, type Treatment } from './relay.js';
+import { type Budget, Relay, type Treatment } from './relay.js';
 
 /** A proxy that spoils connections on request. */
 export class FaultyProxy extends Relay {
   readonly #received: Buffer[] = [];
-  readonly #replies = { bytes: Number.POSITIVE_INFINITY };
+  readonly #replies: Budget = { bytes: Number.POSITIVE_INFINITY };
   #pieceSize = Number.POSITIVE_INFINITY;
 
   /** What the clients have sent, on all connections. */
@@ -13,9 +13,13 @@ export class FaultyProxy extends Relay {
     return Buffer.concat(this.#received).toString();
   }
 
-  /** Lets `bytes` more bytes of replies through, then resets the connection that they came on. */
-  resetAfterReplyBytes(bytes: number): void {
+  /**
+   * Lets `bytes` more bytes of replies through, then resets the connection that they came on.
+   * @param read - resolves when the client has read them. @default 20 ms later
+   */
+  resetAfterReplyBytes(bytes: number, read?: () => Promise<unknown>): void {
     this.#replies.bytes = bytes;
+    this.#replies.read = read;
   }
 
   /** Passes replies on in pieces of `bytes` bytes, each in a packet of its own. */

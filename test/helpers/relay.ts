@@ -5,6 +5,8 @@ import { sleep } from './hosts.js';
 /** Bytes that may pass until a connection is reset; connections may share them. */
 export interface Budget {
   bytes: number;
+  /** Of replies: resolves when the client has read them. @default 20 ms later */
+  read?: (() => Promise<unknown>) | undefined;
 }
 
 /** What a relay does to the bytes of a connection; the functions are called each time, so what they do may change. */
@@ -192,7 +194,7 @@ class Link {
         this.#replies.bytes = Number.POSITIVE_INFINITY;
         this.#relay.strikes += 1;
         // A reset discards what the client has not read yet, and this part it must have read.
-        await sleep(20);
+        await (this.#replies.read?.() ?? sleep(20));
         this.reset();
       } else if (Number.isFinite(size)) {
         // The next packet in a turn of its own, or the kernel would put them together.

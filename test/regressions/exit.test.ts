@@ -2,15 +2,16 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bundled } from '../helpers/bundled.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
 import { ioredis6, ready, sleep } from '../helpers/hosts.js';
 import { type RedisServer, startServer, uniquePrefix } from '../helpers/redis.js';
 import type { Orders } from './programs/exiting-service.js';
 
-const PROGRAM = fileURLToPath(new URL('programs/exiting-service.ts', import.meta.url));
-
+let program: string;
 let server: RedisServer;
 beforeAll(async () => {
+  program = await bundled(fileURLToPath(new URL('programs/exiting-service.ts', import.meta.url)));
   server = await startServer();
 });
 afterAll(() => server?.stop());
@@ -21,7 +22,7 @@ async function storedBy(orders: Omit<Orders, 'url' | 'serverPid' | 'prefix'>): P
   const prefix = uniquePrefix('exit');
   const argument = JSON.stringify({ ...orders, url, serverPid, prefix });
   await new Promise((resolve) => {
-    execFile(process.execPath, ['--import', 'tsx', PROGRAM, argument], resolve);
+    execFile(process.execPath, [program, argument], resolve);
   });
   process.kill(serverPid, 'SIGCONT');
   const admin = await ready(ioredis6.create(url));

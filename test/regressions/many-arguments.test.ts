@@ -90,28 +90,30 @@ async function outcome(send: () => Promise<unknown>): Promise<unknown> {
   return promise.catch((error: unknown) => `rejects ${error}`);
 }
 
-describe.each(HOSTS)('$name: 100,000 arguments', (host) => {
-  it.each(Object.keys(WAYS).flatMap((way) => Object.keys(SITUATIONS).map((situation) => [way, situation] as const)))(
-    '%s, %s: as on a plain client',
-    async (way, situation) => {
-      const members = membersOf(100_000);
-      const plain = await expectAsPlain(async (kind) => {
-        const client = await (SITUATIONS[situation] as (typeof SITUATIONS)[string])(kind, host);
-        const key = `${prefix}${kind}`;
-        const reply = await outcome(() => (WAYS[way] as Send)(client, key, members));
-        await client.unlink(key);
-        // The name of the list that had an element differs.
-        return way === 'a blocking method' ? Array.isArray(reply) : reply;
-      });
-      expect(String(plain)).not.toMatch(/^(throws|rejects)/);
-    },
-  );
+const PAIRS = Object.keys(WAYS).flatMap((way) => Object.keys(SITUATIONS).map((situation) => [way, situation] as const));
+
+// Twice as many do not fit.
+describe.each(HOSTS)('$name: 70,000 arguments', (host) => {
+  // Each way on a ready client of every host, and in each other situation on one host in turn.
+  const own = PAIRS.filter(([, situation], index) => situation === 'ready' || HOSTS[index % HOSTS.length] === host);
+  it.each(own)('%s, %s: as on a plain client', async (way, situation) => {
+    const members = membersOf(70_000);
+    const plain = await expectAsPlain(async (kind) => {
+      const client = await (SITUATIONS[situation] as (typeof SITUATIONS)[string])(kind, host);
+      const key = `${prefix}${kind}`;
+      const reply = await outcome(() => (WAYS[way] as Send)(client, key, members));
+      await client.unlink(key);
+      // The name of the list that had an element differs.
+      return way === 'a blocking method' ? Array.isArray(reply) : reply;
+    });
+    expect(String(plain)).not.toMatch(/^(throws|rejects)/);
+  });
 });
 
 describe.each(HOSTS)('$name: any number of arguments that a plain client takes', (host) => {
-  it.each([999, 4_097, 50_000, 65_536, 115_000])('%i', async (count) => {
+  it.each([999, 4_097, 65_536, 115_000])('%i', async (count) => {
     const members = membersOf(count);
-    for (const situation of ['ready', 'connecting', 'hotPath: false']) {
+    for (const situation of ['ready', 'connecting']) {
       for (const way of ['sadd', 'sadd with null and a Buffer', 'call', 'a script']) {
         await expectAsPlain(async (kind) => {
           const client = await (SITUATIONS[situation] as (typeof SITUATIONS)[string])(kind, host);

@@ -18,7 +18,7 @@ export interface Orders {
 const READ_AT_ONCE = 10_000;
 
 const { variant, kind, server, dbs, seed } = JSON.parse(process.argv[2] ?? '') as Orders;
-const fitting = fc.sample(programs, { numRuns: 500, seed }).filter((each) => byteCount(each) < READ_AT_ONCE);
+const fitting = fc.sample(programs, { numRuns: 200, seed }).filter((each) => byteCount(each) < READ_AT_ONCE);
 const longest = fitting.reduce((one, other) => (other.steps.length > one.steps.length ? other : one));
 
 const client = defineScripts(await connect(variant, { ...server, db: dbs[0] }, kind));

@@ -85,7 +85,23 @@ export class SentinelGroup {
       }
     });
     await this.#promoted(before);
+    await this.#demote(before, await this.master());
     await this.settled();
+  }
+
+  /** What sentinels do to a former master too, but only when it has claimed to be one for eight seconds. */
+  async #demote(before: RedisServer, master: RedisServer): Promise<void> {
+    const client = new Redis(before.url, { retryStrategy: () => null });
+    client.on('error', () => {});
+    try {
+      // The last step ends this connection too.
+      const ended = once(client, 'end');
+      const steps = client.multi().replicaof(HOST, master.port);
+      await steps.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'no').exec();
+      await ended;
+    } finally {
+      client.disconnect();
+    }
   }
 
   /** SIGKILL; the sentinels find out by themselves. */
