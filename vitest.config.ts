@@ -36,8 +36,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    // Two cores is what the smallest supported machine has; more forks only make timings noisy.
-    maxWorkers: 2,
+    // Two cores are what the smallest supported machine has. Many tests wait rather than work: three keep both busy.
+    maxWorkers: 3,
     coverage: {
       provider: 'v8',
       include: ['src/**/*.ts'],

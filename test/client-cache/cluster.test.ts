@@ -9,7 +9,7 @@ import { SentinelGroup } from '../helpers/cluster/sentinel.js';
 import { SEED } from '../helpers/hostile/random.js';
 import { type CoalescedClient, endWithTest, ready, ioredis6 as single, sleep, until } from '../helpers/hosts.js';
 
-const READS = Number(process.env.CHECKED_READS ?? 2_000);
+const READS = Number(process.env.CHECKED_READS ?? 1_000);
 const PATIENT = { maxRedirections: 400, retryDelayOnFailover: 100, retryDelayOnClusterDown: 100 };
 
 const hitsOf = (client: CoalescedCluster) => client.coalescer.stats().cache?.hits ?? 0;
@@ -54,7 +54,7 @@ describe('the cache of a Cluster', { timeout: 120_000 }, () => {
     let moving = true;
     const moves = (async () => {
       const [a, b] = (await nodes.masters()) as [ClusterNode, ClusterNode];
-      for (let [from, to] = [a, b]; moving; [from, to] = [to, from]) await nodes.moveSlots(from, to, 500);
+      for (let [from, to] = [a, b]; moving; [from, to] = [to, from]) await nodes.moveSlots(from, to, 200);
     })();
     const figures = await checker.run();
     moving = false;

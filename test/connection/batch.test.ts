@@ -177,11 +177,10 @@ describe('maxFlushDelay', () => {
   const DELAY = 60;
 
   it('never holds back a lone command, nor a burst on an idle connection', async () => {
-    const { client } = await spied({ maxFlushDelay: DELAY });
-    const start = performance.now();
+    // Longer than this test may take.
+    const { client } = await spied({ maxFlushDelay: 90_000 });
     for (let round = 0; round < 5; round += 1) await client.ping();
     await Promise.all([client.ping(), client.ping(), client.ping()]);
-    expect(performance.now() - start).toBeLessThan(DELAY);
     expect(client.coalescer.stats().flushReasons.delay).toBe(0);
   });
 
@@ -207,11 +206,10 @@ describe('maxFlushDelay', () => {
       if (command[1] === '9') answering = true;
       return answering ? bulk('0').repeat(command[1] === '9' ? 10 : 1) : undefined;
     });
-    const client = await ready(ioredis6.createCoalesced(server.url, { protocol: 2 }, { maxFlushDelay: 5_000 }));
+    const client = await ready(ioredis6.createCoalesced(server.url, { protocol: 2 }, { maxFlushDelay: 90_000 }));
     for (let index = 0; index < 10; index += 1) void client.echo(String(index));
     client.coalescer.flush();
-    const start = performance.now();
+    // Or this test times out.
     expect(await client.echo('later')).toBe('0');
-    expect(performance.now() - start).toBeLessThan(1_000);
   });
 });
