@@ -12,7 +12,7 @@ import type { Orders } from './programs/exiting-program.js';
 
 const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
 /** `npm run test:soak` runs more of them. */
-const RUNS = process.env.SOAK_COMMANDS ? 50 : 1;
+const RUNS = process.env.SOAK_COMMANDS ? 10 : 1;
 const DBS: readonly [number, number] = [1, 2];
 
 const BASE: Variant = { host: 'ioredis6', protocol: 3, replyMapping: 'legacy', stringNumbers: false, keyPrefix: '' };
