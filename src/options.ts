@@ -75,7 +75,7 @@ export interface CoalesceOptions {
   shareReads?: boolean;
   /**
    * Whether replies to reads are kept in memory until Redis says that their key has changed. `true` takes the defaults
-   * of {@link CacheOptions}. Needs RESP3 (ioredis 6), Redis 7 or Valkey, and `hotPath`.
+   * of {@link CacheOptions}. Needs RESP3 (ioredis 6), Redis 7.0.9 or Valkey, and `hotPath`.
    * @default false
    */
   cache?: boolean | CacheOptions;
