@@ -324,7 +324,7 @@ export class Checker {
         break;
       }
       default:
-        // Not with a wrong password: Redis 8.2.3 does not reply to that at all, whoever asks.
+        // Not with a wrong password: Redis 8.2.3 gives no reply to that, to any client.
         replies = [client.auth(user, 'pw'), client.hget(key, 'field')].map(settle);
         expected = /^OK$/;
     }
