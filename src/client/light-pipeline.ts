@@ -307,10 +307,14 @@ function tryRecording(
 
 function push(recording: Recording, receiver: HostPipeline, variant: PipelineVariant, sent: readonly unknown[]): void {
   const kept = sent.length === 1 ? sent[0] : sent;
+  const inTransaction = receiver._transactions > 0;
   if (variant === MULTI) recording.transaction = 'open';
-  else if (variant === EXEC) recording.transaction = 'closed';
-  const OfVariant = variant === EXEC ? ExecEntry : PipelineEntry;
-  receiver._queue.push(new OfVariant(variant, kept, recording, receiver, receiver._transactions > 0));
+  if (variant !== EXEC) {
+    receiver._queue.push(new PipelineEntry(variant, kept, recording, receiver, inTransaction));
+    return;
+  }
+  recording.transaction = 'closed';
+  receiver._queue.push(new ExecEntry(variant, kept, recording, receiver, inTransaction));
 }
 
 /** MULTI in a pipeline, and the EXEC that follows. */
