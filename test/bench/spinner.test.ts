@@ -5,6 +5,8 @@ import { keepAwake } from '../../bench/suite/spinner.js';
 import { until } from '../helpers/hosts.js';
 
 const SCHED_IDLE = '5';
+/** On a busy machine a spinner seldom gets a processor, also before its first step. */
+const PATIENCE_MS = 50_000;
 
 interface Child {
   readonly pid: string;
@@ -36,14 +38,14 @@ it.runIf(process.platform === 'linux')(
     const stop = keepAwake();
     onTestFinished(stop);
     const idle = () => children().filter(({ schedulingClass }) => schedulingClass === SCHED_IDLE);
-    await until(() => idle().length === availableParallelism(), 'a spinner per processor');
+    await until(() => idle().length === availableParallelism(), 'a spinner per processor', PATIENCE_MS);
     expect(idle().map(({ session }) => session)).toEqual(idle().map(({ pid }) => pid));
     if (existsSync('/proc/self/autogroup')) {
       const yields = ({ pid }: Child) => readFileSync(`/proc/${pid}/autogroup`, 'utf8').endsWith('nice 19\n');
-      await until(() => idle().every(yields), 'the lowest weight for the session of each spinner');
+      await until(() => idle().every(yields), 'the lowest weight for the session of each spinner', PATIENCE_MS);
     }
     stop();
-    await until(() => children().length === before, 'the spinners to end');
+    await until(() => children().length === before, 'the spinners to end', PATIENCE_MS);
     expect(idle()).toEqual([]);
   },
 );
