@@ -209,6 +209,25 @@ describe('the timers of commandTimeout', () => {
     expect(order).toEqual(['short', 'short again', 'long']);
   });
 
+  it('commands time out in the order of their timers, where the loop is held up for a time that is too long for some', async () => {
+    const { client } = await stalled(ioredis6, 'coalesced', { commandTimeout: 40 });
+    const order: number[] = [];
+    const replies: Promise<unknown>[] = [];
+    const start = performance.now();
+    for (let number = 0; number < 8; number += 1) {
+      client.options.commandTimeout = 40;
+      replies.push(client.echo('a').catch(() => order.push(number)));
+      // Between others, each has a timer of its own, a millisecond apart: some are late, and the last ones are not.
+      client.options.commandTimeout = 60_000;
+      client.echo('b').catch(() => {});
+      for (const until = performance.now() + 1.1; performance.now() < until; );
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    while (performance.now() - start < 45);
+    await Promise.all(replies);
+    expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+
   it('timers run for the backlog of maxInFlight too, whose late replies are dropped', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { commandTimeout: MS }, { maxInFlight: 1 }));

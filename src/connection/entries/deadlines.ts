@@ -197,6 +197,9 @@ export class Deadlines implements Timeouts {
   }
 }
 
+/** Timers, of all connections, that were held up and wait until replies have been read. */
+let late = 0;
+
 class Deadline implements SettleObserver {
   entries: Entry[] = [];
   closed = false;
@@ -224,8 +227,16 @@ class Deadline implements SettleObserver {
       this.#restarts = MOST_RESTARTS;
       // The loop was blocked: replies may have come that it has not read yet. Our writes are up to a turn later than
       // those of a plain client, so more of their replies would find it blocked. A fake clock is just turned.
-      if (this.#clock === nodeTimeout && now() - this.startedAt > ms + LATE_MS) setImmediate(expire);
-      else expire();
+      // Ordering: a timer that is less late does not overtake those that wait.
+      if (this.#clock === nodeTimeout && (late > 0 || now() - this.startedAt > ms + LATE_MS)) {
+        late += 1;
+        setImmediate(() => {
+          late -= 1;
+          expire();
+        });
+      } else {
+        expire();
+      }
     }, ms);
   }
 
