@@ -25,8 +25,6 @@ export const CODES = {
   CACHE: 'COALESCE_WARN_CACHE',
   /** A client under load has had no hot command for a minute, for a reason that one setting would cure. */
   NOT_HOT: 'COALESCE_WARN_NOT_HOT',
-  /** Nearly every batch hits `maxBatchSize` or `maxBatchBytes`. */
-  BATCH_LIMIT: 'COALESCE_WARN_BATCH_LIMIT',
 } as const;
 
 /** An Error with a stable `code`. */

@@ -5,7 +5,8 @@ export type ScheduleFunction = (flush: () => void) => void;
 
 /**
  * - `'immediate'`: after the I/O callbacks of this turn of the event loop, so that the commands of all requests that
- *   arrived in this turn are sent together: one write per turn, up to the limits.
+ *   arrived in this turn are sent together: one write per turn, up to the limits. Scripts leave in the middle of a turn
+ *   that takes longer than 40 microseconds.
  * - `'tick'`: when the running callback has ended, before further I/O. Smaller batches, sent sooner.
  */
 export type Schedule = 'immediate' | 'tick' | ScheduleFunction;
@@ -50,9 +51,10 @@ export interface CoalesceOptions {
    */
   maxBatchSize?: number;
   /**
-   * Bytes in one batch; the command that reaches this limit flushes at once. An integer, minimum 1, maximum 67108864
-   * (64 MiB): Node cannot write much more in one call.
-   * @default 262144
+   * Bytes in one batch beyond 64 per command; the command that reaches this limit flushes at once, so that the server
+   * reads large values while later ones are encoded. An integer, minimum 1, maximum 67108864 (64 MiB): Node cannot write
+   * much more in one call.
+   * @default 8000
    */
   maxBatchBytes?: number;
   /**
@@ -181,7 +183,7 @@ export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
   busyPoll: true,
   maxFlushDelay: 0,
   maxBatchSize: 1_000,
-  maxBatchBytes: 256 * 1024,
+  maxBatchBytes: 8_000,
   maxInFlight: 10_000,
   hotPath: true,
   shareReads: false,

@@ -3,6 +3,7 @@
  *
  * - `schedule`: its schedule ran;
  * - `size`, `bytes`: it reached `maxBatchSize`, `maxBatchBytes`;
+ * - `script`: a script was added to a batch that was open for more than 40 µs;
  * - `delay`: `maxFlushDelay` was over;
  * - `room`: replies made room under `maxInFlight`;
  * - `large`: the next write by the host is larger than `maxBatchBytes`;
@@ -11,7 +12,17 @@
  *
  * Where each is decided stands at the class `Batch`, in `connection/sending/batch.ts`.
  */
-export type FlushReason = 'schedule' | 'size' | 'bytes' | 'delay' | 'room' | 'large' | 'end' | 'exit' | 'manual';
+export type FlushReason =
+  | 'schedule'
+  | 'size'
+  | 'bytes'
+  | 'script'
+  | 'delay'
+  | 'room'
+  | 'large'
+  | 'end'
+  | 'exit'
+  | 'manual';
 
 /**
  * Why a command that could take the hot path was left to the host. An explicit pipeline or transaction that was left to
@@ -50,6 +61,7 @@ const NO_FLUSHES: Record<FlushReason, number> = {
   schedule: 0,
   size: 0,
   bytes: 0,
+  script: 0,
   delay: 0,
   room: 0,
   large: 0,

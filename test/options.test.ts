@@ -43,7 +43,7 @@ describe('options', () => {
       busyPoll: true,
       maxFlushDelay: 0,
       maxBatchSize: 1000,
-      maxBatchBytes: 262_144,
+      maxBatchBytes: 8_000,
       maxInFlight: 10_000,
       hotPath: true,
       shareReads: false,

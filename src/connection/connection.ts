@@ -250,6 +250,7 @@ export class Connection implements BatchOwner {
     if (entry instanceof AbortableEntry && entry.withdrawable) this.#addRevocable(held, encoded, entry);
     else if (held === undefined) this.batch.addHot(encoded, entry);
     else this.gate.holdHot(held, this.transaction.begun);
+    if (entry.variant.script !== undefined) this.batch.scriptAdded();
   }
 
   /** For the cache: sends a read that waited for its answer from memory. */

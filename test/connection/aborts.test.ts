@@ -101,7 +101,7 @@ describe('a signal', () => {
     ['Buffers', Buffer.from([0, 255]), Buffer.from([254, 13, 10])],
     ['large arguments', 'x'.repeat(5_000), 'y'.repeat(70_000)],
   ])('in the tick of the call: PING is sent in place of the command, with %s', async (_, own, neighbour) => {
-    const { client, view, written, abort, feed } = bind(await Scene.open());
+    const { client, view, written, abort, feed } = bind(await Scene.open({ maxBatchBytes: 1_000_000 }));
     const before = client.set('before', neighbour);
     const aborted = [view.set('k', own), view.hget('h', own)];
     const after = client.set('after', neighbour);

@@ -28,25 +28,21 @@ describe.each(HOSTS)('$name: one batch', (host) => {
     expect((after.batchSizes['256'] ?? 0) - (before.batchSizes['256'] ?? 0)).toBe(1);
   });
 
-  it('7 kinds of commands in one tick are one socket write, in program order', async () => {
+  it('6 kinds of commands in one tick are one socket write, in program order', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { schedule: 'immediate' }));
-    client.defineCommand('batchTwice', { numberOfKeys: 1, lua: "return redis.call('GET', KEYS[1]) .. ARGV[1]" });
-    const scripted = client as unknown as { batchTwice(key: string, arg: string): Promise<string> };
     await client.set(`${prefix}a`, '1');
-    await scripted.batchTwice(`${prefix}a`, 'x');
     const spy = spyOnSocket(client);
     const settled = await outcomes([
       client.get(`${prefix}a`),
       client.hset(`${prefix}h`, { f: 'v', g: 'w' }),
       client.multi().incr(`${prefix}a`).get(`${prefix}a`).exec(),
       client.pipeline().incr(`${prefix}a`).get(`${prefix}a`).exec(),
-      scripted.batchTwice(`${prefix}a`, 'x'),
       cold(client, 'GET', `${prefix}a`),
       client.publish(`${prefix}channel`, 'message'),
       client.get(`${prefix}a`),
     ]);
     expect(spy.writes).toHaveLength(1);
-    expect(commandNames(spy.text()).join(' ')).toBe('get hset multi incr get exec incr get evalsha get publish get');
+    expect(commandNames(spy.text()).join(' ')).toBe('get hset multi incr get exec incr get get publish get');
     expect(settled.map((outcome) => (outcome as { value: unknown }).value)).toEqual([
       '1',
       2,
@@ -58,7 +54,6 @@ describe.each(HOSTS)('$name: one batch', (host) => {
         [null, 3],
         [null, '3'],
       ],
-      '3x',
       '3',
       0,
       '3',
@@ -132,6 +127,58 @@ describe('schedule', () => {
   });
 });
 
+describe('a slow turn', () => {
+  const compute = () => {
+    for (const until = performance.now() + 1; performance.now() < until; );
+  };
+  const scripted = async (options?: CoalesceOptions) => {
+    const { client, spy } = await spied(options);
+    client.defineCommand('batchEcho', { numberOfKeys: 0, lua: 'return ARGV[1]' });
+    const { batchEcho } = client as unknown as { batchEcho(text: string): Promise<string> };
+    const echo = batchEcho.bind(client);
+    await echo('loaded');
+    spy.clear();
+    return { client, spy, echo };
+  };
+
+  it('sends its scripts while it lasts, since Redis takes its time for them', async () => {
+    const { client, spy, echo } = await scripted();
+    const replies = ['a', 'b', 'c'].map((text) => {
+      const reply = echo(text);
+      compute();
+      return reply;
+    });
+    expect(spy.writes).toHaveLength(1);
+    replies.push(client.echo('d'));
+    expect(await Promise.all(replies)).toEqual(['a', 'b', 'c', 'd']);
+    expect(spy.writes).toHaveLength(2);
+    expect(client.coalescer.stats().flushReasons.script).toBe(1);
+  });
+
+  it('sends other commands at its end', async () => {
+    const { client, spy } = await spied();
+    const replies = ['a', 'b', 'c'].map((text) => {
+      const reply = client.echo(text);
+      compute();
+      return reply;
+    });
+    expect(spy.writes).toHaveLength(0);
+    expect(await Promise.all(replies)).toEqual(['a', 'b', 'c']);
+    expect(spy.writes).toHaveLength(1);
+  });
+
+  it('sends its scripts when a function of the user says so', async () => {
+    const { spy, echo } = await scripted({ schedule: (flush) => void setImmediate(flush) });
+    const replies = ['a', 'b'].map((text) => {
+      const reply = echo(text);
+      compute();
+      return reply;
+    });
+    expect(await Promise.all(replies)).toEqual(['a', 'b']);
+    expect(spy.writes).toHaveLength(1);
+  });
+});
+
 describe('maxBatchSize', () => {
   it('flushes when the command that reaches it is issued, of whatever kind', async () => {
     const { client, spy } = await spied({ maxBatchSize: 3 });
@@ -154,15 +201,25 @@ describe('maxBatchSize', () => {
 });
 
 describe('maxBatchBytes', () => {
-  it('flushes when the command that reaches it is issued', async () => {
+  it('flushes when the command that reaches it is issued; 64 bytes of each do not count', async () => {
     const { client, spy } = await spied({ maxBatchBytes: 1_000 });
-    const replies = [client.echo('a'), client.echo('b'.repeat(500))];
+    const replies = [client.echo('a'), client.echo('b'.repeat(600))];
     expect(spy.writes).toHaveLength(0);
-    replies.push(client.echo('c'.repeat(500)));
+    replies.push(client.echo('c'.repeat(600)));
     expect(spy.writes).toHaveLength(1);
-    replies.push(client.echo('d'));
-    expect((await Promise.all(replies)).map((value) => value[0])).toEqual(['a', 'b', 'c', 'd']);
+    for (let index = 0; index < 100; index += 1) replies.push(client.echo('d'.repeat(40)));
+    expect((await Promise.all(replies)).map((value) => value[0]).join('')).toBe(`abc${'d'.repeat(100)}`);
+    expect(spy.writes).toHaveLength(2);
     expect(client.coalescer.stats().flushReasons.bytes).toBe(1);
+  });
+
+  it('by default, values of 8 KiB do not wait for the end of the turn', async () => {
+    const { client, spy } = await spied();
+    const value = 'x'.repeat(8 * 1_024);
+    const replies = [1, 2, 3].map(() => client.echo(value));
+    expect(spy.writes.length).toBeGreaterThan(0);
+    expect(await Promise.all(replies)).toEqual([value, value, value]);
+    expect(client.coalescer.stats().flushReasons.bytes).toBe(3);
   });
 
   it('a write of the host that is larger than a batch follows the pending bytes, unchanged', async () => {

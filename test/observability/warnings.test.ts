@@ -4,7 +4,7 @@ import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings(CODES.CORK_ONLY, CODES.AUTO_PIPELINING, CODES.BLOCKING, CODES.BATCH_LIMIT);
+expectWarnings(CODES.CORK_ONLY, CODES.AUTO_PIPELINING, CODES.BLOCKING);
 
 const prefix = uniquePrefix('warnings');
 
@@ -117,30 +117,5 @@ it('a client that was detached is not warned of', async () => {
   const replies = [shared.brpop(`${prefix}none`, 2), shared.get(`${prefix}none`)];
   shared.coalescer.detach();
   expect(await Promise.all(replies)).toEqual([null, null]);
-  expect(await warned()).toEqual([]);
-});
-
-it.each([
-  ['maxBatchSize', { maxBatchSize: 2 }],
-  ['maxBatchBytes', { maxBatchBytes: 30 }],
-])('a limit that nearly every batch hits, %s, warns once, with its name and value', async (limit, options) => {
-  const client = await createReady({}, options);
-  const round = () => Promise.all(Array.from({ length: 4_000 }, () => client.echo('a')));
-  for (let batches = 0; batches < 20_500; batches = client.coalescer.stats().batches) await round();
-  expect(await warned()).toEqual([CODES.BATCH_LIMIT]);
-  expect(warnings[0]?.message).toContain(`${limit} (${Object.values(options)[0]})`);
-});
-
-it('a limit that is reached from time to time causes no warning', async () => {
-  const client = await createReady({}, { schedule: 'immediate', maxBatchSize: 3 });
-  // One batch of two is by the limit.
-  for (let round = 0; round < 6_000; round += 1) {
-    const replies = [1, 2, 3, 4].map(() => client.echo('a'));
-    client.coalescer.flush();
-    if (round % 100 === 0) await Promise.all(replies);
-  }
-  const { flushReasons, batches } = client.coalescer.stats();
-  expect(batches).toBeGreaterThan(10_000);
-  expect(flushReasons.size).toBe(6_000);
   expect(await warned()).toEqual([]);
 });

@@ -212,7 +212,7 @@ describe('encoding within a batch', () => {
         fc.array(fc.array(step, { minLength: 1, maxLength: 10 }), { minLength: 1, maxLength: 3 }),
         fc.record({
           maxBatchSize: fc.constantFrom(1, 2, 3, 1000),
-          maxBatchBytes: fc.constantFrom(1, 50, 262_144),
+          maxBatchBytes: fc.constantFrom(1, 50, 8_000),
           schedule: fc.constantFrom('immediate' as const, 'tick' as const),
           hotPath: fc.boolean(),
         }),

@@ -69,7 +69,7 @@ export const VALUES: readonly unknown[] = [
 ];
 
 /** The sizes at which a value is treated differently on its way out or back, and one more. */
-const THRESHOLDS = [1_023, 4_096, 8_192, 65_536, 262_144];
+const THRESHOLDS = [1_023, 4_096, 8_000, 8_192, 16_384, 65_536, 262_144];
 export const LARGE_VALUES: readonly unknown[] = THRESHOLDS.flatMap((size) =>
   [size, size + 1].flatMap((length) => ['x'.repeat(length), 'é'.repeat(length >> 1), Buffer.alloc(length, 'b')]),
 );
