@@ -1,15 +1,16 @@
 /**
- * A deep copy of a reply: a change to one does not show in the other. Objects that are no plain objects are not copied:
- * no decoder makes them, and only the code that made them could copy them.
+ * A deep copy of a reply: a change to one does not show in the other. Objects that are neither arrays nor plain are not
+ * copied, except Buffers: no decoder makes them, and only the code that made them could copy them.
+ *
+ * @param copyOther - gives the copy of such an object.
  */
-export function ownCopy(value: unknown, copyBuffer: (buffer: Buffer) => Buffer = Buffer.from): unknown {
+export function ownCopy(value: unknown, copyOther: (value: object) => object = copyIfBuffer): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  if (value instanceof Buffer) return copyBuffer(value);
-  if (Array.isArray(value)) return value.map((element) => ownCopy(element, copyBuffer));
-  if (Object.getPrototypeOf(value) !== Object.prototype) return value;
+  if (Array.isArray(value)) return value.map((element) => ownCopy(element, copyOther));
+  if (Object.getPrototypeOf(value) !== Object.prototype) return copyOther(value);
   const copy: Record<string, unknown> = {};
   for (const [name, element] of Object.entries(value)) {
-    const own = ownCopy(element, copyBuffer);
+    const own = ownCopy(element, copyOther);
     // A map may have the key `__proto__`, which an assignment would not define.
     if (name !== '__proto__') copy[name] = own;
     else Object.defineProperty(copy, name, { value: own, configurable: true, enumerable: true, writable: true });
@@ -17,18 +18,6 @@ export function ownCopy(value: unknown, copyBuffer: (buffer: Buffer) => Buffer =
   return copy;
 }
 
-/** Whether two decoded replies are equal. */
-export function sameValue(one: unknown, other: unknown): boolean {
-  if (one === other) return true;
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
-  if (one instanceof Buffer) return other instanceof Buffer && one.equals(other);
-  if (Array.isArray(one)) {
-    return Array.isArray(other) && one.length === other.length && one.every((value, i) => sameValue(value, other[i]));
-  }
-  if (other instanceof Buffer || Array.isArray(other)) return false;
-  const names = Object.keys(one);
-  return (
-    names.length === Object.keys(other).length &&
-    names.every((name) => sameValue((one as Record<string, unknown>)[name], (other as Record<string, unknown>)[name]))
-  );
+function copyIfBuffer(value: object): object {
+  return value instanceof Buffer ? Buffer.from(value) : value;
 }

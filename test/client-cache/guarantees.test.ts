@@ -370,11 +370,10 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
   it('stays within its limits', async () => {
     const limits = { maxEntries: 50, maxBytes: 20_000 };
     const client = await cached({ ...(cache === true ? {} : (cache as CacheOptions)), ...limits });
-    // Once there is no room, a key is kept when it is asked for again.
+    // Once there is no room, a key is kept when it is asked for again and again.
     for (const most of [0, 300]) {
       for (let index = 0; index < 300; index += 1) {
-        void client.get(`${k}${index}`);
-        if (most > 0) void client.get(`${k}${index}`);
+        for (let time = 0; time < (most > 0 ? 30 : 1); time += 1) void client.get(`${k}${index}`);
       }
       await client.ping();
       const { entries = 0, bytes = 0, evictions = 0 } = client.coalescer.stats().cache ?? {};

@@ -12,7 +12,6 @@ import type { HostClient, HostCommand } from '../../host/types.js';
 import type { ResolvedCacheOptions } from '../../options.js';
 import type { Stats } from '../../stats.js';
 import { nextTick, now, setImmediate } from '../../util/clock.js';
-import { ownCopy } from '../../util/own-copy.js';
 import type { CallSettings } from '../entries/call-settings.js';
 import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant, settleDecoded } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
@@ -201,7 +200,7 @@ export class ReadCache {
     }
     connection.stats.cacheHits += 1;
     read.key.used = true;
-    settleDecoded(entry, ownCopy(read.value), connection.context.commandClass);
+    settleDecoded(entry, read.reply, connection.context.commandClass);
     this.#askTtl(read, time);
   }
 
@@ -454,7 +453,7 @@ export class ReadCache {
     const { replies, stats } = this.connection;
     const { key } = read;
     // Ordering: if this reply shows a change, earlier answers of the key must not be used after it (`OwnCommands`).
-    const showsMore = this.#own.pushesLate && key.reads > 0 && (read.awaited || !isDeepStrictEqual(read.value, value));
+    const showsMore = this.#own.pushesLate && key.reads > 0 && (read.awaited || !isDeepStrictEqual(read.reply, value));
     const { evictions } = this.#store;
     this.#store.put(read, value, this.#liveness.heardAt);
     stats.cacheEvictions += this.#store.evictions - evictions;
@@ -551,5 +550,5 @@ function isOfMissingKey({ variant, value }: CachedRead): boolean {
   if (value === 0) return name !== 'bitpos';
   if (Array.isArray(value)) return value.every((element) => element === null || element === 0);
   if (typeof value !== 'object') return false;
-  return value === null || (!(value instanceof Buffer) && Object.keys(value).length === 0);
+  return value === null || Object.keys(value).length === 0;
 }
