@@ -4,9 +4,11 @@ import { FEW } from '../variants/data.js';
 import type { ServiceWorkload } from '../variants/protocol.js';
 import { at, type Benchmark, benchmark, type Case } from './benchmark.js';
 
-export const RATE_PLACES = ['loopback', '0.5 ms'] as const;
+export const RATE_PLACES = ['loopback', '0.5 ms', 'TLS, 0.5 ms'] as const;
 export const COMMANDS = [1, 5] as const;
 export const SHARES = [10, 30, 60, 90] as const;
+/** Over TLS, those that most services run at. */
+const SHARES_OF_TLS: readonly number[] = [30, 60];
 
 export function rateCase(commands: (typeof COMMANDS)[number], share: (typeof SHARES)[number]): string {
   return `${commands} ${commands === 1 ? 'HGET' : 'HGETs'}, ${share} %`;
@@ -18,7 +20,9 @@ function service(id: string, commands: number, load: Pick<ServiceWorkload, 'rate
 
 const loads = RATE_PLACES.flatMap((place) =>
   COMMANDS.flatMap((commands) =>
-    SHARES.map((share) => at(place, service(rateCase(commands, share), commands, { share: share / 100 }))),
+    SHARES.filter((share) => !place.startsWith('TLS') || SHARES_OF_TLS.includes(share)).map((share) =>
+      at(place, service(rateCase(commands, share), commands, { share: share / 100 })),
+    ),
   ),
 );
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Waker } from '../suite/waker.js';
 import { LatencyRecorder } from '../variants/timing.js';
-import type { ArrivalsOrder, LoadResult } from './load-process.js';
+import type { LoadResult } from './load-process.js';
 
 const RIGHT = 'HTTP/1.1 200 ';
 /** A request may be late by some tens of microseconds: its latency counts from when it was due. */
@@ -66,34 +66,52 @@ function lengthOf(chunk: Buffer): number {
   return head + 4 + Number(body);
 }
 
-export async function runArrivals({ port, connections, seconds, rate }: ArrivalsOrder): Promise<LoadResult> {
-  const request = `GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;
-  const latency = new LatencyRecorder();
-  const waker = new Waker(LOOPING_MS);
-  let fail: (error: Error) => void = () => {};
-  const failed = new Promise<never>((_, reject) => {
-    fail = reject;
-  });
-  const free = await Promise.all(
-    Array.from({ length: connections }, async () => {
+/** Connections that stay open from run to run, as those of a load balancer do: to open them is not part of a run. */
+export class Arrivals {
+  readonly #waker: Waker;
+  readonly #connections: readonly Connection[];
+  readonly #failed: Promise<never>;
+
+  private constructor(waker: Waker, connections: readonly Connection[], failed: Promise<never>) {
+    this.#waker = waker;
+    this.#connections = connections;
+    this.#failed = failed;
+  }
+
+  static async open(port: number, connections: number): Promise<Arrivals> {
+    const request = `GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`;
+    let fail: (error: Error) => void = () => {};
+    const failed = new Promise<never>((_, reject) => {
+      fail = reject;
+    });
+    // Between two runs, nobody waits for it.
+    failed.catch(() => {});
+    const waker = await Waker.start(LOOPING_MS);
+    const open = Array.from({ length: connections }, async () => {
       const socket = connect({ host: '127.0.0.1', port, noDelay: true });
       await once(socket, 'connect');
       return new Connection(socket, request, fail);
-    }),
-  );
-  const all = [...free];
-  const start = performance.now();
-  const until = start + seconds * 1000;
-  const run =
-    rate === undefined
-      ? closedLoop(free, until, latency)
-      : openLoop(free, arrivals(rate, start), until, latency, waker);
-  try {
-    await Promise.race([run, failed]);
+    });
+    return new Arrivals(waker, await Promise.all(open), failed);
+  }
+
+  /** @param rate - mean requests per second, of all connections; without one, as fast as it goes. */
+  async run(seconds: number, rate?: number): Promise<LoadResult> {
+    const latency = new LatencyRecorder();
+    const free = [...this.#connections];
+    const start = performance.now();
+    const until = start + seconds * 1000;
+    const run =
+      rate === undefined
+        ? closedLoop(free, until, latency)
+        : openLoop(free, arrivals(rate, start), until, latency, this.#waker);
+    await Promise.race([run, this.#failed]);
     return { requests: latency.count, seconds: (performance.now() - start) / 1000, ...latency.summary() };
-  } finally {
-    for (const one of all) one.close();
-    await waker.close();
+  }
+
+  async close(): Promise<void> {
+    for (const one of this.#connections) one.close();
+    await this.#waker.close();
   }
 }
 

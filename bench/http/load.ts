@@ -2,7 +2,7 @@
 import autocannon from 'autocannon';
 import { answerParent } from '../suite/child.js';
 import { LatencyRecorder } from '../variants/timing.js';
-import { runArrivals } from './arrivals.js';
+import { Arrivals } from './arrivals.js';
 import type { ArrivalsOrder, LoadOrder, LoadResult } from './load-process.js';
 
 const END_CHECK_MS = 20;
@@ -47,6 +47,14 @@ function run(order: LoadOrder): Promise<LoadResult> {
       latency.add(milliseconds);
     });
   });
+}
+
+let arrivals: Promise<Arrivals> | undefined;
+
+/** All orders of a process are for one service. */
+async function runArrivals({ port, connections, seconds, rate }: ArrivalsOrder): Promise<LoadResult> {
+  arrivals ??= Arrivals.open(port, connections);
+  return (await arrivals).run(seconds, rate);
 }
 
 answerParent((order: LoadOrder | ArrivalsOrder) => ('port' in order ? runArrivals(order) : run(order)));

@@ -23,26 +23,27 @@ const SHARE = 30;
 const MS = 1000;
 
 /** What it is called, the metrics in it, how each is shown, and their unit. */
-type Row = readonly [name: string, metrics: readonly Metric[], show: (value: number) => string, unit: string];
+type Column = readonly [name: string, metrics: readonly Metric[], show: (value: number) => string, unit: string];
 const inMs = (us: number) => say(us / MS);
 
-const NODE: Row = ['CPU of Node', ['cpu'], say, 'µs'];
-const REDIS: Row = ['CPU of Redis', ['serverCpu'], say, 'µs'];
-const OF_SERVICES: readonly Row[] = [NODE, REDIS, ['latency, p50 / p99', ['p50', 'p99'], inMs, 'ms']];
-const OF_BURSTS: readonly Row[] = [
+const NODE: Column = ['CPU of Node', ['cpu'], say, 'µs'];
+const REDIS: Column = ['CPU of Redis', ['serverCpu'], say, 'µs'];
+const OF_SERVICES: readonly Column[] = [NODE, REDIS, ['latency, p50 / p99', ['p50', 'p99'], inMs, 'ms']];
+const OF_BURSTS: readonly Column[] = [
   NODE,
+  REDIS,
   ['throughput', ['throughput'], (perSecond) => say(perSecond / 1000), 'k/s'],
   ['latency of the 50, p50', ['p50'], inMs, 'ms'],
 ];
 
-/** Two tables and where they were measured: fewer than 15 lines. What stands there stays where nothing was measured. */
+/** Two tables and where they were measured. What stands there stays where nothing was measured. */
 export function gainsRegion(groups: readonly GroupResult[], current: string): string {
   const all = groups.flatMap(({ benchmarks }) => benchmarks);
   const services = RATE_PLACES.flatMap((place) => COMMANDS.map((commands) => [place, commands] as const));
   const perRequest = tableOf(
-    `ioredis → coalesced, per request of a service at ${SHARE} % of its limit`,
+    `ioredis → coalesced, per request, at ${SHARE} % of the requests that ioredis manages`,
     services.map(([place, commands]) => {
-      const title = `${commands} ${commands === 1 ? 'command' : 'commands'}, ${place}`;
+      const title = `${place}: ${commands} ${commands === 1 ? 'command' : 'commands'}`;
       return [title, caseOf(all, 'rates', `${place}: ${rateCase(commands, SHARE)}`)];
     }),
     OF_SERVICES,
@@ -62,23 +63,26 @@ export function gainsRegion(groups: readonly GroupResult[], current: string): st
   return parts.filter((part) => part !== undefined).join('\n\n');
 }
 
-/** undefined where none of the columns was measured. */
+/** undefined where none of the rows was measured. */
 function tableOf(
   title: string,
-  columns: readonly (readonly [title: string, CaseResult | undefined])[],
-  rows: readonly Row[],
+  rows: readonly (readonly [title: string, CaseResult | undefined])[],
+  columns: readonly Column[],
 ): string | undefined {
-  const measured = columns.filter(([, found]) => found !== undefined);
+  const measured = rows.filter(([, found]) => found !== undefined);
   if (measured.length === 0) return undefined;
-  const cells = rows.map(([name, metrics, show, unit]) => {
+  const cell = (found: CaseResult | undefined, [, metrics, show, unit]: Column) => {
     const of = (found: CaseResult | undefined, variant: string) => {
       const result = variantOf(found, variant);
       const medians = metrics.map((metric) => result && spreadOf(result, metric)?.median);
       return medians.map((median) => (median === undefined ? '–' : show(median))).join(' / ');
     };
-    return [name, ...measured.map(([, found]) => `${of(found, 'plain')} → ${of(found, 'coalesced')} ${unit}`)];
-  });
-  return markdownTable([title, ...measured.map(([name]) => name)], cells);
+    return `${of(found, 'plain')} → ${of(found, 'coalesced')} ${unit}`;
+  };
+  return markdownTable(
+    [title, ...columns.map(([name]) => name)],
+    measured.map(([name, found]) => [name, ...columns.map((column) => cell(found, column))]),
+  );
 }
 
 /**

@@ -31,6 +31,7 @@ const OPEN = {
   '1 ms': behindProxy(1),
   TLS: behindProxy(0, true),
   'TLS, 0.2 ms': behindProxy(0.2, true),
+  'TLS, 0.5 ms': behindProxy(0.5, true),
   'TLS, 1 ms': behindProxy(1, true),
 } satisfies Readonly<Record<string, Open>>;
 export type EnvironmentKind = keyof typeof OPEN;

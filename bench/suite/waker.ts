@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 /** Timers of Node are a millisecond coarse; a blocked thread and its message are late by some 100 µs. */
 const THREAD = `const { parentPort, workerData: state } = require('node:worker_threads');
+parentPort.postMessage(0);
 for (;;) {
   Atomics.wait(state, 0, 0);
   const microseconds = Atomics.exchange(state, 0, 0);
@@ -18,6 +20,13 @@ export class Waker {
   constructor(readonly loopingMs: number) {
     this.#thread.unref();
     this.#thread.on('message', () => this.#wake?.());
+  }
+
+  /** A thread takes some milliseconds to start; this one has started. */
+  static async start(loopingMs: number): Promise<Waker> {
+    const waker = new Waker(loopingMs);
+    await once(waker.#thread, 'message');
+    return waker;
   }
 
   /** @param at - as `performance.now()` says it. */

@@ -1,13 +1,19 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { arrivals, runArrivals } from '../../bench/http/arrivals.js';
+import { Arrivals, arrivals } from '../../bench/http/arrivals.js';
 
 async function serve(listener: RequestListener): Promise<number> {
   const server = createServer(listener).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await new Promise((resolve) => server.once('listening', resolve));
   return (server.address() as AddressInfo).port;
+}
+
+async function run(port: number, connections: number, seconds: number, rate?: number) {
+  const load = await Arrivals.open(port, connections);
+  onTestFinished(() => load.close());
+  return load.run(seconds, rate);
 }
 
 describe('the times of arrivals', () => {
@@ -40,7 +46,7 @@ describe('a run', () => {
       asked += 1;
       response.end('right');
     });
-    const { requests, p50 } = await runArrivals({ port, connections: 4, seconds: 0.5, rate: 400 });
+    const { requests, p50 } = await run(port, 4, 0.5, 400);
     const due = [...takeUntil(arrivals(400, 0), 500)].length;
     expect(requests).toBe(due);
     expect(asked).toBe(due);
@@ -50,13 +56,13 @@ describe('a run', () => {
   it('counts the time of requests that wait for a connection', async () => {
     const port = await serve((_, response) => setTimeout(() => response.end('late'), 20));
     // One connection manages 50 per second: the backlog grows.
-    const { p99 } = await runArrivals({ port, connections: 1, seconds: 0.3, rate: 200 });
+    const { p99 } = await run(port, 1, 0.3, 200);
     expect(p99).toBeGreaterThan(100_000);
   });
 
   it('keeps every connection busy where no rate is given', async () => {
     const port = await serve((_, response) => response.end('right'));
-    const { requests } = await runArrivals({ port, connections: 4, seconds: 0.1 });
+    const { requests } = await run(port, 4, 0.1);
     expect(requests).toBeGreaterThan(4);
   });
 
@@ -65,9 +71,7 @@ describe('a run', () => {
       response.statusCode = 500;
       response.end('no value');
     });
-    await expect(runArrivals({ port, connections: 1, seconds: 0.1, rate: 100 })).rejects.toThrow(
-      /starts with "HTTP\/1.1 200 ", got "HTTP\/1.1 500/,
-    );
+    await expect(run(port, 1, 0.1, 100)).rejects.toThrow(/starts with "HTTP\/1.1 200 ", got "HTTP\/1.1 500/);
   });
 });
 
