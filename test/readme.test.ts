@@ -6,7 +6,7 @@ const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 
 /** What a reader sees without looking further: two screens. */
 const FIRST_SCREENS = 40;
-const LONGEST = 240;
+const LONGEST = 255;
 
 /** What users read; the rest is for developers, or reference that is generated. */
 const USER_DOCUMENTS = ['api', 'production', 'caching', 'guarantees', 'packages', 'testing', 'compatibility'];
@@ -25,7 +25,7 @@ it('and the documents for users fit in a head, together', () => {
 });
 
 it('has how to install it, to try it and to test it on the first screens, in this order', () => {
-  const lines = ['npm install ioredis-coalesce ioredis', 'npm ci && npm run demo', 'npm ci && npm test'].map(lineOf);
+  const lines = ['npm ci && npm pack', 'npm install ../', 'npm ci && npm run demo', 'npm ci && npm test'].map(lineOf);
   expect(lines).not.toContain(-1);
   expect(lines).toEqual(lines.toSorted((a, b) => a - b));
   expect(lines.at(-1)).toBeLessThan(FIRST_SCREENS);

@@ -28,7 +28,7 @@ const loads = RATE_PLACES.flatMap((place) =>
 
 export const RATES: readonly Benchmark[] = [
   benchmark('rates', 'A service at a fixed rate', ['plain', 'coalesced'], loads, {
-    warmUpSeconds: 0.4,
+    warmUpSeconds: 1,
     smokeCases: 1,
   }),
   benchmark(
@@ -36,6 +36,6 @@ export const RATES: readonly Benchmark[] = [
     'A service without requests (CPU per second), and with ten per second',
     ['plain', 'coalesced'],
     [service('idle', 5, { rate: 0 }), service('10 requests/s', 5, { rate: 10 })],
-    { warmUpSeconds: 0.5, smokeCases: 1 },
+    { warmUpSeconds: 1, smokeCases: 1 },
   ),
 ];

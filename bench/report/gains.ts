@@ -63,6 +63,17 @@ export function gainsRegion(groups: readonly GroupResult[], current: string): st
   return parts.filter((part) => part !== undefined).join('\n\n');
 }
 
+/** What is left of the gain where both clients are traced. What stands there stays where nothing was measured. */
+export function tracedRegion(results: readonly BenchmarkResult[], current: string): string {
+  const found = caseOf(results, 'watching');
+  const [plain, coalesced] = ['plain-otel', 'coalesced-otel'].map((variant) => {
+    const result = variantOf(found, variant);
+    return result && spreadOf(result, 'cpu')?.median;
+  });
+  if (plain === undefined || coalesced === undefined) return current;
+  return `With OpenTelemetry on both, a \`get\` in bursts of 200 takes ${say(plain)} → ${say(coalesced)} µs of CPU of Node.`;
+}
+
 /** undefined where none of the rows was measured. */
 function tableOf(
   title: string,

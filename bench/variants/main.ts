@@ -41,7 +41,9 @@ class Variant implements Omit<Requests, 'open'> {
       return idle;
     }
     if (workload.kind === 'service') {
-      await (await this.#serving()).run(workload, seconds);
+      // At a low rate, the code of a service would not be compiled before it is measured; later it is.
+      const { rate: _, ...saturated } = workload;
+      await (await this.#serving()).run(verify ? saturated : workload, seconds);
       return idle;
     }
     if (workload.kind === 'memory' && workload.of === 'cached values') return idle;

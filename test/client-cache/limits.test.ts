@@ -259,16 +259,21 @@ describe('nothing is cached, and a warning says why, with a server', () => {
     expect(sent).toEqual([]);
   });
 
-  it('on which the user has tracking of his own with the same prefix, whose invalidations go elsewhere', async () => {
+  const WRITE = "return redis.call('SET', KEYS[1], 'new')";
+  it.each<[string, (target: string) => string[], (own: CoalescedClient) => Promise<unknown>]>([
+    ['whose invalidations go elsewhere', (target) => ['REDIRECT', target], () => other.set(k, 'new')],
+    ['which leaves out its own changes', () => ['NOLOOP'], (own) => own.eval(WRITE, 1, k)],
+  ])('on which the user has tracking of his own with the same prefix, %s', async (_, flags, write) => {
     const client = await ready(ioredis6.create(server.url));
     const target = await ready(ioredis6.create(server.url));
     const id = String(await target.client('ID'));
-    await client.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', id, 'BCAST', 'PREFIX', 'limit:');
+    await client.call('CLIENT', 'TRACKING', 'ON', ...flags(id), 'BCAST', 'PREFIX', 'limit:');
     const coalesced = coalesce(client, { cache: { prefixes: ['limit:'] } }) as CoalescedClient;
     await coalesced.set(k, 'old');
     await sleep(20);
     for (let round = 0; round < 3; round += 1) expect(await coalesced.get(k)).toBe('old');
-    await other.set(k, 'new');
+    await write(coalesced);
+    await coalesced.ping();
     await sleep(20);
     expect(await coalesced.get(k)).toBe('new');
   });

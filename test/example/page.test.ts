@@ -91,6 +91,8 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
   async function runLoad(): Promise<void> {
     await page.locator('#seconds').fill('1');
     await page.locator('#start').click();
+    await waitForText(page.locator('#progress-label'), /warming up/i);
+    expect(await chart('requests').getAttribute('data-hint')).toMatch(/^Warming up/);
     // Until then the label may be that of the run before.
     await waitForText(page.locator('#progress-label'), /load on the clients/i);
     await waitForText(page.locator('#progress-label'), /^Done/);
@@ -170,7 +172,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     const writes = page.locator('[data-field=writesPerCommand] dd');
     expect(await writes.nth(0).textContent()).toBe('1.00');
     expect(Number(await writes.nth(1).textContent())).toBeLessThan(0.5);
-    for (const id of ['requests', 'p99', 'latency', 'redis-cpu']) {
+    for (const id of ['requests', 'p99', 'latency', 'writes', 'redis-cpu']) {
       expect(await chart(id).getAttribute('aria-label')).toMatch(/cached .*\d/);
       expect(await isDrawn(id, 'cached')).toBe(true);
     }
@@ -180,6 +182,13 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#figures tr').first().locator('td').count()).toBe(5);
     expect(await page.locator('#progress').getAttribute('value')).toBe('1');
     expect(await page.locator('#start').isEnabled()).toBe(true);
+  });
+
+  it('has a key of its colours in every chart', async () => {
+    for (const id of CHARTS) {
+      const shown = await page.locator(`figure:has(#chart-${id}) .key span`).allTextContents();
+      expect(shown).toEqual(id === 'sizes' ? ['plain', 'coalesced'] : ['plain', 'coalesced', 'cached']);
+    }
   });
 
   it('shows the last run to later visitors, in dark mode too', async () => {

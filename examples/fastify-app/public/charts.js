@@ -40,7 +40,7 @@ export class Chart {
   #empty;
   #height;
 
-  constructor({ parent, id, title, explanation, hint, options, readout, empty, height = HEIGHT }) {
+  constructor({ parent, id, title, explanation, hint, key, options, readout, empty, height = HEIGHT }) {
     this.#options = options;
     this.#readout = element('p', { class: 'readout', 'aria-hidden': 'true' });
     this.#plot = element('div', { class: 'plot', id: `chart-${id}`, role: 'img', 'data-hint': hint });
@@ -52,6 +52,7 @@ export class Chart {
       {},
       element('h3', {}, title),
       element('p', { class: 'explanation' }, explanation),
+      ...(key === undefined ? [] : [keyOf(key)]),
     );
     parent.append(element('figure', { class: 'card' }, caption, this.#plot, this.#readout));
     this.#data = this.#empty = empty;
@@ -59,6 +60,11 @@ export class Chart {
     this.rebuild();
     charts.add(this);
     new ResizeObserver(() => this.#fit()).observe(this.#plot);
+  }
+
+  /** What stands in place of the plot as long as it is empty. */
+  set hint(text) {
+    this.#plot.dataset.hint = text;
   }
 
   /** `words` is the chart for a screen reader. */
@@ -104,6 +110,12 @@ export class Chart {
     const shown = index !== null && index !== undefined && this.#plot.dataset.empty === 'false';
     this.#readout.textContent = shown ? this.readoutOf(index, this.#data) : '';
   }
+}
+
+/** What the colours and dashes are; a screen reader gets the words of `draw`. */
+function keyOf(variants) {
+  const entries = variants.map((variant) => element('span', { class: variant }, element('i'), variant));
+  return element('p', { class: 'key', 'aria-hidden': 'true' }, ...entries);
 }
 
 export function axis({ ink, soft, grid }, more) {

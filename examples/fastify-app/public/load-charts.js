@@ -2,6 +2,11 @@ import { axis, bars, Chart, joined, lines, stepped } from './charts.js';
 import { digits, median, SENDERS, tick, VARIANTS } from './format.js';
 
 const HINT = 'Run the load to fill this chart';
+const WARMING_UP = 'Warming up each client for a second: the first points come then';
+/** A logarithmic axis has no 0: that is drawn at its bottom, as what is below this. */
+const LOWEST = 0.001;
+/** Pixels from one label of the batch sizes to the next. */
+const SIZE_LABEL_PX = 34;
 const X_SIZE = 30;
 const Y_SIZE = 58;
 const EMPTY = [[], ...VARIANTS.map(() => [])];
@@ -36,7 +41,8 @@ export class LoadCharts {
     const writes = overTime({
       id: 'writes',
       title: 'Writes per command',
-      explanation: 'System calls to the Redis socket, on a logarithmic axis: 1 is a write of its own for each command.',
+      explanation:
+        'System calls to the Redis socket, on a logarithmic axis: 1 is a write for each command, the bottom a thousandth or none.',
       field: 'writesPerCommand',
       unit: '',
       logarithmic: true,
@@ -51,23 +57,33 @@ export class LoadCharts {
     this.#overTime = [perSecond, p99, writes, redisCpu];
   }
 
+  /** A run begins with a second for each client that is not shown. */
+  set running(running) {
+    for (const chart of this.#all) chart.hint = running ? WARMING_UP : HINT;
+  }
+
+  get #all() {
+    return [...this.#overTime.map(({ chart }) => chart), this.#latency, this.#sizes];
+  }
+
   set edges(edges) {
     this.#edges = edges;
   }
 
   clear(seconds = this.#seconds) {
     this.#seconds = seconds;
-    for (const chart of [...this.#overTime.map(({ chart }) => chart), this.#latency, this.#sizes]) chart.clear();
+    for (const chart of this.#all) chart.clear();
   }
 
   /** `counts` has, by client, `latencies` and `commandsBySize`. */
   draw(points, counts) {
-    for (const { chart, field, unit } of this.#overTime) {
+    for (const { chart, field, unit, lowest } of this.#overTime) {
       const words = VARIANTS.map((variant) => {
         const own = points.filter((point) => point.variant === variant).map((point) => point[field]);
         return `${variant} ${own.length === 0 ? 'not measured yet' : `${digits(median(own))}${unit}`}`;
       });
-      chart.draw(joined(points, field), `median ${words.join(', ')}`);
+      const drawn = points.map((point) => ({ ...point, [field]: Math.max(point[field], lowest) }));
+      chart.draw(joined(drawn, field), `median ${words.join(', ')}`);
     }
     this.#drawLatency(counts);
     this.#drawSizes(counts);
@@ -97,7 +113,8 @@ export class LoadCharts {
           unit,
         ),
       ].join(' · ');
-    return { chart: new Chart({ ...figure, hint: HINT, empty: EMPTY, options, readout }), field, unit };
+    const chart = new Chart({ ...figure, hint: HINT, key: VARIANTS, empty: EMPTY, options, readout });
+    return { chart, field, unit, lowest: logarithmic ? LOWEST : 0 };
   }
 
   #latencyChart(parent) {
@@ -139,6 +156,7 @@ export class LoadCharts {
       title: 'Latency distribution',
       explanation: 'Further left is better: the share of requests by what they waited, on a logarithmic axis.',
       hint: HINT,
+      key: VARIANTS,
       empty: [[1, 10], ...VARIANTS.map(() => [null, null])],
       options,
       readout,
@@ -168,7 +186,7 @@ export class LoadCharts {
       axes: [
         axis(colour, {
           grid: { show: false },
-          splits: (plot) => plot.data[0],
+          splits: (plot) => every(plot.data[0], Math.ceil((plot.data[0].length * SIZE_LABEL_PX) / plot.width)),
           values: (_plot, splits) => splits.map((power) => String(2 ** power)),
           space: 20,
           size: X_SIZE,
@@ -192,6 +210,7 @@ export class LoadCharts {
       explanation:
         'The share of sent commands by how many, at most, left in one write: plain, each alone. What the cache answers is not sent.',
       hint: HINT,
+      key: SENDERS,
       empty: EMPTY_SIZES,
       options,
       readout,
@@ -220,6 +239,11 @@ function bar(colour, align) {
   };
 }
 
+/** Each `step`-th one. */
+function every(list, step) {
+  return list.filter((_, index) => index % Math.max(1, step) === 0);
+}
+
 function powersOfTen(min, max) {
   const first = Math.ceil(Math.log10(min) - 1e-9);
   const last = Math.floor(Math.log10(max) + 1e-9);
@@ -227,8 +251,7 @@ function powersOfTen(min, max) {
 }
 
 function decades(_plot, min, max) {
-  // A cached client may have written nothing.
-  return [10 ** Math.floor(Math.log10(Math.max(min || 0.1, 0.001))), 10 ** Math.ceil(Math.log10((max || 1) * 1.01))];
+  return [10 ** Math.floor(Math.log10(min || 0.1)), 10 ** Math.ceil(Math.log10((max || 1) * 1.01))];
 }
 
 function named(values, unit) {

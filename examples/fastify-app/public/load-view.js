@@ -102,6 +102,7 @@ export class LoadView {
   runChanged(run) {
     if (run.state === 'running' && !this.#running) this.#clear(run.settings);
     this.#running = run.state === 'running';
+    this.#charts.running = this.#running;
     this.#progress.value = run.fraction ?? (run.state === 'done' ? 1 : 0);
     this.#showButtons();
     if (run.state === 'none') {
