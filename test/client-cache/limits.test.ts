@@ -259,23 +259,34 @@ describe('nothing is cached, and a warning says why, with a server', () => {
     expect(sent).toEqual([]);
   });
 
-  const WRITE = "return redis.call('SET', KEYS[1], 'new')";
-  it.each<[string, (target: string) => string[], (own: CoalescedClient) => Promise<unknown>]>([
-    ['whose invalidations go elsewhere', (target) => ['REDIRECT', target], () => other.set(k, 'new')],
-    ['which leaves out its own changes', () => ['NOLOOP'], (own) => own.eval(WRITE, 1, k)],
-  ])('on which the user has tracking of his own with the same prefix, %s', async (_, flags, write) => {
+  it('on which the user has tracking of his own with the same prefix, whose invalidations go elsewhere', async () => {
     const client = await ready(ioredis6.create(server.url));
     const target = await ready(ioredis6.create(server.url));
     const id = String(await target.client('ID'));
-    await client.call('CLIENT', 'TRACKING', 'ON', ...flags(id), 'BCAST', 'PREFIX', 'limit:');
+    await client.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', id, 'BCAST', 'PREFIX', 'limit:');
     const coalesced = coalesce(client, { cache: { prefixes: ['limit:'] } }) as CoalescedClient;
     await coalesced.set(k, 'old');
     await sleep(20);
     for (let round = 0; round < 3; round += 1) expect(await coalesced.get(k)).toBe('old');
-    await write(coalesced);
-    await coalesced.ping();
+    await other.set(k, 'new');
     await sleep(20);
     expect(await coalesced.get(k)).toBe('new');
+  });
+
+  it.each([
+    ['leaves out own changes (NOLOOP)', ['on', 'bcast', 'noloop'], false],
+    ['is ours, since the command was sent again', ['on', 'bcast'], true],
+  ])('that has tracking with the same prefix on already, which %s', async (_, flags, kept) => {
+    const list = (texts: string[]) => `*${texts.length}\r\n${texts.map(bulk).join('')}`;
+    const info = `*6\r\n${bulk('flags')}${list(flags)}${bulk('redirect')}:0\r\n${bulk('prefixes')}${list(['k'])}`;
+    const warning = kept ? undefined : once(process, 'warning');
+    const { url, sent } = await start({ version: bulk('7.2.0'), proto: ':3\r\n' }, info);
+    const client = await ready(ioredis6.createCoalesced(url, {}, { cache: { prefixes: ['k'] } }));
+    if (warning !== undefined) expect(((await warning)[0] as Error).message).toContain('prefixes overlap');
+    await until(() => sent.length > 0, 'expected CLIENT TRACKING to be sent');
+    await sleep(20);
+    await client.get('k');
+    expect(await fromMemory(client, () => client.get('k'))).toBe(kept);
   });
 
   it('that refuses CLIENT CACHING', async () => {
