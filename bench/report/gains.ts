@@ -57,8 +57,13 @@ export function gainsRegion(groups: readonly GroupResult[], current: string): st
     OF_BURSTS,
   );
   const used = groups.filter(({ benchmarks }) => benchmarks.some(({ id }) => id === 'rates' || id === 'network'));
-  const machines = [...new Set(used.map(({ settings }) => `${describeMachine(settings)}; ${describeRun(settings)}`))];
-  if (machines.length === 0) return current;
+  const runs = new Map<string, Set<string>>();
+  for (const { settings } of used) {
+    const machine = describeMachine(settings);
+    runs.set(machine, (runs.get(machine) ?? new Set()).add(describeRun(settings)));
+  }
+  if (runs.size === 0) return current;
+  const machines = [...runs].map(([machine, own]) => `${machine}; ${[...own].join(' and ')}`);
   const parts = [perRequest, perCommand, `Medians. ${machines.join('; and ')}.`];
   return parts.filter((part) => part !== undefined).join('\n\n');
 }
