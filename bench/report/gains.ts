@@ -41,7 +41,7 @@ export function gainsRegion(groups: readonly GroupResult[], current: string): st
   const all = groups.flatMap(({ benchmarks }) => benchmarks);
   const services = RATE_PLACES.flatMap((place) => COMMANDS.map((commands) => [place, commands] as const));
   const perRequest = tableOf(
-    `ioredis → coalesced, per request, at ${SHARE} % of the requests that ioredis manages`,
+    `ioredis → coalesced, per request, at ${SHARE} % of ioredis's own limit there`,
     services.map(([place, commands]) => {
       const title = `${place}: ${commands} ${commands === 1 ? 'command' : 'commands'}`;
       return [title, caseOf(all, 'rates', `${place}: ${rateCase(commands, SHARE)}`)];
