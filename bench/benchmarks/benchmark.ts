@@ -21,11 +21,7 @@ export interface Benchmark {
   readonly title: string;
   readonly variants: readonly string[];
   readonly cases: readonly Case[];
-  /** Timed rounds of each variant. @default 5 */
-  readonly rounds?: number;
-  /** Of a timed round. @default 1 */
-  readonly seconds?: number;
-  /** Before a variant's first round: its code has to become hot. @default as long as a round */
+  /** Before a variant's first round: its code has to become hot. @default 0.3 */
   readonly warmUpSeconds?: number;
   /**
    * Whether each case takes processes of its own: one keeps its luck with the compiler and the layout of its memory, which is
@@ -58,9 +54,6 @@ export function http(id: string, title: string, routes: NonNullable<Benchmark['r
   // A service takes seconds until the compiler has seen enough of it.
   return { id, title, variants: Object.keys(routes), cases, routes, warmUpSeconds: 2, ...more };
 }
-
-/** Shorter rounds, so that the whole stays within its time. */
-export const BRIEF = { rounds: 5, seconds: 0.4 } as const;
 
 export function burst(id: string, size: number, operation: OperationId = 'get', data: Dataset = SMALL): Case {
   return { id, workload: { kind: 'burst', operation, size, data } };

@@ -30,8 +30,6 @@ const cases = COMMANDS.flatMap((command) =>
 
 export const GRID: readonly Benchmark[] = [
   benchmark('grid', 'Bursts by size and value', ['plain', 'coalesced'], cases, {
-    rounds: 7,
-    seconds: 0.1,
     smokeCases: 1,
   }),
 ];

@@ -13,6 +13,5 @@ export const NETWORK: readonly Benchmark[] = [
     'Bursts of 50 GETs, by round trip',
     ['plain', 'auto', 'node-redis-no-timeout', 'coalesced'],
     PLACES.map((place) => at(place, GETS)),
-    { seconds: 0.6, warmUpSeconds: 0.4 },
   ),
 ];

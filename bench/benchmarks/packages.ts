@@ -22,7 +22,6 @@ const cases = Object.entries(CONCURRENCY).flatMap(([name, concurrencies]) =>
 
 export const PACKAGES: readonly Benchmark[] = [
   benchmark('packages', 'Packages on top', ['plain', 'coalesced'], cases, {
-    seconds: 0.5,
     // A package takes a while until the compiler has seen enough of its code.
     warmUpSeconds: 1,
     smokeCases: cases.length,

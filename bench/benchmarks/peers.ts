@@ -1,6 +1,6 @@
 /** The same work by every client; no targets of their own. */
 
-import { type Benchmark, BRIEF, benchmark, burst } from './benchmark.js';
+import { type Benchmark, benchmark, burst } from './benchmark.js';
 
 export const PEERS: readonly Benchmark[] = [
   benchmark(
@@ -11,6 +11,5 @@ export const PEERS: readonly Benchmark[] = [
       ...(['pipeline', 'mget', 'coalesced'] as const),
     ],
     [burst('200 GETs', 200)],
-    BRIEF,
   ),
 ];

@@ -47,6 +47,6 @@ export const SCHEDULE: readonly Benchmark[] = [
       ...cells('one core', [5, 50, 200], [50], PAIR),
       ...cells('busy', [5, 50, 200], [50], PAIR),
     ],
-    { rounds: 7, seconds: 0.3, ownProcesses: true, smokeCases: 6 },
+    { ownProcesses: true, smokeCases: 6 },
   ),
 ];

@@ -1,7 +1,7 @@
 /** What being watched costs. */
 
 import { FEW } from '../variants/data.js';
-import { type Benchmark, BRIEF, benchmark, burst } from './benchmark.js';
+import { type Benchmark, benchmark, burst } from './benchmark.js';
 
 export const WATCHING: readonly Benchmark[] = [
   benchmark(
@@ -12,13 +12,11 @@ export const WATCHING: readonly Benchmark[] = [
       ...(['coalesced-prometheus', 'coalesced-otel'] as const),
     ],
     [burst('200 GETs', 200)],
-    BRIEF,
   ),
   benchmark(
     'watching-calls',
     'Being asked: one call at a time',
     ['coalesced-prometheus'],
     [burst('`coalescer.stats()`', 1, 'stats', FEW), burst('a scrape of one client by Prometheus', 1, 'scrape', FEW)],
-    BRIEF,
   ),
 ];

@@ -5,12 +5,10 @@ import type { OpenPackage, Package, PackageContext } from './package.js';
 
 const BULK = 100;
 const FEW_JOBS = 200;
-/** Half a second of work: a worker runs for as long as there are jobs, so that its start counts little. */
-const JOBS_AT_ONE = 4000;
+/** A second of work: a worker runs for as long as there are jobs, so that its start counts little. */
+const JOBS_AT_ONE = 4400;
 /** Beyond it, more at once is not so much faster. */
-const MOST_AT_ONCE = 4;
-/** Rounds that only have to run. */
-const SHORT_S = 0.05;
+const MOST_AT_ONCE = 6;
 
 async function openQueue({ open, prefix }: PackageContext) {
   const connection = await open();
@@ -39,7 +37,7 @@ export const bullmqWorker: OpenPackage = async (context): Promise<Package> => {
   let waiting = 0;
   return {
     async refill(seconds) {
-      const wanted = seconds < SHORT_S ? FEW_JOBS : JOBS_AT_ONE * Math.min(concurrency, MOST_AT_ONCE);
+      const wanted = Math.max(FEW_JOBS, seconds * JOBS_AT_ONE * Math.min(concurrency, MOST_AT_ONCE));
       for (; waiting < wanted; waiting += BULK) {
         const job = { name: 'job', data: {}, opts: { removeOnComplete: true } };
         await queue.addBulk(new Array(BULK).fill(job));

@@ -22,6 +22,7 @@ import { type Runnable, VariantProcess } from './variant-process.js';
 const HEAD = ['work', 'measure', 'new / old', 'by chance', 'verdict'];
 /** Compared where nothing is named. */
 const USUAL = ['burst', 'hot-path', 'schedule'];
+/** More and shorter rounds than in a published run: each has processes of its own, and it is their number that tells. */
 const USUAL_PACE = { rounds: 15, seconds: 0.5 };
 
 /** What is worth telling: less likely by chance than this, and at least so large. */
@@ -49,7 +50,15 @@ interface Job {
 export async function compareWith(name: string, { named, asked, awake }: BenchOptions, setup: Setup): Promise<string> {
   const jobs = select(named.length === 0 ? USUAL : named).flatMap(jobsOf);
   if (jobs.length === 0) throw new Error('expected benchmarks of a coalesced client on a single server to compare');
-  const { rounds, seconds } = paceOf(USUAL_PACE, asked.smoke ? { ...asked, rounds: asked.rounds ?? 3 } : asked);
+  const usual = asked.smoke ? { rounds: 3, seconds: undefined } : USUAL_PACE;
+  const { rounds, seconds } = paceOf(
+    {},
+    {
+      ...asked,
+      rounds: asked.rounds ?? usual.rounds,
+      seconds: asked.seconds ?? usual.seconds,
+    },
+  );
   return cleanly(async (cleanup) => {
     const revision = await buildRevision(name);
     await cleanup.add(() => revision.remove());

@@ -20,14 +20,18 @@ export interface Pace {
   readonly probeSeconds: number;
 }
 
-type Paced = Pick<Benchmark, 'rounds' | 'seconds' | 'warmUpSeconds'>;
-
+/** What every published figure rests on, in each variant: five rounds of a second. */
+const ROUNDS = 5;
+const SECONDS = 1;
+const WARM_UP_S = 0.3;
+/** What ran before has only left the caches of the processor. */
+const REWARM_S = 0.05;
 const SMOKE_SECONDS = 0.03;
 /** What a round takes beside the work: messages, garbage collection, the server's own figures. */
 const OVERHEAD_S = 0.05;
 const OPENING_S = 0.5;
 
-export function paceOf({ rounds = 5, seconds = 1, warmUpSeconds = seconds }: Paced, asked: Asked): Pace {
+export function paceOf({ warmUpSeconds = WARM_UP_S }: Pick<Benchmark, 'warmUpSeconds'>, asked: Asked): Pace {
   if (asked.smoke) {
     const short = SMOKE_SECONDS;
     return {
@@ -38,13 +42,13 @@ export function paceOf({ rounds = 5, seconds = 1, warmUpSeconds = seconds }: Pac
       probeSeconds: short,
     };
   }
-  const length = asked.seconds ?? seconds;
+  const seconds = asked.seconds ?? SECONDS;
   return {
-    rounds: asked.rounds ?? rounds,
-    seconds: length,
-    warmUpSeconds: asked.seconds === undefined ? warmUpSeconds : Math.max(warmUpSeconds, length),
-    rewarmSeconds: length / 5,
-    probeSeconds: length / 2,
+    rounds: asked.rounds ?? ROUNDS,
+    seconds,
+    warmUpSeconds,
+    rewarmSeconds: Math.min(REWARM_S, seconds),
+    probeSeconds: seconds / 2,
   };
 }
 

@@ -6,6 +6,7 @@ import { type Environment, type EnvironmentKind, openEnvironment } from './envir
 import { type Pace, paceOf } from './pace.js';
 import { type BenchmarkResult, type CaseResult, figuresOf } from './results.js';
 import type { Rig } from './rig.js';
+import { spread } from './stats.js';
 import { undisturbed } from './steal.js';
 import { MissingError } from './tool.js';
 import { type Runnable, VariantProcess } from './variant-process.js';
@@ -167,7 +168,9 @@ export class Runner {
       if (plain === undefined)
         throw new Error('expected the variant "plain" where a load is a share of what it manages');
       await plain.prepare(saturated, pace.warmUpSeconds, true);
-      most = (await plain.measure(saturated, pace.seconds)).throughput ?? 0;
+      const samples: Sample[] = [];
+      for (let round = 0; round < pace.rounds; round += 1) samples.push(await plain.measure(saturated, pace.seconds));
+      most = spread(samples.map(({ throughput = 0 }) => throughput))!.median;
       this.#most.set(name, most);
     }
     return { ...saturated, rate: Math.max(1, Math.round(most * share)) };

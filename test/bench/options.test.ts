@@ -67,12 +67,16 @@ it.each([
 });
 
 describe('the time', () => {
-  it('of everything stays within 25 minutes', () => {
-    expect(BENCHMARKS.reduce((sum, one) => sum + secondsOf(one, {}), 0)).toBeLessThan(25 * 60);
+  it('of everything stays within 50 minutes', () => {
+    expect(BENCHMARKS.reduce((sum, one) => sum + secondsOf(one, {}), 0)).toBeLessThan(50 * 60);
   });
 
-  it('has at least five rounds in every benchmark', () => {
-    for (const one of BENCHMARKS) expect(paceOf(one, {}).rounds).toBeGreaterThanOrEqual(5);
+  it('is at least five rounds of a second in every benchmark', () => {
+    for (const one of BENCHMARKS) {
+      const { rounds, seconds } = paceOf(one, {});
+      expect(rounds).toBeGreaterThanOrEqual(5);
+      expect(seconds).toBeGreaterThanOrEqual(1);
+    }
   });
 
   it('is what is asked for, and in a smoke run short', () => {
