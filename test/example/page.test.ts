@@ -31,6 +31,39 @@ const SCROLLED = `[...document.querySelectorAll('.scroll')].map((box) => {
   return { scrolls: box.scrollLeft > 0, seen: last.right <= box.getBoundingClientRect().right + 1, holds: box.children[0].tagName };
 })`;
 
+/** Keeps what each canvas was told to write, since it was cleared, with the box of each text. */
+const KEEP_LABELS = `
+  const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+    this.canvas.labels = [];
+    return clearRect.apply(this, box);
+  };
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
+    const { actualBoundingBoxLeft, actualBoundingBoxRight, actualBoundingBoxAscent, actualBoundingBoxDescent } = this.measureText(text);
+    this.canvas.labels.push({
+      text,
+      left: x - actualBoundingBoxLeft,
+      right: x + actualBoundingBoxRight,
+      top: y - actualBoundingBoxAscent,
+      bottom: y + actualBoundingBoxDescent,
+    });
+    return fillText.call(this, text, x, y, ...more);
+  };
+`;
+
+/** The pairs of labels of a chart with less than two pixels between them, and its readout where that reaches into the plot. */
+const COLLIDING = `(selector) => {
+  const plot = document.querySelector(selector);
+  const { labels } = plot.querySelector('canvas');
+  const near = (a, b) => a.left < b.right + 2 && b.left < a.right + 2 && a.top < b.bottom + 2 && b.top < a.bottom + 2;
+  const pairs = labels.flatMap((a, index) => labels.slice(index + 1).filter((b) => near(a, b)).map((b) => a.text + ' ' + b.text));
+  const readout = plot.parentElement.querySelector('.readout');
+  const range = document.createRange();
+  range.selectNodeContents(readout);
+  const shown = [...range.getClientRects()].some(({ top }) => top < plot.getBoundingClientRect().bottom);
+  return labels.length === 0 ? ['no labels'] : [...pairs, ...(shown ? [readout.textContent] : [])];
+}`;
+
 describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout: 2 * WAIT }, () => {
   let server: RedisServer;
   let service: ExampleService;
@@ -65,6 +98,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
   async function openPage(colorScheme: 'light' | 'dark', width = 1280): Promise<Page> {
     const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 } });
     const opened = await context.newPage();
+    await opened.addInitScript(KEEP_LABELS);
     complaints = [];
     opened.on('console', (message) => {
       if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
@@ -184,10 +218,33 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#start').isEnabled()).toBe(true);
   });
 
-  it('has a key of its colours in every chart', async () => {
+  it('has a key of its colours in every chart, and over the tiles', async () => {
+    const keyIn = (place: string) => page.locator(`${place} .key span`).allTextContents();
     for (const id of CHARTS) {
-      const shown = await page.locator(`figure:has(#chart-${id}) .key span`).allTextContents();
-      expect(shown).toEqual(id === 'sizes' ? ['plain', 'coalesced'] : ['plain', 'coalesced', 'cached']);
+      const names = id === 'sizes' ? ['plain', 'coalesced'] : ['plain', 'coalesced', 'cached'];
+      expect(await keyIn(`figure:has(#chart-${id})`)).toEqual(names);
+    }
+    expect(await page.locator('.key:has(+ #tiles) span').allTextContents()).toEqual(['plain', 'coalesced', 'cached']);
+    for (const variant of ['plain', 'coalesced']) {
+      const shown = await keyIn(`figure:has(#chart-cascade-${variant})`);
+      expect(shown).toEqual(['until it was issued', 'until its answer was there']);
+    }
+  });
+
+  it.each([390, 1280])('at %i px, no label runs into another one', async (width) => {
+    await page.context().close();
+    page = await openPage('light', width);
+    await runLoad();
+    for (const id of CHARTS) {
+      await chart(id).hover();
+      expect(await page.evaluate(`(${COLLIDING})('#chart-${id}')`)).toEqual([]);
+    }
+    await page.locator('#tab-cascade').click();
+    await page.locator('#send').click();
+    await waitForText(page.locator('#cascade-status'), /sooner/);
+    for (const variant of ['plain', 'coalesced']) {
+      await chart(`cascade-${variant}`).hover();
+      expect(await page.evaluate(`(${COLLIDING})('#chart-cascade-${variant}')`)).toEqual([]);
     }
   });
 

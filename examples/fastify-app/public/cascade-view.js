@@ -119,6 +119,8 @@ export class CascadeView {
       title: variant === 'plain' ? 'Plain ioredis' : 'Coalesced',
       explanation: EXPLANATIONS[variant],
       hint: 'Send 200 GETs to fill this chart',
+      key: { [`${variant}-pale`]: 'until it was issued', [variant]: 'until its answer was there' },
+      blocks: true,
       empty: [[], [], []],
       options,
       readout,

@@ -40,7 +40,7 @@ export class Chart {
   #empty;
   #height;
 
-  constructor({ parent, id, title, explanation, hint, key, options, readout, empty, height = HEIGHT }) {
+  constructor({ parent, id, title, explanation, hint, key, blocks, options, readout, empty, height = HEIGHT }) {
     this.#options = options;
     this.#readout = element('p', { class: 'readout', 'aria-hidden': 'true' });
     this.#plot = element('div', { class: 'plot', id: `chart-${id}`, role: 'img', 'data-hint': hint });
@@ -52,7 +52,7 @@ export class Chart {
       {},
       element('h3', {}, title),
       element('p', { class: 'explanation' }, explanation),
-      ...(key === undefined ? [] : [keyOf(key)]),
+      keyOf(key, blocks),
     );
     parent.append(element('figure', { class: 'card' }, caption, this.#plot, this.#readout));
     this.#data = this.#empty = empty;
@@ -112,10 +112,15 @@ export class Chart {
   }
 }
 
-/** What the colours and dashes are; a screen reader gets the words of `draw`. */
-function keyOf(variants) {
-  const entries = variants.map((variant) => element('span', { class: variant }, element('i'), variant));
-  return element('p', { class: 'key', 'aria-hidden': 'true' }, ...entries);
+/** What the colours and dashes are, from colour to name; a screen reader gets the words of `draw`. */
+export function keyOf(names, blocks = false) {
+  const entries = Object.entries(names).map(([colour, name]) => element('span', { class: colour }, element('i'), name));
+  return element('p', { class: blocks ? 'key blocks' : 'key', 'aria-hidden': 'true' }, ...entries);
+}
+
+/** A key of clients by their own names. */
+export function namesOf(variants) {
+  return Object.fromEntries(variants.map((variant) => [variant, variant]));
 }
 
 export function axis({ ink, soft, grid }, more) {

@@ -1,4 +1,4 @@
-import { axis, bars, Chart, joined, lines, stepped } from './charts.js';
+import { axis, bars, Chart, joined, lines, namesOf, stepped } from './charts.js';
 import { digits, median, SENDERS, tick, VARIANTS } from './format.js';
 
 const HINT = 'Run the load to fill this chart';
@@ -6,7 +6,7 @@ const WARMING_UP = 'Warming up each client for a second: the first points come t
 /** A logarithmic axis has no 0: that is drawn at its bottom, as what is below this. */
 const LOWEST = 0.001;
 /** Pixels from one label of the batch sizes to the next. */
-const SIZE_LABEL_PX = 34;
+const SIZE_LABEL_PX = 28;
 const X_SIZE = 30;
 const Y_SIZE = 58;
 const EMPTY = [[], ...VARIANTS.map(() => [])];
@@ -113,7 +113,7 @@ export class LoadCharts {
           unit,
         ),
       ].join(' · ');
-    const chart = new Chart({ ...figure, hint: HINT, key: VARIANTS, empty: EMPTY, options, readout });
+    const chart = new Chart({ ...figure, hint: HINT, key: namesOf(VARIANTS), empty: EMPTY, options, readout });
     return { chart, field, unit, lowest: logarithmic ? LOWEST : 0 };
   }
 
@@ -156,7 +156,7 @@ export class LoadCharts {
       title: 'Latency distribution',
       explanation: 'Further left is better: the share of requests by what they waited, on a logarithmic axis.',
       hint: HINT,
-      key: VARIANTS,
+      key: namesOf(VARIANTS),
       empty: [[1, 10], ...VARIANTS.map(() => [null, null])],
       options,
       readout,
@@ -186,7 +186,7 @@ export class LoadCharts {
       axes: [
         axis(colour, {
           grid: { show: false },
-          splits: (plot) => every(plot.data[0], Math.ceil((plot.data[0].length * SIZE_LABEL_PX) / plot.width)),
+          splits: (plot) => every(plot.data[0], Math.ceil((plot.data[0].length * SIZE_LABEL_PX) / widthOf(plot))),
           values: (_plot, splits) => splits.map((power) => String(2 ** power)),
           space: 20,
           size: X_SIZE,
@@ -210,7 +210,8 @@ export class LoadCharts {
       explanation:
         'The share of sent commands by how many, at most, left in one write: plain, each alone. What the cache answers is not sent.',
       hint: HINT,
-      key: SENDERS,
+      key: namesOf(SENDERS),
+      blocks: true,
       empty: EMPTY_SIZES,
       options,
       readout,
@@ -237,6 +238,11 @@ function bar(colour, align) {
     paths: bars({ size: [0.4, 44], align, radius: 0.1 }),
     points: { show: false },
   };
+}
+
+/** Between the axes, in pixels of the page. */
+function widthOf({ bbox }) {
+  return bbox.width / devicePixelRatio;
 }
 
 /** Each `step`-th one. */

@@ -1,3 +1,4 @@
+import { keyOf, namesOf } from './charts.js';
 import { digits, disable, element, isDisabled, median, VARIANTS } from './format.js';
 import { LoadCharts } from './load-charts.js';
 
@@ -85,6 +86,7 @@ export class LoadView {
       void this.#run();
     });
     this.#stop.addEventListener('click', () => this.#request('DELETE', 'live/run'));
+    document.querySelector('#tiles').before(keyOf(namesOf(VARIANTS), true));
     this.#showFigures({});
   }
 
@@ -195,10 +197,11 @@ function tileOf({ field, name, note, unit, better, worse, low }, figures) {
   const most = Math.max(...values.filter(Number.isFinite));
   const list = element('dl');
   VARIANTS.forEach((variant, which) => {
-    const bar = element('span', { class: `bar ${variant}` });
-    bar.style.width = Number.isFinite(values[which]) ? `${(100 * values[which]) / most}%` : '0';
+    const known = Number.isFinite(values[which]);
+    const bar = element('span', { class: known ? `bar ${variant}` : undefined });
+    bar.style.width = `${(100 * values[which]) / most}%`;
     const term = element('dt', {}, bar, element('span', { class: 'hidden' }, variant));
-    const value = Number.isFinite(values[which]) ? `${digits(values[which])}${unit}` : '–';
+    const value = known ? `${digits(values[which])}${unit}` : '–';
     list.append(term, element('dd', { class: variant }, value));
   });
   const title = element('p', { class: 'name' }, name, element('small', {}, note));
