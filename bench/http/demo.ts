@@ -62,8 +62,9 @@ async function serverAt(given: string | undefined): Promise<BenchServer> {
 
 async function measureAndShow({ quick, json, chart }: Flags, server: BenchServer, cleanup: Cleanup): Promise<void> {
   const pace = quick ? QUICK : FULL;
-  const benchmark = http('demo', 'The example', VARIANTS, { ...pace, counted: true });
-  const rig = await openRig(cleanup, { asked: {}, server, rounds: roundsOf(benchmark, {}) });
+  const { warmUpSeconds, ...asked } = pace;
+  const benchmark = http('demo', 'The example', VARIANTS, { warmUpSeconds, counted: true });
+  const rig = await openRig(cleanup, { asked, server, rounds: roundsOf(benchmark, asked) });
   const [found] = (await new Runner(rig).run(benchmark)).cases;
   rig.progress.stop();
   const results = found!.variants.map(({ variant, figures }): RouteResult => {
