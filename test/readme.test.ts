@@ -24,6 +24,10 @@ it('and the documents for users fit in a head, together', () => {
   expect(words.reduce((sum, count) => sum + count)).toBeLessThan(MOST_WORDS);
 });
 
+it("the benchmarks' document holds targets and headline figures; the rest is what the bench prints", () => {
+  expect(document('benchmarks').trim().split(/\s+/).length).toBeLessThan(4000);
+});
+
 it('has how to install it, to try it and to test it on the first screens, in this order', () => {
   const lines = ['npm ci && npm pack', 'npm install ../', 'npm ci && npm run demo', 'npm ci && npm test'].map(lineOf);
   expect(lines).not.toContain(-1);

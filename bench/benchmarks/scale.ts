@@ -16,7 +16,7 @@ export const SCALE: readonly Benchmark[] = [
     ['plain', 'coalesced'],
     [
       ...[callers(100, 1), callers(100, 8), callers(800, 1), callers(800, 8)],
-      ...[1, 2, 10, 100].map((nodes) => callers(200, nodes, ['coalesced'])),
+      ...[1, 2, 100].map((nodes) => callers(200, nodes, ['coalesced'])),
     ],
     { smokeCases: 2 },
   ),

@@ -3,8 +3,9 @@
 import { markdownTable, type Region } from '../../tools/documents.js';
 import { PLACES } from '../benchmarks/network.js';
 import { COMMANDS, RATE_PLACES, rateCase, SHARES } from '../benchmarks/rates.js';
-import { FAR, NEAR, SHARED } from '../benchmarks/schedule.js';
+import { FAR, SHARED } from '../benchmarks/schedule.js';
 import { compare, evaluate, type TargetResult, titleOf } from '../suite/evaluate.js';
+import { paceOf } from '../suite/pace.js';
 import {
   type BenchmarkResult,
   type CaseResult,
@@ -38,13 +39,13 @@ export function regionsOf(
     'bench-run': runsText(groups),
     'bench-targets': targetsText(all),
     'bench-network': sections(networkTable(all)),
-    'bench-rates': sections(ratesTable(all), medians(all, 'idle', ['cpu', 'serverCpu', 'utilization'])),
-    'bench-schedule': sections(nearTable(all), elsewhereTable(all), chart(all, 'schedule')),
+    'bench-rates': sections(ratesTable(all), changesTable(all, 'idle', ['cpu', 'serverCpu', 'utilization'])),
+    'bench-schedule': sections(chart(all, 'schedule'), elsewhereTable(all)),
     'bench-grid': sections(chart(all, 'grid')),
     'bench-core': sections(
-      medians(all, 'burst', ['throughput', 'cpu', 'writes', 'p50', 'p99']),
+      medians(all, 'burst', ['throughput', 'cpu', 'p50', 'p99']),
       ratiosTable(all, 'hot-path', ['throughput', 'cpu']),
-      medians(all, 'fastify-parallel', ['throughput', 'cpu', 'serverCpu', 'p50', 'p99']),
+      medians(all, 'fastify-parallel', ['throughput', 'cpu', 'serverCpu', 'p99']),
     ),
     'bench-cache': sections(
       medians(all, 'cache-hits', ['throughput', 'cpu']),
@@ -52,7 +53,7 @@ export function regionsOf(
       medians(all, 'cache-memory', ['memory']),
     ),
     'bench-scale': sections(
-      medians(all, 'connections', ['throughput', 'cpu']),
+      changesTable(all, 'connections', ['throughput', 'cpu']),
       medians(all, 'bystander', ['bystander', 'throughput']),
     ),
     'bench-peers': sections(medians(all, 'peers', ['throughput', 'cpu'])),
@@ -86,12 +87,14 @@ function targetsText(results: readonly BenchmarkResult[]): string {
   const missed = found.filter(({ met }) => !met);
   const count = `${found.length - missed.length} of ${found.length} targets met.`;
   const { head, rows } = targetCells(missed);
-  const table = missed.length === 0 ? [] : ['Missed:', markdownTable(head, rows), 'Met:'];
-  return [count, ...table, metText(found.filter(({ met }) => met))].join('\n\n');
+  // Without the last column, which says of each that it is missed.
+  const cells = [head, ...rows].map((row) => row.slice(0, -1));
+  const table = missed.length === 0 ? [] : ['Missed:', markdownTable(cells[0]!, cells.slice(1)), 'Met:'];
+  return [count, ...table, targetLines(found.filter(({ met }) => met))].join('\n\n');
 }
 
 /** A line for each benchmark: `client CPU 0.12× plain (≤ 0.143×), …`. */
-function metText(found: readonly TargetResult[]): string {
+function targetLines(found: readonly TargetResult[]): string {
   const byBenchmark = new Map<string, string[]>();
   for (const { benchmark, metric, of, versus, measured, op, target, only, worst, work } of found) {
     const unit = versus === undefined ? ` ${METRICS[metric].unit}` : '×';
@@ -113,14 +116,17 @@ function metText(found: readonly TargetResult[]): string {
   return [...byBenchmark].map(([id, parts]) => `- **${titleOf(id)}**: ${parts.join('; ')}`).join('\n');
 }
 
+/** The targets, those that are missed in a list, and the headline rows, where a setup has them. */
 function setupText(groups: readonly GroupResult[]): string {
   const [{ settings }] = groups as readonly [GroupResult];
-  const found = evaluate(groups.flatMap(({ benchmarks }) => benchmarks));
+  const all = groups.flatMap(({ benchmarks }) => benchmarks);
+  const found = evaluate(all);
   const missed = found.filter(({ met }) => !met);
-  const { head, rows } = targetCells(missed);
-  const count = `${found.length - missed.length} of ${found.length} targets met`;
   const where = `**Node ${settings.node.slice(1)}, ${settings.server}** (${describeRun(settings)}; ${groups.map(({ group }) => group).join(', ')})`;
-  return missed.length === 0 ? `${where}: ${count}.` : `${where}: ${count}. Missed:\n\n${markdownTable(head, rows)}`;
+  const count = `${found.length - missed.length} of ${found.length} targets met`;
+  const summary = found.length === 0 ? `${where}:` : `${where}: ${count}${missed.length === 0 ? '.' : '. Missed:'}`;
+  const headline = changesTable(all, 'network', ['throughput', 'cpu', 'serverCpu']);
+  return [summary, targetLines(missed), headline].filter((part) => part !== undefined && part !== '').join('\n\n');
 }
 
 /** A row for each variant of each case, with medians. */
@@ -158,12 +164,12 @@ function networkTable(all: readonly BenchmarkResult[]): string | undefined {
     if (found === undefined) return [];
     const cell = (variant: string) => {
       const of = variantOf(found, variant);
-      const metrics = ['throughput', 'cpu', 'serverCpu', 'p50'] as const;
+      const metrics = ['throughput', 'cpu', 'serverCpu'] as const;
       return of === undefined ? '' : metrics.map((metric) => figure(spreadOf(of, metric), metric)).join(' · ');
     };
     return [[place, ...variants.map(cell)]];
   });
-  return titled(result, ['commands/s · CPU of Node · CPU of Redis · p50, µs', ...variants.map(labelOf)], rows);
+  return titled(result, ['commands/s · CPU of Node · CPU of Redis, µs', ...variants.map(labelOf)], rows);
 }
 
 /** `ioredis→ioredis-coalesce` in each cell. */
@@ -185,31 +191,18 @@ function ratesTable(all: readonly BenchmarkResult[]): string | undefined {
   return titled(result, ['ioredis → ioredis-coalesce', 'requests/s', ...metrics.map(titleWithUnit)], rows);
 }
 
-export function change(found: CaseResult | undefined, metric: Metric): string {
-  const [plain, coalesced] = ['plain', 'coalesced'].map((variant) => variantOf(found, variant));
-  if (plain === undefined || coalesced === undefined) return '';
-  return `${figure(spreadOf(plain, metric), metric)}→${figure(spreadOf(coalesced, metric), metric)}`;
+/** A row for each case, `ioredis→ioredis-coalesce` in each cell. */
+function changesTable(all: readonly BenchmarkResult[], id: string, metrics: readonly Metric[]): string | undefined {
+  const result = all.find((one) => one.id === id);
+  if (result === undefined) return undefined;
+  const rows = result.cases.map((one) => [one.id, ...metrics.map((metric) => change(one, metric))]);
+  return titled(result, ['ioredis → ioredis-coalesce', ...metrics.map(titleWithUnit)], rows);
 }
 
-/** The curves of loopback: plain's figures, and each client divided by them. */
-function nearTable(all: readonly BenchmarkResult[]): string | undefined {
-  const result = all.find(({ id }) => id === 'schedule');
-  const clients = ['coalesced', 'coalesced-no-poll', 'reference'];
-  const rows = (result?.cases ?? []).flatMap((one) => {
-    const plain = variantOf(one, 'plain');
-    if (plain === undefined) return [];
-    const pair = (of: string) =>
-      (['throughput', 'cpu'] as const).map((metric) => times(compare({ metric, of, versus: 'plain' }, one))).join(', ');
-    const own = (['throughput', 'cpu'] as const).map((metric) => figure(spreadOf(plain, metric), metric)).join(', ');
-    return [[one.id.replace(`${NEAR}: `, ''), own, ...clients.map(pair)]];
-  });
-  if (result === undefined) return undefined;
-  const head = [
-    `${NEAR}: throughput, CPU of Node`,
-    'ioredis (/s, µs)',
-    ...clients.map((client) => `${labelOf(client)} ÷ ioredis`),
-  ];
-  return titled(result, head, rows);
+/** Where only ioredis-coalesce was measured, its figure. */
+function change(found: CaseResult | undefined, metric: Metric): string {
+  const measured = ['plain', 'coalesced'].flatMap((variant) => variantOf(found, variant) ?? []);
+  return measured.map((variant) => figure(spreadOf(variant, metric), metric)).join('→');
 }
 
 /** The range over the cells of each place. */
@@ -226,11 +219,11 @@ function elsewhereTable(all: readonly BenchmarkResult[]): string | undefined {
     const measures = (['coalesced-no-poll', 'reference'] as const).flatMap((versus) =>
       (['throughput', 'cpu'] as const).map((metric) => cell(metric, versus)),
     );
-    return [[place, `${cases.length}`, ...measures]];
+    return [[place, ...measures]];
   });
   if (rows.length === 0) return undefined;
   const of = ['no poll', 'bare socket'].flatMap((versus) => [`throughput ÷ ${versus}`, `CPU ÷ ${versus}`]);
-  return markdownTable(['the lowest and the highest of the cells', 'cells', ...of], rows);
+  return markdownTable(['the lowest and the highest of the cells', ...of], rows);
 }
 
 function chart(all: readonly BenchmarkResult[], id: string): string | undefined {
@@ -242,7 +235,10 @@ function titled(
   head: readonly string[],
   rows: readonly (readonly string[])[],
 ) {
-  return `**${titleOf(id)}** (${rounds} × ${seconds} s)\n\n${markdownTable(head, rows)}`;
+  const usual = paceOf({}, {});
+  // What every table rests on stands once, above all of them.
+  const paced = rounds === usual.rounds && seconds === usual.seconds ? '' : ` (${rounds} × ${seconds} s)`;
+  return `**${titleOf(id)}**${paced}\n\n${markdownTable(head, rows)}`;
 }
 
 function titleWithUnit(metric: Metric): string {

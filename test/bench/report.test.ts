@@ -142,10 +142,19 @@ describe('docs/benchmarks.md', () => {
     expect(regions['bench-rates']).toContain('| loopback: 5 HGETs, 30 % | 100,000 | 6→3 | 5→1 | 0.50→0.25 | 500→250 |');
   });
 
-  it('has a paragraph for each other setup', () => {
-    expect(regions['bench-setups']).toContain(
-      '**Node 24.1.0, Redis 8.2.3** (revision f00, 2026-11-26; network): 0 of 0 targets met.',
+  it('has a paragraph for each other setup: the targets it has, and the headline rows', () => {
+    expect(regions['bench-setups']).toMatch(
+      /^\*\*Node 24\.1\.0, Redis 8\.2\.3\*\* \(revision f00, 2026-11-26; network\):\n/,
     );
+    expect(regions['bench-setups']).toContain('| 0.2 ms: 50 GETs | 100,000→200,000 | 6→3 | 5→1 |');
+    const { 'bench-setups': ofRates } = regionsOf([], new Map([['other', [group('rates', [RATES])]]]));
+    expect(ofRates).toBe('**Node 24.1.0, Redis 8.2.3** (revision f00, 2026-11-26; rates): 5 of 5 targets met.');
+  });
+
+  it('says of a table what it rests on where that is not five rounds of a second', () => {
+    const paced = (seconds: number) => regionsOf([group('network', [{ ...NETWORK, seconds }])])['bench-network'];
+    expect(paced(0.6)).toContain('**Bursts of 50 GETs, by round trip** (5 × 0.6 s)\n');
+    expect(paced(1)).toContain('**Bursts of 50 GETs, by round trip**\n');
   });
 
   it('says so where nothing was measured', () => {
