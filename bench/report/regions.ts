@@ -122,7 +122,10 @@ function setupText(groups: readonly GroupResult[]): string {
   const all = groups.flatMap(({ benchmarks }) => benchmarks);
   const found = evaluate(all);
   const missed = found.filter(({ met }) => !met);
-  const where = `**Node ${settings.node.slice(1)}, ${settings.server}** (${describeRun(settings)}; ${groups.map(({ group }) => group).join(', ')})`;
+  const names = groups.map(
+    ({ group, benchmarks: [first] }) => `${group}${first === undefined ? '' : pacedText(first)}`,
+  );
+  const where = `**Node ${settings.node.slice(1)}, ${settings.server}** (${describeRun(settings)}; ${names.join(', ')})`;
   const count = `${found.length - missed.length} of ${found.length} targets met`;
   const summary = found.length === 0 ? `${where}:` : `${where}: ${count}${missed.length === 0 ? '.' : '. Missed:'}`;
   const headline = changesTable(all, 'network', ['throughput', 'cpu', 'serverCpu']);
@@ -227,18 +230,18 @@ function elsewhereTable(all: readonly BenchmarkResult[]): string | undefined {
 }
 
 function chart(all: readonly BenchmarkResult[], id: string): string | undefined {
-  return all.some((one) => one.id === id) ? `![${titleOf(id)}](${CHARTS}${id}.svg)` : undefined;
+  const result = all.find((one) => one.id === id);
+  return result && `![${titleOf(id)}](${CHARTS}${id}.svg)${pacedText(result)}`;
 }
 
-function titled(
-  { id, rounds, seconds }: BenchmarkResult,
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-) {
+/** What every table and chart rests on stands once, above all of them; here, what rests on something else. */
+function pacedText({ rounds, seconds }: BenchmarkResult): string {
   const usual = paceOf({}, {});
-  // What every table rests on stands once, above all of them.
-  const paced = rounds === usual.rounds && seconds === usual.seconds ? '' : ` (${rounds} × ${seconds} s)`;
-  return `**${titleOf(id)}**${paced}\n\n${markdownTable(head, rows)}`;
+  return rounds === usual.rounds && seconds === usual.seconds ? '' : ` (${rounds} × ${seconds} s)`;
+}
+
+function titled(result: BenchmarkResult, head: readonly string[], rows: readonly (readonly string[])[]) {
+  return `**${titleOf(result.id)}**${pacedText(result)}\n\n${markdownTable(head, rows)}`;
 }
 
 function titleWithUnit(metric: Metric): string {
