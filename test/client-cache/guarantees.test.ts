@@ -588,13 +588,14 @@ describe('a cached client on a silent connection', () => {
   it('sends one read after one second without a byte, and every read after two seconds', async () => {
     const proxy = await startProxy(server.url);
     const client = await cached(true, proxy.url);
-    const key = uniquePrefix('silent');
-    await keep(client, () => client.get(key));
+    // A later read of the same key would wait for the one that is sent.
+    const keys = [1, 2, 3].map((index) => `${uniquePrefix('silent')}${index}`);
+    await keep(client, ...keys.map((key) => () => client.get(key)));
     proxy.stall();
     const sent: Promise<unknown>[] = [];
     const hits = async (reads: number) => {
       const before = hitsOf(client) ?? 0;
-      for (let read = 0; read < reads; read += 1) sent.push(client.get(key));
+      for (let read = 0; read < reads; read += 1) sent.push(client.get(keys[read] as string));
       await turn();
       return (hitsOf(client) ?? 0) - before;
     };

@@ -192,6 +192,16 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     });
   });
 
+  it('of several reads of one key that have been revoked: they are sent in the order of their calls', async () => {
+    const client = await start();
+    await keep(client, () => client.strlen(k));
+    const spy = spyOnSocket(client);
+    const reads = [client.get(k), client.strlen(k), client.get(k)];
+    client.coalescer.cache?.clear();
+    expect(await Promise.all(reads)).toEqual(['old', 3, 'old']);
+    expect(commandNames(spy.text()).filter((name) => name !== 'client')).toEqual(['get', 'strlen', 'get']);
+  });
+
   it('is not given after quit(): the connection is closed', async () => {
     const client = await start({ retryStrategy: null });
     const quit = client.quit();

@@ -68,12 +68,12 @@ export class ReadCache {
   readonly #own: OwnCommands;
   readonly #tracking: Tracking;
   readonly #liveness = new Liveness();
-  /** Reads that wait, in the order of their calls, and their answers; undefined once they are settled. */
+  /** Reads that wait, in the order of their calls. `read` is the answer that was found. */
   #waiting: CallEntry[] = [];
-  #answers: (CachedRead | undefined)[] = [];
-  /** The indices of those up to `#indexed`, by key; made when a command comes that concerns some. */
-  #waitingFor = new Map<string, number[]>();
-  #indexed = 0;
+  /** How many of them have been answered or sent since. */
+  #settled = 0;
+  /** Whether one of them is being sent: those behind it come later. */
+  #sending = false;
   /** The options of the calls that have any. */
   readonly #calls = new WeakMap<CallEntry, CallSettings>();
   /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
@@ -130,7 +130,8 @@ export class ReadCache {
   waitsFor(answer: CachedRead, entry: CallEntry, call: CallSettings | undefined): void {
     if (this.#waiting.length === 0) setImmediate(this.#endTurn);
     this.#waiting.push(entry);
-    this.#answers.push(answer);
+    entry.read = answer;
+    answer.key.waiting += 1;
     if (call !== undefined) this.#calls.set(entry, call);
   }
 
@@ -172,22 +173,38 @@ export class ReadCache {
 
   readonly #endTurn = (): void => {
     const { length } = this.#waiting;
-    const time = now();
-    for (let index = 0; index < length; index += 1) this.#settle(index, time);
+    this.#settle(length);
     // User code has run only if a reply transformer asks for something.
     this.#waiting = this.#waiting.slice(length);
-    this.#answers = this.#answers.slice(length);
-    if (this.#indexed > 0) this.#waitingFor = new Map();
-    this.#indexed = 0;
+    this.#settled -= length;
     if (this.#waiting.length > 0) setImmediate(this.#endTurn);
   };
 
-  /** Answers a read that waits, unless that was done before, or sends it if its answer has been revoked. */
-  #settle(index: number, time: number): void {
-    const asked = this.#answers[index];
-    if (asked === undefined) return;
-    this.#answers[index] = undefined;
-    const entry = this.#waiting[index] as CallEntry;
+  /** Whether reads wait, which `settleAll` answers or sends. */
+  get waits(): boolean {
+    return this.#settled < this.#waiting.length && !this.#sending;
+  }
+
+  settleAll(): void {
+    this.#settle(this.#waiting.length);
+  }
+
+  /** Answers the first `count` reads that wait, or sends those whose answers have been revoked. */
+  #settle(count: number): void {
+    if (this.#settled >= count) return;
+    const time = now();
+    while (this.#settled < count) {
+      const entry = this.#waiting[this.#settled] as CallEntry;
+      this.#settled += 1;
+      this.#settleOne(entry, time);
+    }
+    if (this.#settled === this.#waiting.length) this.#store.lostWaiting = false;
+  }
+
+  #settleOne(entry: CallEntry, time: number): void {
+    const asked = entry.read as CachedRead;
+    entry.read = undefined;
+    asked.key.waiting -= 1;
     // Its caller's signal has rejected it.
     if (entry.observer !== undefined) return;
     const { connection } = this;
@@ -195,7 +212,12 @@ export class ReadCache {
     if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
       if (read !== undefined && (read.key.expiresAt ?? Number.NaN) <= time) this.#store.drop(read.key.name);
       connection.stats.cacheMisses += 1;
-      connection.sendEntry(entry, this.#calls.get(entry));
+      this.#sending = true;
+      try {
+        connection.sendEntry(entry, this.#calls.get(entry));
+      } finally {
+        this.#sending = false;
+      }
       return;
     }
     connection.stats.cacheHits += 1;
@@ -204,25 +226,9 @@ export class ReadCache {
     this.#askTtl(read, time);
   }
 
-  settleAll(): void {
-    if (this.#waiting.length === 0) return;
-    const time = now();
-    for (let index = 0; index < this.#waiting.length; index += 1) this.#settle(index, time);
-  }
-
-  #settleKey(name: string): void {
-    for (; this.#indexed < this.#answers.length; this.#indexed += 1) {
-      const key = this.#answers[this.#indexed]?.key.name;
-      if (key === undefined) continue;
-      const others = this.#waitingFor.get(key);
-      if (others === undefined) this.#waitingFor.set(key, [this.#indexed]);
-      else others.push(this.#indexed);
-    }
-    const indices = this.#waitingFor.get(name);
-    if (indices === undefined) return;
-    this.#waitingFor.delete(name);
-    const time = now();
-    for (const index of indices) this.#settle(index, time);
+  /** Ordering: whether reads that wait must be settled before a command that concerns this key. */
+  #mustSettle(key: CachedKey | undefined): boolean {
+    return this.waits && (this.#store.lostWaiting || (key !== undefined && key.waiting > 0));
   }
 
   // ---- Sent ----
@@ -231,7 +237,7 @@ export class ReadCache {
   awaits({ variant, sent }: Entry): boolean {
     if (this.#store.awaited === 0) return false;
     const name = keyName(Array.isArray(sent) ? sent[0] : sent);
-    const read = name === undefined ? undefined : this.#find(name, variant, sent);
+    const read = name === undefined || name === this.#missed ? undefined : this.#find(name, variant, sent);
     return read?.awaited === true && read.readAt === read.key.heldUntil;
   }
 
@@ -245,7 +251,7 @@ export class ReadCache {
     if (command.cacheable) return this.#sendsRead(entry);
     const effect = effectOfName(command.name);
     const args = this.#args.of(command.name, entry.sent, script?.leading);
-    if (this.#waiting.length > 0) this.#settleFor(effect, args);
+    if (this.waits) this.#settleFor(effect, args);
     // Settling may have sent reads, which are arguments of calls, too.
     this.#note(effect, this.#args.of(command.name, entry.sent, script?.leading), this.#nextPosition);
     return false;
@@ -258,8 +264,11 @@ export class ReadCache {
     const name = text ?? wireName(argument);
     const missed = this.#missed === name;
     this.#missed = undefined;
-    if (this.#waiting.length > 0) this.#settleKey(name);
-    const key = missed ? undefined : this.#store.key(name);
+    let key = missed ? undefined : this.#store.key(name);
+    if (this.#mustSettle(key)) {
+      this.settleAll();
+      key = this.#store.key(name);
+    }
     const keeps = text !== undefined && this.#keeps(entry, name, key);
     if (key === undefined && !keeps) return false;
     const read = entry.read as CachedRead | undefined;
@@ -332,7 +341,7 @@ export class ReadCache {
 
   /** Commands of a pipeline or transaction are about to be queued together; they count as issued with the last. */
   sendsPipeline(commands: readonly HostCommand[]): void {
-    if (this.#waiting.length > 0) {
+    if (this.waits) {
       for (const command of commands) this.#settleFor(effectOf(this.#argsOf(command)), this.#args);
     }
     const { transaction } = this.connection;
@@ -349,14 +358,9 @@ export class ReadCache {
     }
   }
 
-  /** Whether reads wait, which `settleAll` answers or sends. */
-  get waits(): boolean {
-    return this.#waiting.length > 0;
-  }
-
   /** The host is about to write a command whose entry it will queue. Called before `transaction` knows of it. */
   hostSends(effect: Effect, args: Arguments): void {
-    if (this.#waiting.length > 0) this.#settleFor(effect, args);
+    if (this.waits) this.#settleFor(effect, args);
     this.#note(effect, args, this.#nextPosition);
   }
 
@@ -370,8 +374,12 @@ export class ReadCache {
   /** Ordering: reads that wait were issued before a command that may change their answers, or show newer ones. */
   #settleFor(effect: Effect, args: Arguments): void {
     const keyed = this.#keyed(effect);
-    if (keyed !== undefined) for (const name of keysIn(keyed, args)) this.#settleKey(name);
-    else if (effect !== 'none') this.settleAll();
+    if (keyed === undefined ? effect !== 'none' : this.#mustSettleFor(keyed, args)) this.settleAll();
+  }
+
+  #mustSettleFor(effect: KeyedEffect, args: Arguments): boolean {
+    for (const name of keysIn(effect, args)) if (this.#mustSettle(this.#store.key(name))) return true;
+    return false;
   }
 
   #keyed(effect: Effect): KeyedEffect | undefined {

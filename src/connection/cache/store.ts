@@ -13,12 +13,6 @@ const BUFFER_OVERHEAD = 50;
 /** Up to this many answers of one key are searched one by one; for more there is an index. */
 const MAX_LISTED = 8;
 
-/**
- * Without room, one of this many reads that are not found is looked at, at random: its hash costs as much as the rest of
- * such a read. With Zipf's law, that finds 0 to 3 % fewer reads than looking at each, and takes up new keys more slowly.
- */
-const LOOKED_AT_OF = 4;
-
 /** The value of a read whose reply has not come. */
 const AWAITED = Symbol('awaited');
 
@@ -60,6 +54,8 @@ export class CachedKey {
   /** Answers, and reads on their way. */
   reads = 0;
   awaited = 0;
+  /** Reads that were found, and wait for the end of the turn. */
+  waiting = 0;
   bytes = 0;
   /** Until the reply at this position has come, only `newest` of its answers may be used; see `OwnCommands`. */
   heldUntil = -1;
@@ -133,10 +129,11 @@ export class CacheStore {
   evictions = 0;
   /** Reads on their way. */
   awaited = 0;
+  /** Whether a key was forgotten while reads waited for answers of it. */
+  lostWaiting = false;
   #keys = new Map<string, CachedKey>();
   /** Made when there is no more room. */
   #recent: RecentReads | undefined;
-  #random = 0;
   #hand: CachedKey | undefined;
 
   constructor(
@@ -160,8 +157,6 @@ export class CacheStore {
   admits(name: string, { text }: ReadArguments): boolean {
     const taken = this.entries + this.awaited;
     if (taken < this.maxEntries && this.bytes < this.maxBytes - KEY_OVERHEAD - READ_OVERHEAD) return true;
-    this.#random = nextRandom(this.#random);
-    if ((this.#random >>> 16) % LOOKED_AT_OF !== 0) return false;
     this.#recent ??= new RecentReads(taken);
     if (!this.#recent.knows(name, text)) return false;
     const hand = this.#hand;
@@ -235,7 +230,7 @@ export class CacheStore {
 
   /** Forgets everything. */
   clear(): void {
-    for (const key of this.#keys.values()) key.kept = false;
+    for (const key of this.#keys.values()) this.#forget(key);
     // V8: what `clear()` leaves behind refers to the later contents, and keeps them alive once it is old.
     this.#keys = new Map();
     this.#hand = undefined;
@@ -262,8 +257,13 @@ export class CacheStore {
     hand.before = key;
   }
 
-  #remove(key: CachedKey): void {
+  #forget(key: CachedKey): void {
     key.kept = false;
+    this.lostWaiting ||= key.waiting > 0;
+  }
+
+  #remove(key: CachedKey): void {
+    this.#forget(key);
     this.#keys.delete(key.name);
     if (this.#hand === key) this.#hand = key.after === key ? undefined : key.after;
     key.before.after = key.after;
@@ -332,14 +332,18 @@ function nextRandom(state: number): number {
   return (Math.imul(state, 1664525) + 1013904223) | 0;
 }
 
+/** V8: to look a method up on texts of many kinds (joined, cut out, internalized) costs more than to call it. */
+const { charCodeAt } = String.prototype;
+
 /** FNV-1a, over pairs of UTF-16 code units: each step waits for the one before. */
 function hashOf(text: string, start: number): number {
+  const { length } = text;
   let hash = start;
-  let index = Math.max(0, text.length - HASHED);
-  for (; index + 1 < text.length; index += 2) {
-    hash = Math.imul(hash ^ (text.charCodeAt(index) << 16) ^ text.charCodeAt(index + 1), 0x01000193);
+  let index = Math.max(0, length - HASHED);
+  for (; index + 1 < length; index += 2) {
+    hash = Math.imul(hash ^ (charCodeAt.call(text, index) << 16) ^ charCodeAt.call(text, index + 1), 0x01000193);
   }
-  return index < text.length ? Math.imul(hash ^ text.charCodeAt(index), 0x01000193) : hash;
+  return index < length ? Math.imul(hash ^ charCodeAt.call(text, index), 0x01000193) : hash;
 }
 
 /** The bytes of a Buffer as Latin-1 text, which takes a third of the memory, and keeps no pool of Node's. */
