@@ -202,6 +202,18 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     expect(commandNames(spy.text()).filter((name) => name !== 'client')).toEqual(['get', 'strlen', 'get']);
   });
 
+  it('that cannot be sent after all rejects its caller alone', async () => {
+    const client = await start();
+    const reads = [client.get(k), client.get(k)];
+    client.coalescer.cache?.clear();
+    client.sendCommand = () => {
+      throw new Error('by user code');
+    };
+    expect((await Promise.allSettled(reads)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    Reflect.deleteProperty(client, 'sendCommand');
+    await keep(client, () => client.get(k));
+  });
+
   it('is not given after quit(): the connection is closed', async () => {
     const client = await start({ retryStrategy: null });
     const quit = client.quit();

@@ -172,11 +172,10 @@ export class ReadCache {
   }
 
   readonly #endTurn = (): void => {
-    const { length } = this.#waiting;
-    this.#settle(length);
+    this.settleAll();
     // User code has run only if a reply transformer asks for something.
-    this.#waiting = this.#waiting.slice(length);
-    this.#settled -= length;
+    this.#waiting = this.#waiting.slice(this.#settled);
+    this.#settled = 0;
     if (this.#waiting.length > 0) setImmediate(this.#endTurn);
   };
 
@@ -185,23 +184,20 @@ export class ReadCache {
     return this.#settled < this.#waiting.length && !this.#sending;
   }
 
+  /** Answers the reads that wait, or sends those whose answers have been revoked. */
   settleAll(): void {
-    this.#settle(this.#waiting.length);
-  }
-
-  /** Answers the first `count` reads that wait, or sends those whose answers have been revoked. */
-  #settle(count: number): void {
-    if (this.#settled >= count) return;
+    const { length } = this.#waiting;
+    if (this.#settled >= length) return;
     const time = now();
-    while (this.#settled < count) {
+    while (this.#settled < length) {
       const entry = this.#waiting[this.#settled] as CallEntry;
       this.#settled += 1;
-      this.#settleOne(entry, time);
+      this.#settle(entry, time);
     }
     if (this.#settled === this.#waiting.length) this.#store.lostWaiting = false;
   }
 
-  #settleOne(entry: CallEntry, time: number): void {
+  #settle(entry: CallEntry, time: number): void {
     const asked = entry.read as CachedRead;
     entry.read = undefined;
     asked.key.waiting -= 1;
@@ -215,6 +211,9 @@ export class ReadCache {
       this.#sending = true;
       try {
         connection.sendEntry(entry, this.#calls.get(entry));
+      } catch (error) {
+        // Of user code in the host's way. The reads behind this one must not wait for ever.
+        entry.fail(error);
       } finally {
         this.#sending = false;
       }
