@@ -438,10 +438,7 @@ export function pipelineMethods(
  */
 function unsentContext(client: object, commandClass: HostCommandClass): EntryContext {
   const sender = client as HostClient;
-  const timeouts = new Deadlines(
-    () => sender.commandQueue,
-    () => 0,
-  );
+  const timeouts = new Deadlines(sender, { light: 0 });
   return { client: sender, commandClass, settlesLate: settlesLate(commandClass), timeouts };
 }
 

@@ -68,6 +68,7 @@ export class Connection implements BatchOwner {
   readonly transaction: TransactionState;
   readonly batch: Batch;
   readonly gate: InFlightGate;
+  readonly replies = new ReplyCount();
   readonly reader: ReplyReader | undefined;
   readonly cache: ReadCache | undefined;
   readonly #deadlines: Deadlines | undefined;
@@ -108,15 +109,12 @@ export class Connection implements BatchOwner {
     this.#forgetExit = drainAtExit(this);
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
-      const replies = new ReplyCount();
-      const timeouts = new Deadlines(
-        () => client.commandQueue,
-        () => replies.light,
-      );
+      const timeouts = new Deadlines(client, this.replies);
       this.#deadlines = timeouts;
       const context = { client, commandClass: hot, settlesLate: settlesLate(hot), timeouts };
       this.#context = context;
-      const known = { client, stream, context, replies, stats, transaction: this.transaction };
+      const { replies, transaction } = this;
+      const known = { client, stream, context, replies, stats, transaction };
       const cache = options.cache
         ? new ReadCache(
             {
@@ -219,7 +217,7 @@ export class Connection implements BatchOwner {
     }
     if (shared !== undefined) {
       // A follower has its leader's deadline, so it must have been issued at the same time, with the same timeout.
-      if (timeout !== deadlines.ms || !shareable) shared.close();
+      if (timeout !== deadlines.open?.ms || !shareable) shared.close();
       const shares = shareable && (this.options.shareReads || (cacheable && (cache as ReadCache).awaits(entry)));
       if (shares && shared.follow(encoded, entry)) {
         this.stats.sharedReads += 1;
@@ -236,15 +234,15 @@ export class Connection implements BatchOwner {
 
   /** @param leads - whether identical reads may share its reply. */
   #enqueue(entry: Entry, encoded: string | readonly Part[], leads: boolean, timeout: number | undefined): void {
-    const { client } = this;
+    const { client, replies } = this;
     const deadlines = this.#deadlines as Deadlines;
     // Whatever can throw does so before the entry is queued.
     const held = this.#mustWait() ? entry.exactly(encoded) : undefined;
     if (leads) this.#shared?.lead(encoded, entry);
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
-    const number = (this.reader as ReplyReader).expect();
-    if (timeout !== undefined || deadlines.ms !== undefined) deadlines.add(number, entry, timeout);
+    if (timeout !== undefined || deadlines.open !== undefined) deadlines.add(replies.expected, entry, timeout);
+    replies.expected += 1;
     if (client.options.socketTimeout !== undefined) this.#socketTimeout.sent();
     client.commandQueue.push(entry);
     if (entry instanceof AbortableEntry && entry.withdrawable) this.#addRevocable(held, encoded, entry);
@@ -292,7 +290,7 @@ export class Connection implements BatchOwner {
     const commands = commandsOf(recording.pipeline);
     // Whatever can throw does so before anything is queued, and the pipeline still is not sent.
     const encoded = encodePipeline(commands, client);
-    const reader = this.reader as ReplyReader;
+    const { replies } = this;
     const deadlines = this.#deadlines as Deadlines;
     const select = selectedDatabase(client);
     recording.sentWith(this.#context as EntryContext, select);
@@ -309,8 +307,8 @@ export class Connection implements BatchOwner {
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
         this.stats.hotCommands += 1;
-        const number = reader.expect();
-        if (timeout !== undefined || deadlines.ms !== undefined) deadlines.add(number, command, timeout);
+        if (timeout !== undefined || deadlines.open !== undefined) deadlines.add(replies.expected, command, timeout);
+        replies.expected += 1;
         queue.push(command);
       } else {
         queue.push(pipelineItem(recording, command, select));

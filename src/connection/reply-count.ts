@@ -2,33 +2,25 @@ import type { HostQueue } from '../host/types.js';
 
 /** The replies of one connection, counted by the commands that have left the host's queue. */
 export class ReplyCount {
-  /** The head of the host's queue before the host got the bytes that it is reading. */
-  #leaving: object | undefined;
+  /** Light entries that were queued: each gets a reply. */
+  expected = 0;
   /** Replies to light entries. */
   light = 0;
   /** Replies to the host's commands. */
   others = 0;
+  /**
+   * The head of the host's queue before the host got the bytes that it is reading. Host: when it runs user code
+   * (`reconnectOnError`, transformers), the command has left the queue; it is counted when the host has returned.
+   */
+  leaving: object | undefined;
 
   get all(): number {
     return this.light + this.others;
   }
 
-  /**
-   * The host gets a reply. Host: when it runs user code (`reconnectOnError`, transformers), the command has left the
-   * queue; it is counted when the host has returned.
-   */
-  forwarding(queue: HostQueue, forward: () => void): void {
-    this.#leaving = queue.peekFront();
-    try {
-      forward();
-    } finally {
-      this.#leaving = undefined;
-    }
-  }
-
   /** How many commands were queued before the next one. */
   nextPosition(queue: HostQueue): number {
-    const hasLeft = this.#leaving !== undefined && queue.peekFront() !== this.#leaving;
+    const hasLeft = this.leaving !== undefined && queue.peekFront() !== this.leaving;
     return this.all + Number(hasLeft) + queue.length;
   }
 }

@@ -9,7 +9,8 @@ export class TransactionState {
   /** The connection was in use before, and no command or reply has told yet. */
   unknown = false;
   watching = false;
-  #open = false;
+  /** Whether MULTI was seen, and neither EXEC nor DISCARD since. */
+  begun = false;
   #closed: Promise<void> | undefined;
   #settle: (() => void) | undefined;
 
@@ -25,12 +26,7 @@ export class TransactionState {
 
   /** Where that is not known, one counts as open. */
   get open(): boolean {
-    return this.#open || this.unknown;
-  }
-
-  /** Whether MULTI was seen. */
-  get begun(): boolean {
-    return this.#open;
+    return this.begun || this.unknown;
   }
 
   /** A command with this effect is about to be sent, or to be held in the backlog. */
@@ -56,8 +52,8 @@ export class TransactionState {
   /** Commands were issued that open or close a transaction. `closed` also ends WATCH. */
   becomes(state: 'open' | 'closed'): void {
     this.unknown = false;
-    this.#open = state === 'open';
-    if (this.#open) return;
+    this.begun = state === 'open';
+    if (this.begun) return;
     this.watching = false;
     this.#settle?.();
     this.#settle = undefined;

@@ -20,17 +20,12 @@ import type { AnyFunction } from './types.js';
 
 /** Reads a connection's bytes from memory that the next read overwrites. */
 export interface InPlaceReader {
-  /** Whether it alone gets what is read now, or all listeners for `data` do. */
-  readsInPlace(): boolean;
   /**
-   * @param bytes - in memory that is used again, so nothing may refer to them afterwards.
-   * @param keep - copies some of them.
+   * @param bytes - in memory that is used again, so nothing may refer to them afterwards; see `keep`.
+   * @returns false if it does not get them alone: then all listeners for `data` get them.
    */
-  readInPlace(bytes: Buffer, keep: Keep): void;
+  readInPlace(bytes: Buffer): boolean;
 }
-
-/** Returns bytes in memory that is not used again: a copy, or themselves if they are not in the shared buffer. */
-export type Keep = (bytes: Buffer) => Buffer;
 
 /** As much as Node allocates for a read. */
 const SIZE = 64 * 1024;
@@ -87,14 +82,12 @@ function useSharedBuffer(stream: Duplex): boolean {
 /** Returns whether Node is to read on. */
 function onRead(stream: Duplex, bytes: Buffer): boolean {
   const reader = readers.get(stream);
-  if (reader === undefined || !isFlowing(stream) || !passesBytesOn(stream) || !reader.readsInPlace()) {
-    return stream.push(keep(bytes));
-  }
-  reader.readInPlace(bytes, keep);
-  return true;
+  if (reader !== undefined && isFlowing(stream) && passesBytesOn(stream) && reader.readInPlace(bytes)) return true;
+  return stream.push(keep(bytes));
 }
 
-function keep(bytes: Buffer): Buffer {
+/** Returns bytes in memory that is not used again: a copy, or themselves if they are not in the shared buffer. */
+export function keep(bytes: Buffer): Buffer {
   if (bytes.buffer !== shared?.buffer) return bytes;
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   bytes.copy(copy);

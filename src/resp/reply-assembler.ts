@@ -19,11 +19,6 @@ export class ReplyAssembler {
     readonly keep: (bytes: Buffer) => Buffer = (bytes) => bytes,
   ) {}
 
-  /** Whether a reply is being assembled. */
-  get open(): boolean {
-    return this.#pieces.length > 0;
-  }
-
   /** Whether chunks are copied as they come, so that their memory may be used again. */
   get copies(): boolean {
     return this.decoder.lastCopied !== undefined;

@@ -60,9 +60,8 @@ export class ReplyScanner {
   end = 0;
   /** The part of an `'oversized'` reply that was too large, for the error message. */
   excess = '';
-
-  /** Number of missing elements, in all open aggregates. */
-  #outstanding = 0;
+  /** Number of missing elements, in all open aggregates; 0 between two replies. */
+  outstanding = 0;
   /** Number of missing elements per open aggregate, the innermost last; the first one is for the reply itself. */
   readonly #remaining: number[] = [0];
   #skip = 0;
@@ -73,19 +72,14 @@ export class ReplyScanner {
   #lineLength = 0;
   #afterCr = false;
 
-  /** Whether a reply has begun and its end was not seen yet. */
-  get midReply(): boolean {
-    return this.#outstanding > 0;
-  }
-
   /** Scans one reply from `position`, or continues the one that began in an earlier chunk. */
   scan(chunk: Uint8Array, position: number): ScanResult {
     let cursor = position;
-    if (this.#outstanding === 0) {
-      this.#outstanding = 1;
+    if (this.outstanding === 0) {
+      this.outstanding = 1;
       this.#remaining[0] = 1;
     }
-    while (this.#outstanding > 0) {
+    while (this.outstanding > 0) {
       if (this.#skip > 0) {
         const skipped = Math.min(this.#skip, chunk.length - cursor);
         cursor += skipped;
@@ -166,7 +160,7 @@ export class ReplyScanner {
   }
 
   #elementEnds(): void {
-    this.#outstanding -= 1;
+    this.outstanding -= 1;
     const remaining = this.#remaining;
     let last = remaining.length - 1;
     remaining[last] = (remaining[last] as number) - 1;
@@ -183,9 +177,9 @@ export class ReplyScanner {
       this.#elementEnds();
       return true;
     }
-    this.#outstanding += elements - 1;
+    this.outstanding += elements - 1;
     this.#remaining.push(elements);
-    if (this.#outstanding > REPLY_LIMITS.elements) {
+    if (this.outstanding > REPLY_LIMITS.elements) {
       return this.#exceed(`an aggregate of ${elements} elements, with more than ${REPLY_LIMITS.elements} to come`);
     }
     if (this.#remaining.length > REPLY_LIMITS.depth + 1) {

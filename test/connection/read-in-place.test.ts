@@ -3,7 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
-import { type InPlaceReader, type Keep, shareReadBuffer, unshareReadBuffer } from '../../src/host/read-in-place.js';
+import { type InPlaceReader, keep, shareReadBuffer, unshareReadBuffer } from '../../src/host/read-in-place.js';
 import { HOSTS, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { collectUncaught } from '../helpers/uncaught.js';
@@ -43,14 +43,12 @@ class Reader implements InPlaceReader {
 
   constructor(readonly keeps = false) {}
 
-  readsInPlace(): boolean {
-    return this.alone;
-  }
-
-  readInPlace(bytes: Buffer, keep: Keep): void {
+  readInPlace(bytes: Buffer): boolean {
+    if (!this.alone) return false;
     this.text += bytes.toString('latin1');
     if (this.keeps) this.kept.push(keep(bytes));
     bytes.fill('%');
+    return true;
   }
 }
 

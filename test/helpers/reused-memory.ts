@@ -6,7 +6,8 @@ import { ReplyReader } from '../../src/connection/replies/reply-reader.js';
 
 const { readInPlace } = ReplyReader.prototype;
 
-ReplyReader.prototype.readInPlace = function (this: ReplyReader, bytes, keep) {
-  readInPlace.call(this, bytes, keep);
-  bytes.fill('%');
+ReplyReader.prototype.readInPlace = function (this: ReplyReader, bytes) {
+  const isRead = readInPlace.call(this, bytes);
+  if (isRead) bytes.fill('%');
+  return isRead;
 };

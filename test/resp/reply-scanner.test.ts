@@ -27,7 +27,7 @@ function scanAll(chunks: readonly Buffer[]): Scan {
     }
     base += chunk.length;
   }
-  return { ends, after: scanner.midReply ? 'in a reply' : 'between replies' };
+  return { ends, after: scanner.outstanding > 0 ? 'in a reply' : 'between replies' };
 }
 
 function inHalves(bytes: Buffer): Buffer[] {

@@ -13,7 +13,7 @@ import type { ResolvedCacheOptions } from '../../options.js';
 import type { Stats } from '../../stats.js';
 import { nextTick, now, setImmediate } from '../../util/clock.js';
 import type { CallSettings } from '../entries/call-settings.js';
-import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant, settleDecoded } from '../entries/entry.js';
+import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant, settle } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
@@ -221,7 +221,7 @@ export class ReadCache {
     }
     connection.stats.cacheHits += 1;
     read.key.used = true;
-    settleDecoded(entry, read.reply, connection.context.commandClass);
+    settle(entry, read.reply, 'decoded');
     this.#askTtl(read, time);
   }
 

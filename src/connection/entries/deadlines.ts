@@ -27,10 +27,9 @@ const MOST_RESTARTS = 64;
  * from when it is read again: none times out early, and in a long turn a few do late.
  */
 export class Deadlines implements Timeouts {
-  /** The timeout that the open deadline covers, in milliseconds; undefined while none is open. */
-  ms: number | undefined;
+  /** The one that takes commands. */
+  open: Deadline | undefined;
   readonly #pending = new Denque<Deadline>();
-  #current: Deadline | undefined;
   /** All its commands have settled. Its timer runs until the end of this turn: the next batch is likely to take it. */
   #spare: Deadline | undefined;
   /** How many entries of the open deadline were issued by when the clock was last read. */
@@ -39,9 +38,9 @@ export class Deadlines implements Timeouts {
   #followed = 0;
 
   constructor(
-    readonly queue: () => HostQueue,
-    /** The number of the first hot command that has not settled. */
-    readonly firstUnsettled: () => number,
+    readonly client: { readonly commandQueue: HostQueue },
+    /** As many hot commands as it says have settled, which is the number of the first that has not. */
+    readonly replies: { readonly light: number },
   ) {}
 
   /**
@@ -51,9 +50,9 @@ export class Deadlines implements Timeouts {
    * @param ms - its timeout in milliseconds; undefined for none.
    */
   add(number: number, entry: Entry, ms: number | undefined): void {
-    if (ms !== this.ms) this.#begin(number, ms);
-    const { entries } = this.#current ?? {};
-    if (entries === undefined) return;
+    if (ms !== this.open?.ms) this.#begin(number, ms);
+    if (this.open === undefined) return;
+    const { entries } = this.open;
     entries.push(entry);
     if (entries.length - this.#sure >= COMMANDS_PER_LOOK) this.#look(0);
   }
@@ -61,10 +60,9 @@ export class Deadlines implements Timeouts {
   #begin(number: number, ms: number | undefined): void {
     this.close();
     if (ms === undefined) return;
-    this.ms = ms;
-    this.#current = this.#takeSpare(number, ms) ?? new Deadline(number, ms, (deadline) => this.#expire(deadline));
+    this.open = this.#takeSpare(number, ms) ?? new Deadline(number, ms, (deadline) => this.#expire(deadline));
     this.#sure = 1;
-    this.#pending.push(this.#current);
+    this.#pending.push(this.open);
   }
 
   #takeSpare(number: number, ms: number): Deadline | undefined {
@@ -76,16 +74,14 @@ export class Deadlines implements Timeouts {
 
   /** Later hot commands get a new timer. */
   close(): void {
-    const current = this.#current;
-    if (current !== undefined && this.#sure < current.entries.length) this.#look(0);
+    if (this.open === undefined) return;
+    if (this.#sure < this.open.entries.length) this.#look(0);
     this.#end();
   }
 
   #end(): void {
-    this.ms = undefined;
-    if (this.#current === undefined) return;
-    this.#current.closed = true;
-    this.#current = undefined;
+    if (this.open !== undefined) this.open.closed = true;
+    this.open = undefined;
   }
 
   /** The same if the open deadline is old. A command is about to be added. */
@@ -95,7 +91,7 @@ export class Deadlines implements Timeouts {
 
   /** @param issued - how many commands are issued that are not added yet. */
   #look(issued: number): void {
-    const current = this.#current;
+    const current = this.open;
     if (current === undefined) return;
     if (now() - current.startedAt < OPEN_MS) {
       this.#sure = current.entries.length + issued;
@@ -113,7 +109,7 @@ export class Deadlines implements Timeouts {
 
   /** Clears the timers whose commands have all settled. */
   sweep(): void {
-    const settled = this.firstUnsettled();
+    const settled = this.replies.light;
     for (let first = this.#pending.peekFront(); first?.isDone(settled); first = this.#pending.peekFront()) {
       this.#pending.shift();
       first.entries = [];
@@ -139,14 +135,13 @@ export class Deadlines implements Timeouts {
   release(): void {
     if (this.#pending.length > 0) {
       // The host may have rejected some by now: they are no longer queued.
-      const queue = this.queue();
+      const queue = this.client.commandQueue;
       const queued = new Set<unknown>(Array.from({ length: queue.length }, (_, index) => queue.peekAt(index)));
       for (let first = this.#pending.shift(); first !== undefined; first = this.#pending.shift()) {
         first.takeOver(first.entries.filter((entry) => queued.has(entry)));
       }
     }
-    this.#current = undefined;
-    this.ms = undefined;
+    this.open = undefined;
   }
 
   /**
@@ -157,7 +152,7 @@ export class Deadlines implements Timeouts {
    */
   follow(entry: Entry): boolean {
     if (entry.observer !== undefined) return true;
-    const from = Math.max(this.firstUnsettled(), this.#followed);
+    const from = Math.max(this.replies.light, this.#followed);
     for (let index = this.#indexOf(from); index < this.#pending.length; index += 1) {
       const deadline = this.#pending.peekAt(index) as Deadline;
       const place = deadline.entries.indexOf(entry, Math.max(0, from - deadline.start));
@@ -175,10 +170,10 @@ export class Deadlines implements Timeouts {
 
   #expire(deadline: Deadline): void {
     if (deadline === this.#spare) return;
-    if (this.#current === deadline) this.close();
+    if (this.open === deadline) this.close();
     const index = this.#indexOf(deadline.start);
     if (this.#pending.peekAt(index) === deadline) this.#pending.removeOne(index);
-    for (const entry of deadline.unsettled(this.firstUnsettled())) {
+    for (const entry of deadline.unsettled(this.replies.light)) {
       timeOut(entry);
       entry.observer ??= SETTLED;
     }

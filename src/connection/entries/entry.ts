@@ -82,7 +82,7 @@ export abstract class Entry implements QueueItem, HostCommand {
     return this;
   }
 
-  /** Called by our reader: the value is decoded and transformed. */
+  /** @param value - decoded and transformed. */
   fulfil(value: unknown): void {
     this.settleValue(value);
     this.observer?.settled();
@@ -134,7 +134,7 @@ export abstract class Entry implements QueueItem, HostCommand {
    * function, call it unbound and replace it by their own (OpenTelemetry's ioredis instrumentation).
    */
   get resolve(): (reply: unknown) => void {
-    return (reply) => this.#resolveReply(reply);
+    return (reply) => settle(this, reply, 'raw');
   }
 
   set resolve(replacement: (reply: unknown) => void) {
@@ -204,18 +204,6 @@ export abstract class Entry implements QueueItem, HostCommand {
     const own: readonly unknown[] = Array.isArray(this.sent) ? this.sent : [this.sent];
     const { script } = this.variant;
     return script === undefined ? own : [...script.leading, ...own];
-  }
-
-  #resolveReply(reply: unknown): void {
-    // Made first: a transformer may change its argument.
-    const { followers = [] } = this;
-    const copies = followers.map(() => ownCopy(reply));
-    try {
-      this.fulfil(this.withdrawn ? undefined : transformHostReply(this, reply));
-    } catch (error) {
-      this.failAlone(error);
-    }
-    for (const [index, follower] of followers.entries()) follower.#resolveReply(copies[index]);
   }
 }
 
@@ -315,45 +303,31 @@ export class OwnEntry extends Entry {
   }
 }
 
-/** Settles an entry and its followers with a reply that was decoded here. */
-export function settleDecoded(entry: Entry, value: unknown, commandClass: HostCommandClass): void {
-  const { followers } = entry;
-  if (followers === undefined) {
-    settleAlone(entry, value, commandClass);
-    return;
-  }
-  // Every caller gets its own value, Buffers included. Copied first, since transformers may change their value.
-  const copies = followers.map(() => ownCopy(value));
-  settleAlone(entry, value, commandClass);
-  for (const [index, follower] of followers.entries()) settleAlone(follower, copies[index], commandClass);
-}
-
-function settleAlone(entry: Entry, value: unknown, commandClass: HostCommandClass): void {
-  if (!transformsReply(commandClass, entry.variant.command.name) || entry.withdrawn) {
-    entry.fulfil(value);
-    return;
-  }
-  let transformed: unknown;
+/**
+ * Settles an entry and its followers with a reply: `decoded` here, or `raw` as the host's decoder gives it, with Buffers
+ * for strings. Every caller gets its own value, Buffers included.
+ */
+export function settle(entry: Entry, reply: unknown, form: 'decoded' | 'raw'): void {
+  const { followers, variant } = entry;
+  // Made first: a transformer may change its argument.
+  const copies = followers?.map(() => ownCopy(reply));
   try {
-    transformed = transformDecodedReply(entry, value);
+    if (entry.withdrawn) entry.fulfil(undefined);
+    else if (form === 'raw') entry.fulfil(transformReply(entry, variant.encoding, reply));
+    else if (!transformsReply(entry.context.commandClass, variant.command.name)) entry.fulfil(reply);
+    else entry.fulfil(transformReply(entry, null, reply));
   } catch (error) {
     entry.failAlone(error);
-    return;
   }
-  entry.fulfil(transformed);
+  if (followers !== undefined) for (const [index, each] of followers.entries()) settle(each, copies?.[index], form);
 }
 
-/** The host's own conversion of a raw reply: Buffers to strings, then the command's reply transformer. */
-export function transformHostReply(entry: Entry, reply: unknown): unknown {
-  return transform(entry, entry.variant.encoding, reply);
-}
-
-/** The command's reply transformer alone, on a value whose strings are converted already. */
-export function transformDecodedReply(entry: Pick<Entry, 'name' | 'context'>, value: unknown): unknown {
-  return transform(entry, null, value);
-}
-
-function transform(entry: Pick<Entry, 'name' | 'context'>, replyEncoding: 'utf8' | null, reply: unknown): unknown {
+/**
+ * The host's own conversion of a reply: Buffers to strings, then the command's reply transformer.
+ *
+ * @param replyEncoding - null if strings are converted already.
+ */
+export function transformReply(entry: Entry, replyEncoding: 'utf8' | null, reply: unknown): unknown {
   const { client, commandClass } = entry.context;
   return commandClass.prototype.transformReply.call(
     { name: entry.name, replyEncoding, ...replyProtocol(client) },

@@ -19,7 +19,7 @@ import {
   type Part,
   toBytes,
 } from '../../resp/encoder.js';
-import { Entry, type EntryContext, transformHostReply } from './entry.js';
+import { Entry, type EntryContext, transformReply } from './entry.js';
 
 /** Text is checked and joined in pieces of about this many characters. */
 const PIECE = 256 * 1024;
@@ -243,7 +243,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     if (!transformsReply(commandClass, this.name) && (typeof reply !== 'object' || reply === null)) {
       return reply;
     }
-    return transformHostReply(this, reply);
+    return transformReply(this, this.variant.encoding, reply);
   }
 
   protected override shown(): object {

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { CODES, withCode } from '../../errors.js';
-import { type InPlaceReader, type Keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-in-place.js';
+import { type InPlaceReader, keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-in-place.js';
 import { inSubscriberMode, replyModeOf } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../../host/types.js';
@@ -8,12 +8,12 @@ import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../../resp/decoder.js';
 import { ReplyAssembler } from '../../resp/reply-assembler.js';
 import { ReplyScanner } from '../../resp/reply-scanner.js';
 import type { Stats } from '../../stats.js';
+import { nextTick } from '../../util/clock.js';
 import { ERROR_KEPT, type ReadCache } from '../cache/read-cache.js';
-import { Entry, type EntryContext, settleDecoded } from '../entries/entry.js';
+import { Entry, settle } from '../entries/entry.js';
 import { EXEC, type ExecEntry } from '../entries/pipeline-entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
-import { DataListener } from './data-listener.js';
 import { LINE_KEPT, ReplyBoundary } from './reply-boundary.js';
 
 /**
@@ -33,7 +33,6 @@ const MINUS = 45;
 interface ReadConnection {
   readonly client: HostClient;
   readonly stream: Duplex;
-  readonly context: EntryContext;
   readonly stats: Stats;
   readonly replies: ReplyCount;
   readonly cache: ReadCache | undefined;
@@ -57,19 +56,18 @@ interface ReadConnection {
  * scanner finds its last byte. If the host decodes a light entry's reply, it resolves the entry like any command.
  */
 export class ReplyReader implements InPlaceReader {
-  /** Number of light entries that were queued. */
-  #sent = 0;
   #state: State;
   #reading = false;
+  /** The host's listener is running, which may call user code. */
+  #forwarding = false;
   /** Set until the first byte of a reply after `joining`. */
   #boundary: ReplyBoundary | undefined;
   readonly client: HostClient;
-  readonly context: EntryContext;
   readonly stats: Stats;
   readonly replies: ReplyCount;
   readonly cache: ReadCache | undefined;
-  readonly #listener: DataListener;
-  readonly #memory = new ChunkMemory();
+  /** The chunk that is being read, in memory that is not used again, if something refers to it. */
+  #keptChunk: Buffer | undefined;
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
   readonly #assembler: ReplyAssembler;
@@ -78,18 +76,17 @@ export class ReplyReader implements InPlaceReader {
 
   constructor(
     readonly connection: ReadConnection,
-    hostListener: AnyFunction,
+    readonly hostListener: AnyFunction,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
   ) {
     const { client, stream } = connection;
     this.client = client;
-    this.context = connection.context;
     this.stats = connection.stats;
     this.replies = connection.replies;
     this.cache = connection.cache;
-    this.#decoder = new ReplyDecoder(replyModeOf(client), this.#memory.keep);
-    this.#assembler = new ReplyAssembler(this.#decoder, this.#memory.keep);
+    this.#decoder = new ReplyDecoder(replyModeOf(client), keep);
+    this.#assembler = new ReplyAssembler(this.#decoder, keep);
     this.#state = 'reading';
     if (!fresh) {
       this.#state = 'joining';
@@ -108,22 +105,20 @@ export class ReplyReader implements InPlaceReader {
     }
     // Entries of an earlier attachment settle here too.
     for (let index = 0; index < client.commandQueue.length; index += 1) {
-      if (client.commandQueue.peekAt(index) instanceof Entry) this.#sent += 1;
+      if (client.commandQueue.peekAt(index) instanceof Entry) this.replies.expected += 1;
     }
-    this.#listener = new DataListener(stream, hostListener, this.#onData);
+    stream.removeListener('data', hostListener);
+    // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
+    // there are none, `on`: Node emits data within the read for listeners added by `on`, and on nextTick for prepended
+    // ones.
+    if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
+    else stream.prependListener('data', this.#onData);
     shareReadBuffer(stream, this);
-  }
-
-  /** A light entry is about to be queued; returns its number on this connection. */
-  expect(): number {
-    const number = this.#sent;
-    this.#sent = number + 1;
-    return number;
   }
 
   /** Whether hot commands may be encoded: this reader, or the host, will see their replies in order. */
   checkReady(): boolean {
-    if (this.#listener.forwarding) this.#checkDetached();
+    if (this.#forwarding) this.#checkDetached();
     return this.#state === 'reading';
   }
 
@@ -137,8 +132,10 @@ export class ReplyReader implements InPlaceReader {
     this.#checkDetached();
     if (this.#state === 'removed' || this.#state === 'dead') return;
     this.#state = 'removed';
-    unshareReadBuffer(this.connection.stream, this);
-    this.#listener.remove();
+    const { stream } = this.connection;
+    unshareReadBuffer(stream, this);
+    stream.removeListener('data', this.#onData);
+    stream.prependListener('data', this.hostListener);
     this.#forwardPartial();
   }
 
@@ -149,8 +146,16 @@ export class ReplyReader implements InPlaceReader {
     if (this.#state !== 'removed') this.#state = 'dead';
   }
 
+  /**
+   * Invariant 9. Host: `flushQueue` removes all `data` listeners, and user code may do so too. Node does not emit
+   * `removeListener` for the only listener of an event, so this is checked when other code has run, and while it runs.
+   */
   #checkDetached(): void {
-    if (this.#state !== 'removed' && this.#listener.isGone()) this.#state = 'dead';
+    if (this.#state !== 'removed' && this.#isGone) this.#state = 'dead';
+  }
+
+  get #isGone(): boolean {
+    return this.connection.stream.listenerCount('data', this.#onData) === 0;
   }
 
   readonly #onData = (chunk: Buffer): void => {
@@ -165,12 +170,10 @@ export class ReplyReader implements InPlaceReader {
   };
 
   /** Not while other listeners get what is read too. */
-  readsInPlace(): boolean {
-    return !this.#reading && this.#listener.isAlone();
-  }
-
-  readInPlace(bytes: Buffer, keep: Keep): void {
-    this.#memory.lend(keep, () => this.#readChunk(bytes));
+  readInPlace(bytes: Buffer): boolean {
+    if (this.#reading || this.connection.stream.listenerCount('data') !== 1 || this.#isGone) return false;
+    this.#readChunk(bytes);
+    return true;
   }
 
   #readChunk(chunk: Buffer): void {
@@ -183,17 +186,18 @@ export class ReplyReader implements InPlaceReader {
       this.#end(error as Error);
     } finally {
       this.#reading = false;
+      this.#keptChunk = undefined;
     }
     this.connection.chunkRead();
   }
 
   #read(chunk: Buffer): void {
     let position = this.#boundary === undefined ? 0 : this.#join(this.#boundary, chunk);
-    const { cache } = this;
+    const { cache, replies } = this;
     const { transaction } = this.connection;
     if (cache?.invalidations.open) position = this.#readPush(cache, chunk, position);
-    else if (this.#assembler.open) position = this.#assemble(chunk);
-    else if (this.#scanner.midReply && this.#state === 'reading') position = this.#forwardReply(chunk, position);
+    else if (this.#assembledFor !== undefined) position = this.#assemble(this.#assembledFor, chunk);
+    else if (this.#scanner.outstanding > 0 && this.#state === 'reading') position = this.#forwardReply(chunk, position);
     while (position < chunk.length) {
       if (this.#state !== 'reading') {
         this.#finish(chunk, position);
@@ -203,7 +207,7 @@ export class ReplyReader implements InPlaceReader {
         transaction.replied(chunk.latin1Slice(position, Math.min(position + LINE_KEPT, chunk.length)));
       }
       if (cache !== undefined && chunk[position] === PUSH) position = this.#readPush(cache, chunk, position);
-      else if (this.#sent === this.replies.light && cache === undefined) position = this.#forwardRest(chunk, position);
+      else if (replies.expected === replies.light && cache === undefined) position = this.#forwardRest(chunk, position);
       else position = this.#readReply(chunk, position);
     }
   }
@@ -230,7 +234,7 @@ export class ReplyReader implements InPlaceReader {
     if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     const { command, encoding } = head.variant;
     const isText = encoding === 'utf8';
-    const bytes = isText ? chunk : this.#memory.keepChunk(chunk);
+    const bytes = isText ? chunk : this.#kept(chunk);
     const value =
       head.variant === EXEC
         ? this.#decodeExec(head as ExecEntry, bytes, position)
@@ -248,18 +252,17 @@ export class ReplyReader implements InPlaceReader {
 
   /** Decodes all replies of a transaction. A user's transformer for EXEC expects them as the host decodes them. */
   #decodeExec(head: ExecEntry, chunk: Buffer, position: number): unknown {
-    if (transformsReply(this.context.commandClass, 'exec')) return NOT_DECODED;
+    if (transformsReply(head.context.commandClass, 'exec')) return NOT_DECODED;
     return this.#decoder.decodeElements(chunk, position, head);
   }
 
   /** Reads the next piece of a light entry's split reply; returns where the piece ends. */
-  #assemble(chunk: Buffer): number {
-    const entry = this.#assembledFor as Entry;
+  #assemble(entry: Entry, chunk: Buffer): number {
     if (this.client.commandQueue.peekFront() !== entry) {
       this.#giveUp();
       return 0;
     }
-    const value = this.#assembler.add(this.#assembler.copies ? chunk : this.#memory.keepChunk(chunk));
+    const value = this.#assembler.add(this.#assembler.copies ? chunk : this.#kept(chunk));
     if (value === INCOMPLETE) return chunk.length;
     if (value === NOT_DECODED) {
       for (const piece of this.#takeBack()) {
@@ -282,7 +285,7 @@ export class ReplyReader implements InPlaceReader {
     this.stats.hotReplies += 1;
     // The reply to a withdrawn read is PONG.
     cache?.answered(head, head.withdrawn ? undefined : value);
-    settleDecoded(head, value, this.context.commandClass);
+    settle(head, value, 'decoded');
   }
 
   /** Looks for the end of a reply. After what is unreadable, nothing more of the connection is read here. */
@@ -296,7 +299,7 @@ export class ReplyReader implements InPlaceReader {
 
   /** Hands the host one reply, or the part of it in this chunk; returns where that ends. */
   #forwardReply(chunk: Buffer, position: number): number {
-    if (this.cache !== undefined && chunk[position] === MINUS && !this.#scanner.midReply) {
+    if (this.cache !== undefined && chunk[position] === MINUS && this.#scanner.outstanding === 0) {
       this.#tellError(this.cache, chunk.latin1Slice(position + 1, Math.min(position + 1 + ERROR_KEPT, chunk.length)));
     }
     const result = this.#scan(chunk, position);
@@ -375,36 +378,26 @@ export class ReplyReader implements InPlaceReader {
     return this.#assembler.release();
   }
 
+  /** Invariant 7: an error that user code throws out of the host's listener is rethrown later. */
   #forward(bytes: Buffer): void {
-    this.replies.forwarding(this.client.commandQueue, () => this.#listener.forward(this.#memory.keep(bytes)));
+    const { replies } = this;
+    replies.leaving = this.client.commandQueue.peekFront();
+    this.#forwarding = true;
+    try {
+      this.hostListener.call(this.connection.stream, keep(bytes));
+    } catch (error) {
+      nextTick(() => {
+        throw error;
+      });
+    } finally {
+      this.#forwarding = false;
+      replies.leaving = undefined;
+    }
     this.#checkDetached();
   }
-}
 
-/** The memory of the chunk that is being read. The next read may overwrite it, so nothing may refer to it later. */
-export class ChunkMemory {
-  /** Undefined for a chunk with memory of its own. */
-  #keep: Keep | undefined;
-  #keptChunk: Buffer | undefined;
-
-  /** Runs `read` on a chunk whose memory is used again. */
-  lend(keep: Keep, read: () => void): void {
-    this.#keep = keep;
-    try {
-      read();
-    } finally {
-      this.#keep = undefined;
-      this.#keptChunk = undefined;
-    }
-  }
-
-  /** Returns bytes of the chunk in memory that may be referred to. */
-  readonly keep = (bytes: Buffer): Buffer => this.#keep?.(bytes) ?? bytes;
-
-  /** The same for the whole chunk, any number of times. */
-  keepChunk(chunk: Buffer): Buffer {
-    if (this.#keep === undefined) return chunk;
-    this.#keptChunk ??= this.#keep(chunk);
+  #kept(chunk: Buffer): Buffer {
+    this.#keptChunk ??= keep(chunk);
     return this.#keptChunk;
   }
 }

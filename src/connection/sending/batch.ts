@@ -6,7 +6,7 @@ import { appendParts, isAscii, type Part } from '../../resp/encoder.js';
 import type { FlushReason, Stats } from '../../stats.js';
 import { nextTick, now } from '../../util/clock.js';
 import { BusyPoll } from './busy-poll.js';
-import { isExiting } from './exit.js';
+import { exiting } from './exit.js';
 import { type BatchSchedule, delay } from './schedule-function.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
@@ -305,7 +305,7 @@ export class Batch {
     this.commands += commands;
     if (this.commands >= this.options.maxBatchSize) this.flushUnseen('size');
     else if (this.#bytes - UNCOUNTED_BYTES * this.commands >= this.options.maxBatchBytes) this.flushUnseen('bytes');
-    else if (isExiting()) this.flushUnseen('exit');
+    else if (exiting) this.flushUnseen('exit');
     // Invariant 8: one flush is scheduled at a time, and it always runs. A command that is added after a flush by size
     // is sent by the flush that was scheduled before.
     if (!this.#scheduled) {

@@ -14,11 +14,8 @@ interface Drains {
 const drains = processWide('exit-drains', () => new Set<() => void>());
 /** At most one. */
 const listeners = processWide('exit-listeners', () => new Set<() => void>());
-let exiting = false;
-
-export function isExiting(): boolean {
-  return exiting;
-}
+/** Whether the process emits `exit`: what is not sent now is not sent at all. */
+export let exiting = false;
 
 /** Drains `connection` at exit, until the returned function is called. */
 export function drainAtExit(connection: Drains): () => void {

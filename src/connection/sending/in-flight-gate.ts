@@ -2,7 +2,7 @@ import Denque from 'denque';
 import type { HostQueue, HostWrite } from '../../host/types.js';
 import { appendParts, type Part, toBytes } from '../../resp/encoder.js';
 import type { Batch, Encodable } from './batch.js';
-import { isExiting } from './exit.js';
+import { exiting } from './exit.js';
 
 /** A command that may be withdrawn until it is sent. */
 interface Revocable {
@@ -53,7 +53,7 @@ export class InFlightGate {
   mustWait(queued: number, commands: number, inTransaction: boolean): boolean {
     if (this.waiting > 0) return true;
     if (queued + commands <= this.limits.maxInFlight) return false;
-    return queued > 0 && !inTransaction && !this.#repliesOff && !isExiting();
+    return queued > 0 && !inTransaction && !this.#repliesOff && !exiting;
   }
 
   /** `CLIENT REPLY OFF` or `SKIP` was sent: from now on there are fewer replies than queued commands. */
