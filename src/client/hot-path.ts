@@ -348,7 +348,7 @@ export class CommandSender extends Sender {
       if (kept !== undefined) return kept;
     }
     const head = this.#heads.for(prepared.length);
-    const exact = connection.batch.encodesExactly;
+    const exact = connection.batch.exactBatches > 0;
     const encoded = exact ? encodeExactly(head, prepared) : encodeAssumingAscii(head, prepared);
     return encoded === undefined ? undefined : connection.sendHot(variant, encoded, prepared, routing, call);
   }

@@ -103,7 +103,7 @@ class ScriptSender extends Sender {
     args: readonly unknown[],
     call: CallSettings | undefined,
   ): Promise<unknown> | undefined {
-    const exact = connection.batch.encodesExactly;
+    const exact = connection.batch.exactBatches > 0;
     let sent = prepared;
     const head = this.#heads.for(sent.length);
     let encoded = exact ? encodeExactly(head, sent) : encodeAssumingAscii(head, sent);

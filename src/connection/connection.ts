@@ -75,7 +75,8 @@ export class Connection implements BatchOwner {
   readonly #context: EntryContext | undefined;
   #clusterContext: EntryContext | undefined;
   readonly #shared: SharedReads | undefined;
-  readonly #socketTimeout: SocketTimeout;
+  /** Set while the client has the option. */
+  #socketTimeout: SocketTimeout | undefined;
   readonly #writes = new HostWrites();
   readonly #hooks: StreamHooks;
   readonly #events: ConnectionEvents;
@@ -103,7 +104,6 @@ export class Connection implements BatchOwner {
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
     this.#hooks = new StreamHooks(stream, hostWrite, () => this.#close());
-    this.#socketTimeout = new SocketTimeout(client, stream);
     this.gate = new InFlightGate(options, client);
     this.batch = new Batch(this, this.gate, schedule, this.#hooks.originals.write as Batch['write']);
     this.#forgetExit = drainAtExit(this);
@@ -165,8 +165,7 @@ export class Connection implements BatchOwner {
     routing: ClusterRouting | undefined,
     call: CallSettings | undefined,
   ): Promise<unknown> {
-    const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
-    const entry = this.#entry(variant, context, sent, call);
+    const entry = this.#entry(variant, sent, routing, call);
     this.#issue(entry, encoded, call);
     if (entry instanceof AbortableEntry) entry.watch.add(entry);
     return entry.promise;
@@ -174,16 +173,18 @@ export class Connection implements BatchOwner {
 
   #entry(
     variant: CommandVariant,
-    context: EntryContext,
     sent: readonly unknown[],
+    routing: ClusterRouting | undefined,
     call: CallSettings | undefined,
   ): CallEntry {
-    const watch = call?.watch;
+    const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
     const select = selectedDatabase(this.client);
+    const watch = call?.watch;
     if (watch === undefined) return new CallEntry(variant, context, sent, select);
-    const entry = new AbortableEntry(variant, context, sent, select, watch);
-    entry.withdrawable = this.#mayWithdraw(variant);
-    return entry;
+    // PING may be sent in its place. Not in a transaction: its reply would be among those of EXEC. Nor in that of EVAL:
+    // later calls rely on the script that it loads.
+    const withdrawable = !this.transaction.open && variant.command.name !== 'eval';
+    return new AbortableEntry(variant, context, sent, select, watch, withdrawable);
   }
 
   /**
@@ -199,8 +200,7 @@ export class Connection implements BatchOwner {
     const cache = this.cache as ReadCache;
     const answer = cache.asked(variant, sent);
     if (answer === undefined) return undefined;
-    const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
-    const entry = this.#entry(variant, context, sent, call);
+    const entry = this.#entry(variant, sent, routing, call);
     cache.waitsFor(answer, entry, call);
     if (entry instanceof AbortableEntry) entry.watch.add(entry);
     return entry.promise;
@@ -212,7 +212,11 @@ export class Connection implements BatchOwner {
     const { shareable, cacheable } = entry.variant.command;
     const timeout = call?.timeout ?? commandTimeoutOf(client);
     const deadlines = this.#deadlines as Deadlines;
-    if (timeout !== undefined && (this.#readsClockPerCommand || this.batch.commands === 0 || this.#mustWait())) {
+    const { begun } = this.transaction;
+    if (
+      timeout !== undefined &&
+      (this.#readsClockPerCommand || this.batch.commands === 0 || this.gate.mustWait(1, begun))
+    ) {
       deadlines.closeIfOld();
     }
     if (shared !== undefined) {
@@ -228,27 +232,25 @@ export class Connection implements BatchOwner {
     this.#enqueue(entry, encoded, kept || (this.options.shareReads && shareable), timeout);
   }
 
-  #mustWait(): boolean {
-    return this.gate.mustWait(this.client.commandQueue.length, 1, this.transaction.begun);
-  }
-
   /** @param leads - whether identical reads may share its reply. */
   #enqueue(entry: Entry, encoded: string | readonly Part[], leads: boolean, timeout: number | undefined): void {
-    const { client, replies } = this;
+    const { client, gate, batch, replies } = this;
+    const { begun } = this.transaction;
     const deadlines = this.#deadlines as Deadlines;
+    const revocable = entry instanceof AbortableEntry && entry.withdrawable;
     // Whatever can throw does so before the entry is queued.
-    const held = this.#mustWait() ? entry.exactly(encoded) : undefined;
+    const held = gate.mustWait(1, begun) ? entry.exactly(encoded) : undefined;
     if (leads) this.#shared?.lead(encoded, entry);
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
     if (timeout !== undefined || deadlines.open !== undefined) deadlines.add(replies.expected, entry, timeout);
     replies.expected += 1;
-    if (client.options.socketTimeout !== undefined) this.#socketTimeout.sent();
+    if (client.options.socketTimeout !== undefined) this.#watchSocket();
     client.commandQueue.push(entry);
-    if (entry instanceof AbortableEntry && entry.withdrawable) this.#addRevocable(held, encoded, entry);
-    else if (held === undefined) this.batch.addHot(encoded, entry);
-    else this.gate.holdHot(held, this.transaction.begun);
-    if (entry.variant.script !== undefined) this.batch.scriptAdded();
+    if (held !== undefined) gate.holdHot(held, begun, revocable ? entry : undefined);
+    else if (revocable) batch.addRevocable(encoded, entry);
+    else batch.addHot(encoded, entry);
+    if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 
   /** For the cache: sends a read that waited for its answer from memory. */
@@ -265,17 +267,9 @@ export class Connection implements BatchOwner {
     this.#enqueue(entry, encoded, false, commandTimeoutOf(this.client));
   }
 
-  #addRevocable(held: readonly Part[] | undefined, encoded: string | readonly Part[], entry: CallEntry): void {
-    if (held === undefined) this.batch.addRevocable(encoded, entry);
-    else this.gate.holdRevocable(held, entry, this.transaction.begun);
-  }
-
-  /**
-   * Whether PING may be sent in place of a command. Not in a transaction: its reply would be among those of EXEC. Nor of
-   * EVAL: later calls rely on the script that it loads.
-   */
-  #mayWithdraw({ command }: CommandVariant): boolean {
-    return !this.transaction.open && command.name !== 'eval';
+  #watchSocket(): void {
+    this.#socketTimeout ??= new SocketTimeout(this.client, this.stream);
+    this.#socketTimeout.sent();
   }
 
   /**
@@ -302,8 +296,8 @@ export class Connection implements BatchOwner {
     this.stats.commands += commands.length;
     if (this.cache !== undefined) this.cache.sendsPipeline(commands);
     else if (transaction !== undefined) this.transaction.becomes(transaction);
-    const waits = gate.mustWait(queue.length, commands.length, begun);
-    if (client.options.socketTimeout !== undefined) this.#socketTimeout.sent();
+    const waits = gate.mustWait(commands.length, begun);
+    if (client.options.socketTimeout !== undefined) this.#watchSocket();
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
         this.stats.hotCommands += 1;
@@ -314,11 +308,8 @@ export class Connection implements BatchOwner {
         queue.push(pipelineItem(recording, command, select));
       }
     }
-    if (waits) {
-      gate.holdPipeline(encoded, commands.length, begun);
-      return;
-    }
-    this.batch.addExact(encoded, commands.length);
+    if (waits) gate.holdPipeline(encoded, commands.length, begun);
+    else this.batch.addExact(encoded, commands.length);
   }
 
   #contextIn(routing: ClusterRouting): EntryContext {
@@ -350,7 +341,7 @@ export class Connection implements BatchOwner {
     this.cache?.detach();
     this.#close();
     this.#deadlines?.release();
-    this.#socketTimeout.leaveToHost();
+    this.#socketTimeout?.leaveToHost();
     this.reader?.remove();
     this.stream.removeListener('data', this.#afterChunk);
     this.stream.removeListener('close', this.#onClose);
@@ -373,7 +364,7 @@ export class Connection implements BatchOwner {
     encoding: BufferEncoding | HostWrite['callback'],
     callback: HostWrite['callback'],
   ): boolean {
-    const { gate, client } = this;
+    const { gate } = this;
     const { begun } = this.transaction;
     const { commands, repliesOff } = this.#readWrite(data);
     if (!this.open || this.stream.destroyed || data.length === 0 || this.#handshaking) {
@@ -389,7 +380,7 @@ export class Connection implements BatchOwner {
       gate.stopCounting(this.batch);
     }
     // All but the last of a pipeline's entries are in the queue by now.
-    if (gate.mustWait(client.commandQueue.length - (commands - 1), commands, begun)) {
+    if (gate.mustWait(commands, begun, commands - 1)) {
       gate.holdHost(write, commands, begun);
       return false;
     }
@@ -426,9 +417,9 @@ export class Connection implements BatchOwner {
 
   readonly #afterChunk = (): void => {
     this.#deadlines?.sweep();
-    this.#socketTimeout.received();
+    this.#socketTimeout?.received();
     if (!this.open) return;
-    this.gate.release(this.batch);
+    if (this.gate.waiting > 0) this.gate.release(this.batch);
     this.batch.answered();
   };
 
@@ -465,7 +456,7 @@ export class Connection implements BatchOwner {
     this.#forgetExit();
     this.batch.discard();
     this.#deadlines?.release();
-    this.#socketTimeout.clear();
+    this.#socketTimeout?.clear();
     this.reader?.close();
     this.#events.detached('the connection is closed');
   };

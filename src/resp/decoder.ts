@@ -127,7 +127,8 @@ export class ReplyDecoder extends ChunkReader {
     this.#utf8 = utf8;
     this.#paired = paired;
     this.#announced = 0;
-    return this.#keepLine(this.#value(0));
+    const value = this.#value(0);
+    return value === INCOMPLETE ? this.#cut() : value;
   }
 
   /**
@@ -208,6 +209,7 @@ export class ReplyDecoder extends ChunkReader {
 
   #resumeLine(chunk: Buffer): unknown {
     const line = this.#cutLine;
+    this.#cutLine = EMPTY;
     this.open(line.length === 0 ? chunk : Buffer.concat([line, chunk]), 0);
     const value = this.#fillOpen(undefined);
     this.end -= line.length;
@@ -227,17 +229,16 @@ export class ReplyDecoder extends ChunkReader {
       this.#open.push(...open.slice(index + 1));
       break;
     }
-    return this.#keepLine(value);
+    return value === INCOMPLETE ? this.#cut() : value;
   }
 
   /**
-   * If an aggregate was split within a line, or between two elements, keeps the beginning of the next element. A reply
-   * of a single line is not worth it: it is short.
+   * The chunk ends within the reply. If that is within a line of an aggregate, or between two elements, keeps the
+   * beginning of the next element. A reply of a single line is not worth it: it is short.
    */
-  #keepLine(value: unknown): unknown {
-    const inLine = value === INCOMPLETE && this.#cutString.missing === 0;
-    this.#cutLine = inLine ? Buffer.from(this.chunk.subarray(this.end)) : EMPTY;
-    if (!inLine) return value;
+  #cut(): typeof INCOMPLETE | typeof NOT_DECODED {
+    if (this.#cutString.missing > 0) return INCOMPLETE;
+    this.#cutLine = Buffer.from(this.chunk.subarray(this.end));
     if (this.#open.length > 0 && this.#cutLine.length <= MAX_CUT_LINE) return INCOMPLETE;
     this.abandon();
     return NOT_DECODED;

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDelayProxy } from '../../bench/suite/delay-proxy.js';
-import { BusyPoll, ThreadPreemption } from '../../src/connection/sending/busy-poll.js';
+import { BusyPoll, preemptionBy } from '../../src/connection/sending/busy-poll.js';
 import { Stats } from '../../src/stats.js';
 import { type CoalescedClient, ioredis6, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -13,8 +13,8 @@ function connection(setting: boolean | number = true) {
     state.looks += 1;
     return state.awaiting;
   };
-  const preemption = { isFrequent: () => state.preempted };
-  const poll = new BusyPoll(setting, stats, awaiting, preemption, () => state.nowMs);
+  const isPreempted = () => state.preempted;
+  const poll = new BusyPoll(setting, stats, awaiting, isPreempted, () => state.nowMs);
   /** Whether a turn of `commands` is polled for. */
   const polls = (commands: number, alone = false): boolean => {
     const before = stats.polledTurns;
@@ -172,11 +172,11 @@ describe('stats', () => {
 describe('preemption', () => {
   it('is frequent with more than 16 involuntary switches in 64 turns', () => {
     let switches: number | undefined = 1_000;
-    const preemption = new ThreadPreemption(() => switches);
+    const isPreempted = preemptionBy(() => switches);
     const after64Turns = (more: number) => {
       if (switches !== undefined) switches += more;
       let frequent = false;
-      for (let turns = 0; turns < 64; turns += 1) frequent = preemption.isFrequent();
+      for (let turns = 0; turns < 64; turns += 1) frequent = isPreempted();
       return frequent;
     };
     // The first look only notes the counter: it counts from the start of the process.

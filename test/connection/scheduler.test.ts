@@ -1,6 +1,6 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { delay, scheduleFunction } from '../../src/connection/sending/schedule-function.js';
+import { scheduleFunction } from '../../src/connection/sending/schedule-function.js';
 import type { Schedule } from '../../src/options.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
 
@@ -58,16 +58,6 @@ describe('schedule', () => {
     vi.useRealTimers();
     await turn();
     expect(flush).toHaveBeenCalledOnce();
-  });
-
-  it('delay: calls back once, unless cleared', async () => {
-    const kept = vi.fn();
-    const cleared = vi.fn();
-    delay(1, kept);
-    delay(1, cleared)();
-    await sleep(20);
-    expect(kept).toHaveBeenCalledOnce();
-    expect(cleared).not.toHaveBeenCalled();
   });
 });
 

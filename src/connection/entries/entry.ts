@@ -233,8 +233,6 @@ export class CallEntry extends Entry {
 /** The entry of a single call that a signal can abort. */
 export class AbortableEntry extends CallEntry implements Abortable {
   override withdrawn = false;
-  /** Whether PING may be sent in its place, if it is aborted. */
-  withdrawable = false;
   place = -1;
 
   constructor(
@@ -243,6 +241,8 @@ export class AbortableEntry extends CallEntry implements Abortable {
     sent: readonly unknown[],
     select: number,
     readonly watch: SignalWatch,
+    /** Whether PING may be sent in its place, if it is aborted. */
+    readonly withdrawable: boolean,
   ) {
     super(variant, context, sent, select);
   }

@@ -4,10 +4,10 @@ import type { HostWrite } from '../../host/types.js';
 import type { ResolvedOptions } from '../../options.js';
 import { appendParts, isAscii, type Part } from '../../resp/encoder.js';
 import type { FlushReason, Stats } from '../../stats.js';
-import { nextTick, now } from '../../util/clock.js';
+import { clearTimeout, nextTick, now, setTimeout } from '../../util/clock.js';
 import { BusyPoll } from './busy-poll.js';
 import { exiting } from './exit.js';
-import { type BatchSchedule, delay } from './schedule-function.js';
+import type { BatchSchedule } from './schedule-function.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
@@ -97,10 +97,12 @@ export class Batch {
   #parts: (Part | Revocable)[] = [];
   /** Whether there is a `Revocable` among them. */
   #revocable = false;
-  #exactBatches = 0;
+  /** Batches for which text is likely not to be ASCII, so that assuming ASCII would mean encoding twice. */
+  exactBatches = 0;
   #corked = false;
   #scheduled = false;
-  #clearDelay: (() => void) | undefined;
+  /** Set while the batch is held back (`maxFlushDelay`). */
+  #delay: NodeJS.Timeout | undefined;
 
   constructor(
     readonly owner: BatchOwner,
@@ -119,11 +121,6 @@ export class Batch {
   /** Commands that have gone to the socket and await their reply. */
   get awaitingReply(): number {
     return this.gate.passed - this.commands;
-  }
-
-  /** Whether text is likely not to be ASCII, so that assuming ASCII would mean encoding twice. */
-  get encodesExactly(): boolean {
-    return this.#exactBatches > 0;
   }
 
   /**
@@ -151,7 +148,7 @@ export class Batch {
    */
   scriptAdded(): void {
     // Who holds batches back on purpose decides for scripts, too.
-    if (this.commands === 0 || this.#clearDelay !== undefined || typeof this.options.schedule === 'function') return;
+    if (this.commands === 0 || this.#delay !== undefined || typeof this.options.schedule === 'function') return;
     if (now() - this.#openedAt > SCRIPTS_WAIT_MS) this.flushUnseen('script');
   }
 
@@ -257,23 +254,20 @@ export class Batch {
     if (debugFlush.enabled) {
       debugFlush('%s: %d commands, %d bytes, %s', this.owner.address, commands, bytes, reason);
     }
-    if (this.#exactBatches > 0) this.#exactBatches -= 1;
+    if (this.exactBatches > 0) this.exactBatches -= 1;
     this.#sentInTurn += commands;
     this.#reset();
-    this.#write();
-    this.owner.batchClosed();
-  }
-
-  #write(): void {
     try {
       this.#writePending();
-      if (!this.#corked) return;
-      this.#corked = false;
-      // Node hands corked bytes to the stream's `_writev` here, which may be a Connector's.
-      this.stream.uncork();
+      if (this.#corked) {
+        this.#corked = false;
+        // Node hands corked bytes to the stream's `_writev` here, which may be a Connector's.
+        this.stream.uncork();
+      }
     } catch (error) {
       this.owner.failed(error);
     }
+    this.owner.batchClosed();
   }
 
   /** The connection is gone, and pending bytes with it (invariant 8). The host re-sends or rejects their commands. */
@@ -292,8 +286,8 @@ export class Batch {
     this.commands = 0;
     this.#hotCommands = 0;
     this.#bytes = 0;
-    this.#clearDelay?.();
-    this.#clearDelay = undefined;
+    clearTimeout(this.#delay);
+    this.#delay = undefined;
   }
 
   #added(commands: number, inHostWrite = false): void {
@@ -310,34 +304,29 @@ export class Batch {
     // is sent by the flush that was scheduled before.
     if (!this.#scheduled) {
       this.#scheduled = true;
-      if (inHostWrite && this.schedule.runsUserCode) nextTick(() => this.schedule(this.#onSchedule));
-      else this.schedule(this.#onSchedule);
+      const { schedule } = this;
+      if (inHostWrite && schedule.runsUserCode) nextTick(() => schedule(this.#onSchedule));
+      else schedule(this.#onSchedule);
     }
   }
 
   readonly #onSchedule = (): void => {
     this.#scheduled = false;
+    const { maxFlushDelay } = this.options;
     if (this.commands === 0) this.owner.batchClosed();
-    else this.#flushScheduled();
+    // More replies outstanding than commands to send: waiting costs little, since the connection is busy anyway, and
+    // the batch grows. A lone command, or one behind few, is never held back.
+    else if (maxFlushDelay > 0 && this.awaitingReply > this.commands) {
+      this.#delay ??= setTimeout(() => this.flush('delay'), maxFlushDelay).unref();
+    } else this.flush('schedule');
     this.#poll.turnSent(this.#sentInTurn, this.#alone);
     this.#sentInTurn = 0;
   };
 
-  #flushScheduled(): void {
-    const { maxFlushDelay } = this.options;
-    // More replies outstanding than commands to send: waiting costs little, since the connection is busy anyway, and
-    // the batch grows. A lone command, or one behind few, is never held back.
-    if (maxFlushDelay > 0 && this.awaitingReply > this.commands) {
-      this.#clearDelay ??= delay(maxFlushDelay, () => this.flush('delay'));
-      return;
-    }
-    this.flush('schedule');
-  }
-
   /** Replies have come: a batch that was held back is flushed if waiting no longer pays. */
   answered(): void {
     this.#poll.answered();
-    if (this.#clearDelay !== undefined && this.awaitingReply <= this.commands) this.flush('schedule');
+    if (this.#delay !== undefined && this.awaitingReply <= this.commands) this.flush('schedule');
   }
 
   /**
@@ -357,7 +346,7 @@ export class Batch {
       this.#append([text], revocable);
       return;
     }
-    this.#exactBatches = EXACT_BATCHES;
+    this.exactBatches = EXACT_BATCHES;
     try {
       this.#append(encodeAll(entries), revocable);
     } catch (error) {

@@ -1,6 +1,7 @@
+import type { Stats } from '../../stats.js';
 import { now, setImmediate } from '../../util/clock.js';
 
-/** Milliseconds of window per command: plain ioredis is busy with each command of a small turn for 8 to 12 µs. */
+/** Plain ioredis is busy with each command of a small turn for 8 to 12 µs. */
 const WINDOW_MS_PER_COMMAND = 0.008;
 const LONGEST_WINDOW_MS = 0.1;
 /** After turns of fewer commands, windows cost CPU and gain nothing at a fixed rate of arrivals. */
@@ -9,20 +10,9 @@ const FEWEST_COMMANDS = 3;
 const FAR_MS = 0.12;
 /** A blocking command counts as this many milliseconds. */
 const LONGEST_REPLY_MS = 10;
-/** The most turns that pass without a window after windows without a reply. */
 const MOST_SKIPPED_TURNS = 1024;
-
-/** What tells whether this thread has to share its processor. */
-export interface Preemption {
-  /** A turn ends after which a window may open. Returns whether the thread was often preempted lately. */
-  isFrequent(): boolean;
-}
-
-/** What a poll counts; see `CoalescerStats`. */
-interface PollCounters {
-  polledTurns: number;
-  polledTurnsAnswered: number;
-}
+/** Turns per look at the counter of the kernel, which takes 3 µs. */
+const TURNS_PER_LOOK = 64;
 
 /**
  * Looks for replies again and again for a short time, instead of waiting for them: while the loop has immediates, it
@@ -35,7 +25,7 @@ interface PollCounters {
  * The rule: **after a turn of three commands or more, the loop looks for their replies for 8 µs per command, at most
  * 100 µs**, no longer than a plain client would have been busy with them. Not where the first reply to an idle wire takes
  * longer than 0.12 ms, not where this thread is often preempted, and after each window without a reply twice as many turns
- * pass without one. A number of microseconds in place of the rule is looked for after every turn.
+ * pass without one. The option may be a number of microseconds in place of the rule.
  */
 export class BusyPoll {
   #polling = false;
@@ -54,10 +44,10 @@ export class BusyPoll {
   constructor(
     /** The option `busyPoll`. */
     readonly setting: boolean | number,
-    readonly counters: PollCounters,
+    readonly counters: Pick<Stats, 'polledTurns' | 'polledTurnsAnswered'>,
     /** Commands on the wire that await their reply. */
     readonly awaiting: () => number,
-    readonly preemption: Preemption = ofThisThread,
+    readonly isPreempted: () => boolean = thisThreadIsPreempted,
     readonly clock: () => number = now,
   ) {}
 
@@ -71,8 +61,13 @@ export class BusyPoll {
     if (this.setting === false || commands === 0) return;
     const startedAtMs = this.clock();
     if (alone) this.#sentAtMs = startedAtMs;
-    const windowMs = typeof this.setting === 'number' ? this.setting / 1000 : this.#windowMs(commands);
-    if (windowMs === 0) return;
+    let windowMs = Math.min(commands * WINDOW_MS_PER_COMMAND, LONGEST_WINDOW_MS);
+    if (typeof this.setting === 'number') windowMs = this.setting / 1000;
+    else if (commands < FEWEST_COMMANDS || this.#replyMs > FAR_MS || this.isPreempted()) return;
+    else if (this.#toSkip > 0) {
+      this.#toSkip -= 1;
+      return;
+    }
     this.counters.polledTurns += 1;
     this.#unanswered += 1;
     this.#untilMs = startedAtMs + windowMs;
@@ -80,15 +75,6 @@ export class BusyPoll {
     this.#polling = true;
     this.#answered = false;
     setImmediate(this.#look);
-  }
-
-  #windowMs(commands: number): number {
-    if (commands < FEWEST_COMMANDS || this.#replyMs > FAR_MS || this.preemption.isFrequent()) return 0;
-    if (this.#toSkip > 0) {
-      this.#toSkip -= 1;
-      return 0;
-    }
-    return Math.min(commands * WINDOW_MS_PER_COMMAND, LONGEST_WINDOW_MS);
   }
 
   /** Replies have come. */
@@ -101,46 +87,38 @@ export class BusyPoll {
     if (this.#sentAtMs === undefined) return;
     const tookMs = Math.min(this.clock() - this.#sentAtMs, LONGEST_REPLY_MS);
     this.#sentAtMs = undefined;
-    this.#replyMs =
-      this.#replyMs === 0 || tookMs < this.#replyMs ? tookMs : this.#replyMs + (tookMs - this.#replyMs) / 16;
+    const risesMs = (tookMs - this.#replyMs) / 16;
+    this.#replyMs = this.#replyMs === 0 || risesMs < 0 ? tookMs : this.#replyMs + risesMs;
   }
 
   readonly #look = (): void => {
-    if (this.awaiting() > 0 && this.clock() < this.#untilMs) {
-      setImmediate(this.#look);
-      return;
-    }
-    this.#polling = false;
+    this.#polling = this.awaiting() > 0 && this.clock() < this.#untilMs;
+    if (this.#polling) return void setImmediate(this.#look);
     this.#unanswered = 0;
     this.#skipped = this.#answered ? 0 : Math.min(2 * this.#skipped + 1, MOST_SKIPPED_TURNS);
     this.#toSkip = this.#skipped;
   };
 }
 
-/** Turns per look at the counter of the kernel, which takes 3 µs. */
-const TURNS_PER_LOOK = 64;
-
-/** Counts how often the kernel took the processor away from this process, which includes its other threads. */
-export class ThreadPreemption implements Preemption {
-  #turns = 0;
-  #switches: number | undefined;
-  #frequent = false;
-
-  constructor(
-    /** Involuntary context switches so far; undefined where the system does not count them. */
-    readonly switches: () => number | undefined,
-  ) {}
-
-  isFrequent(): boolean {
-    this.#turns += 1;
-    if (this.#turns < TURNS_PER_LOOK) return this.#frequent;
-    this.#turns = 0;
-    const switches = this.switches() ?? 0;
-    this.#frequent = this.#switches !== undefined && switches - this.#switches > TURNS_PER_LOOK / 4;
-    this.#switches = switches;
-    return this.#frequent;
-  }
+/**
+ * Makes what tells, asked after each turn, whether this process, its other threads included, was often preempted lately.
+ *
+ * @param switches - involuntary context switches so far; undefined where the system does not count them.
+ */
+export function preemptionBy(switches: () => number | undefined): () => boolean {
+  let turns = 0;
+  let before: number | undefined;
+  let isFrequent = false;
+  return () => {
+    turns += 1;
+    if (turns < TURNS_PER_LOOK) return isFrequent;
+    turns = 0;
+    const present = switches() ?? 0;
+    isFrequent = before !== undefined && present - before > TURNS_PER_LOOK / 4;
+    before = present;
+    return isFrequent;
+  };
 }
 
 /** One for all connections of a thread. Deno has no `resourceUsage`. */
-const ofThisThread = new ThreadPreemption(() => process.resourceUsage?.().involuntaryContextSwitches);
+const thisThreadIsPreempted = preemptionBy(() => process.resourceUsage?.().involuntaryContextSwitches);

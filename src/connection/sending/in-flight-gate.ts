@@ -46,12 +46,15 @@ export class InFlightGate {
   }
 
   /**
-   * Whether the bytes of `commands` more commands must wait, with `queued` entries in front of them. Ordering: no
-   * command overtakes the backlog. A transaction that has begun continues, and a pipeline larger than the limit goes
-   * alone. A server that was told to send no replies makes no room, and a process that exits cannot wait.
+   * Whether the bytes of `commands` more commands must wait. Ordering: no command overtakes the backlog. A transaction
+   * that has begun continues, and a pipeline larger than the limit goes alone. A server that was told to send no replies
+   * makes no room, and a process that exits cannot wait.
+   *
+   * @param inQueue - how many of them are queued already.
    */
-  mustWait(queued: number, commands: number, inTransaction: boolean): boolean {
+  mustWait(commands: number, inTransaction: boolean, inQueue = 0): boolean {
     if (this.waiting > 0) return true;
+    const queued = this.client.commandQueue.length - inQueue;
     if (queued + commands <= this.limits.maxInFlight) return false;
     return queued > 0 && !inTransaction && !this.#repliesOff && !exiting;
   }
@@ -62,10 +65,18 @@ export class InFlightGate {
     this.drain(batch);
   }
 
-  /** @param encoded - one command, in exact parts: text in the backlog is not checked again. */
-  holdHot(encoded: readonly Part[], inTransaction: boolean): void {
+  /**
+   * @param encoded - one command, in exact parts: text in the backlog is not checked again.
+   * @param revocable - its entry, if it may be withdrawn: then nothing joins it.
+   */
+  holdHot(encoded: readonly Part[], inTransaction: boolean, revocable?: Encodable): void {
     const { maxBatchBytes } = this.limits;
     this.waiting += 1;
+    if (revocable !== undefined) {
+      const content = { parts: encoded, entry: revocable };
+      this.#backlog.push({ commands: 1, bytes: Number.POSITIVE_INFINITY, content, inTransaction });
+      return;
+    }
     let last = this.#backlog.peekBack();
     if (
       last === undefined ||
@@ -85,21 +96,11 @@ export class InFlightGate {
     for (const [index, part] of parts.entries()) parts[index] = toBytes(part);
   }
 
-  /** The same for a command that may be withdrawn: nothing joins it. */
-  holdRevocable(parts: readonly Part[], entry: Encodable, inTransaction: boolean): void {
-    this.waiting += 1;
-    this.#backlog.push({ commands: 1, bytes: Number.POSITIVE_INFINITY, content: { parts, entry }, inTransaction });
-  }
-
   /** An explicit pipeline goes as a whole: nothing joins it. */
   holdPipeline(encoded: readonly Part[], commands: number, inTransaction: boolean): void {
     this.waiting += commands;
-    this.#backlog.push({
-      commands,
-      bytes: Number.POSITIVE_INFINITY,
-      content: encoded.map(toBytes),
-      inTransaction,
-    });
+    const content = encoded.map(toBytes);
+    this.#backlog.push({ commands, bytes: Number.POSITIVE_INFINITY, content, inTransaction });
   }
 
   holdHost(write: HostWrite, commands: number, inTransaction: boolean): void {
@@ -107,13 +108,9 @@ export class InFlightGate {
     this.#backlog.push({ commands, bytes: 0, content: write, inTransaction });
   }
 
-  /** Replies have come: hands the batch the part of the backlog that has room now, and flushes it. */
+  /** Replies have come, and there is a backlog: hands the batch the part of the backlog that has room now, and flushes it. */
   release(batch: Batch): void {
-    if (this.waiting === 0) return;
-    for (;;) {
-      const { passed } = this;
-      if (!this.#next(batch, this.limits.maxInFlight - passed, passed <= 0)) break;
-    }
+    while (this.#next(batch, this.limits.maxInFlight - this.passed, this.passed <= 0));
     batch.flush('room');
   }
 

@@ -1,8 +1,7 @@
-/** When a flush runs. */
 import type { Schedule, ScheduleFunction } from '../../options.js';
-import { clearTimeout, nextTick, setImmediate, setTimeout } from '../../util/clock.js';
+import { nextTick, setImmediate } from '../../util/clock.js';
 
-/** A schedule, and whether it runs user code, which may send and flush itself. */
+/** Decides when a flush runs; and whether it runs user code, which may send and flush itself. */
 export interface BatchSchedule {
   (flush: () => void): void;
   readonly runsUserCode?: true;
@@ -10,7 +9,6 @@ export interface BatchSchedule {
   discard?(flush: () => void): void;
 }
 
-/** By user function: all connections with the same function share its state. */
 const groups = new WeakMap<ScheduleFunction, BatchSchedule>();
 
 /**
@@ -18,20 +16,11 @@ const groups = new WeakMap<ScheduleFunction, BatchSchedule>();
  * Cluster's nodes, a client and its duplicates.
  */
 export function scheduleFunction(schedule: Schedule): BatchSchedule {
-  if (schedule === 'immediate') return (flush) => void setImmediate(flush);
-  if (schedule === 'tick') return (flush) => nextTick(flush);
-  let group = groups.get(schedule);
-  if (group === undefined) {
-    group = groupedSchedule(schedule);
-    groups.set(schedule, group);
-  }
+  if (schedule === 'immediate') return setImmediate;
+  if (schedule === 'tick') return nextTick;
+  const group = groups.get(schedule) ?? groupedSchedule(schedule);
+  groups.set(schedule, group);
   return group;
-}
-
-/** A batch that waits for its flush, or has been flushed. */
-interface Grouped {
-  /** It was flushed with others. If its own flush still comes, that does not count for batches opened since. */
-  flushed: boolean;
 }
 
 /**
@@ -41,8 +30,11 @@ interface Grouped {
  * batches are not lost: they are flushed at once.
  */
 function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
-  /** By the function that flushes the batch. */
-  const open = new Map<() => void, Grouped>();
+  /**
+   * The batches that wait, by the function that flushes each. One that was flushed with others notes it: if its own flush
+   * still comes, that does not count for batches opened since.
+   */
+  const open = new Map<() => void, { flushed: boolean }>();
   let flushing = 0;
 
   const flushOpen = (flushed: boolean) => {
@@ -57,7 +49,7 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
       flushing -= 1;
     }
   };
-  const callSchedule = (batch: Grouped) => {
+  const callSchedule = (batch: { flushed: boolean }) => {
     try {
       schedule(() => {
         if (!batch.flushed) flushOpen(true);
@@ -72,23 +64,11 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
     }
   };
   const add = (flush: () => void) => {
-    const batch: Grouped = { flushed: false };
+    const batch = { flushed: false };
     open.set(flush, batch);
-    if (flushing === 0) {
-      callSchedule(batch);
-      return;
-    }
     // Opened by a subscriber: a throttle may mistake the flush that is running for one that is still to come.
-    nextTick(() => {
-      if (open.get(flush) === batch) callSchedule(batch);
-    });
+    if (flushing > 0) nextTick(() => open.get(flush) === batch && callSchedule(batch));
+    else callSchedule(batch);
   };
   return Object.assign(add, { runsUserCode: true, discard: (flush: () => void) => void open.delete(flush) } as const);
-}
-
-/** A timer that does not keep the process alive; returns the function that clears it. */
-export function delay(ms: number, callback: () => void): () => void {
-  const timer = setTimeout(callback, ms);
-  timer.unref();
-  return () => clearTimeout(timer);
 }
