@@ -5,14 +5,7 @@ import { cacheNeedsResp3, splitKeysNeedsCluster, warnAutoPipelining, warnCorkOnl
 import type { ClientCache } from '../handle.js';
 import { CommandMethods } from '../host/command-class.js';
 import { probeInternals } from '../host/probe.js';
-import {
-  fallThroughReason,
-  isAutoPipelining,
-  isDebugging,
-  keyPrefixOf,
-  makeOptionsFast,
-  showsCallers,
-} from '../host/state.js';
+import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCallers } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
@@ -152,7 +145,7 @@ export class ClientAttachment extends Inspectable implements Attachment {
   connectionFor(): Connection | FallThroughReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    const reason = connection.coldReason() ?? fallThroughReason(this.client, connection.stream);
+    const reason = connection.fallThroughReason();
     if (reason !== undefined) return reason;
     return this.#commands?.areGenuine === false ? 'patched' : connection;
   }

@@ -27,7 +27,7 @@ import { viewOf } from './view.js';
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
  * client, with counters that all share. The Cluster's own methods compute the slot and put a hot command straight on
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
- * `Entry#reject` calls the `redirect` of its context (`contextInCluster`), which calls `ClusterRouting#redirect`.
+ * `Entry#reject` calls the `redirect` of its context (`Connection#contextIn`), which calls `ClusterRouting#redirect`.
  */
 export class ClusterAttachment extends Inspectable implements Attachment {
   enabled = true;

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
 import { effectOf } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/hot-commands.js';
 import { warnCorkOnly } from '../errors.js';
@@ -6,12 +7,12 @@ import type { ClusterRouting } from '../host/cluster.js';
 import { commandsOf } from '../host/pipeline.js';
 import { HostWrites, pipelineItem } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
-import { commandTimeoutOf, fallThroughReason, selectedDatabase } from '../host/state.js';
+import { addressOf, commandTimeoutOf, fallThroughReason, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite, QueueItem } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
 import { RequestReader } from '../resp/request-scanner.js';
-import type { Stats } from '../stats.js';
+import type { FallThroughReason, Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';
 import type { CallSettings } from './entries/call-settings.js';
@@ -25,7 +26,7 @@ import { Batch, type BatchOwner } from './sending/batch.js';
 import { drainAtExit } from './sending/exit.js';
 import { InFlightGate } from './sending/in-flight-gate.js';
 import type { BatchSchedule } from './sending/schedule-function.js';
-import { ConnectionEvents, SocketTimeout, StreamHooks } from './stream.js';
+import { SocketTimeout, StreamHooks } from './stream.js';
 import { TransactionState } from './transaction-state.js';
 
 /** A command of the host's that changes the state of its connection is not longer than this on the wire. */
@@ -71,15 +72,16 @@ export class Connection implements BatchOwner {
   readonly replies = new ReplyCount();
   readonly reader: ReplyReader | undefined;
   readonly cache: ReadCache | undefined;
-  readonly #deadlines: Deadlines | undefined;
-  readonly #context: EntryContext | undefined;
+  /** Only with the hot path. */
+  readonly context!: EntryContext;
+  readonly #deadlines: Deadlines;
   #clusterContext: EntryContext | undefined;
   readonly #shared: SharedReads | undefined;
   /** Set while the client has the option. */
   #socketTimeout: SocketTimeout | undefined;
   readonly #writes = new HostWrites();
   readonly #hooks: StreamHooks;
-  readonly #events: ConnectionEvents;
+  #address: string | undefined;
   /** A batch may stay open for longer than a turn of the event loop, or a command share another one's deadline. */
   readonly #readsClockPerCommand: boolean;
   readonly #forgetExit: () => void;
@@ -99,55 +101,43 @@ export class Connection implements BatchOwner {
       typeof options.schedule === 'function' ||
       options.shareReads ||
       Boolean(options.cache);
-    this.#events = new ConnectionEvents(client, stream);
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
     this.#hooks = new StreamHooks(stream, hostWrite, () => this.#close());
     this.gate = new InFlightGate(options, client);
     this.batch = new Batch(this, this.gate, schedule, this.#hooks.originals.write as Batch['write']);
+    this.#deadlines = new Deadlines(client, this.replies);
     this.#forgetExit = drainAtExit(this);
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
-      const timeouts = new Deadlines(client, this.replies);
-      this.#deadlines = timeouts;
-      const context = { client, commandClass: hot, settlesLate: settlesLate(hot), timeouts };
-      this.#context = context;
-      const { replies, transaction } = this;
-      const known = { client, stream, context, replies, stats, transaction };
-      const cache = options.cache
-        ? new ReadCache(
-            {
-              ...known,
-              sendEntry: (entry, call) => this.#sendEntry(entry, call),
-              sendOwn: (entry, encoded) => this.#sendOwn(entry, encoded),
-            },
-            options.cache,
-            cachePrefixes,
-          )
-        : undefined;
-      this.cache = cache;
-      const stoppedDecoding = () => {
-        timeouts.release();
-        // Later: subscribers must not run inside the reader (invariant 7).
-        nextTick(() => this.#events.downgraded(NOT_READ));
-      };
-      this.reader = new ReplyReader({ ...known, cache, chunkRead: this.#afterChunk, stoppedDecoding }, listener, fresh);
-      if (options.shareReads || cache !== undefined) this.#shared = new SharedReads(this.transaction);
+      const timeouts = this.#deadlines;
+      this.context = { client, commandClass: hot, settlesLate: settlesLate(hot), timeouts };
+      if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
+      this.reader = new ReplyReader(this, listener, fresh);
+      if (options.shareReads || options.cache) this.#shared = new SharedReads(this.transaction);
     } else {
-      stream.on('data', this.#afterChunk);
+      stream.on('data', this.chunkRead);
       this.#corkOnlyReason = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;
       if (typeof hot !== 'string') warnCorkOnly(UNKNOWN_LISTENER);
     }
     stream.once('close', this.#onClose);
   }
 
-  /** Why this connection cannot take the hot path now; undefined if it can. */
-  coldReason(): 'connection' | 'cork-only' | undefined {
+  /** Why a command cannot take the hot path here now; undefined if it can. */
+  fallThroughReason(): FallThroughReason | undefined {
     const { reader } = this;
     if (!this.open) return 'connection';
     if (reader === undefined) return 'cork-only';
-    return reader.checkReady() ? undefined : reader.stoppedDecoding ? 'cork-only' : 'connection';
+    if (!reader.checkReady()) return reader.stoppedDecoding ? 'cork-only' : 'connection';
+    return fallThroughReason(this.client, this.stream);
+  }
+
+  /** From now on the host decodes everything, and entries leave the queue uncounted. */
+  stoppedDecoding(): void {
+    this.#deadlines.release();
+    // Later: subscribers must not run inside the reader (invariant 7).
+    nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
   }
 
   /**
@@ -177,7 +167,7 @@ export class Connection implements BatchOwner {
     routing: ClusterRouting | undefined,
     call: CallSettings | undefined,
   ): CallEntry {
-    const context = (routing === undefined ? this.#context : this.#contextIn(routing)) as EntryContext;
+    const context = routing === undefined ? this.context : this.#contextIn(routing);
     const select = selectedDatabase(this.client);
     const watch = call?.watch;
     if (watch === undefined) return new CallEntry(variant, context, sent, select);
@@ -211,7 +201,7 @@ export class Connection implements BatchOwner {
     const shared = this.#shared;
     const { shareable, cacheable } = entry.variant.command;
     const timeout = call?.timeout ?? commandTimeoutOf(client);
-    const deadlines = this.#deadlines as Deadlines;
+    const deadlines = this.#deadlines;
     const { begun } = this.transaction;
     if (
       timeout !== undefined &&
@@ -236,7 +226,7 @@ export class Connection implements BatchOwner {
   #enqueue(entry: Entry, encoded: string | readonly Part[], leads: boolean, timeout: number | undefined): void {
     const { client, gate, batch, replies } = this;
     const { begun } = this.transaction;
-    const deadlines = this.#deadlines as Deadlines;
+    const deadlines = this.#deadlines;
     const revocable = entry instanceof AbortableEntry && entry.withdrawable;
     // Whatever can throw does so before the entry is queued.
     const held = gate.mustWait(1, begun) ? entry.exactly(encoded) : undefined;
@@ -254,16 +244,15 @@ export class Connection implements BatchOwner {
   }
 
   /** For the cache: sends a read that waited for its answer from memory. */
-  #sendEntry(entry: CallEntry, call: CallSettings | undefined): void {
+  sendEntry(entry: CallEntry, call: CallSettings | undefined): void {
     const { client } = this;
-    const isHot = this.coldReason() === undefined && fallThroughReason(client, this.stream) === undefined;
-    if (isHot) this.#issue(entry, entry.encode(), call);
+    if (this.fallThroughReason() === undefined) this.#issue(entry, entry.encode(), call);
     // Host: it holds a command back, or rejects it, as the state of the connection demands.
     else client.sendCommand(entry);
   }
 
   /** For the cache: sends a command of its own. */
-  #sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encode()): void {
+  sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encode()): void {
     this.#enqueue(entry, encoded, false, commandTimeoutOf(this.client));
   }
 
@@ -285,9 +274,9 @@ export class Connection implements BatchOwner {
     // Whatever can throw does so before anything is queued, and the pipeline still is not sent.
     const encoded = encodePipeline(commands, client);
     const { replies } = this;
-    const deadlines = this.#deadlines as Deadlines;
+    const deadlines = this.#deadlines;
     const select = selectedDatabase(client);
-    recording.sentWith(this.#context as EntryContext, select);
+    recording.sentWith(this.context, select);
     const timeout = commandTimeoutOf(client);
     const queue = client.commandQueue;
     const { begun } = this.transaction;
@@ -312,8 +301,20 @@ export class Connection implements BatchOwner {
     else this.batch.addExact(encoded, commands.length);
   }
 
+  /**
+   * The context of a Cluster's commands: they know the way back to the Cluster.
+   * Ordering: the host rejects entries in the order they were sent in, one at a time when the reader has forwarded an
+   * error, the whole queue when the connection is lost.
+   */
   #contextIn(routing: ClusterRouting): EntryContext {
-    this.#clusterContext ??= contextInCluster(this.#context as EntryContext, routing, this.#deadlines);
+    this.#clusterContext ??= {
+      ...this.context,
+      redirect: (entry, error) => {
+        this.#deadlines.follow(entry);
+        entry.reject = (final) => entry.fail(final);
+        routing.redirect(this.client, entry, error);
+      },
+    };
     return this.#clusterContext;
   }
 
@@ -321,33 +322,43 @@ export class Connection implements BatchOwner {
     this.batch.flush('manual');
   }
 
+  /** The server's. Read only when there are subscribers: a socket keeps its peer's address once it was read. */
   get address(): string {
-    return this.#events.address;
+    this.#address ??= addressOf(this.client, this.stream);
+    return this.#address;
+  }
+
+  /** Tells subscribers and `DEBUG` how the coalescing of this connection changes. */
+  #report(event: Omit<ConnectionEvent, 'address'>): void {
+    if (watchesConnections()) reportConnection({ ...event, address: this.address });
   }
 
   batchClosed(): void {
     this.#shared?.close();
-    this.#deadlines?.close();
+    this.#deadlines.close();
   }
 
   /** Tells subscribers, once the client has this connection: they may detach it. */
   announce(): void {
     void this.cache?.arm();
-    this.#events.attached(this.#corkOnlyReason);
+    const reason = this.#corkOnlyReason;
+    this.#report(
+      reason === undefined ? { change: 'attached', mode: 'hot' } : { change: 'attached', mode: 'cork', reason },
+    );
   }
 
   /** Leaves the stream as it was found; commands in flight settle through the host. */
   detach(): void {
     this.cache?.detach();
     this.#close();
-    this.#deadlines?.release();
+    this.#deadlines.release();
     this.#socketTimeout?.leaveToHost();
     this.reader?.remove();
-    this.stream.removeListener('data', this.#afterChunk);
+    this.stream.removeListener('data', this.chunkRead);
     this.stream.removeListener('close', this.#onClose);
     this.#forgetExit();
     this.#hooks.remove();
-    if (!this.stream.destroyed) this.#events.detached('detach()');
+    if (!this.stream.destroyed) this.#report({ change: 'detached', mode: 'detached', reason: 'detach()' });
   }
 
   /**
@@ -415,8 +426,9 @@ export class Connection implements BatchOwner {
     for (const item of later) commandQueue.push(item);
   }
 
-  readonly #afterChunk = (): void => {
-    this.#deadlines?.sweep();
+  /** A chunk has been read to its end. */
+  readonly chunkRead = (): void => {
+    this.#deadlines.sweep();
     this.#socketTimeout?.received();
     if (!this.open) return;
     if (this.gate.waiting > 0) this.gate.release(this.batch);
@@ -455,10 +467,10 @@ export class Connection implements BatchOwner {
     this.transaction.becomes('closed');
     this.#forgetExit();
     this.batch.discard();
-    this.#deadlines?.release();
+    this.#deadlines.release();
     this.#socketTimeout?.clear();
     this.reader?.close();
-    this.#events.detached('the connection is closed');
+    this.#report({ change: 'detached', mode: 'detached', reason: 'the connection is closed' });
   };
 }
 
@@ -467,24 +479,4 @@ function commandsIn(data: HostWrite['data']): number {
   let commands = 0;
   while (requests.next()) commands += 1;
   return Math.max(commands, 1);
-}
-
-/**
- * The context of a Cluster's commands on one connection: they know the way back to the Cluster.
- * Ordering: the host rejects entries in the order they were sent in, one at a time when the reader has forwarded an
- * error, the whole queue when the connection is lost.
- */
-export function contextInCluster(
-  context: EntryContext,
-  routing: ClusterRouting,
-  deadlines: Deadlines | undefined,
-): EntryContext {
-  return {
-    ...context,
-    redirect: (entry, error) => {
-      deadlines?.follow(entry);
-      entry.reject = (final) => entry.fail(final);
-      routing.redirect(context.client, entry, error);
-    },
-  };
 }
