@@ -265,20 +265,7 @@ export abstract class Sender {
     const sent = this.sendOn(connection, route, args, args, call);
     if (sent !== undefined) return sent;
     // Arrays are looked for only now: doing so before each encoding costs more than this.
-    return holdsArray(args) ? this.#flattenAndSend(route, args, call) : new FallThrough('arguments');
-  }
-
-  /** Only the flattening was missing. */
-  #flattenAndSend(
-    route: HotRoute,
-    args: readonly unknown[],
-    call: CallSettings | undefined,
-  ): Promise<unknown> | FallThrough {
-    const flattened = flatOf(args);
-    // Ordering: asked again, since elements may have been getters, which can send other commands or end the connection.
-    const connection = route.connectionFor(this.command, flattened[0]);
-    if (typeof connection === 'string') return new FallThrough(connection, { flattened });
-    return this.sendOn(connection, route, flattened, args, call) ?? new FallThrough('arguments', { flattened });
+    return holdsArray(args) ? this.#prepareAndSend(route, method, args, undefined, call) : new FallThrough('arguments');
   }
 
   #prepareAndSend(

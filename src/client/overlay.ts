@@ -6,7 +6,7 @@ import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
 import { type BlockingRoute, blockingMethods, sendElsewhere } from './blocking.js';
 import { hotCalls, hotCommandNamed } from './hot-calls.js';
-import { type FindRoute, hotMethod, hotMethods } from './hot-path.js';
+import { hotMethod, hotMethods } from './hot-path.js';
 import { hotScriptMethod } from './hot-scripts.js';
 import { type PipelineRoute, pipelineMethods } from './light-pipeline.js';
 import { viewOf } from './view.js';
@@ -65,7 +65,7 @@ export function addOverlay(client: object, attached: Attachment, form: OverlayFo
   removeIdleHandle(client);
   Object.defineProperty(client, MARK, { value: attached, configurable: true });
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
-  if (form === 'hot') replaceOwnMethods(client, findRoute);
+  if (form === 'hot') for (const name of definedNames(client)) replaceDefined(client, name);
 }
 
 /**
@@ -142,39 +142,31 @@ function findRoute(receiver: unknown): Attachment | undefined {
 /** Methods that the host defines on the client itself hide the overlay, so they are replaced there. */
 function definingMethods(parent: Record<string, unknown>): Record<string, AnyFunction> {
   const methods: Record<string, AnyFunction> = {};
-  for (const methodName of DEFINERS) {
+  for (const methodName of ['defineCommand', 'addBuiltinCommand']) {
     if (typeof parent[methodName] !== 'function') continue;
     methods[methodName] = function define(...args) {
       const result = (parent[methodName] as AnyFunction).apply(this, args);
-      if (findRoute(this) !== undefined) replaceDefined(this as object, String(args[0]), findRoute);
+      if (findRoute(this) !== undefined) replaceDefined(this as object, String(args[0]));
       return result;
     };
   }
   return methods;
 }
 
-/** The client's methods that define methods on the client itself. */
-export const DEFINERS = ['defineCommand', 'addBuiltinCommand'] as const;
-
 /** The host's method that each of ours replaces. */
 const originals = new WeakMap<AnyFunction, AnyFunction>();
 
 /**
- * Replaces the methods that the host has defined on the client itself by hot ones. They stay own properties. Methods
- * that users have defined there are not replaced.
+ * Replaces what the host has defined on the client itself under a name, and its `Buffer` form, by hot methods. They stay
+ * own properties. Methods that users have defined there are not replaced.
  */
-export function replaceOwnMethods(client: object, find: FindRoute): void {
-  for (const name of definedNames(client)) replaceDefined(client, name, find);
-}
-
-/** Does the same for one name and its `Buffer` form. */
-export function replaceDefined(client: object, name: string, find: FindRoute): void {
+function replaceDefined(client: object, name: string): void {
   const methods = client as Record<string, unknown>;
   for (const encoding of ['utf8', null] as const) {
     const methodName = encoding === null ? `${name}Buffer` : name;
     const original = Object.hasOwn(methods, methodName) ? methods[methodName] : undefined;
     if (typeof original !== 'function' || originals.has(original as AnyFunction)) continue;
-    const hot = replacementFor(client, name, encoding, original as AnyFunction, find);
+    const hot = replacementFor(client, name, encoding, original as AnyFunction);
     if (hot === undefined) continue;
     originals.set(hot, original as AnyFunction);
     methods[methodName] = hot;
@@ -182,7 +174,7 @@ export function replaceDefined(client: object, name: string, find: FindRoute): v
 }
 
 /** Puts the host's methods back where ours still are. */
-export function restoreOwnMethods(client: object): void {
+function restoreOwnMethods(client: object): void {
   const methods = client as Record<string, unknown>;
   for (const name of definedNames(client)) {
     for (const methodName of [name, `${name}Buffer`]) {
@@ -201,17 +193,16 @@ function replacementFor(
   name: string,
   encoding: 'utf8' | null,
   original: AnyFunction,
-  find: FindRoute,
 ): AnyFunction | undefined {
   const methodName = encoding === null ? `${name}Buffer` : name;
   const script = scriptNamed(client, name);
   if (script !== undefined) {
-    const hot = hotScriptMethod(script, methodName, encoding, original, find);
+    const hot = hotScriptMethod(script, methodName, encoding, original, findRoute);
     if (hot !== undefined) return hot;
   }
-  const commandClass = find(client)?.commandClass;
+  const commandClass = findRoute(client)?.commandClass;
   const command = commandClass && hotCommandNamed(name, commandClass);
-  return command && hotMethod(methodName, { command, encoding }, { [methodName]: original }, find);
+  return command && hotMethod(methodName, { command, encoding }, { [methodName]: original }, findRoute);
 }
 
 /**

@@ -82,7 +82,9 @@ function useSharedBuffer(stream: Duplex): boolean {
 /** Returns whether Node is to read on. */
 function onRead(stream: Duplex, bytes: Buffer): boolean {
   const reader = readers.get(stream);
-  if (reader !== undefined && isFlowing(stream) && passesBytesOn(stream) && reader.readInPlace(bytes)) return true;
+  // Node: `addChunk` in lib/internal/streams/readable.js emits bytes at once under these conditions.
+  const isFlowing = stream.readableFlowing === true && stream.readableLength === 0 && stream.readableEncoding === null;
+  if (reader !== undefined && isFlowing && passesBytesOn(stream) && reader.readInPlace(bytes)) return true;
   return stream.push(keep(bytes));
 }
 
@@ -92,11 +94,6 @@ export function keep(bytes: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   bytes.copy(copy);
   return copy;
-}
-
-/** Whether bytes that are pushed are emitted at once. Node: `addChunk` in lib/internal/streams/readable.js. */
-function isFlowing(stream: Duplex): boolean {
-  return stream.readableFlowing === true && stream.readableLength === 0 && stream.readableEncoding === null;
 }
 
 /** Whether nothing is done with bytes on their way from a read to the listeners for `data`. */
