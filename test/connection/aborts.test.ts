@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Cluster } from 'ioredis';
+import { Cluster, Command } from 'ioredis';
 import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { cold } from '../helpers/cold.js';
@@ -111,6 +111,27 @@ describe('a signal', () => {
     expect(written()).toBe(`${request('set', 'before', neighbour)}${PING}${PING}${request('set', 'after', neighbour)}`);
     feed('+before\r\n+PONG\r\n+PONG\r\n+after\r\n');
     expect(await Promise.all([before, after])).toEqual(['before', 'after']);
+  });
+
+  it('a reply transformer of the user does not get the reply to PING', async () => {
+    const { reply } = (Command as unknown as { _transformer: { reply: Record<string, unknown> } })._transformer;
+    const seen: unknown[] = [];
+    Command.setReplyTransformer('getdel', (given) => {
+      seen.push(given);
+      return given;
+    });
+    onTestFinished(() => void Reflect.deleteProperty(reply, 'getdel'));
+    const { client, view, abort, feed } = bind(await Scene.open());
+    const aborted = view.getdel('k');
+    abort();
+    await expect(aborted).rejects.toBe(reason);
+    await turn();
+    feed('+PONG\r\n');
+    const answered = client.getdel('k');
+    await turn();
+    feed('$1\r\nv\r\n');
+    expect(await answered).toBe('v');
+    expect(seen).toEqual(['v']);
   });
 
   it('a Buffer that its caller changes afterwards is sent as it was', async () => {

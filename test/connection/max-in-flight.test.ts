@@ -82,6 +82,17 @@ describe('maxInFlight', () => {
     expect(server.maxUnanswered).toBe(12);
   });
 
+  it('the host’s own pipeline goes at once where it fits, and alone where it is larger than the limit', async () => {
+    for (const maxInFlight of [5, 8]) {
+      const { client } = await slow({ maxInFlight, hotPath: false });
+      const pipeline = client.pipeline();
+      for (const text of numbers(8)) pipeline.echo(text);
+      const replies = pipeline.exec();
+      expect(client.coalescer.stats()).toMatchObject({ inFlight: 8, queued: 0 });
+      expect(await replies).toEqual(numbers(8).map((text) => [null, text]));
+    }
+  });
+
   it('a transaction that is sent command by command continues once it has begun', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxInFlight: 2 }));
     const settled = await outcomes([
