@@ -1,9 +1,8 @@
 #!/usr/bin/env node
 /** `npx ioredis-coalesce`: measures what coalescing would gain on the user's own Redis. */
 import manifest from '../package.json' with { type: 'json' };
-import { BENCH_HELP, parseBenchArguments, UsageError } from './cli/arguments.js';
+import { BENCH_HELP, CliError, parseBenchArguments, usageError } from './cli/arguments.js';
 import { runBench } from './cli/bench.js';
-import { Failure, Interrupted, interruptSignal } from './cli/interrupt.js';
 
 const HELP = `Usage: ioredis-coalesce <command> [options]
 
@@ -25,24 +24,19 @@ async function main(args: readonly string[]): Promise<void> {
   } else if (command === 'bench') {
     const settings = parseBenchArguments(rest, process.env);
     if (settings === 'help') process.stdout.write(BENCH_HELP);
-    else await runBench(settings, manifest.version, interruptSignal());
+    else await runBench(settings, manifest.version);
   } else {
-    throw new UsageError(`expected the command "bench", got "${command}"`, 'ioredis-coalesce --help');
+    throw usageError(`expected the command "bench", got "${command}"`, 'ioredis-coalesce --help');
   }
 }
 
 main(process.argv.slice(2)).then(
   () => process.exit(0),
   (error: unknown) => {
-    process.exitCode = 1;
-    if (error instanceof Interrupted) process.exitCode = 130;
-    else if (error instanceof UsageError) process.exitCode = 2;
-    const known = error instanceof Failure || error instanceof Interrupted || error instanceof UsageError;
-    process.stderr.write(`ioredis-coalesce: ${known ? error.message : describeBug(error)}\n`, () => process.exit());
+    const known = error instanceof CliError;
+    process.exitCode = known ? error.exitCode : 1;
+    // A bug of ours: the stack helps to find it.
+    const text = known ? error.message : error instanceof Error ? error.stack : error;
+    process.stderr.write(`ioredis-coalesce: ${text}\n`, () => process.exit());
   },
 );
-
-/** A bug of ours, not an error of the user's: the stack helps to find it. */
-function describeBug(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}

@@ -1,4 +1,4 @@
-import { CODES, describe, withCode } from './errors.js';
+import { describe, wrongOption } from './errors.js';
 
 /** What the environment variable `IOREDIS_COALESCE` asks for. */
 export interface Environment {
@@ -24,12 +24,9 @@ export function parseEnvironment(text: string | undefined): Environment {
   if (typeof options === 'object' && options !== null && !Array.isArray(options)) {
     return { off: false, stats: false, options };
   }
-  throw withCode(
-    new TypeError(
-      `ioredis-coalesce: the environment variable ${VARIABLE} must be "off", "stats", or a JSON object of options such as ` +
-        `{"maxInFlight":5000}, got ${describe(text)}`,
-    ),
-    CODES.OPTION,
+  throw wrongOption(
+    `the environment variable ${VARIABLE} must be "off", "stats", or a JSON object of options such as ` +
+      `{"maxInFlight":5000}, got ${describe(text)}`,
   );
 }
 

@@ -1,8 +1,4 @@
-/**
- * Errors thrown by `coalesce()` itself. Command failures are never wrapped: they stay the host's own `ReplyError`,
- * `AbortError` or `Error`.
- */
-
+/** Errors thrown by `coalesce()` itself. Command failures are never wrapped: they stay the host's own errors. */
 import { processWide } from './util/process-wide.js';
 
 /** Stable codes of the errors and warnings this package raises. */
@@ -30,9 +26,14 @@ export const CODES = {
 /** An Error with a stable `code`. */
 export type CodedError<T extends Error = Error> = T & { readonly code: string };
 
-/** Returns `error` with `code` set as an own enumerable property, as Node's own errors have it. */
-export function withCode<T extends Error>(error: T, code: string): CodedError<T> {
-  return Object.assign(error, { code });
+/** An error of this package, with `code` as an own enumerable property, as Node's own errors have it. */
+export function coded<T extends Error>(make: new (message: string) => T, code: string, message: string): CodedError<T> {
+  return Object.assign(new make(`ioredis-coalesce: ${message}`), { code });
+}
+
+/** A `COALESCE_ERR_OPTION`. */
+export function wrongOption(message: string, make: new (message: string) => Error = TypeError): CodedError {
+  return coded(make, CODES.OPTION, message);
 }
 
 /** `a string`, `an array`: the type of a value that may hold a password. */
@@ -56,22 +57,10 @@ function constructorName(value: object): string {
 
 const warned = processWide('warned', () => new Set<string>());
 
-export function cacheNeedsResp3(): CodedError<TypeError> {
-  return withCode(
-    new TypeError(
-      'ioredis-coalesce: the option cache needs a client that speaks RESP3, in which Redis says which keys have ' +
-        'changed: ioredis 6 with protocol 3, its default; ioredis 5, iovalkey and protocol: 2 have only RESP2',
-    ),
-    CODES.OPTION,
-  );
-}
-
-export function splitKeysNeedsCluster(): CodedError<TypeError> {
-  return withCode(
-    new TypeError(
-      'ioredis-coalesce: the option splitKeys needs a Cluster; a single server takes keys of several slots in one command',
-    ),
-    CODES.OPTION,
+export function cacheNeedsResp3(): CodedError {
+  return wrongOption(
+    'the option cache needs a client that speaks RESP3, in which Redis says which keys have ' +
+      'changed: ioredis 6 with protocol 3, its default; ioredis 5, iovalkey and protocol: 2 have only RESP2',
   );
 }
 
@@ -88,14 +77,6 @@ export function warnCorkOnly(why: string): void {
     CODES.CORK_ONLY,
     `ioredis-coalesce: the client's internals are not as expected (${why}), so its commands are corked but not ` +
       'encoded by the hot path',
-  );
-}
-
-export function warnStandIn(): void {
-  warnOnce(
-    CODES.STAND_IN,
-    'ioredis-coalesce: the client is a stand-in without a connection (ioredis-mock, or a mock of another library), ' +
-      'so it is left unchanged and nothing is coalesced',
   );
 }
 

@@ -12,7 +12,7 @@ import type { FastifyInstance, FastifyPluginCallback } from 'fastify';
 import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import * as ioredis from 'ioredis';
 import { coalesce } from './coalesce.js';
-import { CODES, describe, withCode } from './errors.js';
+import { describe, wrongOption } from './errors.js';
 import type { Coalesced, Coalescer } from './handle.js';
 import { type CoalesceSetting, resolveSetting } from './options.js';
 
@@ -158,10 +158,6 @@ function createClient({ url, nodes, ...options }: HostOptions): object {
     throw wrongOption(`options.nodes must be an array of Cluster nodes to start from, got ${describe(nodes)}`);
   }
   return new HostCluster(nodes, { ...options, redisOptions: withTag(options.redisOptions) });
-}
-
-function wrongOption(message: string): Error {
-  return withCode(new TypeError(`ioredis-coalesce: ${message}`), CODES.OPTION);
 }
 
 /** @fastify/redis: the tag by which it shows in CLIENT LIST, unless the options have one. */

@@ -1,4 +1,4 @@
-import { CODES, describe, describeType, withCode } from './errors.js';
+import { describe, describeType, wrongOption } from './errors.js';
 
 /** Takes the function that flushes the batch and calls it once, later. */
 export type ScheduleFunction = (flush: () => void) => void;
@@ -8,19 +8,14 @@ export type ScheduleFunction = (flush: () => void) => void;
  *   arrived in this turn are sent together: one write per turn, up to the limits. Scripts leave in the middle of a turn
  *   that takes longer than 40 microseconds.
  * - `'tick'`: when the running callback has ended, before further I/O. Smaller batches, sent sooner.
+ * - a function: when it calls the `flush` that it is given.
  */
 export type Schedule = 'immediate' | 'tick' | ScheduleFunction;
 
 /** What `coalesce()` and the drop-in class take; every key is optional. */
 export interface CoalesceOptions {
   /**
-   * When a batch is flushed:
-   *
-   * - `'immediate'`: at the end of this turn of the event loop, in one write.
-   * - `'tick'`: at the end of the running callback.
-   * - a function: when it calls the `flush` that it is given.
-   *
-   * A later flush makes larger batches and longer latencies.
+   * When a batch is flushed; a later flush makes larger batches and longer latencies.
    * @default 'immediate'
    */
   schedule?: Schedule;
@@ -192,8 +187,6 @@ export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
   blocking: false,
 });
 
-const DEFAULT_BLOCKING: Readonly<Required<BlockingOptions>> = Object.freeze({ connections: 8 });
-
 const DEFAULT_CACHE: ResolvedCacheOptions = Object.freeze({
   prefixes: undefined,
   ttl: 60_000,
@@ -237,7 +230,7 @@ export function withoutCoalesce<T extends object>(options: T): Omit<T, 'coalesce
 export function settingInUrl(value: unknown, given: ResolvedOptions | false | undefined): ResolvedOptions | false {
   if (value === 'false') return false;
   if (value === 'true') return given || DEFAULT_OPTIONS;
-  throw coded(TypeError, `coalesce in the URL must be true or false, got ${describe(value)}`);
+  throw wrongOption(`coalesce in the URL must be true or false, got ${describe(value)}`);
 }
 
 /** The setting of a Cluster, which may be given beside its options or beside those of its connections. */
@@ -246,33 +239,10 @@ export function onlyOneSetting(
   ofConnections: CoalesceSetting | undefined,
 ): CoalesceSetting | undefined {
   if (coalesce !== undefined && ofConnections !== undefined && coalesce !== ofConnections) {
-    throw coded(TypeError, 'option coalesce and option redisOptions.coalesce are both given; give one of them');
+    throw wrongOption('option coalesce and option redisOptions.coalesce are both given; give one of them');
   }
   return coalesce ?? ofConnections;
 }
-
-function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions {
-  const given = new GivenOptions(name, options, DEFAULT_OPTIONS, 'an object, true or false');
-  const cache = resolveCache(options.cache, `${name}.cache`);
-  if (cache && options.hotPath === false) {
-    throw coded(TypeError, `${name}.cache needs the hot path, which ${name}.hotPath: false switches off`);
-  }
-  return Object.freeze({
-    schedule: validSchedule(given),
-    busyPoll: validBusyPoll(given),
-    maxFlushDelay: given.milliseconds('maxFlushDelay'),
-    maxBatchSize: given.count('maxBatchSize'),
-    maxBatchBytes: given.count('maxBatchBytes', { most: MOST_BATCH_BYTES }),
-    maxInFlight: given.count('maxInFlight'),
-    hotPath: given.boolean('hotPath'),
-    shareReads: given.boolean('shareReads'),
-    cache,
-    splitKeys: given.boolean('splitKeys'),
-    blocking: resolveBlocking(options.blocking, `${name}.blocking`),
-  });
-}
-
-const CALL_OPTIONS: CallOptions = Object.freeze({ signal: undefined, timeout: undefined, cache: undefined });
 
 /**
  * Checks the options of calls.
@@ -282,13 +252,88 @@ const CALL_OPTIONS: CallOptions = Object.freeze({ signal: undefined, timeout: un
  * @throws {RangeError} of code `COALESCE_ERR_OPTION` for a number out of range.
  */
 export function resolveCallOptions(options: CallOptions, base: CallOptions = CALL_OPTIONS): CallOptions {
-  const given = new GivenOptions('withOptions()', options, CALL_OPTIONS, 'an object with signal, timeout or cache');
-  const { signal = base.signal, timeout = base.timeout, cache = base.cache } = options;
-  if (signal !== undefined && !isSignal(signal)) throw given.wrong(TypeError, 'signal', 'an AbortSignal', signal);
-  if (cache !== undefined && typeof cache !== 'boolean') throw given.wrong(TypeError, 'cache', 'a boolean', cache);
-  if (options.timeout !== undefined) given.milliseconds('timeout', 1);
-  return { signal, timeout, cache };
+  return resolve(options, 'withOptions()', base, CALL_RULES, 'an object with signal, timeout or cache');
 }
+
+function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions {
+  const resolved = resolve(options, name, DEFAULT_OPTIONS, RULES, 'an object, true or false');
+  if (!resolved.cache || resolved.hotPath) return resolved;
+  throw wrongOption(`${name}.cache needs the hot path, which ${name}.hotPath: false switches off`);
+}
+
+const CALL_OPTIONS: CallOptions = Object.freeze({ signal: undefined, timeout: undefined, cache: undefined });
+
+/** Checks a value that is given, and returns it as it is used. `name` is the caller's name for it, for messages. */
+type Rule = (value: unknown, name: string) => unknown;
+type Rules<Options> = { readonly [Key in keyof Options]-?: Rule };
+
+function rule(expected: string, isType: (value: unknown) => boolean, isInRange = (_: unknown) => true): Rule {
+  return (value, name) => {
+    if (isType(value) && isInRange(value)) return value;
+    throw wrongOption(`${name} must be ${expected}, got ${describe(value)}`, isType(value) ? RangeError : TypeError);
+  };
+}
+
+const isBoolean = (value: unknown) => typeof value === 'boolean';
+const isNumber = (value: unknown) => typeof value === 'number';
+const isFrom = (least: number, most: number) => (value: unknown) =>
+  isNumber(value) && (value as number) >= least && (value as number) <= most;
+
+const boolean = rule('a boolean', isBoolean);
+
+function milliseconds(least: number): Rule {
+  return rule(`a number of milliseconds from ${least} to 2147483647`, isNumber, isFrom(least, 0x7fffffff));
+}
+
+/** @param note - the unit, where it is not in the name, or the limit. */
+function count(note = '', most = Number.MAX_SAFE_INTEGER): Rule {
+  const isInRange = isFrom(1, most);
+  return rule(`a positive integer${note}`, isNumber, (value) => Number.isInteger(value) && isInRange(value));
+}
+
+/** One second: longer windows are a mistake of the unit. */
+const LONGEST_BUSY_POLL_US = 1_000_000;
+const isBusyPollNumber = isFrom(1, LONGEST_BUSY_POLL_US);
+
+const CACHE_RULES: Rules<ResolvedCacheOptions> = {
+  prefixes: validPrefixes,
+  ttl: count(' of milliseconds'),
+  maxEntries: count(),
+  maxBytes: count(),
+  scripts: rule("'anything' or 'keys'", (value) => value === 'anything' || value === 'keys'),
+};
+
+const RULES: Rules<ResolvedOptions> = {
+  schedule: rule(
+    "'immediate', 'tick' or a function that takes the flush",
+    (value) => value === 'immediate' || value === 'tick' || typeof value === 'function',
+  ),
+  busyPoll: rule(
+    `a boolean or a number of microseconds from 1 to ${LONGEST_BUSY_POLL_US}`,
+    (value) => isBoolean(value) || isNumber(value),
+    (value) => isBoolean(value) || isBusyPollNumber(value),
+  ),
+  maxFlushDelay: milliseconds(0),
+  maxBatchSize: count(),
+  maxBatchBytes: count(` of at most ${MOST_BATCH_BYTES}`, MOST_BATCH_BYTES),
+  maxInFlight: count(),
+  hotPath: boolean,
+  shareReads: boolean,
+  cache: (value, name) => {
+    if (typeof value === 'boolean') return value && DEFAULT_CACHE;
+    return resolve(value as CacheOptions, name, DEFAULT_CACHE, CACHE_RULES, 'a boolean or an object');
+  },
+  splitKeys: boolean,
+  blocking: (value, name) =>
+    value !== false &&
+    resolve(value as object, name, { connections: 8 }, { connections: count() }, 'false or an object'),
+};
+
+const CALL_RULES: Rules<CallOptions> = {
+  signal: rule('an AbortSignal', isSignal),
+  timeout: milliseconds(1),
+  cache: boolean,
+};
 
 /** By what it has: Node's and that of a test's environment are different classes. */
 function isSignal(value: unknown): value is AbortSignal {
@@ -298,123 +343,49 @@ function isSignal(value: unknown): value is AbortSignal {
   );
 }
 
-function resolveCache(value: CoalesceOptions['cache'], name: string): ResolvedOptions['cache'] {
-  if (value === undefined || value === false) return false;
-  if (value === true) return DEFAULT_CACHE;
-  const given = new GivenOptions(name, value, DEFAULT_CACHE, 'a boolean or an object');
-  return Object.freeze({
-    prefixes: validPrefixes(given),
-    ttl: given.count('ttl', { of: 'milliseconds' }),
-    maxEntries: given.count('maxEntries'),
-    maxBytes: given.count('maxBytes'),
-    scripts: validScripts(given),
-  });
-}
-
-function resolveBlocking(value: CoalesceOptions['blocking'], name: string): ResolvedOptions['blocking'] {
-  if (value === undefined || value === false) return false;
-  const given = new GivenOptions(name, value, DEFAULT_BLOCKING, 'false or an object');
-  return Object.freeze({ connections: given.count('connections') });
-}
-
-function validSchedule(given: GivenOptions<ResolvedOptions>): Schedule {
-  const value = given.value('schedule') as Schedule;
-  if (value === 'immediate' || value === 'tick' || typeof value === 'function') return value;
-  throw given.wrong(TypeError, 'schedule', "'immediate', 'tick' or a function that takes the flush", value);
-}
-
-/** One second: longer windows are a mistake of the unit. */
-const LONGEST_BUSY_POLL_US = 1_000_000;
-
-function validBusyPoll(given: GivenOptions<ResolvedOptions>): boolean | number {
-  const value = given.value('busyPoll');
-  if (typeof value === 'boolean') return value;
-  const expected = `a boolean or a number of microseconds from 1 to ${LONGEST_BUSY_POLL_US}`;
-  if (typeof value !== 'number') throw given.wrong(TypeError, 'busyPoll', expected, value);
-  if (!(value >= 1 && value <= LONGEST_BUSY_POLL_US)) throw given.wrong(RangeError, 'busyPoll', expected, value);
-  return value;
-}
-
-function validScripts(given: GivenOptions<ResolvedCacheOptions>): 'anything' | 'keys' {
-  const value = given.value('scripts');
-  if (value === 'anything' || value === 'keys') return value;
-  throw given.wrong(TypeError, 'scripts', "'anything' or 'keys'", value);
-}
-
 /** Redis refuses a prefix that begins with another one. The shorter one covers it, so it is left out. */
-function validPrefixes(given: GivenOptions<ResolvedCacheOptions>): readonly string[] | undefined {
-  const value = given.value('prefixes');
-  if (value === undefined) return undefined;
-  if (!Array.isArray(value) || value.length === 0) {
-    throw given.wrong(TypeError, 'prefixes', 'an array of one or more strings that are not empty', value);
-  }
-  const wrong = value.findIndex((prefix) => typeof prefix !== 'string' || prefix === '' || !prefix.isWellFormed());
-  if (wrong >= 0) throw given.wrong(TypeError, `prefixes[${wrong}]`, 'a string that is not empty', value[wrong]);
+function validPrefixes(value: unknown, name: string): readonly string[] {
+  rule('an array of one or more strings that are not empty', () => Array.isArray(value) && value.length > 0)(
+    value,
+    name,
+  );
+  const isText = (prefix: unknown) => typeof prefix === 'string' && prefix !== '' && prefix.isWellFormed();
   const prefixes = [...new Set(value as string[])];
+  for (const [index, prefix] of (value as string[]).entries()) {
+    rule('a string that is not empty', isText)(prefix, `${name}[${index}]`);
+  }
   return Object.freeze(
     prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other))),
   );
 }
 
 /**
- * Options as the caller gave them, in an object; not in a Map, a Date or the like, whose contents are not properties.
- * Each value is checked when it is read; undefined stands for the default.
+ * Checks every key, and fills in the defaults; undefined stands for the default. Options are an object, not a Map, a Date
+ * or the like, whose contents are not properties.
  */
-class GivenOptions<Defaults extends object> {
-  constructor(
-    /** The caller's name for the options, for messages. */
-    readonly name: string,
-    readonly given: object,
-    readonly defaults: Defaults,
-    expected: string,
-  ) {
-    if (!/^\[object (Object|Module)\]$/.test(Object.prototype.toString.call(given))) {
-      throw coded(TypeError, `${name} must be ${expected}, got ${describeType(given)}`);
-    }
-    for (const key of Object.keys(given)) {
-      if (!Object.hasOwn(defaults, key)) {
-        const known = Object.keys(defaults).join(', ');
-        const meant = Object.keys(defaults).find((option) => isMisspelt(key, option));
-        const hint = meant === undefined ? '; the' : `; did you mean ${meant}? The`;
-        throw coded(TypeError, `${name}.${key} is not an option${hint} options are ${known}`);
-      }
-    }
+function resolve<Options extends object>(
+  given: object,
+  name: string,
+  defaults: Options,
+  rules: Rules<Options>,
+  expected: string,
+): Options {
+  if (!/^\[object (Object|Module)\]$/.test(Object.prototype.toString.call(given))) {
+    throw wrongOption(`${name} must be ${expected}, got ${describeType(given)}`);
   }
-
-  value(key: keyof Defaults): unknown {
-    const value = (this.given as Partial<Record<keyof Defaults, unknown>>)[key];
-    return value === undefined ? this.defaults[key] : value;
+  const known = Object.keys(defaults) as (string & keyof Options)[];
+  for (const key of Object.keys(given)) {
+    if (Object.hasOwn(defaults, key)) continue;
+    const meant = known.find((option) => isMisspelt(key, option));
+    const hint = meant === undefined ? '; the' : `; did you mean ${meant}? The`;
+    throw wrongOption(`${name}.${key} is not an option${hint} options are ${known.join(', ')}`);
   }
-
-  boolean(key: keyof Defaults): boolean {
-    const value = this.value(key);
-    if (typeof value === 'boolean') return value;
-    throw this.wrong(TypeError, key, 'a boolean', value);
+  const resolved = { ...defaults };
+  for (const key of known) {
+    const value = (given as Partial<Options>)[key];
+    if (value !== undefined) resolved[key] = rules[key](value, `${name}.${key}`) as Options[typeof key];
   }
-
-  milliseconds(key: keyof Defaults, least = 0): number {
-    const isInRange = (ms: number) => ms >= least && ms <= 0x7fffffff;
-    return this.#number(key, `a number of milliseconds from ${least} to 2147483647`, isInRange);
-  }
-
-  /** @param of - the unit, where it is not in the name. */
-  count(key: keyof Defaults, { of = '', most = Number.MAX_SAFE_INTEGER } = {}): number {
-    const unit = of && ` of ${of}`;
-    const limit = most < Number.MAX_SAFE_INTEGER ? ` of at most ${most}` : '';
-    const expected = `a positive integer${unit}${limit}`;
-    return this.#number(key, expected, (count) => Number.isInteger(count) && count >= 1 && count <= most);
-  }
-
-  wrong(errorClass: ErrorClass, key: PropertyKey, expected: string, got: unknown): Error {
-    return coded(errorClass, `${this.name}.${String(key)} must be ${expected}, got ${describe(got)}`);
-  }
-
-  #number(key: keyof Defaults, expected: string, isInRange: (value: number) => boolean): number {
-    const value = this.value(key);
-    if (typeof value !== 'number') throw this.wrong(TypeError, key, expected, value);
-    if (!isInRange(value)) throw this.wrong(RangeError, key, expected, value);
-    return value;
-  }
+  return Object.freeze(resolved);
 }
 
 /** Whether a name is an option's but for case and for one or two characters in one place. */
@@ -425,10 +396,4 @@ function isMisspelt(name: string, option: string): boolean {
   let end = 0;
   while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
   return Math.max(a.length, b.length) - start - end <= Math.min(2, Math.ceil(option.length / 3));
-}
-
-type ErrorClass = new (message: string) => Error;
-
-function coded(errorClass: ErrorClass, message: string): Error {
-  return withCode(new errorClass(`ioredis-coalesce: ${message}`), CODES.OPTION);
 }

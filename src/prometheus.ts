@@ -1,8 +1,7 @@
 import { register as globalRegister, type Registry, type RegistryContentType } from 'prom-client';
-import { describe } from './errors.js';
+import { CODES, coded, describe, describeType, wrongOption } from './errors.js';
 import type { Coalesced } from './handle.js';
-import { wrongOption } from './prometheus/metrics.js';
-import { CollectedClient, type Labels, RegisteredMetrics } from './prometheus/registered-metrics.js';
+import { checkLabels, type Labels, RegisteredMetrics } from './prometheus/registered-metrics.js';
 import { processWide } from './util/process-wide.js';
 
 export type { Labels } from './prometheus/registered-metrics.js';
@@ -36,17 +35,21 @@ const registered = processWide('metrics', () => new WeakMap<object, RegisteredMe
 export function collectMetrics(client: Coalesced, options: CollectOptions = {}): () => void {
   checkOptions(options);
   const { register = globalRegister, labels = {} } = options;
-  const collected = new CollectedClient(client, labels);
+  if (typeof (client as Partial<Coalesced> | null | undefined)?.coalescer?.stats !== 'function') {
+    const expected = 'collectMetrics() expects a coalesced client, such as coalesce(new Redis())';
+    throw coded(TypeError, CODES.CLIENT, `${expected}, got ${describeType(client)}`);
+  }
+  checkLabels(labels);
   if (typeof (register as Partial<Registry> | null)?.registerMetric !== 'function') {
     throw wrongOption(`options.register must be a Registry of prom-client, got ${describe(register)}`);
   }
   let metrics = registered.get(register);
   // `register.clear()` may have removed them.
   if (metrics === undefined || !metrics.isRegistered()) {
-    metrics = new RegisteredMetrics(register, collected.labelNames);
+    metrics = new RegisteredMetrics(register, labels);
     registered.set(register, metrics);
   }
-  return metrics.add(collected);
+  return metrics.add({ client, labels });
 }
 
 function checkOptions(options: object): void {

@@ -12,11 +12,30 @@ export interface BenchSettings {
   readonly json: boolean;
 }
 
-/** A command line that cannot be understood; its message is one line. */
-export class UsageError extends Error {
-  constructor(problem: string, help = 'ioredis-coalesce bench --help') {
-    super(`${problem} (see ${help})`);
+/** The Redis that is measured. */
+export interface Target {
+  /** As the client takes it: a URL, or the path of a unix socket. */
+  readonly url: string;
+  readonly cluster: boolean;
+  /** `host:port` or the path, for messages: never the user or the password. */
+  readonly name: string;
+  /** How the server's certificate is checked; undefined for Node's own way. */
+  readonly tls: { readonly ca: string } | { readonly rejectUnauthorized: false } | undefined;
+}
+
+/** Why a command cannot do its work; the message is one line for the user. */
+export class CliError extends Error {
+  constructor(
+    message: string,
+    readonly exitCode = 1,
+  ) {
+    super(message);
   }
+}
+
+/** A command line that cannot be understood. */
+export function usageError(problem: string, help = 'ioredis-coalesce bench --help'): CliError {
+  return new CliError(`${problem} (see ${help})`, 2);
 }
 
 export const BENCH_HELP = `Usage: ioredis-coalesce bench [options]
@@ -45,25 +64,22 @@ A password is better given in REDIS_URL than on the command line, where other us
 
 const MAX_DATA_BYTES = 256 * 1024 * 1024;
 
-/** @throws {UsageError} */
+/** @throws {CliError} whose message never repeats the address, since it may hold a password. */
 export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv): BenchSettings | 'help' {
   const values = parse(args);
   if (values.help) return 'help';
   const settings: BenchSettings = {
-    target: target(values.url ?? (env.REDIS_URL || 'redis://127.0.0.1:6379'), values.cluster, tlsCheck(values)),
-    concurrency: integer('--concurrency', values.concurrency, 100_000),
-    valueBytes: integer('--value-size', values['value-size'], 64 * 1024 * 1024),
-    keys: integer('--keys', values.keys, 10_000_000),
+    target: targetOf(values.url ?? (env.REDIS_URL || 'redis://127.0.0.1:6379'), values.cluster, tlsCheck(values)),
+    concurrency: number('--concurrency', values.concurrency, 1, 100_000),
+    valueBytes: number('--value-size', values['value-size'], 1, 64 * 1024 * 1024),
+    keys: number('--keys', values.keys, 1, 10_000_000),
     seconds: number('--seconds', values.seconds, 0.1, 3600),
     json: values.json,
   };
-  if (settings.keys * settings.valueBytes > MAX_DATA_BYTES) {
-    throw new UsageError(
-      `--keys × --value-size must be at most ${MAX_DATA_BYTES} bytes, since all of it is written to Redis, ` +
-        `got ${settings.keys * settings.valueBytes}`,
-    );
-  }
-  return settings;
+  const bytes = settings.keys * settings.valueBytes;
+  if (bytes <= MAX_DATA_BYTES) return settings;
+  const limit = `at most ${MAX_DATA_BYTES} bytes, since all of it is written to Redis`;
+  throw usageError(`--keys × --value-size must be ${limit}, got ${bytes}`);
 }
 
 function parse(args: readonly string[]) {
@@ -88,7 +104,7 @@ function parse(args: readonly string[]) {
     if (!code?.startsWith('ERR_PARSE_ARGS')) throw error;
     // The first sentence names the mistake. A stray argument may be a URL, with a password.
     const stray = code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL';
-    throw new UsageError(stray ? 'expected options only; a URL follows --url' : (message.split(/\.\s/)[0] ?? message));
+    throw usageError(stray ? 'expected options only; a URL follows --url' : (message.split(/\.\s/)[0] ?? message));
   }
 }
 
@@ -103,91 +119,47 @@ function withNegativeValues(args: readonly string[]): string[] {
   return joined;
 }
 
-function tlsCheck({ ca, insecure }: { ca?: string | undefined; insecure: boolean }): TlsCheck | undefined {
+function tlsCheck({ ca, insecure }: { ca?: string | undefined; insecure: boolean }): Target['tls'] {
   if (ca === undefined) return insecure ? { rejectUnauthorized: false } : undefined;
-  if (insecure) throw new UsageError('--ca and --insecure exclude each other');
+  if (insecure) throw usageError('--ca and --insecure exclude each other');
   try {
     return { ca: readFileSync(ca, 'utf8') };
   } catch (error) {
-    throw new UsageError(
-      `--ca must name a file that can be read, got "${ca}" (${(error as NodeJS.ErrnoException).code})`,
-    );
+    const { code } = error as NodeJS.ErrnoException;
+    throw usageError(`--ca must name a file that can be read, got "${ca}" (${code})`);
   }
 }
 
-function target(url: string, cluster: boolean, tls: TlsCheck | undefined): Target {
-  try {
-    return targetOf(url, cluster, tls);
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-}
-
-function integer(flag: string, text: string, max: number): number {
-  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (value >= 1 && value <= max) return value;
-  throw new UsageError(`${flag} must be a whole number from 1 to ${max}, got "${text}"`);
-}
-
+/** A whole number, unless it may be less than 1. */
 function number(flag: string, text: string, min: number, max: number): number {
-  const value = /^\d*\.?\d+$/.test(text) ? Number(text) : Number.NaN;
+  const [form, kind] = min < 1 ? [/^\d*\.?\d+$/, 'number'] : [/^\d+$/, 'whole number'];
+  const value = form.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;
-  throw new UsageError(`${flag} must be a number from ${min} to ${max}, got "${text}"`);
+  throw usageError(`${flag} must be a ${kind} from ${min} to ${max}, got "${text}"`);
 }
-
-/** The Redis that is measured. */
-export interface Target {
-  /** As the client takes it: a URL, or the path of a unix socket. */
-  readonly url: string;
-  readonly cluster: boolean;
-  /** `host:port` or the path, for messages: never the user or the password. */
-  readonly name: string;
-  /** How the server's certificate is checked; undefined for Node's own way. */
-  readonly tls: TlsCheck | undefined;
-}
-
-/** Options of a TLS connection. */
-export type TlsCheck = { readonly ca: string } | { readonly rejectUnauthorized: false };
 
 const HOST_AND_PORT = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/\d+)?$/i;
 
-/** @throws {Error} whose message does not repeat the address, since it may hold a password. */
-export function targetOf(address: string, cluster: boolean, tls?: TlsCheck): Target {
-  const target = socketTarget(address, cluster, tls) ?? urlTarget(address, cluster, tls);
-  if (tls !== undefined && !speaksTls(target)) {
-    throw new Error('--ca and --insecure need TLS: a URL that begins with rediss://');
-  }
-  return target;
+function targetOf(address: string, cluster: boolean, tls: Target['tls']): Target {
+  const path = address.replace(/^unix:(?:\/\/)?(?=\/)/, '');
+  const isPath = path.startsWith('/');
+  if (isPath && cluster) throw usageError('--cluster needs a URL with a host, not a unix socket');
+  const url = HOST_AND_PORT.test(address) ? `redis://${address}` : address;
+  const target = isPath ? { url: path, cluster, name: path, tls } : { url, cluster, name: hostAndPortOf(url), tls };
+  if (tls === undefined || speaksTls(target)) return target;
+  throw usageError('--ca and --insecure need TLS: a URL that begins with rediss://');
 }
 
 export function speaksTls({ url }: Target): boolean {
   return url.startsWith('rediss:');
 }
 
-function socketTarget(address: string, cluster: boolean, tls: TlsCheck | undefined): Target | undefined {
-  const path = address.replace(/^unix:(?:\/\/)?(?=\/)/, '');
-  if (!path.startsWith('/')) return undefined;
-  if (cluster) throw new Error('--cluster needs a URL with a host, not a unix socket');
-  return { url: path, cluster, tls, name: path };
-}
-
-function urlTarget(address: string, cluster: boolean, tls: TlsCheck | undefined): Target {
-  const url = HOST_AND_PORT.test(address) ? `redis://${address}` : address;
+function hostAndPortOf(url: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed === undefined || !/^rediss?:$/.test(parsed.protocol) || parsed.hostname === '') {
-    throw new Error(
-      'the URL of Redis must look like redis://host:port, rediss://host:port, host:port or /path/of/a.sock',
-    );
+  if (parsed !== undefined && /^rediss?:$/.test(parsed.protocol) && parsed.hostname !== '') {
+    return `${parsed.hostname}:${parsed.port || '6379'}`;
   }
-  return { url, cluster, tls, name: `${parsed.hostname}:${parsed.port || '6379'}` };
-}
-
-/** The options of each node of a Cluster, except its address. */
-export function clusterNodeOptions({ url, tls }: Target): { username?: string; password?: string; tls?: object } {
-  const { username, password, protocol } = new URL(url);
-  return {
-    ...(username && { username: decodeURIComponent(username) }),
-    ...(password && { password: decodeURIComponent(password) }),
-    ...(protocol === 'rediss:' && { tls: tls ?? {} }),
-  };
+  throw usageError(
+    'the URL of Redis must look like redis://host:port, rediss://host:port, host:port or /path/of/a.sock',
+  );
 }

@@ -2,8 +2,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { coalesce } from '../coalesce.js';
-import { clusterNodeOptions, speaksTls, type Target } from './arguments.js';
-import { Failure } from './interrupt.js';
+import { CliError, speaksTls, type Target } from './arguments.js';
 
 export const VARIANTS = ['plain', 'auto', 'coalesced'] as const;
 export type Variant = (typeof VARIANTS)[number];
@@ -43,7 +42,7 @@ export function loadHost(): Host {
       }
     }
   }
-  throw new Failure(
+  throw new CliError(
     'needs the package "ioredis", which is not installed: run it in the folder of a project that has it, ' +
       'or as "npx -p ioredis -p ioredis-coalesce ioredis-coalesce bench"',
   );
@@ -61,18 +60,15 @@ export async function open(host: Host, target: Target, variant: Variant): Promis
   };
   client.on('error', remember);
   client.on('node error', remember);
-  const late = new AbortController();
   try {
-    await Promise.race([firstAnswer(client), noAnswer(late.signal)]);
+    await Promise.race([firstAnswer(client), noAnswer()]);
     // Host: where the URL's database does not exist, it goes on in database 0. A Cluster reports nodes that it does not need.
     if (reason && !target.cluster) throw reason;
     return client;
   } catch (error) {
     client.disconnect();
     const cause = reason ?? lastNodeError(error as Error);
-    throw new Failure(`cannot use the Redis at ${target.name}: ${briefly(cause)}${tlsHint(target, cause)}`);
-  } finally {
-    late.abort();
+    throw new CliError(`cannot use the Redis at ${target.name}: ${briefly(cause)}${tlsHint(target, cause)}`);
   }
 }
 
@@ -82,9 +78,9 @@ async function firstAnswer(client: Client): Promise<void> {
 }
 
 /** The client's own timeout covers connecting, not a server that accepts the connection and stays silent. */
-async function noAnswer(cancel: AbortSignal): Promise<void> {
-  await sleep(ANSWER_TIMEOUT, undefined, { signal: cancel }).catch(() => {});
-  if (!cancel.aborted) throw new Error(`no answer within ${ANSWER_TIMEOUT / 1000} s`);
+async function noAnswer(): Promise<never> {
+  await sleep(ANSWER_TIMEOUT);
+  throw new Error(`no answer within ${ANSWER_TIMEOUT / 1000} s`);
 }
 
 /** The first line of an error, with a hint where there is one. */
@@ -113,15 +109,23 @@ function tlsHint(target: Target, { message, code }: NodeJS.ErrnoException): stri
     : '; if the server speaks TLS, the URL begins with rediss://';
 }
 
-function create(host: Host, target: Target, enableAutoPipelining: boolean): Client {
+function create(host: Host, { url, cluster, tls }: Target, enableAutoPipelining: boolean): Client {
   const common = { lazyConnect: true, enableAutoPipelining };
-  const connection = { connectTimeout: CONNECT_TIMEOUT, retryStrategy: () => null, maxRetriesPerRequest: 0 };
-  const tls = target.tls && { tls: target.tls };
-  if (!target.cluster) return new host.Redis(target.url, { ...common, ...connection, ...tls });
-  return new host.Cluster([target.url], {
+  if (!cluster) {
+    const retries = { retryStrategy: () => null, maxRetriesPerRequest: 0 };
+    return new host.Redis(url, { ...common, ...retries, connectTimeout: CONNECT_TIMEOUT, ...(tls && { tls }) });
+  }
+  const { username, password, protocol } = new URL(url);
+  return new host.Cluster([url], {
     ...common,
     clusterRetryStrategy: () => null,
-    redisOptions: { connectTimeout: CONNECT_TIMEOUT, ...clusterNodeOptions(target) },
+    // The options of each node, except its address.
+    redisOptions: {
+      connectTimeout: CONNECT_TIMEOUT,
+      ...(username && { username: decodeURIComponent(username) }),
+      ...(password && { password: decodeURIComponent(password) }),
+      ...(protocol === 'rediss:' && { tls: tls ?? {} }),
+    },
   });
 }
 

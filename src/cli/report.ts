@@ -1,13 +1,21 @@
 import Table from 'cli-table3';
 import type { BenchSettings } from './arguments.js';
 import { VARIANTS, type Variant } from './clients.js';
-import type { Sample } from './round.js';
 
 export interface Environment {
   readonly package: string;
   readonly node: string;
   readonly client: string;
   readonly server: string;
+}
+
+/** One round of one variant. */
+export interface Sample {
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** CPU of this process. */
+  readonly cpuUsPerCommand: number;
 }
 
 interface VariantResult extends Sample {
@@ -35,42 +43,24 @@ export type Rounds = readonly Readonly<Record<Variant, Sample>>[];
 
 export function reportOf(settings: BenchSettings, environment: Environment, rounds: Rounds): Report {
   const { target, concurrency, valueBytes, keys, seconds } = settings;
-  const over = (value: (round: Rounds[number]) => number): number => median(rounds.map(value));
-  const sampleOf = (variant: Variant): Sample => ({
-    perSecond: over((round) => round[variant].perSecond),
-    p50Ms: over((round) => round[variant].p50Ms),
-    p99Ms: over((round) => round[variant].p99Ms),
-    cpuUsPerCommand: over((round) => round[variant].cpuUsPerCommand),
-  });
+  const sampleOf = (variant: Variant): Sample => {
+    const over = (figure: keyof Sample) => median(rounds.map((round) => round[variant][figure]));
+    const [perSecond, p50Ms, p99Ms] = [over('perSecond'), over('p50Ms'), over('p99Ms')];
+    return { perSecond, p50Ms, p99Ms, cpuUsPerCommand: over('cpuUsPerCommand') };
+  };
   const plain = sampleOf('plain');
   const resultOf = (variant: Variant): VariantResult => {
     const sample = sampleOf(variant);
-    return {
-      ...sample,
-      throughputTimesPlain: sample.perSecond / plain.perSecond,
-      cpuTimesPlain: sample.cpuUsPerCommand / plain.cpuUsPerCommand,
-    };
+    const throughputTimesPlain = sample.perSecond / plain.perSecond;
+    return { ...sample, throughputTimesPlain, cpuTimesPlain: sample.cpuUsPerCommand / plain.cpuUsPerCommand };
   };
+  const { name, cluster } = target;
   return {
-    settings: {
-      target: target.name,
-      cluster: target.cluster,
-      concurrency,
-      valueSize: valueBytes,
-      keys,
-      seconds,
-      rounds: rounds.length,
-    },
+    settings: { target: name, cluster, concurrency, valueSize: valueBytes, keys, seconds, rounds: rounds.length },
     environment,
     results: { plain: resultOf('plain'), auto: resultOf('auto'), coalesced: resultOf('coalesced') },
   };
 }
-
-const NAMES: Readonly<Record<Variant, string>> = {
-  plain: 'plain',
-  auto: 'auto-pipelining',
-  coalesced: 'coalesced',
-};
 
 export function renderReport({ settings, environment, results }: Report): string {
   const table = new Table({
@@ -81,7 +71,7 @@ export function renderReport({ settings, environment, results }: Report): string
   for (const variant of VARIANTS) {
     const result = results[variant];
     table.push([
-      NAMES[variant],
+      variant === 'auto' ? 'auto-pipelining' : variant,
       Math.round(result.perSecond).toLocaleString('en-US'),
       times(result.throughputTimesPlain),
       `${significant(result.p50Ms)} ms`,

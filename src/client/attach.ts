@@ -1,5 +1,5 @@
 import { environment } from '../environment.js';
-import { CODES, describeType, warnStandIn, withCode } from '../errors.js';
+import { CODES, coded, describeType, warnOnce } from '../errors.js';
 import { speaksResp3 as clusterSpeaksResp3, isHostCluster } from '../host/cluster.js';
 import { isStandIn, missingOfClient } from '../host/probe.js';
 import type { HostClient } from '../host/types.js';
@@ -26,7 +26,11 @@ export function attach(client: object, options: ResolvedOptions | false | undefi
   if (chosen === false || environment.off) {
     addIdleHandle(client, DEFAULT_OPTIONS);
   } else if (missing !== undefined) {
-    warnStandIn();
+    warnOnce(
+      CODES.STAND_IN,
+      'ioredis-coalesce: the client is a stand-in without a connection (ioredis-mock, or a mock of another library), ' +
+        'so it is left unchanged and nothing is coalesced',
+    );
     addIdleHandle(client, chosen);
   } else {
     attachReal(client, chosen);
@@ -53,11 +57,6 @@ function attachReal(client: object, options: ResolvedOptions): void {
 }
 
 export function notAClient(value: unknown, lacking = ''): TypeError {
-  return withCode(
-    new TypeError(
-      'ioredis-coalesce: coalesce() expects an ioredis or iovalkey client, such as new Redis() or new Cluster(), ' +
-        `got ${describeType(value)}${lacking}`,
-    ),
-    CODES.CLIENT,
-  );
+  const expected = 'coalesce() expects an ioredis or iovalkey client, such as new Redis() or new Cluster()';
+  return coded(TypeError, CODES.CLIENT, `${expected}, got ${describeType(value)}${lacking}`);
 }

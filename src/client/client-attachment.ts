@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
-import { cacheNeedsResp3, splitKeysNeedsCluster, warnAutoPipelining, warnCorkOnly } from '../errors.js';
+import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly, wrongOption } from '../errors.js';
 import type { ClientCache } from '../handle.js';
 import { CommandMethods } from '../host/command-class.js';
 import { probeInternals } from '../host/probe.js';
@@ -53,7 +53,11 @@ export class ClientAttachment extends Inspectable implements Attachment {
 
   static attach(client: HostClient, options: ResolvedOptions): void {
     if (options.cache && !speaksResp3(client)) throw cacheNeedsResp3();
-    if (options.splitKeys) throw splitKeysNeedsCluster();
+    if (options.splitKeys) {
+      throw wrongOption(
+        'the option splitKeys needs a Cluster; a single server takes keys of several slots in one command',
+      );
+    }
     new ClientAttachment(client, options);
     if (isAutoPipelining(client)) warnAutoPipelining();
   }

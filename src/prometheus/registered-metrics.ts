@@ -1,14 +1,8 @@
-import { Counter, Gauge, Histogram, type Registry, type RegistryContentType } from 'prom-client';
-import { CODES, describe, describeType, withCode } from '../errors.js';
+import type { Metric, Registry, RegistryContentType } from 'prom-client';
+import { describe, wrongOption } from '../errors.js';
 import type { Coalesced } from '../handle.js';
-import {
-  type HistogramMetric,
-  METRICS,
-  type MetricDefinition,
-  type Reading,
-  type ScalarMetric,
-  wrongOption,
-} from './metrics.js';
+import type { CoalescerStats } from '../stats.js';
+import { COUNTERS, GAUGES, HISTOGRAMS, type HistogramMetric } from './metrics.js';
 
 export type Labels = Readonly<Record<string, string | number>>;
 
@@ -17,45 +11,8 @@ const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 /** Label names that clients cannot have. */
 const OWN_LABELS: readonly string[] = ['path', 'reason', 'le'];
 
-/** One client on a registry. */
-export class CollectedClient {
-  /** In alphabetical order. */
-  readonly labelNames: readonly string[];
-
-  constructor(
-    readonly client: Coalesced,
-    readonly labels: Labels,
-  ) {
-    if (!isCoalesced(client)) {
-      throw withCode(
-        new TypeError(
-          `ioredis-coalesce: collectMetrics() expects a coalesced client, such as coalesce(new Redis()), got ${describeType(client)}`,
-        ),
-        CODES.CLIENT,
-      );
-    }
-    checkLabels(labels);
-    this.labelNames = Object.keys(labels).sort();
-  }
-
-  read(): Reading {
-    // Another one after detach() and coalesce(); its counters begin at zero.
-    const { coalescer } = this.client;
-    return { stats: coalescer.stats(), maxInFlight: coalescer.options.maxInFlight, attached: coalescer.enabled };
-  }
-
-  /** `{client="cache"}` */
-  describeLabels(): string {
-    const pairs = this.labelNames.map((name) => `${name}=${JSON.stringify(String(this.labels[name]))}`);
-    return `{${pairs.join(', ')}}`;
-  }
-}
-
-function isCoalesced(client: Coalesced): boolean {
-  return typeof (client as Partial<Coalesced> | null | undefined)?.coalescer?.stats === 'function';
-}
-
-function checkLabels(labels: Labels): void {
+/** Throws for labels that these metrics cannot have. */
+export function checkLabels(labels: Labels): void {
   if (typeof labels !== 'object' || labels === null || Array.isArray(labels)) {
     throw wrongOption(`options.labels must be an object, got ${describe(labels)}`);
   }
@@ -74,99 +31,87 @@ function checkLabels(labels: Labels): void {
   }
 }
 
-type Exposed = Awaited<ReturnType<Histogram['get']>>;
-type ExposedValue = Exposed['values'][number];
+interface Value {
+  readonly value: number;
+  readonly labels: Labels;
+  readonly metricName?: string;
+}
 
 /**
- * prom-client's histogram, except that its values are not observed one by one: they have been counted already, in
- * buckets whose bounds are powers of two, and are read when the registry asks for them.
+ * What prom-client asks of a metric. Its own classes count by themselves; the values of this one have been counted
+ * already, and are read when the registry asks for them.
  */
-export class CountedHistogram extends Histogram {
-  readonly #metric: HistogramMetric;
-  readonly #readings: () => Iterable<readonly [CollectedClient, Reading]>;
+class ReadMetric {
+  readonly aggregator = 'sum';
 
   constructor(
-    metric: HistogramMetric,
-    labelNames: readonly string[],
-    register: Registry<RegistryContentType>,
-    readings: () => Iterable<readonly [CollectedClient, Reading]>,
-  ) {
-    const { name, help } = metric;
-    super({ name, help, labelNames: [...labelNames], registers: [register as Registry] });
-    this.#metric = metric;
-    this.#readings = readings;
+    readonly type: 'counter' | 'gauge' | 'histogram',
+    /** prom-client changes it, for OpenMetrics. */
+    public name: string,
+    readonly help: string,
+    readonly values: () => Value[],
+  ) {}
+
+  async get(): Promise<object> {
+    const { type, name, help, aggregator } = this;
+    return { type, name, help, aggregator, values: this.values() };
   }
 
-  override async get(): Promise<Exposed> {
-    const { name, help } = this.#metric;
-    // prom-client declares the type of metrics as an enum that does not exist at run time.
-    return {
-      name,
-      help,
-      type: 'histogram' as unknown as Exposed['type'],
-      aggregator: 'sum',
-      values: this.#values(),
-      collect() {},
-    };
-  }
-
-  /** prom-client asks for this instead of `get()` when it writes text; not in its types. */
-  getForPromString(): Promise<Exposed> {
-    return this.get();
-  }
-
-  #values(): ExposedValue[] {
-    const values: ExposedValue[] = [];
-    for (const [{ labels }, reading] of this.#readings()) {
-      const { counts, sum } = this.#metric.read(reading);
-      const { name, scale } = this.#metric;
-      const add = (suffix: string, value: number, own: Record<string, string | number> = {}) =>
-        void values.push({ metricName: `${name}_${suffix}`, value, labels: { ...own, ...labels } });
-      for (const bound of boundsOf(this.#metric)) add('bucket', countUpTo(bound, counts), { le: bound / scale });
-      const count = countUpTo(Number.POSITIVE_INFINITY, counts);
-      add('bucket', count, { le: '+Inf' });
-      add('sum', sum);
-      add('count', count);
-    }
-    return values;
-  }
+  reset(): void {}
 }
 
-/** In the counted unit. */
-function boundsOf({ exponents: [lowest, highest] }: HistogramMetric): number[] {
-  return Array.from({ length: highest - lowest + 1 }, (_, index) => 2 ** (lowest + index));
-}
-
-function countUpTo(bound: number, counts: Readonly<Record<string, number>>): number {
-  return Object.entries(counts).reduce((sum, [upper, count]) => (Number(upper) <= bound ? sum + count : sum), 0);
+/** One client on a registry. */
+interface Collected {
+  readonly client: Coalesced;
+  readonly labels: Labels;
 }
 
 /** The metrics on one registry, and the clients that they are read from. */
 export class RegisteredMetrics {
-  readonly #clients = new Set<CollectedClient>();
-  readonly #metrics: readonly object[];
-  #readings: Map<CollectedClient, Reading> | undefined;
+  readonly #clients = new Set<Collected>();
+  readonly #metrics = new Map<string, ReadMetric>();
+  readonly #labelNames: string;
+  #readings: (readonly [Collected, CoalescerStats])[] | undefined;
 
   constructor(
     readonly register: Registry<RegistryContentType>,
-    readonly labelNames: readonly string[],
+    labels: Labels,
   ) {
-    const taken = METRICS.find(({ name }) => register.getSingleMetric(name) !== undefined);
-    if (taken !== undefined) {
-      throw wrongOption(
-        `options.register already has a metric named ${taken.name}, which collectMetrics() did not create`,
-      );
+    this.#labelNames = namesOf(labels);
+    for (const [type, metrics] of [
+      ['counter', COUNTERS],
+      ['gauge', GAUGES],
+    ] as const) {
+      for (const [name, [help, read, label]] of Object.entries(metrics)) {
+        const values = ([{ client, labels }, stats]: readonly [Collected, CoalescerStats]): Value[] => {
+          const value = read(stats, client.coalescer);
+          if (typeof value === 'number') return [{ value, labels }];
+          return Object.entries(value).map(([of, count]) => ({ value: count, labels: { ...labels, [label!]: of } }));
+        };
+        this.#metrics.set(name, new ReadMetric(type, name, help, () => this.#read().flatMap(values)));
+      }
     }
-    this.#metrics = METRICS.map((metric) => this.#create(metric));
+    for (const [name, metric] of Object.entries(HISTOGRAMS)) {
+      const values = ([{ client, labels }, stats]: readonly [Collected, CoalescerStats]) =>
+        histogram(name, metric, metric.read(stats, client.coalescer), labels);
+      this.#metrics.set(name, new ReadMetric('histogram', name, metric.help, () => this.#read().flatMap(values)));
+    }
+    for (const name of this.#metrics.keys()) {
+      if (register.getSingleMetric(name) === undefined) continue;
+      throw wrongOption(`options.register already has a metric named ${name}, which collectMetrics() did not create`);
+    }
+    for (const metric of this.#metrics.values()) register.registerMetric(metric as unknown as Metric);
   }
 
   /** Whether the registry still has them. */
   isRegistered(): boolean {
-    return METRICS.every(({ name }, index) => this.register.getSingleMetric(name) === this.#metrics[index]);
+    return [...this.#metrics].every(
+      ([name, metric]) => this.register.getSingleMetric<string>(name) === (metric as unknown),
+    );
   }
 
   /** @returns a function that removes the client again. */
-  add(added: CollectedClient): () => void {
+  add(added: Collected): () => void {
     this.#checkFits(added);
     this.#clients.add(added);
     this.#readings = undefined;
@@ -174,59 +119,37 @@ export class RegisteredMetrics {
       if (!this.#clients.delete(added)) return;
       this.#readings = undefined;
       if (this.#clients.size > 0 || !this.isRegistered()) return;
-      for (const { name } of METRICS) this.register.removeSingleMetric(name);
+      for (const name of this.#metrics.keys()) this.register.removeSingleMetric(name);
     };
   }
 
-  #checkFits(added: CollectedClient): void {
-    if (added.labelNames.join() !== this.labelNames.join()) {
+  #checkFits({ client, labels }: Collected): void {
+    const names = namesOf(labels);
+    if (names !== this.#labelNames) {
       throw wrongOption(
-        `options.labels must have the same names as for the other clients on this registry, ${listed(this.labelNames)}, ` +
-          `got ${listed(added.labelNames)}`,
+        'options.labels must have the same names as for the other clients on this registry, ' +
+          `${this.#labelNames || 'none'}, got ${names || 'none'}`,
       );
     }
     for (const present of this.#clients) {
-      if (present.client === added.client) {
+      if (present.client === client) {
         throw wrongOption(
-          `collectMetrics() expects a client only once per registry, got one that is registered as ${present.describeLabels()}`,
+          `collectMetrics() expects a client only once per registry, got one that is registered as ${shown(present.labels)}`,
         );
       }
-      if (present.describeLabels() === added.describeLabels()) {
+      if (shown(present.labels) === shown(labels)) {
         throw wrongOption(
-          `options.labels must be different for each client on a registry, got ${added.describeLabels()} for a second one`,
+          `options.labels must be different for each client on a registry, got ${shown(labels)} for a second one`,
         );
       }
     }
-  }
-
-  #create(metric: MetricDefinition): object {
-    const readings = () => this.#read();
-    if (metric.type === 'histogram') return new CountedHistogram(metric, this.labelNames, this.register, readings);
-    const { name, help, label, type } = metric;
-    const labelNames = label === undefined ? [...this.labelNames] : [...this.labelNames, label];
-    const config = { name, help, labelNames, registers: [this.register as Registry] };
-    if (type === 'counter') {
-      return new Counter({
-        ...config,
-        collect() {
-          this.reset();
-          setAll(metric, readings(), (labels, value) => this.inc(labels, value));
-        },
-      });
-    }
-    return new Gauge({
-      ...config,
-      collect() {
-        this.reset();
-        setAll(metric, readings(), (labels, value) => this.set(labels, value));
-      },
-    });
   }
 
   /** One snapshot for all metrics of a scrape: the registry reads them before the next microtask. */
-  #read(): Map<CollectedClient, Reading> {
+  #read(): readonly (readonly [Collected, CoalescerStats])[] {
     if (this.#readings === undefined) {
-      this.#readings = new Map(Array.from(this.#clients, (collected) => [collected, collected.read()]));
+      // After detach() and coalesce() a client has another coalescer, whose counters begin at zero.
+      this.#readings = Array.from(this.#clients, (one) => [one, one.client.coalescer.stats()]);
       queueMicrotask(() => {
         this.#readings = undefined;
       });
@@ -235,18 +158,37 @@ export class RegisteredMetrics {
   }
 }
 
-function setAll(
-  { label, read }: ScalarMetric,
-  readings: Iterable<readonly [CollectedClient, Reading]>,
-  set: (labels: Record<string, string | number>, value: number) => void,
-): void {
-  for (const [{ labels }, reading] of readings) {
-    const values = read(reading);
-    if (typeof values === 'number') set({ ...labels }, values);
-    else for (const [name, value] of Object.entries(values)) set({ ...labels, [label as string]: name }, value);
-  }
+/** In alphabetical order. */
+function namesOf(labels: Labels): string {
+  return Object.keys(labels).sort().join(', ');
 }
 
-function listed(names: readonly string[]): string {
-  return names.length === 0 ? 'none' : names.join(', ');
+/** `{client="cache"}` */
+function shown(labels: Labels): string {
+  const sorted = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${sorted.map(([name, value]) => `${name}=${JSON.stringify(String(value))}`).join(', ')}}`;
+}
+
+/** Cumulated, as Prometheus has it. */
+function histogram(
+  name: string,
+  { scale, exponents: [lowest, highest] }: HistogramMetric,
+  { counts, sum }: ReturnType<HistogramMetric['read']>,
+  labels: Labels,
+): Value[] {
+  const upTo = (bound: number) =>
+    Object.entries(counts).reduce((total, [upper, count]) => (Number(upper) <= bound ? total + count : total), 0);
+  const bucket = (le: string | number, bound: number) => ({
+    metricName: `${name}_bucket`,
+    value: upTo(bound),
+    labels: { le, ...labels },
+  });
+  const bounds = Array.from({ length: highest - lowest + 1 }, (_, index) => 2 ** (lowest + index));
+  const all = bucket('+Inf', Number.POSITIVE_INFINITY);
+  return [
+    ...bounds.map((bound) => bucket(bound / scale, bound)),
+    all,
+    { metricName: `${name}_sum`, value: sum, labels },
+    { metricName: `${name}_count`, value: all.value, labels },
+  ];
 }

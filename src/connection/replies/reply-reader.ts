@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { CODES, withCode } from '../../errors.js';
+import { CODES } from '../../errors.js';
 import { type InPlaceReader, keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-in-place.js';
 import { inSubscriberMode, replyModeOf } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
@@ -349,9 +349,8 @@ export class ReplyReader implements InPlaceReader {
 
   /** Ends the connection before the host sees a header that announces too much. Its `error` handler does the rest. */
   #abort(): void {
-    this.#end(
-      withCode(new Error(`the server announced ${this.#scanner.excess}, the connection is closed`), CODES.REPLY),
-    );
+    const error = new Error(`the server announced ${this.#scanner.excess}, the connection is closed`);
+    this.#end(Object.assign(error, { code: CODES.REPLY }));
   }
 
   #end(error: Error): void {
