@@ -30,11 +30,6 @@ interface BlockedCall {
 
 function noop(): void {}
 
-function remove<T>(list: T[], element: T): void {
-  const index = list.indexOf(element);
-  if (index >= 0) list.splice(index, 1);
-}
-
 function sendOn(client: HostClient, command: HostCommand, asking: boolean): unknown {
   if (asking) client.asking().catch(noop);
   return client.sendCommand(command);
@@ -50,9 +45,9 @@ function sendOn(client: HostClient, command: HostCommand, asking: boolean): unkn
  * A connection is a client made by `duplicate()`, so it connects, retries and sends again by the host's own rules.
  */
 export class BlockingConnections {
-  readonly #waiting: BlockedCall[] = [];
-  readonly #idle: HostClient[] = [];
-  readonly #busy = new Map<HostClient, BlockedCall>();
+  #waiting: BlockedCall[] = [];
+  /** With the call that each is busy with; undefined for an idle one. */
+  readonly #connections = new Map<HostClient, BlockedCall | undefined>();
   #open = true;
 
   constructor(
@@ -65,7 +60,7 @@ export class BlockingConnections {
   }
 
   get size(): number {
-    return this.#idle.length + this.#busy.size;
+    return this.#connections.size;
   }
 
   /** Sends a blocking command on a connection of its own, unless it has to stay on the client's. */
@@ -91,7 +86,7 @@ export class BlockingConnections {
   /** The client becomes plain. Waiting commands go to its own connection, and connections close when they are idle. */
   detach(): void {
     this.#open = false;
-    for (const copy of this.#idle.splice(0)) copy.disconnect();
+    this.#closeIdle();
     for (const { command, asking } of this.#waiting.splice(0)) sendOn(this.client, command, asking);
     this.#stopListening();
   }
@@ -114,20 +109,20 @@ export class BlockingConnections {
 
   #next(): void {
     for (let call = this.#waiting[0]; call?.ordered; call = this.#waiting[0]) {
-      const copy = this.#take(call.db);
+      const copy = this.#free(call.db);
       if (copy === undefined) return;
       this.#waiting.shift();
-      this.#busy.set(copy, call);
+      this.#connections.set(copy, call);
       if (selectedDatabase(copy) !== call.db) copy.select(call.db).catch(noop);
       sendOn(copy, call.command, call.asking);
     }
   }
 
   /** A free connection, one that has this database selected if there is one. */
-  #take(db: number): HostClient | undefined {
-    const found = this.#idle.findIndex((copy) => selectedDatabase(copy) === db);
-    const [idle] = this.#idle.splice(Math.max(found, 0), 1);
-    return idle ?? (this.size < this.connections ? this.#connect(db) : undefined);
+  #free(db: number): HostClient | undefined {
+    const idle = [...this.#connections].flatMap(([copy, call]) => (call === undefined ? [copy] : []));
+    const found = idle.find((copy) => selectedDatabase(copy) === db) ?? idle[0];
+    return found ?? (this.size < this.connections ? this.#connect(db) : undefined);
   }
 
   #connect(db: number): HostClient {
@@ -140,49 +135,59 @@ export class BlockingConnections {
     });
     // Host: without `autoResendUnfulfilledCommands` a lost connection leaves its command open.
     copy.on('ready', () => {
-      const call = this.#busy.get(copy);
+      const call = this.#connections.get(copy);
       if (call === undefined || isUnanswered(copy, call.command)) return;
-      this.#free(copy, call.command);
+      this.#release(copy, call.command);
       this.#next();
     });
-    copy.on('end', () => remove(this.#idle, copy));
+    copy.on('end', () => {
+      if (this.#connections.get(copy) === undefined) this.#connections.delete(copy);
+    });
     return copy;
   }
 
   /** A command has been settled, or handed back to its Cluster. */
   #left(call: BlockedCall): void {
-    remove(this.#waiting, call);
-    const copy = [...this.#busy].find(([, its]) => its === call)?.[0];
-    if (copy !== undefined) this.#free(copy, call.command);
+    this.#waiting = this.#waiting.filter((other) => other !== call);
+    for (const [copy, its] of this.#connections) if (its === call) this.#release(copy, call.command);
     // Later: this may run within the host's decoder.
     nextTick(() => this.#next());
   }
 
-  #free(copy: HostClient, command: HostCommand): void {
-    this.#busy.delete(copy);
+  #release(copy: HostClient, command: HostCommand): void {
     const unanswered = isUnanswered(copy, command);
     // A timeout has settled it. Redis is not to take an element for it later.
     if (unanswered) neverSettle(command);
-    if (unanswered || !this.#open || copy.status === 'end') nextTick(() => copy.disconnect());
-    else this.#idle.push(copy);
+    if (unanswered || !this.#open || copy.status === 'end') {
+      this.#connections.delete(copy);
+      nextTick(() => copy.disconnect());
+    } else this.#connections.set(copy, undefined);
     this.#stopListening();
+  }
+
+  #closeIdle(): void {
+    for (const [copy, call] of this.#connections) {
+      if (call !== undefined) continue;
+      this.#connections.delete(copy);
+      copy.disconnect();
+    }
   }
 
   /** Host: emitted after `quit()`, `disconnect()`, and when `retryStrategy` has given up. */
   readonly #close = (): void => {
-    for (const copy of this.#idle.splice(0)) copy.disconnect();
-    for (const [copy, { command }] of [...this.#busy]) {
+    this.#closeIdle();
+    for (const [copy, call] of [...this.#connections]) {
       // Host: then it leaves its command open.
       const isBetween = copy.status === 'reconnecting';
       copy.disconnect();
-      if (isBetween) command.reject(new Error(CONNECTION_CLOSED));
+      if (isBetween) call?.command.reject(new Error(CONNECTION_CLOSED));
     }
-    for (const { command } of [...this.#waiting]) command.reject(new Error(CONNECTION_CLOSED));
+    for (const { command } of this.#waiting) command.reject(new Error(CONNECTION_CLOSED));
   };
 
   /** After `detach()` the client's end still ends what is blocked. */
   #stopListening(): void {
-    if (!this.#open && this.#busy.size === 0) this.client.removeListener('end', this.#close);
+    if (!this.#open && this.size === 0) this.client.removeListener('end', this.#close);
   }
 }
 
@@ -194,10 +199,12 @@ interface BlockingSender {
 }
 
 /** What the methods of blocking commands need of an attachment. */
-export interface BlockingRoute extends BlockedQueue {
+export interface BlockingRoute {
   readonly client: HasOptions & { sendCommand: AnyFunction };
   /** Set with the option `blocking`. */
   readonly blocking: BlockingSender | undefined;
+  /** The number of commands behind a command of this name that is next to be answered; else 0, as after `detach()`. */
+  waitingBehind(name: string): number;
 }
 
 /**
@@ -246,7 +253,7 @@ export function sendElsewhere(
   args: readonly unknown[],
   leading = 0,
 ): unknown {
-  if (blocking === undefined || !mayWaitElsewhere(name, args) || !isGenuineMethod(method)) return undefined;
+  if (blocking === undefined || !MAY_WAIT_ELSEWHERE.includes(name) || !isGenuineMethod(method)) return undefined;
   const command = commandOfCall(client, method, args, leading);
   // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
   if (command.resolve === undefined) return command.promise;
@@ -273,20 +280,14 @@ function commandOfCall(
 
 /** Commands that keep their connection waiting for what other clients do. */
 const ALWAYS = 'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop'.split(' ');
-/** Commands that keep it waiting for the effect of its own writes. */
-const OF_OWN_WRITES = ['wait', 'waitaof'];
 /** Commands that keep it waiting with the argument `BLOCK`. */
 const WITH_BLOCK = ['xread', 'xreadgroup'];
-
-export const BLOCKING_COMMANDS: readonly string[] = [...ALWAYS, ...OF_OWN_WRITES, ...WITH_BLOCK];
-
-/** Whether a command of this name can wait as well on a connection of its own. */
-export function mayWaitElsewhere(name: string, args: readonly unknown[]): boolean {
-  return ALWAYS.includes(name) || (WITH_BLOCK.includes(name) && holdsBlock(args));
-}
+const MAY_WAIT_ELSEWHERE: readonly string[] = [...ALWAYS, ...WITH_BLOCK];
+/** The last two keep it waiting for the effect of its own writes. */
+const BLOCKING_COMMANDS: readonly string[] = [...MAY_WAIT_ELSEWHERE, 'wait', 'waitaof'];
 
 /** Whether a command that may wait does: `BLOCK` may be the name of a stream, too. */
-export function waits({ name, args }: { readonly name: string; readonly args: readonly unknown[] }): boolean {
+function waits({ name, args }: { readonly name: string; readonly args: readonly unknown[] }): boolean {
   if (!WITH_BLOCK.includes(name.toLowerCase())) return true;
   const words = args.map((arg) => String(arg).toLowerCase());
   // After GROUP come its name and the consumer's.
@@ -298,13 +299,7 @@ export function waits({ name, args }: { readonly name: string; readonly args: re
 /** Grace period before the warning, in milliseconds. */
 const PATIENCE = 1_000;
 
-/** A client or Cluster whose queue may be blocked. */
-export interface BlockedQueue {
-  /** The number of commands behind a command of this name that is next to be answered; else 0, as after `detach()`. */
-  waitingBehind(name: string): number;
-}
-
-const watched = new WeakSet<BlockedQueue>();
+const watched = new WeakSet<BlockingRoute>();
 
 /** Host: elements of an array may be getters, which are read once per call. So only data properties are looked at. */
 function holdsBlock(args: readonly unknown[]): boolean {
@@ -315,7 +310,7 @@ function holdsBlock(args: readonly unknown[]): boolean {
 }
 
 /** Warns once per name if other commands still wait behind a blocking one after the grace period. */
-export function watchBlocking(client: BlockedQueue, name: string, args: readonly unknown[]): void {
+function watchBlocking(client: BlockingRoute, name: string, args: readonly unknown[]): void {
   if (watched.has(client)) return;
   if (WITH_BLOCK.includes(name) && !holdsBlock(args)) return;
   watched.add(client);

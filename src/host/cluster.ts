@@ -220,7 +220,7 @@ export class ClusterDetour {
 }
 
 /** An object that is another one but for some members. That one's methods run on itself. */
-function boundTo(original: object, members: Readonly<Record<string, unknown>>): object {
+export function boundTo(original: object, members: Readonly<Record<string, unknown>>): object {
   return new Proxy(original, {
     get: (target, property) => {
       if (typeof property === 'string' && Object.hasOwn(members, property)) return members[property];
