@@ -12,15 +12,18 @@ import {
   PipelineVariant,
 } from '../connection/entries/pipeline-entry.js';
 import {
+  areGenuine,
   callBack,
   execUnsent,
   type HostPipeline,
   hostCommandOf,
   hostTransaction,
   inheritConstructor,
+  isGenuineMultiFunction,
+  isGenuinePipelineFunction,
   isSentAsItIs,
   type PipelinedCommand,
-  PipelineMethods,
+  type PipelineMethods,
   PipelinesOf,
   pipelineClass,
   pipelinePrototype,
@@ -38,16 +41,15 @@ import { callHost, countFallThrough, FallThrough, type HotRoute, prepareArgument
 
 /** What the hot path needs of a client to send its pipelines. */
 export interface PipelineRoute extends HotRoute {
-  readonly commandClass: HostCommandClass | undefined;
   /** The connection of a pipeline with this first key, or why it cannot take the hot path. */
   connectionForPipeline(key: unknown): Connection | FallThroughReason;
 }
 
-export interface LightPipeline extends HostPipeline {
+interface LightPipeline extends HostPipeline {
   addBatch(commands: readonly unknown[]): unknown;
 }
 
-export type LightPipelineClass = new (
+type LightPipelineClass = new (
   client: object,
   route: PipelineRoute,
   unsent: EntryContext,
@@ -105,12 +107,10 @@ class Recording extends PipelineRecording {
  * Users may call any method on a Proxy of the pipeline, or on an object derived from it. As in the host, that object
  * gets the result of the command, and `exec()` sets the fields of the object it is called on.
  *
- * @param methods - of the host's pipelines.
+ * @param host - the prototype of the host's pipelines.
  * @param multi - the host's method that makes transactions.
  */
-export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction): LightPipelineClass {
-  const host = methods.prototype;
-
+function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPipelineClass {
   class Light extends pipelineClass(host) implements LightPipeline {
     declare addBatch: LightPipeline['addBatch'];
     // Not hidden from `util.inspect`: that would take as long as all else here.
@@ -193,7 +193,7 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
   function connectionOf({ route, isTransaction, pipeline }: Recording): Connection | FallThroughReason {
     const reason = route.fallThroughReason();
     if (reason !== undefined) return reason;
-    if (!methods.areGenuine) return 'patched';
+    if (!areGenuine(host)) return 'patched';
     if (isTransaction && tracesBatches()) return 'traced';
     return route.connectionForPipeline(pipeline.isCluster ? firstKeyOf(pipeline._queue) : undefined);
   }
@@ -245,15 +245,11 @@ export function lightPipelineClass(methods: PipelineMethods, multi: AnyFunction)
       }
     }
     pipeline._transactions = transactions;
-    // As on the host's, so that they are found by name.
-    if (recording.isTransaction) addMissing(pipeline, hostTransactionOf(recording));
-  }
-}
-
-/** Methods that users have put on the object stay there. */
-function addMissing(pipeline: HostPipeline, methods: TransactionMethods): void {
-  for (const [name, method] of Object.entries(methods)) {
-    if (!Object.hasOwn(pipeline, name)) Object.assign(pipeline, { [name]: method });
+    if (!recording.isTransaction) return;
+    // As on the host's, so that they are found by name. Methods that users have put on the object stay there.
+    for (const [name, method] of Object.entries(hostTransactionOf(recording))) {
+      if (!Object.hasOwn(pipeline, name)) Object.assign(pipeline, { [name]: method });
+    }
   }
 }
 
@@ -345,13 +341,7 @@ function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {
   return undefined;
 }
 
-/** The parts from which the pipelines of one class of clients are made. */
-interface LightHost {
-  readonly methods: PipelineMethods;
-  readonly pipelines: LightPipelineClass;
-}
-
-/** The same for one client. */
+/** What the pipelines of one client have in common. */
 interface ClientPipelines {
   readonly pipelines: PipelinesOf<LightPipelineClass>;
   /** The context of their entries until they are sent. */
@@ -375,7 +365,7 @@ export function pipelineMethods(
   const { pipeline, multi } = parent;
   if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
   /** Probed when the first pipeline is made; null if the host's pipelines are not as expected. */
-  let light: LightHost | null | undefined;
+  let light: LightPipelineClass | null | undefined;
   const clients = new WeakMap<object, ClientPipelines>();
 
   return {
@@ -410,25 +400,23 @@ export function pipelineMethods(
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
     if (reason !== undefined) return reason;
-    if (light === undefined) light = lightHostOf(client);
+    if (light === undefined) light = lightClassFor(client);
     if (light === null) return 'cork-only';
-    if (!light.methods.areMadeBy(parent.pipeline as AnyFunction, parent.multi as AnyFunction)) return 'patched';
+    if (!isGenuinePipelineFunction(parent.pipeline) || !isGenuineMultiFunction(parent.multi)) return 'patched';
     let ofClient = clients.get(client);
     if (ofClient === undefined) {
-      ofClient = { pipelines: new PipelinesOf(client, light.pipelines), unsent: unsentContext(client, commandClass) };
+      ofClient = { pipelines: new PipelinesOf(client, light), unsent: unsentContext(client, commandClass) };
       clients.set(client, ofClient);
     }
     return new ofClient.pipelines.class(client, route, ofClient.unsent, isTransaction);
   }
 
-  function lightHostOf(client: object): LightHost | null {
+  function lightClassFor(client: object): LightPipelineClass | null {
     const prototype = pipelinePrototype(client, parent.pipeline as AnyFunction);
-    if (prototype === undefined) return null;
-    const methods = new PipelineMethods(prototype);
     const hostMulti: AnyFunction = function (this: unknown) {
       return (parent.multi as AnyFunction).call(this);
     };
-    return { methods, pipelines: lightPipelineClass(methods, hostMulti) };
+    return prototype === undefined ? null : lightPipelineClass(prototype, hostMulti);
   }
 }
 

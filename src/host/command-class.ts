@@ -31,18 +31,13 @@ interface Methods {
   readonly _convertValue: AnyFunction;
 }
 
-/** Names that are in the source of each, even if it is minified. */
-const IN_SOURCE: Readonly<Record<keyof Methods, (method: AnyFunction) => boolean>> = {
-  initPromise: sourceWith('_transformer', 'stringifyArguments', '_convertValue'),
-  stringifyArguments: sourceWith('bufferMode'),
-  toWritable: sourceWith('bufferMode'),
-  transformReply: sourceWith('replyEncoding', '_transformer'),
-  _convertValue: sourceWith('transformReply', 'isResolved'),
+const IN_SOURCE: Readonly<Record<keyof Methods, (method: unknown) => boolean>> = {
+  initPromise: sourceTest('_transformer', 'stringifyArguments', '_convertValue'),
+  stringifyArguments: sourceTest('bufferMode'),
+  toWritable: sourceTest('bufferMode'),
+  transformReply: sourceTest('replyEncoding', '_transformer'),
+  _convertValue: sourceTest('transformReply', 'isResolved'),
 };
-
-function sourceWith(...names: string[]): (method: AnyFunction) => boolean {
-  return sourceTest((source) => names.every((name) => source.includes(name)));
-}
 
 /**
  * Whether the methods of a `Command` class are the host's own. The class is exported, and tracers and layers that encode
@@ -73,9 +68,7 @@ export class CommandMethods {
     const now = this.#prototype;
     const { initPromise, stringifyArguments, toWritable, transformReply, _convertValue } = now;
     const methods: Methods = { initPromise, stringifyArguments, toWritable, transformReply, _convertValue };
-    const areGenuine = (Object.keys(IN_SOURCE) as (keyof Methods)[]).every(
-      (name) => typeof methods[name] === 'function' && IN_SOURCE[name](methods[name]),
-    );
+    const areGenuine = (Object.keys(IN_SOURCE) as (keyof Methods)[]).every((name) => IN_SOURCE[name](methods[name]));
     if (areGenuine) this.#seen = methods;
     return areGenuine;
   }

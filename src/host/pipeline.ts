@@ -54,7 +54,7 @@ interface PipelineMaker extends HasOptions {
   readonly addedBuiltinSet: ReadonlySet<string>;
 }
 
-type Methods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
+export type PipelineMethods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
 
 type AnyClass = new (...args: unknown[]) => HostCommand;
 
@@ -66,22 +66,21 @@ const FIELDS = new Set(
   ).split(' '),
 );
 
-/** Texts that are in the source of each method, even if it is minified. */
-const GENUINE: Readonly<Record<string, (method: AnyFunction) => boolean>> = {
-  exec: sourceWith('nodeifiedPromise', 'replyPending', 'sendCommand'),
-  fillResult: sourceWith('_result', 'replyPending', 'transformReply'),
-  sendCommand: sourceWith('pipelineIndex', 'inTransaction', 'fillResult'),
-  multi: sourceWith('_transactions', 'apply'),
-};
-const isGenuinePipelineFunction = sourceWith('addBatch', 'isArray');
-const isGenuineMultiFunction = sourceWith('addBatch', 'isArray', 'execBuffer', 'nodeifiedPromise');
-
-function sourceWith(...texts: string[]): (method: AnyFunction) => boolean {
-  return sourceTest((source) => texts.every((text) => source.includes(text)));
+/** Whether the methods that fill and send pipelines are the host's own; asked anew, since user code may replace them. */
+export function areGenuine({ exec, fillResult, sendCommand, multi }: Partial<PipelineMethods>): boolean {
+  return isGenuineExec(exec) && isGenuineFill(fillResult) && isGenuineSend(sendCommand) && isGenuineStart(multi);
 }
+const isGenuineExec = sourceTest('nodeifiedPromise', 'replyPending', 'sendCommand');
+const isGenuineFill = sourceTest('_result', 'replyPending', 'transformReply');
+const isGenuineSend = sourceTest('pipelineIndex', 'inTransaction', 'fillResult');
+const isGenuineStart = sourceTest('_transactions', 'apply');
+
+/** The same for the methods of a client that make pipelines. */
+export const isGenuinePipelineFunction = sourceTest('addBatch', 'isArray');
+export const isGenuineMultiFunction = sourceTest('addBatch', 'isArray', 'execBuffer', 'nodeifiedPromise');
 
 /** The prototype of the host's pipelines, if they have the parts that a light pipeline needs. */
-export function pipelinePrototype(client: object, pipeline: AnyFunction): Methods | undefined {
+export function pipelinePrototype(client: object, pipeline: AnyFunction): PipelineMethods | undefined {
   const genuine = pipeline.call(client) as object;
   const { scriptsSet, addedBuiltinSet } = client as PipelineMaker;
   const copied = [...Object.keys(scriptsSet), ...addedBuiltinSet].flatMap((name) => [name, `${name}Buffer`]);
@@ -89,48 +88,16 @@ export function pipelinePrototype(client: object, pipeline: AnyFunction): Method
   const fields = Object.getOwnPropertyNames(genuine);
   if (!fields.every((field) => known.has(field))) return undefined;
   if (![...FIELDS].every((field) => fields.includes(field))) return undefined;
-  return Object.getPrototypeOf(genuine) as Methods;
+  return Object.getPrototypeOf(genuine) as PipelineMethods;
 }
 
 /**
- * Whether the methods that make, fill and send pipelines are the host's own; checked per pipeline, since user code may
- * replace them at any time.
- */
-export class PipelineMethods {
-  readonly #seen = new Map<string, AnyFunction>();
-  #pipeline: AnyFunction | undefined;
-  #multi: AnyFunction | undefined;
-
-  constructor(readonly prototype: Methods) {}
-
-  get areGenuine(): boolean {
-    const methods = this.prototype;
-    for (const name in GENUINE) {
-      const method = methods[name] as AnyFunction;
-      if (this.#seen.get(name) === method) continue;
-      if (typeof method !== 'function' || !(GENUINE[name] as (method: AnyFunction) => boolean)(method)) return false;
-      this.#seen.set(name, method);
-    }
-    return true;
-  }
-
-  areMadeBy(pipeline: AnyFunction, multi: AnyFunction): boolean {
-    if (pipeline === this.#pipeline && multi === this.#multi) return true;
-    if (!isGenuinePipelineFunction(pipeline) || !isGenuineMultiFunction(multi)) return false;
-    this.#pipeline = pipeline;
-    this.#multi = multi;
-    return true;
-  }
-}
-
-/** A class of objects that are the host's pipelines, made at a twentieth of the cost of its constructor. */
-type PipelineClass = new (client: object, isCluster: boolean) => HostPipeline;
-
-/**
+ * A class of objects that are the host's pipelines, made at a twentieth of the cost of its constructor.
+ *
  * Host: `Pipeline`'s constructor gives each object its own `length`, which takes V8 longer than all else, and copies
  * the methods of scripts and added commands. Here `length` is inherited, and rarely used members are made on first use.
  */
-export function pipelineClass(prototype: Methods): PipelineClass {
+export function pipelineClass(prototype: PipelineMethods): new (client: object, isCluster: boolean) => HostPipeline {
   class Pipeline implements HostPipeline {
     readonly isPipeline = true;
     replyPending = 0;
@@ -161,9 +128,14 @@ export function pipelineClass(prototype: Methods): PipelineClass {
   }
   const shared = Pipeline.prototype;
   Object.setPrototypeOf(shared, prototype);
-  lazyField(shared, 'scriptsSet', () => ({}));
-  lazyField(shared, 'addedBuiltinSet', () => new Set());
-  lazyField(shared, '_shaToScript', shaToScript);
+  const lazyField = (name: string, make: (pipeline: HostPipeline) => unknown) =>
+    addMember(shared, name, (pipeline) => {
+      const made = make(pipeline);
+      return Reflect.set(pipeline, name, made) && made;
+    });
+  lazyField('scriptsSet', () => ({}));
+  lazyField('addedBuiltinSet', () => new Set());
+  lazyField('_shaToScript', shaToScript);
   inheritConstructor(Pipeline);
   return Pipeline;
 }
@@ -189,23 +161,18 @@ export function inheritConstructor(pipelines: { readonly prototype: object }): v
   Reflect.deleteProperty(pipelines.prototype, 'constructor');
 }
 
-function lazyField(target: object, name: string, make: (pipeline: HostPipeline) => unknown): void {
-  Object.defineProperty(target, name, {
+/** A member that is found on the prototype until it is set on a pipeline. */
+function addMember(prototype: object, name: string, get: (pipeline: HostPipeline) => unknown): void {
+  Object.defineProperty(prototype, name, {
     get(this: HostPipeline) {
-      const value = make(this);
-      setOwn(this, name, value);
-      return value;
+      return get(this);
     },
     set(this: object, value: unknown) {
-      setOwn(this, name, value);
+      Object.defineProperty(this, name, { value, writable: true, configurable: true, enumerable: true });
     },
     enumerable: true,
     configurable: true,
   });
-}
-
-function setOwn(target: object, name: string, value: unknown): void {
-  Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: true });
 }
 
 function shaToScript({ redis }: HostPipeline): object {
@@ -244,16 +211,7 @@ export class PipelinesOf<T extends new (...args: never[]) => HostPipeline> {
     const own = class extends this.general {};
     inheritConstructor(own);
     for (const name of names.flatMap((name) => [name, `${name}Buffer`])) {
-      Object.defineProperty(own.prototype, name, {
-        get(this: HostPipeline) {
-          return (this.redis as Record<string, unknown>)[name];
-        },
-        set(this: object, value: unknown) {
-          setOwn(this, name, value);
-        },
-        enumerable: true,
-        configurable: true,
-      });
+      addMember(own.prototype, name, ({ redis }) => (redis as Record<string, unknown>)[name]);
     }
     return own;
   }

@@ -78,29 +78,28 @@ function inheritedMethod(client: object, name: string): AnyFunction | undefined 
  * Whether a command method is the one that the host generates. A comparison with the method at attach would miss an
  * older wrapper; but the source of a wrapper is different. Property names survive minifiers.
  */
-export const isGenuineMethod = sourceTest((source) =>
-  ['showFriendlyErrorStack', 'keyPrefix', 'sendCommand'].every((name) => source.includes(name)),
-);
+export const isGenuineMethod = sourceTest('showFriendlyErrorStack', 'keyPrefix', 'sendCommand');
 
 /**
  * Whether `sendCommand` is the host's own. Tracers (OpenTelemetry, Datadog, New Relic, …) wrap it on the prototype,
  * often before this package is loaded; their wrapper's source does not fill the host's queues.
  */
-export const isGenuineSendCommand = sourceTest((source) =>
-  ['commandQueue.push', 'offlineQueue.push', 'setTimeout'].every((text) => source.includes(text)),
-);
+export const isGenuineSendCommand = sourceTest('commandQueue.push', 'offlineQueue.push', 'setTimeout');
 
 /** The methods of Node's streams and emitters; other run times, with texts of their own, fail this. */
-export const isNodesPush = sourceTest((source) => source.includes('readableAddChunk'));
-export const isNodesEmit = sourceTest((source) => source.includes('kErrorMonitor'));
+export const isNodesPush = sourceTest('readableAddChunk');
+export const isNodesEmit = sourceTest('kErrorMonitor');
 
-export function sourceTest(test: (source: string) => boolean): (fn: AnyFunction) => boolean {
-  const seen = new WeakMap<AnyFunction, boolean>();
-  return (fn) => {
-    const known = seen.get(fn);
+/** Tests whether a value is a function whose source has all these texts, even if it is minified. */
+export function sourceTest(...texts: string[]): (value: unknown) => boolean {
+  const seen = new WeakMap<object, boolean>();
+  return (value) => {
+    if (typeof value !== 'function') return false;
+    const known = seen.get(value);
     if (known !== undefined) return known;
-    const genuine = test(Function.prototype.toString.call(fn));
-    seen.set(fn, genuine);
+    const source = Function.prototype.toString.call(value);
+    const genuine = texts.every((text) => source.includes(text));
+    seen.set(value, genuine);
     return genuine;
   };
 }
