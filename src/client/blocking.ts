@@ -30,7 +30,7 @@ interface BlockedCall {
 
 function noop(): void {}
 
-function sendOn(client: HostClient, command: HostCommand, asking: boolean): unknown {
+export function sendOn(client: HostClient, command: HostCommand, asking: boolean): unknown {
   if (asking) client.asking().catch(noop);
   return client.sendCommand(command);
 }

@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot';
-import type { HotCommand } from '../commands/hot-commands.js';
+import { type HotCommand, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
@@ -8,7 +8,7 @@ import {
   ClusterDetour,
   ClusterRouting,
   type HostCluster,
-  missingClusterInternal,
+  probeClusterInternals,
   type SendOnNode,
   SlotWatch,
   speaksResp3,
@@ -18,6 +18,7 @@ import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCalle
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
+import { sendOn } from './blocking.js';
 import { ClientAttachment, Inspectable } from './client-attachment.js';
 import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
 import { SplitKeys } from './split-keys.js';
@@ -55,7 +56,8 @@ export class ClusterAttachment extends Inspectable implements Attachment {
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
     this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
-    this.splitter = options.splitKeys ? splitKeysOf(this) : undefined;
+    const probed = options.splitKeys ? probeCommandClass(client) : undefined;
+    if (probed && 'commandClass' in probed) this.splitter = new SplitKeys(this, probed.commandClass);
     this.blocking = options.blocking ? new ClusterDetour(client, this.#sendOnNode) : undefined;
     const needsMethods = options.splitKeys || options.blocking;
     addOverlay(client, this, showsCallers(client) && !needsMethods ? 'bare' : 'hot');
@@ -65,27 +67,25 @@ export class ClusterAttachment extends Inspectable implements Attachment {
   }
 
   stats(): CoalescerStats {
-    const attachments = this.#attachments();
+    const { cache, blocking } = this.options;
     return this.counters.snapshot(
-      attachments.reduce((sum, { inFlight }) => sum + inFlight, 0),
-      attachments.reduce((sum, { queued }) => sum + queued, 0),
-      this.options.cache
+      this.#sum((node) => node.inFlight),
+      this.#sum((node) => node.queued),
+      cache
         ? {
-            entries: attachments.reduce((sum, { cacheUse }) => sum + (cacheUse?.entries ?? 0), 0),
-            bytes: attachments.reduce((sum, { cacheUse }) => sum + (cacheUse?.bytes ?? 0), 0),
+            entries: this.#sum((node) => node.cacheUse?.entries ?? 0),
+            bytes: this.#sum((node) => node.cacheUse?.bytes ?? 0),
           }
         : undefined,
-      this.options.blocking ? attachments.reduce((sum, { blocking }) => sum + (blocking?.size ?? 0), 0) : undefined,
+      blocking ? this.#sum((node) => node.blocking?.size ?? 0) : undefined,
     );
   }
 
   get cache(): ClientCache | undefined {
-    if (!this.options.cache) return undefined;
-    return {
-      clear: () => {
-        for (const attachment of this.#attachments()) attachment.cache?.clear();
-      },
+    const clear = () => {
+      for (const attachment of this.#attachments()) attachment.cache?.clear();
     };
+    return this.options.cache ? { clear } : undefined;
   }
 
   withOptions(options: CallOptions): object {
@@ -116,11 +116,9 @@ export class ClusterAttachment extends Inspectable implements Attachment {
     const reason = this.fallThroughReason();
     if (reason !== undefined) return reason;
     const slot = slotOf(command, key);
-    if (slot === undefined) return 'routing';
-    const node = this.routing.nodeFor(slot, command.readOnly);
+    const node = slot === undefined ? undefined : this.routing.nodeFor(slot, command.readOnly);
     const attachment = node && this.#nodes.get(node);
-    if (attachment === undefined) return 'routing';
-    return attachment.connectionFor();
+    return attachment === undefined ? 'routing' : attachment.connectionFor();
   }
 
   connectionForPipeline(key: unknown): Connection | FallThroughReason {
@@ -130,7 +128,7 @@ export class ClusterAttachment extends Inspectable implements Attachment {
 
   waitingBehind(name: string): number {
     if (!this.enabled) return 0;
-    return this.#attachments().reduce((sum, attachment) => sum + attachment.waitingBehind(name), 0);
+    return this.#sum((node) => node.waitingBehind(name));
   }
 
   /**
@@ -153,28 +151,21 @@ export class ClusterAttachment extends Inspectable implements Attachment {
 
   readonly #sendOnNode: SendOnNode = (node, command, asking) => {
     const blocking = this.#nodes.get(node)?.blocking;
-    if (blocking !== undefined) {
-      blocking.send(command, asking);
-      return;
-    }
-    if (asking) node.asking().catch(() => {});
-    node.sendCommand(command);
+    if (blocking === undefined) sendOn(node, command, asking);
+    else blocking.send(command, asking);
   };
 
   #attachments(): ClientAttachment[] {
     return this.client.nodes().flatMap((node) => this.#nodes.get(node) ?? []);
   }
+
+  #sum(figure: (node: ClientAttachment) => number): number {
+    return this.#attachments().reduce((sum, node) => sum + figure(node), 0);
+  }
 }
 
 /** Stands for a pipeline in `connectionFor`: it goes to the master of its first key's slot. */
-const ANY_WRITE: HotCommand = {
-  name: '',
-  keys: 'first',
-  readOnly: false,
-  shareable: false,
-  cacheable: false,
-  paired: false,
-};
+const ANY_WRITE: HotCommand = { ...UNLISTED, name: '' };
 
 /** The slot of a hot command by its first argument; undefined if that is not its first key. */
 function slotOf(command: HotCommand, key: unknown): number | undefined {
@@ -183,16 +174,10 @@ function slotOf(command: HotCommand, key: unknown): number | undefined {
   return typeof key === 'number' ? calculateSlot(String(key)) : undefined;
 }
 
-function splitKeysOf(attachment: ClusterAttachment): SplitKeys | undefined {
-  const probed = probeCommandClass(attachment.client);
-  return 'commandClass' in probed ? new SplitKeys(attachment, probed.commandClass) : undefined;
-}
-
 function hotCommandClass(cluster: HostCluster): HostCommandClass | undefined {
   if (isDebugging()) return undefined;
   makeOptionsFast(cluster);
-  const missing = missingClusterInternal(cluster);
-  const probed = missing === undefined ? probeCommandClass(cluster) : { missing: `Cluster#${missing}` };
+  const probed = probeClusterInternals(cluster);
   if ('commandClass' in probed) return probed.commandClass;
   warnCorkOnly(`${probed.missing} is missing`);
   return undefined;

@@ -16,18 +16,13 @@ const CURES: Partial<Record<FallThroughReason, string>> = {
   options: 'enableAutoPipelining or showFriendlyErrorStack is set; turn it off',
 };
 
-interface Spell {
-  /** Hot commands of the client when it began. */
-  readonly hotCommands: number;
-  readonly sinceMs: number;
-}
-
 /**
  * Warns once per process if a client under load has had no hot command for a minute, for a reason that one setting would
  * cure: most of what it could gain is lost, and nothing else tells.
  */
 export class ColdWatch {
-  readonly #spells = new WeakMap<Stats, Spell>();
+  /** Since when a client has had no hot command, and how many before. */
+  readonly #spells = new WeakMap<Stats, { readonly hotCommands: number; readonly sinceMs: number }>();
   #warned = false;
 
   constructor(readonly clock: () => number = now) {}

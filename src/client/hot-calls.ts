@@ -27,12 +27,10 @@ export function hotCalls<Route extends HotRoute>(
   sendElsewhere: SendElsewhere<Route>,
 ): Record<string, AnyFunction> {
   const hostMethods = parent as Record<string, AnyFunction>;
-  const methods: Record<string, AnyFunction> = {};
-  for (const [methodName, encoding] of CALLS) {
-    if (typeof hostMethods[methodName] !== 'function') continue;
-    methods[methodName] = hotCall(methodName, encoding, hostMethods, find, sendElsewhere);
-  }
-  return methods;
+  const made = CALLS.filter(([methodName]) => typeof hostMethods[methodName] === 'function').map(
+    ([methodName, encoding]) => [methodName, hotCall(methodName, encoding, hostMethods, find, sendElsewhere)] as const,
+  );
+  return Object.fromEntries(made);
 }
 
 type SendElsewhere<Route> = (

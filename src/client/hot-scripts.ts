@@ -1,4 +1,4 @@
-import type { CommandVariant, HotCommand, ScriptForm } from '../commands/hot-commands.js';
+import { type CommandVariant, type HotCommand, type ScriptForm, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import type { CallSettings } from '../connection/entries/call-settings.js';
 
@@ -29,8 +29,6 @@ import {
 } from './hot-path.js';
 import { sendWith } from './view.js';
 
-const LINE_END = '\r\n';
-
 /**
  * A hot method that replaces the one that the host has made for a script; undefined if the user has replaced that
  * method, or its source is not known.
@@ -59,10 +57,14 @@ export function hotScriptMethod(
   );
 }
 
-/** Sends the calls of a defined script. */
+type ScriptVariant = CommandVariant & { readonly script: ScriptForm };
+
+/** Sends the calls of a defined script, in one of its two forms on the wire. The host decides which one is sent. */
 class ScriptSender extends Sender {
   readonly command: HotCommand;
-  readonly #forms: ScriptForms;
+  readonly #loaded: LoadedScript;
+  readonly #evalsha: ScriptVariant;
+  readonly #eval: ScriptVariant;
   /** Everything up to the call's own arguments. */
   readonly #heads = new CommandHeads((count) => this.#headFor(count));
 
@@ -73,8 +75,30 @@ class ScriptSender extends Sender {
   ) {
     super();
     this.genuine = original;
-    this.#forms = new ScriptForms(script, encoding);
-    this.command = this.#forms.evalsha.command;
+    this.#loaded = new LoadedScript(script);
+    this.#evalsha = this.#formNamed('evalsha', script.sha);
+    this.#eval = this.#formNamed('eval', script.lua);
+    this.command = this.#evalsha.command;
+  }
+
+  #formNamed(name: string, first: string): ScriptVariant {
+    const { numberOfKeys, readOnly } = this.script;
+    return {
+      command: { ...UNLISTED, name, readOnly: Boolean(readOnly) },
+      encoding: this.encoding,
+      script: {
+        leading: typeof numberOfKeys === 'number' ? [first, numberOfKeys] : [first],
+        formOn: (stream) => this.#formOn(stream),
+        rejected: (stream, error) => {
+          if (isNoScript(error)) this.#loaded.unload(stream, error);
+        },
+      },
+    };
+  }
+
+  /** EVALSHA if the script is loaded on this stream; otherwise EVAL, after which the host assumes that it is loaded. */
+  #formOn(stream: object): ScriptVariant {
+    return this.#loaded.load(stream) ? this.#evalsha : this.#eval;
   }
 
   protected isPrepared(route: HotRoute, args: readonly unknown[]): boolean {
@@ -114,8 +138,11 @@ class ScriptSender extends Sender {
     if (encoded === undefined) return undefined;
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
     // is loaded.
-    const form = this.#forms.formOn(connection.stream);
-    if (form !== this.#forms.evalsha) encoded = encodeEval(form.script.leading, sent);
+    const form = this.#formOn(connection.stream);
+    if (form === this.#eval) {
+      const all = [...form.script.leading, ...sent];
+      encoded = encodeExactly(commandHead('eval', all.length), all) as Part[];
+    }
     const promise = connection.sendHot(form, encoded, sent, routing, call);
     // Ordering: this makes callers settle one step later than the command, as in the host.
     return promise.catch((error: unknown) => {
@@ -141,56 +168,14 @@ class ScriptSender extends Sender {
   }
 
   #headFor(count: number): string {
-    const { leading } = this.#forms.evalsha.script;
+    const { leading } = this.#evalsha.script;
     const [text] = encodeExactly(commandHead('evalsha', leading.length + count), leading) as [string];
-    return text.slice(0, -LINE_END.length);
+    return text.slice(0, -'\r\n'.length);
   }
-}
-
-function encodeEval(leading: readonly unknown[], args: readonly unknown[]): Part[] {
-  const all = [...leading, ...args];
-  return encodeExactly(commandHead('eval', all.length), all) as Part[];
 }
 
 /** Host: `toArg`. Objects with a user-defined `toString` are left to the host. */
 function toPlain(argument: unknown): unknown {
   if (argument === null || argument === undefined) return '';
   return typeof argument === 'boolean' ? String(argument) : argument;
-}
-
-/** A script's two forms on the wire, for replies in one encoding. The host decides which form is sent. */
-export class ScriptForms {
-  readonly evalsha: CommandVariant & { readonly script: ScriptForm };
-  readonly eval: CommandVariant & { readonly script: ScriptForm };
-  readonly #loaded: LoadedScript;
-
-  constructor(script: HostScript, encoding: CommandVariant['encoding']) {
-    this.#loaded = new LoadedScript(script);
-    const keyCount = typeof script.numberOfKeys === 'number' ? [script.numberOfKeys] : [];
-    const form = (name: string, first: string) => ({
-      command: {
-        name,
-        keys: 'first',
-        readOnly: Boolean(script.readOnly),
-        shareable: false,
-        cacheable: false,
-        paired: false,
-      } satisfies HotCommand,
-      encoding,
-      script: {
-        leading: [first, ...keyCount],
-        formOn: (stream: object) => this.formOn(stream),
-        rejected: (stream: object, error: Error) => {
-          if (isNoScript(error)) this.#loaded.unload(stream, error);
-        },
-      },
-    });
-    this.evalsha = form('evalsha', script.sha);
-    this.eval = form('eval', script.lua);
-  }
-
-  /** EVALSHA if the script is loaded on this stream; otherwise EVAL, after which the host assumes that it is loaded. */
-  formOn(stream: object): ScriptForms['evalsha'] {
-    return this.#loaded.load(stream) ? this.evalsha : this.eval;
-  }
 }

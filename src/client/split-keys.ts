@@ -17,16 +17,13 @@ interface SlotPart {
   readonly positions: number[];
 }
 
+/** Makes the reply of the call from those of its parts. */
 type Join = (replies: readonly unknown[], parts: readonly SlotPart[]) => unknown;
 
-/** By command: makes the reply of the call from those of its parts. */
 const JOINS: ReadonlyMap<string, Join> = new Map<string, Join>([
   ['mget', inOrderOfCall],
-  ['del', sum],
-  ['unlink', sum],
-  ['exists', sum],
-  ['touch', sum],
-  ['mset', firstOf],
+  ['mset', (replies) => replies[0]],
+  ...['del', 'unlink', 'exists', 'touch'].map((name) => [name, sum] as const),
 ]);
 
 /**
@@ -141,8 +138,4 @@ function inOrderOfCall(replies: readonly unknown[], parts: readonly SlotPart[]):
 function sum(replies: readonly unknown[]): unknown {
   const total = replies.reduce<number>((before, reply) => before + Number(reply), 0);
   return typeof replies[0] === 'number' ? total : String(total);
-}
-
-function firstOf(replies: readonly unknown[]): unknown {
-  return replies[0];
 }

@@ -60,13 +60,13 @@ export function viewOf(client: object, options: CallOptions, base?: CallSettings
 
 function classFor(client: Viewed, overlay: object): typeof View {
   const viewClass = class extends View {};
-  const { prototype } = viewClass;
-  Reflect.deleteProperty(prototype, 'constructor');
-  Object.defineProperties(prototype, membersFor(overlay));
-  Object.setPrototypeOf(prototype, otherMembersOf(client));
+  Reflect.deleteProperty(viewClass.prototype, 'constructor');
+  Object.defineProperties(viewClass.prototype, membersFor(overlay));
+  Object.setPrototypeOf(viewClass.prototype, otherMembersOf(client));
   return viewClass;
 }
 
+const ORDINARY = { writable: true, configurable: true };
 const members = new WeakMap<object, PropertyDescriptorMap>();
 
 /** What views of all clients with this overlay have in common. */
@@ -75,12 +75,11 @@ function membersFor(overlay: object): PropertyDescriptorMap {
   if (kept !== undefined) return kept;
   const made: PropertyDescriptorMap = {
     sendCommand: {
+      ...ORDINARY,
       value(this: View, ...args: [HostCommand]) {
         const view = itself(this);
         return sendWith(view[CALL], view[CLIENT], args);
       },
-      writable: true,
-      configurable: true,
     },
     coalescer: {
       get(this: View) {
@@ -99,7 +98,7 @@ function membersFor(overlay: object): PropertyDescriptorMap {
   for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(overlay))) {
     const form = typeof value === 'function' ? formOf(value as AnyFunction) : undefined;
     if (form === undefined) continue;
-    made[name] = { value: hotMethod(name, value as AnyFunction, form), writable: true, configurable: true };
+    made[name] = { ...ORDINARY, value: hotMethod(name, value as AnyFunction, form) };
   }
   members.set(overlay, made);
   return made;
@@ -146,13 +145,15 @@ function sendHot(view: View, form: HotForm, args: unknown[]): unknown {
   const method = form.method();
   const route = form.find(view[CLIENT]);
   const sender = route && form.senderFor(route, args);
-  if (route === undefined || sender === undefined) {
-    return sendCold(view, args, leading, (receiver, given) => callHost(method, receiver, given, leading));
-  }
+  if (route === undefined || sender === undefined) return callCold(view, method, args, leading);
   const sent = sender.send(route, method, leading === 0 ? args : args.slice(leading), call);
   if (!(sent instanceof FallThrough)) return sent;
   countFallThrough(route, form.methodName, sent.reason);
   return sendCold(view, args, leading, (receiver, given) => sent.callHost(method, receiver, given, leading));
+}
+
+function callCold(view: View, method: AnyFunction, args: unknown[], leading: number): unknown {
+  return sendCold(view, args, leading, (receiver, given) => callHost(method, receiver, given, leading));
 }
 
 /**
@@ -205,10 +206,7 @@ function callMethod(view: View, name: PropertyKey, method: AnyFunction, args: un
   const { [CLIENT]: client, [CALL]: call } = view;
   const isCommand = isCommandMethod(method);
   if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejected(call.signal, args);
-  if (isCommand) {
-    const leading = TAKING_NAMES.has(name) ? 1 : 0;
-    return sendCold(view, args, leading, (receiver, given) => callHost(method, receiver, given, leading));
-  }
+  if (isCommand) return callCold(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
   const result = method.apply(client, args);
   if (MAKING_PIPELINES.has(name)) guardExec(result, call);
   return guardedIfPromise(result, call, call.timeout);
@@ -228,6 +226,8 @@ function guardExec(made: unknown, call: CallSettings): void {
   const exec = typeof pipeline === 'object' ? pipeline?.exec : undefined;
   if (typeof exec !== 'function') return;
   Object.defineProperty(made, 'exec', {
+    ...ORDINARY,
+    enumerable: true,
     value(...args: unknown[]) {
       if (call.signal?.aborted) return rejected(call.signal, args);
       const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
@@ -236,14 +236,7 @@ function guardExec(made: unknown, call: CallSettings): void {
       if (callback !== undefined && result instanceof Promise) asCallback(result, callback as NodeCallback);
       return result;
     },
-    writable: true,
-    configurable: true,
-    enumerable: true,
   });
-}
-
-interface Sending {
-  sendCommand: AnyFunction;
 }
 
 /**
@@ -256,7 +249,7 @@ interface Sending {
  */
 export function sendWith(
   call: CallSettings | undefined,
-  client: Sending,
+  client: { sendCommand: AnyFunction },
   args: readonly [HostCommand, ...unknown[]],
 ): unknown {
   if (call === undefined) return client.sendCommand(...args);

@@ -36,20 +36,8 @@ export interface KeyedEffect {
  */
 export type Effect = KeyedEffect | NamedEffect;
 type NamedEffect =
-  | 'none'
-  | 'shows'
-  | 'script'
-  | 'anything'
-  | 'clear'
-  | 'end'
-  | 'no replies'
-  | 'reset'
-  | 'next'
-  | 'multi'
-  | 'exec'
-  | 'discard'
-  | 'watch'
-  | 'unwatch';
+  | ('none' | 'shows' | 'script' | 'anything' | 'clear' | 'end' | 'no replies' | 'next')
+  | (typeof OF_THEIR_NAME)[number];
 
 const NAMED: Partial<Record<NamedEffect, string>> = {
   none: `
@@ -62,13 +50,8 @@ const NAMED: Partial<Record<NamedEffect, string>> = {
   clear: 'select swapdb auth acl flushdb flushall debug cluster replicaof slaveof failover',
   end: 'monitor sync psync quit',
   next: 'asking',
-  reset: 'reset',
-  multi: 'multi',
-  exec: 'exec',
-  discard: 'discard',
-  watch: 'watch',
-  unwatch: 'unwatch',
 };
+const OF_THEIR_NAME = ['reset', 'multi', 'exec', 'discard', 'watch', 'unwatch'] as const;
 
 const at = (index: number) => () => ({ start: index, end: index + 1, step: 1 });
 const FIRST: KeyRange = { start: 1, end: 2, step: 1 };
@@ -136,6 +119,7 @@ const effects = new Map<string, Effect>([
   ),
   ...keyed(true, CHANGED),
   ...keyed(false, SHOWN),
+  ...OF_THEIR_NAME.map((name) => [name, name] as const),
   ...Object.entries(NAMED).flatMap(([effect, names]) =>
     words(names).map((name) => [name, effect as NamedEffect] as const),
   ),

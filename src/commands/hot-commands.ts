@@ -26,6 +26,15 @@ export interface HotCommand {
   readonly paired: boolean;
 }
 
+/** What is assumed of a command that is not listed below. */
+export const UNLISTED = {
+  keys: 'first',
+  readOnly: false,
+  shareable: false,
+  cacheable: false,
+  paired: false,
+} as const satisfies Omit<HotCommand, 'name'>;
+
 /** A hot command in one of its two variants: `get` or `getBuffer`. */
 export interface CommandVariant {
   readonly command: HotCommand;

@@ -69,12 +69,12 @@ export class SlotWatch {
   }
 }
 
-/** The first of the Cluster's internals that the hot path needs and does not find; undefined if it finds all. */
-export function missingClusterInternal(cluster: HostCluster): string | undefined {
-  if (!Array.isArray(cluster.slots)) return 'slots';
+/** The internals of a Cluster that the hot path needs, or the first one that is missing. */
+export function probeClusterInternals(cluster: HostCluster): ReturnType<typeof probeCommandClass> {
+  if (!Array.isArray(cluster.slots)) return { missing: 'Cluster#slots' };
   const pool = cluster.connectionPool as Partial<ConnectionPool> | undefined;
-  if (typeof pool?.getInstanceByKey !== 'function') return 'connectionPool.getInstanceByKey()';
-  return undefined;
+  if (typeof pool?.getInstanceByKey !== 'function') return { missing: 'Cluster#connectionPool.getInstanceByKey()' };
+  return probeCommandClass(cluster);
 }
 
 /** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isGenuineSendCommand` in `probe.ts`. */
@@ -91,10 +91,8 @@ export class ClusterRouting {
   fallThroughReason(): FallThroughReason | undefined {
     const { status, sendCommand, options } = this.cluster;
     if (status !== 'ready') return 'connection';
-    if (sendCommand !== this.#sendCommand) {
-      if (!isGenuineSendCommand(sendCommand)) return 'patched';
-      this.#sendCommand = sendCommand;
-    }
+    if (sendCommand !== this.#sendCommand && !isGenuineSendCommand(sendCommand)) return 'patched';
+    this.#sendCommand = sendCommand;
     if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
     return undefined;
   }
@@ -198,20 +196,16 @@ export class ClusterDetour {
     const known = this.#standIns.get(node);
     if (known !== undefined) return known;
     let asked = false;
-    const standIn = Object.create(node, {
-      asking: {
-        value: () => {
-          asked = true;
-        },
-      },
-      sendCommand: {
-        value: (command: HostCommand) => {
-          const asking = asked;
-          asked = false;
-          this.sendOnNode(node, command, asking);
-        },
-      },
-    }) as HostClient;
+    const asking = () => {
+      asked = true;
+    };
+    const sendCommand = (command: HostCommand) => {
+      const isAsked = asked;
+      asked = false;
+      this.sendOnNode(node, command, isAsked);
+    };
+    const members = { asking: { value: asking }, sendCommand: { value: sendCommand } };
+    const standIn = Object.create(node, members) as HostClient;
     this.#standIns.set(node, standIn);
     return standIn;
   }
