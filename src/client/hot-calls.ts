@@ -2,6 +2,7 @@ import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import { isAscii } from '../resp/encoder.js';
+import { type BlockingRoute, sendElsewhere } from './blocking.js';
 import { CommandSender, callHost, countFallThrough, FallThrough, type HotRoute, withForm } from './hot-path.js';
 
 /** The methods that take the name of their command as an argument. */
@@ -16,37 +17,22 @@ const KEPT_NAMES = 1_000;
 
 const commands = new Map(HOT_COMMANDS.map((command) => [command.name, command]));
 
-/**
- * `call('get', key)` and the like: hot if the command is.
- *
- * @param sendElsewhere - sends a command that blocks on another connection, or returns undefined.
- */
-export function hotCalls<Route extends HotRoute>(
-  parent: object,
-  find: (receiver: unknown) => Route | undefined,
-  sendElsewhere: SendElsewhere<Route>,
-): Record<string, AnyFunction> {
+type Find = (receiver: unknown) => (HotRoute & BlockingRoute) | undefined;
+
+/** `call('get', key)` and the like: hot if the command is. */
+export function hotCalls(parent: object, find: Find): Record<string, AnyFunction> {
   const hostMethods = parent as Record<string, AnyFunction>;
   const made = CALLS.filter(([methodName]) => typeof hostMethods[methodName] === 'function').map(
-    ([methodName, encoding]) => [methodName, hotCall(methodName, encoding, hostMethods, find, sendElsewhere)] as const,
+    ([methodName, encoding]) => [methodName, hotCall(methodName, encoding, hostMethods, find)] as const,
   );
   return Object.fromEntries(made);
 }
 
-type SendElsewhere<Route> = (
-  route: Route,
-  name: string,
-  method: AnyFunction,
-  args: readonly unknown[],
-  leading: number,
-) => unknown;
-
-function hotCall<Route extends HotRoute>(
+function hotCall(
   methodName: string,
   encoding: 'utf8' | null,
   parent: Record<string, AnyFunction>,
-  find: (receiver: unknown) => Route | undefined,
-  sendElsewhere: SendElsewhere<Route>,
+  find: Find,
 ): AnyFunction {
   const senders = new Map<string, CommandSender>();
 

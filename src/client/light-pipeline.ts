@@ -259,13 +259,9 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
     const method = host[name] as AnyFunction;
     const recording = Recording.of(this);
     if (recording?.state !== 'recording') return callHost(method, this, args);
-    let left: FallThrough | undefined;
-    if (method !== genuine && !isGenuineMethod(method)) {
-      left = new FallThrough('patched');
-    } else {
-      genuine = method;
-      left = tryRecording(recording, this as HostPipeline, variant, args);
-    }
+    const isGenuine = method === genuine || isGenuineMethod(method);
+    if (isGenuine) genuine = method;
+    const left = isGenuine ? tryRecording(recording, this as HostPipeline, variant, args) : new FallThrough('patched');
     if (left === undefined) return this;
     countFallThrough(recording.route, name, left.reason);
     return left.callHost(method, this, args);

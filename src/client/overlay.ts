@@ -4,7 +4,7 @@ import type { AnyFunction } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
-import { type BlockingRoute, blockingMethods, sendElsewhere } from './blocking.js';
+import { type BlockingRoute, blockingMethods } from './blocking.js';
 import { hotCalls, hotCommandNamed } from './hot-calls.js';
 import { hotMethod, hotMethods } from './hot-path.js';
 import { hotScriptMethod } from './hot-scripts.js';
@@ -127,7 +127,7 @@ function addCommandMethods(overlay: object, parent: object): void {
   Object.assign(
     overlay,
     hotMethods(parent, findRoute),
-    hotCalls(parent, findRoute, sendElsewhere),
+    hotCalls(parent, findRoute),
     pipelineMethods(parent as Record<string, AnyFunction>, findRoute),
     blockingMethods(parent as Record<string, unknown>, findRoute),
     definingMethods(parent as Record<string, unknown>),

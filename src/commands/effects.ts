@@ -1,4 +1,4 @@
-import { changesKeys, HOT_COMMANDS, type KeyRule } from './hot-commands.js';
+import { changesKeys, HOT_COMMANDS, type KeyRule, words } from './hot-commands.js';
 
 /** A command: its name, then its arguments, as text; an argument that is not there is empty. */
 export interface Arguments {
@@ -109,7 +109,6 @@ const SHOWN: readonly [names: string, range: KeyedEffect['range']][] = [
   ['zunion zinter zdiff sintercard zintercard', counted(1)],
 ];
 
-const words = (text: string) => text.split(/\s+/).filter((word) => word !== '');
 const keyed = (changes: boolean, table: typeof CHANGED) =>
   table.flatMap(([names, range]) => words(names).map((name) => [name, { changes, range }] as const));
 

@@ -132,9 +132,10 @@ function commands(
   flags: Pick<HotCommand, 'readOnly' | 'shareable' | 'cacheable'>,
 ): HotCommand[] {
   return Object.entries(table).flatMap(([keys, names]) =>
-    names
-      .split(/\s+/)
-      .filter((name) => name !== '')
-      .map((name) => ({ name, keys: keys as KeyRule, ...flags, paired: name === 'hgetall' })),
+    words(names).map((name) => ({ name, keys: keys as KeyRule, ...flags, paired: name === 'hgetall' })),
   );
+}
+
+export function words(text: string): string[] {
+  return text.split(/\s+/).filter((word) => word !== '');
 }

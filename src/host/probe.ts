@@ -54,24 +54,14 @@ export function settlesLate(commandClass: HostCommandClass): boolean {
  * a genuine command method is run on an object that only keeps the command it makes. Nothing is sent.
  */
 function captureCommandClass(client: object): HostCommandClass | undefined {
-  const echo = inheritedMethod(client, 'echo');
-  if (echo === undefined || !isGenuineMethod(echo)) return undefined;
+  const { echo } = Object.getPrototypeOf(client) as Record<string, unknown>;
+  if (!isGenuineMethod(echo)) return undefined;
   let captured: object | undefined;
-  echo.call(
-    {
-      options: {},
-      sendCommand(command: object) {
-        captured = command;
-      },
-    },
-    '',
-  );
+  const sendCommand = (command: object) => {
+    captured = command;
+  };
+  echo.call({ options: {}, sendCommand }, '');
   return captured?.constructor as HostCommandClass | undefined;
-}
-
-function inheritedMethod(client: object, name: string): AnyFunction | undefined {
-  const method = (Object.getPrototypeOf(client) as Record<string, unknown>)[name];
-  return typeof method === 'function' ? (method as AnyFunction) : undefined;
 }
 
 /**
@@ -91,9 +81,9 @@ export const isNodesPush = sourceTest('readableAddChunk');
 export const isNodesEmit = sourceTest('kErrorMonitor');
 
 /** Tests whether a value is a function whose source has all these texts, even if it is minified. */
-export function sourceTest(...texts: string[]): (value: unknown) => boolean {
+export function sourceTest(...texts: string[]): (value: unknown) => value is AnyFunction {
   const seen = new WeakMap<object, boolean>();
-  return (value) => {
+  return (value): value is AnyFunction => {
     if (typeof value !== 'function') return false;
     const known = seen.get(value);
     if (known !== undefined) return known;
@@ -131,10 +121,6 @@ export function isStandIn(value: object): boolean {
 /** By the marks of jest and vitest (`_isMockFunction`), sinon (`isSinonProxy`) and `node:test` (`mock.calls`). */
 function isMock(method: unknown): boolean {
   if (typeof method !== 'function') return false;
-  const { _isMockFunction, isSinonProxy, mock } = method as {
-    _isMockFunction?: unknown;
-    isSinonProxy?: unknown;
-    mock?: { calls?: unknown };
-  };
-  return _isMockFunction === true || isSinonProxy === true || Array.isArray(mock?.calls);
+  const { _isMockFunction, isSinonProxy, mock } = method as unknown as Record<string, { calls?: unknown } | true>;
+  return _isMockFunction === true || isSinonProxy === true || Array.isArray(Object(mock).calls);
 }
