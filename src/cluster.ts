@@ -62,10 +62,8 @@ Object.defineProperty(Cluster.prototype, 'duplicate', {
     const coalesce = settingIn(override) ?? settingOf(this, (redisOptions.protocol ?? 3) === 3);
     const options: ClusterOptions = { ...this.options, ...override, coalesce };
     if (this.options.redisOptions && override.redisOptions) options.redisOptions = redisOptions;
-    return new Cluster(
-      startupNodes.length > 0 ? startupNodes : startupNodesOf<ClusterNode>(this as unknown as HostCluster),
-      options,
-    );
+    const own = () => startupNodesOf<ClusterNode>(this as unknown as HostCluster);
+    return new Cluster(startupNodes.length > 0 ? startupNodes : own(), options);
   },
   writable: true,
   configurable: true,

@@ -12,9 +12,7 @@ export interface Environment {
 
 export const VARIABLE = 'IOREDIS_COALESCE';
 
-/**
- * @throws {TypeError} `COALESCE_ERR_OPTION` for a text that is neither empty, `off`, `stats` nor a JSON object.
- */
+/** @throws {TypeError} `COALESCE_ERR_OPTION` for a text that is neither empty, `off`, `stats` nor a JSON object. */
 export function parseEnvironment(text: string | undefined): Environment {
   const value = (text ?? '').trim();
   if (value === '' || value === 'off' || value === 'stats') {

@@ -208,9 +208,7 @@ export function resolveSetting(setting: CoalesceSetting | undefined, name: strin
   return setting === undefined || setting === true ? DEFAULT_OPTIONS : resolveOptions(setting, name);
 }
 
-/**
- * A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache.
- */
+/** A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache. */
 export function withoutCacheUnless(resp3: boolean, options: ResolvedOptions): ResolvedOptions {
   return resp3 || !options.cache ? options : { ...options, cache: false };
 }
@@ -235,8 +233,8 @@ export function settingInUrl(value: unknown, given: ResolvedOptions | false | un
 
 /** The setting of a Cluster, which may be given beside its options or beside those of its connections. */
 export function onlyOneSetting(
-  coalesce: CoalesceSetting | undefined,
-  ofConnections: CoalesceSetting | undefined,
+  coalesce?: CoalesceSetting,
+  ofConnections?: CoalesceSetting,
 ): CoalesceSetting | undefined {
   if (coalesce !== undefined && ofConnections !== undefined && coalesce !== ofConnections) {
     throw wrongOption('option coalesce and option redisOptions.coalesce are both given; give one of them');

@@ -87,13 +87,13 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
 }
 
 Object.defineProperty(Redis.prototype, 'duplicate', {
+  ...ORDINARY,
   value(this: Redis, override?: Partial<RedisOptions>) {
     const { protocol, monitor } = { ...this.options, ...override };
     // Host: `monitor()` makes its client here.
     const coalesce = monitor ? false : settingOf(this, protocol === 3);
     return new Redis({ ...this.options, coalesce, ...override });
   },
-  ...ORDINARY,
 });
 
 Object.defineProperty(Redis, 'Cluster', { value: Cluster, ...ORDINARY });

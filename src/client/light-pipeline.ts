@@ -345,11 +345,9 @@ interface ClientPipelines {
 }
 
 /**
- * Light pipeline, or the host's? What becomes of a light one: `light-pipeline.ts` records it, `Connection#sendPipeline`
- * sends it, `pipeline-entry.ts` settles it.
- *
  * `pipeline` and `multi` for the overlay of a class of clients: they make light pipelines, or call the host's method if
- * a light pipeline could not take the hot path.
+ * a light pipeline could not take the hot path. This file records a light one, `Connection#sendPipeline` sends it,
+ * `pipeline-entry.ts` settles it.
  *
  * @param parent - the client's prototype.
  * @param find - finds the attachment of the object that a method is called on, if it has one.
@@ -426,9 +424,7 @@ function unsentContext(client: object, commandClass: HostCommandClass): EntryCon
   return { client: sender, commandClass, settlesLate: settlesLate(commandClass), timeouts };
 }
 
-/**
- * Host: an EXEC among the commands given to `multi()` is recorded, since the `exec()` that sends does not exist yet.
- */
+/** Host: an EXEC among the commands given to `multi()` is recorded, since the `exec()` that sends does not exist yet. */
 function holdsExec(commands: unknown): boolean {
   return (
     Array.isArray(commands) &&

@@ -290,7 +290,6 @@ export function execUnsent(
   }
 }
 
-/** Calls back with the outcome of a promise, if there is a callback. */
 export function callBack(promise: Promise<unknown>, callback: unknown): void {
   if (typeof callback === 'function') asCallback(promise, callback as NodeCallback);
 }
