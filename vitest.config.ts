@@ -13,11 +13,35 @@ export const PACKAGE_TESTS = [
   'test/cli/bench.test.ts',
 ];
 
+/**
+ * What needs a process of its own: what replaces, counts or watches something of the whole process, what happens once in
+ * a process, and what measures memory or processor time. All other files share the process of their worker: to start
+ * one, and to load everything in it, takes 0.6 s of processor time.
+ */
+const ALONE = [
+  'test/{bench,example,fastify,observability,packages,security}/**/*.test.ts',
+  'test/client/{automocked-ioredis,mocked-ioredis,patched,stand-ins}.test.ts',
+  'test/cluster/redirections-of-hot-commands.test.ts',
+  'test/connection/{batch,busy-poll,scheduler}.test.ts',
+  'test/hostile/{back-pressure,memory}.test.ts',
+  'test/lifecycle/fake-timers.test.ts',
+  'test/regressions/deadlines.test.ts',
+  'test/*.test.ts',
+];
+
 /** `npm run test:matrix` and `canary` set these: a folder with other versions of clients, and which tests to run. */
 const { MATRIX_CLIENTS: clients, MATRIX_TESTS: tests } = process.env;
 const matrixClients = ['ioredis', 'ioredis5', 'iovalkey']
   .map((name) => ({ find: new RegExp(`^${name}$`), replacement: `${clients}/node_modules/${name}/built/index.js` }))
   .filter(({ replacement }) => clients && existsSync(replacement));
+
+const everything = { include: tests ? tests.split(' ') : ['test/**/*.test.ts'] };
+const projects = [
+  { ...everything, name: 'together', exclude: ALONE, isolate: false },
+  { name: 'alone', include: ALONE },
+].map((test) => ({ extends: true as const, test }));
+/** The matrix's `include` and the command line's `--exclude` do not reach projects: then each file is alone. */
+const isWhole = !tests && !process.argv.includes('--exclude');
 
 export default defineConfig({
   resolve: {
@@ -28,8 +52,8 @@ export default defineConfig({
     ],
   },
   test: {
-    include: tests ? tests.split(' ') : ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...PACKAGE_TESTS],
+    ...(isWhole ? { projects } : everything),
     globalSetup: ['test/helpers/global-setup.ts'],
     setupFiles: ['test/helpers/no-warnings.ts', 'test/helpers/reused-memory.ts'],
     // What hangs is found all the same; what is merely slow on a busy machine passes.

@@ -4,5 +4,5 @@ import base, { PACKAGE_TESTS } from './vitest.config.js';
 /** The package as it is published, the live page in a browser, and programs that take long. */
 export default defineConfig({
   ...base,
-  test: { ...base.test, include: PACKAGE_TESTS, exclude: configDefaults.exclude },
+  test: { ...base.test, include: PACKAGE_TESTS, exclude: configDefaults.exclude, projects: undefined },
 });

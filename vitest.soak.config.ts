@@ -7,6 +7,7 @@ export default defineConfig({
   ...base,
   test: {
     ...base.test,
+    projects: undefined,
     include: ['test/soak/**/*.soak.ts', 'test/fidelity/{random,exiting}-programs.test.ts'],
     env: { SOAK_COMMANDS: String(soakCommands()) },
     // One after the other: they measure memory, and load both cores as it is.

@@ -1,6 +1,8 @@
 import { type Client, HOSTS } from '../helpers/hosts.js';
-import { describeScenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
+import { describeScenarios, type Scene, scenario, startServerOfScenes } from '../helpers/lifecycle/scene.js';
 import { expectWarnings } from '../helpers/warnings.js';
+
+startServerOfScenes();
 
 // Host: `execBuffer` of a pipeline is deprecated.
 expectWarnings('COALESCE_WARN_AUTO_PIPELINING', 'DeprecationWarning');

@@ -4,9 +4,10 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, expect } from 'vitest';
-import { isExpected } from './warnings.js';
+import { forgetExpectedWarnings, isExpected } from './warnings.js';
 
 const unexpected: string[] = [];
+forgetExpectedWarnings();
 
 // Node's own listener prints them.
 process.removeAllListeners('warning');

@@ -6,8 +6,11 @@ import { ReplyReader } from '../../src/connection/replies/reply-reader.js';
 
 const { readInPlace } = ReplyReader.prototype;
 
-ReplyReader.prototype.readInPlace = function (this: ReplyReader, bytes) {
-  const isRead = readInPlace.call(this, bytes);
-  if (isRead) bytes.fill('%');
-  return isRead;
-};
+// Files that share a process share the class.
+if (readInPlace.name !== 'readAndOverwrite') {
+  ReplyReader.prototype.readInPlace = function readAndOverwrite(this: ReplyReader, bytes) {
+    const isRead = readInPlace.call(this, bytes);
+    if (isRead) bytes.fill('%');
+    return isRead;
+  };
+}

@@ -8,3 +8,8 @@ export function expectWarnings(...codes: string[]): void {
 export function isExpected({ code, name }: Error & { code?: string }): boolean {
   return expected.has(code ?? name);
 }
+
+/** Another file may run in the same process. */
+export function forgetExpectedWarnings(): void {
+  expected.clear();
+}

@@ -1,9 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { cold } from '../helpers/cold.js';
 import { HOSTS, ioredis6, until } from '../helpers/hosts.js';
-import { describeScenarios, scenario } from '../helpers/lifecycle/scene.js';
+import { describeScenarios, scenario, startServerOfScenes } from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
+
+startServerOfScenes();
 
 /** Nobody listens on it: port 1 is privileged, and no service has it. */
 const NOBODY = 'redis://127.0.0.1:1';

@@ -1,8 +1,16 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { cold } from '../helpers/cold.js';
 import { type Client, HOSTS, ioredis6, until } from '../helpers/hosts.js';
-import { describeScenarios, type Scenario, type Scene, scenario } from '../helpers/lifecycle/scene.js';
+import {
+  describeScenarios,
+  type Scenario,
+  type Scene,
+  scenario,
+  startServerOfScenes,
+} from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
+
+startServerOfScenes();
 
 const ENDINGS: Readonly<Record<string, (client: Client, scene: Scene) => unknown>> = {
   'quit()': (client, { track }) => track('quit', client.quit()),

@@ -1,9 +1,11 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { cold } from '../helpers/cold.js';
 import { HOSTS, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
-import { describeScenarios } from '../helpers/lifecycle/scene.js';
+import { describeScenarios, startServerOfScenes } from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl } from '../helpers/redis.js';
+
+startServerOfScenes();
 
 /** As `vi.useFakeTimers()` has it by default, with what the server's side of a test needs left real. */
 const CLIENTS_CLOCK = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] as const;

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { cold } from '../helpers/cold.js';
 import { ioredis6 } from '../helpers/hosts.js';
-import { expectSame, type Scenario, scenario } from '../helpers/lifecycle/scene.js';
+import { expectSame, type Scenario, scenario, startServerOfScenes } from '../helpers/lifecycle/scene.js';
+
+startServerOfScenes();
 
 /** The comparison that all of this folder relies on can fail. */
 describe('the comparison of a plain client with a coalesced one', () => {

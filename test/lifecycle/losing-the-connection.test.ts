@@ -1,8 +1,10 @@
 import { cold } from '../helpers/cold.js';
 import { HOSTS, ioredis6, until } from '../helpers/hosts.js';
-import { describeScenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
+import { describeScenarios, type Scene, scenario, startServerOfScenes } from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
+
+startServerOfScenes();
 
 /** A server that answers as scripted until it closes, and then, on the second connection, everything. */
 function closesAfter(replies: Readonly<Record<string, string>>) {

@@ -1,8 +1,10 @@
 import type { Duplex } from 'node:stream';
 import { type Client, HOSTS, ioredis6, sleep, until } from '../helpers/hosts.js';
-import { describeScenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
+import { describeScenarios, type Scene, scenario, startServerOfScenes } from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
+
+startServerOfScenes();
 
 /** A pipeline and a transaction between single commands, all of them hot. */
 function issue({ track }: Pick<Scene, 'track'>, client: Client, name: string): Promise<unknown> {

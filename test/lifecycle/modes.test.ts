@@ -1,8 +1,16 @@
 import { once } from 'node:events';
 import { cold } from '../helpers/cold.js';
 import { type Client, type CoalescedClient, HOSTS, ioredis6, until } from '../helpers/hosts.js';
-import { describeScenarios, type Scenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
+import {
+  describeScenarios,
+  type Scenarios,
+  type Scene,
+  scenario,
+  startServerOfScenes,
+} from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
+
+startServerOfScenes();
 
 function subscriber(protocol: { protocol?: 2 | 3 }): Scenarios {
   return {

@@ -1,7 +1,9 @@
 import type { RedisOptions } from 'ioredis';
 import { type Client, HOSTS, until } from '../helpers/hosts.js';
-import { describeScenarios, type Scene, scenario } from '../helpers/lifecycle/scene.js';
+import { describeScenarios, type Scene, scenario, startServerOfScenes } from '../helpers/lifecycle/scene.js';
 import { startProxy } from '../helpers/proxy.js';
+
+startServerOfScenes();
 
 const SCRIPTS = {
   add: { numberOfKeys: 1, lua: "return redis.call('APPEND', KEYS[1], ARGV[1])" },

@@ -4,9 +4,11 @@ import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { UnhandledRejections } from '../helpers/fidelity/unhandled.js';
 import { WRAPPER_NAMES, wrapped, wrapsPipelines } from '../helpers/fidelity/wrappers.js';
 import { type Client, HOSTS, outcomes, outcomesWithin } from '../helpers/hosts.js';
-import { describeScenarios, scenario } from '../helpers/lifecycle/scene.js';
+import { describeScenarios, scenario, startServerOfScenes } from '../helpers/lifecycle/scene.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
+
+startServerOfScenes();
 
 // Host: `execBuffer` of a pipeline is deprecated.
 expectWarnings('DeprecationWarning');

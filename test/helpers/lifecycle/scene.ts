@@ -49,14 +49,16 @@ export function scenario(
   return Object.assign((scene: Scene) => run(scene), settings);
 }
 
-/** One server for the scenarios of a test file, which empty it. */
-let server: RedisServer;
+/** One server for the scenarios of a test file, which empty it; the next file in the process gets another one. */
+let server: RedisServer | undefined;
 
-beforeAll(async () => {
-  server = await startServer();
-});
-
-afterAll(() => server?.stop());
+/** To be called once, at the top of a test file that plays scenarios. */
+export function startServerOfScenes(): void {
+  beforeAll(async () => {
+    server = await startServer();
+  });
+  afterAll(() => server?.stop());
+}
 
 /** A test for each scenario and host. */
 export function describeScenarios(title: string, hosts: readonly Host[], scenarios: Scenarios): void {
@@ -74,6 +76,7 @@ export function describeScenarios(title: string, hosts: readonly Host[], scenari
  * events, replies, errors, order and data.
  */
 export async function expectSame(host: Host, play: Scenario): Promise<Transcript> {
+  if (server === undefined) throw new Error('expected startServerOfScenes() at the top of the test file');
   const plain = await record(host, 'plain', server.url, play);
   const coalesced = await record(host, 'coalesced', server.url, play);
   expect(coalesced).toEqual(plain);
