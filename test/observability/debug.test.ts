@@ -1,17 +1,22 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { bundled } from '../helpers/bundled.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const run = promisify(execFile);
-const program = fileURLToPath(new URL('./programs/debugged-service.ts', import.meta.url));
 const secret = uniquePrefix('secret');
 const { host } = new URL(redisUrl());
 
+let program: string;
+beforeAll(async () => {
+  program = await bundled(fileURLToPath(new URL('./programs/debugged-service.ts', import.meta.url)));
+});
+
 /** What a service prints with this value of DEBUG: a line each, without the time in front. */
 async function printedWith(DEBUG: string): Promise<string[]> {
-  const { stdout, stderr } = await run(process.execPath, ['--import', 'tsx', program], {
+  const { stdout, stderr } = await run(process.execPath, [program], {
     env: { ...process.env, DEBUG, DEBUG_COLORS: '0', TEST_URL: redisUrl(), TEST_SECRET: secret },
   });
   expect(stdout).toBe('true\n');

@@ -1,13 +1,17 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { bundled } from '../helpers/bundled.js';
 import { HOSTS } from '../helpers/hosts.js';
 import { ATTACKS, type Attack, startAttacker } from '../helpers/lifecycle/attacks.js';
 import type { Fate, Orders } from '../helpers/lifecycle/victim.js';
 
 const run = promisify(execFile);
-const VICTIM = fileURLToPath(new URL('../helpers/lifecycle/victim.ts', import.meta.url));
+let victim: string;
+beforeAll(async () => {
+  victim = await bundled(fileURLToPath(new URL('../helpers/lifecycle/victim.ts', import.meta.url)));
+});
 
 /** Heap of the attacked process; buffers come on top. */
 const HEAP_MB = 128;
@@ -22,8 +26,8 @@ async function attackAll(host: Orders['host'], kind: Orders['kind'], attacks: re
   const urls: Record<string, string> = {};
   for (const name of attacks) urls[name] = await startAttacker(ATTACKS[name] as Attack);
   const orders: Orders = { host, kind, urls };
-  const flags = [`--max-old-space-size=${HEAP_MB}`, '--expose-gc', '--import', 'tsx'];
-  const { stdout } = await run(process.execPath, [...flags, VICTIM, JSON.stringify(orders)]);
+  const flags = [`--max-old-space-size=${HEAP_MB}`, '--expose-gc'];
+  const { stdout } = await run(process.execPath, [...flags, victim, JSON.stringify(orders)]);
   return JSON.parse(stdout) as Fates;
 }
 
