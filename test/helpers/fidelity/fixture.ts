@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect as connectSocket, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import type { Place } from './variants.js';
 
@@ -84,37 +86,56 @@ for _, db in ipairs(ARGV) do
 end
 return result`;
 
+/** A request as it is on the wire. */
+function encoded(parts: readonly (string | Buffer | number)[]): Buffer {
+  const bytes: Buffer[] = [Buffer.from(`*${parts.length}\r\n`)];
+  for (const part of parts) {
+    const own = typeof part === 'number' ? Buffer.from(String(part)) : Buffer.from(part as string);
+    bytes.push(Buffer.from(`$${own.length}\r\n`), own, Buffer.from('\r\n'));
+  }
+  return Buffer.concat(bytes);
+}
+
+function resetRequests(dbs: readonly number[], prefix: string, scripts: readonly string[]): Buffer {
+  const requests: (string | Buffer | number)[][] = dbs.flatMap((db) => [['SELECT', db], ['FLUSHDB']]);
+  requests.push(['SELECT', dbs[0] ?? 0], ['SCRIPT', 'FLUSH']);
+  for (const script of scripts) requests.push(['SCRIPT', 'LOAD', script]);
+  for (const [command, key, ...args] of WRITES) {
+    const prefixed = Buffer.concat([Buffer.from(prefix), Buffer.from(key)]);
+    requests.push(command === 'XGROUP' ? [command, 'CREATE', prefixed, ...args] : [command, prefixed, ...args]);
+  }
+  requests.push(['ECHO', 'reset']);
+  return Buffer.concat(requests.map(encoded));
+}
+
+const RESET = '$5\r\nreset\r\n';
+
 /** The suites' own connection to the server, with nothing of what is tested in it. */
 export class Admin {
   readonly #redis: Redis;
+  /** For resets: their bytes are the same thousands of times, and are made once. */
+  readonly #socket: Socket;
+  readonly #resets = new Map<string, Buffer>();
 
   constructor(place: Omit<Place, 'db'>) {
     this.#redis = new Redis({ host: place.host, port: place.port, protocol: 2 });
+    this.#socket = connectSocket(place.port, place.host);
+    this.#socket.setEncoding('latin1');
   }
 
   /** Empties the databases, puts the fixture into the first one, and makes `scripts` the only ones in the cache. */
   async reset(dbs: readonly number[], prefix: string, scripts: readonly string[] = []): Promise<void> {
-    const pipeline = this.#redis.pipeline();
-    for (const db of dbs) {
-      pipeline.select(db).flushdb();
+    const name = JSON.stringify([dbs, prefix, scripts]);
+    let requests = this.#resets.get(name);
+    if (requests === undefined) {
+      requests = resetRequests(dbs, prefix, scripts);
+      this.#resets.set(name, requests);
     }
-    pipeline.select(dbs[0] ?? 0).script('FLUSH');
-    for (const script of scripts) {
-      pipeline.script('LOAD', script);
-    }
-    for (const [command, key, ...args] of WRITES) {
-      const prefixed = Buffer.concat([Buffer.from(prefix), Buffer.from(key)]);
-      if (command === 'XGROUP') {
-        pipeline.call(command, 'CREATE', prefixed, ...args);
-      } else {
-        pipeline.call(command, prefixed, ...args);
-      }
-    }
-    for (const [error] of (await pipeline.exec()) ?? []) {
-      if (error) {
-        throw error;
-      }
-    }
+    this.#socket.write(requests);
+    let replies = '';
+    while (!replies.endsWith(RESET)) replies += String(await once(this.#socket, 'data'));
+    const error = /(?:^|\n)-(.*)/.exec(replies)?.[1];
+    if (error !== undefined) throw new Error(`a reset of the fixture was answered: ${error}`);
   }
 
   /** Every key of the databases with its serialized value. The databases' own numbers are replaced by their position. */
@@ -130,6 +151,7 @@ export class Admin {
   }
 
   async close(): Promise<void> {
+    this.#socket.destroy();
     await this.#redis.quit();
   }
 }
