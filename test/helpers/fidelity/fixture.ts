@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import type { Place } from './variants.js';
@@ -116,11 +115,19 @@ export class Admin {
   /** For resets: their bytes are the same thousands of times, and are made once. */
   readonly #socket: Socket;
   readonly #resets = new Map<string, Buffer>();
+  #replies = '';
+  #replied: (error?: Error) => void = () => {};
 
   constructor(place: Omit<Place, 'db'>) {
     this.#redis = new Redis({ host: place.host, port: place.port, protocol: 2 });
     this.#socket = connectSocket(place.port, place.host);
     this.#socket.setEncoding('latin1');
+    this.#socket.on('data', (text) => {
+      this.#replies += text;
+      if (this.#replies.endsWith(RESET)) this.#replied();
+    });
+    this.#socket.on('error', (error) => this.#replied(error));
+    this.#socket.on('close', () => this.#replied(new Error('the connection for resets was closed')));
   }
 
   /** Empties the databases, puts the fixture into the first one, and makes `scripts` the only ones in the cache. */
@@ -131,10 +138,12 @@ export class Admin {
       requests = resetRequests(dbs, prefix, scripts);
       this.#resets.set(name, requests);
     }
-    this.#socket.write(requests);
-    let replies = '';
-    while (!replies.endsWith(RESET)) replies += String(await once(this.#socket, 'data'));
-    const error = /(?:^|\n)-(.*)/.exec(replies)?.[1];
+    this.#replies = '';
+    await new Promise<void>((resolve, reject) => {
+      this.#replied = (error) => (error ? reject(error) : resolve());
+      this.#socket.write(requests as Buffer);
+    });
+    const error = /(?:^|\n)-(.*)/.exec(this.#replies)?.[1];
     if (error !== undefined) throw new Error(`a reset of the fixture was answered: ${error}`);
   }
 
