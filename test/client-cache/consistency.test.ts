@@ -18,6 +18,6 @@ describe.each([
       expect(figures.violations, `HOSTILE_SEED=${SEED}`).toEqual([]);
       expect(figures.hits).toBeGreaterThan(0);
     },
-    60_000,
+    60_000 + 5 * READS,
   );
 });
