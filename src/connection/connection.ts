@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
-import { effectOf } from '../commands/effects.js';
+import { effectOf, effectOfName } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/hot-commands.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
@@ -35,7 +35,16 @@ const LONGEST_STATE_COMMAND = 48;
 const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
-const ONE_COMMAND = { commands: 1, repliesOff: false };
+/** What a write by the host means here. */
+interface HostCommands {
+  readonly commands: number;
+  readonly repliesOff: boolean;
+  /** It is a script, and nothing else. */
+  readonly script: boolean;
+}
+
+const ONE_COMMAND: HostCommands = { commands: 1, repliesOff: false, script: false };
+const ONE_SCRIPT: HostCommands = { ...ONE_COMMAND, script: true };
 
 /** What the connections of one client have in common. */
 export interface ConnectionSetup {
@@ -377,7 +386,7 @@ export class Connection implements BatchOwner {
   ): boolean {
     const { gate } = this;
     const { begun } = this.transaction;
-    const { commands, repliesOff } = this.#readWrite(data);
+    const { commands, repliesOff, script } = this.#readWrite(data);
     if (!this.open || this.stream.destroyed || data.length === 0 || this.#handshaking) {
       return this.#hooks.originals.write.call(this.stream, data, encoding as BufferEncoding, callback);
     }
@@ -395,27 +404,33 @@ export class Connection implements BatchOwner {
       gate.holdHost(write, commands, begun);
       return false;
     }
-    return this.batch.addHost(write, commands);
+    const result = this.batch.addHost(write, commands);
+    if (script) this.batch.scriptAdded();
+    return result;
   }
 
   /** Notes what the commands in a write by the host mean here. It counts as at least one command. */
-  #readWrite(data: HostWrite['data']): { commands: number; repliesOff: boolean } {
+  #readWrite(data: HostWrite['data']): HostCommands {
     const requests = this.#writes.read(this.client, data);
     const { cache, transaction } = this;
-    if (cache === undefined && requests.single && data.length > LONGEST_STATE_COMMAND) return ONE_COMMAND;
+    if (cache === undefined && requests.single && data.length > LONGEST_STATE_COMMAND) {
+      return requests.next() && effectOfName(requests.text(0)) === 'script' ? ONE_SCRIPT : ONE_COMMAND;
+    }
     // Of a pipeline's entries all but the last are in the queue by now.
     if (cache?.waits && !requests.single) this.#before(commandsIn(data) - 1, () => cache.settleAll());
     let commands = 0;
     let repliesOff = false;
+    let script = false;
     while (requests.next()) {
       commands += 1;
       const effect = effectOf(requests);
       cache?.hostSends(effect, requests);
       transaction.issued(effect);
       repliesOff ||= effect === 'no replies';
+      script = effect === 'script' && requests.single;
     }
     if (requests.malformed) cache?.hostSendsUnknown();
-    return commands === 0 ? ONE_COMMAND : { commands, repliesOff };
+    return commands === 0 ? ONE_COMMAND : { commands, repliesOff, script };
   }
 
   /** Ordering: the host has queued entries whose bytes it is about to write; what `send` sends goes before them. */
