@@ -148,7 +148,8 @@ export class BlockingConnections {
 
   /** A command has been settled, or handed back to its Cluster. */
   #left(call: BlockedCall): void {
-    this.#waiting = this.#waiting.filter((other) => other !== call);
+    const place = this.#waiting.indexOf(call);
+    if (place >= 0) this.#waiting.splice(place, 1);
     for (const [copy, its] of this.#connections) if (its === call) this.#release(copy, call.command);
     // Later: this may run within the host's decoder.
     nextTick(() => this.#next());
@@ -182,7 +183,7 @@ export class BlockingConnections {
       copy.disconnect();
       if (isBetween) call?.command.reject(new Error(CONNECTION_CLOSED));
     }
-    for (const { command } of this.#waiting) command.reject(new Error(CONNECTION_CLOSED));
+    for (const { command } of [...this.#waiting]) command.reject(new Error(CONNECTION_CLOSED));
   };
 
   /** After `detach()` the client's end still ends what is blocked. */
@@ -224,7 +225,7 @@ export function blockingMethods(
         const route = find(this);
         if (route === undefined) return callHost(method, this, args);
         const sent = sendElsewhere(route, name, method, args);
-        if (sent !== undefined) return sent;
+        if (sent !== undefined) return sent[0];
         watchBlocking(route, name, args);
         return callHost(method, this, args);
       });
@@ -241,7 +242,7 @@ export function blockingMethods(
 }
 
 /**
- * Sends a blocking command on a connection of its own; undefined if it has to stay on the client's.
+ * Sends a blocking command on a connection of its own; undefined if the host's method has to send it.
  *
  * @param args - all arguments of the method.
  * @param leading - how many of them are in front of the command's.
@@ -252,12 +253,13 @@ export function sendElsewhere(
   method: AnyFunction,
   args: readonly unknown[],
   leading = 0,
-): unknown {
-  if (blocking === undefined || !MAY_WAIT_ELSEWHERE.includes(name) || !isGenuineMethod(method)) return undefined;
+): readonly [result: unknown] | undefined {
+  const mayWait = ALWAYS.includes(name) || (WITH_BLOCK.includes(name) && holdsBlock(args));
+  if (blocking === undefined || !mayWait || !isGenuineMethod(method)) return undefined;
   const command = commandOfCall(client, method, args, leading);
   // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
-  if (command.resolve === undefined) return command.promise;
-  return waits(command) ? blocking.send(command as HostCommand) : client.sendCommand(command);
+  if (command.resolve === undefined) return [command.promise];
+  return [waits(command) ? blocking.send(command as HostCommand) : client.sendCommand(command)];
 }
 
 /** The command that a method of the host's makes: it is run on an object that only keeps it, and nothing is sent. */
@@ -282,9 +284,8 @@ function commandOfCall(
 const ALWAYS = 'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop'.split(' ');
 /** Commands that keep it waiting with the argument `BLOCK`. */
 const WITH_BLOCK = ['xread', 'xreadgroup'];
-const MAY_WAIT_ELSEWHERE: readonly string[] = [...ALWAYS, ...WITH_BLOCK];
 /** The last two keep it waiting for the effect of its own writes. */
-const BLOCKING_COMMANDS: readonly string[] = [...MAY_WAIT_ELSEWHERE, 'wait', 'waitaof'];
+const BLOCKING_COMMANDS: readonly string[] = [...ALWAYS, ...WITH_BLOCK, 'wait', 'waitaof'];
 
 /** Whether a command that may wait does: `BLOCK` may be the name of a stream, too. */
 function waits({ name, args }: { readonly name: string; readonly args: readonly unknown[] }): boolean {

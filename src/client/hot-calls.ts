@@ -46,7 +46,7 @@ function hotCall(
         const all = [name, ...args];
         const isBlocking = route !== undefined && typeof name === 'string';
         const sentElsewhere = isBlocking ? sendElsewhere(route, name.toLowerCase(), method, all, 1) : undefined;
-        return sentElsewhere ?? callHost(method, this, all, 1);
+        return sentElsewhere === undefined ? callHost(method, this, all, 1) : sentElsewhere[0];
       }
       const sent = sender.send(route, method, args);
       if (!(sent instanceof FallThrough)) return sent;

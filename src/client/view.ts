@@ -1,10 +1,10 @@
 import { HOT_COMMANDS } from '../commands/hot-commands.js';
 import { CallSettings, guarded } from '../connection/entries/call-settings.js';
-import type { Coalesced } from '../handle.js';
-import { boundTo } from '../host/cluster.js';
+import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
 import { dropUnsent, isAutoPipelining } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
-import { type CallOptions, resolveCallOptions } from '../options.js';
+import { type CallOptions, type ResolvedOptions, resolveCallOptions } from '../options.js';
+import type { CoalescerStats } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/promises.js';
 import { callHost, countFallThrough, FallThrough, formOf, type HotForm, isCommandMethod } from './hot-path.js';
 
@@ -84,8 +84,7 @@ function membersFor(overlay: object): PropertyDescriptorMap {
     coalescer: {
       get(this: View) {
         const view = itself(this);
-        const withOptions = (options: CallOptions) => viewOf(view[CLIENT], options, view[CALL]);
-        return boundTo(view[CLIENT].coalescer, { withOptions });
+        return new ViewHandle(view[CLIENT], view[CALL]);
       },
       configurable: true,
     },
@@ -237,6 +236,45 @@ function guardExec(made: unknown, call: CallSettings): void {
       return result;
     },
   });
+}
+
+/** The handle of a view: that of its client at the moment, but for the views it makes. */
+class ViewHandle implements Coalescer {
+  readonly #client: Viewed;
+  readonly #call: CallSettings;
+
+  constructor(client: Viewed, call: CallSettings) {
+    this.#client = client;
+    this.#call = call;
+  }
+
+  withOptions(options: CallOptions): object {
+    return viewOf(this.#client, options, this.#call);
+  }
+
+  get enabled(): boolean {
+    return this.#client.coalescer.enabled;
+  }
+
+  get options(): ResolvedOptions {
+    return this.#client.coalescer.options;
+  }
+
+  get cache(): ClientCache | undefined {
+    return this.#client.coalescer.cache;
+  }
+
+  stats(): CoalescerStats {
+    return this.#client.coalescer.stats();
+  }
+
+  flush(): void {
+    this.#client.coalescer.flush();
+  }
+
+  detach(): void {
+    this.#client.coalescer.detach();
+  }
 }
 
 /**

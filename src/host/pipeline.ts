@@ -130,8 +130,9 @@ export function pipelineClass(prototype: PipelineMethods): new (client: object, 
   Object.setPrototypeOf(shared, prototype);
   const lazyField = (name: string, make: (pipeline: HostPipeline) => unknown) =>
     addMember(shared, name, (pipeline) => {
-      const made = make(pipeline);
-      return Reflect.set(pipeline, name, made) && made;
+      const value = make(pipeline);
+      setOwn(pipeline, name, value);
+      return value;
     });
   lazyField('scriptsSet', () => ({}));
   lazyField('addedBuiltinSet', () => new Set());
@@ -168,11 +169,15 @@ function addMember(prototype: object, name: string, get: (pipeline: HostPipeline
       return get(this);
     },
     set(this: object, value: unknown) {
-      Object.defineProperty(this, name, { value, writable: true, configurable: true, enumerable: true });
+      setOwn(this, name, value);
     },
     enumerable: true,
     configurable: true,
   });
+}
+
+function setOwn(target: object, name: string, value: unknown): void {
+  Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: true });
 }
 
 function shaToScript({ redis }: HostPipeline): object {

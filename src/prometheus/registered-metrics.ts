@@ -85,7 +85,7 @@ export class RegisteredMetrics {
       for (const [name, [help, read, label]] of Object.entries(metrics)) {
         const values = ([{ client, labels }, stats]: readonly [Collected, CoalescerStats]): Value[] => {
           const value = read(stats, client.coalescer);
-          if (typeof value === 'number') return [{ value, labels }];
+          if (typeof value === 'number') return [{ value, labels: { ...labels } }];
           return Object.entries(value).map(([of, count]) => ({ value: count, labels: { ...labels, [label!]: of } }));
         };
         this.#metrics.set(name, new ReadMetric(type, name, help, () => this.#read().flatMap(values)));
@@ -188,7 +188,7 @@ function histogram(
   return [
     ...bounds.map((bound) => bucket(bound / scale, bound)),
     all,
-    { metricName: `${name}_sum`, value: sum, labels },
-    { metricName: `${name}_count`, value: all.value, labels },
+    { metricName: `${name}_sum`, value: sum, labels: { ...labels } },
+    { metricName: `${name}_count`, value: all.value, labels: { ...labels } },
   ];
 }

@@ -209,6 +209,7 @@ export class ReplyDecoder extends ChunkReader {
 
   #resumeLine(chunk: Buffer): unknown {
     const line = this.#cutLine;
+    this.#cutLine = EMPTY;
     this.open(line.length === 0 ? chunk : Buffer.concat([line, chunk]), 0);
     const value = this.#fillOpen(undefined);
     this.end -= line.length;

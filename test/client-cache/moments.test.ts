@@ -1,8 +1,9 @@
 /** When an answer from memory is given, and what it must not be older than. */
 import { execFileSync } from 'node:child_process';
 import { setImmediate as turn } from 'node:timers/promises';
+import { Command } from 'ioredis';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { block, cached, fromMemory, hitsOf, keep } from '../helpers/client-cache/cached.js';
 import { cold } from '../helpers/cold.js';
 import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
@@ -304,5 +305,43 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     ]);
     expect(replies).toEqual([null, 1, 'v']);
     expect(hitsOf(client)).toBeGreaterThan(0);
+  });
+
+  describe('that a reply transformer asks for while another one is given', () => {
+    /** The answer to `k` comes from memory; to transform it asks for another key, whose answer is kept, and not used yet. */
+    const asking = async () => {
+      const { reply } = (Command as unknown as { _transformer: { reply: Record<string, unknown> } })._transformer;
+      const client = await start();
+      const asked = `${k}asked`;
+      await other.set(asked, 'asked');
+      await client.get(asked);
+      await client.ping();
+      let inner: Promise<unknown> | undefined;
+      Command.setReplyTransformer('get', (value) => {
+        if (value === 'old') inner ??= client.get(asked);
+        return value;
+      });
+      onTestFinished(() => void Reflect.deleteProperty(reply, 'get'));
+      return { client, asked, outer: client.get(k), inner: () => inner };
+    };
+
+    it("by a pipeline of the host's: each caller gets its own reply", async () => {
+      const { client, asked, outer, inner } = await asking();
+      const piped = client.pipeline().getdel(`${k}none`).set(asked, 'changed').select(0).exec();
+      expect(await piped).toEqual([
+        [null, null],
+        [null, 'OK'],
+        [null, 'OK'],
+      ]);
+      expect([await outer, await inner()]).toEqual(['old', 'asked']);
+    });
+
+    it('by MULTI: the transaction has none but its own commands', async () => {
+      const { client, asked, outer, inner } = await asking();
+      const issued = [client.multi({ pipeline: false }), client.set(asked, 'changed')];
+      expect([await outer, await inner()]).toEqual(['old', 'asked']);
+      expect(await client.exec()).toEqual([[null, 'OK']]);
+      expect(await Promise.all(issued)).toEqual(['OK', 'QUEUED']);
+    });
   });
 });

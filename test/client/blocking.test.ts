@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { Redis as DropIn } from 'ioredis-coalesce';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { connectAs, createAs, expectAsPlain, type Kind } from '../helpers/beside.js';
 import {
   type Client,
@@ -16,6 +16,9 @@ import {
 import { startProxy } from '../helpers/proxy.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings('COALESCE_WARN_AUTO_PIPELINING');
 
 const BLOCKING = { blocking: { connections: 3 } };
 
@@ -262,6 +265,28 @@ describe.each(HOSTS)('$name: the option blocking', (host: Host) => {
     await client.call('xread', 'STREAMS', 'block', '0');
     expect(commandNames(spy.text())).toEqual(['wait', 'xread', 'xread']);
     expect(client.coalescer.stats().blockingConnections).toBe(0);
+  });
+
+  it('reads without BLOCK overtake nothing that the client collects in its own pipeline', async () => {
+    const client = await ready(host.createCoalesced(server.url, { enableAutoPipelining: true }, BLOCKING));
+    await admin.flushall();
+    const issued = [
+      client.xadd('log', '1-1', 'f', 'v'),
+      client.xread('STREAMS', 'log', '0'),
+      client.call('xread', 'STREAMS', 'log', '0'),
+    ];
+    const read = [['log', [['1-1', ['f', 'v']]]]];
+    expect(await Promise.all(issued)).toEqual(['1-1', read, read]);
+  });
+
+  it('a stub of sendCommand that returns nothing gets each command once', async () => {
+    const client = await coalesced();
+    const stub = vi.fn();
+    (client as { sendCommand: unknown }).sendCommand = stub;
+    void client.blpop('list', 0);
+    void client.call('xread', ['STREAMS', 'BLOCK', '0']);
+    expect(stub).toHaveBeenCalledTimes(2);
+    Reflect.deleteProperty(client, 'sendCommand');
   });
 
   it('before the client is ready it waits for what was issued before; the client connects', async () => {

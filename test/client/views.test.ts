@@ -121,10 +121,12 @@ describe.each(HOSTS)('$name: a view', (host) => {
     expect(await view.get(key)).toBe('stubbed');
     expect(stub.mock.contexts).toEqual([client]);
     Reflect.deleteProperty(client, 'get');
+    const handle = view.coalescer;
     client.coalescer.detach();
-    expect(view.coalescer.enabled).toBe(false);
+    expect(handle.enabled).toBe(false);
     expect(await view.get(key)).toBe('value');
     coalesce(client);
+    expect(handle.enabled).toBe(true);
     await client.get(key);
     const before = hotCommands(client);
     expect(await view.get(key)).toBe('value');

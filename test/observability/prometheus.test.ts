@@ -197,6 +197,17 @@ describe('several clients on one registry', () => {
     expect(after.values('redis_coalesce_batch_size_commands_count')).toHaveLength(2);
   });
 
+  it('keep their labels, whatever a reader does with those of a sample', async () => {
+    const register = new Registry();
+    const labels = { client: 'a' };
+    collectMetrics(await client(), { register, labels });
+    for (const { values } of await register.getMetricsAsJSON()) {
+      for (const value of values as { labels: Record<string, unknown> }[]) value.labels.pod = 'x';
+    }
+    expect(await register.metrics()).not.toContain('pod=');
+    expect(labels).toEqual({ client: 'a' });
+  });
+
   it('are added and removed one by one; the metrics are removed with the last', async () => {
     const register = new Registry();
     const other = new Counter({ name: 'other_total', help: 'Of the application.', registers: [register] });

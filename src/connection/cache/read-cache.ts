@@ -72,6 +72,8 @@ export class ReadCache {
   #waiting: CallEntry[] = [];
   /** How many of them have been answered or sent since. */
   #settled = 0;
+  /** Whether they are being settled, which may run reply transformers. */
+  #settling = false;
   /** Whether one of them is being sent: those behind it come later. */
   #sending = false;
   /** The options of the calls that have any. */
@@ -114,10 +116,14 @@ export class ReadCache {
 
   // ---- Asked ----
 
-  /** The answer to a read from memory, for which it may wait; undefined if it has to be sent. */
+  /**
+   * The answer to a read from memory, for which it may wait; undefined if it has to be sent, as one that a reply transformer
+   * asks for while others are settled: a command for which they are settled must find none that waits.
+   */
   asked(variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
     const name = keyName(args[0]);
-    if (name === undefined || !this.#tracking.on || this.connection.transaction.open) return undefined;
+    if (name === undefined || !this.#tracking.on || this.connection.transaction.open || this.#settling)
+      return undefined;
     const read = this.#find(name, variant, args.length === 1 ? name : args);
     if (read !== undefined && this.#mayUse(read)) return read;
     const { stats } = this.connection;
@@ -173,10 +179,8 @@ export class ReadCache {
 
   readonly #endTurn = (): void => {
     this.settleAll();
-    // User code has run only if a reply transformer asks for something.
-    this.#waiting = this.#waiting.slice(this.#settled);
+    this.#waiting = [];
     this.#settled = 0;
-    if (this.#waiting.length > 0) setImmediate(this.#endTurn);
   };
 
   /** Whether reads wait, which `settleAll` answers or sends. */
@@ -184,17 +188,20 @@ export class ReadCache {
     return this.#settled < this.#waiting.length && !this.#sending;
   }
 
-  /** Answers the reads that wait, or sends those whose answers have been revoked. */
+  /** Answers the reads that wait, or sends those whose answers have been revoked. Then none waits (see `asked`). */
   settleAll(): void {
     const { length } = this.#waiting;
     if (this.#settled >= length) return;
     const time = now();
+    const outer = this.#settling;
+    this.#settling = true;
     while (this.#settled < length) {
       const entry = this.#waiting[this.#settled] as CallEntry;
       this.#settled += 1;
       this.#settle(entry, time);
     }
-    if (this.#settled === this.#waiting.length) this.#store.lostWaiting = false;
+    this.#settling = outer;
+    this.#store.lostWaiting = false;
   }
 
   #settle(entry: CallEntry, time: number): void {

@@ -380,10 +380,11 @@ export class ReplyReader implements InPlaceReader {
   /** Invariant 7: an error that user code throws out of the host's listener is rethrown later. */
   #forward(bytes: Buffer): void {
     const { replies } = this;
+    const kept = keep(bytes);
     replies.leaving = this.client.commandQueue.peekFront();
     this.#forwarding = true;
     try {
-      this.hostListener.call(this.connection.stream, keep(bytes));
+      this.hostListener.call(this.connection.stream, kept);
     } catch (error) {
       nextTick(() => {
         throw error;
