@@ -2,9 +2,10 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { coalesce } from 'ioredis-coalesce/coalesce';
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type InPlaceReader, keep, shareReadBuffer, unshareReadBuffer } from '../../src/host/read-in-place.js';
-import { HOSTS, ready } from '../helpers/hosts.js';
+import { cold } from '../helpers/cold.js';
+import { HOSTS, ioredis6, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { collectUncaught } from '../helpers/uncaught.js';
 
@@ -211,4 +212,16 @@ describe.each(HOSTS)('a connection of $name', ({ create, createCoalesced }) => {
     expect(await client.echo('three')).toBe('three');
     expect(seen).toBe('$3\r\none\r\n$5\r\nthree\r\n');
   });
+});
+
+it('replies for the host that cannot be copied end the connection: no later one goes to another caller', async () => {
+  const client = await ready(ioredis6.createCoalesced(redisUrl(), { retryStrategy: () => null }));
+  client.on('error', () => {});
+  const allocate = vi.spyOn(Buffer, 'allocUnsafeSlow').mockImplementationOnce(() => {
+    throw new RangeError('Array buffer allocation failed');
+  });
+  onTestFinished(() => allocate.mockRestore());
+  const replies = await Promise.allSettled([cold(client, 'ECHO', 'a'), cold(client, 'ECHO', 'b')]);
+  expect(allocate).toHaveBeenCalled();
+  expect(replies.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
 });
