@@ -3,12 +3,13 @@ import { describe, expect, it } from 'vitest';
 import type { CommandVariant } from '../../src/commands/hot-commands.js';
 import type { ReadArguments } from '../../src/connection/cache/names.js';
 import { OwnCommands } from '../../src/connection/cache/own-commands.js';
-import { type CachedRead, CacheStore, RecentReads } from '../../src/connection/cache/store.js';
+import { type CachedRead, CacheStore, hashOf, KeyFilter, RecentReads } from '../../src/connection/cache/store.js';
 import { InvalidationReader } from '../../src/connection/cache/tracking.js';
 
 import { ReplyCount } from '../../src/connection/reply-count.js';
 import { ownCopy } from '../../src/util/own-copy.js';
 import { heapNow } from '../helpers/hostile/heap.js';
+import { seeded } from '../helpers/hostile/random.js';
 
 const get: CommandVariant = {
   command: { name: 'get', keys: 'first', readOnly: true, shareable: true, cacheable: true, paired: false },
@@ -245,13 +246,47 @@ describe('reads on their way', () => {
   });
 });
 
+it('a full store finds every key that it has, whatever comes and goes', () => {
+  const store = new CacheStore(20, 1e9);
+  const names = Array.from({ length: 60 }, (_, index) => `key ${index}`);
+  const random = seeded(1);
+  for (let step = 0; step < 5_000; step += 1) {
+    const name = random.of(names);
+    if (store.admits(name, NONE) && store.look(name) === undefined) {
+      const read = store.expect(name, get, NONE, true);
+      if (random.oneIn(5)) store.invalidate(name);
+      store.put(read, 'value', 0);
+    }
+    if (random.oneIn(5)) store.drop(random.of(names));
+    if (random.oneIn(1_000)) store.clear();
+    expect(names.filter((each) => store.look(each) !== store.key(each))).toEqual([]);
+  }
+});
+
+describe('KeyFilter', () => {
+  it('holds the keys that were added, and not those that were deleted', () => {
+    const filter = new KeyFilter(['a', 'b'], 2);
+    filter.delete('a');
+    filter.add('c');
+    expect(['a', 'b', 'c', 'd'].map((name) => filter.mayHold(hashOf(name)))).toEqual([false, true, true, false]);
+  });
+
+  it('holds a key among very many that it cannot tell from each other', () => {
+    const names = Array.from({ length: 257 }, (_, index) => `${index}:${'x'.repeat(64)}`);
+    const filter = new KeyFilter(names, names.length);
+    // Counts of eight bits: 256 would be 0.
+    filter.delete(names[1] as string);
+    expect(filter.mayHold(hashOf(names[0] as string))).toBe(true);
+  });
+});
+
 describe('RecentReads', () => {
   it('knows a key that was asked for recently, and forgets it after many others', () => {
     const recent = new RecentReads(1_000);
-    expect(recent.knows('a', '')).toBe(false);
-    expect(recent.knows('a', '')).toBe(true);
-    for (let index = 0; index < 20_000; index += 1) recent.knows(`other ${index}`, '');
-    expect(recent.knows('a', '')).toBe(false);
+    expect(recent.knows(hashOf('a'))).toBe(false);
+    expect(recent.knows(hashOf('a'))).toBe(true);
+    for (let index = 0; index < 20_000; index += 1) recent.knows(hashOf(`other ${index}`));
+    expect(recent.knows(hashOf('a'))).toBe(false);
   });
 
   it('comes to know keys that take the same place, although they are asked for in turn', () => {
@@ -259,7 +294,7 @@ describe('RecentReads', () => {
     const names = Array.from({ length: 500 }, (_, index) => `key ${index}`);
     const known = new Set<string>();
     for (let round = 0; round < 2_000; round += 1) {
-      for (const name of names) if (recent.knows(name, '')) known.add(name);
+      for (const name of names) if (recent.knows(hashOf(name))) known.add(name);
     }
     expect(known.size).toBe(names.length);
   });
@@ -272,18 +307,18 @@ describe('RecentReads', () => {
   ])('tells most keys apart that are %s', (_, name) => {
     const recent = new RecentReads(10_000);
     let unknown = 0;
-    for (let index = 0; index < 5_000; index += 1) if (!recent.knows(name(index), '')) unknown += 1;
+    for (let index = 0; index < 5_000; index += 1) if (!recent.knows(hashOf(name(index)))) unknown += 1;
     let known = 0;
-    for (let index = 0; index < 5_000; index += 1) if (recent.knows(name(index), '')) known += 1;
+    for (let index = 0; index < 5_000; index += 1) if (recent.knows(hashOf(name(index)))) known += 1;
     expect(unknown).toBe(5_000);
     expect(known).toBeGreaterThan(3_000);
   });
 
   it('looks at the end of a long key only', () => {
     const recent = new RecentReads(10);
-    recent.knows(`a${'x'.repeat(1e6)}`, '');
-    expect(recent.knows(`b${'x'.repeat(1e6)}`, '')).toBe(true);
-    expect(recent.knows(`${'x'.repeat(1e6)}b`, '')).toBe(false);
+    recent.knows(hashOf(`a${'x'.repeat(1e6)}`));
+    expect(recent.knows(hashOf(`b${'x'.repeat(1e6)}`))).toBe(true);
+    expect(recent.knows(hashOf(`${'x'.repeat(1e6)}b`))).toBe(false);
   });
 });
 

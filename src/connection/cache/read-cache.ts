@@ -80,8 +80,9 @@ export class ReadCache {
   readonly #calls = new WeakMap<CallEntry, CallSettings>();
   /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
   #multiAt = -1;
-  /** The key that was looked for last, if it was not there: it need not be looked for again when the read is sent. */
+  /** The key of a read that was asked for, if there is nothing of it, and whether its answer should be kept. */
   #missed: string | undefined;
+  #isAdmitted = false;
   /** Whether the server may be asked for times to live. */
   #asksTtl = true;
   readonly #args = new CallArguments();
@@ -124,11 +125,18 @@ export class ReadCache {
     const name = keyName(args[0]);
     if (name === undefined || !this.#tracking.on || this.connection.transaction.open || this.#settling)
       return undefined;
-    const read = this.#find(name, variant, args.length === 1 ? name : args);
+    const rest = readArguments(args.length === 1 ? name : args);
+    const key = this.#store.look(name);
+    const read = rest && key?.find(variant, rest);
     if (read !== undefined && this.#mayUse(read)) return read;
     const { stats } = this.connection;
-    if (this.#hasPrefix(name)) stats.cacheMisses += 1;
+    const hasPrefix = this.#hasPrefix(name);
+    if (hasPrefix) stats.cacheMisses += 1;
     if (read !== undefined && !read.awaited) stats.cacheHeld += 1;
+    if (key === undefined) {
+      this.#missed = name;
+      this.#isAdmitted = rest !== undefined && hasPrefix && this.#store.admits(name, rest);
+    }
     return undefined;
   }
 
@@ -143,7 +151,6 @@ export class ReadCache {
 
   #find(name: string, variant: CommandVariant, sent: unknown): CachedRead | undefined {
     const key = this.#store.key(name);
-    this.#missed = key === undefined ? name : undefined;
     if (key === undefined) return undefined;
     const rest = readArguments(sent);
     return rest === undefined ? undefined : key.find(variant, rest);
@@ -243,7 +250,7 @@ export class ReadCache {
   awaits({ variant, sent }: Entry): boolean {
     if (this.#store.awaited === 0) return false;
     const name = keyName(Array.isArray(sent) ? sent[0] : sent);
-    const read = name === undefined || name === this.#missed ? undefined : this.#find(name, variant, sent);
+    const read = name === undefined ? undefined : this.#find(name, variant, sent);
     return read?.awaited === true && read.readAt === read.key.heldUntil;
   }
 
@@ -268,14 +275,15 @@ export class ReadCache {
     const argument = Array.isArray(sent) ? sent[0] : sent;
     const text = keyName(argument);
     const name = text ?? wireName(argument);
-    const missed = this.#missed === name;
+    const admitted = name === this.#missed ? this.#isAdmitted : undefined;
     this.#missed = undefined;
-    let key = missed ? undefined : this.#store.key(name);
+    if (admitted === false && !this.#mustSettle(undefined)) return false;
+    let key = admitted === undefined ? this.#store.key(name) : undefined;
     if (this.#mustSettle(key)) {
       this.settleAll();
       key = this.#store.key(name);
     }
-    const keeps = text !== undefined && this.#keeps(entry, name, key);
+    const keeps = text !== undefined && this.#keeps(entry, name, key, admitted);
     if (key === undefined && !keeps) return false;
     const read = entry.read as CachedRead | undefined;
     if (read !== undefined && !read.awaited) this.#askTtl(read, now());
@@ -287,7 +295,7 @@ export class ReadCache {
   }
 
   /** Whether the answer to a read will be kept; then `entry.read` is set, and Redis has been asked to track the key. */
-  #keeps(entry: Entry, name: string, key: CachedKey | undefined): boolean {
+  #keeps(entry: Entry, name: string, key: CachedKey | undefined, admitted: boolean | undefined): boolean {
     const { variant, sent } = entry;
     if (!this.#tracking.on || this.connection.transaction.open || !this.#hasPrefix(name)) return false;
     const rest = readArguments(sent);
@@ -297,7 +305,8 @@ export class ReadCache {
     if (read?.awaited) return false;
     if (read === undefined) {
       // A lone surrogate becomes another character on the wire, and also in the invalidation.
-      if (!this.#store.admits(name, rest) || !name.isWellFormed() || !rest.text.isWellFormed()) return false;
+      if (!(admitted ?? this.#store.admits(name, rest)) || !name.isWellFormed() || !rest.text.isWellFormed())
+        return false;
       // While there is an answer, the key is tracked, or the push that ends it comes first.
       const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
       read = this.#store.expect(name, variant, rest, tracked);

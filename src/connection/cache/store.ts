@@ -132,8 +132,12 @@ export class CacheStore {
   /** Whether a key was forgotten while reads waited for answers of it. */
   lostWaiting = false;
   #keys = new Map<string, CachedKey>();
-  /** Made when there is no more room. */
+  /** Both are made when there is no more room. */
   #recent: RecentReads | undefined;
+  #filter: KeyFilter | undefined;
+  /** The name that was looked for last where there is no room. */
+  #hashedName: string | undefined;
+  #nameHash = FIRST_HASH;
   #hand: CachedKey | undefined;
 
   constructor(
@@ -150,6 +154,16 @@ export class CacheStore {
     return this.#keys.get(name);
   }
 
+  /** The same for a read that is asked for. Where there is no room, most of them are of keys that are not here. */
+  look(name: string): CachedKey | undefined {
+    if (this.#filter !== undefined) {
+      this.#hashedName = name;
+      this.#nameHash = hashOf(name);
+      if (!this.#filter.mayHold(this.#nameHash)) return undefined;
+    }
+    return this.#keys.get(name);
+  }
+
   /**
    * Whether the answer to a read that is not here should be kept. If there is no room, only when it was asked for
    * recently, and the hand does not meet a key that was used.
@@ -158,7 +172,10 @@ export class CacheStore {
     const taken = this.entries + this.awaited;
     if (taken < this.maxEntries && this.bytes < this.maxBytes - KEY_OVERHEAD - READ_OVERHEAD) return true;
     this.#recent ??= new RecentReads(taken);
-    if (!this.#recent.knows(name, text)) return false;
+    this.#filter ??= new KeyFilter(this.#keys.keys(), this.#keys.size);
+    // The same text: to compare another one costs as much as its hash.
+    const nameHash = name === this.#hashedName ? this.#nameHash : hashOf(name);
+    if (!this.#recent.knows(hashOf(text, nameHash))) return false;
     const hand = this.#hand;
     if (hand === undefined || !hand.used) return true;
     hand.used = false;
@@ -177,6 +194,7 @@ export class CacheStore {
 
   #addKey(key: CachedKey): CachedKey {
     this.#keys.set(key.name, key);
+    this.#filter?.add(key.name);
     this.#link(key);
     return key;
   }
@@ -233,6 +251,8 @@ export class CacheStore {
     for (const key of this.#keys.values()) this.#forget(key);
     // V8: what `clear()` leaves behind refers to the later contents, and keeps them alive once it is old.
     this.#keys = new Map();
+    this.#filter = undefined;
+    this.#hashedName = undefined;
     this.#hand = undefined;
     this.entries = 0;
     this.bytes = 0;
@@ -265,6 +285,7 @@ export class CacheStore {
   #remove(key: CachedKey): void {
     this.#forget(key);
     this.#keys.delete(key.name);
+    this.#filter?.delete(key.name);
     if (this.#hand === key) this.#hand = key.after === key ? undefined : key.after;
     key.before.after = key.after;
     key.after.before = key.before;
@@ -295,6 +316,8 @@ export class CacheStore {
 
 /** Only this many of a text's last characters are looked at: texts that are alike there are taken for one. */
 const HASHED = 64;
+/** FNV's offset basis. */
+const FIRST_HASH = 0x811c9dc5 | 0;
 const SMALLEST_TABLE = 1 << 10;
 const LARGEST_TABLE = 1 << 20;
 
@@ -308,23 +331,66 @@ export class RecentReads {
 
   /** @param reads - about as many are remembered. */
   constructor(reads: number) {
-    let size = SMALLEST_TABLE;
-    while (size < reads && size < LARGEST_TABLE) size *= 2;
-    this.#hashes = new Int32Array(size);
+    this.#hashes = new Int32Array(tableSize(reads));
   }
 
-  /** Whether a read was asked for recently. It is remembered now. */
-  knows(name: string, text: string): boolean {
+  /** Whether the read with this hash was asked for recently. It is remembered now. */
+  knows(hash: number): boolean {
     const hashes = this.#hashes;
-    const hash = hashOf(text, hashOf(name, 0x811c9dc5 | 0));
     // Each hash has two places, and which one it takes is random: reads that are asked for in turn replace each other
     // in a table of one place per hash, for good.
-    const place = (hash ^ (hash >>> 15)) & (hashes.length - 1);
+    const place = placeIn(hashes, hash);
     if (hashes[place] === hash || hashes[place ^ 1] === hash) return true;
     this.#random = nextRandom(this.#random);
     hashes[this.#random < 0 ? place : place ^ 1] = hash;
     return false;
   }
+}
+
+const BYTES_PER_KEY = 8;
+const MOST_COUNTED = 255;
+
+/**
+ * A counting Bloom filter of one hash: most keys that are not here need not be looked for. In a full cache most reads are
+ * of such keys, and to look one of them up in a Map takes two or three accesses to memory that no cache of the processor
+ * holds.
+ */
+export class KeyFilter {
+  /** How many of the keys have their hash at each place; the largest number stands for more, and stays. */
+  readonly #counts: Uint8Array;
+
+  constructor(names: Iterable<string>, size: number) {
+    this.#counts = new Uint8Array(tableSize(size * BYTES_PER_KEY));
+    for (const name of names) this.add(name);
+  }
+
+  mayHold(nameHash: number): boolean {
+    return this.#counts[placeIn(this.#counts, nameHash)] !== 0;
+  }
+
+  add(name: string): void {
+    this.#change(name, 1);
+  }
+
+  delete(name: string): void {
+    this.#change(name, -1);
+  }
+
+  #change(name: string, by: 1 | -1): void {
+    const place = placeIn(this.#counts, hashOf(name));
+    const count = this.#counts[place] as number;
+    if (count < MOST_COUNTED) this.#counts[place] = count + by;
+  }
+}
+
+function tableSize(least: number): number {
+  let size = SMALLEST_TABLE;
+  while (size < least && size < LARGEST_TABLE) size *= 2;
+  return size;
+}
+
+function placeIn(table: { readonly length: number }, hash: number): number {
+  return (hash ^ (hash >>> 15)) & (table.length - 1);
 }
 
 /** A linear congruential generator (Numerical Recipes). Its lower bits repeat soon. */
@@ -336,7 +402,7 @@ function nextRandom(state: number): number {
 const { charCodeAt } = String.prototype;
 
 /** FNV-1a, over pairs of UTF-16 code units: each step waits for the one before. */
-function hashOf(text: string, start: number): number {
+export function hashOf(text: string, start = FIRST_HASH): number {
   const { length } = text;
   let hash = start;
   let index = Math.max(0, length - HASHED);
