@@ -238,7 +238,7 @@ export class Connection implements BatchOwner {
     const deadlines = this.#deadlines;
     const revocable = entry instanceof AbortableEntry && entry.withdrawable;
     // Whatever can throw does so before the entry is queued.
-    const held = gate.mustWait(1, begun) ? entry.exactly(encoded) : undefined;
+    const waiting = gate.mustWait(1, begun) ? entry.exactly(encoded) : undefined;
     if (leads) this.#shared?.lead(encoded, entry);
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
@@ -246,9 +246,14 @@ export class Connection implements BatchOwner {
     replies.expected += 1;
     if (client.options.socketTimeout !== undefined) this.#watchSocket();
     client.commandQueue.push(entry);
-    if (held !== undefined) gate.holdHot(held, begun, revocable ? entry : undefined);
-    else if (revocable) batch.addRevocable(encoded, entry);
-    else batch.addHot(encoded, entry);
+    if (waiting === undefined) {
+      if (revocable) batch.addRevocable({ encoded, entry });
+      else batch.addHot(encoded, entry);
+    } else if (revocable) {
+      gate.hold({ encoded: waiting, entry }, 1, begun);
+    } else {
+      gate.holdHot(waiting, begun);
+    }
     if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 
@@ -401,7 +406,7 @@ export class Connection implements BatchOwner {
     }
     // All but the last of a pipeline's entries are in the queue by now.
     if (gate.mustWait(commands, begun, commands - 1)) {
-      gate.holdHost(write, commands, begun);
+      gate.hold(write, commands, begun);
       return false;
     }
     const result = this.batch.addHost(write, commands);

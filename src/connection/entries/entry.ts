@@ -112,6 +112,7 @@ export abstract class Entry implements QueueItem, HostCommand {
 
   /** The command's exact parts. `encoded` is text that was assumed to be ASCII, or exact already. */
   exactly(encoded: string | readonly Part[]): readonly Part[] {
+    if (this.withdrawn) return [PING];
     if (typeof encoded !== 'string') return encoded;
     return isAscii(encoded) ? [encoded] : this.encode();
   }

@@ -13,16 +13,16 @@ type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?:
 
 /** A hot command's entry, as far as a batch knows it. */
 export interface Encodable {
-  /** The command as RESP, exactly. */
+  /** The command as RESP, exactly; what is sent in its place, if it was withdrawn. */
   encode(): readonly Part[];
-  /** Aborted: `encode()` gives what is sent in its place. */
-  readonly withdrawn?: boolean | undefined;
+  /** The same of text that was assumed to be ASCII, or of exact parts. */
+  exactly(encoded: string | readonly Part[]): readonly Part[];
 }
 
-/** The bytes of commands of which some may be withdrawn until the bytes are handed over. */
-interface Revocable {
-  readonly parts: readonly Part[];
-  readonly entries: readonly Encodable[];
+/** A command that may be withdrawn until its bytes are handed to the stream. */
+export interface Revocable {
+  readonly encoded: string | readonly Part[];
+  readonly entry: Encodable;
 }
 
 /** What a batch has to know of its connection's queue. */
@@ -92,11 +92,7 @@ export class Batch {
   #text = '';
   /** The entries of the commands in `#text`, in order. */
   #textEntries: Encodable[] = [];
-  /** Whether one of them may be withdrawn. */
-  #textRevocable = false;
   #parts: (Part | Revocable)[] = [];
-  /** Whether there is a `Revocable` among them. */
-  #revocable = false;
   /** Batches for which text is likely not to be ASCII, so that assuming ASCII would mean encoding twice. */
   exactBatches = 0;
   #corked = false;
@@ -152,15 +148,10 @@ export class Batch {
     if (now() - this.#openedAt > SCRIPTS_WAIT_MS) this.flushUnseen('script');
   }
 
-  /** The same for a command that may be withdrawn until its bytes are handed to the stream. */
-  addRevocable(encoded: string | readonly Part[], entry: Encodable): void {
-    if (typeof encoded === 'string') {
-      this.#textRevocable = true;
-      this.addHot(encoded, entry);
-      return;
-    }
+  addRevocable(command: Revocable): void {
     this.#checkText();
-    this.#append(encoded, [entry]);
+    this.#parts.push(command);
+    this.#countBytes(command.encoded);
     this.#hotCommands += 1;
     this.#added(1);
   }
@@ -173,15 +164,14 @@ export class Batch {
     this.#added(commands);
   }
 
-  /** @param revocable - the entries of these commands, if some of them may be withdrawn. */
-  #append(parts: readonly Part[], revocable?: readonly Encodable[]): void {
-    for (const part of parts) this.#bytes += part.length;
-    if (revocable === undefined) {
-      appendParts(this.#parts, parts);
-      return;
-    }
-    this.#parts.push({ parts, entries: revocable });
-    this.#revocable = true;
+  #append(parts: readonly Part[]): void {
+    this.#countBytes(parts);
+    appendParts(this.#parts, parts);
+  }
+
+  #countBytes(encoded: string | readonly Part[]): void {
+    if (typeof encoded === 'string') this.#bytes += encoded.length;
+    else for (const part of encoded) this.#bytes += part.length;
   }
 
   /**
@@ -276,9 +266,7 @@ export class Batch {
     this.#reset();
     this.#text = '';
     this.#textEntries = [];
-    this.#textRevocable = false;
     this.#parts = [];
-    this.#revocable = false;
     this.#corked = false;
   }
 
@@ -337,18 +325,16 @@ export class Batch {
     const entries = this.#textEntries;
     if (entries.length === 0) return;
     const text = this.#text;
-    const revocable = this.#textRevocable ? entries : undefined;
     this.#text = '';
     this.#textEntries = [];
-    this.#textRevocable = false;
     this.#bytes -= text.length;
     if (isAscii(text)) {
-      this.#append([text], revocable);
+      this.#append([text]);
       return;
     }
     this.exactBatches = EXACT_BATCHES;
     try {
-      this.#append(encodeAll(entries), revocable);
+      for (const entry of entries) this.#append(entry.encode());
     } catch (error) {
       this.owner.failed(error);
     }
@@ -364,26 +350,13 @@ export class Batch {
   #writePending(): void {
     this.#checkText();
     if (this.#parts.length === 0) return;
-    const parts = this.#revocable ? withoutWithdrawn(this.#parts) : (this.#parts as Part[]);
+    const parts: Part[] = [];
+    for (const part of this.#parts) {
+      if (typeof part === 'object' && 'entry' in part) appendParts(parts, part.entry.exactly(part.encoded));
+      else parts.push(part);
+    }
     this.#parts = [];
-    this.#revocable = false;
     if (parts.length > 1) this.#cork();
     for (const part of parts) this.write.call(this.stream, part, typeof part === 'string' ? 'latin1' : undefined);
   }
-}
-
-function encodeAll(entries: readonly Encodable[]): Part[] {
-  const parts: Part[] = [];
-  for (const entry of entries) appendParts(parts, entry.encode());
-  return parts;
-}
-
-/** The bytes to send, with those of withdrawn commands replaced. */
-function withoutWithdrawn(held: readonly (Part | Revocable)[]): Part[] {
-  const parts: Part[] = [];
-  for (const part of held) {
-    if (!(typeof part === 'object' && 'parts' in part)) appendParts(parts, [part]);
-    else appendParts(parts, part.entries.some(({ withdrawn }) => withdrawn) ? encodeAll(part.entries) : part.parts);
-  }
-  return parts;
 }

@@ -1,14 +1,8 @@
 import Denque from 'denque';
 import type { HostQueue, HostWrite } from '../../host/types.js';
 import { appendParts, type Part, toBytes } from '../../resp/encoder.js';
-import type { Batch, Encodable } from './batch.js';
+import type { Batch, Revocable } from './batch.js';
 import { exiting } from './exit.js';
-
-/** A command that may be withdrawn until it is sent. */
-interface Revocable {
-  readonly parts: readonly Part[];
-  readonly entry: Encodable;
-}
 
 /** One element of the backlog: bytes of hot commands, or one write of the host's. It is sent as a whole. */
 interface Held {
@@ -65,18 +59,10 @@ export class InFlightGate {
     this.drain(batch);
   }
 
-  /**
-   * @param encoded - one command, in exact parts: text in the backlog is not checked again.
-   * @param revocable - its entry, if it may be withdrawn: then nothing joins it.
-   */
-  holdHot(encoded: readonly Part[], inTransaction: boolean, revocable?: Encodable): void {
+  /** @param encoded - one command, in exact parts: text in the backlog is not checked again. */
+  holdHot(encoded: readonly Part[], inTransaction: boolean): void {
     const { maxBatchBytes } = this.limits;
     this.waiting += 1;
-    if (revocable !== undefined) {
-      const content = { parts: encoded, entry: revocable };
-      this.#backlog.push({ commands: 1, bytes: Number.POSITIVE_INFINITY, content, inTransaction });
-      return;
-    }
     let last = this.#backlog.peekBack();
     if (
       last === undefined ||
@@ -103,9 +89,10 @@ export class InFlightGate {
     this.#backlog.push({ commands, bytes: Number.POSITIVE_INFINITY, content, inTransaction });
   }
 
-  holdHost(write: HostWrite, commands: number, inTransaction: boolean): void {
+  /** Nor does anything join these. */
+  hold(content: HostWrite | Revocable, commands: number, inTransaction: boolean): void {
     this.waiting += commands;
-    this.#backlog.push({ commands, bytes: 0, content: write, inTransaction });
+    this.#backlog.push({ commands, bytes: 0, content, inTransaction });
   }
 
   /** Replies have come, and there is a backlog: hands the batch the part of the backlog that has room now, and flushes it. */
@@ -127,7 +114,7 @@ export class InFlightGate {
     this.waiting -= first.commands;
     const { content } = first;
     if (Array.isArray(content)) batch.addExact(content, first.commands);
-    else if ('entry' in content) batch.addRevocable(content.parts, content.entry);
+    else if ('entry' in content) batch.addRevocable(content);
     else batch.addHost(content, first.commands);
     return true;
   }
