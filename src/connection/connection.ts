@@ -91,8 +91,6 @@ export class Connection implements BatchOwner {
   readonly #writes = new HostWrites();
   readonly #hooks: StreamHooks;
   #address: string | undefined;
-  /** A batch may stay open for longer than a turn of the event loop, or a command share another one's deadline. */
-  readonly #readsClockPerCommand: boolean;
   readonly #forgetExit: () => void;
   #corkOnlyReason: string | undefined;
 
@@ -105,11 +103,6 @@ export class Connection implements BatchOwner {
     this.client = client;
     this.options = options;
     this.stats = stats;
-    this.#readsClockPerCommand =
-      options.maxFlushDelay > 0 ||
-      typeof options.schedule === 'function' ||
-      options.shareReads ||
-      Boolean(options.cache);
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
@@ -211,13 +204,7 @@ export class Connection implements BatchOwner {
     const { shareable, cacheable } = entry.variant.command;
     const timeout = call?.timeout ?? commandTimeoutOf(client);
     const deadlines = this.#deadlines;
-    const { begun } = this.transaction;
-    if (
-      timeout !== undefined &&
-      (this.#readsClockPerCommand || this.batch.commands === 0 || this.gate.mustWait(1, begun))
-    ) {
-      deadlines.closeIfOld();
-    }
+    if (timeout !== undefined) deadlines.closeIfOld();
     if (shared !== undefined) {
       // A follower has its leader's deadline, so it must have been issued at the same time, with the same timeout.
       if (timeout !== deadlines.open?.ms || !shareable) shared.close();
@@ -349,7 +336,6 @@ export class Connection implements BatchOwner {
 
   batchClosed(): void {
     this.#shared?.close();
-    this.#deadlines.close();
   }
 
   /** Tells subscribers, once the client has this connection: they may detach it. */

@@ -8,8 +8,6 @@ import { type Entry, SETTLED, type SettleObserver, type Timeouts } from './entry
 const OPEN_MS = 1;
 /** A timer that fires so much later than it should was held up, in milliseconds. */
 const LATE_MS = 2;
-/** The clock is read once per this many commands; reading it for each of them costs a twentieth of a short one. */
-const COMMANDS_PER_LOOK = 8;
 /**
  * A timer is started again this many times, not more: it keeps the `AsyncLocalStorage` context in which it was made, a
  * request's for example, for as long as it is used.
@@ -17,14 +15,13 @@ const COMMANDS_PER_LOOK = 8;
 const MOST_RESTARTS = 64;
 
 /**
- * `commandTimeout` for hot commands: one timer for those of a batch that have the same timeout, instead of one each.
+ * `commandTimeout` for hot commands: one timer for those of a millisecond that have the same timeout, instead of one each.
  *
  * Hot commands are numbered per connection in the order they were sent, which is the order they settle in. A deadline
  * keeps its entries and the number of the first, so how many of them are settled is a subtraction.
  *
  * Host: each command's time begins when it is issued, and user code may run for long between two commands of a turn. So a
- * deadline takes commands for a millisecond. Those that were issued since the clock was last read get their whole time
- * from when it is read again: none times out early, and in a long turn a few do late.
+ * deadline takes commands for a millisecond.
  */
 export class Deadlines implements Timeouts {
   /** The one that takes commands. */
@@ -32,8 +29,6 @@ export class Deadlines implements Timeouts {
   readonly #pending = new Denque<Deadline>();
   /** All its commands have settled. Its timer runs until the end of this turn: the next batch is likely to take it. */
   #spare: Deadline | undefined;
-  /** How many entries of the open deadline were issued by when the clock was last read. */
-  #sure = 0;
   /** The number after that of the last entry that has left this connection for another one. */
   #followed = 0;
 
@@ -50,19 +45,13 @@ export class Deadlines implements Timeouts {
    * @param ms - its timeout in milliseconds; undefined for none.
    */
   add(number: number, entry: Entry, ms: number | undefined): void {
-    if (ms !== this.open?.ms) this.#begin(number, ms);
-    if (this.open === undefined) return;
-    const { entries } = this.open;
-    entries.push(entry);
-    if (entries.length - this.#sure >= COMMANDS_PER_LOOK) this.#look(0);
-  }
-
-  #begin(number: number, ms: number | undefined): void {
-    this.close();
-    if (ms === undefined) return;
-    this.open = this.#takeSpare(number, ms) ?? new Deadline(number, ms, (deadline) => this.#expire(deadline));
-    this.#sure = 1;
-    this.#pending.push(this.open);
+    if (ms !== this.open?.ms) {
+      this.open = undefined;
+      if (ms === undefined) return;
+      this.open = this.#takeSpare(number, ms) ?? new Deadline(number, ms, (deadline) => this.#expire(deadline));
+      this.#pending.push(this.open);
+    }
+    this.open?.entries.push(entry);
   }
 
   #takeSpare(number: number, ms: number): Deadline | undefined {
@@ -72,39 +61,9 @@ export class Deadlines implements Timeouts {
     return spare;
   }
 
-  /** Later hot commands get a new timer. */
-  close(): void {
-    if (this.open === undefined) return;
-    if (this.#sure < this.open.entries.length) this.#look(0);
-    this.#end();
-  }
-
-  #end(): void {
-    if (this.open !== undefined) this.open.closed = true;
-    this.open = undefined;
-  }
-
-  /** The same if the open deadline is old. A command is about to be added. */
+  /** Later commands get a new timer if that of the open deadline is old. One with a timeout is about to be issued. */
   closeIfOld(): void {
-    this.#look(1);
-  }
-
-  /** @param issued - how many commands are issued that are not added yet. */
-  #look(issued: number): void {
-    const current = this.open;
-    if (current === undefined) return;
-    if (now() - current.startedAt < OPEN_MS) {
-      this.#sure = current.entries.length + issued;
-      return;
-    }
-    const unsure = current.entries.splice(this.#sure);
-    if (unsure.length > 0) {
-      const later = new Deadline(current.end, current.ms, (deadline) => this.#expire(deadline));
-      later.entries = unsure;
-      later.closed = true;
-      this.#pending.push(later);
-    }
-    this.#end();
+    if (this.open !== undefined && now() - this.open.startedAt >= OPEN_MS) this.open = undefined;
   }
 
   /** Clears the timers whose commands have all settled. */
@@ -112,6 +71,7 @@ export class Deadlines implements Timeouts {
     const settled = this.replies.light;
     for (let first = this.#pending.peekFront(); first?.isDone(settled); first = this.#pending.peekFront()) {
       this.#pending.shift();
+      if (this.open === first) this.open = undefined;
       first.entries = [];
       if (this.#spare === undefined) {
         // clearTimeout and setTimeout dominate here; `refresh()` is nearly free.
@@ -170,7 +130,7 @@ export class Deadlines implements Timeouts {
 
   #expire(deadline: Deadline): void {
     if (deadline === this.#spare) return;
-    if (this.open === deadline) this.close();
+    if (this.open === deadline) this.open = undefined;
     const index = this.#indexOf(deadline.start);
     if (this.#pending.peekAt(index) === deadline) this.#pending.removeOne(index);
     for (const entry of deadline.unsettled(this.replies.light)) {
@@ -197,7 +157,6 @@ let late = 0;
 
 class Deadline implements SettleObserver {
   entries: Entry[] = [];
-  closed = false;
   startedAt = now();
   /** What the global gives may be a number, or have no `refresh`: in jsdom, or of a stub. */
   readonly #timer: Partial<NodeJS.Timeout> | undefined;
@@ -241,7 +200,7 @@ class Deadline implements SettleObserver {
   }
 
   isDone(settled: number): boolean {
-    return this.closed && this.end <= settled;
+    return this.end <= settled;
   }
 
   /** Its entries that have not settled; `settled` is the number of the connection's first unsettled entry. */
@@ -255,7 +214,6 @@ class Deadline implements SettleObserver {
     if (typeof this.#timer?.refresh !== 'function') return false;
     this.#restarts += 1;
     this.start = start;
-    this.closed = false;
     this.startedAt = now();
     this.#timer.refresh();
     return true;
