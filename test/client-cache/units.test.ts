@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
+import Denque from 'denque';
 import { describe, expect, it } from 'vitest';
 import type { CommandVariant } from '../../src/commands/hot-commands.js';
 import type { ReadArguments } from '../../src/connection/cache/names.js';
 import { OwnCommands } from '../../src/connection/cache/own-commands.js';
 import { type CachedRead, CacheStore, hashOf, KeyFilter, RecentReads } from '../../src/connection/cache/store.js';
 import { InvalidationReader } from '../../src/connection/cache/tracking.js';
-
 import { ReplyCount } from '../../src/connection/reply-count.js';
+import type { QueueItem } from '../../src/host/types.js';
 import { ownCopy } from '../../src/util/own-copy.js';
 import { heapNow } from '../helpers/hostile/heap.js';
 import { seeded } from '../helpers/hostile/random.js';
@@ -357,6 +358,18 @@ describe('OwnCommands', () => {
       own.answer({ length: left + time });
     }
   };
+
+  it('a command that is issued while the host settles a reply comes after that reply’s command', () => {
+    const replies = new ReplyCount();
+    const queue = new Denque<QueueItem>([{}, {}, {}] as QueueItem[]);
+    expect(replies.nextPosition(queue)).toBe(3);
+    replies.leaving = queue.peekFront();
+    queue.shift();
+    expect(replies.nextPosition(queue)).toBe(3);
+    replies.leaving = undefined;
+    replies.others += 1;
+    expect(replies.nextPosition(queue)).toBe(3);
+  });
 
   it('after a command of unknown keys, the reply after its own lets answers be served again', () => {
     const own = new OwnCommands(new ReplyCount(), false, () => {});
