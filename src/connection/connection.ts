@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
-import { effectOf, effectOfName } from '../commands/effects.js';
+import { effectOf } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/hot-commands.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
@@ -29,9 +29,6 @@ import type { BatchSchedule } from './sending/schedule-function.js';
 import { SocketTimeout, StreamHooks } from './stream.js';
 import { TransactionState } from './transaction-state.js';
 
-/** A command of the host's that changes the state of its connection is not longer than this on the wire. */
-const LONGEST_STATE_COMMAND = 48;
-
 const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
@@ -42,9 +39,6 @@ interface HostCommands {
   /** It is a script, and nothing else. */
   readonly script: boolean;
 }
-
-const ONE_COMMAND: HostCommands = { commands: 1, repliesOff: false, script: false };
-const ONE_SCRIPT: HostCommands = { ...ONE_COMMAND, script: true };
 
 /** What the connections of one client have in common. */
 export interface ConnectionSetup {
@@ -404,9 +398,6 @@ export class Connection implements BatchOwner {
   #readWrite(data: HostWrite['data']): HostCommands {
     const requests = this.#writes.read(this.client, data);
     const { cache, transaction } = this;
-    if (cache === undefined && requests.single && data.length > LONGEST_STATE_COMMAND) {
-      return requests.next() && effectOfName(requests.text(0)) === 'script' ? ONE_SCRIPT : ONE_COMMAND;
-    }
     // Of a pipeline's entries all but the last are in the queue by now.
     if (cache?.waits && !requests.single) this.#before(commandsIn(data) - 1, () => cache.settleAll());
     let commands = 0;
@@ -421,7 +412,7 @@ export class Connection implements BatchOwner {
       script = effect === 'script' && requests.single;
     }
     if (requests.malformed) cache?.hostSendsUnknown();
-    return commands === 0 ? ONE_COMMAND : { commands, repliesOff, script };
+    return { commands: Math.max(commands, 1), repliesOff, script };
   }
 
   /** Ordering: the host has queued entries whose bytes it is about to write; what `send` sends goes before them. */

@@ -189,16 +189,12 @@ export abstract class Entry implements QueueItem, HostCommand {
 
   /** As the host's commands are shown: a log of the client may hold it, whose `context` leads back to the client. */
   toJSON(): object {
-    return this.shown();
+    const { name, args, select } = this;
+    return { name, replyEncoding: this.variant.encoding, args, select };
   }
 
   [inspect.custom](): object {
-    return this.shown();
-  }
-
-  protected shown(): object {
-    const { name, args, select } = this;
-    return { name, replyEncoding: this.variant.encoding, args, select };
+    return this.toJSON();
   }
 
   protected arguments(): readonly unknown[] {
@@ -275,32 +271,24 @@ export function ownVariant(name: string): CommandVariant {
 export class OwnEntry extends Entry {
   readonly promise = NOBODY;
   readonly select: number;
-  #done: ((error: unknown, value?: unknown) => void) | undefined;
 
   constructor(
     variant: CommandVariant,
     sent: unknown,
     readonly context: EntryContext,
-    /** Called with the outcome; an error is not undefined. */
-    done: (error: unknown, value?: unknown) => void,
+    /** Called with the outcome, also of a reply that comes after a timeout; an error is not undefined. */
+    readonly done: (error: unknown, value?: unknown) => void,
   ) {
     super(variant, sent);
     this.select = selectedDatabase(context.client);
-    this.#done = done;
   }
 
   protected settleValue(value: unknown): void {
-    this.#settle(undefined, value);
+    this.done(undefined, value);
   }
 
   protected settleError(error: unknown): void {
-    this.#settle(error);
-  }
-
-  #settle(error: unknown, value?: unknown): void {
-    const done = this.#done;
-    this.#done = undefined;
-    done?.(error, value);
+    this.done(error);
   }
 }
 

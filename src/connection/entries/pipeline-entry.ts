@@ -246,8 +246,8 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     return transformReply(this, this.variant.encoding, reply);
   }
 
-  protected override shown(): object {
-    return { ...super.shown(), inTransaction: this.inTransaction, [PIPELINE_INDEX]: this[PIPELINE_INDEX] };
+  override toJSON(): object {
+    return { ...super.toJSON(), inTransaction: this.inTransaction, [PIPELINE_INDEX]: this[PIPELINE_INDEX] };
   }
 
   /** Host: a Cluster computes slots from it. */
