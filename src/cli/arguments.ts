@@ -1,17 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 
-export interface BenchSettings {
-  readonly target: Target;
-  /** Callers that each await one GET after the other. */
-  readonly concurrency: number;
-  readonly valueBytes: number;
-  readonly keys: number;
-  /** Measured per variant, over all rounds. */
-  readonly seconds: number;
-  readonly json: boolean;
-}
-
 /** The Redis that is measured. */
 export interface Target {
   /** As the client takes it: a URL, or the path of a unix socket. */
@@ -64,15 +53,18 @@ A password is better given in REDIS_URL than on the command line, where other us
 
 const MAX_DATA_BYTES = 256 * 1024 * 1024;
 
+export type BenchSettings = Exclude<ReturnType<typeof parseBenchArguments>, 'help'>;
+
 /** @throws {CliError} whose message never repeats the address, since it may hold a password. */
-export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv): BenchSettings | 'help' {
+export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv) {
   const values = parse(args);
   if (values.help) return 'help';
-  const settings: BenchSettings = {
+  const settings = {
     target: targetOf(values.url ?? (env.REDIS_URL || 'redis://127.0.0.1:6379'), values.cluster, tlsCheck(values)),
     concurrency: number('--concurrency', values.concurrency, 1, 100_000),
     valueBytes: number('--value-size', values['value-size'], 1, 64 * 1024 * 1024),
     keys: number('--keys', values.keys, 1, 10_000_000),
+    /** Measured per variant, over all rounds. */
     seconds: number('--seconds', values.seconds, 0.1, 3600),
     json: values.json,
   };
@@ -85,7 +77,7 @@ export function parseBenchArguments(args: readonly string[], env: NodeJS.Process
 function parse(args: readonly string[]) {
   try {
     return parseArgs({
-      args: withNegativeValues(args),
+      args: [...args],
       options: {
         url: { type: 'string' },
         cluster: { type: 'boolean', default: false },
@@ -106,17 +98,6 @@ function parse(args: readonly string[]) {
     const stray = code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL';
     throw usageError(stray ? 'expected options only; a URL follows --url' : (message.split(/\.\s/)[0] ?? message));
   }
-}
-
-/** `--keys -5` as `--keys=-5`: otherwise Node takes the value for an option. */
-function withNegativeValues(args: readonly string[]): string[] {
-  const joined: string[] = [];
-  for (const arg of args) {
-    const flag = joined.at(-1);
-    if (/^-[\d.]/.test(arg) && flag?.startsWith('--')) joined[joined.length - 1] = `${flag}=${arg}`;
-    else joined.push(arg);
-  }
-  return joined;
 }
 
 function tlsCheck({ ca, insecure }: { ca?: string | undefined; insecure: boolean }): Target['tls'] {

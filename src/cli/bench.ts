@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
+import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SingleBar } from 'cli-progress';
 import { type BenchSettings, CliError } from './arguments.js';
-import { briefly, type Client, type Host, loadHost, open, VARIANTS, type Variant } from './clients.js';
+import { briefly, type Client, type Host, loadHost, open, VARIANTS, type Variant, within } from './clients.js';
 import { type Environment, type Rounds, renderReport, reportOf, type Sample } from './report.js';
 
 const ROUNDS = 5;
@@ -12,118 +13,79 @@ const EXPIRY_MARGIN = 10 * 60_000;
 
 /** @throws {CliError} after the keys have been removed. */
 export async function runBench(settings: BenchSettings, version: string): Promise<void> {
-  const interruption = new Interruption();
-  const { signal } = interruption;
+  const { target, valueBytes, seconds } = settings;
   const host = loadHost();
-  const keeper = await interruption.orEnd(open(host, settings.target, 'plain'));
-  const dataset = new Dataset(keeper, settings.keys, settings.valueBytes);
+  // Writing and removing share one connection, so that no write can arrive after the removal.
+  const keeper = await open(host, target, 'plain');
+  const signal = interruption();
+  const prefix = `ioredis-coalesce:bench:${randomBytes(8).toString('hex')}:`;
+  const keys = Array.from({ length: settings.keys }, (_, index) => `${prefix}${index}`);
+  const value = randomBytes(valueBytes).toString('hex').slice(0, valueBytes);
+  const expireMs = Math.ceil(VARIANTS.length * seconds * 1000) + EXPIRY_MARGIN;
+  /** Or sent, at least. */
+  const written: string[] = [];
+  const write = (key: string) => {
+    written.push(key);
+    return keeper.set(key, value, 'PX', expireMs);
+  };
   const variants = {} as Record<Variant, Client>;
   let failure: unknown;
   try {
-    const expireMs = Math.ceil(VARIANTS.length * settings.seconds * 1000) + EXPIRY_MARGIN;
-    await interruption.orEnd(dataset.write(expireMs, signal));
+    await forEach(keys, write, signal);
     for (const variant of VARIANTS) {
-      variants[variant] = await interruption.orEnd(open(host, settings.target, variant));
-      await interruption.orEnd(dataset.verify(variants[variant], signal));
+      const client = await open(host, target, variant);
+      variants[variant] = client;
+      await forEach(keys, (key) => verify(client, key, value), signal);
     }
     const environment = await environmentOf(host, keeper, version);
-    const rounds = await measureRounds(variants, dataset.keys, settings, interruption);
-    const report = reportOf(settings, environment, rounds);
+    const report = reportOf(settings, environment, await measureRounds(variants, keys, settings, signal));
     process.stdout.write(settings.json ? `${JSON.stringify(report, null, 2)}\n` : `${renderReport(report)}\n`);
   } catch (error) {
     failure = error;
   }
   for (const client of Object.values(variants)) client.disconnect();
-  const left = await removal(dataset);
+  try {
+    const removed = forEach(written, (key) => keeper.unlink(key));
+    await within(CLEANUP_TIMEOUT, removed);
+  } catch (error) {
+    const left = `keys may be left under a prefix of ours until they expire: ${(error as Error).message}`;
+    if (failure === undefined) failure = new CliError(left);
+    else if (failure instanceof CliError) failure.message += `; ${left}`;
+  }
   keeper.disconnect();
-  if (failure !== undefined || left !== undefined) throw withLeftOver(failure, left);
+  if (failure !== undefined) throw failure;
 }
 
-/** The first Ctrl-C or SIGTERM, so that there is time to clean up; the second one ends the process. */
-class Interruption {
-  readonly #controller = new AbortController();
-  readonly signal = this.#controller.signal;
-  readonly #end = new Promise<never>((_, reject) => {
-    this.signal.addEventListener('abort', () => reject(this.signal.reason));
-  });
-
-  constructor() {
-    this.#end.catch(() => {});
-    for (const name of ['SIGINT', 'SIGTERM'] as const) {
-      process.on(name, () => {
-        if (this.signal.aborted) process.exit(130);
-        this.#controller.abort(new CliError(`interrupted by ${name}`, 130));
-      });
-    }
+/** Aborted by the first Ctrl-C or SIGTERM, so that there is time to clean up; the second one ends the process. */
+function interruption(): AbortSignal {
+  const controller = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(name, () => controller.abort(new CliError(`interrupted by ${name}`, 130)));
   }
-
-  /** Settles as `work` does, or rejects as soon as the interruption comes. */
-  orEnd<T>(work: Promise<T>): Promise<T> {
-    return Promise.race([work, this.#end]);
-  }
+  return controller.signal;
 }
 
-const CHUNK_BYTES = 4 * 1024 * 1024;
-const CHUNK_KEYS = 1_000;
+const CHUNK = 1_000;
 
-/** The keys that are read: under one random prefix, with an expiry in case they cannot be removed. */
-class Dataset {
-  readonly keys: readonly string[];
-  readonly #value: string;
-  readonly #client: Client;
-  #attempted = 0;
-
-  /** Writing and removing share one connection, so that no write can arrive after the removal. */
-  constructor(client: Client, keys: number, valueBytes: number) {
-    const prefix = `ioredis-coalesce:bench:${randomBytes(8).toString('hex')}:`;
-    this.#client = client;
-    this.keys = Array.from({ length: keys }, (_, index) => `${prefix}${index}`);
-    this.#value = randomBytes(Math.ceil(valueBytes / 2))
-      .toString('hex')
-      .slice(0, valueBytes);
-  }
-
-  async write(expireMs: number, signal: AbortSignal): Promise<void> {
-    const chunk = Math.max(1, Math.min(CHUNK_KEYS, Math.floor(CHUNK_BYTES / this.#value.length)));
-    while (this.#attempted < this.keys.length) {
-      signal.throwIfAborted();
-      const keys = this.keys.slice(this.#attempted, this.#attempted + chunk);
-      this.#attempted += keys.length;
-      await allOf(keys.map((key) => this.#client.set(key, this.#value, 'PX', expireMs)));
-    }
-  }
-
-  /** Reads every key once with this client and compares every value. */
-  async verify(client: Client, signal: AbortSignal): Promise<void> {
-    const { length } = this.#value;
-    for (let first = 0; first < this.keys.length; first += CHUNK_KEYS) {
-      signal.throwIfAborted();
-      const keys = this.keys.slice(first, first + CHUNK_KEYS);
-      const values = await allOf(keys.map((key) => client.get(key)));
-      const wrong = values.findIndex((value) => value !== this.#value);
-      if (wrong === -1) continue;
-      const found = values[wrong];
-      const got = found == null ? 'no value: was it evicted?' : `${found.length} other characters`;
-      throw new CliError(`${keys[wrong]} should hold the ${length} characters written to it, got ${got}`);
-    }
-  }
-
-  /** Removes every key that was written, or may have been. */
-  async remove(): Promise<void> {
-    for (let first = 0; first < this.#attempted; first += CHUNK_KEYS) {
-      const keys = this.keys.slice(first, Math.min(first + CHUNK_KEYS, this.#attempted));
-      await allOf(keys.map((key) => this.#client.unlink(key)));
+/** Some at a time, and waits for all of these when one fails: nothing may be in flight when the keys are removed. */
+async function forEach(
+  keys: readonly string[],
+  command: (key: string) => Promise<unknown>,
+  signal?: AbortSignal,
+): Promise<void> {
+  for (let first = 0; first < keys.length; first += CHUNK) {
+    signal?.throwIfAborted();
+    for (const result of await Promise.allSettled(keys.slice(first, first + CHUNK).map(command))) {
+      if (result.status === 'fulfilled') continue;
+      const reason = result.reason as Error;
+      throw reason instanceof CliError ? reason : new CliError(`Redis refused a command: ${briefly(reason)}`);
     }
   }
 }
 
-/** Waits for all of them, also when one fails: no command may be in flight when the keys are removed. */
-async function allOf<T>(promises: readonly Promise<T>[]): Promise<T[]> {
-  const results = await Promise.allSettled(promises);
-  return results.map((result) => {
-    if (result.status === 'fulfilled') return result.value;
-    throw new CliError(`Redis refused a command: ${briefly(result.reason as Error)}`);
-  });
+async function verify(client: Client, key: string, value: string): Promise<void> {
+  if ((await client.get(key)) === value) return;
+  throw new CliError(`${key} does not hold the ${value.length} characters written to it: was it evicted?`);
 }
 
 /** In turns, so that other load on the machine affects all of them alike. */
@@ -131,9 +93,8 @@ async function measureRounds(
   variants: Readonly<Record<Variant, Client>>,
   keys: readonly string[],
   { concurrency, seconds }: BenchSettings,
-  interruption: Interruption,
+  signal: AbortSignal,
 ): Promise<Rounds> {
-  const { signal } = interruption;
   const bar = new SingleBar({
     format: '{bar} {percentage}% {variant}',
     clearOnComplete: true,
@@ -148,8 +109,7 @@ async function measureRounds(
       const samples = {} as Record<Variant, Sample>;
       for (const variant of VARIANTS) {
         bar.update({ variant: round === 0 ? 'warming up' : `${variant}, round ${round} of ${ROUNDS}` });
-        const sample = measure(variants[variant], keys, concurrency, seconds / ROUNDS, signal);
-        samples[variant] = await interruption.orEnd(sample);
+        samples[variant] = await measure(variants[variant], keys, concurrency, seconds / ROUNDS, signal);
         signal.throwIfAborted();
         bar.increment();
         // Work that a variant has left to the event loop must not run while the next one is measured.
@@ -157,9 +117,6 @@ async function measureRounds(
       }
       if (round > 0) rounds.push(samples);
     }
-  } catch (error) {
-    if (signal.aborted) throw error;
-    throw new CliError(`the measurement was interrupted: ${briefly(error as Error)}`);
   } finally {
     bar.stop();
   }
@@ -168,9 +125,6 @@ async function measureRounds(
 
 /** Reading the clock costs as much as a coalesced command, so only one command in this many is timed. */
 const TIMED_EVERY = 16;
-const MAX_TIMED = 1_000_000;
-
-const latencies = new Float64Array(MAX_TIMED);
 
 /** `concurrency` callers, each of which awaits one GET after the other, for `seconds`. */
 async function measure(
@@ -182,28 +136,23 @@ async function measure(
 ): Promise<Sample> {
   let running = true;
   let commands = 0;
-  let timed = 0;
-  const stop = (): void => {
+  const timer = setTimeout(() => {
     running = false;
-  };
-  const timer = setTimeout(stop, seconds * 1000);
-  signal.addEventListener('abort', stop);
+  }, seconds * 1000);
+  const nanoseconds = createHistogram();
 
   const call = async (caller: number): Promise<void> => {
     // Each starts at a different key, so that the callers do not all read one key at the same time.
     let next = Math.floor((caller * keys.length) / concurrency);
-    let untilTimed = caller % TIMED_EVERY;
-    while (running) {
+    for (let count = caller; running && !signal.aborted; count += 1) {
       const key = keys[next]!;
       next = next + 1 === keys.length ? 0 : next + 1;
-      if (untilTimed > 0) {
-        untilTimed -= 1;
+      if (count % TIMED_EVERY === 0) {
+        const sent = process.hrtime.bigint();
         await client.get(key);
+        nanoseconds.record(process.hrtime.bigint() - sent);
       } else {
-        untilTimed = TIMED_EVERY - 1;
-        const sent = performance.now();
         await client.get(key);
-        if (timed < MAX_TIMED) latencies[timed++] = performance.now() - sent;
       }
       commands += 1;
     }
@@ -213,19 +162,18 @@ async function measure(
   const start = performance.now();
   try {
     await Promise.all(Array.from({ length: concurrency }, (_, caller) => call(caller)));
+  } catch (error) {
+    throw new CliError(`the measurement was interrupted: ${briefly(error as Error)}`);
   } finally {
     running = false;
     clearTimeout(timer);
-    signal.removeEventListener('abort', stop);
   }
   const elapsed = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpuBefore);
-  const sorted = latencies.slice(0, timed).sort();
-  const percentile = (share: number) => sorted[Math.min(timed - 1, Math.floor(timed * share))] ?? Number.NaN;
   return {
     perSecond: commands / elapsed,
-    p50Ms: percentile(0.5),
-    p99Ms: percentile(0.99),
+    p50Ms: nanoseconds.percentile(50) / 1e6,
+    p99Ms: nanoseconds.percentile(99) / 1e6,
     cpuUsPerCommand: (user + system) / commands,
   };
 }
@@ -236,20 +184,4 @@ async function environmentOf(host: Host, client: Client, version: string): Promi
   const valkey = field('valkey_version');
   const name = valkey ? `Valkey ${valkey}` : `Redis ${field('redis_version') ?? 'of an unknown version'}`;
   return { package: version, node: process.versions.node, client: `${host.name} ${host.version}`, server: name };
-}
-
-/** Removes the keys; returns why some may be left, or undefined if none are. */
-async function removal(dataset: Dataset): Promise<string | undefined> {
-  try {
-    return (await Promise.race([dataset.remove(), sleep(CLEANUP_TIMEOUT, 'no answer')])) ?? undefined;
-  } catch (error) {
-    return (error as Error).message;
-  }
-}
-
-function withLeftOver(failure: unknown, left: string | undefined): unknown {
-  if (left === undefined) return failure;
-  const note = `keys may be left under a prefix of ours until they expire: ${left}`;
-  if (failure instanceof CliError) return new CliError(`${failure.message}; ${note}`, failure.exitCode);
-  return failure ?? new CliError(note);
 }

@@ -1,23 +1,15 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
 import { coalesce } from '../coalesce.js';
 import { CliError, speaksTls, type Target } from './arguments.js';
 
 export const VARIANTS = ['plain', 'auto', 'coalesced'] as const;
 export type Variant = (typeof VARIANTS)[number];
 
-/** The part of a client or Cluster that is used here, of ioredis 5, ioredis 6 or iovalkey. */
-export interface Client {
-  readonly status: string;
-  connect(): Promise<void>;
-  get(key: string): Promise<string | null>;
-  set(key: string, value: string, px: 'PX', milliseconds: number): Promise<unknown>;
-  unlink(key: string): Promise<number>;
-  info(section: string): Promise<string>;
-  disconnect(): void;
-  on(event: 'error' | 'node error', listener: (error: Error) => void): unknown;
-}
+/** A Redis or a Cluster, of ioredis 5, ioredis 6 or iovalkey: what is used here, all of them have. */
+export type Client = Redis;
 
 export interface Host {
   readonly name: string;
@@ -61,7 +53,8 @@ export async function open(host: Host, target: Target, variant: Variant): Promis
   client.on('error', remember);
   client.on('node error', remember);
   try {
-    await Promise.race([firstAnswer(client), noAnswer()]);
+    const answer = client.connect().then(() => client.get('ioredis-coalesce:bench:'));
+    await within(ANSWER_TIMEOUT, answer);
     // Host: where the URL's database does not exist, it goes on in database 0. A Cluster reports nodes that it does not need.
     if (reason && !target.cluster) throw reason;
     return client;
@@ -72,15 +65,10 @@ export async function open(host: Host, target: Target, variant: Variant): Promis
   }
 }
 
-async function firstAnswer(client: Client): Promise<void> {
-  await client.connect();
-  await client.get('ioredis-coalesce:bench:');
-}
-
 /** The client's own timeout covers connecting, not a server that accepts the connection and stays silent. */
-async function noAnswer(): Promise<never> {
-  await sleep(ANSWER_TIMEOUT);
-  throw new Error(`no answer within ${ANSWER_TIMEOUT / 1000} s`);
+export async function within(milliseconds: number, work: Promise<unknown>): Promise<void> {
+  const isLate = await Promise.race([work.then(() => false), sleep(milliseconds, true)]);
+  if (isLate) throw new Error(`no answer within ${milliseconds / 1000} s`);
 }
 
 /** The first line of an error, with a hint where there is one. */

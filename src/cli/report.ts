@@ -2,12 +2,7 @@ import Table from 'cli-table3';
 import type { BenchSettings } from './arguments.js';
 import { VARIANTS, type Variant } from './clients.js';
 
-export interface Environment {
-  readonly package: string;
-  readonly node: string;
-  readonly client: string;
-  readonly server: string;
-}
+export type Environment = Readonly<Record<'package' | 'node' | 'client' | 'server', string>>;
 
 /** One round of one variant. */
 export interface Sample {
@@ -18,42 +13,24 @@ export interface Sample {
   readonly cpuUsPerCommand: number;
 }
 
-interface VariantResult extends Sample {
-  /** As a multiple of the plain client's: of the two figures that are shown. */
-  readonly throughputTimesPlain: number;
-  readonly cpuTimesPlain: number;
-}
-
-export interface Report {
-  readonly settings: {
-    readonly target: string;
-    readonly cluster: boolean;
-    readonly concurrency: number;
-    readonly valueSize: number;
-    readonly keys: number;
-    readonly seconds: number;
-    readonly rounds: number;
-  };
-  readonly environment: Environment;
-  readonly results: Readonly<Record<Variant, VariantResult>>;
-}
-
 /** One sample of each variant per round. */
 export type Rounds = readonly Readonly<Record<Variant, Sample>>[];
 
-export function reportOf(settings: BenchSettings, environment: Environment, rounds: Rounds): Report {
-  const { target, concurrency, valueBytes, keys, seconds } = settings;
-  const sampleOf = (variant: Variant): Sample => {
-    const over = (figure: keyof Sample) => median(rounds.map((round) => round[variant][figure]));
-    const [perSecond, p50Ms, p99Ms] = [over('perSecond'), over('p50Ms'), over('p99Ms')];
-    return { perSecond, p50Ms, p99Ms, cpuUsPerCommand: over('cpuUsPerCommand') };
-  };
-  const plain = sampleOf('plain');
-  const resultOf = (variant: Variant): VariantResult => {
-    const sample = sampleOf(variant);
-    const throughputTimesPlain = sample.perSecond / plain.perSecond;
-    return { ...sample, throughputTimesPlain, cpuTimesPlain: sample.cpuUsPerCommand / plain.cpuUsPerCommand };
-  };
+export type Report = ReturnType<typeof reportOf>;
+
+export function reportOf(settings: BenchSettings, environment: Environment, rounds: Rounds) {
+  const { target, valueBytes, concurrency, keys, seconds } = settings;
+  const over = (variant: Variant, figure: keyof Sample) => median(rounds.map((round) => round[variant][figure]));
+  /** As a multiple of the plain client's: of the two figures that are shown. */
+  const timesPlain = (variant: Variant, figure: keyof Sample) => over(variant, figure) / over('plain', figure);
+  const resultOf = (variant: Variant) => ({
+    perSecond: over(variant, 'perSecond'),
+    throughputTimesPlain: timesPlain(variant, 'perSecond'),
+    p50Ms: over(variant, 'p50Ms'),
+    p99Ms: over(variant, 'p99Ms'),
+    cpuUsPerCommand: over(variant, 'cpuUsPerCommand'),
+    cpuTimesPlain: timesPlain(variant, 'cpuUsPerCommand'),
+  });
   const { name, cluster } = target;
   return {
     settings: { target: name, cluster, concurrency, valueSize: valueBytes, keys, seconds, rounds: rounds.length },

@@ -35,10 +35,11 @@ describe('options of bench', () => {
   it.each([
     [['--foo'], "Unknown option '--foo'"],
     [['--url'], "Option '--url <value>' argument missing"],
+    [['--keys', '-5'], "Option '--keys' argument is ambiguous"],
     [['--keys', '0'], '--keys must be a whole number from 1 to 10000000, got "0"'],
     [['--concurrency', '1e3'], '--concurrency must be a whole number from 1 to 100000, got "1e3"'],
-    [['--concurrency', '-5'], '--concurrency must be a whole number from 1 to 100000, got "-5"'],
-    [['--seconds', '-.5'], '--seconds must be a number from 0.1 to 3600, got "-.5"'],
+    [['--concurrency=-5'], '--concurrency must be a whole number from 1 to 100000, got "-5"'],
+    [['--seconds=-.5'], '--seconds must be a number from 0.1 to 3600, got "-.5"'],
     [['--url', '/run/redis.sock', '--cluster'], '--cluster needs a URL with a host, not a unix socket'],
     [['--value-size', 'big'], '--value-size must be a whole number from 1 to 67108864, got "big"'],
     [['--seconds', '0'], '--seconds must be a number from 0.1 to 3600, got "0"'],
