@@ -18,22 +18,16 @@ export function parseEnvironment(text: string | undefined): Environment {
   if (value === '' || value === 'off' || value === 'stats') {
     return { off: value === 'off', stats: value === 'stats', options: undefined };
   }
-  const options = parseJson(value);
-  if (typeof options === 'object' && options !== null && !Array.isArray(options)) {
-    return { off: false, stats: false, options };
-  }
+  try {
+    const options: unknown = JSON.parse(value);
+    if (typeof options === 'object' && options !== null && !Array.isArray(options)) {
+      return { off: false, stats: false, options };
+    }
+  } catch {}
   throw wrongOption(
     `the environment variable ${VARIABLE} must be "off", "stats", or a JSON object of options such as ` +
       `{"maxInFlight":5000}, got ${describe(text)}`,
   );
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Read once, when this package is loaded. */

@@ -12,17 +12,20 @@
  *
  * Where each is decided stands at the class `Batch`, in `connection/sending/batch.ts`.
  */
-export type FlushReason =
-  | 'schedule'
-  | 'size'
-  | 'bytes'
-  | 'script'
-  | 'delay'
-  | 'room'
-  | 'large'
-  | 'end'
-  | 'exit'
-  | 'manual';
+export type FlushReason = keyof typeof NO_FLUSHES;
+
+const NO_FLUSHES = {
+  schedule: 0,
+  size: 0,
+  bytes: 0,
+  script: 0,
+  delay: 0,
+  room: 0,
+  large: 0,
+  end: 0,
+  exit: 0,
+  manual: 0,
+};
 
 /**
  * Why a command that could take the hot path was left to the host. An explicit pipeline or transaction that was left to
@@ -55,19 +58,6 @@ const NO_FALL_THROUGHS = {
   transformer: 0,
   routing: 0,
   command: 0,
-};
-
-const NO_FLUSHES: Record<FlushReason, number> = {
-  schedule: 0,
-  size: 0,
-  bytes: 0,
-  script: 0,
-  delay: 0,
-  room: 0,
-  large: 0,
-  end: 0,
-  exit: 0,
-  manual: 0,
 };
 
 /** A snapshot of a client's counters since `coalesce()`; plain data, a copy. */
@@ -163,8 +153,7 @@ export class Stats {
 
   /** Returns how many have fallen through for this reason. */
   fellThrough(reason: FallThroughReason): number {
-    this.#fallThroughs[reason] += 1;
-    return this.#fallThroughs[reason];
+    return ++this.#fallThroughs[reason];
   }
 
   /** @param waited - milliseconds from the batch's first command. */
