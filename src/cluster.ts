@@ -1,9 +1,10 @@
 import { type ClusterNode, type ClusterOptions as HostOptions, Cluster as PlainCluster } from 'ioredis';
 import { attach } from './client/attach.js';
+import { wrongOption } from './errors.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
 import type { ClusterMappingOf, HostClusterClass, HostCluster as HostClusterOf, ReplyMapping } from './host/classes.js';
 import { type HostCluster, startupNodesOf } from './host/cluster.js';
-import { type CoalesceSetting, onlyOneSetting, resolveSetting, withoutCoalesce } from './options.js';
+import { type CoalesceSetting, resolveSetting, withoutCoalesce } from './options.js';
 
 type WithSetting<T> = T extends object ? T & { coalesce?: CoalesceSetting | undefined } : T;
 
@@ -69,8 +70,12 @@ Object.defineProperty(Cluster.prototype, 'duplicate', {
   configurable: true,
 });
 
+/** It may be given beside the options of the Cluster, or beside those of its connections. */
 function settingIn({ coalesce, redisOptions }: ClusterOptions): CoalesceSetting | undefined {
-  return onlyOneSetting(coalesce, redisOptions?.coalesce);
+  const ofConnections = redisOptions?.coalesce;
+  if (coalesce === undefined || ofConnections === undefined || coalesce === ofConnections)
+    return coalesce ?? ofConnections;
+  throw wrongOption('option coalesce and option redisOptions.coalesce are both given; give one of them');
 }
 
 /** Without `coalesce`, which the host would keep and copy. */

@@ -170,31 +170,6 @@ export type ResolvedOptions = Readonly<
   }
 >;
 
-/** A `writev` of strings takes three bytes per character and fails beyond 700 MB; V8 has strings of up to 2^29. */
-const MOST_BATCH_BYTES = 64 * 1024 * 1024;
-
-export const DEFAULT_OPTIONS: ResolvedOptions = Object.freeze({
-  schedule: 'immediate',
-  busyPoll: true,
-  maxFlushDelay: 0,
-  maxBatchSize: 1_000,
-  maxBatchBytes: 8_000,
-  maxInFlight: 10_000,
-  hotPath: true,
-  shareReads: false,
-  cache: false,
-  splitKeys: false,
-  blocking: false,
-});
-
-const DEFAULT_CACHE: ResolvedCacheOptions = Object.freeze({
-  prefixes: undefined,
-  ttl: 60_000,
-  maxEntries: 10_000,
-  maxBytes: 64 * 1024 * 1024,
-  scripts: 'anything',
-});
-
 /**
  * Fills in defaults and checks every key.
  *
@@ -205,7 +180,10 @@ const DEFAULT_CACHE: ResolvedCacheOptions = Object.freeze({
  */
 export function resolveSetting(setting: CoalesceSetting | undefined, name: string): ResolvedOptions | false {
   if (setting === false) return false;
-  return setting === undefined || setting === true ? DEFAULT_OPTIONS : resolveOptions(setting, name);
+  if (setting === undefined || setting === true) return DEFAULT_OPTIONS;
+  const resolved = resolve(setting, name, OPTIONS, 'an object, true or false');
+  if (!resolved.cache || resolved.hotPath) return resolved;
+  throw wrongOption(`${name}.cache needs the hot path, which ${name}.hotPath: false switches off`);
 }
 
 /** A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache. */
@@ -221,55 +199,44 @@ export function withoutCoalesce<T extends object>(options: T): Omit<T, 'coalesce
 }
 
 /**
- * `coalesce=false` in the query of a URL leaves the client plain, `coalesce=true` does not.
- *
- * @param given - the setting that is given elsewhere; undefined for none.
- */
-export function settingInUrl(value: unknown, given: ResolvedOptions | false | undefined): ResolvedOptions | false {
-  if (value === 'false') return false;
-  if (value === 'true') return given || DEFAULT_OPTIONS;
-  throw wrongOption(`coalesce in the URL must be true or false, got ${describe(value)}`);
-}
-
-/** The setting of a Cluster, which may be given beside its options or beside those of its connections. */
-export function onlyOneSetting(
-  coalesce?: CoalesceSetting,
-  ofConnections?: CoalesceSetting,
-): CoalesceSetting | undefined {
-  if (coalesce !== undefined && ofConnections !== undefined && coalesce !== ofConnections) {
-    throw wrongOption('option coalesce and option redisOptions.coalesce are both given; give one of them');
-  }
-  return coalesce ?? ofConnections;
-}
-
-/**
- * Checks the options of calls.
+ * Checks the options of calls, as {@link resolveSetting} does.
  *
  * @param base - those that hold where none is given.
- * @throws {TypeError} of code `COALESCE_ERR_OPTION` for an unknown key or a wrong type.
- * @throws {RangeError} of code `COALESCE_ERR_OPTION` for a number out of range.
  */
-export function resolveCallOptions(options: CallOptions, base: CallOptions = CALL_OPTIONS): CallOptions {
-  return resolve(options, 'withOptions()', base, CALL_RULES, 'an object with signal, timeout or cache');
+export function resolveCallOptions(options: CallOptions, base?: CallOptions): CallOptions {
+  return resolve(options, 'withOptions()', CALL_OPTIONS, 'an object with signal, timeout or cache', base);
 }
 
-function resolveOptions(options: CoalesceOptions, name: string): ResolvedOptions {
-  const resolved = resolve(options, name, DEFAULT_OPTIONS, RULES, 'an object, true or false');
-  if (!resolved.cache || resolved.hotPath) return resolved;
-  throw wrongOption(`${name}.cache needs the hot path, which ${name}.hotPath: false switches off`);
+/** An option of one kind of options. */
+interface Rule<Value> {
+  readonly byDefault: Value;
+  /** Checks a value that is given, and returns it as it is used. `name` is the caller's name for it, for messages. */
+  check(value: unknown, name: string): Value;
 }
 
-const CALL_OPTIONS: CallOptions = Object.freeze({ signal: undefined, timeout: undefined, cache: undefined });
+export type Rules<Options> = { readonly [Key in keyof Options]-?: Rule<Options[Key]> };
 
-/** Checks a value that is given, and returns it as it is used. `name` is the caller's name for it, for messages. */
-type Rule = (value: unknown, name: string) => unknown;
-type Rules<Options> = { readonly [Key in keyof Options]-?: Rule };
+function rule<Value>(
+  byDefault: Value,
+  expected: string,
+  isType: (value: unknown) => boolean,
+  isInRange = (_: unknown) => true,
+): Rule<Value> {
+  const check = (value: unknown, name: string) =>
+    checked<Value>(value, name, expected, isType(value), isInRange(value));
+  return { byDefault, check };
+}
 
-function rule(expected: string, isType: (value: unknown) => boolean, isInRange = (_: unknown) => true): Rule {
-  return (value, name) => {
-    if (isType(value) && isInRange(value)) return value;
-    throw wrongOption(`${name} must be ${expected}, got ${describe(value)}`, isType(value) ? RangeError : TypeError);
-  };
+/** @throws {TypeError} or {RangeError}, of code `COALESCE_ERR_OPTION`. */
+export function checked<Value>(
+  value: unknown,
+  name: string,
+  expected: string,
+  isType: boolean,
+  isInRange = true,
+): Value {
+  if (isType && isInRange) return value as Value;
+  throw wrongOption(`${name} must be ${expected}, got ${describe(value)}`, isType ? RangeError : TypeError);
 }
 
 const isBoolean = (value: unknown) => typeof value === 'boolean';
@@ -277,111 +244,119 @@ const isNumber = (value: unknown) => typeof value === 'number';
 const isFrom = (least: number, most: number) => (value: unknown) =>
   isNumber(value) && (value as number) >= least && (value as number) <= most;
 
-const boolean = rule('a boolean', isBoolean);
+function boolean<Value>(byDefault: Value): Rule<Value> {
+  return rule(byDefault, 'a boolean', isBoolean);
+}
 
-function milliseconds(least: number): Rule {
-  return rule(`a number of milliseconds from ${least} to 2147483647`, isNumber, isFrom(least, 0x7fffffff));
+function milliseconds<Value>(byDefault: Value, least: number): Rule<Value> {
+  return rule(byDefault, `a number of milliseconds from ${least} to 2147483647`, isNumber, isFrom(least, 0x7fffffff));
 }
 
 /** @param note - the unit, where it is not in the name, or the limit. */
-function count(note = '', most = Number.MAX_SAFE_INTEGER): Rule {
+function count(byDefault: number, note = '', most = Number.MAX_SAFE_INTEGER): Rule<number> {
   const isInRange = isFrom(1, most);
-  return rule(`a positive integer${note}`, isNumber, (value) => Number.isInteger(value) && isInRange(value));
+  const isCount = (value: unknown) => Number.isInteger(value) && isInRange(value);
+  return rule(byDefault, `a positive integer${note}`, isNumber, isCount);
 }
 
+/** A `writev` of strings takes three bytes per character and fails beyond 700 MB; V8 has strings of up to 2^29. */
+const MOST_BATCH_BYTES = 64 * 1024 * 1024;
 /** One second: longer windows are a mistake of the unit. */
 const LONGEST_BUSY_POLL_US = 1_000_000;
 const isBusyPollNumber = isFrom(1, LONGEST_BUSY_POLL_US);
 
-const CACHE_RULES: Rules<ResolvedCacheOptions> = {
-  prefixes: validPrefixes,
-  ttl: count(' of milliseconds'),
-  maxEntries: count(),
-  maxBytes: count(),
-  scripts: rule("'anything' or 'keys'", (value) => value === 'anything' || value === 'keys'),
+const CACHE_OPTIONS: Rules<ResolvedCacheOptions> = {
+  prefixes: { byDefault: undefined, check: validPrefixes },
+  ttl: count(60_000, ' of milliseconds'),
+  maxEntries: count(10_000),
+  maxBytes: count(64 * 1024 * 1024),
+  scripts: rule('anything', "'anything' or 'keys'", (value) => value === 'anything' || value === 'keys'),
 };
 
-const RULES: Rules<ResolvedOptions> = {
+const OPTIONS: Rules<ResolvedOptions> = {
   schedule: rule(
+    'immediate',
     "'immediate', 'tick' or a function that takes the flush",
     (value) => value === 'immediate' || value === 'tick' || typeof value === 'function',
   ),
   busyPoll: rule(
+    true,
     `a boolean or a number of microseconds from 1 to ${LONGEST_BUSY_POLL_US}`,
     (value) => isBoolean(value) || isNumber(value),
     (value) => isBoolean(value) || isBusyPollNumber(value),
   ),
-  maxFlushDelay: milliseconds(0),
-  maxBatchSize: count(),
-  maxBatchBytes: count(` of at most ${MOST_BATCH_BYTES}`, MOST_BATCH_BYTES),
-  maxInFlight: count(),
-  hotPath: boolean,
-  shareReads: boolean,
-  cache: (value, name) => {
-    if (typeof value === 'boolean') return value && DEFAULT_CACHE;
-    return resolve(value as CacheOptions, name, DEFAULT_CACHE, CACHE_RULES, 'a boolean or an object');
+  maxFlushDelay: milliseconds(0, 0),
+  maxBatchSize: count(1_000),
+  maxBatchBytes: count(8_000, ` of at most ${MOST_BATCH_BYTES}`, MOST_BATCH_BYTES),
+  maxInFlight: count(10_000),
+  hotPath: boolean(true),
+  shareReads: boolean(false),
+  cache: {
+    byDefault: false,
+    check: (value, name) =>
+      value !== false && resolve(value === true ? {} : value, name, CACHE_OPTIONS, 'a boolean or an object'),
   },
-  splitKeys: boolean,
-  blocking: (value, name) =>
-    value !== false &&
-    resolve(value as object, name, { connections: 8 }, { connections: count() }, 'false or an object'),
+  splitKeys: boolean(false),
+  blocking: {
+    byDefault: false,
+    check: (value, name) => value !== false && resolve(value, name, { connections: count(8) }, 'false or an object'),
+  },
 };
 
-const CALL_RULES: Rules<CallOptions> = {
-  signal: rule('an AbortSignal', isSignal),
-  timeout: milliseconds(1),
-  cache: boolean,
+export const DEFAULT_OPTIONS = resolve({}, 'options', OPTIONS, 'an object');
+
+const CALL_OPTIONS: Rules<CallOptions> = {
+  signal: rule(undefined, 'an AbortSignal', isSignal),
+  timeout: milliseconds(undefined, 1),
+  cache: boolean(undefined),
 };
 
 /** By what it has: Node's and that of a test's environment are different classes. */
-function isSignal(value: unknown): value is AbortSignal {
+function isSignal(value: unknown): boolean {
   const { aborted, addEventListener, removeEventListener } = Object(value) as Partial<AbortSignal>;
-  return (
-    typeof aborted === 'boolean' && typeof addEventListener === 'function' && typeof removeEventListener === 'function'
-  );
+  return isBoolean(aborted) && typeof addEventListener === 'function' && typeof removeEventListener === 'function';
 }
 
 /** Redis refuses a prefix that begins with another one. The shorter one covers it, so it is left out. */
 function validPrefixes(value: unknown, name: string): readonly string[] {
-  rule('an array of one or more strings that are not empty', () => Array.isArray(value) && value.length > 0)(
-    value,
-    name,
-  );
-  const isText = (prefix: unknown) => typeof prefix === 'string' && prefix !== '' && prefix.isWellFormed();
-  const prefixes = [...new Set(value as string[])];
-  for (const [index, prefix] of (value as string[]).entries()) {
-    rule('a string that is not empty', isText)(prefix, `${name}[${index}]`);
+  const expected = 'an array of one or more strings that are not empty';
+  const prefixes = checked<string[]>(value, name, expected, Array.isArray(value) && value.length > 0);
+  for (const [index, prefix] of prefixes.entries()) {
+    const isText = typeof prefix === 'string' && prefix !== '' && prefix.isWellFormed();
+    checked(prefix, `${name}[${index}]`, 'a string that is not empty', isText);
   }
-  return Object.freeze(
-    prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other))),
-  );
+  const isCovered = (prefix: string) => prefixes.some((other) => other !== prefix && prefix.startsWith(other));
+  return Object.freeze([...new Set(prefixes)].filter((prefix) => !isCovered(prefix)));
 }
 
 /**
  * Checks every key, and fills in the defaults; undefined stands for the default. Options are an object, not a Map, a Date
  * or the like, whose contents are not properties.
+ *
+ * @param base - in place of the defaults.
  */
-function resolve<Options extends object>(
-  given: object,
+export function resolve<Options extends object>(
+  given: unknown,
   name: string,
-  defaults: Options,
   rules: Rules<Options>,
   expected: string,
+  base?: Options,
 ): Options {
   if (!/^\[object (Object|Module)\]$/.test(Object.prototype.toString.call(given))) {
     throw wrongOption(`${name} must be ${expected}, got ${describeType(given)}`);
   }
-  const known = Object.keys(defaults) as (string & keyof Options)[];
-  for (const key of Object.keys(given)) {
-    if (Object.hasOwn(defaults, key)) continue;
+  const known = Object.keys(rules) as (string & keyof Options)[];
+  for (const key of Object.keys(given as object)) {
+    if (Object.hasOwn(rules, key)) continue;
     const meant = known.find((option) => isMisspelt(key, option));
     const hint = meant === undefined ? '; the' : `; did you mean ${meant}? The`;
     throw wrongOption(`${name}.${key} is not an option${hint} options are ${known.join(', ')}`);
   }
-  const resolved = { ...defaults };
+  const resolved = {} as Options;
   for (const key of known) {
     const value = (given as Partial<Options>)[key];
-    if (value !== undefined) resolved[key] = rules[key](value, `${name}.${key}`) as Options[typeof key];
+    if (value !== undefined) resolved[key] = rules[key].check(value, `${name}.${key}`);
+    else resolved[key] = base === undefined ? rules[key].byDefault : base[key];
   }
   return Object.freeze(resolved);
 }

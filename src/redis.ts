@@ -1,6 +1,7 @@
 import * as ioredis from 'ioredis';
 import { attach } from './client/attach.js';
 import { Cluster } from './cluster.js';
+import { describe, wrongOption } from './errors.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
 import type { HostRedis, HostRedisClass, MappingOf, ReplyMapping } from './host/classes.js';
 import {
@@ -8,7 +9,6 @@ import {
   DEFAULT_OPTIONS,
   type ResolvedOptions,
   resolveSetting,
-  settingInUrl,
   withoutCoalesce,
 } from './options.js';
 
@@ -140,6 +140,10 @@ function takeFromHost(client: object, given: ResolvedOptions | false | undefined
   const found = options?.coalesce;
   if (options === undefined || found === undefined) return given ?? DEFAULT_OPTIONS;
   Reflect.deleteProperty(options, 'coalesce');
-  if (typeof found === 'string' || Array.isArray(found)) return settingInUrl(found, given);
+  if (found === 'false') return false;
+  if (found === 'true') return given || DEFAULT_OPTIONS;
+  if (typeof found === 'string' || Array.isArray(found)) {
+    throw wrongOption(`coalesce in the URL must be true or false, got ${describe(found)}`);
+  }
   return given ?? resolveSetting(found as CoalesceSetting, 'defaultOptions.coalesce');
 }
