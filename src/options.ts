@@ -348,9 +348,7 @@ export function resolve<Options extends object>(
   const known = Object.keys(rules) as (string & keyof Options)[];
   for (const key of Object.keys(given as object)) {
     if (Object.hasOwn(rules, key)) continue;
-    const meant = known.find((option) => isMisspelt(key, option));
-    const hint = meant === undefined ? '; the' : `; did you mean ${meant}? The`;
-    throw wrongOption(`${name}.${key} is not an option${hint} options are ${known.join(', ')}`);
+    throw wrongOption(`${name}.${key} is not an option; the options are ${known.join(', ')}`);
   }
   const resolved = {} as Options;
   for (const key of known) {
@@ -359,14 +357,4 @@ export function resolve<Options extends object>(
     else resolved[key] = base === undefined ? rules[key].byDefault : base[key];
   }
   return Object.freeze(resolved);
-}
-
-/** Whether a name is an option's but for case and for one or two characters in one place. */
-function isMisspelt(name: string, option: string): boolean {
-  const [a, b] = [name.toLowerCase(), option.toLowerCase()];
-  let start = 0;
-  while (start < a.length && a[start] === b[start]) start += 1;
-  let end = 0;
-  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
-  return Math.max(a.length, b.length) - start - end <= Math.min(2, Math.ceil(option.length / 3));
 }

@@ -296,10 +296,7 @@ describe('withOptions()', () => {
   const wrong: [unknown, string][] = [
     [undefined, 'withOptions() must be an object with signal, timeout or cache, got undefined'],
     [5000, 'withOptions() must be an object with signal, timeout or cache, got 5000 (number)'],
-    [
-      { timout: 5 },
-      'withOptions().timout is not an option; did you mean timeout? The options are signal, timeout, cache',
-    ],
+    [{ timout: 5 }, 'withOptions().timout is not an option; the options are signal, timeout, cache'],
     [{ signal: new AbortController() }, 'withOptions().signal must be an AbortSignal, got an object (AbortController)'],
     [{ signal: null }, 'withOptions().signal must be an AbortSignal, got null'],
     [{ timeout: '5' }, 'withOptions().timeout must be a number of milliseconds from 1 to 2147483647, got "5" (string)'],
