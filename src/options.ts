@@ -216,7 +216,7 @@ interface Rule<Value> {
 
 export type Rules<Options> = { readonly [Key in keyof Options]-?: Rule<Options[Key]> };
 
-function rule<Value>(
+export function rule<Value>(
   byDefault: Value,
   expected: string,
   isType: (value: unknown) => boolean,

@@ -1,10 +1,12 @@
 import { register as globalRegister, type Registry, type RegistryContentType } from 'prom-client';
-import { CODES, coded, describe, describeType, wrongOption } from './errors.js';
+import { CODES, coded, describeType } from './errors.js';
 import type { Coalesced } from './handle.js';
-import { checkLabels, type Labels, RegisteredMetrics } from './prometheus/registered-metrics.js';
+import { type Rules, resolve, rule } from './options.js';
+import type { Labels } from './prometheus/metrics.js';
+import { checkedLabels, RegisteredMetrics } from './prometheus/registered-metrics.js';
 import { processWide } from './util/process-wide.js';
 
-export type { Labels } from './prometheus/registered-metrics.js';
+export type { Labels } from './prometheus/metrics.js';
 
 export interface CollectOptions {
   /** prom-client's registry that the metrics go to. @default prom-client's global one */
@@ -16,7 +18,14 @@ export interface CollectOptions {
   readonly labels?: Labels;
 }
 
-const OPTIONS: readonly string[] = ['register', 'labels'] satisfies (keyof CollectOptions)[];
+const OPTIONS: Rules<CollectOptions> = {
+  register: rule(
+    globalRegister,
+    'a Registry of prom-client',
+    (value) => typeof (value as Partial<Registry> | null)?.registerMetric === 'function',
+  ),
+  labels: { byDefault: {}, check: checkedLabels },
+};
 
 /** The metrics of each registry. */
 const registered = processWide('metrics', () => new WeakMap<object, RegisteredMetrics>());
@@ -33,15 +42,10 @@ const registered = processWide('metrics', () => new WeakMap<object, RegisteredMe
  *   not fit, or labels that other clients of the registry do not have or have already.
  */
 export function collectMetrics(client: Coalesced, options: CollectOptions = {}): () => void {
-  checkOptions(options);
-  const { register = globalRegister, labels = {} } = options;
+  const { register, labels } = resolve(options, 'options', OPTIONS, 'an object') as Required<CollectOptions>;
   if (typeof (client as Partial<Coalesced> | null | undefined)?.coalescer?.stats !== 'function') {
     const expected = 'collectMetrics() expects a coalesced client, such as coalesce(new Redis())';
     throw coded(TypeError, CODES.CLIENT, `${expected}, got ${describeType(client)}`);
-  }
-  checkLabels(labels);
-  if (typeof (register as Partial<Registry> | null)?.registerMetric !== 'function') {
-    throw wrongOption(`options.register must be a Registry of prom-client, got ${describe(register)}`);
   }
   let metrics = registered.get(register);
   // `register.clear()` may have removed them.
@@ -50,15 +54,4 @@ export function collectMetrics(client: Coalesced, options: CollectOptions = {}):
     registered.set(register, metrics);
   }
   return metrics.add({ client, labels });
-}
-
-function checkOptions(options: object): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw wrongOption(`options must be an object, got ${describe(options)}`);
-  }
-  for (const key of Object.keys(options)) {
-    if (!OPTIONS.includes(key)) {
-      throw wrongOption(`options.${key} is not an option; the options are ${OPTIONS.join(', ')}`);
-    }
-  }
 }

@@ -1,44 +1,34 @@
 import type { Coalescer } from '../handle.js';
 import type { CoalescerStats } from '../stats.js';
 
-/** Reads a metric of one client. */
-type Read<Value> = (stats: CoalescerStats, coalescer: Coalescer) => Value;
+export type Labels = Readonly<Record<string, string | number>>;
 
-/** `label` tells the counts of one metric apart, in addition to the client's own labels. */
-type Scalar = readonly [help: string, read: Read<number>] | readonly [help: string, read: Read<Counts>, label: string];
-type Counts = Readonly<Record<string, number>>;
-
-/** A histogram that is counted elsewhere, in buckets whose bounds are powers of two. */
-export interface HistogramMetric {
-  readonly help: string;
-  /** How many of the counted unit make one of the exposed one. */
-  readonly scale: number;
-  /** The exponents of the lowest and the highest bound that is exposed. */
-  readonly exponents: readonly [number, number];
-  /** Counts by upper bound, not cumulated, and the sum of all values in the exposed unit. */
-  read: Read<{ readonly counts: Counts; readonly sum: number }>;
+/** A value of a metric, with labels beside the client's own, and what its name has beside the metric's. */
+export interface Sample {
+  readonly value: number;
+  readonly labels?: Labels;
+  readonly suffix?: string;
 }
 
-const MICROSECONDS_PER_SECOND = 1_000_000;
-const MILLISECONDS_PER_SECOND = 1_000;
+/** What it says of one client. */
+type Read = (stats: CoalescerStats, coalescer: Coalescer) => number | readonly Sample[];
+type Metrics = Readonly<Record<string, readonly [help: string, read: Read]>>;
+type Counts = Readonly<Record<string, number>>;
 
-export const COUNTERS: Readonly<Record<string, Scalar>> = {
+const COUNTERS: Metrics = {
   redis_coalesce_commands_total: [
     'Commands sent, by path: hot (encoded by ioredis-coalesce) or host (encoded by the client itself).',
-    ({ commands, hotCommands }) => ({ hot: hotCommands, host: commands - hotCommands }),
-    'path',
+    ({ commands, hotCommands }) => by('path', { hot: hotCommands, host: commands - hotCommands }),
   ],
   redis_coalesce_fall_throughs_total: [
     'Commands that could take the hot path and were left to the client, by reason.',
-    (stats) => stats.fallThroughs,
-    'reason',
+    (stats) => by('reason', stats.fallThroughs),
   ],
   redis_coalesce_replies_total: [
     'Replies received, by who decoded them: hot (ioredis-coalesce) or host (the client itself).',
-    (stats) => stats.replies,
-    'path',
+    (stats) => by('path', stats.replies),
   ],
-  redis_coalesce_batches_total: ['Batches written, by what flushed them.', (stats) => stats.flushReasons, 'reason'],
+  redis_coalesce_batches_total: ['Batches written, by what flushed them.', (stats) => by('reason', stats.flushReasons)],
   redis_coalesce_polled_turns_total: [
     'Turns after which the event loop looked for the replies instead of waiting (option busyPoll).',
     (stats) => stats.polledTurns,
@@ -74,7 +64,7 @@ export const COUNTERS: Readonly<Record<string, Scalar>> = {
   ],
 };
 
-export const GAUGES: Readonly<Record<string, Scalar>> = {
+const GAUGES: Metrics = {
   redis_coalesce_cache_entries: ['Answers kept in memory.', ({ cache }) => cache?.entries ?? 0],
   redis_coalesce_cache_bytes: ['Approximate bytes of the answers kept in memory.', ({ cache }) => cache?.bytes ?? 0],
   redis_coalesce_in_flight_commands: ['Commands that await their reply, sent or not.', (stats) => stats.inFlight],
@@ -92,18 +82,45 @@ export const GAUGES: Readonly<Record<string, Scalar>> = {
   ],
 };
 
-export const HISTOGRAMS: Readonly<Record<string, HistogramMetric>> = {
-  redis_coalesce_batch_size_commands: {
-    help: 'Commands in a batch.',
-    scale: 1,
-    exponents: [0, 14],
+const HISTOGRAMS: Metrics = {
+  redis_coalesce_batch_size_commands: [
+    'Commands in a batch.',
     // Queued commands are in no batch yet. Of the others, at most those of the open batch are not counted yet.
-    read: ({ batchSizes, commands, queued }) => ({ counts: batchSizes, sum: commands - queued }),
-  },
-  redis_coalesce_flush_wait_seconds: {
-    help: 'How long the first command of a batch waited for the flush.',
-    scale: MICROSECONDS_PER_SECOND,
-    exponents: [4, 20],
-    read: (stats) => ({ counts: stats.flushWaits, sum: stats.flushWaitTotal / MILLISECONDS_PER_SECOND }),
-  },
+    ({ batchSizes, commands, queued }) => histogram(batchSizes, commands - queued, 1, [0, 14]),
+  ],
+  redis_coalesce_flush_wait_seconds: [
+    'How long the first command of a batch waited for the flush.',
+    ({ flushWaits, flushWaitTotal }) => histogram(flushWaits, flushWaitTotal / 1_000, 1_000_000, [4, 20]),
+  ],
 };
+
+export const METRICS = [
+  ['counter', COUNTERS],
+  ['gauge', GAUGES],
+  ['histogram', HISTOGRAMS],
+] as const;
+
+function by(label: string, counts: Counts): Sample[] {
+  return Object.entries(counts).map(([of, value]) => ({ value, labels: { [label]: of } }));
+}
+
+/**
+ * Cumulated, as Prometheus has it.
+ *
+ * @param counts - by upper bound, a power of two; not cumulated.
+ * @param sum - of all values, in the exposed unit.
+ * @param scale - how many of the counted unit make one of the exposed one.
+ * @param exponents - of the lowest and the highest bound that is exposed.
+ */
+function histogram(counts: Counts, sum: number, scale: number, [lowest, highest]: [number, number]): Sample[] {
+  const upTo = (bound: number) =>
+    Object.entries(counts).reduce((total, [upper, count]) => (Number(upper) <= bound ? total + count : total), 0);
+  const bounds = Array.from({ length: highest - lowest + 1 }, (_, index) => 2 ** (lowest + index));
+  const all = upTo(Number.POSITIVE_INFINITY);
+  return [
+    ...bounds.map((bound) => ({ suffix: '_bucket', value: upTo(bound), labels: { le: bound / scale } })),
+    { suffix: '_bucket', value: all, labels: { le: '+Inf' } },
+    { suffix: '_sum', value: sum },
+    { suffix: '_count', value: all },
+  ];
+}

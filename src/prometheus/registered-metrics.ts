@@ -1,10 +1,9 @@
 import type { Metric, Registry, RegistryContentType } from 'prom-client';
-import { describe, wrongOption } from '../errors.js';
+import { wrongOption } from '../errors.js';
 import type { Coalesced } from '../handle.js';
+import { checked } from '../options.js';
 import type { CoalescerStats } from '../stats.js';
-import { COUNTERS, GAUGES, HISTOGRAMS, type HistogramMetric } from './metrics.js';
-
-export type Labels = Readonly<Record<string, string | number>>;
+import { type Labels, METRICS } from './metrics.js';
 
 /** As Prometheus and prom-client have it. */
 const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
@@ -12,52 +11,18 @@ const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 const OWN_LABELS: readonly string[] = ['path', 'reason', 'le'];
 
 /** Throws for labels that these metrics cannot have. */
-export function checkLabels(labels: Labels): void {
-  if (typeof labels !== 'object' || labels === null || Array.isArray(labels)) {
-    throw wrongOption(`options.labels must be an object, got ${describe(labels)}`);
-  }
-  for (const [name, value] of Object.entries(labels)) {
-    if (OWN_LABELS.includes(name)) {
-      throw wrongOption(`options.labels.${name} is a label that these metrics already have; choose another name`);
+export function checkedLabels(value: unknown, name: string): Labels {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  const labels = checked<Labels>(value, name, 'an object', isObject);
+  for (const [label, content] of Object.entries(labels)) {
+    if (OWN_LABELS.includes(label)) {
+      throw wrongOption(`${name}.${label} is a label that these metrics already have; choose another name`);
     }
-    if (!LABEL_NAME.test(name)) {
-      throw wrongOption(
-        `options.labels: a name must be letters, digits and _, and not begin with a digit, got ${describe(name)}`,
-      );
-    }
-    if (typeof value !== 'string' && !Number.isFinite(value)) {
-      throw wrongOption(`options.labels.${name} must be a string or a finite number, got ${describe(value)}`);
-    }
+    checked(label, `${name}: a name`, 'letters, digits and _, and not begin with a digit', LABEL_NAME.test(label));
+    const isContent = typeof content === 'string' || Number.isFinite(content);
+    checked(content, `${name}.${label}`, 'a string or a finite number', isContent);
   }
-}
-
-interface Value {
-  readonly value: number;
-  readonly labels: Labels;
-  readonly metricName?: string;
-}
-
-/**
- * What prom-client asks of a metric. Its own classes count by themselves; the values of this one have been counted
- * already, and are read when the registry asks for them.
- */
-class ReadMetric {
-  readonly aggregator = 'sum';
-
-  constructor(
-    readonly type: 'counter' | 'gauge' | 'histogram',
-    /** prom-client changes it, for OpenMetrics. */
-    public name: string,
-    readonly help: string,
-    readonly values: () => Value[],
-  ) {}
-
-  async get(): Promise<object> {
-    const { type, name, help, aggregator } = this;
-    return { type, name, help, aggregator, values: this.values() };
-  }
-
-  reset(): void {}
+  return labels;
 }
 
 /** One client on a registry. */
@@ -69,7 +34,7 @@ interface Collected {
 /** The metrics on one registry, and the clients that they are read from. */
 export class RegisteredMetrics {
   readonly #clients = new Set<Collected>();
-  readonly #metrics = new Map<string, ReadMetric>();
+  readonly #metrics = new Map<string, Metric>();
   readonly #labelNames: string;
   #readings: (readonly [Collected, CoalescerStats])[] | undefined;
 
@@ -78,47 +43,39 @@ export class RegisteredMetrics {
     labels: Labels,
   ) {
     this.#labelNames = namesOf(labels);
-    for (const [type, metrics] of [
-      ['counter', COUNTERS],
-      ['gauge', GAUGES],
-    ] as const) {
-      for (const [name, [help, read, label]] of Object.entries(metrics)) {
-        const values = ([{ client, labels }, stats]: readonly [Collected, CoalescerStats]): Value[] => {
-          const value = read(stats, client.coalescer);
-          if (typeof value === 'number') return [{ value, labels: { ...labels } }];
-          return Object.entries(value).map(([of, count]) => ({ value: count, labels: { ...labels, [label!]: of } }));
-        };
-        this.#metrics.set(name, new ReadMetric(type, name, help, () => this.#read().flatMap(values)));
+    for (const [type, metrics] of METRICS) {
+      for (const [name, [help, read]] of Object.entries(metrics)) {
+        const values = () =>
+          this.#read().flatMap(([{ client, labels: own }, stats]) => {
+            const found = read(stats, client.coalescer);
+            const samples = typeof found === 'number' ? [{ value: found }] : found;
+            return samples.map(({ value, labels, suffix }) => ({
+              value,
+              labels: { ...labels, ...own },
+              ...(suffix && { metricName: `${name}${suffix}` }),
+            }));
+          });
+        this.#metrics.set(name, readMetric(type, name, help, values));
       }
-    }
-    for (const [name, metric] of Object.entries(HISTOGRAMS)) {
-      const values = ([{ client, labels }, stats]: readonly [Collected, CoalescerStats]) =>
-        histogram(name, metric, metric.read(stats, client.coalescer), labels);
-      this.#metrics.set(name, new ReadMetric('histogram', name, metric.help, () => this.#read().flatMap(values)));
     }
     for (const name of this.#metrics.keys()) {
       if (register.getSingleMetric(name) === undefined) continue;
       throw wrongOption(`options.register already has a metric named ${name}, which collectMetrics() did not create`);
     }
-    for (const metric of this.#metrics.values()) register.registerMetric(metric as unknown as Metric);
+    for (const metric of this.#metrics.values()) register.registerMetric(metric);
   }
 
   /** Whether the registry still has them. */
   isRegistered(): boolean {
-    return [...this.#metrics].every(
-      ([name, metric]) => this.register.getSingleMetric<string>(name) === (metric as unknown),
-    );
+    return [...this.#metrics].every(([name, metric]) => this.register.getSingleMetric(name) === metric);
   }
 
   /** @returns a function that removes the client again. */
   add(added: Collected): () => void {
     this.#checkFits(added);
     this.#clients.add(added);
-    this.#readings = undefined;
     return () => {
-      if (!this.#clients.delete(added)) return;
-      this.#readings = undefined;
-      if (this.#clients.size > 0 || !this.isRegistered()) return;
+      if (!this.#clients.delete(added) || this.#clients.size > 0 || !this.isRegistered()) return;
       for (const name of this.#metrics.keys()) this.register.removeSingleMetric(name);
     };
   }
@@ -158,6 +115,21 @@ export class RegisteredMetrics {
   }
 }
 
+/**
+ * What prom-client asks of a metric. Its own classes count by themselves; the values of this one have been counted
+ * already, and are read when the registry asks for them.
+ */
+function readMetric(type: string, name: string, help: string, values: () => object[]): Metric {
+  const described = { type, name, help, aggregator: 'sum' };
+  const metric = {
+    ...described,
+    // prom-client changes the name, for OpenMetrics.
+    get: async () => ({ ...described, name: metric.name, values: values() }),
+    reset: () => {},
+  };
+  return metric as unknown as Metric;
+}
+
 /** In alphabetical order. */
 function namesOf(labels: Labels): string {
   return Object.keys(labels).sort().join(', ');
@@ -167,28 +139,4 @@ function namesOf(labels: Labels): string {
 function shown(labels: Labels): string {
   const sorted = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
   return `{${sorted.map(([name, value]) => `${name}=${JSON.stringify(String(value))}`).join(', ')}}`;
-}
-
-/** Cumulated, as Prometheus has it. */
-function histogram(
-  name: string,
-  { scale, exponents: [lowest, highest] }: HistogramMetric,
-  { counts, sum }: ReturnType<HistogramMetric['read']>,
-  labels: Labels,
-): Value[] {
-  const upTo = (bound: number) =>
-    Object.entries(counts).reduce((total, [upper, count]) => (Number(upper) <= bound ? total + count : total), 0);
-  const bucket = (le: string | number, bound: number) => ({
-    metricName: `${name}_bucket`,
-    value: upTo(bound),
-    labels: { le, ...labels },
-  });
-  const bounds = Array.from({ length: highest - lowest + 1 }, (_, index) => 2 ** (lowest + index));
-  const all = bucket('+Inf', Number.POSITIVE_INFINITY);
-  return [
-    ...bounds.map((bound) => bucket(bound / scale, bound)),
-    all,
-    { metricName: `${name}_sum`, value: sum, labels: { ...labels } },
-    { metricName: `${name}_count`, value: all.value, labels: { ...labels } },
-  ];
 }
