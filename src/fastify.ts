@@ -9,12 +9,13 @@ import hostPlugin, {
   type FastifyRedisNamespacedInstance as HostNamespacedInstance,
 } from '@fastify/redis';
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify';
-import type { Cluster, ClusterNode, ClusterOptions, Redis, RedisOptions } from 'ioredis';
-import * as ioredis from 'ioredis';
+import type { ClusterNode, ClusterOptions, Cluster as HostCluster, Redis as HostRedis, RedisOptions } from 'ioredis';
+import { Cluster } from './cluster.js';
 import { coalesce } from './coalesce.js';
-import { describe, wrongOption } from './errors.js';
+import { wrongOption } from './errors.js';
 import type { Coalesced, Coalescer } from './handle.js';
-import { type CoalesceSetting, resolveSetting } from './options.js';
+import { type CoalesceSetting, checked, resolveSetting } from './options.js';
+import { Redis } from './redis.js';
 
 declare module '@fastify/redis' {
   /**
@@ -23,8 +24,8 @@ declare module '@fastify/redis' {
    * begin with a capital or do not, and `coalescer`, which so has to be a client too as far as types know.
    */
   interface FastifyRedisNamespacedInstance {
-    [namespace: Capitalize<string> | Uncapitalize<string>]: Redis & Coalesced;
-    readonly coalescer: Coalescer & Redis & Coalesced;
+    [namespace: Capitalize<string> | Uncapitalize<string>]: HostRedis & Coalesced;
+    readonly coalescer: Coalescer & HostRedis & Coalesced;
   }
 }
 
@@ -34,16 +35,7 @@ export type FastifyRedisNamespacedInstance = HostNamespacedInstance;
 /** The type of `fastify.redis`: the client, or the clients by their namespaces. */
 export type FastifyRedis = HostFastifyRedis;
 
-/** The options; JavaScript users may have passed values of any type. */
-interface GivenOptions {
-  namespace?: string | undefined;
-  client?: object | null;
-  nodes?: unknown;
-  closeClient?: boolean;
-  [hostOption: string]: unknown;
-}
-
-type Register = (fastify: FastifyInstance, options: GivenOptions, next: (error?: Error) => void) => void;
+type Register = (fastify: FastifyInstance, options: object, next: (error?: Error) => void) => void;
 
 /** A client of another copy of ioredis, or of iovalkey. */
 export interface OtherClient {
@@ -79,7 +71,7 @@ export interface ClusterNodesOptions extends CommonOptions, ClusterOptions {
 
 /** Your own client, coalesced in place. */
 export interface ClientOptions extends CommonOptions {
-  client: Redis | Cluster | OtherClient;
+  client: HostRedis | HostCluster | OtherClient;
   /**
    * Whether the client is closed with the application.
    * @default false
@@ -89,6 +81,15 @@ export interface ClientOptions extends CommonOptions {
 
 /** The options of @fastify/redis, `coalesce`, and `nodes` for a Cluster. */
 export type FastifyRedisPluginOptions = ServerOptions | ClusterNodesOptions | ClientOptions;
+
+/** Any of them: JavaScript users may have mixed them. */
+interface GivenOptions extends CommonOptions, RedisOptions {
+  client?: object;
+  closeClient?: boolean;
+  nodes?: ClusterNode[];
+  redisOptions?: RedisOptions;
+  url?: string;
+}
 
 /**
  * The marks that the package fastify-plugin sets, under the symbols that Fastify reads: decorate the instance that the
@@ -102,10 +103,9 @@ const PLUGIN_META = {
 };
 
 const plugin: FastifyPluginCallback<FastifyRedisPluginOptions> = (fastify, options, next) => {
-  const { coalesce: setting, ...given } = options as GivenOptions & CommonOptions;
-  let delegated: GivenOptions;
+  let delegated: object = options;
   try {
-    delegated = isTaken(fastify, given.namespace) ? given : withCoalescedClient(given, setting);
+    if (!isTaken(fastify, options.namespace)) delegated = withCoalescedClient(options as GivenOptions);
   } catch (error) {
     next(error as Error);
     return;
@@ -129,41 +129,26 @@ function isTaken(fastify: FastifyInstance, namespace: string | undefined): boole
   return Boolean(namespace ? registered?.[namespace] : registered);
 }
 
-function withCoalescedClient(given: GivenOptions, setting: CoalesceSetting | undefined): GivenOptions {
-  // Checked before a client is made, which connects.
-  resolveSetting(setting, 'option coalesce');
-  const { client, namespace, closeClient, ...hostOptions } = given;
-  if (client) return { namespace, client: coalesce(client, setting), closeClient: closeClient ?? false };
+function withCoalescedClient({ namespace, client, closeClient = false, ...options }: GivenOptions): object {
   // @fastify/redis closes every client that it made, whatever `closeClient` says.
-  return { namespace, client: coalesce(createClient(hostOptions), setting), closeClient: true };
-}
-
-/** Its constructors check the options themselves. Host: before 5.1 the class is not a named export, it is the module itself. */
-const HostRedis = (ioredis.Redis ?? ioredis.default) as unknown as new (...args: unknown[]) => ioredis.Redis;
-const HostCluster = ioredis.Cluster as unknown as new (nodes: unknown[], options: object) => ioredis.Cluster;
-
-interface HostOptions {
-  clientInfoTag?: unknown;
-  redisOptions?: HostOptions;
-  [option: string]: unknown;
+  if (!client) return { namespace, client: createClient(options), closeClient: true };
+  resolveSetting(options.coalesce, 'option coalesce');
+  return { namespace, client: coalesce(client, options.coalesce), closeClient };
 }
 
 /** Makes the client that @fastify/redis would make of these options, or a Cluster if they have `nodes`. */
-function createClient({ url, nodes, ...options }: HostOptions): object {
-  if (nodes === undefined) return url ? new HostRedis(url, withTag(options)) : new HostRedis(withTag(options));
+function createClient({ url, nodes, ...options }: GivenOptions): object {
+  if (nodes === undefined) return url ? new Redis(url, withTag(options)) : new Redis(withTag(options));
   if (url) {
     throw wrongOption('the options "url" and "nodes" exclude each other: a Cluster starts from its nodes');
   }
-  if (!Array.isArray(nodes)) {
-    throw wrongOption(`options.nodes must be an array of Cluster nodes to start from, got ${describe(nodes)}`);
-  }
-  return new HostCluster(nodes, { ...options, redisOptions: withTag(options.redisOptions) });
+  checked(nodes, 'options.nodes', 'an array of Cluster nodes to start from', Array.isArray(nodes));
+  return new Cluster(nodes, { ...options, redisOptions: withTag(options.redisOptions ?? {}) } as object);
 }
 
 /** @fastify/redis: the tag by which it shows in CLIENT LIST, unless the options have one. */
-function withTag(options: HostOptions = {}): HostOptions {
-  if (options.clientInfoTag !== undefined) return options;
-  return { ...options, clientInfoTag: defaultTag() };
+function withTag(options: RedisOptions): RedisOptions {
+  return options.clientInfoTag === undefined ? { ...options, clientInfoTag: defaultTag() } : options;
 }
 
 /** The version of @fastify/redis is not to be found from a bundle. */

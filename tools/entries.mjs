@@ -48,8 +48,9 @@ function commonJs(entry, peers, hasDefault) {
   const load = Object.keys(peers).length === 0 ? `const built = require('./cjs/${entry}.cjs');` : guarded(entry, peers);
   // Both ioredis's and @fastify/redis's own module is its default export with the named exports on it:
   // const Redis = require('ioredis'), fastify.register(require('@fastify/redis')). Tools that read files look for the last line.
+  // A copy: what comes from a chunk that entries share is a getter in `built`, and could not be assigned.
   const exports = hasDefault
-    ? 'module.exports = Object.defineProperties(built.default, Object.getOwnPropertyDescriptors(built));\nmodule.exports.default = built.default;'
+    ? 'module.exports = Object.defineProperties(built.default, Object.getOwnPropertyDescriptors({ ...built }));\nmodule.exports.default = built.default;'
     : 'module.exports = built;';
   return `'use strict';\n${load}\n${exports}`;
 }
