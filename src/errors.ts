@@ -45,14 +45,10 @@ export function describeType(value: unknown): string {
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return String(value);
   if (typeof value === 'function') return 'a function';
-  if (typeof value === 'object') return Array.isArray(value) ? 'an array' : `an object (${constructorName(value)})`;
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object') return `an object (${value.constructor?.name || 'no constructor'})`;
   const text = typeof value === 'string' ? JSON.stringify(value) : String(value);
   return `${text.length > 60 ? `${text.slice(0, 60)}…` : text} (${typeof value})`;
-}
-
-function constructorName(value: object): string {
-  const made = value.constructor as unknown;
-  return typeof made === 'function' && made.name !== '' ? made.name : 'no constructor';
 }
 
 const warned = processWide('warned', () => new Set<string>());

@@ -4,10 +4,7 @@
  */
 
 import { createRequire } from 'node:module';
-import hostPlugin, {
-  type FastifyRedis as HostFastifyRedis,
-  type FastifyRedisNamespacedInstance as HostNamespacedInstance,
-} from '@fastify/redis';
+import hostPlugin, { type FastifyRedis } from '@fastify/redis';
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify';
 import type { ClusterNode, ClusterOptions, Cluster as HostCluster, Redis as HostRedis, RedisOptions } from 'ioredis';
 import { Cluster } from './cluster.js';
@@ -29,13 +26,7 @@ declare module '@fastify/redis' {
   }
 }
 
-/** The clients that were registered with a `namespace`. */
-export type FastifyRedisNamespacedInstance = HostNamespacedInstance;
-
-/** The type of `fastify.redis`: the client, or the clients by their namespaces. */
-export type FastifyRedis = HostFastifyRedis;
-
-type Register = (fastify: FastifyInstance, options: object, next: (error?: Error) => void) => void;
+export type { FastifyRedis, FastifyRedisNamespacedInstance } from '@fastify/redis';
 
 /** A client of another copy of ioredis, or of iovalkey. */
 export interface OtherClient {
@@ -92,17 +83,11 @@ interface GivenOptions extends CommonOptions, RedisOptions {
 }
 
 /**
- * The marks that the package fastify-plugin sets, under the symbols that Fastify reads: decorate the instance that the
- * plugin is registered on, not a child of it. That package is not used: its `require('path')` cannot be part of an ES
- * module.
+ * @fastify/redis with coalesced clients: the same options and behaviour, plus `coalesce`, plus `nodes` for a Cluster.
+ *
+ * The plugin's name is that of @fastify/redis, so that plugins which declare it as their dependency find it.
  */
-const PLUGIN_META = {
-  [Symbol.for('skip-override')]: true,
-  [Symbol.for('fastify.display-name')]: '@fastify/redis',
-  [Symbol.for('plugin-meta')]: { fastify: '5.x', name: '@fastify/redis' },
-};
-
-const plugin: FastifyPluginCallback<FastifyRedisPluginOptions> = (fastify, options, next) => {
+export const fastifyCoalesce: FastifyPluginCallback<FastifyRedisPluginOptions> = (fastify, options, next) => {
   let delegated: object = options;
   try {
     if (!isTaken(fastify, options.namespace)) delegated = withCoalescedClient(options as GivenOptions);
@@ -110,15 +95,19 @@ const plugin: FastifyPluginCallback<FastifyRedisPluginOptions> = (fastify, optio
     next(error as Error);
     return;
   }
-  (hostPlugin as unknown as Register)(fastify, delegated, next);
+  (hostPlugin as unknown as FastifyPluginCallback<object>)(fastify, delegated, next);
 };
 
 /**
- * @fastify/redis with coalesced clients: the same options and behaviour, plus `coalesce`, plus `nodes` for a Cluster.
- *
- * The plugin's name is that of @fastify/redis, so that plugins which declare it as their dependency find it.
+ * The marks that the package fastify-plugin sets, under the symbols that Fastify reads: decorate the instance that the
+ * plugin is registered on, not a child of it. That package is not used: its `require('path')` cannot be part of an ES
+ * module.
  */
-export const fastifyCoalesce: FastifyPluginCallback<FastifyRedisPluginOptions> = Object.assign(plugin, PLUGIN_META);
+Object.assign(fastifyCoalesce, {
+  [Symbol.for('skip-override')]: true,
+  [Symbol.for('fastify.display-name')]: '@fastify/redis',
+  [Symbol.for('plugin-meta')]: { fastify: '5.x', name: '@fastify/redis' },
+});
 
 /** The same, by the name that @fastify/redis gives it. */
 export { fastifyCoalesce as default, fastifyCoalesce as fastifyRedis };

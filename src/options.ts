@@ -20,12 +20,11 @@ export interface CoalesceOptions {
    */
   schedule?: Schedule;
   /**
-   * Whether the loop looks for replies for a short time before it waits for them. A thread that waits halts its processor
-   * in most virtual machines, and waking it takes longer than a Redis on the same machine needs for a few commands.
+   * Whether the loop looks for replies for a short time before it waits for them, since to wake a waiting thread takes
+   * longer than a Redis on the same machine needs for a few commands.
    *
-   * - `true`: after a turn of three commands and more, for 8 microseconds per command, at most 100: no longer than a plain
-   *   client would have been busy with them. Not where the first reply takes longer than 0.12 milliseconds, as over most
-   *   networks, nor where windows go without a reply or the process is often preempted.
+   * - `true`: after a turn of three commands and more, for 8 microseconds per command, at most 100. Not where the first
+   *   reply takes longer than 0.12 milliseconds, nor where windows go without a reply or the process is often preempted.
    * - a number: for as many microseconds after every turn, until all replies are there. For a Redis on the same machine
    *   and a processor to spare. Minimum 1, maximum 1000000.
    * - `false`: never.

@@ -13,10 +13,10 @@ import { resolveSetting } from './options.js';
 const options = resolveSetting(environment.options, VARIABLE);
 
 if (options !== false && !environment.off) {
-  watchClients((client) => implementation().attachProvisionally(client, options));
-}
-
-/** The rest of this package, as it is built: loaded with the first client, since most processes have none at their start. */
-function implementation(): typeof import('./client/attach.js') {
-  return createRequire(import.meta.url)('./attach.cjs') as typeof import('./client/attach.js');
+  const load = createRequire(import.meta.url);
+  watchClients((client) => {
+    // The rest of this package, as it is built: with the first client, since most processes have none at their start.
+    const { attachProvisionally } = load('./attach.cjs') as typeof import('./client/attach.js');
+    attachProvisionally(client, options);
+  });
 }

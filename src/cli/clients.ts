@@ -48,7 +48,7 @@ export async function open(host: Host, target: Target, variant: Variant): Promis
   let reason: Error | undefined;
   const remember = (error: Error): void => {
     // A Cluster first says only that no connection came about, and then why.
-    if (error.message !== 'Connection is closed.') reason ??= lastNodeError(error);
+    if (error.message !== 'Connection is closed.') reason ??= error;
   };
   client.on('error', remember);
   client.on('node error', remember);
@@ -60,7 +60,8 @@ export async function open(host: Host, target: Target, variant: Variant): Promis
     return client;
   } catch (error) {
     client.disconnect();
-    const cause = reason ?? lastNodeError(error as Error);
+    const failure: Error & { lastNodeError?: Error } = reason ?? (error as Error);
+    const cause = failure.lastNodeError ?? failure;
     throw new CliError(`cannot use the Redis at ${target.name}: ${briefly(cause)}${tlsHint(target, cause)}`);
   }
 }
@@ -115,8 +116,4 @@ function create(host: Host, { url, cluster, tls }: Target, enableAutoPipelining:
       ...(protocol === 'rediss:' && { tls: tls ?? {} }),
     },
   });
-}
-
-function lastNodeError(error: Error & { lastNodeError?: Error }): Error {
-  return error.lastNodeError ?? error;
 }
