@@ -10,9 +10,9 @@ import { environment, VARIABLE } from './environment.js';
 import { watchClients } from './host/watch-clients.js';
 import { resolveSetting } from './options.js';
 
-const options = resolveSetting(environment.options, VARIABLE);
+const options = resolveSetting(typeof environment === 'object' ? environment : environment === 'stats', VARIABLE);
 
-if (options !== false && !environment.off) {
+if (options) {
   const load = createRequire(import.meta.url);
   watchClients((client) => {
     // The rest of this package, as it is built: with the first client, since most processes have none at their start.

@@ -23,7 +23,7 @@ export function attach(client: object, options: ResolvedOptions | false | undefi
   if (options !== undefined) releaseProvisional(client);
   if (attachedTo(client) !== undefined) return;
   const chosen = options ?? lastOptions(client);
-  if (chosen === false || environment.off) {
+  if (chosen === false || environment === 'off') {
     addIdleHandle(client, DEFAULT_OPTIONS);
   } else if (missing !== undefined) {
     warnOnce(
@@ -53,7 +53,7 @@ export function attachProvisionally(client: object, options: ResolvedOptions): v
 function attachReal(client: object, options: ResolvedOptions): void {
   if (isHostCluster(client)) ClusterAttachment.attach(client, options);
   else ClientAttachment.attach(client as HostClient, options);
-  if (environment.stats) report(client);
+  if (environment === 'stats') report(client);
 }
 
 export function notAClient(value: unknown, lacking = ''): TypeError {
