@@ -1,31 +1,46 @@
 import { HOT_COMMANDS } from '../commands/hot-commands.js';
 import { CallSettings, guarded } from '../connection/entries/call-settings.js';
-import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
+import type { Coalesced } from '../handle.js';
+import { boundTo } from '../host/cluster.js';
 import { dropUnsent, isAutoPipelining } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
-import { type CallOptions, type ResolvedOptions, resolveCallOptions } from '../options.js';
-import type { CoalescerStats } from '../stats.js';
+import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback, type NodeCallback } from '../util/promises.js';
 import { callHost, countFallThrough, FallThrough, formOf, type HotForm, isCommandMethod } from './hot-path.js';
 
 /** A client, a Cluster or a stand-in, with its handle. */
 type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Record<PropertyKey, unknown>;
 
-/** Symbols, not private fields: people wrap what they are given in a Proxy. */
-const CLIENT = Symbol('client');
-const CALL = Symbol('call');
-/** Where a view is found behind a Proxy that passes on names and no symbols. */
-const ITSELF = 'ioredis-coalesce.view';
+/** The name under which a view has its fields: a name, since people wrap what they are given in a Proxy. */
+const VIEW = 'ioredis-coalesce.view';
 
-function itself(receiver: unknown): View {
-  const view = receiver as View & { [ITSELF]: View };
-  return view[CLIENT] === undefined ? view[ITSELF] : view;
+/** What a view has: the client, and the options of its calls. Host's methods that send a command are called on it. */
+class View {
+  constructor(
+    readonly client: Viewed,
+    readonly call: CallSettings,
+  ) {}
+
+  get options(): HasOptions['options'] {
+    return this.client.options;
+  }
+
+  sendCommand(...args: [HostCommand]): unknown {
+    return sendWith(this.call, this.client, args);
+  }
+
+  /** A view has nothing of its own to show. */
+  toJSON(): void {}
 }
 
+/** The prototypes of views: each leads to one client. */
+const prototypes = new WeakMap<object, object>();
+
 /**
- * A client as it is for calls with options of their own.
+ * A view of `client`, whose calls have these options over those of `base`: the client as it is for calls with options of
+ * their own.
  *
- *     view ──► hot methods, `sendCommand`, `coalescer` ──► Proxy: all other members of the client
+ *     view ──► methods of hot commands, `coalescer` ──► Proxy: all other members of the client
  *
  * Hot methods send as those of the client do, with the same parts (`HotForm`). Where a call falls through, the host's
  * method is called on the view, of which it uses `options` and `sendCommand` alone: there the command gets its options.
@@ -33,116 +48,65 @@ function itself(receiver: unknown): View {
  *
  * Not `Object.create(client)`: V8 keeps prototypes in another form, and the client would become slower.
  */
-class View {
-  readonly [CLIENT]: Viewed;
-  readonly [CALL]: CallSettings;
-
-  constructor(client: Viewed, call: CallSettings) {
-    this[CLIENT] = client;
-    this[CALL] = call;
-  }
-}
-
-/** The classes of views, one per client: the prototype leads to that client. */
-const classes = new WeakMap<object, { readonly overlay: object; readonly viewClass: typeof View }>();
-
-/** A view of `client`, whose calls have these options over those of `base`. */
 export function viewOf(client: object, options: CallOptions, base?: CallSettings): object {
   const call = new CallSettings(resolveCallOptions(options, base?.options));
-  const overlay = Object.getPrototypeOf(client) as object;
-  let kept = classes.get(client);
-  if (kept?.overlay !== overlay) {
-    kept = { overlay, viewClass: classFor(client as Viewed, overlay) };
-    classes.set(client, kept);
+  let prototype = prototypes.get(client);
+  if (prototype === undefined) {
+    prototype = prototypeFor(client as Viewed);
+    prototypes.set(client, prototype);
   }
-  return new kept.viewClass(client as Viewed, call);
+  return { __proto__: prototype, [VIEW]: new View(client as Viewed, call) };
 }
 
-function classFor(client: Viewed, overlay: object): typeof View {
-  const viewClass = class extends View {};
-  Reflect.deleteProperty(viewClass.prototype, 'constructor');
-  Object.defineProperties(viewClass.prototype, membersFor(overlay));
-  Object.setPrototypeOf(viewClass.prototype, otherMembersOf(client));
-  return viewClass;
-}
-
-const ORDINARY = { writable: true, configurable: true };
-const members = new WeakMap<object, PropertyDescriptorMap>();
-
-/** What views of all clients with this overlay have in common. */
-function membersFor(overlay: object): PropertyDescriptorMap {
-  const kept = members.get(overlay);
-  if (kept !== undefined) return kept;
-  const made: PropertyDescriptorMap = {
-    sendCommand: {
-      ...ORDINARY,
-      value(this: View, ...args: [HostCommand]) {
-        const view = itself(this);
-        return sendWith(view[CALL], view[CLIENT], args);
-      },
-    },
-    coalescer: {
-      get(this: View) {
-        const view = itself(this);
-        return new ViewHandle(view[CLIENT], view[CALL]);
-      },
-      configurable: true,
-    },
-    [ITSELF]: {
-      get(this: View) {
-        return this;
-      },
-    },
-  };
-  for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(overlay))) {
-    const form = typeof value === 'function' ? formOf(value as AnyFunction) : undefined;
-    if (form === undefined) continue;
-    made[name] = { ...ORDINARY, value: hotMethod(name, value as AnyFunction, form) };
-  }
-  members.set(overlay, made);
-  return made;
-}
-
-/** Like the client's hot method, unless the client has another one under this name by now. */
-function hotMethod(name: string, hot: AnyFunction, form: HotForm): AnyFunction {
-  return function (this: unknown, ...args) {
-    const view = itself(this);
-    const method = view[CLIENT][name] as AnyFunction;
-    return method === hot ? sendHot(view, form, args) : callMethod(view, name, method, args);
-  };
-}
-
-/** The members of a client as they are when they are asked for. */
-function otherMembersOf(client: Viewed): object {
-  return new Proxy(Object.create(null) as object, {
+function prototypeFor(client: Viewed): object {
+  const others = new Proxy(Object.create(null) as object, {
     get: (_, name) => {
       const value = client[name];
-      return typeof value === 'function' && name !== 'constructor' ? onView(name, value as AnyFunction) : value;
+      return typeof value === 'function' && name !== 'constructor' ? methodNamed(name) : value;
     },
     has: (_, name) => name in client,
     getPrototypeOf: () => Object.getPrototypeOf(client) as object,
   });
+  const members: PropertyDescriptorMap = {
+    coalescer: {
+      get(this: Receiver) {
+        const { client, call } = this[VIEW];
+        const { coalescer } = client;
+        return boundTo(coalescer, { withOptions: (more: CallOptions) => viewOf(client, more, call) });
+      },
+    },
+  };
+  for (const name of NAMES) {
+    if (typeof client[name] === 'function') members[name] = { value: methodNamed(name), writable: true };
+  }
+  return Object.create(others, members) as object;
 }
 
-const methodsOnViews = new WeakMap<AnyFunction, AnyFunction>();
+interface Receiver {
+  readonly [VIEW]: View;
+}
 
-function onView(name: PropertyKey, method: AnyFunction): AnyFunction {
-  let made = methodsOnViews.get(method);
+const methods = new Map<PropertyKey, AnyFunction>();
+
+/** The method of all views that calls the method which the client has under this name at the moment. */
+function methodNamed(name: PropertyKey): AnyFunction {
+  let made = methods.get(name);
   if (made === undefined) {
     made = function (this: unknown, ...args) {
-      return callMethod(itself(this), name, method, args);
+      const view = (this as Receiver)[VIEW];
+      return callMethod(view, name, view.client[name] as AnyFunction, args);
     };
-    methodsOnViews.set(method, made);
+    methods.set(name, made);
   }
   return made;
 }
 
 function sendHot(view: View, form: HotForm, args: unknown[]): unknown {
-  const call = view[CALL];
+  const { client, call } = view;
   if (call.signal?.aborted) return rejected(call.signal, args);
   const { leading } = form;
   const method = form.method();
-  const route = form.find(view[CLIENT]);
+  const route = form.find(client);
   const sender = route && form.senderFor(route, args);
   if (route === undefined || sender === undefined) return callCold(view, method, args, leading);
   const sent = sender.send(route, method, leading === 0 ? args : args.slice(leading), call);
@@ -156,8 +120,7 @@ function callCold(view: View, method: AnyFunction, args: unknown[], leading: num
 }
 
 /**
- * Calls a host's method that sends a command. Its callback is called by the host, unless the caller's signal, or its time,
- * comes first.
+ * Calls a host's method that sends a command.
  *
  * @param leading - how many arguments are in front of the command's.
  */
@@ -167,28 +130,15 @@ function sendCold(
   leading: number,
   callHostMethod: (receiver: object, args: readonly unknown[]) => unknown,
 ): unknown {
-  const { [CLIENT]: client, [CALL]: call } = view;
-  // Host: with auto-pipelining a method collects the commands of all callers on its receiver.
-  const send = (): unknown =>
-    isAutoPipelining(client)
-      ? guardedIfPromise(callHostMethod(client, args), call, call.timeout)
-      : callHostMethod(view, args);
+  const { client, call } = view;
   const callback = args.length > leading ? args.at(-1) : undefined;
-  if (typeof callback !== 'function') return send();
-  let called = false;
-  args[args.length - 1] = (...outcome: unknown[]) => {
-    if (called) return;
-    called = true;
-    callback(...outcome);
-  };
-  const result = send();
-  if (result instanceof Promise) {
-    result.catch((error) => {
-      if (called) return;
-      called = true;
-      asCallback(Promise.reject(error), callback as NodeCallback);
-    });
-  }
+  // In its place: the host would take an argument before it for the callback.
+  if (typeof callback === 'function') args[args.length - 1] = () => {};
+  // Host: with auto-pipelining a method collects the commands of all callers on its receiver.
+  const result = isAutoPipelining(client)
+    ? guardedIfPromise(callHostMethod(client, args), call, call.timeout)
+    : callHostMethod(view, args);
+  if (typeof callback === 'function' && result instanceof Promise) asCallback(result, callback as NodeCallback);
   return result;
 }
 
@@ -202,7 +152,8 @@ const NAMES = new Set<PropertyKey>(HOT_COMMANDS.flatMap(({ name }) => [name, `${
 function callMethod(view: View, name: PropertyKey, method: AnyFunction, args: unknown[]): unknown {
   const form = formOf(method);
   if (form !== undefined) return sendHot(view, form, args);
-  const { [CLIENT]: client, [CALL]: call } = view;
+  const { client, call } = view;
+  if (name === 'sendCommand') return view.sendCommand(...(args as [HostCommand]));
   const isCommand = isCommandMethod(method);
   if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejected(call.signal, args);
   if (isCommand) return callCold(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
@@ -225,7 +176,8 @@ function guardExec(made: unknown, call: CallSettings): void {
   const exec = typeof pipeline === 'object' ? pipeline?.exec : undefined;
   if (typeof exec !== 'function') return;
   Object.defineProperty(made, 'exec', {
-    ...ORDINARY,
+    writable: true,
+    configurable: true,
     enumerable: true,
     value(...args: unknown[]) {
       if (call.signal?.aborted) return rejected(call.signal, args);
@@ -236,45 +188,6 @@ function guardExec(made: unknown, call: CallSettings): void {
       return result;
     },
   });
-}
-
-/** The handle of a view: that of its client at the moment, but for the views it makes. */
-class ViewHandle implements Coalescer {
-  readonly #client: Viewed;
-  readonly #call: CallSettings;
-
-  constructor(client: Viewed, call: CallSettings) {
-    this.#client = client;
-    this.#call = call;
-  }
-
-  withOptions(options: CallOptions): object {
-    return viewOf(this.#client, options, this.#call);
-  }
-
-  get enabled(): boolean {
-    return this.#client.coalescer.enabled;
-  }
-
-  get options(): ResolvedOptions {
-    return this.#client.coalescer.options;
-  }
-
-  get cache(): ClientCache | undefined {
-    return this.#client.coalescer.cache;
-  }
-
-  stats(): CoalescerStats {
-    return this.#client.coalescer.stats();
-  }
-
-  flush(): void {
-    this.#client.coalescer.flush();
-  }
-
-  detach(): void {
-    this.#client.coalescer.detach();
-  }
 }
 
 /**

@@ -121,12 +121,11 @@ describe.each(HOSTS)('$name: a view', (host) => {
     expect(await view.get(key)).toBe('stubbed');
     expect(stub.mock.contexts).toEqual([client]);
     Reflect.deleteProperty(client, 'get');
-    const handle = view.coalescer;
     client.coalescer.detach();
-    expect(handle.enabled).toBe(false);
+    expect(view.coalescer.enabled).toBe(false);
     expect(await view.get(key)).toBe('value');
     coalesce(client);
-    expect(handle.enabled).toBe(true);
+    expect(view.coalescer.enabled).toBe(true);
     await client.get(key);
     const before = hotCommands(client);
     expect(await view.get(key)).toBe('value');
@@ -144,6 +143,8 @@ describe.each(HOSTS)('$name: a view', (host) => {
     expect(await view.echo('a')).toBe('a');
     expect(await view.ping()).toBe('PONG');
     expect(await view.pipeline().echo('b').exec()).toEqual([[null, 'b']]);
+    expect(view.coalescer.enabled).toBe(true);
+    expect(JSON.stringify(view)).toBe('{}');
   });
 
   it('runs methods of a subclass with private members on the client', async () => {
