@@ -15,7 +15,7 @@ import { isGenuineMethod } from '../host/probe.js';
 import { selectedDatabase } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand } from '../host/types.js';
 import { nextTick, setTimeout } from '../util/clock.js';
-import { asCommandMethod, callHost } from './hot-path.js';
+import { callHost, type HotRoute, type MethodForm, methodsNamed } from './hot-path.js';
 
 /** A blocking command from when it is issued until it is settled. */
 interface BlockedCall {
@@ -192,53 +192,15 @@ export class BlockingConnections {
   }
 }
 
-interface BlockingSender {
-  /** Sends a command that waits on a connection of its own. */
-  send(command: HostCommand): unknown;
-  /** The client was disconnected. A Cluster's nodes notice that themselves. */
-  disconnected?(): void;
-}
-
-/** What the methods of blocking commands need of an attachment. */
-export interface BlockingRoute {
-  readonly client: HasOptions & { sendCommand: AnyFunction };
-  /** Set with the option `blocking`. */
-  readonly blocking: BlockingSender | undefined;
-  /** The number of commands behind a command of this name that is next to be answered; else 0, as after `detach()`. */
-  waitingBehind(name: string): number;
-}
-
-/**
- * The methods of blocking commands, for the overlay, and `disconnect`. Later it is checked whether other commands wait
- * behind them.
- */
-export function blockingMethods(
-  parent: Record<string, unknown>,
-  find: (receiver: unknown) => BlockingRoute | undefined,
-): Record<string, AnyFunction> {
-  const methods: Record<string, AnyFunction> = {};
-  for (const name of BLOCKING_COMMANDS) {
-    for (const methodName of [name, `${name}Buffer`]) {
-      if (typeof parent[methodName] !== 'function') continue;
-      methods[methodName] = asCommandMethod(function blocking(...args) {
-        const method = parent[methodName] as AnyFunction;
-        const route = find(this);
-        if (route === undefined) return callHost(method, this, args);
-        const sent = sendElsewhere(route, name, method, args);
-        if (sent !== undefined) return sent[0];
-        watchBlocking(route, name, args);
-        return callHost(method, this, args);
-      });
-    }
-  }
-  if (typeof parent.disconnect !== 'function') return methods;
-  methods.disconnect = function disconnect(...args) {
-    const result = (parent.disconnect as AnyFunction).apply(this, args);
-    const [reconnect] = args;
-    if (!reconnect) find(this)?.blocking?.disconnected?.();
-    return result;
-  };
-  return methods;
+/** The methods of blocking commands, for the overlay. Later it is checked whether other commands wait behind them. */
+export function blockingMethods(parent: MethodForm['parent']): MethodForm[] {
+  return BLOCKING_COMMANDS.flatMap((name) =>
+    methodsNamed(name).map(([methodName]) => ({
+      methodName,
+      parent,
+      sendElsewhere: (route, method, args) => sendElsewhere(route, name, method, args),
+    })),
+  );
 }
 
 /**
@@ -248,14 +210,19 @@ export function blockingMethods(
  * @param leading - how many of them are in front of the command's.
  */
 export function sendElsewhere(
-  { blocking, client }: BlockingRoute,
+  route: HotRoute,
   name: string,
   method: AnyFunction,
   args: readonly unknown[],
   leading = 0,
 ): readonly [result: unknown] | undefined {
-  const mayWait = ALWAYS.includes(name) || (WITH_BLOCK.includes(name) && holdsBlock(args));
-  if (blocking === undefined || !mayWait || !isGenuineMethod(method)) return undefined;
+  const { blocking, client } = route;
+  const mayWait = WITH_BLOCK.includes(name) ? holdsBlock(args) : BLOCKING_COMMANDS.includes(name);
+  if (!mayWait) return undefined;
+  if (blocking === undefined || ON_THE_SAME.includes(name) || !isGenuineMethod(method)) {
+    watchBlocking(route, name);
+    return undefined;
+  }
   const command = commandOfCall(client, method, args, leading);
   // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
   if (command.resolve === undefined) return [command.promise];
@@ -284,8 +251,9 @@ function commandOfCall(
 const ALWAYS = 'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop'.split(' ');
 /** Commands that keep it waiting with the argument `BLOCK`. */
 const WITH_BLOCK = ['xread', 'xreadgroup'];
-/** The last two keep it waiting for the effect of its own writes. */
-const BLOCKING_COMMANDS: readonly string[] = [...ALWAYS, ...WITH_BLOCK, 'wait', 'waitaof'];
+/** Commands that keep it waiting for the effect of its own writes. */
+const ON_THE_SAME = ['wait', 'waitaof'];
+const BLOCKING_COMMANDS: readonly string[] = [...ALWAYS, ...WITH_BLOCK, ...ON_THE_SAME];
 
 /** Whether a command that may wait does: `BLOCK` may be the name of a stream, too. */
 function waits({ name, args }: { readonly name: string; readonly args: readonly unknown[] }): boolean {
@@ -300,7 +268,7 @@ function waits({ name, args }: { readonly name: string; readonly args: readonly 
 /** Grace period before the warning, in milliseconds. */
 const PATIENCE = 1_000;
 
-const watched = new WeakSet<BlockingRoute>();
+const watched = new WeakSet<HotRoute>();
 
 /** Host: elements of an array may be getters, which are read once per call. So only data properties are looked at. */
 function holdsBlock(args: readonly unknown[]): boolean {
@@ -311,13 +279,12 @@ function holdsBlock(args: readonly unknown[]): boolean {
 }
 
 /** Warns once per name if other commands still wait behind a blocking one after the grace period. */
-function watchBlocking(client: BlockingRoute, name: string, args: readonly unknown[]): void {
-  if (watched.has(client)) return;
-  if (WITH_BLOCK.includes(name) && !holdsBlock(args)) return;
-  watched.add(client);
+function watchBlocking(route: HotRoute, name: string): void {
+  if (watched.has(route)) return;
+  watched.add(route);
   setTimeout(() => {
-    watched.delete(client);
-    const waiting = client.waitingBehind(name);
+    watched.delete(route);
+    const waiting = route.waitingBehind(name);
     if (waiting === 0) return;
     warnOnce(
       CODES.BLOCKING,

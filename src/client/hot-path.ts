@@ -14,72 +14,106 @@ import {
   type Transformation,
   withTransformation,
 } from '../host/transformers.js';
-import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
+import type { AnyFunction, HasOptions, HostCommand, HostCommandClass } from '../host/types.js';
 import { CommandHeads, commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
 import { asCallback, type NodeCallback } from '../util/promises.js';
 import { coldWatch } from './cold-watch.js';
 
-/** What the hot methods of a client or Cluster need of its attachment, `ClientAttachment` or `ClusterAttachment`. */
+/** On a coalesced client or Cluster, whichever copy of this package did it. */
+export const MARK = Symbol.for('ioredis-coalesce.coalescer');
+
+/** What the methods of a client or Cluster need of its attachment, `ClientAttachment` or `ClusterAttachment`. */
 export interface HotRoute {
-  readonly client: HasOptions;
+  readonly client: HasOptions & { sendCommand: AnyFunction };
   readonly commandClass: HostCommandClass | undefined;
   readonly counters: Stats;
   /** Set for a Cluster: hands it a command that failed on its node. */
   readonly routing: ClusterRouting | undefined;
   /** Set for a Cluster with the option `splitKeys`. */
   readonly splitter: KeySplitter | undefined;
+  /** Set with the option `blocking`. */
+  readonly blocking: BlockingSender | undefined;
   /** Why no command can take the hot path now. */
   fallThroughReason(): FallThroughReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the hot path. */
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason;
+  /** The number of commands behind a command of this name that is next to be answered; else 0, as after `detach()`. */
+  waitingBehind(name: string): number;
+}
+
+/** The attachment of the object that a method is called on, if it has one. */
+export function routeOf(receiver: unknown): HotRoute | undefined {
+  const attached = (receiver as { [MARK]?: HotRoute } | undefined)?.[MARK];
+  return attached !== undefined && attached.client === receiver ? attached : undefined;
 }
 
 /** Sends a call with keys of several slots as several commands; undefined if it can be sent as it is. */
 export interface KeySplitter {
   /** The host's `Command` class, with the hot path or without. */
   readonly commandClass: HostCommandClass;
-  send(sender: Sender, method: AnyFunction, given: readonly unknown[]): Promise<unknown> | undefined;
+  send(sender: Sender, given: readonly unknown[]): Promise<unknown> | undefined;
 }
 
-/** Finds the attachment of the object that a method is called on, if it has one. */
-export type FindRoute = (receiver: unknown) => HotRoute | undefined;
+/** Sends blocking commands on connections of their own. */
+export interface BlockingSender {
+  send(command: HostCommand): unknown;
+  /** The client was disconnected. A Cluster's nodes notice that themselves. */
+  disconnected?(): void;
+}
 
-/** The parts of a hot method, by which a view makes the same call with options of its own (`view.ts`). */
-export interface HotForm {
+/** The parts of a method of ours that sends one command. A view makes the same call with options of its own (`view.ts`). */
+export interface MethodForm {
   readonly methodName: string;
+  /** Has the host's method under this name. */
+  readonly parent: Readonly<Record<string, unknown>>;
   /** How many arguments are in front of the command's, such as the name in `call(name, …)`. */
-  readonly leading: number;
-  readonly find: FindRoute;
-  /** The host's method that it stands for, as it is now. */
-  method(): AnyFunction;
-  /** Sends this call, if a command of this name can be hot. */
-  senderFor(route: HotRoute, args: readonly unknown[]): Sender | undefined;
+  readonly leading?: number;
+  /** Sends the calls that can be hot; or a function that finds who sends this one. */
+  readonly sender?: Sender;
+  senderFor?(route: HotRoute, args: readonly unknown[]): Sender | undefined;
+  /** Sends a call that has no sender; undefined if the host's method has to. */
+  sendElsewhere?(
+    route: HotRoute,
+    method: AnyFunction,
+    args: readonly unknown[],
+  ): readonly [result: unknown] | undefined;
 }
 
-const forms = new WeakMap<AnyFunction, HotForm>();
+const forms = new WeakMap<AnyFunction, MethodForm>();
 
-/** Remembers the parts of a hot method, and returns it. */
-export function withForm(hot: AnyFunction, form: HotForm): AnyFunction {
+/** The parts of a method, if `commandMethod` has made it. */
+export function formOf(method: AnyFunction): MethodForm | undefined {
+  return forms.get(method);
+}
+
+/**
+ * A method that encodes its command here if nothing is unusual; otherwise it calls the method that the client would have
+ * without us.
+ */
+export function commandMethod(form: MethodForm): AnyFunction {
+  const { methodName, parent, leading = 0, sender } = form;
+  function hot(this: unknown, ...args: unknown[]): unknown {
+    const route = routeOf(this);
+    const method = parent[methodName] as AnyFunction;
+    if (route === undefined) return callHost(method, this, args, leading);
+    const chosen = sender ?? form.senderFor?.(route, args);
+    if (chosen === undefined) {
+      const elsewhere = form.sendElsewhere?.(route, method, args);
+      return elsewhere === undefined ? callHost(method, this, args, leading) : elsewhere[0];
+    }
+    const sent = chosen.send(route, method, leading === 0 ? args : args.slice(leading));
+    if (!(sent instanceof FallThrough)) return sent;
+    countFallThrough(route, methodName, sent.reason);
+    return sent.callHost(method, this, args, leading);
+  }
   forms.set(hot, form);
   return hot;
 }
 
-export function formOf(method: AnyFunction): HotForm | undefined {
-  return forms.get(method);
-}
-
-const commandMethods = new WeakSet<AnyFunction>();
-
-/** Remembers that a method sends one command by the host's `sendCommand`, and returns it. */
-export function asCommandMethod(method: AnyFunction): AnyFunction {
-  commandMethods.add(method);
-  return method;
-}
-
-/** Whether a method sends one command by `sendCommand`. */
-export function isCommandMethod(method: AnyFunction): boolean {
-  return commandMethods.has(method) || isGenuineMethod(method) || isGenuineScriptMethod(method);
+/** Whether a method is the host's, and sends one command by `sendCommand`. */
+export function isGenuineCommand(method: AnyFunction): boolean {
+  return isGenuineMethod(method) || isGenuineScriptMethod(method);
 }
 
 /** The arguments of a call as far as they have been read. User code in them runs once per call, as on a plain client. */
@@ -135,9 +169,7 @@ const MOST_SPREAD = 1_000;
  * @param leading - how many arguments are in front of the command's.
  */
 export function callHost(method: AnyFunction, receiver: unknown, args: readonly unknown[], leading = 0): unknown {
-  if (args.length <= MOST_SPREAD || !(isGenuineMethod(method) || isGenuineScriptMethod(method))) {
-    return method.apply(receiver, args as unknown[]);
-  }
+  if (args.length <= MOST_SPREAD || !isGenuineCommand(method)) return method.apply(receiver, args as unknown[]);
   const end = endsInCallback(args, leading) ? -1 : args.length;
   return method.apply(receiver, inOneArray(args, leading, flatOf(args.slice(leading, end))));
 }
@@ -152,48 +184,29 @@ function endsInCallback(args: readonly unknown[], leading: number): boolean {
   return args.length > leading && typeof args[args.length - 1] === 'function';
 }
 
+/** The two methods of a command: one replies with text, the other with Buffers. */
+export function methodsNamed(name: string): readonly (readonly [methodName: string, encoding: 'utf8' | null])[] {
+  return [
+    [name, 'utf8'],
+    [`${name}Buffer`, null],
+  ];
+}
+
 /**
- * The hot path: methods for the overlay between a client and its class. Each encodes its command itself if nothing is
- * unusual; otherwise it calls the method that the client would have without us.
+ * The hot path: methods for the overlay between a client and its class.
  *
  * Own properties of the client — `defineCommand('get')`, `addBuiltinCommand('get')`, a test's stub — hide the overlay
  * by the rules of the language.
  *
  * @param parent - the client's prototype.
- * @param find - finds the attachment of the object that a method is called on, if it has one.
  */
-export function hotMethods(parent: object, find: FindRoute): Record<string, AnyFunction> {
-  const methods: Record<string, AnyFunction> = {};
-  for (const command of HOT_COMMANDS) {
-    for (const encoding of ['utf8', null] as const) {
-      const name = encoding === null ? `${command.name}Buffer` : command.name;
-      if (typeof (parent as Record<string, unknown>)[name] === 'function') {
-        methods[name] = hotMethod(name, { command, encoding }, parent as Record<string, AnyFunction>, find);
-      }
-    }
-  }
-  return methods;
-}
-
-/** @param parent - has the host's own method under this name. */
-export function hotMethod(
-  methodName: string,
-  variant: CommandVariant,
-  parent: Record<string, AnyFunction>,
-  find: FindRoute,
-): AnyFunction {
-  const sender = new CommandSender(variant);
-  return withForm(
-    function hot(...args) {
-      const route = find(this);
-      const method = parent[methodName] as AnyFunction;
-      if (route === undefined) return callHost(method, this, args);
-      const sent = sender.send(route, method, args);
-      if (!(sent instanceof FallThrough)) return sent;
-      countFallThrough(route, methodName, sent.reason);
-      return sent.callHost(method, this, args);
-    },
-    { methodName, leading: 0, find, method: () => parent[methodName] as AnyFunction, senderFor: () => sender },
+export function hotMethods(parent: MethodForm['parent']): MethodForm[] {
+  return HOT_COMMANDS.flatMap((command) =>
+    methodsNamed(command.name).map(([methodName, encoding]) => ({
+      methodName,
+      parent,
+      sender: new CommandSender({ command, encoding }),
+    })),
   );
 }
 
@@ -205,11 +218,11 @@ export abstract class Sender {
   /** The command that is sent. */
   abstract readonly command: HotCommand;
   abstract readonly encoding: CommandVariant['encoding'];
-  /** The host's own method, once it was seen. */
+  /** The host's own method, as last seen. */
   protected genuine: AnyFunction | undefined;
 
-  /** Whether these arguments can be encoded without being prepared, if they are plain. */
-  protected abstract isPrepared(route: HotRoute, args: readonly unknown[]): boolean;
+  /** Whether the keys among the arguments have to be found before a call is sent. */
+  protected abstract needsKeys(route: HotRoute): boolean;
   /** Flat arguments, transformed and with `keyPrefix`, and their first key. */
   protected abstract prepare(
     route: HotRoute,
@@ -230,47 +243,32 @@ export abstract class Sender {
    * @param call - the options of this call, if it has any.
    */
   send(route: HotRoute, method: AnyFunction, given: unknown[], call?: CallSettings): Promise<unknown> | FallThrough {
-    const split = call?.signal?.aborted ? undefined : route.splitter?.send(this, method, given);
-    if (split !== undefined) return call === undefined ? split : guarded(split, call, call.timeout);
-    if (route.commandClass === undefined) return new FallThrough('cork-only');
-    const last = given.length > 0 ? given[given.length - 1] : undefined;
-    if (typeof last !== 'function') return this.#send(route, route.commandClass, method, given, call);
-    const sent = this.#send(route, route.commandClass, method, given.slice(0, -1), call);
-    if (!(sent instanceof FallThrough)) asCallback(sent, last as NodeCallback);
-    return sent;
-  }
-
-  /** Sends a command of strings and Buffers, transformed and with `keyPrefix`; or says why only the host can. */
-  sendPrepared(route: HotRoute, prepared: readonly unknown[]): Promise<unknown> | FallThroughReason {
-    if (route.commandClass === undefined) return 'cork-only';
-    const connection = route.connectionFor(this.command, prepared[0]);
-    if (typeof connection === 'string') return connection;
-    return this.sendOn(connection, route, prepared, prepared, undefined) ?? 'arguments';
-  }
-
-  #send(
-    route: HotRoute,
-    commandClass: HostCommandClass,
-    method: AnyFunction,
-    args: readonly unknown[],
-    call: CallSettings | undefined,
-  ): Promise<unknown> | FallThrough {
-    const transformer = argumentTransformerOf(commandClass, this.command.name);
-    if (transformer !== undefined || !this.isPrepared(route, args)) {
-      return this.#prepareAndSend(route, method, args, transformer, call);
+    if (method !== this.genuine) {
+      if (!isGenuineMethod(method)) return new FallThrough('patched');
+      this.genuine = method;
     }
-    const connection = route.connectionFor(this.command, args[0]);
-    if (typeof connection === 'string') return new FallThrough(connection);
-    if (method !== this.genuine && !this.#isGenuine(method)) return new FallThrough('patched');
-    const sent = this.sendOn(connection, route, args, args, call);
-    if (sent !== undefined) return sent;
-    // Arrays are looked for only now: doing so before each encoding costs more than this.
-    return holdsArray(args) ? this.#prepareAndSend(route, method, args, undefined, call) : new FallThrough('arguments');
+    const split = route.splitter?.send(this, given);
+    if (split !== undefined) return call === undefined ? split : guarded(split, call, call.timeout);
+    const { commandClass } = route;
+    if (commandClass === undefined) return new FallThrough('cork-only');
+    const last = given.length > 0 ? given[given.length - 1] : undefined;
+    const args = typeof last === 'function' ? given.slice(0, -1) : given;
+    const transformer = argumentTransformerOf(commandClass, this.command.name);
+    let sent: Promise<unknown> | FallThrough | undefined;
+    if (transformer === undefined && !Array.isArray(args[0]) && !this.needsKeys(route)) {
+      const connection = route.connectionFor(this.command, args[0]);
+      if (typeof connection === 'string') return new FallThrough(connection);
+      sent = this.sendOn(connection, route, args, args, call);
+      // Arrays are looked for only now: doing so before each encoding costs more than this.
+      if (sent === undefined && !holdsArray(args)) return new FallThrough('arguments');
+    }
+    sent ??= this.#prepareAndSend(route, args, transformer, call);
+    if (typeof last === 'function' && !(sent instanceof FallThrough)) asCallback(sent, last as NodeCallback);
+    return sent;
   }
 
   #prepareAndSend(
     route: HotRoute,
-    method: AnyFunction,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
     call: CallSettings | undefined,
@@ -279,20 +277,21 @@ export abstract class Sender {
     const runsUserCode = transformer !== undefined || holdsArray(args);
     const reason = runsUserCode ? route.fallThroughReason() : undefined;
     if (reason !== undefined) return new FallThrough(reason);
-    if (method !== this.genuine && !this.#isGenuine(method)) return new FallThrough('patched');
     const prepared = this.prepare(route, args, transformer);
-    if (prepared instanceof FallThrough) return prepared;
-    const { sent, key, read } = prepared;
+    return prepared instanceof FallThrough ? prepared : this.sendPrepared(route, prepared, args, call);
+  }
+
+  /** @param args - those of the call. */
+  sendPrepared(
+    route: HotRoute,
+    { sent, key, read }: Prepared,
+    args: readonly unknown[],
+    call?: CallSettings,
+  ): Promise<unknown> | FallThrough {
     // Ordering: asked when user code has run.
     const connection = route.connectionFor(this.command, key);
     if (typeof connection === 'string') return new FallThrough(connection, read);
     return this.sendOn(connection, route, sent, args, call) ?? new FallThrough('arguments', read);
-  }
-
-  #isGenuine(method: AnyFunction): boolean {
-    if (!isGenuineMethod(method)) return false;
-    this.genuine = method;
-    return true;
   }
 }
 
@@ -310,8 +309,8 @@ export class CommandSender extends Sender {
     this.#heads = new CommandHeads((count) => commandHead(command.name, count));
   }
 
-  protected isPrepared({ client }: HotRoute, args: readonly unknown[]): boolean {
-    return keyPrefixOf(client) === undefined && !Array.isArray(args[0]);
+  protected needsKeys({ client }: HotRoute): boolean {
+    return Boolean(client.options.keyPrefix);
   }
 
   protected prepare(
@@ -347,7 +346,7 @@ export interface Prepared {
   /** The first key. */
   readonly key: unknown;
   /** For the host, if the command falls through after all. */
-  readonly read: ReadArguments;
+  readonly read?: ReadArguments;
 }
 
 /**

@@ -14,10 +14,7 @@ import {
   type Part,
 } from '../resp/encoder.js';
 import {
-  callHost,
-  countFallThrough,
   FallThrough,
-  type FindRoute,
   flatOf,
   type HotRoute,
   holdsArray,
@@ -25,42 +22,13 @@ import {
   prefixedKey,
   type ReadArguments,
   Sender,
-  withForm,
 } from './hot-path.js';
 import { sendWith } from './view.js';
-
-/**
- * A hot method that replaces the one that the host has made for a script; undefined if the user has replaced that
- * method, or its source is not known.
- */
-export function hotScriptMethod(
-  script: HostScript,
-  methodName: string,
-  encoding: 'utf8' | null,
-  original: AnyFunction,
-  find: FindRoute,
-): AnyFunction | undefined {
-  const { numberOfKeys } = script;
-  if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
-  if (!isGenuineScriptMethod(original) || !LoadedScript.isKnown(script)) return undefined;
-  const sender = new ScriptSender(script, encoding, original);
-  return withForm(
-    function (this: unknown, ...args: unknown[]) {
-      const route = find(this);
-      if (route === undefined) return callHost(original, this, args);
-      const sent = sender.send(route, original, args);
-      if (!(sent instanceof FallThrough)) return sent;
-      countFallThrough(route, methodName, sent.reason);
-      return sent.callHost(original, this, args);
-    },
-    { methodName, leading: 0, find, method: () => original, senderFor: () => sender },
-  );
-}
 
 type ScriptVariant = CommandVariant & { readonly script: ScriptForm };
 
 /** Sends the calls of a defined script, in one of its two forms on the wire. The host decides which one is sent. */
-class ScriptSender extends Sender {
+export class ScriptSender extends Sender {
   readonly command: HotCommand;
   readonly #loaded: LoadedScript;
   readonly #evalsha: ScriptVariant;
@@ -68,7 +36,7 @@ class ScriptSender extends Sender {
   /** Everything up to the call's own arguments. */
   readonly #heads = new CommandHeads((count) => this.#headFor(count));
 
-  constructor(
+  private constructor(
     readonly script: HostScript,
     readonly encoding: 'utf8' | null,
     original: AnyFunction,
@@ -79,6 +47,14 @@ class ScriptSender extends Sender {
     this.#evalsha = this.#formNamed('evalsha', script.sha);
     this.#eval = this.#formNamed('eval', script.lua);
     this.command = this.#evalsha.command;
+  }
+
+  /** Undefined if `original` is not the method that the host has made for the script, or its source is not known. */
+  static of(script: HostScript, encoding: 'utf8' | null, original: AnyFunction): ScriptSender | undefined {
+    const { numberOfKeys } = script;
+    if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
+    if (!isGenuineScriptMethod(original) || !LoadedScript.isKnown(script)) return undefined;
+    return new ScriptSender(script, encoding, original);
   }
 
   #formNamed(name: string, first: string): ScriptVariant {
@@ -101,8 +77,9 @@ class ScriptSender extends Sender {
     return this.#loaded.load(stream) ? this.#evalsha : this.#eval;
   }
 
-  protected isPrepared(route: HotRoute, args: readonly unknown[]): boolean {
-    return !this.script.keyPrefix && route.routing === undefined && !Array.isArray(args[0]);
+  /** Keys get a prefix, or the first one decides which node the call goes to. */
+  protected needsKeys({ routing }: HotRoute): boolean {
+    return Boolean(this.script.keyPrefix) || routing !== undefined;
   }
 
   /** The transformer of EVALSHA would get the script's hash and the number of keys, too: that is left to the host. */
@@ -115,9 +92,7 @@ class ScriptSender extends Sender {
     const flattened = holdsArray(args) ? flatOf(args) : undefined;
     const sent = flattened ?? args;
     const read = { flattened };
-    // Keys get a prefix, or the first one decides which node the call goes to.
-    const needsKeys = this.script.keyPrefix || route.routing !== undefined;
-    return needsKeys ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
+    return this.needsKeys(route) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
   }
 
   protected sendOn(

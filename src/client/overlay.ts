@@ -4,19 +4,24 @@ import type { AnyFunction } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
-import { type BlockingRoute, blockingMethods } from './blocking.js';
+import { blockingMethods } from './blocking.js';
 import { hotCalls, hotCommandNamed } from './hot-calls.js';
-import { hotMethod, hotMethods } from './hot-path.js';
-import { hotScriptMethod } from './hot-scripts.js';
+import {
+  CommandSender,
+  commandMethod,
+  formOf,
+  hotMethods,
+  MARK,
+  methodsNamed,
+  routeOf,
+  type Sender,
+} from './hot-path.js';
+import { ScriptSender } from './hot-scripts.js';
 import { type PipelineRoute, pipelineMethods } from './light-pipeline.js';
 import { viewOf } from './view.js';
 
-/** On a coalesced client or Cluster, whichever copy of this package did it. */
-const MARK = Symbol.for('ioredis-coalesce.coalescer');
-
 /** The value stored under MARK. */
-export interface Attachment extends Coalescer, PipelineRoute, Omit<BlockingRoute, 'client'> {
-  readonly client: BlockingRoute['client'];
+export interface Attachment extends Coalescer, PipelineRoute {
   /** Coalesces a copy that the host's `duplicate(...args)` made. */
   attachCopy(copy: object, args: readonly unknown[]): void;
 }
@@ -92,7 +97,7 @@ function overlayFor(parent: object, form: OverlayForm): object {
   let overlay = overlays[form].get(parent);
   if (overlay === undefined) {
     overlay = createBareOverlay(parent);
-    if (form === 'hot') addCommandMethods(overlay, parent);
+    if (form === 'hot') addCommandMethods(overlay, parent as Record<string, AnyFunction>);
     overlays[form].set(parent, overlay);
   }
   return overlay;
@@ -123,38 +128,38 @@ function createBareOverlay(parent: object): object {
   return overlay;
 }
 
-function addCommandMethods(overlay: object, parent: object): void {
+function addCommandMethods(overlay: object, parent: Record<string, AnyFunction>): void {
+  const forms = [...hotMethods(parent), ...hotCalls(parent), ...blockingMethods(parent)];
+  const methods: [string, AnyFunction][] = [
+    ...forms.map((form): [string, AnyFunction] => [form.methodName, commandMethod(form)]),
+    ...Object.entries(followingMethods(parent)),
+  ];
+  const known = methods.filter(([name]) => typeof parent[name] === 'function');
   Object.assign(
     overlay,
-    hotMethods(parent, findRoute),
-    hotCalls(parent, findRoute),
-    pipelineMethods(parent as Record<string, AnyFunction>, findRoute),
-    blockingMethods(parent as Record<string, unknown>, findRoute),
-    definingMethods(parent as Record<string, unknown>),
+    Object.fromEntries(known),
+    pipelineMethods(parent, routeOf as () => PipelineRoute | undefined),
   );
 }
 
-function findRoute(receiver: unknown): Attachment | undefined {
-  const attached = (receiver as Marked | undefined)?.[MARK];
-  return attached !== undefined && attached.client === receiver ? attached : undefined;
-}
-
-/** Methods that the host defines on the client itself hide the overlay, so they are replaced there. */
-function definingMethods(parent: Record<string, unknown>): Record<string, AnyFunction> {
-  const methods: Record<string, AnyFunction> = {};
-  for (const methodName of ['defineCommand', 'addBuiltinCommand']) {
-    if (typeof parent[methodName] !== 'function') continue;
-    methods[methodName] = function define(...args) {
-      const result = (parent[methodName] as AnyFunction).apply(this, args);
-      if (findRoute(this) !== undefined) replaceDefined(this as object, String(args[0]));
+/** Methods of the client after which there is something to do here. */
+function followingMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
+  const following = (name: string, then: (client: object, args: readonly unknown[]) => void): AnyFunction =>
+    function (this: unknown, ...args) {
+      const result = (parent[name] as AnyFunction).apply(this, args);
+      if (routeOf(this) !== undefined) then(this as object, args);
       return result;
     };
-  }
-  return methods;
+  // What the host defines on the client itself hides the overlay.
+  const defined = (client: object, [name]: readonly unknown[]) => replaceDefined(client, String(name));
+  return {
+    defineCommand: following('defineCommand', defined),
+    addBuiltinCommand: following('addBuiltinCommand', defined),
+    disconnect: following('disconnect', (client, [reconnect]) => {
+      if (!reconnect) routeOf(client)?.blocking?.disconnected?.();
+    }),
+  };
 }
-
-/** The host's method that each of ours replaces. */
-const originals = new WeakMap<AnyFunction, AnyFunction>();
 
 /**
  * Replaces what the host has defined on the client itself under a name, and its `Buffer` form, by hot methods. They stay
@@ -162,25 +167,21 @@ const originals = new WeakMap<AnyFunction, AnyFunction>();
  */
 function replaceDefined(client: object, name: string): void {
   const methods = client as Record<string, unknown>;
-  for (const encoding of ['utf8', null] as const) {
-    const methodName = encoding === null ? `${name}Buffer` : name;
+  for (const [methodName, encoding] of methodsNamed(name)) {
     const original = Object.hasOwn(methods, methodName) ? methods[methodName] : undefined;
-    if (typeof original !== 'function' || originals.has(original as AnyFunction)) continue;
-    const hot = replacementFor(client, name, encoding, original as AnyFunction);
-    if (hot === undefined) continue;
-    originals.set(hot, original as AnyFunction);
-    methods[methodName] = hot;
+    if (typeof original !== 'function' || formOf(original as AnyFunction) !== undefined) continue;
+    const sender = senderOf(client, name, encoding, original as AnyFunction);
+    if (sender !== undefined)
+      methods[methodName] = commandMethod({ methodName, parent: { [methodName]: original }, sender });
   }
 }
 
 /** Puts the host's methods back where ours still are. */
 function restoreOwnMethods(client: object): void {
   const methods = client as Record<string, unknown>;
-  for (const name of definedNames(client)) {
-    for (const methodName of [name, `${name}Buffer`]) {
-      const original = originals.get(methods[methodName] as AnyFunction);
-      if (original !== undefined) methods[methodName] = original;
-    }
+  for (const [methodName] of definedNames(client).flatMap(methodsNamed)) {
+    const form = Object.hasOwn(methods, methodName) ? formOf(methods[methodName] as AnyFunction) : undefined;
+    if (form !== undefined) methods[methodName] = form.parent[methodName];
   }
 }
 
@@ -188,21 +189,13 @@ function definedNames(client: object): string[] {
   return [...scriptNames(client), ...addedBuiltinNames(client)];
 }
 
-function replacementFor(
-  client: object,
-  name: string,
-  encoding: 'utf8' | null,
-  original: AnyFunction,
-): AnyFunction | undefined {
-  const methodName = encoding === null ? `${name}Buffer` : name;
+function senderOf(client: object, name: string, encoding: 'utf8' | null, original: AnyFunction): Sender | undefined {
   const script = scriptNamed(client, name);
-  if (script !== undefined) {
-    const hot = hotScriptMethod(script, methodName, encoding, original, findRoute);
-    if (hot !== undefined) return hot;
-  }
-  const commandClass = findRoute(client)?.commandClass;
+  const sender = script && ScriptSender.of(script, encoding, original);
+  if (sender !== undefined) return sender;
+  const commandClass = routeOf(client)?.commandClass;
   const command = commandClass && hotCommandNamed(name, commandClass);
-  return command && hotMethod(methodName, { command, encoding }, { [methodName]: original }, findRoute);
+  return command && new CommandSender({ command, encoding });
 }
 
 /**

@@ -2,12 +2,11 @@ import calculateSlot from 'cluster-key-slot';
 import { KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { HostCluster } from '../host/cluster.js';
 import { type MadeCommand, makeCommand } from '../host/command-class.js';
-import { isGenuineMethod } from '../host/probe.js';
 import { keyPrefixOf, showsCallers } from '../host/state.js';
 import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
-import type { AnyFunction, HostCommandClass } from '../host/types.js';
+import type { HostCommandClass } from '../host/types.js';
 import { asCallback, type NodeCallback } from '../util/promises.js';
-import { countFallThrough, type HotRoute, type KeySplitter, type Sender } from './hot-path.js';
+import { countFallThrough, FallThrough, type HotRoute, type KeySplitter, type Sender } from './hot-path.js';
 
 /** The part of a call whose keys are in one slot. */
 interface SlotPart {
@@ -39,11 +38,11 @@ export class SplitKeys implements KeySplitter {
     readonly commandClass: HostCommandClass,
   ) {}
 
-  send(sender: Sender, method: AnyFunction, given: readonly unknown[]): Promise<unknown> | undefined {
+  send(sender: Sender, given: readonly unknown[]): Promise<unknown> | undefined {
     const { name, keys } = sender.command;
     const join = JOINS.get(name.toLowerCase());
     const rule = KEY_POSITIONS[keys];
-    if (join === undefined || rule === undefined || rule.count === 0 || !isGenuineMethod(method)) return undefined;
+    if (join === undefined || rule === undefined || rule.count === 0) return undefined;
     const { client } = this.route;
     const { commandClass } = this;
     const last = given[given.length - 1];
@@ -76,10 +75,10 @@ export class SplitKeys implements KeySplitter {
   #sendPart(sender: Sender, args: unknown[]): unknown {
     const { route, commandClass } = this;
     const { name } = sender.command;
-    if (!transformsReply(commandClass, name)) {
-      const sent = sender.sendPrepared(route, args);
-      if (typeof sent !== 'string') return sent;
-      countFallThrough(route, name, sent);
+    if (route.commandClass !== undefined && !transformsReply(commandClass, name)) {
+      const sent = sender.sendPrepared(route, { sent: args, key: args[0] }, args);
+      if (!(sent instanceof FallThrough)) return sent;
+      countFallThrough(route, name, sent.reason);
     }
     const make = () => makeCommand(commandClass, name, args, { replyEncoding: null });
     const transforms = argumentTransformerOf(commandClass, name) !== undefined;

@@ -6,7 +6,15 @@ import { dropUnsent, isAutoPipelining } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback, type NodeCallback } from '../util/promises.js';
-import { callHost, countFallThrough, FallThrough, formOf, type HotForm, isCommandMethod } from './hot-path.js';
+import {
+  callHost,
+  countFallThrough,
+  FallThrough,
+  formOf,
+  isGenuineCommand,
+  type MethodForm,
+  routeOf,
+} from './hot-path.js';
 
 /** A client, a Cluster or a stand-in, with its handle. */
 type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Record<PropertyKey, unknown>;
@@ -42,7 +50,7 @@ const prototypes = new WeakMap<object, object>();
  *
  *     view ──► methods of hot commands, `coalescer` ──► Proxy: all other members of the client
  *
- * Hot methods send as those of the client do, with the same parts (`HotForm`). Where a call falls through, the host's
+ * Hot methods send as those of the client do, with the same parts (`MethodForm`). Where a call falls through, the host's
  * method is called on the view, of which it uses `options` and `sendCommand` alone: there the command gets its options.
  * All other methods are called on the client.
  *
@@ -101,17 +109,17 @@ function methodNamed(name: PropertyKey): AnyFunction {
   return made;
 }
 
-function sendHot(view: View, form: HotForm, args: unknown[]): unknown {
+function sendHot(view: View, form: MethodForm, args: unknown[]): unknown {
   const { client, call } = view;
   if (call.signal?.aborted) return rejected(call.signal, args);
-  const { leading } = form;
-  const method = form.method();
-  const route = form.find(client);
-  const sender = route && form.senderFor(route, args);
+  const { methodName, parent, leading = 0 } = form;
+  const method = parent[methodName] as AnyFunction;
+  const route = routeOf(client);
+  const sender = route && (form.sender ?? form.senderFor?.(route, args));
   if (route === undefined || sender === undefined) return callCold(view, method, args, leading);
   const sent = sender.send(route, method, leading === 0 ? args : args.slice(leading), call);
   if (!(sent instanceof FallThrough)) return sent;
-  countFallThrough(route, form.methodName, sent.reason);
+  countFallThrough(route, methodName, sent.reason);
   return sendCold(view, args, leading, (receiver, given) => sent.callHost(method, receiver, given, leading));
 }
 
@@ -154,7 +162,7 @@ function callMethod(view: View, name: PropertyKey, method: AnyFunction, args: un
   if (form !== undefined) return sendHot(view, form, args);
   const { client, call } = view;
   if (name === 'sendCommand') return view.sendCommand(...(args as [HostCommand]));
-  const isCommand = isCommandMethod(method);
+  const isCommand = isGenuineCommand(method);
   if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejected(call.signal, args);
   if (isCommand) return callCold(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
   const result = method.apply(client, args);
