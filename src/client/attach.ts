@@ -1,6 +1,6 @@
 import { environment } from '../environment.js';
-import { CODES, coded, describeType, warnOnce } from '../errors.js';
-import { speaksResp3 as clusterSpeaksResp3, isHostCluster } from '../host/cluster.js';
+import { CODES, cacheNeedsResp3, coded, describeType, warnOnce, wrongOption } from '../errors.js';
+import { isHostCluster } from '../host/cluster.js';
 import { isStandIn, missingOfClient } from '../host/probe.js';
 import type { HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
@@ -42,17 +42,20 @@ export function attachProvisionally(client: object, options: ResolvedOptions): v
   if (missingOfClient(client) !== undefined || attachedTo(client) !== undefined) return;
   if ((client as HostClient).options.monitor) return;
   // One set of options serves all clients of the process: what does not fit one of them is left out there.
-  if (isHostCluster(client)) attachReal(client, withoutCacheUnless(clusterSpeaksResp3(client), options));
-  else {
-    const fitting = options.splitKeys ? { ...options, splitKeys: false } : options;
-    attachReal(client, withoutCacheUnless(speaksResp3(client as HostClient), fitting));
-  }
+  const splitKeys = options.splitKeys && isHostCluster(client);
+  attachReal(client, withoutCacheUnless(speaksResp3(client as HostClient), { ...options, splitKeys }));
   markProvisional(client);
 }
 
 function attachReal(client: object, options: ResolvedOptions): void {
-  if (isHostCluster(client)) ClusterAttachment.attach(client, options);
-  else ClientAttachment.attach(client as HostClient, options);
+  if (options.cache && !speaksResp3(client as HostClient)) throw cacheNeedsResp3();
+  if (isHostCluster(client)) new ClusterAttachment(client, options);
+  else if (!options.splitKeys) new ClientAttachment(client as HostClient, options);
+  else {
+    throw wrongOption(
+      'the option splitKeys needs a Cluster; a single server takes keys of several slots in one command',
+    );
+  }
   if (environment === 'stats') report(client);
 }
 

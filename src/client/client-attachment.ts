@@ -1,34 +1,17 @@
-import { inspect } from 'node:util';
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
-import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly, wrongOption } from '../errors.js';
+import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import type { ClientCache } from '../handle.js';
+import { speaksResp3 as clusterSpeaksResp3, type HostCluster, isHostCluster } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
 import { probeInternals } from '../host/probe.js';
 import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCallers } from '../host/state.js';
-import type { HostClient, HostCommandClass } from '../host/types.js';
-import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
+import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { BlockingConnections } from './blocking.js';
-import { type Attachment, addOverlay, removeOverlay } from './overlay.js';
-import { viewOf } from './view.js';
-
-/**
- * An attachment as it is shown: without its client or Cluster, whose options may hold a password and whose queues hold
- * arguments.
- */
-export abstract class Inspectable {
-  abstract readonly options: ResolvedOptions;
-  abstract stats(): CoalescerStats;
-
-  toJSON(): object {
-    return { options: this.options, stats: this.stats() };
-  }
-
-  [inspect.custom](): object {
-    return this.toJSON();
-  }
-}
+import type { HotRoute } from './hot-path.js';
+import { Attachment, addOverlay } from './overlay.js';
 
 /** What the nodes of a Cluster share. */
 export interface NodesShare {
@@ -39,8 +22,7 @@ export interface NodesShare {
 }
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
-export class ClientAttachment extends Inspectable implements Attachment {
-  enabled = true;
+export class ClientAttachment extends Attachment implements HotRoute {
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
@@ -50,17 +32,6 @@ export class ClientAttachment extends Inspectable implements Attachment {
   readonly #isNode: boolean;
   readonly #setup: ConnectionSetup;
   readonly #commands: CommandMethods | undefined;
-
-  static attach(client: HostClient, options: ResolvedOptions): void {
-    if (options.cache && !speaksResp3(client)) throw cacheNeedsResp3();
-    if (options.splitKeys) {
-      throw wrongOption(
-        'the option splitKeys needs a Cluster; a single server takes keys of several slots in one command',
-      );
-    }
-    new ClientAttachment(client, options);
-    if (isAutoPipelining(client)) warnAutoPipelining();
-  }
 
   /** Attaches to a client that is not coalesced yet. */
   constructor(
@@ -72,7 +43,8 @@ export class ClientAttachment extends Inspectable implements Attachment {
     super();
     this.counters = cluster?.counters ?? new Stats();
     this.#isNode = cluster !== undefined;
-    const hot = options.hotPath ? hotCommandClass(client) : 'the option hotPath is false';
+    const shows = showsCallers(client);
+    const hot = shows ? 'the option showFriendlyErrorStack is set' : hotCommandClass(client, options, probeInternals);
     this.#setup = {
       client,
       options,
@@ -88,9 +60,10 @@ export class ClientAttachment extends Inspectable implements Attachment {
       const inTransaction = () => this.connection?.transaction.begun === true;
       this.blocking = new BlockingConnections(client, blocking.connections, inTransaction);
     }
-    addOverlay(client, this, showsCallers(client) && !blocking ? 'bare' : 'hot');
+    addOverlay(client, this, shows && !blocking ? 'bare' : 'hot');
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
+    if (cluster === undefined && isAutoPipelining(client)) warnAutoPipelining();
   }
 
   /** Commands that await their reply, sent or not. */
@@ -118,17 +91,11 @@ export class ClientAttachment extends Inspectable implements Attachment {
     return this.options.cache ? { clear: () => this.connection?.cache?.clear() } : undefined;
   }
 
-  withOptions(options: CallOptions): object {
-    return viewOf(this.client, options);
-  }
-
   flush(): void {
     this.connection?.flush();
   }
 
-  detach(): void {
-    if (!removeOverlay(this.client, this)) return;
-    this.enabled = false;
+  protected leave(): void {
     this.client.removeListener('connect', this.#onConnect);
     this.blocking?.detach();
     this.connection?.detach();
@@ -138,7 +105,7 @@ export class ClientAttachment extends Inspectable implements Attachment {
   attachCopy(copy: object, args: readonly unknown[]): void {
     // A Cluster duplicates its nodes to ask for its slots. `monitor()` makes its client through `duplicate()`.
     if (this.#isNode || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
-    ClientAttachment.attach(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), this.options));
+    new ClientAttachment(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), this.options));
   }
 
   fallThroughReason(): FallThroughReason | undefined {
@@ -183,8 +150,8 @@ export class ClientAttachment extends Inspectable implements Attachment {
   }
 }
 
-export function speaksResp3({ options }: HostClient): boolean {
-  return options.protocol === 3;
+export function speaksResp3(client: HostClient | HostCluster): boolean {
+  return isHostCluster(client) ? clusterSpeaksResp3(client) : client.options.protocol === 3;
 }
 
 /** The option `cache.prefixes` as keys begin on the wire. */
@@ -193,11 +160,15 @@ function prefixesOnTheWire({ cache }: ResolvedOptions, keyPrefix: string | Buffe
 }
 
 /** The host's `Command` class if its internals are as the hot path expects; else why there is no hot path. */
-function hotCommandClass(client: HostClient): HostCommandClass | string {
+export function hotCommandClass<Client extends HasOptions>(
+  client: Client,
+  { hotPath }: ResolvedOptions,
+  probe: (client: Client) => ReturnType<typeof probeInternals>,
+): HostCommandClass | string {
+  if (!hotPath) return 'the option hotPath is false';
   if (isDebugging()) return 'DEBUG prints the commands of the client';
-  if (showsCallers(client)) return 'the option showFriendlyErrorStack is set';
   makeOptionsFast(client);
-  const probed = probeInternals(client);
+  const probed = probe(client);
   if ('commandClass' in probed) return probed.commandClass;
   const why = `${probed.missing} is missing`;
   warnCorkOnly(why);

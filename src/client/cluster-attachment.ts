@@ -2,7 +2,7 @@ import calculateSlot from 'cluster-key-slot';
 import { type HotCommand, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
-import { cacheNeedsResp3, warnAutoPipelining, warnCorkOnly } from '../errors.js';
+import { warnAutoPipelining } from '../errors.js';
 import type { ClientCache } from '../handle.js';
 import {
   ClusterDetour,
@@ -11,18 +11,17 @@ import {
   probeClusterInternals,
   type SendOnNode,
   SlotWatch,
-  speaksResp3,
 } from '../host/cluster.js';
 import { probeCommandClass } from '../host/probe.js';
-import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCallers } from '../host/state.js';
+import { isAutoPipelining, keyPrefixOf, showsCallers } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
-import { type CallOptions, type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
 import { sendOn } from './blocking.js';
-import { ClientAttachment, Inspectable } from './client-attachment.js';
-import { type Attachment, addOverlay, attachedTo, removeOverlay } from './overlay.js';
+import { ClientAttachment, hotCommandClass, speaksResp3 } from './client-attachment.js';
+import type { HotRoute } from './hot-path.js';
+import { Attachment, addOverlay, attachedTo } from './overlay.js';
 import { SplitKeys } from './split-keys.js';
-import { viewOf } from './view.js';
 
 /**
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
@@ -30,8 +29,7 @@ import { viewOf } from './view.js';
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
  * `Entry#reject` calls the `redirect` of its context (`Connection#contextIn`), which calls `ClusterRouting#redirect`.
  */
-export class ClusterAttachment extends Inspectable implements Attachment {
-  enabled = true;
+export class ClusterAttachment extends Attachment implements HotRoute {
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
   readonly routing: ClusterRouting;
@@ -41,13 +39,7 @@ export class ClusterAttachment extends Inspectable implements Attachment {
   readonly #slots: SlotWatch;
   readonly #schedule: BatchSchedule;
 
-  static attach(cluster: HostCluster, options: ResolvedOptions): void {
-    if (options.cache && !speaksResp3(cluster)) throw cacheNeedsResp3();
-    new ClusterAttachment(cluster, options);
-    if (isAutoPipelining(cluster)) warnAutoPipelining();
-  }
-
-  private constructor(
+  constructor(
     readonly client: HostCluster,
     readonly options: ResolvedOptions,
   ) {
@@ -55,7 +47,8 @@ export class ClusterAttachment extends Inspectable implements Attachment {
     this.#schedule = scheduleFunction(options.schedule);
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
-    this.commandClass = options.hotPath ? hotCommandClass(client) : undefined;
+    const hot = hotCommandClass(client, options, probeClusterInternals);
+    this.commandClass = typeof hot === 'string' ? undefined : hot;
     const probed = options.splitKeys ? probeCommandClass(client) : undefined;
     if (probed && 'commandClass' in probed) this.splitter = new SplitKeys(this, probed.commandClass);
     this.blocking = options.blocking ? new ClusterDetour(client, this.#sendOnNode) : undefined;
@@ -64,6 +57,7 @@ export class ClusterAttachment extends Inspectable implements Attachment {
     for (const node of client.nodes()) this.#onNode(node);
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
+    if (isAutoPipelining(client)) warnAutoPipelining();
   }
 
   stats(): CoalescerStats {
@@ -88,24 +82,18 @@ export class ClusterAttachment extends Inspectable implements Attachment {
     return this.options.cache ? { clear } : undefined;
   }
 
-  withOptions(options: CallOptions): object {
-    return viewOf(this.client, options);
-  }
-
   flush(): void {
     for (const attachment of this.#attachments()) attachment.flush();
   }
 
-  detach(): void {
-    if (!removeOverlay(this.client, this)) return;
-    this.enabled = false;
+  protected leave(): void {
     this.client.removeListener('+node', this.#onNode);
     this.client.removeListener('refresh', this.#onRefresh);
     for (const attachment of this.#attachments()) attachment.detach();
   }
 
   attachCopy(copy: object): void {
-    ClusterAttachment.attach(copy as HostCluster, withoutCacheUnless(speaksResp3(copy as HostCluster), this.options));
+    new ClusterAttachment(copy as HostCluster, withoutCacheUnless(speaksResp3(copy as HostCluster), this.options));
   }
 
   fallThroughReason(): FallThroughReason | undefined {
@@ -172,13 +160,4 @@ function slotOf(command: HotCommand, key: unknown): number | undefined {
   if (command.keys === 'none' || command.keys === 'own') return undefined;
   if (typeof key === 'string' || key instanceof Buffer) return calculateSlot(key);
   return typeof key === 'number' ? calculateSlot(String(key)) : undefined;
-}
-
-function hotCommandClass(cluster: HostCluster): HostCommandClass | undefined {
-  if (isDebugging()) return undefined;
-  makeOptionsFast(cluster);
-  const probed = probeClusterInternals(cluster);
-  if ('commandClass' in probed) return probed.commandClass;
-  warnCorkOnly(`${probed.missing} is missing`);
-  return undefined;
 }

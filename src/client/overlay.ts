@@ -1,4 +1,5 @@
-import type { Coalescer } from '../handle.js';
+import { inspect } from 'node:util';
+import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
 import { addedBuiltinNames, scriptNamed, scriptNames } from '../host/script.js';
 import type { AnyFunction } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
@@ -20,10 +21,38 @@ import { ScriptSender } from './hot-scripts.js';
 import { type PipelineRoute, pipelineMethods } from './light-pipeline.js';
 import { viewOf } from './view.js';
 
-/** The value stored under MARK. */
-export interface Attachment extends Coalescer, PipelineRoute {
+/** What is attached to a client or a Cluster, under `MARK`: its handle, and the route of its methods. */
+export abstract class Attachment implements Coalescer {
+  enabled = true;
+  abstract readonly client: object;
+  abstract readonly options: ResolvedOptions;
+  abstract readonly cache: ClientCache | undefined;
+  abstract stats(): CoalescerStats;
+  abstract flush(): void;
   /** Coalesces a copy that the host's `duplicate(...args)` made. */
-  attachCopy(copy: object, args: readonly unknown[]): void;
+  abstract attachCopy(copy: object, args: readonly unknown[]): void;
+  /** Undoes all but the overlay. */
+  protected abstract leave(): void;
+
+  withOptions(options: CallOptions): object {
+    return viewOf(this.client, options);
+  }
+
+  detach(): void {
+    if (attachedTo(this.client) !== this) return;
+    removeOverlay(this.client, this);
+    this.enabled = false;
+    this.leave();
+  }
+
+  /** Without the client or Cluster, whose options may hold a password and whose queues hold arguments. */
+  toJSON(): object {
+    return { options: this.options, stats: this.stats() };
+  }
+
+  [inspect.custom](): object {
+    return this.toJSON();
+  }
 }
 
 interface Marked {
@@ -67,7 +96,7 @@ export function attachedTo(client: object): Coalescer | undefined {
  * none.
  */
 export function addOverlay(client: object, attached: Attachment, form: OverlayForm): void {
-  removeIdleHandle(client);
+  if (idleHandleOf(client) !== undefined) Reflect.deleteProperty(client, 'coalescer');
   Object.defineProperty(client, MARK, { value: attached, configurable: true });
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
   if (form === 'hot') for (const name of definedNames(client)) replaceDefined(client, name);
@@ -76,11 +105,8 @@ export function addOverlay(client: object, attached: Attachment, form: OverlayFo
 /**
  * The client keeps the handle, as one of a plain client, so that its options and last counters can be read, and
  * `coalesce()` finds the options again.
- *
- * @returns whether `attached` was the client's attachment, and has been removed.
  */
-export function removeOverlay(client: object, attached: Attachment): boolean {
-  if ((client as Marked)[MARK] !== attached) return false;
+function removeOverlay(client: object, attached: Attachment): void {
   Reflect.deleteProperty(client, MARK);
   restoreOwnMethods(client);
   keepHandle(client, attached);
@@ -90,7 +116,6 @@ export function removeOverlay(client: object, attached: Attachment): boolean {
   if (overlays.hot.get(parent) === overlay || overlays.bare.get(parent) === overlay) {
     Object.setPrototypeOf(client, parent);
   }
-  return true;
 }
 
 function overlayFor(parent: object, form: OverlayForm): object {
@@ -199,44 +224,25 @@ function senderOf(client: object, name: string, encoding: 'utf8' | null, origina
 }
 
 /**
- * The handle of a client that stays plain: code that uses the handle still works, and sees that nothing was coalesced.
+ * Gives a client that stays plain its handle, unless it has one: code that uses the handle still works, and sees that
+ * nothing was coalesced.
  */
-class IdleCoalescer implements Coalescer {
-  readonly enabled = false;
-  readonly cache = undefined;
-
-  constructor(
-    readonly client: object,
-    readonly options: ResolvedOptions,
-  ) {}
-
-  stats(): CoalescerStats {
-    return new Stats().snapshot(0, 0);
-  }
-
-  withOptions(options: CallOptions): object {
-    return viewOf(this.client, options);
-  }
-
-  flush(): void {}
-
-  detach(): void {}
-}
-
-/** Gives a client that stays plain its handle, unless it has one. */
 export function addIdleHandle(client: object, options: ResolvedOptions): void {
-  const { coalescer } = client as { coalescer?: Coalescer };
-  if (coalescer === undefined) keepHandle(client, new IdleCoalescer(client, options));
+  if ((client as Partial<Coalesced>).coalescer !== undefined) return;
+  keepHandle(client, {
+    enabled: false,
+    options,
+    cache: undefined,
+    stats: () => new Stats().snapshot(0, 0),
+    withOptions: (call) => viewOf(client, call),
+    flush() {},
+    detach() {},
+  });
 }
 
 /** Keeps a handle of a plain client as its own property. A frozen client keeps none. */
-export function keepHandle(client: object, handle: Coalescer): void {
+function keepHandle(client: object, handle: Coalescer): void {
   Reflect.defineProperty(client, 'coalescer', { value: handle, configurable: true });
-}
-
-/** Removes the handle of a plain client that is about to be coalesced. */
-export function removeIdleHandle(client: object): void {
-  if (idleHandleOf(client) !== undefined) Reflect.deleteProperty(client, 'coalescer');
 }
 
 /** The options that a client had before `detach()`; the defaults if it was not coalesced. */
