@@ -12,7 +12,7 @@ import {
 } from '../host/blocking.js';
 import type { MadeCommand } from '../host/command-class.js';
 import { isGenuineMethod } from '../host/probe.js';
-import { selectedDatabase } from '../host/state.js';
+import { isAutoPipelining, selectedDatabase } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand } from '../host/types.js';
 import { nextTick, setTimeout } from '../util/clock.js';
 import { callHost, type HotRoute, type MethodForm, methodsNamed } from './hot-path.js';
@@ -192,6 +192,21 @@ export class BlockingConnections {
   }
 }
 
+/** Commands that keep their connection waiting for what other clients do; those of streams with the argument `BLOCK`. */
+const WAITING = 'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop xread xreadgroup'.split(' ');
+/** The last two keep it waiting for the effect of its own writes. */
+const BLOCKING_COMMANDS: readonly string[] = [...WAITING, 'wait', 'waitaof'];
+
+/** Whether a command keeps its connection waiting: `BLOCK` may be the name of a stream, too. */
+export function isBlocking({ name, args }: Pick<HostCommand, 'name' | 'args'>): boolean {
+  const lowerCase = name.toLowerCase();
+  if (!lowerCase.startsWith('xread')) return BLOCKING_COMMANDS.includes(lowerCase);
+  const words = args.map((arg) => String(arg).toLowerCase());
+  // After GROUP come its name and the consumer's.
+  const first = words[0] === 'group' ? 3 : 0;
+  return words.slice(first, words.indexOf('streams', first)).includes('block');
+}
+
 /** The methods of blocking commands, for the overlay. Later it is checked whether other commands wait behind them. */
 export function blockingMethods(parent: MethodForm['parent']): MethodForm[] {
   return BLOCKING_COMMANDS.flatMap((name) =>
@@ -217,52 +232,31 @@ export function sendElsewhere(
   leading = 0,
 ): readonly [result: unknown] | undefined {
   const { blocking, client } = route;
-  const mayWait = WITH_BLOCK.includes(name) ? holdsBlock(args) : BLOCKING_COMMANDS.includes(name);
-  if (!mayWait) return undefined;
-  if (blocking === undefined || ON_THE_SAME.includes(name) || !isGenuineMethod(method)) {
-    watchBlocking(route, name);
-    return undefined;
+  // With auto-pipelining commands that were issued before may not have left the client's pipeline.
+  const mayLeave = blocking !== undefined && !isAutoPipelining(client) && isGenuineMethod(method);
+  if (mayLeave && WAITING.includes(name)) {
+    const command = commandOfCall(client, method, args, leading);
+    // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
+    if (command.resolve === undefined) return [command.promise];
+    return [isBlocking(command) ? blocking.send(command as HostCommand) : client.sendCommand(command)];
   }
-  const command = commandOfCall(client, method, args, leading);
-  // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
-  if (command.resolve === undefined) return [command.promise];
-  return [waits(command) ? blocking.send(command as HostCommand) : client.sendCommand(command)];
+  if (BLOCKING_COMMANDS.includes(name)) watchBlocking(route);
+  return undefined;
 }
 
 /** The command that a method of the host's makes: it is run on an object that only keeps it, and nothing is sent. */
 function commandOfCall(
-  client: HasOptions,
+  { options }: HasOptions,
   method: AnyFunction,
   args: readonly unknown[],
   leading: number,
 ): MadeCommand {
-  let made: MadeCommand | undefined;
-  const receiver = {
-    options: Object.create(client.options, { enableAutoPipelining: { value: false } }) as object,
-    sendCommand(command: MadeCommand) {
-      made = command;
-    },
+  let made: unknown;
+  const sendCommand = (command: unknown) => {
+    made = command;
   };
-  callHost(method, receiver, args, leading);
+  callHost(method, { options, sendCommand }, args, leading);
   return made as MadeCommand;
-}
-
-/** Commands that keep their connection waiting for what other clients do. */
-const ALWAYS = 'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop'.split(' ');
-/** Commands that keep it waiting with the argument `BLOCK`. */
-const WITH_BLOCK = ['xread', 'xreadgroup'];
-/** Commands that keep it waiting for the effect of its own writes. */
-const ON_THE_SAME = ['wait', 'waitaof'];
-const BLOCKING_COMMANDS: readonly string[] = [...ALWAYS, ...WITH_BLOCK, ...ON_THE_SAME];
-
-/** Whether a command that may wait does: `BLOCK` may be the name of a stream, too. */
-function waits({ name, args }: { readonly name: string; readonly args: readonly unknown[] }): boolean {
-  if (!WITH_BLOCK.includes(name.toLowerCase())) return true;
-  const words = args.map((arg) => String(arg).toLowerCase());
-  // After GROUP come its name and the consumer's.
-  let index = words[0] === 'group' ? 3 : 0;
-  for (; index < words.length && words[index] !== 'streams'; index += 1) if (words[index] === 'block') return true;
-  return false;
 }
 
 /** Grace period before the warning, in milliseconds. */
@@ -270,22 +264,14 @@ const PATIENCE = 1_000;
 
 const watched = new WeakSet<HotRoute>();
 
-/** Host: elements of an array may be getters, which are read once per call. So only data properties are looked at. */
-function holdsBlock(args: readonly unknown[]): boolean {
-  const flat = args.flatMap((arg) =>
-    Array.isArray(arg) ? Object.values(Object.getOwnPropertyDescriptors(arg)).map(({ value }) => value) : [arg],
-  );
-  return flat.some((arg) => typeof arg === 'string' && /^block$/i.test(arg));
-}
-
 /** Warns once per name if other commands still wait behind a blocking one after the grace period. */
-function watchBlocking(route: HotRoute, name: string): void {
+function watchBlocking(route: HotRoute): void {
   if (watched.has(route)) return;
   watched.add(route);
   setTimeout(() => {
     watched.delete(route);
-    const waiting = route.waitingBehind(name);
-    if (waiting === 0) return;
+    const name = route.blockedBy;
+    if (name === undefined) return;
     warnOnce(
       CODES.BLOCKING,
       `ioredis-coalesce: commands wait behind "${name}" on a connection that they share with it; give blocking ` +

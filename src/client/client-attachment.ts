@@ -9,7 +9,7 @@ import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCalle
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
-import { BlockingConnections } from './blocking.js';
+import { BlockingConnections, isBlocking } from './blocking.js';
 import type { HotRoute } from './hot-path.js';
 import { Attachment, addOverlay } from './overlay.js';
 
@@ -125,10 +125,11 @@ export class ClientAttachment extends Attachment implements HotRoute {
     return this.connectionFor();
   }
 
-  waitingBehind(name: string): number {
+  get blockedBy(): string | undefined {
     const { commandQueue } = this.client;
-    if (!this.enabled) return 0;
-    return commandQueue.peekFront()?.command.name === name ? commandQueue.length - 1 : 0;
+    const first = commandQueue.peekFront()?.command;
+    if (!this.enabled || first === undefined || commandQueue.length === 1) return undefined;
+    return isBlocking(first) ? first.name : undefined;
   }
 
   readonly #onConnect = (): void => this.#connected(true);

@@ -114,9 +114,8 @@ export class ClusterAttachment extends Attachment implements HotRoute {
     return this.connectionFor(ANY_WRITE, key);
   }
 
-  waitingBehind(name: string): number {
-    if (!this.enabled) return 0;
-    return this.#sum((node) => node.waitingBehind(name));
+  get blockedBy(): string | undefined {
+    return this.#attachments().find((node) => node.blockedBy !== undefined)?.blockedBy;
   }
 
   /**

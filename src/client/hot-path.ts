@@ -38,8 +38,8 @@ export interface HotRoute {
   fallThroughReason(): FallThroughReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the hot path. */
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason;
-  /** The number of commands behind a command of this name that is next to be answered; else 0, as after `detach()`. */
-  waitingBehind(name: string): number;
+  /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
+  readonly blockedBy: string | undefined;
 }
 
 /** The attachment of the object that a method is called on, if it has one. */

@@ -1,6 +1,6 @@
 /** What the connections for blocking commands have to know of a client's queues and timeouts. */
 import { type MadeCommand, makeCommand } from './command-class.js';
-import { inSubscriberMode } from './state.js';
+import { commandTimeoutOf, inSubscriberMode } from './state.js';
 import type { HostClient, HostCommand, HostCommandClass, HostQueue } from './types.js';
 
 interface Queues {
@@ -56,9 +56,9 @@ export function maySendElsewhere(client: HostClient): boolean {
 
 /** Host: `sendCommand` starts these when a command is issued, sent or not. Starting them again changes nothing. */
 export function startTimeouts(client: HostClient, command: HostCommand): void {
-  const { commandTimeout } = client.options;
+  const commandTimeout = commandTimeoutOf(client);
   const timed = command as HostCommand & { setTimeout(ms: number): void; setBlockingTimeout?(ms: number): void };
-  if (typeof commandTimeout === 'number') timed.setTimeout(commandTimeout);
+  if (commandTimeout !== undefined) timed.setTimeout(commandTimeout);
   // Later versions: the option `blockingTimeout`.
   const { getBlockingTimeoutInMs } = client as { getBlockingTimeoutInMs?(command: HostCommand): number | undefined };
   const ms = getBlockingTimeoutInMs?.call(client, command);
