@@ -11,7 +11,6 @@ import {
   type ArgumentTransformer,
   argumentTransformerOf,
   runTransformer,
-  type Transformation,
   withTransformation,
 } from '../host/transformers.js';
 import type { AnyFunction, HasOptions, HostCommand, HostCommandClass } from '../host/types.js';
@@ -105,7 +104,7 @@ export function commandMethod(form: MethodForm): AnyFunction {
     const sent = chosen.send(route, method, leading === 0 ? args : args.slice(leading));
     if (!(sent instanceof FallThrough)) return sent;
     countFallThrough(route, methodName, sent.reason);
-    return sent.callHost(method, this, args, leading);
+    return callHost(method, this, args, leading, sent.read);
   }
   forms.set(hot, form);
   return hot;
@@ -120,34 +119,16 @@ export function isGenuineCommand(method: AnyFunction): boolean {
 export interface ReadArguments {
   /** Without arrays, if there were any among them: elements may be getters. */
   readonly flattened?: readonly unknown[] | undefined;
-  /** What the command's transformer made of them, and the command. */
-  readonly transformed?: {
-    readonly commandClass: HostCommandClass;
-    readonly name: string;
-    readonly transformation: Transformation;
-  };
+  /** Makes a call to which the command's transformer gives what it has given before; set if it has run. */
+  readonly asTransformed?: (call: () => unknown) => unknown;
 }
 
 /** A call that the host must answer. */
 export class FallThrough {
   constructor(
     readonly reason: FallThroughReason,
-    readonly read: ReadArguments = {},
+    readonly read?: ReadArguments,
   ) {}
-
-  /**
-   * Calls the host's method.
-   *
-   * @param args - all arguments of the call.
-   * @param leading - how many of them are in front of the command's, such as the name in `call(name, …)`.
-   */
-  callHost(method: AnyFunction, receiver: unknown, args: readonly unknown[], leading = 0): unknown {
-    const { flattened, transformed } = this.read;
-    const given = flattened === undefined ? args : inOneArray(args, leading, flattened);
-    if (transformed === undefined) return callHost(method, receiver, given, leading);
-    const { commandClass, name, transformation } = transformed;
-    return withTransformation(commandClass, name, transformation, () => callHost(method, receiver, given, leading));
-  }
 }
 
 /** A command has fallen through. */
@@ -166,12 +147,21 @@ const MOST_SPREAD = 1_000;
  * Calls a method of the host's with the arguments that one of ours was called with. A method that a user has put in its
  * place gets them as they are.
  *
- * @param leading - how many arguments are in front of the command's.
+ * @param args - all arguments of the call.
+ * @param leading - how many of them are in front of the command's, such as the name in `call(name, …)`.
  */
-export function callHost(method: AnyFunction, receiver: unknown, args: readonly unknown[], leading = 0): unknown {
-  if (args.length <= MOST_SPREAD || !isGenuineCommand(method)) return method.apply(receiver, args as unknown[]);
-  const end = endsInCallback(args, leading) ? -1 : args.length;
-  return method.apply(receiver, inOneArray(args, leading, flatOf(args.slice(leading, end))));
+export function callHost(
+  method: AnyFunction,
+  receiver: unknown,
+  args: readonly unknown[],
+  leading = 0,
+  { flattened, asTransformed }: ReadArguments = {},
+): unknown {
+  const given = flattened === undefined ? args : inOneArray(args, leading, flattened);
+  if (asTransformed !== undefined) return asTransformed(() => callHost(method, receiver, given, leading));
+  if (given.length <= MOST_SPREAD || !isGenuineCommand(method)) return method.apply(receiver, given as unknown[]);
+  const end = endsInCallback(given, leading) ? -1 : given.length;
+  return method.apply(receiver, inOneArray(given, leading, flatOf(given.slice(leading, end))));
 }
 
 /** Host: one level of arrays is flattened, so one array of all arguments is equivalent to the arguments. */
@@ -369,7 +359,8 @@ export function prepareArguments(
   let read: ReadArguments = { flattened };
   if (transformer !== undefined) {
     const transformation = runTransformer(transformer, sent.slice());
-    read = { flattened, transformed: { commandClass, name: command.name, transformation } };
+    const asTransformed = (call: () => unknown) => withTransformation(commandClass, command.name, transformation, call);
+    read = { flattened, asTransformed };
     if ('error' in transformation) return new FallThrough('transformer', read);
     // A copy: the transformer may keep its array, and change it before the command is sent.
     sent = transformation.args.slice();

@@ -264,7 +264,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
     const left = isGenuine ? tryRecording(recording, this as HostPipeline, variant, args) : new FallThrough('patched');
     if (left === undefined) return this;
     countFallThrough(recording.route, name, left.reason);
-    return left.callHost(method, this, args);
+    return callHost(method, this, args, 0, left.read);
   };
 }
 

@@ -13,6 +13,7 @@ import {
   formOf,
   isGenuineCommand,
   type MethodForm,
+  type ReadArguments,
   routeOf,
 } from './hot-path.js';
 
@@ -120,32 +121,19 @@ function sendHot(view: View, form: MethodForm, args: unknown[]): unknown {
   const sent = sender.send(route, method, leading === 0 ? args : args.slice(leading), call);
   if (!(sent instanceof FallThrough)) return sent;
   countFallThrough(route, methodName, sent.reason);
-  return sendCold(view, args, leading, (receiver, given) => sent.callHost(method, receiver, given, leading));
+  return callCold(view, method, args, leading, sent.read);
 }
 
-function callCold(view: View, method: AnyFunction, args: unknown[], leading: number): unknown {
-  return sendCold(view, args, leading, (receiver, given) => callHost(method, receiver, given, leading));
-}
-
-/**
- * Calls a host's method that sends a command.
- *
- * @param leading - how many arguments are in front of the command's.
- */
-function sendCold(
-  view: View,
-  args: unknown[],
-  leading: number,
-  callHostMethod: (receiver: object, args: readonly unknown[]) => unknown,
-): unknown {
+/** Calls a host's method that sends a command. */
+function callCold(view: View, method: AnyFunction, args: unknown[], leading: number, read?: ReadArguments): unknown {
   const { client, call } = view;
   const callback = args.length > leading ? args.at(-1) : undefined;
   // In its place: the host would take an argument before it for the callback.
   if (typeof callback === 'function') args[args.length - 1] = () => {};
   // Host: with auto-pipelining a method collects the commands of all callers on its receiver.
   const result = isAutoPipelining(client)
-    ? guardedIfPromise(callHostMethod(client, args), call, call.timeout)
-    : callHostMethod(view, args);
+    ? guardedIfPromise(callHost(method, client, args, leading, read), call, call.timeout)
+    : callHost(method, view, args, leading, read);
   if (typeof callback === 'function' && result instanceof Promise) asCallback(result, callback as NodeCallback);
   return result;
 }
