@@ -43,8 +43,9 @@ export class ClientAttachment extends Attachment implements HotRoute {
     super();
     this.counters = cluster?.counters ?? new Stats();
     this.#isNode = cluster !== undefined;
-    const shows = showsCallers(client);
-    const hot = shows ? 'the option showFriendlyErrorStack is set' : hotCommandClass(client, options, probeInternals);
+    const hot = showsCallers(client)
+      ? 'the option showFriendlyErrorStack is set'
+      : hotCommandClass(client, options, probeInternals);
     this.#setup = {
       client,
       options,
@@ -60,7 +61,7 @@ export class ClientAttachment extends Attachment implements HotRoute {
       const inTransaction = () => this.connection?.transaction.begun === true;
       this.blocking = new BlockingConnections(client, blocking.connections, inTransaction);
     }
-    addOverlay(client, this, shows && !blocking ? 'bare' : 'hot');
+    addOverlay(client, this);
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
     if (cluster === undefined && isAutoPipelining(client)) warnAutoPipelining();
@@ -119,10 +120,6 @@ export class ClientAttachment extends Attachment implements HotRoute {
     const reason = connection.fallThroughReason();
     if (reason !== undefined) return reason;
     return this.#commands?.areGenuine === false ? 'patched' : connection;
-  }
-
-  connectionForPipeline(): Connection | FallThroughReason {
-    return this.connectionFor();
   }
 
   get blockedBy(): string | undefined {

@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot';
-import { type HotCommand, UNLISTED } from '../commands/hot-commands.js';
+import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { warnAutoPipelining } from '../errors.js';
@@ -13,7 +13,7 @@ import {
   SlotWatch,
 } from '../host/cluster.js';
 import { probeCommandClass } from '../host/probe.js';
-import { isAutoPipelining, keyPrefixOf, showsCallers } from '../host/state.js';
+import { isAutoPipelining, keyPrefixOf } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
@@ -52,8 +52,7 @@ export class ClusterAttachment extends Attachment implements HotRoute {
     const probed = options.splitKeys ? probeCommandClass(client) : undefined;
     if (probed && 'commandClass' in probed) this.splitter = new SplitKeys(this, probed.commandClass);
     this.blocking = options.blocking ? new ClusterDetour(client, this.#sendOnNode) : undefined;
-    const needsMethods = options.splitKeys || options.blocking;
-    addOverlay(client, this, showsCallers(client) && !needsMethods ? 'bare' : 'hot');
+    addOverlay(client, this);
     for (const node of client.nodes()) this.#onNode(node);
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
@@ -109,11 +108,6 @@ export class ClusterAttachment extends Attachment implements HotRoute {
     return attachment === undefined ? 'routing' : attachment.connectionFor();
   }
 
-  connectionForPipeline(key: unknown): Connection | FallThroughReason {
-    if (!this.routing.readsFromMasters) return 'routing';
-    return this.connectionFor(ANY_WRITE, key);
-  }
-
   get blockedBy(): string | undefined {
     return this.#attachments().find((node) => node.blockedBy !== undefined)?.blockedBy;
   }
@@ -150,9 +144,6 @@ export class ClusterAttachment extends Attachment implements HotRoute {
     return this.#attachments().reduce((sum, node) => sum + figure(node), 0);
   }
 }
-
-/** Stands for a pipeline in `connectionFor`: it goes to the master of its first key's slot. */
-const ANY_WRITE: HotCommand = { ...UNLISTED, name: '' };
 
 /** The slot of a hot command by its first argument; undefined if that is not its first key. */
 function slotOf(command: HotCommand, key: unknown): number | undefined {

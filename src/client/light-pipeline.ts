@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { HOT_COMMANDS } from '../commands/hot-commands.js';
+import { HOT_COMMANDS, type HotCommand, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { Deadlines } from '../connection/entries/deadlines.js';
 import type { EntryContext } from '../connection/entries/entry.js';
@@ -37,13 +37,10 @@ import { argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostClient, HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
-import { callHost, countFallThrough, FallThrough, type HotRoute, prepareArguments } from './hot-path.js';
+import { callHost, countFallThrough, FallThrough, type HotRoute, prepareArguments, routeOf } from './hot-path.js';
 
-/** What the hot path needs of a client to send its pipelines. */
-export interface PipelineRoute extends HotRoute {
-  /** The connection of a pipeline with this first key, or why it cannot take the hot path. */
-  connectionForPipeline(key: unknown): Connection | FallThroughReason;
-}
+/** Stands for a pipeline in `connectionFor`: it goes to the master of its first key's slot. */
+const ANY_WRITE: HotCommand = { ...UNLISTED, name: '' };
 
 interface LightPipeline extends HostPipeline {
   addBatch(commands: readonly unknown[]): unknown;
@@ -51,7 +48,7 @@ interface LightPipeline extends HostPipeline {
 
 type LightPipelineClass = new (
   client: object,
-  route: PipelineRoute,
+  route: HotRoute,
   unsent: EntryContext,
   isTransaction: boolean,
 ) => LightPipeline;
@@ -71,7 +68,7 @@ class Recording extends PipelineRecording {
 
   constructor(
     pipeline: HostPipeline,
-    readonly route: PipelineRoute,
+    readonly route: HotRoute,
     unsent: EntryContext,
     readonly isTransaction: boolean,
   ) {
@@ -116,7 +113,7 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
     // Not hidden from `util.inspect`: that would take as long as all else here.
     readonly [RECORDING]: Recording;
 
-    constructor(client: object, route: PipelineRoute, unsent: EntryContext, isTransaction: boolean) {
+    constructor(client: object, route: HotRoute, unsent: EntryContext, isTransaction: boolean) {
       super(client, route.routing !== undefined);
       const recording = new Recording(this, route, unsent, isTransaction);
       this[RECORDING] = recording;
@@ -195,7 +192,8 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
     if (reason !== undefined) return reason;
     if (!areGenuine(host)) return 'patched';
     if (isTransaction && tracesBatches()) return 'traced';
-    return route.connectionForPipeline(pipeline.isCluster ? firstKeyOf(pipeline._queue) : undefined);
+    if (route.routing?.readsFromMasters === false) return 'routing';
+    return route.connectionFor(ANY_WRITE, pipeline.isCluster ? firstKeyOf(pipeline._queue) : undefined);
   }
 
   /** @param receiver - the object that `exec()` was called on. */
@@ -350,12 +348,8 @@ interface ClientPipelines {
  * `pipeline-entry.ts` settles it.
  *
  * @param parent - the client's prototype.
- * @param find - finds the attachment of the object that a method is called on, if it has one.
  */
-export function pipelineMethods(
-  parent: Record<string, AnyFunction>,
-  find: (receiver: unknown) => PipelineRoute | undefined,
-): Record<string, AnyFunction> {
+export function pipelineMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
   const { pipeline, multi } = parent;
   if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
   /** Probed when the first pipeline is made; null if the host's pipelines are not as expected. */
@@ -381,7 +375,7 @@ export function pipelineMethods(
   };
 
   function make(client: unknown, kind: 'pipeline' | 'multi', commands?: unknown): LightPipeline | undefined {
-    const route = find(client);
+    const route = routeOf(client);
     if (route === undefined) return undefined;
     const made = holdsExec(commands) ? 'command' : tryMake(client as object, route, kind === 'multi');
     if (typeof made !== 'string') return made;
@@ -389,7 +383,7 @@ export function pipelineMethods(
     return undefined;
   }
 
-  function tryMake(client: object, route: PipelineRoute, isTransaction: boolean): LightPipeline | FallThroughReason {
+  function tryMake(client: object, route: HotRoute, isTransaction: boolean): LightPipeline | FallThroughReason {
     const { commandClass } = route;
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();

@@ -1,7 +1,8 @@
 import { inspect } from 'node:util';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
-import { addedBuiltinNames, scriptNamed, scriptNames } from '../host/script.js';
-import type { AnyFunction } from '../host/types.js';
+import { definedNames, scriptNamed } from '../host/script.js';
+import { showsCallers } from '../host/state.js';
+import type { AnyFunction, HasOptions } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
@@ -18,7 +19,7 @@ import {
   type Sender,
 } from './hot-path.js';
 import { ScriptSender } from './hot-scripts.js';
-import { type PipelineRoute, pipelineMethods } from './light-pipeline.js';
+import { pipelineMethods } from './light-pipeline.js';
 import { viewOf } from './view.js';
 
 /** What is attached to a client or a Cluster, under `MARK`: its handle, and the route of its methods. */
@@ -60,12 +61,9 @@ interface Marked {
 }
 
 /**
- * The two forms of the overlay. `bare` has no command methods, so none of our functions is on the stack of their
- * callers.
+ * The overlays by form, one of each per class of clients. `bare` has no command methods, so none of our functions is on
+ * the stack of their callers.
  */
-type OverlayForm = 'hot' | 'bare';
-
-/** The overlays by form, one of each per class of clients. */
 const overlays = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };
 
 /**
@@ -95,7 +93,9 @@ export function attachedTo(client: object): Coalescer | undefined {
  * `coalescer` and, unless it is bare, the hot methods. So a client gets one additional own property, and its class
  * none.
  */
-export function addOverlay(client: object, attached: Attachment, form: OverlayForm): void {
+export function addOverlay(client: HasOptions, attached: Attachment): void {
+  const { blocking, splitKeys } = attached.options;
+  const form = showsCallers(client) && !blocking && !splitKeys ? 'bare' : 'hot';
   if (idleHandleOf(client) !== undefined) Reflect.deleteProperty(client, 'coalescer');
   Object.defineProperty(client, MARK, { value: attached, configurable: true });
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
@@ -118,7 +118,7 @@ function removeOverlay(client: object, attached: Attachment): void {
   }
 }
 
-function overlayFor(parent: object, form: OverlayForm): object {
+function overlayFor(parent: object, form: keyof typeof overlays): object {
   let overlay = overlays[form].get(parent);
   if (overlay === undefined) {
     overlay = createBareOverlay(parent);
@@ -160,11 +160,7 @@ function addCommandMethods(overlay: object, parent: Record<string, AnyFunction>)
     ...Object.entries(followingMethods(parent)),
   ];
   const known = methods.filter(([name]) => typeof parent[name] === 'function');
-  Object.assign(
-    overlay,
-    Object.fromEntries(known),
-    pipelineMethods(parent, routeOf as () => PipelineRoute | undefined),
-  );
+  Object.assign(overlay, Object.fromEntries(known), pipelineMethods(parent));
 }
 
 /** Methods of the client after which there is something to do here. */
@@ -208,10 +204,6 @@ function restoreOwnMethods(client: object): void {
     const form = Object.hasOwn(methods, methodName) ? formOf(methods[methodName] as AnyFunction) : undefined;
     if (form !== undefined) methods[methodName] = form.parent[methodName];
   }
-}
-
-function definedNames(client: object): string[] {
-  return [...scriptNames(client), ...addedBuiltinNames(client)];
 }
 
 function senderOf(client: object, name: string, encoding: 'utf8' | null, original: AnyFunction): Sender | undefined {

@@ -36,18 +36,20 @@ export interface HostScript {
   };
 }
 
-interface Scripted {
+interface Defining {
   readonly scriptsSet?: Readonly<Record<string, HostScript>>;
+  readonly addedBuiltinSet?: Iterable<string>;
 }
 
-/** The names of the scripts of a client or Cluster. */
-export function scriptNames(client: object): string[] {
-  return Object.keys((client as Scripted).scriptsSet ?? {});
+/** The names of the scripts of a client or Cluster, and of commands that `addBuiltinCommand` has made methods of it. */
+export function definedNames(client: object): string[] {
+  const { scriptsSet = {}, addedBuiltinSet = [] } = client as Defining;
+  return [...Object.keys(scriptsSet), ...addedBuiltinSet];
 }
 
 export function scriptNamed(client: object, name: string): HostScript | undefined {
-  const scripts = (client as Scripted).scriptsSet;
-  return scripts !== undefined && Object.hasOwn(scripts, name) ? scripts[name] : undefined;
+  const { scriptsSet = {} } = client as Defining;
+  return Object.hasOwn(scriptsSet, name) ? scriptsSet[name] : undefined;
 }
 
 /** Whether a method is the one that the host generates for a script; see `isGenuineMethod`. */
@@ -55,11 +57,6 @@ export const isGenuineScriptMethod = sourceTest('showFriendlyErrorStack', 'reply
 
 /** Whether `Script#execute` works as `scriptCommand` and `isNoScript` assume. */
 const isGenuineExecute = sourceTest('evalsha', 'NOSCRIPT', 'unshift', 'sendCommand');
-
-/** The names of commands that `addBuiltinCommand` has made methods of a client. */
-export function addedBuiltinNames(client: object): string[] {
-  return [...((client as { readonly addedBuiltinSet?: Iterable<string> }).addedBuiltinSet ?? [])];
-}
 
 /** Host: the test of `Script#execute` and of its commands. */
 export function isNoScript(error: unknown): boolean {
