@@ -206,8 +206,7 @@ export function hotMethods(parent: MethodForm['parent']): MethodForm[] {
  */
 export abstract class Sender {
   /** The command that is sent. */
-  abstract readonly command: HotCommand;
-  abstract readonly encoding: CommandVariant['encoding'];
+  abstract readonly variant: CommandVariant;
   /** The host's own method, as last seen. */
   protected genuine: AnyFunction | undefined;
 
@@ -243,10 +242,11 @@ export abstract class Sender {
     if (commandClass === undefined) return new FallThrough('cork-only');
     const last = given.length > 0 ? given[given.length - 1] : undefined;
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
-    const transformer = argumentTransformerOf(commandClass, this.command.name);
+    const { command } = this.variant;
+    const transformer = argumentTransformerOf(commandClass, command.name);
     let sent: Promise<unknown> | FallThrough | undefined;
     if (transformer === undefined && !Array.isArray(args[0]) && !this.needsKeys(route)) {
-      const connection = route.connectionFor(this.command, args[0]);
+      const connection = route.connectionFor(command, args[0]);
       if (typeof connection === 'string') return new FallThrough(connection);
       sent = this.sendOn(connection, route, args, args, call);
       // Arrays are looked for only now: doing so before each encoding costs more than this.
@@ -279,7 +279,7 @@ export abstract class Sender {
     call?: CallSettings,
   ): Promise<unknown> | FallThrough {
     // Ordering: asked when user code has run.
-    const connection = route.connectionFor(this.command, key);
+    const connection = route.connectionFor(this.variant.command, key);
     if (typeof connection === 'string') return new FallThrough(connection, read);
     return this.sendOn(connection, route, sent, args, call) ?? new FallThrough('arguments', read);
   }
@@ -287,16 +287,10 @@ export abstract class Sender {
 
 /** Sends the commands of one name. */
 export class CommandSender extends Sender {
-  readonly command: HotCommand;
-  readonly encoding: CommandVariant['encoding'];
-  readonly #heads: CommandHeads;
+  readonly #heads = new CommandHeads((count) => commandHead(this.variant.command.name, count));
 
   constructor(readonly variant: CommandVariant) {
     super();
-    const { command } = variant;
-    this.command = command;
-    this.encoding = variant.encoding;
-    this.#heads = new CommandHeads((count) => commandHead(command.name, count));
   }
 
   protected needsKeys({ client }: HotRoute): boolean {
@@ -308,7 +302,8 @@ export class CommandSender extends Sender {
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | FallThrough {
-    return prepareArguments(this.command, commandClass as HostCommandClass, keyPrefixOf(client), transformer, args);
+    const { command } = this.variant;
+    return prepareArguments(command, commandClass as HostCommandClass, keyPrefixOf(client), transformer, args);
   }
 
   protected sendOn(

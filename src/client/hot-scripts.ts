@@ -1,4 +1,4 @@
-import { type CommandVariant, type HotCommand, type ScriptForm, UNLISTED } from '../commands/hot-commands.js';
+import { type CommandVariant, type ScriptForm, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import type { CallSettings } from '../connection/entries/call-settings.js';
 
@@ -29,9 +29,9 @@ type ScriptVariant = CommandVariant & { readonly script: ScriptForm };
 
 /** Sends the calls of a defined script, in one of its two forms on the wire. The host decides which one is sent. */
 export class ScriptSender extends Sender {
-  readonly command: HotCommand;
+  /** As EVALSHA. */
+  readonly variant: ScriptVariant;
   readonly #loaded: LoadedScript;
-  readonly #evalsha: ScriptVariant;
   readonly #eval: ScriptVariant;
   /** Everything up to the call's own arguments. */
   readonly #heads = new CommandHeads((count) => this.#headFor(count));
@@ -44,9 +44,8 @@ export class ScriptSender extends Sender {
     super();
     this.genuine = original;
     this.#loaded = new LoadedScript(script);
-    this.#evalsha = this.#formNamed('evalsha', script.sha);
+    this.variant = this.#formNamed('evalsha', script.sha);
     this.#eval = this.#formNamed('eval', script.lua);
-    this.command = this.#evalsha.command;
   }
 
   /** Undefined if `original` is not the method that the host has made for the script, or its source is not known. */
@@ -74,7 +73,7 @@ export class ScriptSender extends Sender {
 
   /** EVALSHA if the script is loaded on this stream; otherwise EVAL, after which the host assumes that it is loaded. */
   #formOn(stream: object): ScriptVariant {
-    return this.#loaded.load(stream) ? this.#evalsha : this.#eval;
+    return this.#loaded.load(stream) ? this.variant : this.#eval;
   }
 
   /** Keys get a prefix, or the first one decides which node the call goes to. */
@@ -143,7 +142,7 @@ export class ScriptSender extends Sender {
   }
 
   #headFor(count: number): string {
-    const { leading } = this.#evalsha.script;
+    const { leading } = this.variant.script;
     const [text] = encodeExactly(commandHead('evalsha', leading.length + count), leading) as [string];
     return text.slice(0, -'\r\n'.length);
   }

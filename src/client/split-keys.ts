@@ -39,7 +39,8 @@ export class SplitKeys implements KeySplitter {
   ) {}
 
   send(sender: Sender, given: readonly unknown[]): Promise<unknown> | undefined {
-    const { name, keys } = sender.command;
+    const { command, encoding: replyEncoding } = sender.variant;
+    const { name, keys } = command;
     const join = JOINS.get(name.toLowerCase());
     const rule = KEY_POSITIONS[keys];
     if (join === undefined || rule === undefined || rule.count === 0) return undefined;
@@ -52,7 +53,7 @@ export class SplitKeys implements KeySplitter {
     const transforms = argumentTransformerOf(commandClass, name) !== undefined;
     if (!transforms && rule.step === 1 && areInOneSlot(args, keyPrefix)) return undefined;
     const errorStack = showsCallers(client) ? new Error() : undefined;
-    const whole = makeCommand(commandClass, name, args, { keyPrefix, replyEncoding: sender.encoding, errorStack });
+    const whole = makeCommand(commandClass, name, args, { keyPrefix, replyEncoding, errorStack });
     const sent = this.#sendWhole(sender, join, rule.step, whole);
     if (callback !== undefined) asCallback(sent, callback);
     return sent;
@@ -61,7 +62,7 @@ export class SplitKeys implements KeySplitter {
   async #sendWhole(sender: Sender, join: Join, step: number, whole: MadeCommand): Promise<unknown> {
     // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
     if (whole.resolve === undefined) return whole.promise;
-    const parts = whole.name === sender.command.name ? partsOf(whole.args as (string | Buffer)[], step) : [];
+    const parts = whole.name === sender.variant.command.name ? partsOf(whole.args as (string | Buffer)[], step) : [];
     if (parts.length === 0) return this.route.client.sendCommand(whole);
     try {
       const replies = await Promise.all(parts.map(({ args }) => this.#sendPart(sender, args)));
@@ -74,7 +75,7 @@ export class SplitKeys implements KeySplitter {
 
   #sendPart(sender: Sender, args: unknown[]): unknown {
     const { route, commandClass } = this;
-    const { name } = sender.command;
+    const { name } = sender.variant.command;
     if (route.commandClass !== undefined && !transformsReply(commandClass, name)) {
       const sent = sender.sendPrepared(route, { sent: args, key: args[0] }, args);
       if (!(sent instanceof FallThrough)) return sent;

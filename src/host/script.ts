@@ -14,12 +14,6 @@ interface ScriptCommand extends HostCommand {
   toWritable(socket: object): unknown;
 }
 
-interface ScriptCommandOptions {
-  readonly replyEncoding: 'utf8' | null;
-  readonly keyPrefix?: unknown;
-  readonly readOnly?: boolean;
-}
-
 /** The host's `Script`: one for each definition. */
 export interface HostScript {
   readonly lua: string;
@@ -31,7 +25,7 @@ export interface HostScript {
   readonly readOnly: unknown;
   readonly execute: AnyFunction;
   readonly Command: {
-    new (name: string, args: unknown[], options: ScriptCommandOptions): ScriptCommand;
+    new (name: string, args: unknown[], options: object): ScriptCommand;
     readonly prototype: ScriptCommand;
   };
 }
