@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { HOT_COMMANDS, type HotCommand, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { Deadlines } from '../connection/entries/deadlines.js';
+import { startTimeout } from '../connection/entries/deadlines.js';
 import type { EntryContext } from '../connection/entries/entry.js';
 import {
   EXEC,
@@ -11,13 +11,13 @@ import {
   PipelineRecording,
   PipelineVariant,
 } from '../connection/entries/pipeline-entry.js';
+import { type HostCluster, isHostCluster } from '../host/cluster.js';
 import {
   areGenuine,
   callBack,
   execUnsent,
   type HostPipeline,
-  hostCommandOf,
-  hostTransaction,
+  hostTransactionExec,
   inheritConstructor,
   isGenuineMultiFunction,
   isGenuinePipelineFunction,
@@ -28,7 +28,6 @@ import {
   pipelineClass,
   pipelinePrototype,
   showAsHosts,
-  type TransactionMethods,
   unwrapTransaction,
 } from '../host/pipeline.js';
 import { isGenuineMethod, settlesLate } from '../host/probe.js';
@@ -63,8 +62,6 @@ const RECORDING = Symbol('recording');
 class Recording extends PipelineRecording {
   /** Whether a transaction is open after the recorded commands, if they open or close any. */
   declare transaction: 'open' | 'closed' | undefined;
-  /** The methods that the host makes for each transaction, once it has taken over. */
-  declare hostMethods: TransactionMethods | undefined;
 
   constructor(
     pipeline: HostPipeline,
@@ -80,7 +77,7 @@ class Recording extends PipelineRecording {
   }
 
   [inspect.custom](): string {
-    return this.state;
+    return this.open ? 'open' : 'closed';
   }
 
   /** A Proxy may pass on names alone. A transaction is known then by its first command, and a pipeline that has one. */
@@ -98,8 +95,8 @@ class Recording extends PipelineRecording {
  *
  * A pipeline records its commands as light entries; the host makes the commands that are not simple, and they are
  * queued between the entries. `exec()` encodes all, then puts their entries into the client's queue and their bytes
- * into its batch in one step. Where that is not possible, host commands are made from the recorded ones, and from then
- * on this is an ordinary host pipeline.
+ * into its batch in one step. Where that is not possible, the host's `exec` sends entries and commands alike, and makes
+ * the commands that are added later.
  *
  * Users may call any method on a Proxy of the pipeline, or on an object derived from it. As in the host, that object
  * gets the result of the command, and `exec()` sets the fields of the object it is called on.
@@ -143,13 +140,13 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
      */
     sendCommand(command: PipelinedCommand, ...rest: unknown[]): unknown {
       const recording = Recording.of(this);
-      if (recording?.state !== 'recording') return host.sendCommand.call(this, command, ...rest);
+      if (!recording?.open) return host.sendCommand.call(this, command, ...rest);
       const variant = variantOf(recording, command);
       if (variant !== undefined) {
         push(recording, this, variant, []);
         return this;
       }
-      if (!isSentAsItIs(command, recording.commandClass)) becomeHosts(recording, 'command');
+      if (!isSentAsItIs(command, recording.commandClass)) leaveToHost(recording, 'command');
       return host.sendCommand.call(this, command, ...rest);
     }
 
@@ -157,29 +154,24 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
       const recording = Recording.of(this);
       if (recording === undefined) return host.exec.apply(this, args);
       const { isTransaction, pipeline } = recording;
-      if (recording.state !== 'recording') return hostMethod(recording, 'exec').apply(this, args);
-      const opens = this._transactions > 0;
-      if (this._queue.length === 0 || (opens && !isTransaction)) return host.exec.apply(this, args);
-      const connection = connectionOf(recording);
-      if (typeof connection === 'string') {
-        becomeHosts(recording, connection);
-        return hostMethod(recording, 'exec').apply(this, args);
+      // Host: behind `multi()` in a pipeline, `exec()` records EXEC.
+      const sends = this._queue.length > 0 && (isTransaction || this._transactions === 0);
+      if (recording.open && sends && !this.nodeifiedPromise) {
+        const connection = connectionOf(recording);
+        if (typeof connection !== 'string') {
+          if (!isTransaction) return send(recording, this, connection, args[0]);
+          const transaction = sendTransaction(recording, connection);
+          callBack(transaction, args[0]);
+          return transaction;
+        }
+        leaveToHost(recording, connection);
       }
-      if (!isTransaction) return send(recording, this, connection, args);
-      if (opens) {
-        pipeline._transactions -= 1;
-        push(recording, pipeline, EXEC, []);
-      }
-      if (this.nodeifiedPromise) return send(recording, pipeline, connection, []);
-      const transaction = (send(recording, pipeline, connection, []) as Promise<unknown>).then(unwrapTransaction);
-      callBack(transaction, args[0]);
-      return transaction;
+      return (isTransaction ? hostTransactionExec(pipeline, multi) : host.exec).apply(this, args);
     }
 
     execBuffer(...args: unknown[]): unknown {
       const recording = Recording.of(this);
       if (!recording?.isTransaction) return host.execBuffer.apply(this, args);
-      if (recording.state !== 'recording') return hostMethod(recording, 'execBuffer').apply(this, args);
       if (this._transactions > 0) host.execBuffer.call(recording.pipeline);
       return recording.pipeline.exec(...args);
     }
@@ -201,53 +193,32 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
     recording: Recording,
     receiver: HostPipeline,
     connection: Connection,
-    args: readonly unknown[],
+    callback?: unknown,
   ): Promise<unknown> {
     if (receiver.isCluster) {
-      const { promise, sends } = execUnsent(receiver, host.exec, args);
+      const { promise, sends } = execUnsent(receiver, host.exec, callback);
       if (sends) connection.sendPipeline(recording, recording.transaction);
-      return promise as Promise<unknown>;
+      return promise;
     }
-    if (!receiver.nodeifiedPromise) {
-      receiver.nodeifiedPromise = true;
-      callBack(receiver.promise, args[0]);
-    }
+    receiver.nodeifiedPromise = true;
+    callBack(receiver.promise, callback);
     receiver.replyPending = receiver._queue.length;
     connection.sendPipeline(recording, recording.transaction);
     return receiver.promise;
   }
 
-  /** The host's method, after the recorded commands are sent, or have become the host's. */
-  function hostMethod(recording: Recording, name: 'exec' | 'execBuffer'): AnyFunction {
-    return recording.isTransaction ? hostTransactionOf(recording)[name] : host[name];
+  function sendTransaction(recording: Recording, connection: Connection): Promise<unknown> {
+    const { pipeline } = recording;
+    if (pipeline._transactions > 0) {
+      pipeline._transactions -= 1;
+      push(recording, pipeline, EXEC, []);
+    }
+    return send(recording, pipeline, connection).then(unwrapTransaction);
   }
 
-  function hostTransactionOf(recording: Recording): TransactionMethods {
-    recording.hostMethods ??= hostTransaction(recording.pipeline, multi);
-    return recording.hostMethods;
-  }
-
-  function becomeHosts(recording: Recording, reason: FallThroughReason): void {
-    const { route, pipeline, commandClass } = recording;
-    countFallThrough(route, recording.isTransaction ? 'multi' : 'pipeline', reason);
-    recording.state = 'host';
-    const transactions = pipeline._transactions;
-    pipeline._transactions = 0;
-    for (const command of pipeline._queue.splice(0)) {
-      if (command instanceof PipelineEntry) {
-        const own = hostCommandOf(commandClass, command.recorded);
-        own.inTransaction = command.inTransaction;
-        host.sendCommand.call(command.pipeline, own);
-      } else {
-        pipeline._queue.push(command);
-      }
-    }
-    pipeline._transactions = transactions;
-    if (!recording.isTransaction) return;
-    // As on the host's, so that they are found by name. Methods that users have put on the object stay there.
-    for (const [name, method] of Object.entries(hostTransactionOf(recording))) {
-      if (!Object.hasOwn(pipeline, name)) Object.assign(pipeline, { [name]: method });
-    }
+  function leaveToHost(recording: Recording, reason: FallThroughReason): void {
+    countFallThrough(recording.route, recording.isTransaction ? 'multi' : 'pipeline', reason);
+    recording.open = false;
   }
 }
 
@@ -256,7 +227,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
   return function record(this: unknown, ...args) {
     const method = host[name] as AnyFunction;
     const recording = Recording.of(this);
-    if (recording?.state !== 'recording') return callHost(method, this, args);
+    if (!recording?.open) return callHost(method, this, args);
     const isGenuine = method === genuine || isGenuineMethod(method);
     if (isGenuine) genuine = method;
     const left = isGenuine ? tryRecording(recording, this as HostPipeline, variant, args) : new FallThrough('patched');
@@ -288,8 +259,8 @@ function tryRecording(
   }
   const prepared = prepareArguments(command, recording.commandClass, keyPrefix, transformer, args);
   if (prepared instanceof FallThrough) return prepared;
-  // A transformer or getter may have sent the pipeline, or made it a host pipeline.
-  if (recording.state !== 'recording') return new FallThrough('transformer', prepared.read);
+  // A transformer or getter may have sent the pipeline, or left it to the host.
+  if (!recording.open) return new FallThrough('transformer', prepared.read);
   if (!arePlain(prepared.sent)) return new FallThrough('arguments', prepared.read);
   push(recording, receiver, variant, prepared.sent);
   return undefined;
@@ -408,14 +379,11 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
   }
 }
 
-/**
- * The host's `exec`, called past ours, sends entries too (`Pipeline.prototype.exec.call(pipeline)`): they settle then
- * like its own commands, with timers of their own.
- */
+/** The context of entries that the host sends, as its own commands: with timers of their own. */
 function unsentContext(client: object, commandClass: HostCommandClass): EntryContext {
-  const sender = client as HostClient;
-  const timeouts = new Deadlines(sender, { light: 0 });
-  return { client: sender, commandClass, settlesLate: settlesLate(commandClass), timeouts };
+  // All nodes of a Cluster speak one protocol, and it is ready.
+  const sender = (isHostCluster(client) ? (client as HostCluster).nodes()[0] : client) as HostClient;
+  return { client: sender, commandClass, settlesLate: settlesLate(commandClass), timeouts: { resent: startTimeout } };
 }
 
 /** Host: an EXEC among the commands given to `multi()` is recorded, since the `exec()` that sends does not exist yet. */

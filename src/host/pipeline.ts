@@ -5,7 +5,6 @@
  */
 import { asCallback, keepSettlers, lastReject, lastResolve, type NodeCallback } from '../util/promises.js';
 import { sourceTest } from './probe.js';
-import { transformsArguments, withTransformation } from './transformers.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
 
 /** Host: where in its pipeline a command stands. Read when the connection closes (`abortIncompletePipelines`). */
@@ -222,24 +221,6 @@ export class PipelinesOf<T extends new (...args: never[]) => HostPipeline> {
   }
 }
 
-/** A command as it was recorded: transformed, `keyPrefix` applied. */
-export interface RecordedCommand {
-  readonly name: string;
-  readonly args: readonly unknown[];
-  readonly encoding: 'utf8' | null;
-}
-
-/** The host's own command for a recorded one. */
-export function hostCommandOf(
-  commandClass: HostCommandClass,
-  { name, args, encoding }: RecordedCommand,
-): PipelinedCommand {
-  const make = () =>
-    new (commandClass as unknown as AnyClass)(name, args, { replyEncoding: encoding }) as PipelinedCommand;
-  if (!transformsArguments(commandClass, name)) return make();
-  return withTransformation(commandClass, name, { args: [...args] }, make);
-}
-
 /**
  * Commands that the client or the reply reader must handle when they are sent or answered, or that open or close a
  * transaction; in lower case. Host: `sendCommand`, `DataHandler`, `HimportCoordinator`.
@@ -276,8 +257,8 @@ export function writableOf(command: PipelinedCommand, client: HostClient): strin
 export function execUnsent(
   pipeline: HostPipeline,
   exec: AnyFunction,
-  args: readonly unknown[],
-): { promise: unknown; sends: boolean } {
+  callback: unknown,
+): { promise: Promise<unknown>; sends: boolean } {
   const { redis } = pipeline;
   let sends = false;
   pipeline.redis = Object.create(redis, {
@@ -288,7 +269,7 @@ export function execUnsent(
     },
   });
   try {
-    const promise = exec.apply(pipeline, args as unknown[]);
+    const promise = exec.call(pipeline, callback) as Promise<unknown>;
     return { promise, sends };
   } finally {
     pipeline.redis = redis;
@@ -299,28 +280,22 @@ export function callBack(promise: Promise<unknown>, callback: unknown): void {
   if (typeof callback === 'function') asCallback(promise, callback as NodeCallback);
 }
 
-/** What the host's `multi()` adds to a pipeline (`built/transaction.js`): methods that it makes for each transaction. */
-export interface TransactionMethods {
-  readonly exec: AnyFunction;
-  readonly execBuffer: AnyFunction;
-}
-
 /**
- * The host's `exec` and `execBuffer` for a light transaction.
+ * The host's `exec` for a light transaction.
  *
- * Host: they are closures over the object that `multi()` made. That object becomes an alias of ours: it has no own
- * properties left, and every read or write of a property goes to ours.
+ * Host: `multi()` makes it for each transaction (`built/transaction.js`), as a closure over the object that it returns.
+ * That object becomes an alias of ours: it has no own properties left, and every read or write of a property goes to ours.
  */
-export function hostTransaction(pipeline: HostPipeline, multi: AnyFunction): TransactionMethods {
-  const made = multi.call(pipeline.redis) as Record<PropertyKey, AnyFunction>;
-  const { exec, execBuffer } = made as unknown as TransactionMethods;
+export function hostTransactionExec(pipeline: HostPipeline, multi: AnyFunction): AnyFunction {
+  const made = multi.call(pipeline.redis) as HostPipeline;
+  const exec = made.exec as AnyFunction;
   for (const name of Reflect.ownKeys(made)) Reflect.deleteProperty(made, name);
   const alias = new Proxy(pipeline, {
     get: (target, name) => Reflect.get(target, name),
     set: (target, name, value) => Reflect.set(target, name, value),
   });
   Object.setPrototypeOf(made, alias);
-  return { exec, execBuffer };
+  return exec;
 }
 
 const SENT_ALREADY = 'Pipeline cannot be used to send any commands when the `exec()` has been called on it.';

@@ -12,11 +12,6 @@ const HOST_ONLY: ArgumentTransformer = () => {
 };
 
 /** Users can set a transformer at any time, so it is looked up per command, as the host does. */
-export function transformsArguments(commandClass: HostCommandClass, name: string): boolean {
-  return commandClass._transformer.argument[name] !== undefined;
-}
-
-/** The same for replies. */
 export function transformsReply(commandClass: HostCommandClass, name: string): boolean {
   return commandClass._transformer.reply[name] !== undefined;
 }

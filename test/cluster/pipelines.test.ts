@@ -58,6 +58,10 @@ const HOT: Pipelines = {
 const COLD: Pipelines = {
   'without a key': (cluster) => [cluster.pipeline().echo('x').echo('y').exec(), cluster.multi().echo('x').exec()],
   'without a command': (cluster) => [cluster.pipeline().exec()],
+  'with a command that the client handles, behind hot ones': (cluster) => [
+    cluster.pipeline().hset('{a}h', { f: 'é' }).hgetall('{a}h').select(0).getBuffer('{a}n').exec(),
+    cluster.multi().hset('{a}h', { f: 1 }).hgetall('{a}h').get('{a}n').select(0).zrange('{a}none', '0', '1').exec(),
+  ],
 };
 
 describe.each(CLUSTER_HOSTS)('pipelines on a Cluster of $name', (host) => {

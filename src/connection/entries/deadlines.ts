@@ -240,7 +240,7 @@ class Deadline implements SettleObserver {
 }
 
 /** Gives an entry a timer of its own. */
-function startTimeout(entry: Entry, ms: number): void {
+export function startTimeout(entry: Entry, ms: number): void {
   new Deadline(0, ms, () => {}).takeOver([entry]);
 }
 

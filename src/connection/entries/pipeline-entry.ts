@@ -4,7 +4,6 @@ import {
   PIPELINE_INDEX,
   type PipelinedCommand,
   type PipelineResult,
-  type RecordedCommand,
   writableOf,
 } from '../../host/pipeline.js';
 import { PipelineWriter } from '../../host/pipeline-writer.js';
@@ -59,18 +58,12 @@ interface OwnPromise {
 
 function noop(): void {}
 
-/**
- * - `recording`: holds light entries, and host commands that are sent together with them.
- * - `sent`: as one piece; later calls go to the host's methods.
- * - `host`: the recorded commands were replayed, so this is now an ordinary host pipeline.
- */
-type RecordingState = 'recording' | 'sent' | 'host';
-
 const NONE: number[] = [];
 
 /** What a light pipeline has recorded, and what its entries have in common. */
 export class PipelineRecording {
-  state: RecordingState = 'recording';
+  /** Whether it still records. Once it was sent, or left to the host, later calls go to the host's methods. */
+  open = true;
   /** The database selected when it was sent. */
   select = 0;
   /** The number of commands that were sent; users may have added others to the pipeline since. */
@@ -89,7 +82,7 @@ export class PipelineRecording {
 
   /** Its commands are about to be queued on a connection where the database `select` is selected. */
   sentWith(context: EntryContext, select: number): void {
-    this.state = 'sent';
+    this.open = false;
     this.context = context;
     this.select = select;
     this.sent = this.pipeline._queue.length;
@@ -147,7 +140,7 @@ function fillWithError(pipeline: HostPipeline, failed: Promise<unknown>, positio
  * The light entry of a command in an explicit pipeline or a transaction: its result fills a place in the host's
  * pipeline, which has one promise for all.
  *
- * It also takes the place of the host's command in the pipeline, so that the host can send the pipeline again.
+ * It also takes the place of the host's command in the pipeline, so that the host can send the pipeline, or send it again.
  */
 export class PipelineEntry extends Entry implements PipelinedCommand {
   #settled = false;
@@ -182,12 +175,6 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   encodeAssumingAscii(): string | Part[] {
     const args = this.arguments();
     return encodeAssumingAscii((this.variant as PipelineVariant).heads.for(args.length), args) ?? this.encode();
-  }
-
-  /** The command as it was recorded, from which the host's own command can be made (invariant 5). */
-  get recorded(): RecordedCommand {
-    const { command, encoding } = this.variant;
-    return { name: command.name, args: this.arguments(), encoding };
   }
 
   protected settleValue(value: unknown): void {
