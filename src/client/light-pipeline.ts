@@ -42,15 +42,11 @@ import { callHost, countFallThrough, FallThrough, type HotRoute, prepareArgument
 const ANY_WRITE: HotCommand = { ...UNLISTED, name: '' };
 
 interface LightPipeline extends HostPipeline {
+  readonly [RECORDING]: Recording;
   addBatch(commands: readonly unknown[]): unknown;
 }
 
-type LightPipelineClass = new (
-  client: object,
-  route: HotRoute,
-  unsent: EntryContext,
-  isTransaction: boolean,
-) => LightPipeline;
+type LightPipelineClass = new (client: object, route: HotRoute, unsent: EntryContext) => LightPipeline;
 
 /**
  * Where a light pipeline has its recording: an ordinary property, so that it is found through a Proxy of the pipeline
@@ -60,14 +56,10 @@ const RECORDING = Symbol('recording');
 
 /** What a light pipeline has recorded, and where it goes. */
 class Recording extends PipelineRecording {
-  /** Whether a transaction is open after the recorded commands, if they open or close any. */
-  declare transaction: 'open' | 'closed' | undefined;
-
   constructor(
     pipeline: HostPipeline,
     readonly route: HotRoute,
     unsent: EntryContext,
-    readonly isTransaction: boolean,
   ) {
     super(pipeline, unsent);
   }
@@ -110,14 +102,9 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
     // Not hidden from `util.inspect`: that would take as long as all else here.
     readonly [RECORDING]: Recording;
 
-    constructor(client: object, route: HotRoute, unsent: EntryContext, isTransaction: boolean) {
+    constructor(client: object, route: HotRoute, unsent: EntryContext) {
       super(client, route.routing !== undefined);
-      const recording = new Recording(this, route, unsent, isTransaction);
-      this[RECORDING] = recording;
-      if (isTransaction) {
-        this._transactions = 1;
-        push(recording, this, MULTI, []);
-      }
+      this[RECORDING] = new Recording(this, route, unsent);
     }
 
     static {
@@ -134,19 +121,10 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
       showAsHosts(Light, host);
     }
 
-    /**
-     * Called with the command that a host method made. MULTI and EXEC are recorded; others are sent as they are, except
-     * those that the client itself must handle.
-     */
+    /** Called with the command that a host method made. It is sent as it is, unless the client itself must handle it. */
     sendCommand(command: PipelinedCommand, ...rest: unknown[]): unknown {
       const recording = Recording.of(this);
-      if (!recording?.open) return host.sendCommand.call(this, command, ...rest);
-      const variant = variantOf(recording, command);
-      if (variant !== undefined) {
-        push(recording, this, variant, []);
-        return this;
-      }
-      if (!isSentAsItIs(command, recording.commandClass)) leaveToHost(recording, 'command');
+      if (recording?.open && !isSentAsItIs(command, recording.commandClass)) leaveToHost(recording, 'command');
       return host.sendCommand.call(this, command, ...rest);
     }
 
@@ -155,7 +133,7 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
       if (recording === undefined) return host.exec.apply(this, args);
       const { isTransaction, pipeline } = recording;
       // Host: behind `multi()` in a pipeline, `exec()` records EXEC.
-      const sends = this._queue.length > 0 && (isTransaction || this._transactions === 0);
+      const sends = this._queue.length > 0 && this._transactions <= (isTransaction ? 1 : 0);
       if (recording.open && sends && !this.nodeifiedPromise) {
         const connection = connectionOf(recording);
         if (typeof connection !== 'string') {
@@ -197,13 +175,13 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
   ): Promise<unknown> {
     if (receiver.isCluster) {
       const { promise, sends } = execUnsent(receiver, host.exec, callback);
-      if (sends) connection.sendPipeline(recording, recording.transaction);
+      if (sends) connection.sendPipeline(recording);
       return promise;
     }
     receiver.nodeifiedPromise = true;
     callBack(receiver.promise, callback);
     receiver.replyPending = receiver._queue.length;
-    connection.sendPipeline(recording, recording.transaction);
+    connection.sendPipeline(recording);
     return receiver.promise;
   }
 
@@ -211,7 +189,7 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
     const { pipeline } = recording;
     if (pipeline._transactions > 0) {
       pipeline._transactions -= 1;
-      push(recording, pipeline, EXEC, []);
+      pipeline._queue.push(new ExecEntry(EXEC, [], recording, pipeline));
     }
     return send(recording, pipeline, connection).then(unwrapTransaction);
   }
@@ -267,25 +245,7 @@ function tryRecording(
 }
 
 function push(recording: Recording, receiver: HostPipeline, variant: PipelineVariant, sent: readonly unknown[]): void {
-  const kept = sent.length === 1 ? sent[0] : sent;
-  const inTransaction = receiver._transactions > 0;
-  if (variant === MULTI) recording.transaction = 'open';
-  if (variant !== EXEC) {
-    receiver._queue.push(new PipelineEntry(variant, kept, recording, receiver, inTransaction));
-    return;
-  }
-  recording.transaction = 'closed';
-  receiver._queue.push(new ExecEntry(variant, kept, recording, receiver, inTransaction));
-}
-
-/** MULTI in a pipeline, and the EXEC that follows. */
-function variantOf({ pipeline, isTransaction }: Recording, command: PipelinedCommand): PipelineVariant | undefined {
-  const { name, args, callback, replyEncoding } = command;
-  if (name !== 'multi' && name !== 'exec') return undefined;
-  if (args.length > 0 || callback !== undefined) return undefined;
-  if (name === 'multi') return replyEncoding === 'utf8' && !isTransaction ? MULTI : undefined;
-  const begun = pipeline._queue.some((queued) => queued instanceof PipelineEntry && queued.variant === MULTI);
-  return replyEncoding === null && begun ? EXEC : undefined;
+  receiver._queue.push(new PipelineEntry(variant, sent.length === 1 ? sent[0] : sent, recording, receiver));
 }
 
 /** Whether the encoder takes all of these. */
@@ -338,23 +298,28 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     multi(...args) {
       const [commands, options] = args[1] === undefined && !Array.isArray(args[0]) ? [undefined, args[0]] : args;
       const isPipelined = !options || (options as { pipeline?: unknown }).pipeline !== false;
-      const made = isPipelined ? make(this, 'multi', commands) : undefined;
+      const made = isPipelined ? make(this, 'multi') : undefined;
       if (made === undefined) return (parent.multi as AnyFunction).apply(this, args);
+      const recording = made[RECORDING];
+      made._transactions = 1;
+      push(recording, made, MULTI, []);
       if (Array.isArray(commands)) made.addBatch(commands);
+      // Host: the `exec()` that sends exists only now, so one among the commands has recorded EXEC.
+      recording.isTransaction = true;
       return made;
     },
   };
 
-  function make(client: unknown, kind: 'pipeline' | 'multi', commands?: unknown): LightPipeline | undefined {
+  function make(client: unknown, kind: 'pipeline' | 'multi'): LightPipeline | undefined {
     const route = routeOf(client);
     if (route === undefined) return undefined;
-    const made = holdsExec(commands) ? 'command' : tryMake(client as object, route, kind === 'multi');
+    const made = tryMake(client as object, route);
     if (typeof made !== 'string') return made;
     countFallThrough(route, kind, made);
     return undefined;
   }
 
-  function tryMake(client: object, route: HotRoute, isTransaction: boolean): LightPipeline | FallThroughReason {
+  function tryMake(client: object, route: HotRoute): LightPipeline | FallThroughReason {
     const { commandClass } = route;
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
@@ -367,7 +332,7 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
       ofClient = { pipelines: new PipelinesOf(client, light), unsent: unsentContext(client, commandClass) };
       clients.set(client, ofClient);
     }
-    return new ofClient.pipelines.class(client, route, ofClient.unsent, isTransaction);
+    return new ofClient.pipelines.class(client, route, ofClient.unsent);
   }
 
   function lightClassFor(client: object): LightPipelineClass | null {
@@ -384,12 +349,4 @@ function unsentContext(client: object, commandClass: HostCommandClass): EntryCon
   // All nodes of a Cluster speak one protocol, and it is ready.
   const sender = (isHostCluster(client) ? (client as HostCluster).nodes()[0] : client) as HostClient;
   return { client: sender, commandClass, settlesLate: settlesLate(commandClass), timeouts: { resent: startTimeout } };
-}
-
-/** Host: an EXEC among the commands given to `multi()` is recorded, since the `exec()` that sends does not exist yet. */
-function holdsExec(commands: unknown): boolean {
-  return (
-    Array.isArray(commands) &&
-    commands.some((command) => Array.isArray(command) && (command[0] === 'exec' || command[0] === 'execBuffer'))
-  );
 }

@@ -261,10 +261,9 @@ export class Connection implements BatchOwner {
    * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
    *
    * @param recording - of a pipeline whose commands are light entries, and commands of the host's.
-   * @param transaction - whether one is open after them, if they open or close any.
    */
-  sendPipeline(recording: PipelineRecording, transaction: 'open' | 'closed' | undefined): void {
-    const { client, gate } = this;
+  sendPipeline(recording: PipelineRecording): void {
+    const { client, gate, cache, transaction } = this;
     const commands = commandsOf(recording.pipeline);
     // Whatever can throw does so before anything is queued, and the pipeline still is not sent.
     const encoded = encodePipeline(commands, client);
@@ -274,12 +273,11 @@ export class Connection implements BatchOwner {
     recording.sentWith(this.context, select);
     const timeout = commandTimeoutOf(client);
     const queue = client.commandQueue;
-    const { begun } = this.transaction;
+    const { begun } = transaction;
     if (timeout !== undefined) deadlines.closeIfOld();
     this.#shared?.close();
     this.stats.commands += commands.length;
-    if (this.cache !== undefined) this.cache.sendsPipeline(commands);
-    else if (transaction !== undefined) this.transaction.becomes(transaction);
+    cache?.sendsPipeline(commands);
     const waits = gate.mustWait(commands.length, begun);
     if (client.options.socketTimeout !== undefined) this.#watchSocket();
     for (const command of commands) {
@@ -289,9 +287,11 @@ export class Connection implements BatchOwner {
         replies.expected += 1;
         queue.push(command);
       } else {
+        if (cache === undefined) transaction.issued(effectOfName(command.name));
         queue.push(pipelineItem(recording, command, select));
       }
     }
+    if (recording.isTransaction) transaction.becomes('closed');
     if (waits) gate.holdPipeline(encoded, commands.length, begun);
     else this.batch.addExact(encoded, commands.length);
   }

@@ -222,12 +222,11 @@ export class PipelinesOf<T extends new (...args: never[]) => HostPipeline> {
 }
 
 /**
- * Commands that the client or the reply reader must handle when they are sent or answered, or that open or close a
- * transaction; in lower case. Host: `sendCommand`, `DataHandler`, `HimportCoordinator`.
+ * Commands that the client or the reply reader must handle when they are sent or answered; in lower case. Host: `sendCommand`, `DataHandler`, `HimportCoordinator`.
  */
 const STATEFUL = new Set(
   (
-    'select quit auth hello reset monitor sync psync asking himport multi exec discard ' +
+    'select quit auth hello reset monitor sync psync asking himport ' +
     'subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe ' +
     'blpop brpop brpoplpush blmove blmovem blmpop bzpopmin bzpopmax bzmpop xread xreadgroup'
   ).split(' '),

@@ -401,6 +401,22 @@ describeScenarios('transactions in a pipeline', HOSTS, {
     await track('with both', client.multi([['get', 'k']], { pipeline: true }).exec());
   },
 
+  'multi within a transaction': async ({ ready, track, note }) => {
+    const client = await ready();
+    const nested = client.multi().get('k');
+    method(nested, 'multi')();
+    try {
+      await track('executed', nested.set('k', 'v').exec());
+    } catch (error) {
+      note('thrown', String(error));
+    }
+    await track(
+      'of a list',
+      Promise.resolve().then(() => client.multi([['multi'], ['get', 'k'], ['exec']]).exec()),
+    );
+    await track('behind', client.get('k'));
+  },
+
   'exec among the commands that multi() is given': async ({ ready, track, note }) => {
     const client = await ready();
     const forms = [[['exec']], [['set', 'k', 'v'], ['exec']], [['exec'], ['hmset', 'h', 'f', 'v']], [['execBuffer']]];

@@ -1,4 +1,4 @@
-import type { CommandVariant, HotCommand } from '../../commands/hot-commands.js';
+import { type CommandVariant, type HotCommand, UNLISTED } from '../../commands/hot-commands.js';
 import {
   type HostPipeline,
   PIPELINE_INDEX,
@@ -38,17 +38,9 @@ export class PipelineVariant implements CommandVariant {
   }
 }
 
-const inPipelinesAlone = {
-  keys: 'none',
-  readOnly: false,
-  shareable: false,
-  cacheable: false,
-  paired: false,
-} as const;
-
-/** Hot within pipelines only. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */
-export const MULTI = new PipelineVariant({ name: 'multi', ...inPipelinesAlone }, 'utf8');
-export const EXEC = new PipelineVariant({ name: 'exec', ...inPipelinesAlone }, null);
+/** Of light transactions. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */
+export const MULTI = new PipelineVariant({ ...UNLISTED, name: 'multi', keys: 'none' }, 'utf8');
+export const EXEC = new PipelineVariant({ ...UNLISTED, name: 'exec', keys: 'none' }, null);
 
 interface OwnPromise {
   readonly promise: Promise<unknown>;
@@ -64,6 +56,8 @@ const NONE: number[] = [];
 export class PipelineRecording {
   /** Whether it still records. Once it was sent, or left to the host, later calls go to the host's methods. */
   open = true;
+  /** Whether it was made by `multi()`: it begins with MULTI, and is sent with EXEC. */
+  isTransaction = false;
   /** The database selected when it was sent. */
   select = 0;
   /** The number of commands that were sent; users may have added others to the pipeline since. */
@@ -150,6 +144,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   #hostFills = false;
   /** Host: its index in the pipeline. It is about to be recorded there, behind the others. */
   [PIPELINE_INDEX]: number;
+  inTransaction: boolean;
 
   constructor(
     variant: PipelineVariant,
@@ -157,10 +152,10 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     readonly recording: PipelineRecording,
     /** The object that the command was called on: the pipeline itself, a Proxy of it, or one derived from it. */
     readonly pipeline: HostPipeline,
-    public inTransaction: boolean,
   ) {
     super(variant, sent);
     this[PIPELINE_INDEX] = pipeline._queue.length;
+    this.inTransaction = pipeline._transactions > 0;
   }
 
   get context(): EntryContext {
