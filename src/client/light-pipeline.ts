@@ -1,4 +1,3 @@
-import { inspect } from 'node:util';
 import { HOT_COMMANDS, type HotCommand, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { startTimeout } from '../connection/entries/deadlines.js';
@@ -38,9 +37,6 @@ import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { callHost, countFallThrough, FallThrough, type HotRoute, prepareArguments, routeOf } from './hot-path.js';
 
-/** Stands for a pipeline in `connectionFor`: it goes to the master of its first key's slot. */
-const ANY_WRITE: HotCommand = { ...UNLISTED, name: '' };
-
 interface LightPipeline extends HostPipeline {
   readonly [RECORDING]: Recording;
   addBatch(commands: readonly unknown[]): unknown;
@@ -54,33 +50,19 @@ type LightPipelineClass = new (client: object, route: HotRoute, unsent: EntryCon
  */
 const RECORDING = Symbol('recording');
 
-/** What a light pipeline has recorded, and where it goes. */
-class Recording extends PipelineRecording {
-  constructor(
-    pipeline: HostPipeline,
-    readonly route: HotRoute,
-    unsent: EntryContext,
-  ) {
-    super(pipeline, unsent);
-  }
+type Recording = PipelineRecording<HotRoute>;
 
-  get commandClass(): HostCommandClass {
-    return this.context.commandClass;
-  }
-
-  [inspect.custom](): string {
-    return this.open ? 'open' : 'closed';
-  }
-
-  /** A Proxy may pass on names alone. A transaction is known then by its first command, and a pipeline that has one. */
-  static of(receiver: unknown): Recording | undefined {
-    const pipeline = receiver as (Partial<HostPipeline> & { [RECORDING]?: Recording }) | undefined;
-    const found = pipeline?.[RECORDING];
-    if (found !== undefined) return found;
-    const first = pipeline?._queue?.[0];
-    return first instanceof PipelineEntry ? (first.recording as Recording) : undefined;
-  }
+/** A Proxy may pass on names alone. A transaction is known then by its first command, and a pipeline that has one. */
+function recordingOf(receiver: unknown): Recording | undefined {
+  const pipeline = receiver as Partial<LightPipeline> | undefined;
+  const found = pipeline?.[RECORDING];
+  if (found !== undefined) return found;
+  const first = pipeline?._queue?.[0];
+  return first instanceof PipelineEntry ? (first.recording as Recording) : undefined;
 }
+
+/** Stands for a pipeline on a Cluster, which sends it to the master of its first key's slot. */
+const ANY_WRITE: HotCommand = { ...UNLISTED, name: '' };
 
 /**
  * Host pipelines that are cheap to make and to fill.
@@ -104,7 +86,7 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
 
     constructor(client: object, route: HotRoute, unsent: EntryContext) {
       super(client, route.routing !== undefined);
-      this[RECORDING] = new Recording(this, route, unsent);
+      this[RECORDING] = new PipelineRecording(this, route, unsent);
     }
 
     static {
@@ -123,13 +105,13 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
 
     /** Called with the command that a host method made. It is sent as it is, unless the client itself must handle it. */
     sendCommand(command: PipelinedCommand, ...rest: unknown[]): unknown {
-      const recording = Recording.of(this);
-      if (recording?.open && !isSentAsItIs(command, recording.commandClass)) leaveToHost(recording, 'command');
+      const recording = recordingOf(this);
+      if (recording?.open && !isSentAsItIs(command, recording.context.commandClass)) leaveToHost(recording, 'command');
       return host.sendCommand.call(this, command, ...rest);
     }
 
     override exec(...args: unknown[]): unknown {
-      const recording = Recording.of(this);
+      const recording = recordingOf(this);
       if (recording === undefined) return host.exec.apply(this, args);
       const { isTransaction, pipeline } = recording;
       // Host: behind `multi()` in a pipeline, `exec()` records EXEC.
@@ -148,7 +130,7 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
     }
 
     execBuffer(...args: unknown[]): unknown {
-      const recording = Recording.of(this);
+      const recording = recordingOf(this);
       if (!recording?.isTransaction) return host.execBuffer.apply(this, args);
       if (this._transactions > 0) host.execBuffer.call(recording.pipeline);
       return recording.pipeline.exec(...args);
@@ -158,8 +140,6 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
 
   /** The connection that can send the pipeline now, or why the host must send it. */
   function connectionOf({ route, isTransaction, pipeline }: Recording): Connection | FallThroughReason {
-    const reason = route.fallThroughReason();
-    if (reason !== undefined) return reason;
     if (!areGenuine(host)) return 'patched';
     if (isTransaction && tracesBatches()) return 'traced';
     if (route.routing?.readsFromMasters === false) return 'routing';
@@ -204,7 +184,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
   let genuine: AnyFunction | undefined;
   return function record(this: unknown, ...args) {
     const method = host[name] as AnyFunction;
-    const recording = Recording.of(this);
+    const recording = recordingOf(this);
     if (!recording?.open) return callHost(method, this, args);
     const isGenuine = method === genuine || isGenuineMethod(method);
     if (isGenuine) genuine = method;
@@ -230,12 +210,12 @@ function tryRecording(
   if (client.options.showFriendlyErrorStack) return new FallThrough('options');
   if (command.keys === 'own' && recording.pipeline.isCluster) return new FallThrough('routing');
   const keyPrefix = keyPrefixOf(client);
-  const transformer = argumentTransformerOf(recording.commandClass, command.name);
+  const transformer = argumentTransformerOf(recording.context.commandClass, command.name);
   if (keyPrefix === undefined && transformer === undefined && arePlain(args)) {
     push(recording, receiver, variant, args);
     return undefined;
   }
-  const prepared = prepareArguments(command, recording.commandClass, keyPrefix, transformer, args);
+  const prepared = prepareArguments(command, recording.context.commandClass, keyPrefix, transformer, args);
   if (prepared instanceof FallThrough) return prepared;
   // A transformer or getter may have sent the pipeline, or left it to the host.
   if (!recording.open) return new FallThrough('transformer', prepared.read);

@@ -1,11 +1,10 @@
 import type { Duplex } from 'node:stream';
 import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
-import { effectOf } from '../commands/effects.js';
+import { effectOf, effectOfName } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/hot-commands.js';
 import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
-import { commandsOf } from '../host/pipeline.js';
-import { HostWrites, pipelineItem } from '../host/pipeline-writer.js';
+import { HostWrites } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
 import { addressOf, commandTimeoutOf, fallThroughReason, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite, QueueItem } from '../host/types.js';
@@ -264,7 +263,7 @@ export class Connection implements BatchOwner {
    */
   sendPipeline(recording: PipelineRecording): void {
     const { client, gate, cache, transaction } = this;
-    const commands = commandsOf(recording.pipeline);
+    const { commands } = recording;
     // Whatever can throw does so before anything is queued, and the pipeline still is not sent.
     const encoded = encodePipeline(commands, client);
     const { replies } = this;
@@ -288,7 +287,7 @@ export class Connection implements BatchOwner {
         queue.push(command);
       } else {
         if (cache === undefined) transaction.issued(effectOfName(command.name));
-        queue.push(pipelineItem(recording, command, select));
+        queue.push({ command, select, stream: recording });
       }
     }
     if (recording.isTransaction) transaction.becomes('closed');

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { RequestReader } from '../resp/request-scanner.js';
-import type { HostClient, HostCommand, QueueItem } from './types.js';
+import type { HostClient } from './types.js';
 
 /**
  * Through this the host sends the commands of a light pipeline again, when their connection was lost. It writes all of
@@ -11,54 +11,35 @@ import type { HostClient, HostCommand, QueueItem } from './types.js';
  * lost already, the commands behind it would go to `offlineQueue`. There they are aborted as a fragment of a
  * transaction, while its MULTI, alone in `commandQueue`, would be sent again on the next connection.
  */
-export class PipelineWriter {
-  readonly isPipeline = true;
-  readonly destination: { readonly redis: HostClient };
-  #pieces: Uint8Array[] = [];
+export abstract class PipelineWriter {
+  #pieces: Uint8Array[] | undefined;
   /** The stream that the pieces are for. */
   #stream: Duplex | undefined;
 
-  constructor(
-    /** Commands that were sent; users may have added others to the pipeline since. */
-    readonly commands: number,
-    client: HostClient,
-  ) {
-    this.destination = { redis: client };
+  /** The number of commands that were sent; users may have added others to the pipeline since. */
+  abstract readonly sent: number;
+  abstract readonly context: { readonly client: HostClient };
+
+  get isPipeline(): boolean {
+    return true;
   }
 
-  /** Its `destination` leads back to the client, whose queue leads here. */
-  toJSON(): object {
-    const { isPipeline, commands } = this;
-    return { isPipeline, commands };
+  get destination(): { readonly redis: HostClient } {
+    return { redis: this.context.client };
   }
 
   write(data: string | Uint8Array): void {
-    const { stream } = this.destination.redis;
-    if (stream !== this.#stream) {
+    const { stream } = this.context.client;
+    if (stream !== this.#stream || this.#pieces === undefined) {
       this.#stream = stream;
       this.#pieces = [];
     }
     this.#pieces.push(typeof data === 'string' ? Buffer.from(data) : data);
-    if (this.#pieces.length < this.commands) return;
+    if (this.#pieces.length < this.sent) return;
     const bytes = Buffer.concat(this.#pieces);
-    this.#pieces = [];
+    this.#pieces = undefined;
     stream?.write(bytes);
   }
-}
-
-/** The queue item of a command of the host's that is sent with a light pipeline. */
-export function pipelineItem(
-  sender: { readonly writer: PipelineWriter },
-  command: HostCommand,
-  select: number,
-): QueueItem {
-  return {
-    command,
-    select,
-    get stream() {
-      return sender.writer;
-    },
-  };
 }
 
 /**

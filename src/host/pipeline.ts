@@ -39,11 +39,6 @@ export interface HostPipeline {
   exec(...args: unknown[]): unknown;
 }
 
-/** Light entries, and commands of the host's. */
-export function commandsOf(pipeline: HostPipeline): readonly PipelinedCommand[] {
-  return pipeline._queue;
-}
-
 /** The outcome of one command, as `exec()` gives it. */
 export type PipelineResult = [error: unknown] | [error: null, value: unknown];
 

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { type CommandVariant, type HotCommand, UNLISTED } from '../../commands/hot-commands.js';
 import {
   type HostPipeline,
@@ -18,6 +19,7 @@ import {
   type Part,
   toBytes,
 } from '../../resp/encoder.js';
+import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
 import { Entry, type EntryContext, transformReply } from './entry.js';
 
 /** Text is checked and joined in pieces of about this many characters. */
@@ -52,17 +54,15 @@ function noop(): void {}
 
 const NONE: number[] = [];
 
-/** What a light pipeline has recorded, and what its entries have in common. */
-export class PipelineRecording {
+/** What a light pipeline has recorded, and what its entries have in common. The host sends them again through it. */
+export class PipelineRecording<Route = unknown> extends PipelineWriter {
   /** Whether it still records. Once it was sent, or left to the host, later calls go to the host's methods. */
   open = true;
   /** Whether it was made by `multi()`: it begins with MULTI, and is sent with EXEC. */
   isTransaction = false;
   /** The database selected when it was sent. */
   select = 0;
-  /** The number of commands that were sent; users may have added others to the pipeline since. */
   sent = 0;
-  #writer: PipelineWriter | undefined;
   /** Results to be filled into the pipeline, and the position of each. */
   #results: PipelineResult[] | undefined;
   #positions: number[] = NONE;
@@ -70,22 +70,32 @@ export class PipelineRecording {
   constructor(
     /** The light pipeline itself; users may hold a Proxy of it, or an object derived from it. */
     readonly pipeline: HostPipeline,
+    readonly route: Route,
     /** That of the connection, once it was sent. Until then one with which the host may send its entries. */
     public context: EntryContext,
-  ) {}
+  ) {
+    super();
+  }
+
+  get commands(): readonly PipelinedCommand[] {
+    return this.pipeline._queue;
+  }
 
   /** Its commands are about to be queued on a connection where the database `select` is selected. */
   sentWith(context: EntryContext, select: number): void {
     this.open = false;
     this.context = context;
     this.select = select;
-    this.sent = this.pipeline._queue.length;
+    this.sent = this.commands.length;
   }
 
-  /** Host: sends the commands again through this, when their connection was lost. */
-  get writer(): PipelineWriter {
-    this.#writer ??= new PipelineWriter(this.sent, this.context.client);
-    return this.#writer;
+  /** The client leads here, by its queue, and `context` to the client. */
+  toJSON(): object {
+    return { open: this.open, sent: this.sent };
+  }
+
+  [inspect.custom](): object {
+    return this.toJSON();
   }
 
   /**
@@ -202,7 +212,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
 
   /** Host: sends the command again through this. */
   get stream(): PipelineWriter {
-    return this.recording.writer;
+    return this.recording;
   }
 
   get promise(): Promise<unknown> {
@@ -275,13 +285,10 @@ function isThenable(value: unknown): boolean {
 }
 
 function ownPromise(): OwnPromise {
-  let own: Pick<OwnPromise, 'resolve' | 'reject'> = { resolve: noop, reject: noop };
-  const promise = new Promise<unknown>((resolve, reject) => {
-    own = { resolve, reject };
-  });
+  const own = { promise: new Promise<unknown>(keepSettlers), resolve: lastResolve, reject: lastReject };
   // The pipeline's result has the error; only the host looks at this promise.
-  promise.catch(noop);
-  return { promise, ...own };
+  own.promise.catch(noop);
+  return own;
 }
 
 /** The commands of a pipeline as RESP, one after the other, for the client that sends them. */
