@@ -1,4 +1,4 @@
-import { changesKeys, HOT_COMMANDS, type KeyRule, words } from './hot-commands.js';
+import { HOT_COMMANDS, KEY_POSITIONS, type KeyRule, words } from './hot-commands.js';
 
 /** A command: its name, then its arguments, as text; an argument that is not there is empty. */
 export interface Arguments {
@@ -54,10 +54,6 @@ const NAMED: Partial<Record<NamedEffect, string>> = {
 const OF_THEIR_NAME = ['reset', 'multi', 'exec', 'discard', 'watch', 'unwatch'] as const;
 
 const at = (index: number) => () => ({ start: index, end: index + 1, step: 1 });
-const FIRST: KeyRange = { start: 1, end: 2, step: 1 };
-const TWO: KeyRange = { start: 1, end: 3, step: 1 };
-const NO_KEYS: KeyRange = { start: 0, end: 0, step: 1 };
-const first = () => FIRST;
 
 /** As many keys as the argument at `index` says, after it. */
 const counted = (index: number) => (args: Arguments) => ({
@@ -69,15 +65,13 @@ const counted = (index: number) => (args: Arguments) => ({
 /** The keys that a script declares. */
 export const scriptKeys = counted(2);
 
-const RANGES: Record<KeyRule, (args: Arguments) => KeyRange> = {
-  first,
-  two: () => TWO,
-  all: ({ count }) => ({ start: 1, end: count, step: 1 }),
-  pairs: ({ count }) => ({ start: 1, end: count, step: 2 }),
-  none: () => NO_KEYS,
-  // Listed below.
-  own: () => NO_KEYS,
-};
+/** Commands with a rule of their own are listed below. */
+function rangeOf(rule: KeyRule): KeyedEffect['range'] {
+  const { count, step } = KEY_POSITIONS[rule] ?? KEY_POSITIONS.none;
+  if (count === Number.POSITIVE_INFINITY) return (args) => ({ start: 1, end: args.count, step });
+  const range = { start: 1, end: 1 + count, step };
+  return () => range;
+}
 
 const allButLast = ({ count }: Arguments) => ({ start: 1, end: count - 1, step: 1 });
 
@@ -86,23 +80,23 @@ function sorted(args: Arguments): KeyRange {
   for (let index = 2; index + 1 < args.count; index += 1) {
     if (args.text(index).toLowerCase() === 'store') return { start: index + 1, end: index + 2, step: 1 };
   }
-  return NO_KEYS;
+  return { start: 0, end: 0, step: 1 };
 }
 
 const CHANGED: readonly [names: string, range: KeyedEffect['range']][] = [
-  ['hexpire hpexpire hexpireat hpexpireat hpersist hgetdel hgetex hsetex xsetid', first],
-  ['zunionstore zinterstore zdiffstore geosearchstore', first],
+  ['hexpire hpexpire hexpireat hpexpireat hpersist hgetdel hgetex hsetex xsetid', rangeOf('first')],
+  ['zunionstore zinterstore zdiffstore geosearchstore', rangeOf('first')],
   ['bitop xgroup', at(2)],
   ['lmpop zmpop', counted(1)],
   ['blmpop bzmpop', counted(2)],
   ['blpop brpop bzpopmin bzpopmax', allButLast],
-  ['blmove brpoplpush', () => TWO],
+  ['blmove brpoplpush', rangeOf('two')],
   ['sort', sorted],
 ];
 
 const SHOWN: readonly [names: string, range: KeyedEffect['range']][] = [
-  ['httl hpttl hexpiretime hpexpiretime sort_ro georadius_ro georadiusbymember_ro bitfield_ro', first],
-  ['json.get json.type json.strlen json.arrlen json.objkeys json.objlen json.arrindex json.resp', first],
+  ['httl hpttl hexpiretime hpexpiretime sort_ro georadius_ro georadiusbymember_ro bitfield_ro', rangeOf('first')],
+  ['json.get json.type json.strlen json.arrlen json.objkeys json.objlen json.arrindex json.resp', rangeOf('first')],
   ['json.mget', allButLast],
   ['xinfo', at(2)],
   ['eval_ro evalsha_ro fcall_ro', scriptKeys],
@@ -113,9 +107,10 @@ const keyed = (changes: boolean, table: typeof CHANGED) =>
   table.flatMap(([names, range]) => words(names).map((name) => [name, { changes, range }] as const));
 
 const effects = new Map<string, Effect>([
-  ...HOT_COMMANDS.map(
-    (command) => [command.name, { changes: changesKeys(command), range: RANGES[command.keys] }] as const,
-  ),
+  ...HOT_COMMANDS.map(({ name, readOnly, keys }) => {
+    // Redis flags PFCOUNT as `readonly`, which writes the count into the key (src/hyperloglog.c, `pfcountCommand`).
+    return [name, { changes: !readOnly || name === 'pfcount', range: rangeOf(keys) }] as const;
+  }),
   ...keyed(true, CHANGED),
   ...keyed(false, SHOWN),
   ...OF_THEIR_NAME.map((name) => [name, name] as const),

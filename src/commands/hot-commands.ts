@@ -54,14 +54,16 @@ export interface ScriptForm {
 }
 
 /** By rule: the number of keys at most, from the first argument on, and the step from one key to the next. */
-export const KEY_POSITIONS: Readonly<Record<KeyRule, { count: number; step: number } | undefined>> = {
+export const KEY_POSITIONS = {
   first: { count: 1, step: 1 },
   two: { count: 2, step: 1 },
   all: { count: Number.POSITIVE_INFINITY, step: 1 },
   pairs: { count: Number.POSITIVE_INFINITY, step: 2 },
   none: { count: 0, step: 1 },
   own: undefined,
-};
+} as const satisfies Record<KeyRule, { readonly count: number; readonly step: number } | undefined>;
+
+type Table = Partial<Record<KeyRule, string>>;
 
 /** Reads that may be shared, and kept in memory. */
 const CACHEABLE_READS = `
@@ -75,27 +77,22 @@ const CACHEABLE_READS = `
     geopos geodist geohash geosearch`;
 
 /** Reads that may be shared, by key rule. */
-const READS: Record<KeyRule, string> = {
+const READS: Table = {
   first: 'ttl pttl expiretime pexpiretime dump',
   two: 'lcs',
   all: 'mget exists sinter sunion sdiff',
-  pairs: '',
-  none: '',
   own: 'zunion zinter zdiff sintercard zintercard',
 };
 
 /** Reads that are random, depend on more than the data, are cursors, or change what they read. */
-const IMPURE_READS: Record<KeyRule, string> = {
+const IMPURE_READS: Table = {
   first: 'hrandfield hscan srandmember sscan zrandmember zscan xpending',
-  two: '',
   all: 'touch pfcount',
-  pairs: '',
   none: 'randomkey dbsize keys scan',
-  own: '',
 };
 
 /** Commands that Redis does not flag `readonly`: writes, and commands about the server or the connection. */
-const OTHERS: Record<KeyRule, string> = {
+const OTHERS: Table = {
   first: `
     set setex psetex setnx setrange append getset getdel getex incr incrby incrbyfloat decr decrby setbit bitfield
     expire pexpire expireat pexpireat persist restore
@@ -119,18 +116,7 @@ export const HOT_COMMANDS: readonly HotCommand[] = [
   ...commands(OTHERS, { readOnly: false, shareable: false, cacheable: false }),
 ];
 
-/**
- * Whether a command may change its keys. Redis flags `PFCOUNT` as `readonly`, which writes the count into the key
- * (src/hyperloglog.c, `pfcountCommand`).
- */
-export function changesKeys({ name, readOnly }: HotCommand): boolean {
-  return !readOnly || name === 'pfcount';
-}
-
-function commands(
-  table: Partial<Record<KeyRule, string>>,
-  flags: Pick<HotCommand, 'readOnly' | 'shareable' | 'cacheable'>,
-): HotCommand[] {
+function commands(table: Table, flags: Pick<HotCommand, 'readOnly' | 'shareable' | 'cacheable'>): HotCommand[] {
   return Object.entries(table).flatMap(([keys, names]) =>
     words(names).map((name) => ({ name, keys: keys as KeyRule, ...flags, paired: name === 'hgetall' })),
   );
