@@ -14,6 +14,7 @@ import { type HostCluster, isHostCluster } from '../host/cluster.js';
 import {
   areGenuine,
   callBack,
+  countOfCopied,
   execUnsent,
   type HostPipeline,
   hostTransactionExec,
@@ -23,11 +24,10 @@ import {
   isSentAsItIs,
   type PipelinedCommand,
   type PipelineMethods,
-  PipelinesOf,
   pipelineClass,
   pipelinePrototype,
-  showAsHosts,
   unwrapTransaction,
+  withCopied,
 } from '../host/pipeline.js';
 import { isGenuineMethod, settlesLate } from '../host/probe.js';
 import { keyPrefixOf, tracesBatches } from '../host/state.js';
@@ -76,9 +76,9 @@ const ANY_WRITE: HotCommand = { ...UNLISTED, name: '' };
  * gets the result of the command, and `exec()` sets the fields of the object it is called on.
  *
  * @param host - the prototype of the host's pipelines.
- * @param multi - the host's method that makes transactions.
+ * @param parent - has the host's method that makes transactions.
  */
-function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPipelineClass {
+function lightPipelineClass(host: PipelineMethods, parent: Record<string, AnyFunction>): LightPipelineClass {
   class Light extends pipelineClass(host) implements LightPipeline {
     declare addBatch: LightPipeline['addBatch'];
     // Not hidden from `util.inspect`: that would take as long as all else here.
@@ -96,11 +96,12 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
           const name = encoding === null ? `${command.name}Buffer` : command.name;
           if (typeof host[name] === 'function') {
             const value = recordingMethod(host, name, new PipelineVariant(command, encoding));
-            Object.defineProperty(Light.prototype, name, { value, writable: true, configurable: true });
+            Object.assign(Light.prototype, { [name]: value });
           }
         }
       }
-      showAsHosts(Light, host);
+      // As the host's, which `for … in` finds.
+      for (const name of ['exec', 'execBuffer']) Object.defineProperty(Light.prototype, name, { enumerable: true });
     }
 
     /** Called with the command that a host method made. It is sent as it is, unless the client itself must handle it. */
@@ -126,7 +127,7 @@ function lightPipelineClass(host: PipelineMethods, multi: AnyFunction): LightPip
         }
         leaveToHost(recording, connection);
       }
-      return (isTransaction ? hostTransactionExec(pipeline, multi) : host.exec).apply(this, args);
+      return (isTransaction ? hostTransactionExec(pipeline, parent.multi as AnyFunction) : host.exec).apply(this, args);
     }
 
     execBuffer(...args: unknown[]): unknown {
@@ -248,7 +249,8 @@ function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {
 
 /** What the pipelines of one client have in common. */
 interface ClientPipelines {
-  readonly pipelines: PipelinesOf<LightPipelineClass>;
+  readonly pipelineClass: LightPipelineClass;
+  readonly copied: number;
   /** The context of their entries until they are sent. */
   readonly unsent: EntryContext;
 }
@@ -307,20 +309,19 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     if (light === undefined) light = lightClassFor(client);
     if (light === null) return 'cork-only';
     if (!isGenuinePipelineFunction(parent.pipeline) || !isGenuineMultiFunction(parent.multi)) return 'patched';
+    const copied = countOfCopied(client);
     let ofClient = clients.get(client);
-    if (ofClient === undefined) {
-      ofClient = { pipelines: new PipelinesOf(client, light), unsent: unsentContext(client, commandClass) };
+    if (ofClient?.copied !== copied) {
+      const pipelineClass = copied === 0 ? light : withCopied(light, client);
+      ofClient = { pipelineClass, copied, unsent: unsentContext(client, commandClass) };
       clients.set(client, ofClient);
     }
-    return new ofClient.pipelines.class(client, route, ofClient.unsent);
+    return new ofClient.pipelineClass(client, route, ofClient.unsent);
   }
 
   function lightClassFor(client: object): LightPipelineClass | null {
     const prototype = pipelinePrototype(client, parent.pipeline as AnyFunction);
-    const hostMulti: AnyFunction = function (this: unknown) {
-      return (parent.multi as AnyFunction).call(this);
-    };
-    return prototype === undefined ? null : lightPipelineClass(prototype, hostMulti);
+    return prototype === undefined ? null : lightPipelineClass(prototype, parent);
   }
 }
 

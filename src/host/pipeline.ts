@@ -5,6 +5,7 @@
  */
 import { asCallback, keepSettlers, lastReject, lastResolve, type NodeCallback } from '../util/promises.js';
 import { sourceTest } from './probe.js';
+import { addedBuiltinNames, scriptNames } from './script.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
 
 /** Host: where in its pipeline a command stands. Read when the connection closes (`abortIncompletePipelines`). */
@@ -76,9 +77,7 @@ export const isGenuineMultiFunction = sourceTest('addBatch', 'isArray', 'execBuf
 /** The prototype of the host's pipelines, if they have the parts that a light pipeline needs. */
 export function pipelinePrototype(client: object, pipeline: AnyFunction): PipelineMethods | undefined {
   const genuine = pipeline.call(client) as object;
-  const { scriptsSet, addedBuiltinSet } = client as PipelineMaker;
-  const copied = [...Object.keys(scriptsSet), ...addedBuiltinSet].flatMap((name) => [name, `${name}Buffer`]);
-  const known = new Set([...FIELDS, ...copied]);
+  const known = new Set([...FIELDS, ...copiedNames(client)]);
   const fields = Object.getOwnPropertyNames(genuine);
   if (!fields.every((field) => known.has(field))) return undefined;
   if (![...FIELDS].every((field) => fields.includes(field))) return undefined;
@@ -122,33 +121,12 @@ export function pipelineClass(prototype: PipelineMethods): new (client: object, 
   }
   const shared = Pipeline.prototype;
   Object.setPrototypeOf(shared, prototype);
-  const lazyField = (name: string, make: (pipeline: HostPipeline) => unknown) =>
-    addMember(shared, name, (pipeline) => {
-      const value = make(pipeline);
-      setOwn(pipeline, name, value);
-      return value;
-    });
-  lazyField('scriptsSet', () => ({}));
-  lazyField('addedBuiltinSet', () => new Set());
-  lazyField('_shaToScript', shaToScript);
+  lazyMember(shared, 'scriptsSet', () => ({}));
+  lazyMember(shared, 'addedBuiltinSet', () => new Set());
+  // Host: no version reads it.
+  lazyMember(shared, '_shaToScript', () => ({}));
   inheritConstructor(Pipeline);
   return Pipeline;
-}
-
-/** Those of the class that hide members of the host's are found by `for … in` where the host's are. */
-export function showAsHosts(pipelines: { readonly prototype: object }, host: object): void {
-  const { prototype } = pipelines;
-  for (const name of Object.getOwnPropertyNames(prototype)) {
-    Object.defineProperty(prototype, name, { enumerable: isEnumerable(host, name) });
-  }
-}
-
-function isEnumerable(target: object, name: string): boolean {
-  for (let object: object | null = target; object !== null; object = Object.getPrototypeOf(object)) {
-    const found = Object.getOwnPropertyDescriptor(object, name);
-    if (found !== undefined) return Boolean(found.enumerable);
-  }
-  return false;
 }
 
 /** Users read `pipeline.constructor`: it is the host's. */
@@ -156,64 +134,43 @@ export function inheritConstructor(pipelines: { readonly prototype: object }): v
   Reflect.deleteProperty(pipelines.prototype, 'constructor');
 }
 
-/** A member that is found on the prototype until it is set on a pipeline. */
-function addMember(prototype: object, name: string, get: (pipeline: HostPipeline) => unknown): void {
+/** A member that a pipeline gets when it is read. */
+function lazyMember(prototype: object, name: string, make: (pipeline: HostPipeline) => unknown): void {
+  const set = (pipeline: object, value: unknown) =>
+    Reflect.defineProperty(pipeline, name, { value, writable: true, configurable: true, enumerable: true });
   Object.defineProperty(prototype, name, {
     get(this: HostPipeline) {
-      return get(this);
+      const value = make(this);
+      set(this, value);
+      return value;
     },
     set(this: object, value: unknown) {
-      setOwn(this, name, value);
+      set(this, value);
     },
     enumerable: true,
     configurable: true,
   });
 }
 
-function setOwn(target: object, name: string, value: unknown): void {
-  Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: true });
+/** How many scripts and added commands a client has: their methods are copied onto its pipelines. */
+export function countOfCopied(client: object): number {
+  const { scriptsSet, addedBuiltinSet } = client as PipelineMaker;
+  return Object.keys(scriptsSet).length + addedBuiltinSet.size;
 }
 
-function shaToScript({ redis }: HostPipeline): object {
-  const scripts = Object.values((redis as PipelineMaker).scriptsSet) as { sha: string }[];
-  return Object.fromEntries(scripts.map((script) => [script.sha, script]));
+function copiedNames(client: object): string[] {
+  return [...scriptNames(client), ...addedBuiltinNames(client)].flatMap((name) => [name, `${name}Buffer`]);
 }
 
-/**
- * Pipelines of one client: with the methods of its scripts and added commands, which the host copies onto each of them
- * (`defineCommand`, `addBuiltinCommand`).
- */
-export class PipelinesOf<T extends new (...args: never[]) => HostPipeline> {
-  #methods = 0;
-  #class: T;
-
-  constructor(
-    readonly client: object,
-    readonly general: T,
-  ) {
-    this.#class = general;
+/** The class with those methods, which the host copies onto each pipeline (`defineCommand`, `addBuiltinCommand`). */
+export function withCopied<T extends new (...args: never[]) => HostPipeline>(general: T, client: object): T {
+  // @ts-expect-error TS2545: a class that adds nothing to the constructor may extend any.
+  const own = class extends general {};
+  inheritConstructor(own);
+  for (const name of copiedNames(client)) {
+    lazyMember(own.prototype, name, ({ redis }) => (redis as Record<string, unknown>)[name]);
   }
-
-  /** The class for the methods that the client has now. */
-  get class(): T {
-    const { scriptsSet, addedBuiltinSet } = this.client as PipelineMaker;
-    const methods = Object.keys(scriptsSet).length + addedBuiltinSet.size;
-    if (methods !== this.#methods) {
-      this.#methods = methods;
-      this.#class = this.#withMethods([...Object.keys(scriptsSet), ...addedBuiltinSet]);
-    }
-    return this.#class;
-  }
-
-  #withMethods(names: readonly string[]): T {
-    // @ts-expect-error TS2545: a class that adds nothing to the constructor may extend any.
-    const own = class extends this.general {};
-    inheritConstructor(own);
-    for (const name of names.flatMap((name) => [name, `${name}Buffer`])) {
-      addMember(own.prototype, name, ({ redis }) => (redis as Record<string, unknown>)[name]);
-    }
-    return own;
-  }
+  return own;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { type CommandVariant, type HotCommand, UNLISTED } from '../../commands/hot-commands.js';
+import { type CommandVariant, type HotCommand, KEY_POSITIONS, UNLISTED } from '../../commands/hot-commands.js';
 import {
   type HostPipeline,
   PIPELINE_INDEX,
@@ -245,18 +245,8 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   /** Host: a Cluster computes slots from it. */
   getKeys(): unknown[] {
     const { args } = this;
-    switch (this.variant.command.keys) {
-      case 'first':
-        return args.slice(0, 1);
-      case 'two':
-        return args.slice(0, 2);
-      case 'all':
-        return args;
-      case 'pairs':
-        return args.filter((_, index) => index % 2 === 0);
-      default:
-        return [];
-    }
+    const { count, step } = KEY_POSITIONS[this.variant.command.keys] ?? KEY_POSITIONS.none;
+    return args.slice(0, count * step).filter((_, index) => index % step === 0);
   }
 }
 
