@@ -306,7 +306,10 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
     if (reason !== undefined) return reason;
-    if (light === undefined) light = lightClassFor(client);
+    if (light === undefined) {
+      const prototype = pipelinePrototype(client, parent.pipeline as AnyFunction);
+      light = prototype === undefined ? null : lightPipelineClass(prototype, parent);
+    }
     if (light === null) return 'cork-only';
     if (!isGenuinePipelineFunction(parent.pipeline) || !isGenuineMultiFunction(parent.multi)) return 'patched';
     const copied = countOfCopied(client);
@@ -317,11 +320,6 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
       clients.set(client, ofClient);
     }
     return new ofClient.pipelineClass(client, route, ofClient.unsent);
-  }
-
-  function lightClassFor(client: object): LightPipelineClass | null {
-    const prototype = pipelinePrototype(client, parent.pipeline as AnyFunction);
-    return prototype === undefined ? null : lightPipelineClass(prototype, parent);
   }
 }
 

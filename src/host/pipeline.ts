@@ -14,8 +14,6 @@ export const PIPELINE_INDEX = 'pipelineIndex';
 /** A command that a pipeline holds: the host's own, or a light entry. */
 export interface PipelinedCommand extends HostCommand {
   inTransaction: boolean;
-  readonly callback?: unknown;
-  readonly replyEncoding?: unknown;
   /** ioredis 6 and up: the command has been written once. */
   isTraced?: boolean;
   [PIPELINE_INDEX]?: number | undefined;
