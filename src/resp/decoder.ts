@@ -3,31 +3,17 @@
  *
  * Some replies are left to the host, so that nothing is decoded in two ways: errors, pushes, numbers on which decoders
  * differ, malformed bytes. A reply that is split over several chunks is decoded up to the end of each chunk, and
- * continued in the next one.
+ * continued in the next one. Its bytes are kept, so that at any time they can be handed to the host as if they had just
+ * arrived. Split replies of a single line, and to EXEC, are left to the host.
  *
  * RESP: types and forms, https://redis.io/docs/latest/develop/reference/protocol-spec.
  */
-import { BULK, ChunkReader, INCOMPLETE, INCOMPLETE_LINE, NOT_DECODED, PartialString } from './chunk-reader.js';
+import { isAscii } from 'node:buffer';
+import { BULK, ChunkReader, INCOMPLETE, INCOMPLETE_LINE, NOT_DECODED } from './chunk-reader.js';
 import { FieldNames } from './field-names.js';
 
-/** Alternating keys and values as a plain object, as the host makes it of a map under the resp3 mapping. */
-export function objectOf(values: readonly unknown[]): Record<string, unknown> {
-  const object: Record<string, unknown> = {};
-  for (let index = 0; index < values.length; index += 2) {
-    const key = values[index] as string;
-    const value = values[index + 1];
-    // Host: `decodeMapAsObject` keeps these two from reaching the prototype.
-    if (key === '__proto__' || key === 'constructor') {
-      Object.defineProperty(object, key, { value, configurable: true, enumerable: true, writable: true });
-    } else {
-      object[key] = value;
-    }
-  }
-  return object;
-}
-
 /** An array, a set or a map of which some elements have not been decoded. */
-export class OpenAggregate {
+class OpenAggregate {
   /** Number of elements that have been decoded. */
   filled = 0;
   readonly values: unknown[];
@@ -51,6 +37,10 @@ export class OpenAggregate {
 
   get lacksLastElement(): boolean {
     return this.filled === this.length - 1;
+  }
+
+  get lacksKey(): boolean {
+    return this.keyed && this.filled % 2 === 0;
   }
 
   /** What it becomes when all elements are there. */
@@ -88,8 +78,25 @@ const MIN_ELEMENT_BYTES = 3;
 const MAX_ELEMENTS = 2 ** 20;
 /** Bytes of a split line that are kept: they are joined again with each chunk. */
 const MAX_CUT_LINE = 512;
+/** Bytes of a split reply that are kept at most; a longer one is the host's. */
+export const LONGEST_ASSEMBLED = 64 * 1024 * 1024;
+/** Bytes of a split string for which memory is allocated at once. For a longer one it grows with what has arrived. */
+const LONGEST_FORESEEN = 2 * 1024 * 1024;
 
-const EMPTY = Buffer.alloc(0);
+/**
+ * Node keeps Latin-1 text of more bytes outside of V8's heap (`EXTERN_APEX`, src/string_bytes.cc). That is faster while the
+ * heap is small, but V8 collects all of it each time 64 MB of such text have come: with two million live objects, reading
+ * values of 1 MiB took 7 ms of CPU each instead of 1.5.
+ */
+const EXTERNAL_TEXT = 0xf_be_e9;
+
+const EMPTY: Buffer = Buffer.alloc(0);
+
+/**
+ * For a split string that is a reply of its own. One buffer for all connections: fresh memory has to be paged in, which costs
+ * more than copying into it.
+ */
+let spare: Buffer | undefined;
 
 export class ReplyDecoder extends ChunkReader {
   readonly #mode: ReplyMode;
@@ -101,23 +108,31 @@ export class ReplyDecoder extends ChunkReader {
 
   // ---- A reply that is split over several chunks ----
 
-  /** The innermost first. */
+  /** Its bytes before the element that was split, and their number. */
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  /** Its aggregates, the innermost first. */
   #open: OpenAggregate[] = [];
-  /** The element that was split: a bulk string of known length, or the beginning of a line. */
-  readonly #cutString: PartialString;
-  #cutLine: Buffer = EMPTY;
+  /** The bytes of the element that was split: the beginning of a string, or of a line. Of a string, memory for the rest follows. */
+  #element = EMPTY;
+  #elementBytes = 0;
+  /** Bytes that the string lacks, its line end included; 0 for a line. */
+  #missing = 0;
 
-  /** @param keep - returns bytes of a chunk in memory that is not used again. */
-  constructor(mode: ReplyMode, keep: (bytes: Buffer) => Buffer = (bytes) => bytes) {
+  constructor(
+    mode: ReplyMode,
+    /** Returns bytes of a chunk in memory that is not used again. */
+    readonly keep: (bytes: Buffer) => Buffer = (bytes) => bytes,
+  ) {
     super(EMPTY);
     this.#mode = mode;
-    this.#cutString = new PartialString(keep);
   }
 
   /**
    * @param utf8 - strings as JavaScript strings, else as Buffers that share the chunk's memory, like the host's.
    * @param paired - an array has names of fields and their values in turn, as a map has.
-   * @returns the value, after which `end` is set; `NOT_DECODED`; or `INCOMPLETE`, after which comes `resume` or `abandon`.
+   * @returns the value, which ends at `end`; `NOT_DECODED`; or `INCOMPLETE`, if the chunk was taken to its end and comes
+   *   `resume`, `release` or `discard`.
    */
   decode(chunk: Buffer, position: number, utf8: boolean, paired = false): unknown {
     this.open(chunk, position);
@@ -128,7 +143,9 @@ export class ReplyDecoder extends ChunkReader {
     this.#paired = paired;
     this.#announced = 0;
     const value = this.#value(0);
-    return value === INCOMPLETE ? this.#cut() : value;
+    if (value !== INCOMPLETE || this.#keepFrom(position)) return value;
+    this.discard();
+    return NOT_DECODED;
   }
 
   /**
@@ -144,7 +161,7 @@ export class ReplyDecoder extends ChunkReader {
   ): unknown {
     if (chunk[position] !== ARRAY) {
       const value = this.decode(chunk, position, false);
-      if (value === INCOMPLETE) this.abandon();
+      if (value === INCOMPLETE) this.discard();
       return value === INCOMPLETE ? NOT_DECODED : value;
     }
     this.open(chunk, position);
@@ -154,65 +171,121 @@ export class ReplyDecoder extends ChunkReader {
     const values = new Array<unknown>(count);
     for (let index = 0; index < count; index += 1) {
       const value = this.decode(chunk, this.end, encodings.utf8At(index, count));
-      if (value === INCOMPLETE) this.abandon();
+      if (value === INCOMPLETE) this.discard();
       if (value === NOT_DECODED || value === INCOMPLETE) return NOT_DECODED;
       values[index] = value;
     }
     return values;
   }
 
-  /** Continues with the reply that was `INCOMPLETE`; returns as `decode` does. */
+  /**
+   * Continues with the reply that was `INCOMPLETE`; returns as `decode` does.
+   *
+   * After `NOT_DECODED`, the host is to get what `release` gives, then the chunk from `end` on.
+   */
   resume(chunk: Buffer): unknown {
-    const value = this.#cutString.missing > 0 ? this.#resumeString(chunk) : this.#resumeLine(chunk);
-    if (value === NOT_DECODED) this.abandon();
+    const joined = this.#missing === 0 ? this.#elementBytes : 0;
+    const taken = Math.min(this.#missing, chunk.length);
+    let value: unknown;
+    if (this.#missing > 0) value = this.#addToString(chunk.subarray(0, taken));
+    if (typeof value !== 'symbol') {
+      if (joined > 0) this.open(Buffer.concat([this.#element, chunk]), 0);
+      else this.open(this.#utf8 ? chunk : this.keep(chunk), taken);
+      value = this.#fillOpen(value);
+      if (value === INCOMPLETE && !this.#keepFrom(taken)) value = NOT_DECODED;
+    }
+    if (typeof value === 'symbol') {
+      this.end = taken;
+    } else {
+      this.end -= joined;
+      this.discard();
+    }
     return value;
   }
 
-  /** The number of bytes that are known to be missing from a reply that was `INCOMPLETE`. */
-  get missing(): number {
-    return this.#cutString.missing;
-  }
-
-  /**
-   * Whether the host might answer before the last byte of a reply that was `INCOMPLETE`. Host: ioredis 6 answers at a carriage
-   * return, for some types even before it, without waiting for the rest of the line end.
-   */
-  get lacksTerminatorOnly(): boolean {
-    const { missing } = this.#cutString;
-    if (missing > 1 || (missing === 0 && this.#cutLine.length === 0)) return false;
-    return this.#open.every(({ lacksLastElement }) => lacksLastElement);
-  }
-
-  /** If a reply that was `INCOMPLETE` is a single string: the copy of what the last chunk had of it, valid until it is whole. */
-  get lastCopied(): Buffer | undefined {
-    return this.#open.length === 0 ? this.#cutString.lastCopied : undefined;
+  /** The bytes of a reply that was `INCOMPLETE`, which is the host's from now on. */
+  release(): Buffer[] {
+    const pieces = [...this.#pieces, this.#element.subarray(0, this.#elementBytes)];
+    this.discard();
+    return pieces.filter(({ length }) => length > 0);
   }
 
   /** Forgets a reply that was `INCOMPLETE`. */
-  abandon(): void {
+  discard(): void {
     this.#open = [];
-    this.#cutLine = EMPTY;
-    this.#cutString.discard();
+    this.#pieces = [];
+    this.#bytes = 0;
+    this.#elementEnds();
+    this.#missing = 0;
     this.chunk = EMPTY;
   }
 
-  #resumeString(chunk: Buffer): unknown {
-    const string = this.#cutString;
-    const end = string.missing;
-    string.add(chunk);
-    if (string.missing > 0) return INCOMPLETE;
-    const value = string.take();
-    if (value === undefined) return NOT_DECODED;
-    this.open(chunk, end);
-    return this.#fillOpen(value);
+  #elementEnds(): void {
+    this.#element = EMPTY;
+    this.#elementBytes = 0;
   }
 
-  #resumeLine(chunk: Buffer): unknown {
-    const line = this.#cutLine;
-    this.#cutLine = EMPTY;
-    this.open(line.length === 0 ? chunk : Buffer.concat([line, chunk]), 0);
-    const value = this.#fillOpen(undefined);
-    this.end -= line.length;
+  /**
+   * The chunk ends within the reply: keeps its bytes from `position` on.
+   *
+   * @returns false if the reply is the host's: it is too long, or a single line, which is not worth it.
+   */
+  #keepFrom(position: number): boolean {
+    const { chunk, end } = this;
+    const missing = this.#missing;
+    const bytes = chunk.length - end;
+    if (missing === 0 && (this.#open.length === 0 || bytes > MAX_CUT_LINE)) return false;
+    if (this.#bytes + chunk.length - position + missing > LONGEST_ASSEMBLED) return false;
+    if (bytes > 0 && this.#lacksTerminatorOnly) return false;
+    this.#pieces.push(this.keep(position === 0 && bytes === 0 ? chunk : chunk.subarray(position, end)));
+    this.#bytes += end - position;
+    this.#element = bytes === 0 ? EMPTY : this.#memoryFor(bytes, bytes + missing);
+    this.#elementBytes = chunk.copy(this.#element, 0, end);
+    return true;
+  }
+
+  /**
+   * Whether the host might answer before the last byte of the reply. Host: ioredis 6 answers at a carriage return, for some
+   * types even before it, without waiting for the rest of the line end.
+   */
+  get #lacksTerminatorOnly(): boolean {
+    return this.#missing <= 1 && this.#open.every(({ lacksLastElement }) => lacksLastElement);
+  }
+
+  /** Memory for the split element, of which `bytes` bytes of `length` are there: not on the server's say-so if it is long. */
+  #memoryFor(bytes: number, length: number): Buffer {
+    if (length > LONGEST_FORESEEN) return Buffer.allocUnsafeSlow(Math.min(2 * bytes, length));
+    if (!this.#utf8 || this.#open.length > 0) return Buffer.allocUnsafe(length);
+    const memory = spare;
+    if (memory === undefined || memory.length < length) return Buffer.allocUnsafeSlow(length);
+    spare = undefined;
+    return memory;
+  }
+
+  /** Adds to the split string; returns it when it is whole. */
+  #addToString(bytes: Buffer): unknown {
+    const before = this.#elementBytes;
+    const after = before + bytes.length;
+    this.#missing -= bytes.length;
+    if (after > this.#element.length) {
+      const shorter = this.#element;
+      this.#element = this.#memoryFor(after, after + this.#missing);
+      shorter.copy(this.#element, 0, 0, before);
+    }
+    const memory = this.#element;
+    bytes.copy(memory, before);
+    this.#elementBytes = after;
+    if (this.#missing > 0) return this.#lacksTerminatorOnly ? NOT_DECODED : INCOMPLETE;
+    this.open(memory.subarray(0, after), 0);
+    const value = this.#open[0]?.lacksKey ? this.#key(0) : this.#value(0);
+    if (value === NOT_DECODED) return value;
+    if (this.#open.length > 0) {
+      this.#pieces.push(this.chunk);
+      this.#bytes += after;
+    } else if (this.#utf8 && memory.length <= LONGEST_FORESEEN && memory.length > (spare?.length ?? 0)) {
+      spare = memory;
+    }
+    this.#elementEnds();
     return value;
   }
 
@@ -229,19 +302,7 @@ export class ReplyDecoder extends ChunkReader {
       this.#open.push(...open.slice(index + 1));
       break;
     }
-    return value === INCOMPLETE ? this.#cut() : value;
-  }
-
-  /**
-   * The chunk ends within the reply. If that is within a line of an aggregate, or between two elements, keeps the
-   * beginning of the next element. A reply of a single line is not worth it: it is short.
-   */
-  #cut(): typeof INCOMPLETE | typeof NOT_DECODED {
-    if (this.#cutString.missing > 0) return INCOMPLETE;
-    this.#cutLine = Buffer.from(this.chunk.subarray(this.end));
-    if (this.#open.length > 0 && this.#cutLine.length <= MAX_CUT_LINE) return INCOMPLETE;
-    this.abandon();
-    return NOT_DECODED;
+    return value;
   }
 
   /** The element at `end`. On `INCOMPLETE`, `end` stays at the start of the split element. */
@@ -300,16 +361,19 @@ export class ReplyDecoder extends ChunkReader {
     const length = this.number(start);
     if (length === -1) return null;
     if (!(length >= 0 && length !== INCOMPLETE_LINE)) return notWhole(length);
-    const { end } = this;
-    const chunk = this.chunk;
+    const { chunk, end } = this;
     const stop = end + length;
     if (stop + 2 > chunk.length) {
-      this.#cutString.begin(chunk, end, length, this.#utf8);
+      this.end = start - 1;
+      this.#missing = stop + 2 - chunk.length;
       return INCOMPLETE;
     }
     if (chunk[stop] !== CR || chunk[stop + 1] !== LF) return NOT_DECODED;
     this.end = stop + 2;
-    return this.#utf8 ? chunk.utf8Slice(end, stop) : chunk.subarray(end, stop);
+    const content = chunk.subarray(end, stop);
+    if (!this.#utf8) return content;
+    // Both give the same text for ASCII.
+    return length < EXTERNAL_TEXT && isAscii(content) ? content.latin1Slice(0, length) : content.utf8Slice(0, length);
   }
 
   #array(start: number, depth: number): unknown {
@@ -367,12 +431,10 @@ export class ReplyDecoder extends ChunkReader {
 
   /** A key of a map under the resp3 mapping: a string in either encoding. */
   #key(depth: number): string | typeof INCOMPLETE | typeof NOT_DECODED {
-    if (this.end >= this.chunk.length) return INCOMPLETE;
-    const type = this.chunk[this.end];
-    if (type !== BULK && type !== SIMPLE) return NOT_DECODED;
     const utf8 = this.#utf8;
     this.#utf8 = true;
-    const key = this.#value(depth);
+    const type = this.chunk[this.end];
+    const key = type === undefined || type === BULK || type === SIMPLE ? this.#value(depth) : NOT_DECODED;
     this.#utf8 = utf8;
     return typeof key === 'string' || key === INCOMPLETE ? key : NOT_DECODED;
   }
@@ -380,4 +442,20 @@ export class ReplyDecoder extends ChunkReader {
 
 function notWhole(number: number): typeof INCOMPLETE | typeof NOT_DECODED {
   return number === INCOMPLETE_LINE ? INCOMPLETE : NOT_DECODED;
+}
+
+/** Alternating keys and values as a plain object, as the host makes it of a map under the resp3 mapping. */
+function objectOf(values: readonly unknown[]): Record<string, unknown> {
+  const object: Record<string, unknown> = {};
+  for (let index = 0; index < values.length; index += 2) {
+    const key = values[index] as string;
+    const value = values[index + 1];
+    // Host: `decodeMapAsObject` keeps these two from reaching the prototype.
+    if (key === '__proto__' || key === 'constructor') {
+      Object.defineProperty(object, key, { value, configurable: true, enumerable: true, writable: true });
+    } else {
+      object[key] = value;
+    }
+  }
+  return object;
 }

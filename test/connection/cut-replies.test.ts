@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { ReplyAssembler } from '../../src/resp/reply-assembler.js';
+import { ReplyDecoder } from '../../src/resp/decoder.js';
 import {
   CUTS,
   EACH_HOST,
@@ -338,7 +338,7 @@ describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (opti
 
 describe('a long reply', () => {
   it('is dropped with its connection when only half of it has come', async () => {
-    const release = vi.spyOn(ReplyAssembler.prototype, 'release');
+    const release = vi.spyOn(ReplyDecoder.prototype, 'release');
     const { client, socket } = await coalescedFake({}, { retryStrategy: () => 0 });
     const value = client.get('k');
     await turn();

@@ -40,7 +40,7 @@ describe.each(REPLY_MODES)('names of fields: $title', ({ host, mode }) => {
             const [first, ...rest] = cutAt(reply, places) as [Buffer, ...Buffer[]];
             let value = decoder.decode(first, 0, utf8, true);
             for (const chunk of rest) value = value === INCOMPLETE ? decoder.resume(chunk) : value;
-            if (typeof value === 'symbol') decoder.abandon();
+            if (typeof value === 'symbol') decoder.discard();
             else deepStrictEqual([{ value }], expected);
           }
         }

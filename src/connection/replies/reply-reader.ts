@@ -5,7 +5,6 @@ import { inSubscriberMode, replyModeOf } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../../host/types.js';
 import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../../resp/decoder.js';
-import { ReplyAssembler } from '../../resp/reply-assembler.js';
 import { ReplyScanner } from '../../resp/reply-scanner.js';
 import type { Stats } from '../../stats.js';
 import { nextTick } from '../../util/clock.js';
@@ -70,7 +69,6 @@ export class ReplyReader implements InPlaceReader {
   #keptChunk: Buffer | undefined;
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
-  readonly #assembler: ReplyAssembler;
   /** The entry whose reply is being assembled. */
   #assembledFor: Entry | undefined;
 
@@ -86,7 +84,6 @@ export class ReplyReader implements InPlaceReader {
     this.replies = connection.replies;
     this.cache = connection.cache;
     this.#decoder = new ReplyDecoder(replyModeOf(client), keep);
-    this.#assembler = new ReplyAssembler(this.#decoder, keep);
     this.#state = 'reading';
     if (!fresh) {
       this.#state = 'joining';
@@ -141,7 +138,7 @@ export class ReplyReader implements InPlaceReader {
 
   /** The stream has ended. Drops the partial reply: the host would take it for the start of the next stream's reply. */
   close(): void {
-    this.#assembler.discard();
+    this.#decoder.discard();
     this.#assembledFor = undefined;
     if (this.#state !== 'removed') this.#state = 'dead';
   }
@@ -241,7 +238,6 @@ export class ReplyReader implements InPlaceReader {
         : this.#decoder.decode(bytes, position, isText, command.paired);
     if (value === NOT_DECODED) return this.#forwardReply(chunk, position);
     if (value === INCOMPLETE) {
-      if (!this.#assembler.begin(bytes, position)) return this.#forwardReply(chunk, position);
       this.#assembledFor = head;
       return chunk.length;
     }
@@ -262,17 +258,17 @@ export class ReplyReader implements InPlaceReader {
       this.#giveUp();
       return 0;
     }
-    const value = this.#assembler.add(this.#assembler.copies ? chunk : this.#kept(chunk));
+    const value = this.#decoder.resume(chunk);
     if (value === INCOMPLETE) return chunk.length;
+    const { end } = this.#decoder;
     if (value === NOT_DECODED) {
       for (const piece of this.#takeBack()) {
-        const end = this.#state === 'reading' ? this.#forwardReply(piece, 0) : 0;
-        if (end < piece.length) this.#finish(piece, end);
+        const forwarded = this.#state === 'reading' ? this.#forwardReply(piece, 0) : 0;
+        if (forwarded < piece.length) this.#finish(piece, forwarded);
       }
-      return this.#state === 'reading' ? this.#forwardReply(chunk, 0) : 0;
+      return this.#state === 'reading' && end < chunk.length ? this.#forwardReply(chunk, end) : end;
     }
     this.#assembledFor = undefined;
-    const { end } = this.#decoder;
     this.#answer(entry, value);
     return end;
   }
@@ -374,7 +370,7 @@ export class ReplyReader implements InPlaceReader {
 
   #takeBack(): Buffer[] {
     this.#assembledFor = undefined;
-    return this.#assembler.release();
+    return this.#decoder.release();
   }
 
   /** Invariant 7: an error that user code throws out of the host's listener is rethrown later. */
