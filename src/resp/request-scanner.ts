@@ -10,13 +10,13 @@ const HEAD = 512;
 export class RequestReader {
   /** Number of arguments of the last read command, its name included. */
   count = 0;
+  /** Whether bytes were met that are no command, as inline commands. */
+  malformed = false;
   #bytes: Buffer;
   #position = 0;
-  /** Where each argument starts and ends, as far as they were read. */
+  /** Where each argument of the command starts and ends, as far as they were read. */
   readonly #bounds: number[] = [];
-  #read = 0;
-  #malformed = false;
-  /** Text of which only the beginning is in `#bytes`. */
+  /** Text of which only the beginning may be in `#bytes`. */
   #text: string | undefined;
 
   /** @param single - whether it is one command: then no more of it is read than is asked for. */
@@ -25,26 +25,20 @@ export class RequestReader {
     readonly single: boolean,
   ) {
     if (typeof data !== 'string') this.#bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-    else if (!single || data.length <= HEAD) this.#bytes = Buffer.from(data);
     else {
-      this.#text = data;
-      this.#bytes = Buffer.from(data.slice(0, HEAD));
+      this.#bytes = Buffer.from(single ? data.slice(0, HEAD) : data);
+      if (single) this.#text = data;
     }
-  }
-
-  /** Whether bytes were met that are no command, as inline commands. */
-  get malformed(): boolean {
-    return this.#malformed;
   }
 
   /** Goes to the next command; false if there is none. */
   next(): boolean {
     const started = this.count > 0;
-    if ((started && this.single) || this.#malformed || this.#position >= this.#bytes.length) return false;
-    this.#read = 0;
+    if ((started && this.single) || this.malformed || this.#position >= this.#bytes.length) return false;
+    this.#bounds.length = 0;
     this.count = Math.max(0, this.#readLength('*'));
-    this.#malformed = this.count === 0 || !this.#readArguments(this.single ? 1 : this.count);
-    return !this.#malformed;
+    this.malformed = this.count === 0 || !this.#readArguments(this.single ? 1 : this.count);
+    return !this.malformed;
   }
 
   /** An argument of the last read command, as UTF-8; the first is its name. Empty if there is no such argument. */
@@ -56,14 +50,12 @@ export class RequestReader {
   /** Finds the first `count` arguments of the command; false if there are fewer. */
   #readArguments(count: number): boolean {
     if (count > this.count) return false;
-    while (this.#read < count) {
+    while (this.#bounds.length < 2 * count) {
       const start = this.#position;
       const length = this.#readLength('$');
       const end = this.#position + length;
       if (length >= 0 && end + 2 <= this.#bytes.length) {
-        this.#bounds[2 * this.#read] = this.#position;
-        this.#bounds[2 * this.#read + 1] = end;
-        this.#read += 1;
+        this.#bounds.push(this.#position, end);
         this.#position = end + 2;
       } else {
         if (this.#text === undefined) return false;

@@ -13,7 +13,6 @@ import { Entry, settle } from '../entries/entry.js';
 import { EXEC, type ExecEntry } from '../entries/pipeline-entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
-import { LINE_KEPT, ReplyBoundary } from './reply-boundary.js';
 
 /**
  * - `joining`: attached to a connection in use; the host may hold a partial reply, so it gets all bytes until a reply
@@ -27,6 +26,9 @@ type State = 'joining' | 'reading' | 'forwarding' | 'dead' | 'removed';
 
 const PUSH = 62; // >
 const MINUS = 45;
+const LF = 10;
+/** Characters that are kept of a line: as many as `+QUEUED` has. */
+const LINE_KEPT = 7;
 
 /** The connection of a reader. */
 interface ReadConnection {
@@ -59,8 +61,8 @@ export class ReplyReader implements InPlaceReader {
   #reading = false;
   /** The host's listener is running, which may call user code. */
   #forwarding = false;
-  /** Set until the first byte of a reply after `joining`. */
-  #boundary: ReplyBoundary | undefined;
+  /** The beginning of the line that the host is reading, while `joining` and until its line feed has come. */
+  #line = '';
   readonly client: HostClient;
   readonly stats: Stats;
   readonly replies: ReplyCount;
@@ -84,22 +86,7 @@ export class ReplyReader implements InPlaceReader {
     this.replies = connection.replies;
     this.cache = connection.cache;
     this.#decoder = new ReplyDecoder(replyModeOf(client), keep);
-    this.#state = 'reading';
-    if (!fresh) {
-      this.#state = 'joining';
-      this.#boundary = new ReplyBoundary(
-        client,
-        (bytes) => {
-          this.#forward(bytes);
-          return this.#state === 'joining';
-        },
-        (head, line) => {
-          this.#state = 'reading';
-          this.#hostAnswered(head);
-          this.connection.transaction.replied(line);
-        },
-      );
-    }
+    this.#state = fresh ? 'reading' : 'joining';
     // Entries of an earlier attachment settle here too.
     for (let index = 0; index < client.commandQueue.length; index += 1) {
       if (client.commandQueue.peekAt(index) instanceof Entry) this.replies.expected += 1;
@@ -189,7 +176,9 @@ export class ReplyReader implements InPlaceReader {
   }
 
   #read(chunk: Buffer): void {
-    let position = this.#boundary === undefined ? 0 : this.#join(this.#boundary, chunk);
+    let position = 0;
+    if (this.#state === 'joining') position = this.#join(chunk);
+    else if (this.#line !== '') position = this.#passLineFeed(chunk);
     const { cache, replies } = this;
     const { transaction } = this.connection;
     if (cache?.invalidations.open) position = this.#readPush(cache, chunk, position);
@@ -336,11 +325,37 @@ export class ReplyReader implements InPlaceReader {
     return chunk.length;
   }
 
-  /** Hands the host the bytes before the first reply that is read here; returns their number. */
-  #join(boundary: ReplyBoundary, chunk: Buffer): number {
-    if (this.#state === 'joining') return boundary.search(chunk);
-    this.#boundary = undefined;
-    return boundary.passLineFeed(chunk);
+  /**
+   * Finds where a reply begins on a connection in use: the host may hold a partial reply, and there is no way to ask. But
+   * when it removes the head of its queue, a reply has just ended. So it gets the bytes line by line until then; the next
+   * byte begins a reply. Returns how many bytes it was given.
+   */
+  #join(chunk: Buffer): number {
+    const { commandQueue } = this.client;
+    const head = commandQueue.peekFront();
+    let position = 0;
+    while (position < chunk.length && this.#state === 'joining') {
+      const lineEnd = chunk.indexOf(LF, position);
+      const next = lineEnd < 0 ? chunk.length : lineEnd + 1;
+      this.#line = (this.#line + chunk.latin1Slice(position, Math.min(next, position + LINE_KEPT))).slice(0, LINE_KEPT);
+      this.#forward(chunk.subarray(position, next));
+      position = next;
+      if (this.#state === 'joining' && head !== undefined && commandQueue.peekFront() !== head) {
+        this.#state = 'reading';
+        this.#hostAnswered(head);
+        this.connection.transaction.replied(this.#line);
+      }
+      if (lineEnd >= 0) this.#line = '';
+    }
+    return position;
+  }
+
+  /** Host: ioredis 6 answers a command at the carriage return and skips the next byte, the line feed. */
+  #passLineFeed(chunk: Buffer): number {
+    this.#line = '';
+    if (chunk[0] !== LF) return 0;
+    this.#forward(chunk.subarray(0, 1));
+    return 1;
   }
 
   /** Ends the connection before the host sees a header that announces too much. Its `error` handler does the rest. */
