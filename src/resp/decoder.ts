@@ -149,8 +149,8 @@ export class ReplyDecoder extends ChunkReader {
   }
 
   /**
-   * Decodes the reply to EXEC: null, or an array whose elements each have their own encoding. A split reply is not
-   * decoded.
+   * Decodes the reply to EXEC: an array whose elements each have their own encoding. Any other reply, and a split one, is
+   * not decoded.
    *
    * @param encodings - whether the strings of an element become JavaScript strings.
    */
@@ -159,11 +159,7 @@ export class ReplyDecoder extends ChunkReader {
     position: number,
     encodings: { utf8At(index: number, count: number): boolean },
   ): unknown {
-    if (chunk[position] !== ARRAY) {
-      const value = this.decode(chunk, position, false);
-      if (value === INCOMPLETE) this.discard();
-      return value === INCOMPLETE ? NOT_DECODED : value;
-    }
+    if (chunk[position] !== ARRAY) return NOT_DECODED;
     this.open(chunk, position);
     const count = this.number(position + 1);
     if (count === -1) return null;
@@ -319,7 +315,7 @@ export class ReplyDecoder extends ChunkReader {
       case SIMPLE:
         return this.line(start, this.#utf8);
       case ARRAY:
-        return this.#array(start, depth);
+        return this.#aggregate(type, start, depth);
       default:
         return this.#mode.resp3Types ? this.#resp3Value(type, start, depth) : NOT_DECODED;
     }
@@ -343,9 +339,8 @@ export class ReplyDecoder extends ChunkReader {
         if (stringNumbers) return this.line(start, true);
         return legacy ? this.line(start, this.#utf8) : NOT_DECODED;
       case SET:
-        return this.#array(start, depth);
       case MAP:
-        return this.#map(start, depth);
+        return this.#aggregate(type, start, depth);
       default:
         return NOT_DECODED;
     }
@@ -376,23 +371,18 @@ export class ReplyDecoder extends ChunkReader {
     return length < EXTERNAL_TEXT && isAscii(content) ? content.latin1Slice(0, length) : content.utf8Slice(0, length);
   }
 
-  #array(start: number, depth: number): unknown {
+  /** An array or a set; or a map, which becomes an object under the resp3 mapping, else an array as in RESP2. */
+  #aggregate(type: number, start: number, depth: number): unknown {
+    const isMap = type === MAP;
     const count = this.number(start);
-    if (count === -1) return null;
-    return this.#aggregate(count, count, false, this.#paired && depth === 0, depth);
-  }
-
-  /** A map becomes an object under the resp3 mapping, else an array as in RESP2. */
-  #map(start: number, depth: number): unknown {
-    const count = this.number(start);
-    return this.#aggregate(count, count * 2, this.#mode.replyMapping === 'resp3', true, depth);
-  }
-
-  #aggregate(count: number, length: number, keyed: boolean, paired: boolean, depth: number): unknown {
+    if (count === -1 && !isMap) return null;
+    const length = isMap ? 2 * count : count;
     if (!(length >= 0 && length <= MAX_ELEMENTS) || depth >= MAX_DEPTH) return notWhole(count);
     this.#announced += length;
     if (this.#announced > MAX_ELEMENTS) return NOT_DECODED;
     const room = Math.floor((this.chunk.length - this.end) / MIN_ELEMENT_BYTES);
+    const keyed = isMap && this.#mode.replyMapping === 'resp3';
+    const paired = isMap || (this.#paired && depth === 0);
     const names = paired && length > 0 && (keyed || this.#utf8) ? FieldNames.of(length >> 1) : undefined;
     return this.#fill(new OpenAggregate(length, room, keyed, names), depth);
   }
