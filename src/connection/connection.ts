@@ -6,6 +6,7 @@ import { warnCorkOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { HostWrites } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
+import { SocketTimeout } from '../host/socket-timeout.js';
 import { addressOf, commandTimeoutOf, fallThroughReason, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite, QueueItem } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
@@ -25,7 +26,7 @@ import { Batch, type BatchOwner } from './sending/batch.js';
 import { drainAtExit } from './sending/exit.js';
 import { InFlightGate } from './sending/in-flight-gate.js';
 import type { BatchSchedule } from './sending/schedule-function.js';
-import { SocketTimeout, StreamHooks } from './stream.js';
+import { StreamHooks } from './stream.js';
 import { TransactionState } from './transaction-state.js';
 
 const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';

@@ -5,7 +5,7 @@
  */
 import { asCallback, keepSettlers, lastReject, lastResolve, type NodeCallback } from '../util/promises.js';
 import { sourceTest } from './probe.js';
-import { addedBuiltinNames, scriptNames } from './script.js';
+import { definedNames } from './script.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
 
 /** Host: where in its pipeline a command stands. Read when the connection closes (`abortIncompletePipelines`). */
@@ -157,7 +157,7 @@ export function countOfCopied(client: object): number {
 }
 
 function copiedNames(client: object): string[] {
-  return [...scriptNames(client), ...addedBuiltinNames(client)].flatMap((name) => [name, `${name}Buffer`]);
+  return definedNames(client).flatMap((name) => [name, `${name}Buffer`]);
 }
 
 /** The class with those methods, which the host copies onto each pipeline (`defineCommand`, `addBuiltinCommand`). */

@@ -90,20 +90,6 @@ export function fallThroughReason(client: HostClient, stream: Duplex): FallThrou
 }
 
 /**
- * `socketTimeout` in milliseconds as it is now; undefined for none. Host: iovalkey and ioredis have it from 0.3 and 5.4 on,
- * earlier versions ignore the option; `setTimeout` takes any value.
- */
-export function socketTimeoutOf(client: HostClient): number | undefined {
-  if (client.options.socketTimeout === undefined || client.setSocketTimeout === undefined) return undefined;
-  return client.options.socketTimeout as number;
-}
-
-/** Host: as `sendCommand` does when it writes a command. */
-export function startHostSocketTimeout(client: HostClient): void {
-  if (client.socketTimeoutTimer === undefined) client.setSocketTimeout?.();
-}
-
-/**
  * Host: with `showFriendlyErrorStack` on, a command method notes its stack, and an error shows it from the first frame
  * that is not the host's.
  */
