@@ -10,10 +10,9 @@ import {
   startTimeouts,
   whenLeft,
 } from '../host/blocking.js';
-import type { MadeCommand } from '../host/command-class.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { isAutoPipelining, selectedDatabase } from '../host/state.js';
-import type { AnyFunction, HasOptions, HostClient, HostCommand } from '../host/types.js';
+import type { AnyFunction, HasOptions, HostClient, HostCommand, MadeCommand } from '../host/types.js';
 import { nextTick, setTimeout } from '../util/clock.js';
 import { callHost, type HotRoute, type MethodForm, methodsNamed } from './hot-path.js';
 

@@ -1,10 +1,9 @@
 import calculateSlot from 'cluster-key-slot';
 import { KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { HostCluster } from '../host/cluster.js';
-import { type MadeCommand, makeCommand } from '../host/command-class.js';
 import { keyPrefixOf, showsCallers } from '../host/state.js';
 import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
-import type { HostCommandClass } from '../host/types.js';
+import type { HostCommandClass, MadeCommand } from '../host/types.js';
 import { asCallback, type NodeCallback } from '../util/promises.js';
 import { countFallThrough, FallThrough, type HotRoute, type KeySplitter, type Sender } from './hot-path.js';
 
@@ -53,7 +52,7 @@ export class SplitKeys implements KeySplitter {
     const transforms = argumentTransformerOf(commandClass, name) !== undefined;
     if (!transforms && rule.step === 1 && areInOneSlot(args, keyPrefix)) return undefined;
     const errorStack = showsCallers(client) ? new Error() : undefined;
-    const whole = makeCommand(commandClass, name, args, { keyPrefix, replyEncoding, errorStack });
+    const whole = new commandClass(name, args, { keyPrefix, replyEncoding, errorStack });
     const sent = this.#sendWhole(sender, join, rule.step, whole);
     if (callback !== undefined) asCallback(sent, callback);
     return sent;
@@ -81,7 +80,7 @@ export class SplitKeys implements KeySplitter {
       if (!(sent instanceof FallThrough)) return sent;
       countFallThrough(route, name, sent.reason);
     }
-    const make = () => makeCommand(commandClass, name, args, { replyEncoding: null });
+    const make = () => new commandClass(name, args, { replyEncoding: null });
     const transforms = argumentTransformerOf(commandClass, name) !== undefined;
     const part = transforms ? withTransformation(commandClass, name, { args }, make) : make();
     // The reply of the whole call is transformed, once.

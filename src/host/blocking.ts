@@ -1,7 +1,6 @@
 /** What the connections for blocking commands have to know of a client's queues and timeouts. */
-import { type MadeCommand, makeCommand } from './command-class.js';
 import { commandTimeoutOf, inSubscriberMode } from './state.js';
-import type { HostClient, HostCommand, HostCommandClass, HostQueue } from './types.js';
+import type { HostClient, HostCommand, HostCommandClass, HostQueue, MadeCommand } from './types.js';
 
 interface Queues {
   readonly commandQueue: HostQueue;
@@ -91,5 +90,5 @@ export function neverSettle(command: HostCommand): void {
 
 /** A PING in the class of another command: its reply comes after the replies to all commands issued before it. */
 export function makePing(command: HostCommand): MadeCommand {
-  return makeCommand(command.constructor as unknown as HostCommandClass, 'ping', [], { replyEncoding: null });
+  return new (command.constructor as unknown as HostCommandClass)('ping', [], { replyEncoding: null });
 }

@@ -1,6 +1,6 @@
 /** How the host's `Command` class treats its commands. */
 import { sourceTest } from './probe.js';
-import type { AnyFunction, HostCommand, HostCommandClass } from './types.js';
+import type { AnyFunction, HostCommandClass } from './types.js';
 
 const inAnyCase = new WeakMap<HostCommandClass, boolean>();
 
@@ -23,21 +23,14 @@ export function findsKeysInAnyCase(commandClass: HostCommandClass): boolean {
 }
 
 /** The methods that the host calls on every command, and the hot path goes past. */
-interface Methods {
-  readonly initPromise: AnyFunction;
-  readonly stringifyArguments: AnyFunction;
-  readonly toWritable: AnyFunction;
-  readonly transformReply: AnyFunction;
-  readonly _convertValue: AnyFunction;
-}
-
-const IN_SOURCE: Readonly<Record<keyof Methods, (method: unknown) => boolean>> = {
+const IN_SOURCE = {
   initPromise: sourceTest('_transformer', 'stringifyArguments', '_convertValue'),
   stringifyArguments: sourceTest('bufferMode'),
   toWritable: sourceTest('bufferMode'),
   transformReply: sourceTest('replyEncoding', '_transformer'),
   _convertValue: sourceTest('transformReply', 'isResolved'),
 };
+type Methods = Readonly<Record<keyof typeof IN_SOURCE, AnyFunction>>;
 
 /**
  * Whether the methods of a `Command` class are the host's own. The class is exported, and tracers and layers that encode
@@ -72,38 +65,4 @@ export class CommandMethods {
     if (areGenuine) this.#seen = methods;
     return areGenuine;
   }
-}
-
-/** A command of the host's that this package makes. */
-export interface MadeCommand extends Omit<HostCommand, 'resolve'> {
-  /** Undefined if its transformer has thrown; then it is rejected. */
-  readonly resolve: HostCommand['resolve'] | undefined;
-  /** Strings and Buffers: transformed, and with `keyPrefix`. */
-  readonly args: readonly unknown[];
-  transformReply(reply: unknown): unknown;
-}
-
-interface CommandOptions {
-  readonly keyPrefix?: string | Buffer | undefined;
-  readonly replyEncoding: 'utf8' | null;
-  /** With `showFriendlyErrorStack`. */
-  readonly errorStack?: Error | undefined;
-}
-
-/**
- * The command that the host would make for these arguments. It reads them, elements of arrays included, and runs the
- * command's transformer.
- */
-export function makeCommand(
-  commandClass: HostCommandClass,
-  name: string,
-  args: readonly unknown[],
-  options: CommandOptions,
-): MadeCommand {
-  const Command = commandClass as unknown as new (
-    name: string,
-    args: readonly unknown[],
-    options: CommandOptions,
-  ) => MadeCommand;
-  return new Command(name, args, options);
 }

@@ -45,8 +45,7 @@ export function probeCommandClass(client: object): { commandClass: HostCommandCl
  * of ioredis 5 end `Command#initPromise` in `.finally()`.
  */
 export function settlesLate(commandClass: HostCommandClass): boolean {
-  const initPromise = (commandClass.prototype as { initPromise?: unknown }).initPromise;
-  return typeof initPromise === 'function' && Function.prototype.toString.call(initPromise).includes('.finally(');
+  return endsInFinally((commandClass.prototype as { initPromise?: unknown }).initPromise);
 }
 
 /**
@@ -76,9 +75,7 @@ export const isGenuineMethod = sourceTest('showFriendlyErrorStack', 'keyPrefix',
  */
 export const isGenuineSendCommand = sourceTest('commandQueue.push', 'offlineQueue.push', 'setTimeout');
 
-/** The methods of Node's streams and emitters; other run times, with texts of their own, fail this. */
-export const isNodesPush = sourceTest('readableAddChunk');
-export const isNodesEmit = sourceTest('kErrorMonitor');
+const endsInFinally = sourceTest('.finally(');
 
 /** Tests whether a value is a function whose source has all these texts, even if it is minified. */
 export function sourceTest(...texts: string[]): (value: unknown) => value is AnyFunction {

@@ -15,8 +15,7 @@
  */
 import { EventEmitter } from 'node:events';
 import { type Duplex, Readable } from 'node:stream';
-import { isNodesEmit, isNodesPush } from './probe.js';
-import type { AnyFunction } from './types.js';
+import { sourceTest } from './probe.js';
 
 /** Reads a connection's bytes from memory that the next read overwrites. */
 export interface InPlaceReader {
@@ -43,8 +42,8 @@ type NodeSocket = Duplex & {
 
 const { push } = Readable.prototype;
 const { emit } = EventEmitter.prototype;
-/** A meter that was there before this package has put its own in their place. */
-const areNodes = isNodesPush(push as AnyFunction) && isNodesEmit(emit as AnyFunction);
+/** A meter that was there before this package has put its own in their place; other run times have texts of their own. */
+const areNodes = sourceTest('readableAddChunk')(push) && sourceTest('kErrorMonitor')(emit);
 
 let shared: Buffer | undefined;
 /** Of the sockets that are read into the shared buffer; undefined for those that are to emit all. */

@@ -17,7 +17,7 @@ export function transformsReply(commandClass: HostCommandClass, name: string): b
 }
 
 /**
- * The command's transformer, if it has one.
+ * The command's transformer, if it has one now: looked up per command, as the host does.
  * Host: a function in ioredis; in iovalkey `{ transformerFunction, includeCommand }`, of which the second form changes
  * the command's name too (`built/Command.js`, `setArgumentTransformer`).
  */

@@ -79,7 +79,7 @@ export interface HostClient extends EventEmitter {
   readonly condition?: HostCondition;
   readonly isCluster: boolean;
   sendCommand: AnyFunction;
-  /** Later versions; see `socketTimeoutOf`. */
+  /** Later versions; see `SocketTimeout`. */
   setSocketTimeout?(): void;
   readonly socketTimeoutTimer?: unknown;
   call(name: string, ...args: string[]): Promise<unknown>;
@@ -100,8 +100,26 @@ type ArgumentTransformers = Record<
   | undefined
 >;
 
+/** A command of the host's that this package makes. */
+export interface MadeCommand extends Omit<HostCommand, 'resolve'> {
+  /** Undefined if its transformer has thrown; then it is rejected. */
+  readonly resolve: HostCommand['resolve'] | undefined;
+  /** Strings and Buffers: transformed, and with `keyPrefix`. */
+  readonly args: readonly unknown[];
+  transformReply(reply: unknown): unknown;
+}
+
+interface CommandOptions {
+  readonly keyPrefix?: string | Buffer | undefined;
+  readonly replyEncoding: 'utf8' | null;
+  /** With `showFriendlyErrorStack`. */
+  readonly errorStack?: Error | undefined;
+}
+
 /** The host's `Command` class: the only way to its transformers, which users can replace at any time. */
 export interface HostCommandClass {
+  /** Reads the arguments, elements of arrays included, and runs the command's transformer. */
+  new (name: string, args: readonly unknown[], options: CommandOptions): MadeCommand;
   readonly prototype: {
     transformReply: (this: ReplyContext, reply: unknown) => unknown;
     getKeys(): readonly unknown[];

@@ -273,34 +273,36 @@ export class ReplyReader implements InPlaceReader {
     settle(head, value, 'decoded');
   }
 
-  /** Looks for the end of a reply. After what is unreadable, nothing more of the connection is read here. */
+  /**
+   * Looks for the end of a reply. After what is unreadable, nothing more of the connection is read here. The connection
+   * ends before the host sees a header that announces too much; its `error` handler does the rest.
+   */
   #scan(chunk: Buffer, position: number): 'whole' | 'more' | 'unreadable' {
     const result = this.#scanner.scan(chunk, position);
     if (result === 'whole' || result === 'more') return result;
     if (result === 'malformed') this.#giveUp();
-    else this.#abort();
+    else {
+      const error = new Error(`the server announced ${this.#scanner.excess}, the connection is closed`);
+      this.#end(Object.assign(error, { code: CODES.REPLY }));
+    }
     return 'unreadable';
   }
 
   /** Hands the host one reply, or the part of it in this chunk; returns where that ends. */
   #forwardReply(chunk: Buffer, position: number): number {
-    if (this.cache !== undefined && chunk[position] === MINUS && this.#scanner.outstanding === 0) {
-      this.#tellError(this.cache, chunk.latin1Slice(position + 1, Math.min(position + 1 + ERROR_KEPT, chunk.length)));
+    const queue = this.client.commandQueue;
+    const head = queue.peekFront();
+    if (head !== undefined && chunk[position] === MINUS && this.#scanner.outstanding === 0) {
+      const start = position + 1;
+      this.cache?.failed(head.command, chunk.latin1Slice(start, Math.min(start + ERROR_KEPT, chunk.length)));
     }
     const result = this.#scan(chunk, position);
     if (result === 'unreadable') return position;
     const end = result === 'whole' ? this.#scanner.end : chunk.length;
-    const queue = this.client.commandQueue;
-    const head = queue.peekFront();
     this.#forward(position === 0 && end === chunk.length ? chunk : chunk.subarray(position, end));
     if (head !== undefined && queue.peekFront() !== head) this.#hostAnswered(head);
     if (result === 'whole') this.stats.hostReplies += 1;
     return end;
-  }
-
-  #tellError(cache: ReadCache, error: string): void {
-    const head = this.client.commandQueue.peekFront();
-    if (head !== undefined) cache.failed(head.command, error);
   }
 
   /** The host has removed the head of the queue. */
@@ -356,12 +358,6 @@ export class ReplyReader implements InPlaceReader {
     if (chunk[0] !== LF) return 0;
     this.#forward(chunk.subarray(0, 1));
     return 1;
-  }
-
-  /** Ends the connection before the host sees a header that announces too much. Its `error` handler does the rest. */
-  #abort(): void {
-    const error = new Error(`the server announced ${this.#scanner.excess}, the connection is closed`);
-    this.#end(Object.assign(error, { code: CODES.REPLY }));
   }
 
   #end(error: Error): void {
