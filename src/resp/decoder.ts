@@ -9,7 +9,6 @@
  * RESP: types and forms, https://redis.io/docs/latest/develop/reference/protocol-spec.
  */
 import { isAscii } from 'node:buffer';
-import { BULK, ChunkReader, INCOMPLETE, INCOMPLETE_LINE, NOT_DECODED } from './chunk-reader.js';
 import { FieldNames } from './field-names.js';
 
 /** An array, a set or a map of which some elements have not been decoded. */
@@ -49,7 +48,10 @@ class OpenAggregate {
   }
 }
 
-export { INCOMPLETE, NOT_DECODED };
+/** The reply is left to the host. */
+export const NOT_DECODED: unique symbol = Symbol('left to the host');
+/** The chunk ends within the reply: `resume` continues in the next one. */
+export const INCOMPLETE: unique symbol = Symbol('cut by the end of the chunk');
 
 /** How the host's decoder turns replies into values on one connection. */
 export interface ReplyMode {
@@ -61,7 +63,11 @@ export interface ReplyMode {
 
 const CR = 13;
 const LF = 10;
+const MINUS = 45;
+const ZERO = 48;
+const NINE = 57;
 
+const BULK = 36; // $
 const SIMPLE = 43; // +
 const INTEGER = 58; // :
 const ARRAY = 42; // *
@@ -90,6 +96,20 @@ const LONGEST_FORESEEN = 2 * 1024 * 1024;
  */
 const EXTERNAL_TEXT = 0xf_be_e9;
 
+/** With up to this many digits all decoders agree: beyond 2^53 the host's sum of `n * 10 + d` rounds in its own way. */
+const MAX_DIGITS = 15;
+/** `$0\r\n\r\n`. */
+const SHORTEST_STRING = 6;
+/** Bytes of a string; more than any chunk has, so a longer string is not whole in its chunk. */
+const MAX_WHOLE_STRING = 10 ** 8;
+/** Returned by `number` for a line that is not whole; no number on the wire has this value. */
+const INCOMPLETE_LINE = Number.POSITIVE_INFINITY;
+
+/** V8 copies a substring of up to this many characters; a longer one refers to the whole, which stays in memory. */
+const MAX_COPIED_TEXT = 12;
+/** Bytes read at once for short strings. */
+const SHARED_TEXT = 128;
+
 const EMPTY: Buffer = Buffer.alloc(0);
 
 /**
@@ -98,7 +118,15 @@ const EMPTY: Buffer = Buffer.alloc(0);
  */
 let spare: Buffer | undefined;
 
-export class ReplyDecoder extends ChunkReader {
+/** Never reads beyond the end of a chunk: V8 would make every later read slower. */
+export class ReplyDecoder {
+  /** The end of the last read element in its chunk. */
+  end = 0;
+  #chunk = EMPTY;
+  /** A part of the chunk as text, from which short strings are taken; see `#text`. */
+  #sharedText = '';
+  #textStart = 0;
+  #textEnd = 0;
   readonly #mode: ReplyMode;
   #utf8 = true;
   /** Whether the reply's array has names and values in turn. */
@@ -124,7 +152,6 @@ export class ReplyDecoder extends ChunkReader {
     /** Returns bytes of a chunk in memory that is not used again. */
     readonly keep: (bytes: Buffer) => Buffer = (bytes) => bytes,
   ) {
-    super(EMPTY);
     this.#mode = mode;
   }
 
@@ -135,9 +162,9 @@ export class ReplyDecoder extends ChunkReader {
    *   `resume`, `release` or `discard`.
    */
   decode(chunk: Buffer, position: number, utf8: boolean, paired = false): unknown {
-    this.open(chunk, position);
+    this.#startAt(chunk, position);
     // The most frequent reply takes the short way.
-    const start = this.wholeString();
+    const start = this.#wholeString();
     if (start >= 0) return utf8 ? chunk.utf8Slice(start, this.end - 2) : chunk.subarray(start, this.end - 2);
     this.#utf8 = utf8;
     this.#paired = paired;
@@ -160,8 +187,8 @@ export class ReplyDecoder extends ChunkReader {
     encodings: { utf8At(index: number, count: number): boolean },
   ): unknown {
     if (chunk[position] !== ARRAY) return NOT_DECODED;
-    this.open(chunk, position);
-    const count = this.number(position + 1);
+    this.#startAt(chunk, position);
+    const count = this.#number(position + 1);
     if (count === -1) return null;
     if (!(count >= 0) || count * MIN_ELEMENT_BYTES > chunk.length - this.end) return NOT_DECODED;
     const values = new Array<unknown>(count);
@@ -185,8 +212,8 @@ export class ReplyDecoder extends ChunkReader {
     let value: unknown;
     if (this.#missing > 0) value = this.#addToString(chunk.subarray(0, taken));
     if (typeof value !== 'symbol') {
-      if (joined > 0) this.open(Buffer.concat([this.#element, chunk]), 0);
-      else this.open(this.#utf8 ? chunk : this.keep(chunk), taken);
+      if (joined > 0) this.#startAt(Buffer.concat([this.#element, chunk]), 0);
+      else this.#startAt(this.#utf8 ? chunk : this.keep(chunk), taken);
       value = this.#fillOpen(value);
       if (value === INCOMPLETE && !this.#keepFrom(taken)) value = NOT_DECODED;
     }
@@ -213,7 +240,7 @@ export class ReplyDecoder extends ChunkReader {
     this.#bytes = 0;
     this.#elementEnds();
     this.#missing = 0;
-    this.chunk = EMPTY;
+    this.#chunk = EMPTY;
   }
 
   #elementEnds(): void {
@@ -227,7 +254,8 @@ export class ReplyDecoder extends ChunkReader {
    * @returns false if the reply is the host's: it is too long, or a single line, which is not worth it.
    */
   #keepFrom(position: number): boolean {
-    const { chunk, end } = this;
+    const { end } = this;
+    const chunk = this.#chunk;
     const missing = this.#missing;
     const bytes = chunk.length - end;
     if (missing === 0 && (this.#open.length === 0 || bytes > MAX_CUT_LINE)) return false;
@@ -272,11 +300,11 @@ export class ReplyDecoder extends ChunkReader {
     bytes.copy(memory, before);
     this.#elementBytes = after;
     if (this.#missing > 0) return this.#lacksTerminatorOnly ? NOT_DECODED : INCOMPLETE;
-    this.open(memory.subarray(0, after), 0);
+    this.#startAt(memory.subarray(0, after), 0);
     const value = this.#open[0]?.lacksKey ? this.#key(0) : this.#value(0);
     if (value === NOT_DECODED) return value;
     if (this.#open.length > 0) {
-      this.#pieces.push(this.chunk);
+      this.#pieces.push(this.#chunk);
       this.#bytes += after;
     } else if (this.#utf8 && memory.length <= LONGEST_FORESEEN && memory.length > (spare?.length ?? 0)) {
       spare = memory;
@@ -303,7 +331,7 @@ export class ReplyDecoder extends ChunkReader {
 
   /** The element at `end`. On `INCOMPLETE`, `end` stays at the start of the split element. */
   #value(depth: number): unknown {
-    const chunk = this.chunk;
+    const chunk = this.#chunk;
     if (this.end >= chunk.length) return INCOMPLETE;
     const start = this.end + 1;
     const type = chunk[this.end] as number;
@@ -313,31 +341,27 @@ export class ReplyDecoder extends ChunkReader {
       case INTEGER:
         return this.#integer(start);
       case SIMPLE:
-        return this.line(start, this.#utf8);
+        return this.#line(start, this.#utf8);
       case ARRAY:
         return this.#aggregate(type, start, depth);
-      default:
-        return this.#mode.resp3Types ? this.#resp3Value(type, start, depth) : NOT_DECODED;
     }
-  }
-
-  #resp3Value(type: number, start: number, depth: number): unknown {
-    const { replyMapping, stringNumbers } = this.#mode;
+    const { resp3Types, replyMapping, stringNumbers } = this.#mode;
+    if (!resp3Types) return NOT_DECODED;
     const legacy = replyMapping === 'legacy';
     switch (type) {
       case NULL: {
-        const nothing = this.line(start, true);
+        const nothing = this.#line(start, true);
         return nothing === '' ? null : nothing === INCOMPLETE ? INCOMPLETE : NOT_DECODED;
       }
       case BOOLEAN: {
-        const letter = this.line(start, true);
+        const letter = this.#line(start, true);
         if (letter !== 't' && letter !== 'f') return letter === INCOMPLETE ? INCOMPLETE : NOT_DECODED;
         return legacy ? Number(letter === 't') : letter === 't';
       }
       case DOUBLE:
         // Under the resp3 mapping a double becomes a number, by an algorithm that differs among host versions.
-        if (stringNumbers) return this.line(start, true);
-        return legacy ? this.line(start, this.#utf8) : NOT_DECODED;
+        if (stringNumbers) return this.#line(start, true);
+        return legacy ? this.#line(start, this.#utf8) : NOT_DECODED;
       case SET:
       case MAP:
         return this.#aggregate(type, start, depth);
@@ -347,16 +371,17 @@ export class ReplyDecoder extends ChunkReader {
   }
 
   #integer(start: number): unknown {
-    const number = this.number(start);
+    const number = this.#number(start);
     if (!Number.isFinite(number)) return notWhole(number);
-    return this.#mode.stringNumbers ? this.chunk.latin1Slice(start, this.end - 2) : number;
+    return this.#mode.stringNumbers ? this.#chunk.latin1Slice(start, this.end - 2) : number;
   }
 
   #bulk(start: number): unknown {
-    const length = this.number(start);
+    const length = this.#number(start);
     if (length === -1) return null;
     if (!(length >= 0 && length !== INCOMPLETE_LINE)) return notWhole(length);
-    const { chunk, end } = this;
+    const { end } = this;
+    const chunk = this.#chunk;
     const stop = end + length;
     if (stop + 2 > chunk.length) {
       this.end = start - 1;
@@ -374,13 +399,13 @@ export class ReplyDecoder extends ChunkReader {
   /** An array or a set; or a map, which becomes an object under the resp3 mapping, else an array as in RESP2. */
   #aggregate(type: number, start: number, depth: number): unknown {
     const isMap = type === MAP;
-    const count = this.number(start);
+    const count = this.#number(start);
     if (count === -1 && !isMap) return null;
     const length = isMap ? 2 * count : count;
     if (!(length >= 0 && length <= MAX_ELEMENTS) || depth >= MAX_DEPTH) return notWhole(count);
     this.#announced += length;
     if (this.#announced > MAX_ELEMENTS) return NOT_DECODED;
-    const room = Math.floor((this.chunk.length - this.end) / MIN_ELEMENT_BYTES);
+    const room = Math.floor((this.#chunk.length - this.end) / MIN_ELEMENT_BYTES);
     const keyed = isMap && this.#mode.replyMapping === 'resp3';
     const paired = isMap || (this.#paired && depth === 0);
     const names = paired && length > 0 && (keyed || this.#utf8) ? FieldNames.of(length >> 1) : undefined;
@@ -389,15 +414,15 @@ export class ReplyDecoder extends ChunkReader {
 
   /** Decodes the elements that are missing. */
   #fill(open: OpenAggregate, depth: number): unknown {
-    const chunk = this.chunk;
+    const chunk = this.#chunk;
     const { values, length, keyed, names } = open;
     for (let index = open.filled; index < length; index += 1) {
       const isKey = keyed && index % 2 === 0;
-      const start = this.wholeString();
+      const start = this.#wholeString();
       if (start >= 0) {
         const stop = this.end - 2;
         if (names !== undefined && index % 2 === 0) values[index] = this.#name(names, index >> 1, start, stop);
-        else values[index] = isKey || this.#utf8 ? this.text(start, stop) : chunk.subarray(start, stop);
+        else values[index] = isKey || this.#utf8 ? this.#text(start, stop) : chunk.subarray(start, stop);
         continue;
       }
       const value = isKey ? this.#key(depth + 1) : this.#value(depth + 1);
@@ -412,9 +437,9 @@ export class ReplyDecoder extends ChunkReader {
   }
 
   #name(names: FieldNames, index: number, start: number, stop: number): string {
-    const known = names.find(index, this.chunk, start, stop);
+    const known = names.find(index, this.#chunk, start, stop);
     if (known !== undefined) return known;
-    const name = this.text(start, stop);
+    const name = this.#text(start, stop);
     names.keep(index, name, stop - start);
     return name;
   }
@@ -423,10 +448,93 @@ export class ReplyDecoder extends ChunkReader {
   #key(depth: number): string | typeof INCOMPLETE | typeof NOT_DECODED {
     const utf8 = this.#utf8;
     this.#utf8 = true;
-    const type = this.chunk[this.end];
+    const type = this.#chunk[this.end];
     const key = type === undefined || type === BULK || type === SIMPLE ? this.#value(depth) : NOT_DECODED;
     this.#utf8 = utf8;
     return typeof key === 'string' || key === INCOMPLETE ? key : NOT_DECODED;
+  }
+
+  // ---- Lines and strings ----
+
+  /** Starts to read `chunk` at `position`. */
+  #startAt(chunk: Buffer, position: number): void {
+    this.#chunk = chunk;
+    this.end = position;
+    this.#textEnd = 0;
+  }
+
+  /**
+   * The start of the content of the bulk string at `end`; `end` is moved past the string. -1 if no whole string is
+   * there.
+   */
+  #wholeString(): number {
+    const chunk = this.#chunk;
+    const limit = chunk.length;
+    let cursor = this.end;
+    if (cursor + SHORTEST_STRING > limit || chunk[cursor] !== BULK) return -1;
+    let length = 0;
+    let byte = chunk[++cursor] as number;
+    do {
+      if (byte < ZERO || byte > NINE || length > MAX_WHOLE_STRING) return -1;
+      length = length * 10 + (byte - ZERO);
+      byte = chunk[++cursor] as number;
+    } while (byte !== CR && cursor < limit - 1);
+    const start = cursor + 2;
+    const stop = start + length;
+    if (stop + 2 > limit || chunk[cursor + 1] !== LF || chunk[stop] !== CR || chunk[stop + 1] !== LF) return -1;
+    this.end = stop + 2;
+    return start;
+  }
+
+  /** A safe integer; NaN for anything else (`-0`, too many digits, a plus sign); `INCOMPLETE_LINE` if its line is split. */
+  #number(start: number): number {
+    const chunk = this.#chunk;
+    const limit = chunk.length;
+    const negative = start < limit && chunk[start] === MINUS;
+    const first = negative ? start + 1 : start;
+    let cursor = first;
+    let number = 0;
+    for (; cursor < limit && chunk[cursor] !== CR; cursor += 1) {
+      const digit = (chunk[cursor] as number) - ZERO;
+      if (digit < 0 || digit > 9) return Number.NaN;
+      number = number * 10 + digit;
+    }
+    if (cursor + 1 >= limit) return INCOMPLETE_LINE;
+    const digits = cursor - first;
+    if (chunk[cursor + 1] !== LF || digits === 0 || digits > MAX_DIGITS || (negative && number === 0)) {
+      return Number.NaN;
+    }
+    this.end = cursor + 2;
+    return negative ? -number : number;
+  }
+
+  #line(start: number, utf8: boolean): string | Buffer | typeof INCOMPLETE | typeof NOT_DECODED {
+    const chunk = this.#chunk;
+    const lineEnd = chunk.indexOf(CR, start);
+    if (lineEnd < 0 || lineEnd + 1 === chunk.length) return INCOMPLETE;
+    if (chunk[lineEnd + 1] !== LF) return NOT_DECODED;
+    this.end = lineEnd + 2;
+    return utf8 ? chunk.utf8Slice(start, lineEnd) : chunk.subarray(start, lineEnd);
+  }
+
+  /**
+   * The text of one of many strings. Most of the cost of reading a short one is the call into Node, so several are read
+   * at once and cut apart. V8 copies substrings of up to 12 characters; a longer one would keep the whole text in memory.
+   */
+  #text(start: number, stop: number): string {
+    const chunk = this.#chunk;
+    if (stop - start > MAX_COPIED_TEXT) return chunk.utf8Slice(start, stop);
+    if (stop > this.#textEnd) {
+      this.#textStart = start;
+      this.#textEnd = Math.min(start + SHARED_TEXT, chunk.length);
+      this.#sharedText = chunk.utf8Slice(start, this.#textEnd);
+    }
+    const text = this.#sharedText;
+    const offset = start - this.#textStart;
+    // As many characters as bytes: each character is one byte, here and in any part.
+    return text.length === this.#textEnd - this.#textStart
+      ? text.substring(offset, offset + stop - start)
+      : chunk.utf8Slice(start, stop);
   }
 }
 
