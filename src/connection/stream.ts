@@ -10,7 +10,8 @@ export class StreamHooks {
   readonly #hooks: Record<StreamMethod, StreamFunction>;
   /** The stream's methods as they were. */
   readonly originals: Pick<Duplex, StreamMethod>;
-  readonly #wereOwn: ReadonlySet<StreamMethod>;
+  /** Its own properties of these names. */
+  readonly #found: ReadonlyMap<StreamMethod, PropertyDescriptor | undefined>;
 
   /**
    * @param write - is called instead of the stream's own.
@@ -34,17 +35,17 @@ export class StreamHooks {
         return destroy.apply(stream, args);
       },
     };
-    this.#wereOwn = new Set(HOOKED.filter((method) => Object.hasOwn(stream, method)));
+    this.#found = new Map(HOOKED.map((method) => [method, Object.getOwnPropertyDescriptor(stream, method)]));
     for (const method of HOOKED) {
       Object.defineProperty(stream, method, { value: this.#hooks[method], writable: true, configurable: true });
     }
   }
 
   remove(): void {
-    for (const method of HOOKED) {
+    for (const [method, found] of this.#found) {
       // Other code may have put a hook in front of ours. It calls ours, which then only passes on.
       if (Object.getOwnPropertyDescriptor(this.stream, method)?.value !== this.#hooks[method]) continue;
-      if (this.#wereOwn.has(method)) Object.defineProperty(this.stream, method, { value: this.originals[method] });
+      if (found !== undefined) Object.defineProperty(this.stream, method, found);
       else Reflect.deleteProperty(this.stream, method);
     }
   }

@@ -29,12 +29,6 @@ export interface InPlaceReader {
 /** As much as Node allocates for a read. */
 const SIZE = 64 * 1024;
 
-/** What `net.Socket` keeps of its option `onread`. */
-interface OnRead {
-  readonly buffer: symbol;
-  readonly callback: symbol;
-}
-
 type NodeSocket = Duplex & {
   [field: symbol]: unknown;
   readonly _handle?: { useUserBuffer(bytes: Buffer): void } | null;
@@ -61,20 +55,20 @@ export function unshareReadBuffer(stream: Duplex, reader: InPlaceReader): void {
 
 function useSharedBuffer(stream: Duplex): boolean {
   if ('encrypted' in stream || process.platform === 'win32' || !passesBytesOn(stream)) return false;
-  const fields = findFields(stream);
-  if (fields === undefined) return false;
   const socket = stream as NodeSocket;
-  const handle = socket._handle;
-  if (socket[fields.buffer] !== null) return false;
+  // What `net.Socket` keeps of its option `onread`.
+  const bufferField = fieldOf(socket, 'kBuffer');
+  const callbackField = fieldOf(socket, 'kBufferCb');
+  if (bufferField === undefined || callbackField === undefined || socket[bufferField] !== null) return false;
   shared ??= Buffer.allocUnsafeSlow(SIZE);
   try {
     // Node does this itself for a socket that has no handle yet. Deno before 2.6 has the method, which throws.
-    handle?.useUserBuffer(shared);
+    socket._handle?.useUserBuffer(shared);
   } catch {
     return false;
   }
-  socket[fields.buffer] = shared;
-  socket[fields.callback] = (length: number, memory: Buffer) => onRead(stream, memory.subarray(0, length));
+  socket[bufferField] = shared;
+  socket[callbackField] = (length: number, memory: Buffer) => onRead(stream, memory.subarray(0, length));
   return true;
 }
 
@@ -100,10 +94,7 @@ function passesBytesOn(stream: Duplex): boolean {
   return areNodes && stream.push === push && stream.emit === emit;
 }
 
-function findFields(socket: object): OnRead | undefined {
-  const symbols = Object.getOwnPropertySymbols(socket);
-  const [buffer, callback] = ['kBuffer', 'kBufferCb'].map((name) =>
-    symbols.find(({ description }) => description === name),
-  );
-  return buffer && callback && { buffer, callback };
+/** The symbol of a field that Node gives a socket. */
+function fieldOf(socket: object, name: string): symbol | undefined {
+  return Object.getOwnPropertySymbols(socket).find(({ description }) => description === name);
 }

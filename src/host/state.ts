@@ -136,12 +136,8 @@ export function commandTimeoutOf(client: HostClient): number | undefined {
   return typeof commandTimeout === 'number' ? commandTimeout : undefined;
 }
 
-interface OfflineQueue extends HostQueue {
-  removeOne(index: number): unknown;
-}
-
 interface Queueing {
-  readonly offlineQueue?: Partial<OfflineQueue>;
+  readonly offlineQueue?: Partial<HostQueue> & { removeOne?(index: number): unknown };
   readonly isCluster?: unknown;
   nodes?(): Queueing[];
 }
@@ -151,21 +147,15 @@ interface Queueing {
  * stays: EXEC's reply has a place for each of its commands.
  */
 export function dropUnsent(client: object, command: HostCommand): void {
-  const { isCluster, nodes } = client as Queueing;
-  const all = isCluster === true ? [client, ...(nodes?.call(client) ?? [])] : [client];
-  for (const { offlineQueue } of all as Queueing[]) {
-    if (typeof offlineQueue?.removeOne === 'function') dropFrom(offlineQueue as OfflineQueue, command);
-  }
-}
-
-function dropFrom(queue: OfflineQueue, command: HostCommand): void {
+  const { offlineQueue: queue, isCluster, nodes } = client as Queueing;
+  if (isCluster === true) for (const node of nodes?.call(client) ?? []) dropUnsent(node, command);
   let inTransaction = false;
-  for (let index = 0; index < queue.length; index += 1) {
-    const queued = queue.peekAt(index)?.command;
+  for (let index = 0; index < (queue?.length ?? 0); index += 1) {
+    const queued = queue?.peekAt?.(index)?.command;
     if (queued?.name === 'multi') inTransaction = true;
     else if (queued?.name === 'exec' || queued?.name === 'discard') inTransaction = false;
     if (queued !== command) continue;
-    if (inTransaction) return;
+    if (inTransaction || queue?.removeOne === undefined) return;
     queue.removeOne(index);
     // Clears its timers. Its caller has been rejected already.
     command.reject(new Error('aborted'));

@@ -43,16 +43,13 @@ const KEPT_HEADS = 32;
 /** The heads of one command by the number of its arguments, made once each. */
 export class CommandHeads {
   readonly #kept: string[] = [];
-  readonly #make: (argumentCount: number) => string;
 
-  constructor(make: (argumentCount: number) => string) {
-    this.#make = make;
-  }
+  constructor(readonly make: (argumentCount: number) => string) {}
 
   for(argumentCount: number): string {
     const kept = this.#kept[argumentCount];
     if (kept !== undefined) return kept;
-    const head = this.#make(argumentCount);
+    const head = this.make(argumentCount);
     if (argumentCount < KEPT_HEADS) this.#kept[argumentCount] = head;
     return head;
   }
