@@ -232,7 +232,7 @@ describe('the live page’s own routes', () => {
   it('lets a dashboard see the load: it moves the counters of the page’s coalesced client at /metrics', async () => {
     const hotCommands = async (): Promise<number> => {
       const text = await (await fetch(`${origin}/metrics`)).text();
-      const counter = /^redis_coalesce_commands_total\{client="live page",path="hot"\} (\d+)$/m;
+      const counter = /^redis_coalesce_commands_total\{path="hot",client="live page"\} (\d+)$/m;
       return Number(counter.exec(text)?.[1]);
     };
     const before = await hotCommands();
@@ -318,7 +318,7 @@ describe('npm start', () => {
     try {
       const name = async (): Promise<unknown> => (await fetch(`${origin}/products/5`)).json();
       await expect.poll(name, { timeout: 20_000 }).toMatchObject({ id: '5', name: 'Trowel no. 5' });
-      expect(service.output).toContain('Redis came back empty: 5 products written under');
+      await expect.poll(() => service.output).toContain('Redis came back empty: 5 products written under');
       await service.stop();
     } finally {
       await second.stop();
