@@ -25,8 +25,9 @@ export function hotCalls(parent: MethodForm['parent']): MethodForm[] {
       methodName,
       parent,
       leading: 1,
-      senderFor({ commandClass, splitter }, [name]) {
+      senderFor({ commandClass, splitter }, args) {
         const known = commandClass ?? splitter?.commandClass;
+        const name = args[0];
         if (known === undefined || typeof name !== 'string') return undefined;
         const kept = senders.get(name);
         if (kept !== undefined) return kept;

@@ -1,6 +1,5 @@
 import { HOT_COMMANDS, type HotCommand, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { startTimeout } from '../connection/entries/deadlines.js';
 import type { EntryContext } from '../connection/entries/entry.js';
 import {
   EXEC,
@@ -323,9 +322,9 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
   }
 }
 
-/** The context of entries that the host sends, as its own commands: with timers of their own. */
+/** The context of entries that the host sends, as its own commands. */
 function unsentContext(client: object, commandClass: HostCommandClass): EntryContext {
   // All nodes of a Cluster speak one protocol, and it is ready.
   const sender = (isHostCluster(client) ? (client as HostCluster).nodes()[0] : client) as HostClient;
-  return { client: sender, commandClass, settlesLate: settlesLate(commandClass), timeouts: { resent: startTimeout } };
+  return { client: sender, commandClass, settlesLate: settlesLate(commandClass) };
 }

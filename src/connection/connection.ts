@@ -16,7 +16,7 @@ import type { FallThroughReason, Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';
 import type { CallSettings } from './entries/call-settings.js';
-import { Deadlines } from './entries/deadlines.js';
+import { type Deadline, Deadlines } from './entries/deadlines.js';
 import { AbortableEntry, CallEntry, type Entry, type EntryContext, type OwnEntry } from './entries/entry.js';
 import { encodePipeline, PipelineEntry, type PipelineRecording } from './entries/pipeline-entry.js';
 import { SharedReads } from './entries/shared-reads.js';
@@ -77,7 +77,7 @@ export class Connection implements BatchOwner {
   readonly cache: ReadCache | undefined;
   /** Only with the hot path. */
   readonly context!: EntryContext;
-  readonly #deadlines: Deadlines;
+  readonly #deadlines = new Deadlines();
   #clusterContext: EntryContext | undefined;
   readonly #shared: SharedReads | undefined;
   /** Set while the client has the option. */
@@ -103,12 +103,10 @@ export class Connection implements BatchOwner {
     this.#hooks = new StreamHooks(stream, hostWrite, () => this.#close());
     this.gate = new InFlightGate(options, client);
     this.batch = new Batch(this, this.gate, schedule, this.#hooks.originals.write as Batch['write']);
-    this.#deadlines = new Deadlines(client, this.replies);
     this.#forgetExit = drainAtExit(this);
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
-      const timeouts = this.#deadlines;
-      this.context = { client, commandClass: hot, settlesLate: settlesLate(hot), timeouts };
+      this.context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
       if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
       this.reader = new ReplyReader(this, listener, fresh);
       if (options.shareReads || options.cache) this.#shared = new SharedReads(this.transaction);
@@ -131,7 +129,6 @@ export class Connection implements BatchOwner {
 
   /** From now on the host decodes everything, and entries leave the queue uncounted. */
   stoppedDecoding(): void {
-    this.#deadlines.release();
     // Later: subscribers must not run inside the reader (invariant 7).
     nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
   }
@@ -196,34 +193,30 @@ export class Connection implements BatchOwner {
     const { client, cache } = this;
     const shared = this.#shared;
     const { shareable, cacheable } = entry.variant.command;
-    const timeout = call?.timeout ?? commandTimeoutOf(client);
-    const deadlines = this.#deadlines;
-    if (timeout !== undefined) deadlines.closeIfOld();
+    const deadline = this.#deadlines.for(call?.timeout ?? commandTimeoutOf(client));
     if (shared !== undefined) {
-      // A follower has its leader's deadline, so it must have been issued at the same time, with the same timeout.
-      if (timeout !== deadlines.open?.ms || !shareable) shared.close();
+      if (!shareable) shared.close();
       const shares = shareable && (this.options.shareReads || (cacheable && (cache as ReadCache).awaits(entry)));
-      if (shares && shared.follow(encoded, entry)) {
+      if (shares && shared.follow(encoded, entry, deadline)) {
         this.stats.sharedReads += 1;
         return;
       }
     }
     const kept = cache?.sends(entry) ?? false;
-    this.#enqueue(entry, encoded, kept || (this.options.shareReads && shareable), timeout);
+    this.#enqueue(entry, encoded, kept || (this.options.shareReads && shareable), deadline);
   }
 
   /** @param leads - whether identical reads may share its reply. */
-  #enqueue(entry: Entry, encoded: string | readonly Part[], leads: boolean, timeout: number | undefined): void {
+  #enqueue(entry: Entry, encoded: string | readonly Part[], leads: boolean, deadline: Deadline | undefined): void {
     const { client, gate, batch, replies } = this;
     const { begun } = this.transaction;
-    const deadlines = this.#deadlines;
     const revocable = entry instanceof AbortableEntry && entry.withdrawable;
     // Whatever can throw does so before the entry is queued.
     const waiting = gate.mustWait(1, begun) ? entry.exactly(encoded) : undefined;
     if (leads) this.#shared?.lead(encoded, entry);
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
-    if (timeout !== undefined || deadlines.open !== undefined) deadlines.add(replies.expected, entry, timeout);
+    deadline?.add(entry);
     replies.expected += 1;
     if (client.options.socketTimeout !== undefined) this.#watchSocket();
     client.commandQueue.push(entry);
@@ -248,7 +241,7 @@ export class Connection implements BatchOwner {
 
   /** For the cache: sends a command of its own. */
   sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encode()): void {
-    this.#enqueue(entry, encoded, false, commandTimeoutOf(this.client));
+    this.#enqueue(entry, encoded, false, this.#deadlines.for(commandTimeoutOf(this.client)));
   }
 
   #watchSocket(): void {
@@ -268,13 +261,11 @@ export class Connection implements BatchOwner {
     // Whatever can throw does so before anything is queued, and the pipeline still is not sent.
     const encoded = encodePipeline(commands, client);
     const { replies } = this;
-    const deadlines = this.#deadlines;
     const select = selectedDatabase(client);
     recording.sentWith(this.context, select);
-    const timeout = commandTimeoutOf(client);
+    const deadline = this.#deadlines.for(commandTimeoutOf(client));
     const queue = client.commandQueue;
     const { begun } = transaction;
-    if (timeout !== undefined) deadlines.closeIfOld();
     this.#shared?.close();
     this.stats.commands += commands.length;
     cache?.sendsPipeline(commands);
@@ -283,7 +274,7 @@ export class Connection implements BatchOwner {
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
         this.stats.hotCommands += 1;
-        if (timeout !== undefined || deadlines.open !== undefined) deadlines.add(replies.expected, command, timeout);
+        deadline?.add(command);
         replies.expected += 1;
         queue.push(command);
       } else {
@@ -305,7 +296,6 @@ export class Connection implements BatchOwner {
     this.#clusterContext ??= {
       ...this.context,
       redirect: (entry, error) => {
-        this.#deadlines.follow(entry);
         entry.reject = (final) => entry.fail(final);
         routing.redirect(this.client, entry, error);
       },
@@ -345,7 +335,6 @@ export class Connection implements BatchOwner {
   detach(): void {
     this.cache?.detach();
     this.#close();
-    this.#deadlines.release();
     this.#socketTimeout?.leaveToHost();
     this.reader?.remove();
     this.stream.removeListener('data', this.chunkRead);
@@ -425,7 +414,6 @@ export class Connection implements BatchOwner {
 
   /** A chunk has been read to its end. */
   readonly chunkRead = (): void => {
-    this.#deadlines.sweep();
     this.#socketTimeout?.received();
     if (!this.open) return;
     if (this.gate.waiting > 0) this.gate.release(this.batch);
@@ -464,7 +452,6 @@ export class Connection implements BatchOwner {
     this.transaction.becomes('closed');
     this.#forgetExit();
     this.batch.discard();
-    this.#deadlines.release();
     this.#socketTimeout?.clear();
     this.reader?.close();
     this.#report({ change: 'detached', mode: 'detached', reason: 'the connection is closed' });

@@ -83,6 +83,7 @@ describe.each(HOSTS)('$name: commandTimeout', (host) => {
     await sleep(5);
     proxy.resume();
     expect(await Promise.all(replies)).toEqual(['a', 'b']);
+    await turn();
     const timers = set.mock.results
       .filter((_, index) => set.mock.calls[index]?.[1] === 2_000)
       .map(({ value }) => value);
@@ -155,6 +156,7 @@ describe('the timers of commandTimeout', () => {
     const replies = [client.echo('a'), client.echo('b')];
     client.disconnect();
     await outcomes(replies);
+    await turn();
     expect(vi.getTimerCount()).toBe(before);
   });
 

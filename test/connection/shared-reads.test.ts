@@ -20,7 +20,7 @@ describe('SharedReads', () => {
   const newEntry = (variant = get) => ({ variant }) as Entry;
   /** Whether it follows another one; else it leads. */
   const joins = (shared: SharedReads, encoded: string | string[], entry: Entry) => {
-    const follows = shared.follow(encoded, entry);
+    const follows = shared.follow(encoded, entry, undefined);
     if (!follows) shared.lead(encoded, entry);
     return follows;
   };

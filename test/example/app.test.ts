@@ -318,7 +318,7 @@ describe('npm start', () => {
     try {
       const name = async (): Promise<unknown> => (await fetch(`${origin}/products/5`)).json();
       await expect.poll(name, { timeout: 20_000 }).toMatchObject({ id: '5', name: 'Trowel no. 5' });
-      await expect.poll(() => service.output).toContain('Redis came back empty: 5 products written under');
+      await expect.poll(() => service?.output).toContain('Redis came back empty: 5 products written under');
       await service.stop();
     } finally {
       await second.stop();

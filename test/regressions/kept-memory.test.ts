@@ -23,7 +23,7 @@ it('commandTimeout: the context of a request is freed while other requests go on
     };
     const request = await handle();
     // Each command is issued in the turn that brings the reply to the one before: the timer is never idle.
-    for (let step = 0; step < 300; step += 1) await client.get('k');
+    for (const end = performance.now() + 100; performance.now() < end; ) await client.get('k');
     collectGarbage();
     return { freed: request.deref() === undefined };
   });

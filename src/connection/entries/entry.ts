@@ -8,6 +8,7 @@ import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../../r
 import { ownCopy } from '../../util/own-copy.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
 import type { Abortable, SignalWatch } from './call-settings.js';
+import { Deadline, SETTLED, type SettleObserver, type Timed } from './deadlines.js';
 
 /** The data that the entries of one connection share. */
 export interface EntryContext {
@@ -15,24 +16,9 @@ export interface EntryContext {
   readonly commandClass: HostCommandClass;
   /** See `settlesLate` in `host/probe.ts`. */
   readonly settlesLate: boolean;
-  readonly timeouts: Timeouts;
   /** Set for commands of a Cluster: hands a command that failed back to it. */
   readonly redirect?: (entry: Entry, error: Error) => void;
 }
-
-/** The timeouts of a connection's commands, which know entries. */
-export interface Timeouts {
-  /** The host sends an entry again. Its timeout goes on, or begins now, in milliseconds, if it has none. */
-  resent(entry: Entry, ms: number): void;
-}
-
-/** Notified when an entry has settled, to clear the timer after the last one. */
-export interface SettleObserver {
-  settled(): void;
-}
-
-/** Of an entry that has settled before its reply has come. */
-export const SETTLED: SettleObserver = { settled: () => {} };
 
 /** The index of the first key: after the script, or its hash, and the number of keys. */
 const FIRST_KEY_OF_SCRIPT = 2;
@@ -52,10 +38,10 @@ function noop(): void {}
  * error, keep it over a lost connection and send it again, like any command in its queue. So an entry has every
  * property that the host reads while doing so; rarely used ones are computed on demand.
  */
-export abstract class Entry implements QueueItem, HostCommand {
+export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
   declare followers: Entry[] | undefined;
-  /** Set when the command outlives its connection while a timeout is pending, or its time is over. */
+  /** Its deadline, if it has a timeout; `SETTLED` afterwards, or when it was aborted. */
   declare observer: SettleObserver | undefined;
   /** Aborted, and nobody else waits for its reply: if it has not left yet, or is sent again, PING is sent in its place. */
   declare withdrawn: boolean | undefined;
@@ -85,7 +71,12 @@ export abstract class Entry implements QueueItem, HostCommand {
   /** @param value - decoded and transformed. */
   fulfil(value: unknown): void {
     this.settleValue(value);
-    this.observer?.settled();
+    if (this.observer !== undefined) this.#hasSettled(this.observer);
+  }
+
+  #hasSettled(observer: SettleObserver): void {
+    this.observer = SETTLED;
+    observer.settled();
   }
 
   fail(error: unknown): void {
@@ -98,7 +89,7 @@ export abstract class Entry implements QueueItem, HostCommand {
   /** Rejects this caller only: its value could not be made, but each follower has its own value. */
   failAlone(error: unknown): void {
     this.settleError(error);
-    this.observer?.settled();
+    if (this.observer !== undefined) this.#hasSettled(this.observer);
   }
 
   /** The command as exact RESP, encoded again from its arguments. */
@@ -171,7 +162,7 @@ export abstract class Entry implements QueueItem, HostCommand {
 
   /** Host: `sendCommand` starts `commandTimeout` here, unless it is running. */
   setTimeout(ms: number): void {
-    if (this.observer === undefined) this.context.timeouts.resent(this, ms);
+    if (this.observer === undefined) new Deadline(ms).add(this);
   }
 
   /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */

@@ -1,6 +1,7 @@
 import type { CommandVariant } from '../../commands/hot-commands.js';
 import type { Part } from '../../resp/encoder.js';
 import type { TransactionState } from '../transaction-state.js';
+import type { Deadline } from './deadlines.js';
 import type { Entry } from './entry.js';
 
 type Leaders = Map<CommandVariant, Map<string, Entry>>;
@@ -33,15 +34,15 @@ export class SharedReads {
   }
 
   /**
-   * Makes `entry` follow an identical read of this batch, if there is one.
+   * Makes `entry` follow an identical read of this batch, if there is one with the same deadline.
    *
    * @returns whether it follows: it is not sent then, and settles with its leader.
    */
-  follow(encoded: string | readonly Part[], entry: Entry): boolean {
+  follow(encoded: string | readonly Part[], entry: Entry, deadline: Deadline | undefined): boolean {
     const text = textOf(encoded);
     if (text === undefined || this.transaction.open || this.#stopped) return false;
     const leader = this.#leaders(encoded).get(entry.variant)?.get(text);
-    if (leader === undefined || leader.withdrawn) return false;
+    if (leader === undefined || leader.withdrawn || leader.observer !== deadline) return false;
     leader.followers ??= [];
     leader.followers.push(entry);
     return true;
