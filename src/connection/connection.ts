@@ -283,7 +283,7 @@ export class Connection implements BatchOwner {
       }
     }
     if (recording.isTransaction) transaction.becomes('closed');
-    if (waits) gate.holdPipeline(encoded, commands.length, begun);
+    if (waits) gate.hold(encoded, commands.length, begun);
     else this.batch.addExact(encoded, commands.length);
   }
 

@@ -151,7 +151,7 @@ export class Batch {
   addRevocable(command: Revocable): void {
     this.#checkText();
     this.#parts.push(command);
-    this.#countBytes(command.encoded);
+    for (const part of [command.encoded].flat()) this.#bytes += part.length;
     this.#hotCommands += 1;
     this.#added(1);
   }
@@ -165,13 +165,8 @@ export class Batch {
   }
 
   #append(parts: readonly Part[]): void {
-    this.#countBytes(parts);
+    for (const part of parts) this.#bytes += part.length;
     appendParts(this.#parts, parts);
-  }
-
-  #countBytes(encoded: string | readonly Part[]): void {
-    if (typeof encoded === 'string') this.#bytes += encoded.length;
-    else for (const part of encoded) this.#bytes += part.length;
   }
 
   /**

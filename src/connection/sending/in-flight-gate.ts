@@ -82,17 +82,10 @@ export class InFlightGate {
     for (const [index, part] of parts.entries()) parts[index] = toBytes(part);
   }
 
-  /** An explicit pipeline goes as a whole: nothing joins it. */
-  holdPipeline(encoded: readonly Part[], commands: number, inTransaction: boolean): void {
+  /** An explicit pipeline, for example, goes as a whole: nothing joins it. */
+  hold(content: Held['content'], commands: number, inTransaction: boolean): void {
     this.waiting += commands;
-    const content = encoded.map(toBytes);
     this.#backlog.push({ commands, bytes: Number.POSITIVE_INFINITY, content, inTransaction });
-  }
-
-  /** Nor does anything join these. */
-  hold(content: HostWrite | Revocable, commands: number, inTransaction: boolean): void {
-    this.waiting += commands;
-    this.#backlog.push({ commands, bytes: 0, content, inTransaction });
   }
 
   /** Replies have come, and there is a backlog: hands the batch the part of the backlog that has room now, and flushes it. */

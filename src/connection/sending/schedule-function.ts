@@ -25,50 +25,41 @@ export function scheduleFunction(schedule: Schedule): BatchSchedule {
 
 /**
  * A user function may be a debounce, which drops every flush except the last one, or a throttle, which drops every
- * flush except the first. So each flush sends all open batches of the group. This includes a flush whose own batch was
- * lost with its connection, since a throttle then drops the flushes of the next connection. If the function throws, the
- * batches are not lost: they are flushed at once.
+ * flush except the first. So each flush sends all open batches of the group, also one whose own batch was sent with
+ * others, or lost with its connection: a batch may be sent sooner than the function says, and never later. If the
+ * function throws, the batches are not lost: they are flushed at once.
  */
 function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
-  /**
-   * The batches that wait, by the function that flushes each. One that was flushed with others notes it: if its own flush
-   * still comes, that does not count for batches opened since.
-   */
-  const open = new Map<() => void, { flushed: boolean }>();
+  /** The functions that flush the batches that wait. */
+  const open = new Set<() => void>();
   let flushing = 0;
 
-  const flushOpen = (flushed: boolean) => {
+  const flushOpen = () => {
     flushing += 1;
     try {
-      for (const [flush, batch] of [...open]) {
+      for (const flush of [...open]) {
         open.delete(flush);
-        batch.flushed = flushed;
         flush();
       }
     } finally {
       flushing -= 1;
     }
   };
-  const callSchedule = (batch: { flushed: boolean }) => {
+  const callSchedule = () => {
     try {
-      schedule(() => {
-        if (!batch.flushed) flushOpen(true);
-        batch.flushed = true;
-      });
+      schedule(flushOpen);
     } catch (error) {
-      // It may have kept one of the flushes that it got, and then drop the others.
-      flushOpen(false);
+      flushOpen();
       nextTick(() => {
         throw error;
       });
     }
   };
   const add = (flush: () => void) => {
-    const batch = { flushed: false };
-    open.set(flush, batch);
+    open.add(flush);
     // Opened by a subscriber: a throttle may mistake the flush that is running for one that is still to come.
-    if (flushing > 0) nextTick(() => open.get(flush) === batch && callSchedule(batch));
-    else callSchedule(batch);
+    if (flushing > 0) nextTick(() => open.has(flush) && callSchedule());
+    else callSchedule();
   };
   return Object.assign(add, { runsUserCode: true, discard: (flush: () => void) => void open.delete(flush) } as const);
 }
