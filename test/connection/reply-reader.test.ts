@@ -212,6 +212,19 @@ describe('reply reader', () => {
     }
   });
 
+  it('reads the reply after a string that does not end in CR LF, wherever that is split', async () => {
+    const odd = '$3\r\nabcXY';
+    for (let position = 1; position < odd.length; position += 1) {
+      const { client, socket } = await coalescedFake({}, RESP3);
+      const values = Promise.all([client.get('a'), client.get('b')]);
+      await turn();
+      for (const chunk of cutAt(Buffer.from(`${odd}$1\r\ny\r\n`), [position])) socket.feed(chunk);
+      expect(await values).toEqual(['abc', 'y']);
+      expect(client.coalescer.stats().replies.hot, `cut at ${position}`).toBe(1);
+      client.disconnect();
+    }
+  });
+
   it('stops at once at the host’s fatal error: commands of its listener are not answered from the chunk', async () => {
     for (const { hostName, protocol, malformed } of [
       { hostName: 'ioredis', protocol: 3, malformed: 'hello\r\n' },

@@ -255,7 +255,9 @@ export class ReplyReader implements InPlaceReader {
         const forwarded = this.#state === 'reading' ? this.#forwardReply(piece, 0) : 0;
         if (forwarded < piece.length) this.#finish(piece, forwarded);
       }
-      return this.#state === 'reading' && end < chunk.length ? this.#forwardReply(chunk, end) : end;
+      // A string that does not end in CR LF was whole already.
+      const goesOn = this.#state === 'reading' && this.#scanner.outstanding > 0 && end < chunk.length;
+      return goesOn ? this.#forwardReply(chunk, end) : end;
     }
     this.#assembledFor = undefined;
     this.#answer(entry, value);
