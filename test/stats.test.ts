@@ -91,6 +91,20 @@ describe('stats', () => {
     client.disconnect();
   });
 
+  it('counts the bytes of text that is not ASCII, of calls that may be aborted too', async () => {
+    const { client, socket } = await coalescedFake({ schedule: 'immediate' });
+    const { signal } = new AbortController();
+    void client.coalescer
+      .withOptions({ signal })
+      .set('zwierzę', 'żółw')
+      .catch(() => {});
+    void client.set('zwierzę', 'żółw').catch(() => {});
+    await turn();
+    expect(socket.written.length).toBeGreaterThan(0);
+    expect(client.coalescer.stats().bytesWritten).toBe(socket.written.length);
+    client.disconnect();
+  });
+
   it('counts by reason the commands that were left to the host', async () => {
     const { client, socket } = await coalescedFake({});
     const answers = [

@@ -212,7 +212,8 @@ export class Connection implements BatchOwner {
     const { begun } = this.transaction;
     const revocable = entry instanceof AbortableEntry && entry.withdrawable;
     // Whatever can throw does so before the entry is queued.
-    const waiting = gate.mustWait(1, begun) ? entry.exactly(encoded) : undefined;
+    const waits = gate.mustWait(1, begun);
+    const exact = waits || revocable ? entry.exactly(encoded) : undefined;
     if (leads) this.#shared?.lead(encoded, entry);
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
@@ -220,14 +221,10 @@ export class Connection implements BatchOwner {
     replies.expected += 1;
     if (client.options.socketTimeout !== undefined) this.#watchSocket();
     client.commandQueue.push(entry);
-    if (waiting === undefined) {
-      if (revocable) batch.addRevocable({ encoded, entry });
-      else batch.addHot(encoded, entry);
-    } else if (revocable) {
-      gate.hold({ encoded: waiting, entry }, 1, begun);
-    } else {
-      gate.holdHot(waiting, begun);
-    }
+    if (exact === undefined) batch.addHot(encoded, entry);
+    else if (!revocable) gate.holdHot(exact, begun);
+    else if (waits) gate.hold({ parts: exact, entry }, 1, begun);
+    else batch.addRevocable({ parts: exact, entry });
     if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 

@@ -15,13 +15,13 @@ type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?:
 export interface Encodable {
   /** The command as RESP, exactly; what is sent in its place, if it was withdrawn. */
   encode(): readonly Part[];
-  /** The same of text that was assumed to be ASCII, or of exact parts. */
-  exactly(encoded: string | readonly Part[]): readonly Part[];
+  /** The same of exact parts. */
+  exactly(parts: readonly Part[]): readonly Part[];
 }
 
 /** A command that may be withdrawn until its bytes are handed to the stream. */
 export interface Revocable {
-  readonly encoded: string | readonly Part[];
+  readonly parts: readonly Part[];
   readonly entry: Encodable;
 }
 
@@ -151,7 +151,7 @@ export class Batch {
   addRevocable(command: Revocable): void {
     this.#checkText();
     this.#parts.push(command);
-    for (const part of [command.encoded].flat()) this.#bytes += part.length;
+    for (const part of command.parts) this.#bytes += part.length;
     this.#hotCommands += 1;
     this.#added(1);
   }
@@ -347,7 +347,7 @@ export class Batch {
     if (this.#parts.length === 0) return;
     const parts: Part[] = [];
     for (const part of this.#parts) {
-      if (typeof part === 'object' && 'entry' in part) appendParts(parts, part.entry.exactly(part.encoded));
+      if (typeof part === 'object' && 'entry' in part) appendParts(parts, part.entry.exactly(part.parts));
       else parts.push(part);
     }
     this.#parts = [];
