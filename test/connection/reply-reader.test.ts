@@ -194,11 +194,22 @@ describe('reply reader', () => {
   const RESP3: FakeOptions = { protocol: 3 };
 
   it('takes the hot path again after it has joined, wherever replies are split', async () => {
-    for (let position = 0; position < '$1\r\nx\r\n'.length; position += 1) {
+    const replies = [
+      '$1\r\nx\r\n',
+      '$-1\r\n',
+      '*-1\r\n',
+      '*2\r\n:1\r\n$-1\r\n',
+      '+OK\r\n',
+      ':12\r\n',
+      '_\r\n',
+      '#t\r\n',
+    ];
+    const cuts = replies.flatMap((reply) => Array.from(reply, (_, position) => [reply, position] as const));
+    for (const [reply, position] of cuts) {
       const { client, socket } = await connectFake();
       client.get('a').catch(() => {});
       await turn();
-      const [first = Buffer.alloc(0), second] = cutAt(Buffer.from('$1\r\nx\r\n'), [position]);
+      const [first = Buffer.alloc(0), second] = cutAt(Buffer.from(reply), [position]);
       coalesce(client);
       socket.feed(first);
       if (second !== undefined) socket.feed(second);
@@ -207,7 +218,7 @@ describe('reply reader', () => {
       socket.feed('$1\r\ny\r\n');
       expect(await value).toBe('y');
       const { replies } = (client as typeof client & Coalesced).coalescer.stats();
-      expect(replies.hot, `cut at ${position}`).toBe(1);
+      expect(replies.hot, `${reply} cut at ${position}`).toBe(1);
       client.disconnect();
     }
   });

@@ -178,7 +178,7 @@ export class ReplyReader implements InPlaceReader {
   #read(chunk: Buffer): void {
     let position = 0;
     if (this.#state === 'joining') position = this.#join(chunk);
-    else if (this.#line !== '') position = this.#passLineFeed(chunk);
+    else if (this.#line !== '') position = this.#passLineEnd(chunk);
     const { cache, replies } = this;
     const { transaction } = this.connection;
     if (cache?.invalidations.open) position = this.#readPush(cache, chunk, position);
@@ -354,12 +354,12 @@ export class ReplyReader implements InPlaceReader {
     return position;
   }
 
-  /** Host: ioredis 6 answers a command at the carriage return and skips the next byte, the line feed. */
-  #passLineFeed(chunk: Buffer): number {
-    this.#line = '';
-    if (chunk[0] !== LF) return 0;
-    this.#forward(chunk.subarray(0, 1));
-    return 1;
+  /** Host: ioredis 6 answers a command before the end of its last line, at `$-` of a null, and skips the rest of that. */
+  #passLineEnd(chunk: Buffer): number {
+    const end = chunk.indexOf(LF) + 1 || chunk.length;
+    if (chunk[end - 1] === LF) this.#line = '';
+    this.#forward(chunk.subarray(0, end));
+    return end;
   }
 
   #end(error: Error): void {
