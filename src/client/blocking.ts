@@ -23,8 +23,8 @@ interface BlockedCall {
   readonly db: number;
   /** A Cluster's node is to serve it although its slot is not the node's yet. */
   readonly asking: boolean;
-  /** What was issued before it has been answered. */
-  ordered: boolean;
+  /** The PING behind what was issued before it, until that has been answered. */
+  earlier: HostCommand | undefined;
 }
 
 function noop(): void {}
@@ -56,6 +56,7 @@ export class BlockingConnections {
     readonly inTransaction: () => boolean,
   ) {
     client.on('end', this.#close);
+    client.on('ready', this.#onReady);
   }
 
   get size(): number {
@@ -68,7 +69,7 @@ export class BlockingConnections {
     if (!this.#open || this.inTransaction() || !maySendElsewhere(client)) return sendOn(client, command, asking);
     // Host: the first command connects.
     if (client.status === 'wait') client.connect().catch(noop);
-    const call: BlockedCall = { command, db: selectedDatabase(client), asking, ordered: true };
+    const call: BlockedCall = { command, db: selectedDatabase(client), asking, earlier: undefined };
     startTimeouts(client, command);
     whenLeft(command, () => this.#left(call));
     this.#waiting.push(call);
@@ -96,18 +97,26 @@ export class BlockingConnections {
    */
   #awaitEarlier(call: BlockedCall): void {
     if (!hasUnanswered(this.client)) return;
-    call.ordered = false;
-    const ping = makePing(call.command);
+    const ping = makePing(call.command) as HostCommand;
+    call.earlier = ping;
     const answered = () => {
-      call.ordered = true;
+      call.earlier = undefined;
       this.#next();
     };
     ping.promise.then(answered, answered);
     this.client.sendCommand(ping);
   }
 
+  /** Host: without `autoResendUnfulfilledCommands` a lost connection leaves what was issued before open, and the PING. */
+  readonly #onReady = (): void => {
+    for (const call of this.#waiting) {
+      if (call.earlier !== undefined && !isUnanswered(this.client, call.earlier)) call.earlier = undefined;
+    }
+    this.#next();
+  };
+
   #next(): void {
-    for (let call = this.#waiting[0]; call?.ordered; call = this.#waiting[0]) {
+    for (let call = this.#waiting[0]; call !== undefined && call.earlier === undefined; call = this.#waiting[0]) {
       const copy = this.#free(call.db);
       if (copy === undefined) return;
       this.#waiting.shift();
@@ -188,6 +197,7 @@ export class BlockingConnections {
   /** After `detach()` the client's end still ends what is blocked. */
   #stopListening(): void {
     if (!this.#open && this.size === 0) this.client.removeListener('end', this.#close);
+    if (!this.#open) this.client.removeListener('ready', this.#onReady);
   }
 }
 

@@ -398,6 +398,21 @@ describe.each(HOSTS)('$name: the option blocking', (host: Host) => {
     expect(settled).toBe(false);
   });
 
+  it('… before it is sent: it waits for nothing that is left open', async () => {
+    const proxy = await startProxy(server.url);
+    const options = { autoResendUnfulfilledCommands: false, retryStrategy: () => 5 };
+    const client = await ready(host.createCoalesced(proxy.url, options, BLOCKING));
+    const earlier = vi.fn();
+    client.get('left open').then(earlier, earlier);
+    const first = client.blpop('left:first', 0);
+    await proxy.loseReplies('left open');
+    await admin.rpush('left:first', 'a');
+    await admin.rpush('left:second', 'b');
+    await expect(client.blpop('left:second', 0)).resolves.toEqual(['left:second', 'b']);
+    await expect(first).resolves.toEqual(['left:first', 'a']);
+    expect(earlier).not.toHaveBeenCalled();
+  });
+
   it('a server that is killed while it waits: rejected after maxRetriesPerRequest, as on a plain client', async () => {
     await expectAsPlain(async (kind) => {
       const own = await startServer();
