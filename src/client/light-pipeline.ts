@@ -9,7 +9,6 @@ import {
   PipelineRecording,
   PipelineVariant,
 } from '../connection/entries/pipeline-entry.js';
-import { type HostCluster, isHostCluster } from '../host/cluster.js';
 import {
   areGenuine,
   callBack,
@@ -324,7 +323,5 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
 
 /** The context of entries that the host sends, as its own commands. */
 function unsentContext(client: object, commandClass: HostCommandClass): EntryContext {
-  // All nodes of a Cluster speak one protocol, and it is ready.
-  const sender = (isHostCluster(client) ? (client as HostCluster).nodes()[0] : client) as HostClient;
-  return { client: sender, commandClass, settlesLate: settlesLate(commandClass) };
+  return { client: client as HostClient, commandClass, settlesLate: settlesLate(commandClass) };
 }

@@ -33,7 +33,9 @@ export function replyModeOf(client: HostClient): ReplyMode {
  * The protocol of the connection, for reply transformers. Host: if the server refuses RESP3, the condition changes
  * during the handshake, after the decoder was made.
  */
-export function replyProtocol({ condition }: HostClient): Pick<ReplyContext, 'protocol' | 'replyMapping'> {
+export function replyProtocol({
+  condition,
+}: Pick<HostClient, 'condition'>): Pick<ReplyContext, 'protocol' | 'replyMapping'> {
   return { protocol: condition?.protocol ?? 2, replyMapping: condition?.replyMapping ?? 'legacy' };
 }
 

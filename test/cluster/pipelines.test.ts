@@ -110,6 +110,37 @@ describe.each(CLUSTER_HOSTS)('pipelines on a Cluster of $name', (host) => {
     expect(played[1]).toEqual(played[0]);
   });
 
+  it('on a node that is the first one to connect: replies in the form of its protocol', async () => {
+    await empty(nodes);
+    const keys = ['a', 'b', 'c'];
+    const played = await Promise.all(
+      KINDS.map((kind) =>
+        outcomes(
+          keys.map(async (key) => {
+            const cluster = createCluster(host, kind, nodes, { enableReadyCheck: false });
+            await until(() => cluster.status === 'ready', 'a ready Cluster');
+            const connected = cluster.nodes().filter(({ status }) => status !== 'wait').length;
+            const scored = `${kind}${key}`;
+            const pipeline = cluster.pipeline().zadd(scored, '1.5', 'm').zrange(scored, '0', '-1', 'WITHSCORES');
+            return [connected, await pipeline.exec()];
+          }),
+        ),
+      ),
+    );
+    expect(played[1]).toEqual(played[0]);
+    expect(played[0]).toEqual(
+      keys.map(() => ({
+        value: [
+          0,
+          [
+            [null, 1],
+            [null, ['m', '1.5']],
+          ],
+        ],
+      })),
+    );
+  });
+
   it('are left to the client when replicas may be read from', async () => {
     await empty(nodes);
     const cluster = (await warm(createCluster(host, 'coalesced', nodes, { scaleReads: 'all' }))) as CoalescedCluster;

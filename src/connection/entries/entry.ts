@@ -68,6 +68,11 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     return this;
   }
 
+  /** Knows the protocol of the reply, which reply transformers ask for. */
+  get sender(): Pick<HostClient, 'condition'> {
+    return this.context.client;
+  }
+
   /** @param value - decoded and transformed. */
   fulfil(value: unknown): void {
     this.settleValue(value);
@@ -166,7 +171,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   }
 
   /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
-  setReplyContext(): void {}
+  setReplyContext(_condition: NonNullable<HostClient['condition']>): void {}
 
   /** Host: read by a Cluster that sends a command. The slot of the first key, a hot command's first argument. */
   getSlot(): number {
@@ -308,9 +313,8 @@ export function settle(entry: Entry, reply: unknown, form: 'decoded' | 'raw'): v
  * @param replyEncoding - null if strings are converted already.
  */
 export function transformReply(entry: Entry, replyEncoding: 'utf8' | null, reply: unknown): unknown {
-  const { client, commandClass } = entry.context;
-  return commandClass.prototype.transformReply.call(
-    { name: entry.name, replyEncoding, ...replyProtocol(client) },
+  return entry.context.commandClass.prototype.transformReply.call(
+    { name: entry.name, replyEncoding, ...replyProtocol(entry.sender) },
     reply,
   );
 }

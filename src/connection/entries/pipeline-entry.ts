@@ -63,6 +63,8 @@ export class PipelineRecording<Route = unknown> extends PipelineWriter {
   /** The database selected when it was sent. */
   select = 0;
   sent = 0;
+  /** Has the protocol under which the host has sent it: of a Cluster, that of a node which `context` does not know. */
+  sender: Pick<HostClient, 'condition'> | undefined;
   /** Results to be filled into the pipeline, and the position of each. */
   #results: PipelineResult[] | undefined;
   #positions: number[] = NONE;
@@ -174,6 +176,15 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
 
   get select(): number {
     return this.recording.select;
+  }
+
+  override get sender(): Pick<HostClient, 'condition'> {
+    return this.recording.sender ?? super.sender;
+  }
+
+  override setReplyContext(condition: NonNullable<HostClient['condition']>): void {
+    const { recording } = this;
+    if (recording.sender?.condition !== condition) recording.sender = { condition };
   }
 
   /** As RESP, on the assumption that text is ASCII; see `encodeAssumingAscii`. */
