@@ -127,6 +127,8 @@ function sendHot(view: View, form: MethodForm, args: unknown[]): unknown {
 /** Calls a host's method that sends a command. */
 function callCold(view: View, method: AnyFunction, args: unknown[], leading: number, read?: ReadArguments): unknown {
   const { client, call } = view;
+  // A subclass's method, or one that users have put in the host's place, may need all of the client.
+  if (!isGenuineCommand(method)) return guardedIfPromise(method.apply(client, args), call, call.timeout);
   const callback = args.length > leading ? args.at(-1) : undefined;
   // In its place: the host would take an argument before it for the callback.
   if (typeof callback === 'function') args[args.length - 1] = () => {};

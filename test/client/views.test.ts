@@ -159,6 +159,23 @@ describe.each(HOSTS)('$name: a view', (host) => {
     expect(view).toBeInstanceOf(Mine);
     expect(await view.greet()).toBe('hello');
   });
+
+  it('runs a command of a subclass that has its own form of it on the client', async () => {
+    class Mine extends host.Redis {
+      readonly #prefix = `${prefix}mine:`;
+      override get(key: string) {
+        return super.get(this.#prefix + key);
+      }
+    }
+    const client = await ready(coalesce(endWithTest(new Mine(redisUrl(), {}))));
+    const { view, abort } = aborting(client, { timeout: 60_000 });
+    await client.set(`${prefix}mine:a`, 'value');
+    expect(await view.get('a')).toBe('value');
+    const aborted = view.get('a');
+    abort();
+    await expect(aborted).rejects.toBe(reason);
+    await expect(view.get('a')).rejects.toBe(reason);
+  });
 });
 
 describe.each(HOSTS)('$name: timeout', (host) => {
