@@ -130,10 +130,15 @@ function callCold(view: View, method: AnyFunction, args: unknown[], leading: num
   // A subclass's method, or one that users have put in the host's place, may need all of the client.
   if (!isGenuineCommand(method)) return guardedIfPromise(method.apply(client, args), call, call.timeout);
   const callback = args.length > leading ? args.at(-1) : undefined;
-  // In its place: the host would take an argument before it for the callback.
-  if (typeof callback === 'function') args[args.length - 1] = () => {};
+  let result: unknown;
+  if (typeof callback === 'function') {
+    // Called by the promise below, which the caller's signal may settle; by the host if a stub has returned something else.
+    args[args.length - 1] = (...outcome: unknown[]) => {
+      if (!(result instanceof Promise)) callback(...outcome);
+    };
+  }
   // Host: with auto-pipelining a method collects the commands of all callers on its receiver.
-  const result = isAutoPipelining(client)
+  result = isAutoPipelining(client)
     ? guardedIfPromise(callHost(method, client, args, leading, read), call, call.timeout)
     : callHost(method, view, args, leading, read);
   if (typeof callback === 'function' && result instanceof Promise) asCallback(result, callback as NodeCallback);

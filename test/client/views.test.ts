@@ -176,6 +176,22 @@ describe.each(HOSTS)('$name: a view', (host) => {
     await expect(aborted).rejects.toBe(reason);
     await expect(view.get('a')).rejects.toBe(reason);
   });
+
+  it('calls back if a stub of sendCommand returns no promise, too', async () => {
+    const client = await connected(host);
+    const { sendCommand } = client;
+    client.sendCommand = function (this: unknown, ...args: Parameters<typeof sendCommand>) {
+      sendCommand.apply(client, args);
+    };
+    const view = client.coalescer.withOptions({});
+    const answer = (method: 'get' | 'blpop', ...args: (string | number)[]) =>
+      new Promise((resolve) =>
+        (view[method] as (...given: unknown[]) => void)(...args, (...outcome: unknown[]) => resolve(outcome)),
+      );
+    await client.rpush(`${prefix}stubbed`, '1');
+    expect(await answer('get', `${prefix}none`)).toEqual([null, null]);
+    expect(await answer('blpop', `${prefix}stubbed`, 0)).toEqual([null, [`${prefix}stubbed`, '1']]);
+  });
 });
 
 describe.each(HOSTS)('$name: timeout', (host) => {
