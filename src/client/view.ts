@@ -178,16 +178,24 @@ function guardExec(made: unknown, call: CallSettings): void {
   const pipeline = made as { exec?: AnyFunction } | null;
   const exec = typeof pipeline === 'object' ? pipeline?.exec : undefined;
   if (typeof exec !== 'function') return;
+  const guardedExec = (args: unknown[]): unknown => {
+    if (call.signal?.aborted) return rejected(call.signal, args);
+    const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
+    // Not on a Proxy of it, which may hide what tells that the pipeline has become the host's.
+    const result = guardedIfPromise(exec.apply(made, args), call, call.timeout);
+    if (callback !== undefined && result instanceof Promise) asCallback(result, callback as NodeCallback);
+    return result;
+  };
+  let called = false;
   Object.defineProperty(made, 'exec', {
     writable: true,
     configurable: true,
     enumerable: true,
     value(...args: unknown[]) {
-      if (call.signal?.aborted) return rejected(call.signal, args);
-      const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
-      // Not on a Proxy of it, which may hide what tells that the pipeline has become the host's.
-      const result = guardedIfPromise(exec.apply(made, args), call, call.timeout);
-      if (callback !== undefined && result instanceof Promise) asCallback(result, callback as NodeCallback);
+      const result = guardedExec(args);
+      // Host: a Cluster calls it again when a pipeline is redirected, and looks at no promise.
+      if (called && result instanceof Promise) result.catch(() => {});
+      called = true;
       return result;
     },
   });

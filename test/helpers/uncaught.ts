@@ -1,14 +1,14 @@
 import { onTestFinished } from 'vitest';
 
 /** Collects what surfaces as an uncaught exception until the running test ends, in place of the test runner. */
-export function collectUncaught(): Error[] {
+export function collectUncaught(event: 'uncaughtException' | 'unhandledRejection' = 'uncaughtException'): Error[] {
   const errors: Error[] = [];
-  const listeners = process.listeners('uncaughtException');
-  process.removeAllListeners('uncaughtException');
-  process.on('uncaughtException', (error) => errors.push(error));
+  const listeners = process.listeners(event as 'uncaughtException');
+  process.removeAllListeners(event);
+  process.on(event, (error: Error) => errors.push(error));
   onTestFinished(() => {
-    process.removeAllListeners('uncaughtException');
-    for (const listener of listeners) process.on('uncaughtException', listener);
+    process.removeAllListeners(event);
+    for (const listener of listeners) process.on(event, listener);
   });
   return errors;
 }
