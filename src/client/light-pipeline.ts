@@ -304,12 +304,13 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
     if (reason !== undefined) return reason;
+    // Asked first: the probe calls the method, which may be the user's.
+    if (!isGenuinePipelineFunction(parent.pipeline) || !isGenuineMultiFunction(parent.multi)) return 'patched';
     if (light === undefined) {
       const prototype = pipelinePrototype(client, parent.pipeline as AnyFunction);
       light = prototype === undefined ? null : lightPipelineClass(prototype, parent);
     }
     if (light === null) return 'cork-only';
-    if (!isGenuinePipelineFunction(parent.pipeline) || !isGenuineMultiFunction(parent.multi)) return 'patched';
     const copied = countOfCopied(client);
     let ofClient = clients.get(client);
     if (ofClient?.copied !== copied) {

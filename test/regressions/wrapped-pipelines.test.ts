@@ -1,9 +1,10 @@
 /** Pipelines and transactions that users hold through a wrapper, or of which they replace methods. */
+import { coalesce } from 'ioredis-coalesce';
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { UnhandledRejections } from '../helpers/fidelity/unhandled.js';
 import { WRAPPER_NAMES, wrapped, wrapsPipelines } from '../helpers/fidelity/wrappers.js';
-import { type Client, HOSTS, outcomes, outcomesWithin } from '../helpers/hosts.js';
+import { type Client, endWithTest, HOSTS, outcomes, outcomesWithin, ready } from '../helpers/hosts.js';
 import { describeScenarios, scenario, startServerOfScenes } from '../helpers/lifecycle/scene.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
@@ -317,6 +318,22 @@ describe.each(HOSTS)('$name: user code that runs between two replies of a chunk'
       });
     },
   );
+});
+
+describe.each(HOSTS)('$name: a subclass with its own pipeline()', (host) => {
+  it('has it called once per call', async () => {
+    let calls = 0;
+    class Counting extends host.Redis {
+      override pipeline(...args: unknown[]): ReturnType<Client['pipeline']> {
+        calls += 1;
+        return super.pipeline(...(args as []));
+      }
+    }
+    const client = await ready(coalesce(endWithTest(new Counting(redisUrl(), {}))));
+    await client.ping();
+    expect(await client.pipeline().echo('a').exec()).toEqual([[null, 'a']]);
+    expect(calls).toBe(1);
+  });
 });
 
 interface TransformerSettings {
