@@ -133,8 +133,9 @@ describe('a split reply', () => {
       for (let index = 0; index < elements; index += 1) decoder.resume(chunk);
       return performance.now() - from;
     };
-    time(20_000);
-    expect(time(200_000)).toBeLessThan(40 * Math.max(time(20_000), 2));
+    // The least of some: other work on the machine only adds.
+    const least = (elements: number) => Math.min(...Array.from({ length: 4 }, () => time(elements)));
+    expect(least(200_000)).toBeLessThan(40 * Math.max(least(20_000), 2));
   });
 
   it('allocates no memory for a length that the server only announces', () => {
