@@ -25,9 +25,8 @@ export function hotCalls(parent: MethodForm['parent']): MethodForm[] {
       methodName,
       parent,
       leading: 1,
-      senderFor({ commandClass, splitter }, args) {
+      senderFor({ commandClass, splitter }, name) {
         const known = commandClass ?? splitter?.commandClass;
-        const name = args[0];
         if (known === undefined || typeof name !== 'string') return undefined;
         const kept = senders.get(name);
         if (kept !== undefined) return kept;

@@ -68,9 +68,9 @@ export interface MethodForm {
   readonly parent: Readonly<Record<string, unknown>>;
   /** How many arguments are in front of the command's, such as the name in `call(name, …)`. */
   readonly leading?: number;
-  /** Sends the calls that can be hot; or a function that finds who sends this one. */
+  /** Sends the calls that can be hot; or a function that finds who sends one, by the name in front of its arguments. */
   readonly sender?: Sender;
-  senderFor?(route: HotRoute, args: readonly unknown[]): Sender | undefined;
+  senderFor?(route: HotRoute, name: unknown): Sender | undefined;
   /** Sends a call that has no sender; undefined if the host's method has to. */
   sendElsewhere?(
     route: HotRoute,
@@ -92,22 +92,32 @@ export function formOf(method: AnyFunction): MethodForm | undefined {
  */
 export function commandMethod(form: MethodForm): AnyFunction {
   const { methodName, parent, leading = 0, sender } = form;
+
+  function cold(receiver: unknown, route: HotRoute | undefined, args: readonly unknown[], sent?: FallThrough): unknown {
+    const method = parent[methodName] as AnyFunction;
+    if (route !== undefined && sent !== undefined) countFallThrough(route, methodName, sent.reason);
+    const elsewhere = route && sent === undefined ? form.sendElsewhere?.(route, method, args) : undefined;
+    return elsewhere === undefined ? callHost(method, receiver, args, leading, sent?.read) : elsewhere[0];
+  }
+
   function hot(this: unknown, ...args: unknown[]): unknown {
     const route = routeOf(this);
-    const method = parent[methodName] as AnyFunction;
-    if (route === undefined) return callHost(method, this, args, leading);
-    const chosen = sender ?? form.senderFor?.(route, args);
-    if (chosen === undefined) {
-      const elsewhere = form.sendElsewhere?.(route, method, args);
-      return elsewhere === undefined ? callHost(method, this, args, leading) : elsewhere[0];
-    }
-    const sent = chosen.send(route, method, leading === 0 ? args : args.slice(leading));
-    if (!(sent instanceof FallThrough)) return sent;
-    countFallThrough(route, methodName, sent.reason);
-    return callHost(method, this, args, leading, sent.read);
+    if (route === undefined || sender === undefined) return cold(this, route, args);
+    const sent = sender.send(route, parent[methodName] as AnyFunction, args);
+    return sent instanceof FallThrough ? cold(this, route, args, sent) : sent;
   }
-  forms.set(hot, form);
-  return hot;
+
+  function named(this: unknown, name: unknown, ...args: unknown[]): unknown {
+    const route = routeOf(this);
+    const found = route && form.senderFor?.(route, name);
+    if (route === undefined || found === undefined) return cold(this, route, [name, ...args]);
+    const sent = found.send(route, parent[methodName] as AnyFunction, args);
+    return sent instanceof FallThrough ? cold(this, route, [name, ...args], sent) : sent;
+  }
+
+  const made = leading === 0 ? hot : named;
+  forms.set(made, form);
+  return made;
 }
 
 /** Whether a method is the host's, and sends one command by `sendCommand`. */

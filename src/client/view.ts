@@ -116,7 +116,7 @@ function sendHot(view: View, form: MethodForm, args: unknown[]): unknown {
   const { methodName, parent, leading = 0 } = form;
   const method = parent[methodName] as AnyFunction;
   const route = routeOf(client);
-  const sender = route && (form.sender ?? form.senderFor?.(route, args));
+  const sender = route && (form.sender ?? form.senderFor?.(route, args[0]));
   if (route === undefined || sender === undefined) return callCold(view, method, args, leading);
   const sent = sender.send(route, method, leading === 0 ? args : args.slice(leading), call);
   if (!(sent instanceof FallThrough)) return sent;

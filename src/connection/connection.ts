@@ -193,7 +193,8 @@ export class Connection implements BatchOwner {
     const { client, cache } = this;
     const shared = this.#shared;
     const { shareable, cacheable } = entry.variant.command;
-    const deadline = this.#deadlines.for(call?.timeout ?? commandTimeoutOf(client));
+    const timeout = call?.timeout ?? commandTimeoutOf(client);
+    const deadline = timeout === undefined ? undefined : this.#deadlines.for(timeout);
     if (shared !== undefined) {
       if (!shareable) shared.close();
       const shares = shareable && (this.options.shareReads || (cacheable && (cache as ReadCache).awaits(entry)));
