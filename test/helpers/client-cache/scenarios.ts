@@ -100,7 +100,9 @@ function spawnWriter(url: string, keys: readonly string[]): ChildProcess {
     client.on('error', () => {});
     setInterval(() => client.incr(keys[Math.floor(Math.random() * keys.length)]).catch(() => {}), 2);
   `;
-  return spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'ignore' });
+  // It ends with this process, also where a scenario has run out of time.
+  const guarded = `process.stdin.resume().on('close', () => process.exit());${program}`;
+  return spawn(process.execPath, ['--input-type=module', '-e', guarded], { stdio: ['pipe', 'ignore', 'ignore'] });
 }
 
 const every = async (scene: Scene, ms: number, action: () => unknown): Promise<void> => {
