@@ -13,7 +13,7 @@ import type { ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
 import { RequestReader } from '../resp/request-scanner.js';
 import type { FallThroughReason, Stats } from '../stats.js';
-import { nextTick } from '../util/clock.js';
+import { nextTick, setImmediate } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';
 import type { CallSettings } from './entries/call-settings.js';
 import { type Deadline, Deadlines } from './entries/deadlines.js';
@@ -116,6 +116,8 @@ export class Connection implements BatchOwner {
       if (typeof hot !== 'string') warnCorkOnly(UNKNOWN_LISTENER);
     }
     stream.once('close', this.#onClose);
+    // Attached by user code amid a chunk, whose replies are not read here: what waits for them may have room afterwards.
+    if (!fresh) setImmediate(this.chunkRead);
   }
 
   /** Why a command cannot take the hot path here now; undefined if it can. */

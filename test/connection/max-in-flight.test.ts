@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
+import { Command } from 'ioredis';
+import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { cold } from '../helpers/cold.js';
 import { type CoalescedClient, HOSTS, ioredis6, outcomes, ready, until } from '../helpers/hosts.js';
@@ -42,6 +43,28 @@ describe('maxInFlight', () => {
     expect(server.commands.map(([, text]) => text)).toEqual(texts);
     expect(server.maxUnanswered).toBeLessThanOrEqual(maxInFlight);
     expect(client.coalescer.stats()).toMatchObject({ inFlight: 0, queued: 0 });
+  });
+
+  it('commands are sent that waited for replies of a chunk amid which the client was coalesced', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxInFlight: 1_000 }));
+    let late: Promise<string>[] | undefined;
+    Command.setReplyTransformer('getrange', (reply: unknown) => {
+      if (late === undefined) {
+        client.coalescer.detach();
+        coalesce(client, { maxInFlight: 1 });
+        late = [client.echo('a'), client.echo('b')];
+      }
+      return reply;
+    });
+    try {
+      await Promise.all([client.getrange(`${prefix}none`, 0, 1), client.getrange(`${prefix}none`, 0, 1)]);
+      expect(await Promise.all(late ?? [])).toEqual(['a', 'b']);
+    } finally {
+      Reflect.deleteProperty(
+        (Command as unknown as { _transformer: { reply: object } })._transformer.reply,
+        'getrange',
+      );
+    }
   });
 
   it('limits commands on the wire without the hot path, too', async () => {

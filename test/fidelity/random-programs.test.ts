@@ -49,10 +49,11 @@ const VARIANTS: readonly Variant[] = [
   { ...BASE, host: 'ioredis5', view: true },
   { ...BASE, host: 'iovalkey', view: true, coalesce: { shareReads: true } },
   ...[{}, { maxBatchSize: 3 }, { maxBatchBytes: 100, maxInFlight: 4 }, { shareReads: true }].flatMap((coalesce) =>
-    (['subscriber', 'schedule'] as const).map((meddler): Variant => ({ ...BASE, coalesce, meddler })),
+    (['subscriber', 'schedule', 'transformer'] as const).map((meddler): Variant => ({ ...BASE, coalesce, meddler })),
   ),
   { ...BASE, host: 'ioredis5', coalesce: { maxBatchSize: 2, shareReads: true }, meddler: 'subscriber' },
   { ...BASE, host: 'iovalkey', coalesce: { maxInFlight: 3 }, meddler: 'schedule' },
+  { ...BASE, host: 'ioredis5', protocol: 2, coalesce: { maxInFlight: 3 }, meddler: 'transformer' },
 ];
 
 const SHARE = Math.ceil(COMMANDS / VARIANTS.length);
@@ -91,7 +92,7 @@ class Pair {
 
   constructor(readonly variant: Variant) {
     const { meddler, coalesce = {} } = variant;
-    this.#meddler = meddler && new Meddler(meddler, coalesce);
+    this.#meddler = meddler && new Meddler(meddler, coalesce, variant.host);
   }
 
   async open(): Promise<void> {

@@ -6,10 +6,11 @@ import type { Host } from './variants.js';
 type Transform = (args: unknown[]) => unknown[];
 interface CommandClass {
   setArgumentTransformer(name: string, transform: Transform): void;
-  readonly _transformer: { readonly argument: Record<string, unknown> };
+  setReplyTransformer(name: string, transform: (reply: unknown) => unknown): void;
+  readonly _transformer: Readonly<Record<'argument' | 'reply', Record<string, unknown>>>;
 }
 
-const COMMANDS: Record<Host, CommandClass> = {
+export const COMMANDS: Record<Host, CommandClass> = {
   ioredis6: Command6 as unknown as CommandClass,
   ioredis5: Command5 as unknown as CommandClass,
   iovalkey: ValkeyCommand as unknown as CommandClass,

@@ -1,10 +1,14 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { CHANNELS, type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce';
 import { type Random, seeded } from '../hostile/random.js';
-import { type Client, invoke } from './variants.js';
+import { COMMANDS } from './counting-transformers.js';
+import { type Client, type Host, invoke } from './variants.js';
+
+/** Commands whose replies the hosts do not transform. */
+const TRANSFORMED = ['get', 'set', 'append', 'incr', 'hget', 'hset', 'mget', 'rpush', 'lrange', 'exists', 'eval'];
 
 /**
- * User code that runs when a batch is flushed or scheduled: it sends, flushes, detaches and throws on the same client.
+ * User code that runs when a batch is flushed or scheduled, or a reply is transformed: it sends, flushes, detaches and throws on the same client.
  * What it sends changes nothing on the server, and each of its own commands must be answered with what it asked for.
  */
 export class Meddler {
@@ -19,8 +23,9 @@ export class Meddler {
   readonly #channel = tracingChannel(CHANNELS.BATCH);
 
   constructor(
-    readonly as: 'subscriber' | 'schedule',
+    readonly as: 'subscriber' | 'schedule' | 'transformer',
     options: CoalesceOptions,
+    readonly host: Host,
   ) {
     this.#options = as === 'schedule' ? { ...options, schedule: this.#schedule } : options;
   }
@@ -34,12 +39,22 @@ export class Meddler {
     this.#random = seeded(seed);
     this.#budget = 12;
     if (this.as === 'subscriber') this.#channel.subscribe({ start: this.#meddle, end: this.#meddle } as never);
+    if (this.as !== 'transformer') return;
+    for (const name of TRANSFORMED) {
+      COMMANDS[this.host].setReplyTransformer(name, (reply) => {
+        this.#meddle();
+        return reply;
+      });
+    }
   }
 
   /** Ends when its own commands are answered; returns what was wrong about them. */
   async end(): Promise<string[]> {
     this.#budget = 0;
     if (this.as === 'subscriber') this.#channel.unsubscribe({ start: this.#meddle, end: this.#meddle } as never);
+    if (this.as === 'transformer') {
+      for (const name of TRANSFORMED) Reflect.deleteProperty(COMMANDS[this.host]._transformer.reply, name);
+    }
     await Promise.race([Promise.all(this.#open), new Promise((resolve) => setTimeout(resolve, 2_000))]);
     if (this.#open.size > 0) this.errors.push(`${this.#open.size} of the meddler's commands are still open`);
     return this.errors.splice(0);

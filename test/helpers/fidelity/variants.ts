@@ -23,7 +23,7 @@ export interface Variant {
   /** What the coalesced side is given. */
   readonly coalesce?: CoalesceOptions;
   /** What runs within the coalesced side's flushes; see `Meddler`. */
-  readonly meddler?: 'subscriber' | 'schedule';
+  readonly meddler?: 'subscriber' | 'schedule' | 'transformer';
   /** The coalesced side is the drop-in class instead of `coalesce(client)`. */
   readonly dropIn?: boolean;
   /** The coalesced side is a view of a client, with a signal that is never aborted. */
