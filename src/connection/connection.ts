@@ -116,7 +116,7 @@ export class Connection implements BatchOwner {
       if (typeof hot !== 'string') warnCorkOnly(UNKNOWN_LISTENER);
     }
     stream.once('close', this.#onClose);
-    // Attached by user code amid a chunk, whose replies are not read here: what waits for them may have room afterwards.
+    // Attached by user code amid a chunk, whose replies are not read here: the backlog may have room afterwards.
     if (!fresh) setImmediate(this.chunkRead);
   }
 
