@@ -24,11 +24,11 @@ it.each([0.2, 5, 40])('keeps every reply back for a round trip of %s ms', async 
 });
 
 it('delays each piece by itself: what is sent together arrives together', async () => {
-  const redis = await behindProxy(40);
+  const redis = await behindProxy(400);
   const start = performance.now();
   await Promise.all(Array.from({ length: 20 }, () => redis.ping()));
   // Far from 20 round trips, on however slow a machine.
-  expect(performance.now() - start).toBeLessThan(20 * 40);
+  expect(performance.now() - start).toBeLessThan(20 * 400);
 });
 
 it.each([

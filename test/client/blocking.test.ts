@@ -449,6 +449,7 @@ describe.each(HOSTS)('$name: the option blocking', (host: Host) => {
     await untilBlocked(0);
     await admin.rpush('l', 'x');
     expect(await admin.llen('l')).toBe(1);
+    client.options.commandTimeout = 60_000;
     expect(await client.blpop('l', 0)).toEqual(['l', 'x']);
   });
 

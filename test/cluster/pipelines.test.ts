@@ -228,7 +228,7 @@ describe.each(CLUSTER_HOSTS)('commandTimeout of pipelines on a Cluster of $name'
     const errors = async (cluster: ClusterClient) =>
       ((await send(cluster)) as [Error | null][]).map(([error]) => error?.message);
     const [plain, coalesced] = await Promise.all(
-      KINDS.map((kind) => play(host, kind, story, errors, { redisOptions: { commandTimeout: 200 } })),
+      KINDS.map((kind) => play(host, kind, story, errors, { redisOptions: { commandTimeout: 1_000 } })),
     );
     expect(plain?.outcome).toEqual({ value: ['Command timed out', 'Command timed out'] });
     expect(coalesced?.outcome).toEqual(plain?.outcome);

@@ -109,6 +109,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     client.coalescer.detach();
     const settled = await outcomes(replies);
     expect(settled[0]).toMatchObject({ error: 'Error/Error: Command timed out' });
+    client.options.commandTimeout = 60_000;
     proxy.resume();
     expect(await client.echo('own')).toBe('own');
   });

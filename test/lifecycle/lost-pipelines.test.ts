@@ -209,7 +209,7 @@ describeScenarios('pipelines and transactions that are not answered in time', HO
       (command) => handshake(command) ?? (command[1] === 'never' ? undefined : bulk(command[1] ?? '')),
     );
     const client = await ready({}, { url: server.url });
-    client.options.commandTimeout = 200;
+    client.options.commandTimeout = 1_500;
     await track('pipeline', client.pipeline().echo('a').echo('never').exec());
     note('commands', server.commands.length);
   },
