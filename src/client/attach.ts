@@ -4,9 +4,9 @@ import { isHostCluster } from '../host/cluster.js';
 import { isStandIn, missingOfClient } from '../host/probe.js';
 import type { HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import { addIdleHandle, attachedTo, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
 import { ClientAttachment, speaksResp3 } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
-import { addIdleHandle, attachedTo, lastOptions, markProvisional, releaseProvisional } from './overlay.js';
 import { report } from './report.js';
 
 /**

@@ -9,9 +9,9 @@ import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCalle
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
+import { Attachment } from './attachment.js';
 import { BlockingConnections, isBlocking } from './blocking.js';
 import type { HotRoute } from './hot-path.js';
-import { Attachment, addOverlay } from './overlay.js';
 
 /** What the nodes of a Cluster share. */
 export interface NodesShare {
@@ -61,7 +61,7 @@ export class ClientAttachment extends Attachment implements HotRoute {
       const inTransaction = () => this.connection?.transaction.begun === true;
       this.blocking = new BlockingConnections(client, blocking.connections, inTransaction);
     }
-    addOverlay(client, this);
+    this.enter();
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
     if (cluster === undefined && isAutoPipelining(client)) warnAutoPipelining();
@@ -103,7 +103,7 @@ export class ClientAttachment extends Attachment implements HotRoute {
     this.connection = undefined;
   }
 
-  attachCopy(copy: object, args: readonly unknown[]): void {
+  protected coalesceCopy(copy: object, args: readonly unknown[]): void {
     // A Cluster duplicates its nodes to ask for its slots. `monitor()` makes its client through `duplicate()`.
     if (this.#isNode || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
     new ClientAttachment(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), this.options));

@@ -17,10 +17,10 @@ import { isAutoPipelining, keyPrefixOf } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
+import { Attachment, attachedTo } from './attachment.js';
 import { sendOn } from './blocking.js';
 import { ClientAttachment, hotCommandClass, speaksResp3 } from './client-attachment.js';
 import type { HotRoute } from './hot-path.js';
-import { Attachment, addOverlay, attachedTo } from './overlay.js';
 import { SplitKeys } from './split-keys.js';
 
 /**
@@ -52,7 +52,7 @@ export class ClusterAttachment extends Attachment implements HotRoute {
     const probed = options.splitKeys ? probeCommandClass(client) : undefined;
     if (probed && 'commandClass' in probed) this.splitter = new SplitKeys(this, probed.commandClass);
     this.blocking = options.blocking ? new ClusterDetour(client, this.#sendOnNode) : undefined;
-    addOverlay(client, this);
+    this.enter();
     for (const node of client.nodes()) this.#onNode(node);
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
@@ -91,7 +91,7 @@ export class ClusterAttachment extends Attachment implements HotRoute {
     for (const attachment of this.#attachments()) attachment.detach();
   }
 
-  attachCopy(copy: object): void {
+  protected coalesceCopy(copy: object): void {
     new ClusterAttachment(copy as HostCluster, withoutCacheUnless(speaksResp3(copy as HostCluster), this.options));
   }
 

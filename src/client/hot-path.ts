@@ -38,11 +38,17 @@ export interface HotRoute {
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy: string | undefined;
+  /** Coalesces a copy that the host's `duplicate(...args)` made, unless it is coalesced already. */
+  attachCopy(copy: object, args: readonly unknown[]): void;
+}
+
+export interface Marked {
+  readonly [MARK]?: HotRoute;
 }
 
 /** The attachment of the object that a method is called on, if it has one. */
 export function routeOf(receiver: unknown): HotRoute | undefined {
-  const attached = (receiver as { [MARK]?: HotRoute } | undefined)?.[MARK];
+  const attached = (receiver as Marked | undefined)?.[MARK];
   return attached !== undefined && attached.client === receiver ? attached : undefined;
 }
 

@@ -1,0 +1,118 @@
+import { inspect } from 'node:util';
+import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
+import type { HasOptions } from '../host/types.js';
+import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
+import { type CoalescerStats, Stats } from '../stats.js';
+import { processWide } from '../util/process-wide.js';
+import { MARK } from './hot-path.js';
+import { addOverlay, removeOverlay } from './overlay.js';
+import { viewOf } from './view.js';
+
+/** What is attached to a client or a Cluster, under `MARK`: its handle, and the route of its methods. */
+export abstract class Attachment implements Coalescer {
+  enabled = true;
+  abstract readonly client: HasOptions;
+  abstract readonly options: ResolvedOptions;
+  abstract readonly cache: ClientCache | undefined;
+  abstract stats(): CoalescerStats;
+  abstract flush(): void;
+  /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
+  protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
+  /** Undoes what the subclass has done to the client. */
+  protected abstract leave(): void;
+
+  withOptions(options: CallOptions): object {
+    return viewOf(this.client, options);
+  }
+
+  /** Called when all that the methods of the overlay need is there. */
+  protected enter(): void {
+    const { client } = this;
+    if (idleHandleOf(client) !== undefined) Reflect.deleteProperty(client, 'coalescer');
+    Object.defineProperty(client, MARK, { value: this, configurable: true });
+    addOverlay(client, this.options);
+  }
+
+  /**
+   * The client keeps the handle, as one of a plain client, so that its options and last counters can be read, and
+   * `coalesce()` finds the options again.
+   */
+  detach(): void {
+    const { client } = this;
+    if (attachedTo(client) !== this) return;
+    Reflect.deleteProperty(client, MARK);
+    keepHandle(client, this);
+    removeOverlay(client);
+    this.enabled = false;
+    this.leave();
+  }
+
+  attachCopy(copy: object, args: readonly unknown[]): void {
+    // A copy of the drop-in class is coalesced already.
+    if (!('coalescer' in copy) || releaseProvisional(copy)) this.coalesceCopy(copy, args);
+  }
+
+  /** Without the client or Cluster, whose options may hold a password and whose queues hold arguments. */
+  toJSON(): object {
+    return { options: this.options, stats: this.stats() };
+  }
+
+  [inspect.custom](): object {
+    return this.toJSON();
+  }
+}
+
+/** The attachment of `client`, if it is coalesced, by this copy of the package or another one. */
+export function attachedTo(client: object): Coalescer | undefined {
+  return (client as { [MARK]?: Coalescer })[MARK];
+}
+
+/**
+ * Clients that `register` has coalesced, without being asked by their code, which may have another copy of this package:
+ * in a bundle, or of another version.
+ */
+const provisional = processWide('provisional', () => new WeakSet<object>());
+
+export function markProvisional(client: object): void {
+  provisional.add(client);
+}
+
+/** Code asks for a client's options itself: makes one that `register` has coalesced plain again; false for others. */
+export function releaseProvisional(client: object): boolean {
+  if (!provisional.delete(client)) return false;
+  attachedTo(client)?.detach();
+  return true;
+}
+
+/**
+ * Gives a client that stays plain its handle, unless it has one: code that uses the handle still works, and sees that
+ * nothing was coalesced.
+ */
+export function addIdleHandle(client: object, options: ResolvedOptions): void {
+  if ((client as Partial<Coalesced>).coalescer !== undefined) return;
+  keepHandle(client, {
+    enabled: false,
+    options,
+    cache: undefined,
+    stats: () => new Stats().snapshot(0, 0),
+    withOptions: (call) => viewOf(client, call),
+    flush() {},
+    detach() {},
+  });
+}
+
+/** Keeps a handle of a plain client as its own property. A frozen client keeps none. */
+function keepHandle(client: object, handle: Coalescer): void {
+  Reflect.defineProperty(client, 'coalescer', { value: handle, configurable: true });
+}
+
+/** The options that a client had before `detach()`; the defaults if it was not coalesced. */
+export function lastOptions(client: object): ResolvedOptions {
+  return idleHandleOf(client)?.options ?? DEFAULT_OPTIONS;
+}
+
+/** The handle of a plain client, whichever copy of this package made it. */
+function idleHandleOf(client: object): Coalescer | undefined {
+  const own = Object.getOwnPropertyDescriptor(client, 'coalescer')?.value as Coalescer | undefined;
+  return own?.enabled === false ? own : undefined;
+}
