@@ -4,14 +4,8 @@ import type { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { warnAutoPipelining } from '../errors.js';
 import type { ClientCache } from '../handle.js';
-import {
-  ClusterDetour,
-  ClusterRouting,
-  type HostCluster,
-  probeClusterInternals,
-  type SendOnNode,
-  SlotWatch,
-} from '../host/cluster.js';
+import { ClusterDetour, type HostCluster, probeClusterInternals, type SendOnNode, SlotWatch } from '../host/cluster.js';
+import { ClusterRouting } from '../host/cluster-routing.js';
 import { probeCommandClass } from '../host/probe.js';
 import { isAutoPipelining, keyPrefixOf } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';

@@ -2,7 +2,7 @@ import { debugFallThrough } from '../channels.js';
 import { type CommandVariant, HOT_COMMANDS, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { type CallSettings, guarded } from '../connection/entries/call-settings.js';
-import type { ClusterRouting } from '../host/cluster.js';
+import type { ClusterRouting } from '../host/cluster-routing.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { isGenuineScriptMethod } from '../host/script.js';
 import { keyPrefixOf } from '../host/state.js';

@@ -3,7 +3,7 @@ import { type ConnectionEvent, reportConnection, watchesConnections } from '../c
 import { effectOf, effectOfName } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/hot-commands.js';
 import { warnCorkOnly } from '../errors.js';
-import type { ClusterRouting } from '../host/cluster.js';
+import type { ClusterRouting } from '../host/cluster-routing.js';
 import { HostWrites } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
 import { SocketTimeout } from '../host/socket-timeout.js';

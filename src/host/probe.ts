@@ -1,7 +1,7 @@
 /**
  * Checks of a client's internals, made when it is attached, and of whether its methods are the host's own. Those of a
- * Cluster, of pipelines and of scripts stand in `cluster.ts`, `pipeline.ts` and `script.ts`; new releases of the hosts are
- * tried by `tools/canary.ts`.
+ * Cluster, of pipelines and of scripts stand in `cluster.ts`, `cluster-routing.ts`, `pipeline.ts` and `script.ts`; new
+ * releases of the hosts are tried by `tools/canary.ts`.
  */
 import type { Duplex } from 'node:stream';
 import type { AnyFunction, HostClient, HostCommandClass, HostQueue } from './types.js';
