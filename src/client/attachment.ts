@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
+import type { Connection } from '../connection/connection.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
-import type { HasOptions } from '../host/types.js';
+import type { HasOptions, HostClient } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
@@ -8,18 +9,50 @@ import { MARK } from './hot-path.js';
 import { addOverlay, removeOverlay } from './overlay.js';
 import { viewOf } from './view.js';
 
+/** What is attached to a client, one of the nodes of a Cluster or not, and has a connection of its own. */
+interface Member {
+  readonly client: HostClient;
+  readonly connection: Connection | undefined;
+  readonly blocking: { readonly size: number } | undefined;
+}
+
 /** What is attached to a client or a Cluster, under `MARK`: its handle, and the route of its methods. */
 export abstract class Attachment implements Coalescer {
   enabled = true;
   abstract readonly client: HasOptions;
   abstract readonly options: ResolvedOptions;
-  abstract readonly cache: ClientCache | undefined;
-  abstract stats(): CoalescerStats;
-  abstract flush(): void;
+  abstract readonly counters: Stats;
+  /** Itself, or those of a Cluster's nodes. */
+  protected abstract readonly members: readonly Member[];
   /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
   protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
   /** Undoes what the subclass has done to the client. */
   protected abstract leave(): void;
+
+  stats(): CoalescerStats {
+    const { cache, blocking } = this.options;
+    const sum = (figure: (member: Member) => number | undefined) =>
+      this.members.reduce((total, member) => total + (figure(member) ?? 0), 0);
+    const entries = sum(({ connection }) => connection?.cache?.entries);
+    const bytes = sum(({ connection }) => connection?.cache?.bytes);
+    return this.counters.snapshot(
+      sum(({ client }) => client.commandQueue.length),
+      sum(({ connection }) => connection?.gate.waiting),
+      cache ? { entries, bytes } : undefined,
+      blocking ? sum((member) => member.blocking?.size) : undefined,
+    );
+  }
+
+  get cache(): ClientCache | undefined {
+    const clear = () => {
+      for (const { connection } of this.members) connection?.cache?.clear();
+    };
+    return this.options.cache ? { clear } : undefined;
+  }
+
+  flush(): void {
+    for (const { connection } of this.members) connection?.flush();
+  }
 
   withOptions(options: CallOptions): object {
     return viewOf(this.client, options);

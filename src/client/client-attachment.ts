@@ -1,14 +1,13 @@
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
-import type { ClientCache } from '../handle.js';
 import { speaksResp3 as clusterSpeaksResp3, type HostCluster, isHostCluster } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
 import { probeInternals } from '../host/probe.js';
 import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCallers } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
-import { type CacheUse, type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
+import { type FallThroughReason, Stats } from '../stats.js';
 import { Attachment } from './attachment.js';
 import { BlockingConnections, isBlocking } from './blocking.js';
 import type { HotRoute } from './hot-path.js';
@@ -67,33 +66,8 @@ export class ClientAttachment extends Attachment implements HotRoute {
     if (cluster === undefined && isAutoPipelining(client)) warnAutoPipelining();
   }
 
-  /** Commands that await their reply, sent or not. */
-  get inFlight(): number {
-    return this.client.commandQueue.length;
-  }
-
-  /** Of these, the ones in the backlog. */
-  get queued(): number {
-    return this.connection?.gate.waiting ?? 0;
-  }
-
-  stats(): CoalescerStats {
-    return this.counters.snapshot(this.inFlight, this.queued, this.cacheUse, this.blocking?.size);
-  }
-
-  /** Undefined without the option `cache`. */
-  get cacheUse(): CacheUse | undefined {
-    if (!this.options.cache) return undefined;
-    const { entries = 0, bytes = 0 } = this.connection?.cache ?? {};
-    return { entries, bytes };
-  }
-
-  get cache(): ClientCache | undefined {
-    return this.options.cache ? { clear: () => this.connection?.cache?.clear() } : undefined;
-  }
-
-  flush(): void {
-    this.connection?.flush();
+  protected get members(): readonly [this] {
+    return [this];
   }
 
   protected leave(): void {

@@ -3,14 +3,13 @@ import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { warnAutoPipelining } from '../errors.js';
-import type { ClientCache } from '../handle.js';
 import { ClusterDetour, type HostCluster, probeClusterInternals, type SendOnNode, SlotWatch } from '../host/cluster.js';
 import { ClusterRouting } from '../host/cluster-routing.js';
 import { probeCommandClass } from '../host/probe.js';
 import { isAutoPipelining, keyPrefixOf } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
-import { type CoalescerStats, type FallThroughReason, Stats } from '../stats.js';
+import { type FallThroughReason, Stats } from '../stats.js';
 import { Attachment, attachedTo } from './attachment.js';
 import { sendOn } from './blocking.js';
 import { ClientAttachment, hotCommandClass, speaksResp3 } from './client-attachment.js';
@@ -53,36 +52,14 @@ export class ClusterAttachment extends Attachment implements HotRoute {
     if (isAutoPipelining(client)) warnAutoPipelining();
   }
 
-  stats(): CoalescerStats {
-    const { cache, blocking } = this.options;
-    return this.counters.snapshot(
-      this.#sum((node) => node.inFlight),
-      this.#sum((node) => node.queued),
-      cache
-        ? {
-            entries: this.#sum((node) => node.cacheUse?.entries ?? 0),
-            bytes: this.#sum((node) => node.cacheUse?.bytes ?? 0),
-          }
-        : undefined,
-      blocking ? this.#sum((node) => node.blocking?.size ?? 0) : undefined,
-    );
-  }
-
-  get cache(): ClientCache | undefined {
-    const clear = () => {
-      for (const attachment of this.#attachments()) attachment.cache?.clear();
-    };
-    return this.options.cache ? { clear } : undefined;
-  }
-
-  flush(): void {
-    for (const attachment of this.#attachments()) attachment.flush();
+  protected get members(): readonly ClientAttachment[] {
+    return this.client.nodes().flatMap((node) => this.#nodes.get(node) ?? []);
   }
 
   protected leave(): void {
     this.client.removeListener('+node', this.#onNode);
     this.client.removeListener('refresh', this.#onRefresh);
-    for (const attachment of this.#attachments()) attachment.detach();
+    for (const node of this.members) node.detach();
   }
 
   protected coalesceCopy(copy: object): void {
@@ -103,7 +80,7 @@ export class ClusterAttachment extends Attachment implements HotRoute {
   }
 
   get blockedBy(): string | undefined {
-    return this.#attachments().find((node) => node.blockedBy !== undefined)?.blockedBy;
+    return this.members.find((node) => node.blockedBy !== undefined)?.blockedBy;
   }
 
   /**
@@ -129,14 +106,6 @@ export class ClusterAttachment extends Attachment implements HotRoute {
     if (blocking === undefined) sendOn(node, command, asking);
     else blocking.send(command, asking);
   };
-
-  #attachments(): ClientAttachment[] {
-    return this.client.nodes().flatMap((node) => this.#nodes.get(node) ?? []);
-  }
-
-  #sum(figure: (node: ClientAttachment) => number): number {
-    return this.#attachments().reduce((sum, node) => sum + figure(node), 0);
-  }
 }
 
 /** The slot of a hot command by its first argument; undefined if that is not its first key. */
