@@ -1,11 +1,11 @@
 import { environment } from '../environment.js';
 import { CODES, cacheNeedsResp3, coded, describeType, warnOnce, wrongOption } from '../errors.js';
-import { isHostCluster } from '../host/cluster.js';
+import { isHostCluster, speaksResp3 } from '../host/cluster.js';
 import { isStandIn, missingOfClient } from '../host/probe.js';
 import type { HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { addIdleHandle, attachedTo, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
-import { ClientAttachment, speaksResp3 } from './client-attachment.js';
+import { ClientAttachment } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
 import { report } from './report.js';
 

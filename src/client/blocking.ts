@@ -11,7 +11,7 @@ import {
   whenLeft,
 } from '../host/blocking.js';
 import { isGenuineMethod } from '../host/probe.js';
-import { isAutoPipelining, selectedDatabase } from '../host/state.js';
+import { selectedDatabase } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, MadeCommand } from '../host/types.js';
 import { nextTick, setTimeout } from '../util/clock.js';
 import { callHost, type HotRoute, type MethodForm, methodsNamed } from './hot-path.js';
@@ -242,7 +242,7 @@ export function sendElsewhere(
 ): readonly [result: unknown] | undefined {
   const { blocking, client } = route;
   // With auto-pipelining commands that were issued before may not have left the client's pipeline.
-  const mayLeave = blocking !== undefined && !isAutoPipelining(client) && isGenuineMethod(method);
+  const mayLeave = blocking !== undefined && !client.options.enableAutoPipelining && isGenuineMethod(method);
   if (mayLeave && WAITING.includes(name)) {
     const command = commandOfCall(client, method, args, leading);
     // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.

@@ -1,10 +1,10 @@
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
-import { speaksResp3 as clusterSpeaksResp3, type HostCluster, isHostCluster } from '../host/cluster.js';
+import { speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
 import { probeInternals } from '../host/probe.js';
-import { isAutoPipelining, isDebugging, keyPrefixOf, makeOptionsFast, showsCallers } from '../host/state.js';
+import { isDebugging, makeOptionsFast } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type FallThroughReason, Stats } from '../stats.js';
@@ -16,20 +16,22 @@ import type { HotRoute } from './hot-path.js';
 export interface NodesShare {
   readonly counters: Stats;
   readonly schedule: BatchSchedule;
-  /** The prefix of keys on the wire: a Cluster has it, its nodes do not. */
-  readonly keyPrefix: string | Buffer | undefined;
+  /** The Cluster: it has the `keyPrefix`, its nodes do not. */
+  readonly client: HasOptions;
 }
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
-export class ClientAttachment extends Attachment implements HotRoute {
+export class ClientAttachment extends Attachment implements ConnectionSetup, HotRoute {
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
   readonly splitter = undefined;
   readonly blocking: BlockingConnections | undefined;
   readonly counters: Stats;
+  readonly schedule: BatchSchedule;
+  readonly hot: HostCommandClass | string;
+  readonly cachePrefixes: readonly string[] | undefined;
   readonly #isNode: boolean;
-  readonly #setup: ConnectionSetup;
   readonly #commands: CommandMethods | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
@@ -42,18 +44,13 @@ export class ClientAttachment extends Attachment implements HotRoute {
     super();
     this.counters = cluster?.counters ?? new Stats();
     this.#isNode = cluster !== undefined;
-    const hot = showsCallers(client)
+    this.schedule = cluster?.schedule ?? scheduleFunction(options.schedule);
+    this.hot = client.options.showFriendlyErrorStack
       ? 'the option showFriendlyErrorStack is set'
       : hotCommandClass(client, options, probeInternals);
-    this.#setup = {
-      client,
-      options,
-      schedule: cluster?.schedule ?? scheduleFunction(options.schedule),
-      stats: this.counters,
-      hot,
-      cachePrefixes: prefixesOnTheWire(options, cluster === undefined ? keyPrefixOf(client) : cluster.keyPrefix),
-    };
-    this.commandClass = typeof hot === 'string' ? undefined : hot;
+    const { keyPrefix = '' } = (cluster ?? this).client.options;
+    if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
+    this.commandClass = typeof this.hot === 'string' ? undefined : this.hot;
     this.#commands = this.commandClass && new CommandMethods(this.commandClass);
     const { blocking } = options;
     if (blocking) {
@@ -63,7 +60,7 @@ export class ClientAttachment extends Attachment implements HotRoute {
     this.enter();
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
-    if (cluster === undefined && isAutoPipelining(client)) warnAutoPipelining();
+    if (cluster === undefined && client.options.enableAutoPipelining) warnAutoPipelining();
   }
 
   protected get members(): readonly [this] {
@@ -117,18 +114,9 @@ export class ClientAttachment extends Attachment implements HotRoute {
     if (stream === undefined || stream.destroyed || stream === this.connection?.stream) return;
     if (stream.listenerCount('data') === 0 || this.client.options.monitor) return;
     this.connection?.detach();
-    this.connection = new Connection(this.#setup, stream, fresh);
+    this.connection = new Connection(this, stream, fresh);
     this.connection.announce();
   }
-}
-
-export function speaksResp3(client: HostClient | HostCluster): boolean {
-  return isHostCluster(client) ? clusterSpeaksResp3(client) : client.options.protocol === 3;
-}
-
-/** The option `cache.prefixes` as keys begin on the wire. */
-function prefixesOnTheWire({ cache }: ResolvedOptions, keyPrefix: string | Buffer = ''): string[] | undefined {
-  return cache ? cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`) : undefined;
 }
 
 /** The host's `Command` class if its internals are as the hot path expects; else why there is no hot path. */

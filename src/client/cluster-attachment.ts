@@ -3,16 +3,22 @@ import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { warnAutoPipelining } from '../errors.js';
-import { ClusterDetour, type HostCluster, probeClusterInternals, type SendOnNode, SlotWatch } from '../host/cluster.js';
+import {
+  ClusterDetour,
+  type HostCluster,
+  probeClusterInternals,
+  type SendOnNode,
+  SlotWatch,
+  speaksResp3,
+} from '../host/cluster.js';
 import { ClusterRouting } from '../host/cluster-routing.js';
 import { probeCommandClass } from '../host/probe.js';
-import { isAutoPipelining, keyPrefixOf } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type FallThroughReason, Stats } from '../stats.js';
 import { Attachment, attachedTo } from './attachment.js';
 import { sendOn } from './blocking.js';
-import { ClientAttachment, hotCommandClass, speaksResp3 } from './client-attachment.js';
+import { ClientAttachment, hotCommandClass, type NodesShare } from './client-attachment.js';
 import type { HotRoute } from './hot-path.js';
 import { SplitKeys } from './split-keys.js';
 
@@ -22,7 +28,7 @@ import { SplitKeys } from './split-keys.js';
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
  * `Entry#reject` calls the `redirect` of its context (`Connection#contextIn`), which calls `ClusterRouting#redirect`.
  */
-export class ClusterAttachment extends Attachment implements HotRoute {
+export class ClusterAttachment extends Attachment implements HotRoute, NodesShare {
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
   readonly routing: ClusterRouting;
@@ -30,14 +36,14 @@ export class ClusterAttachment extends Attachment implements HotRoute {
   readonly blocking: ClusterDetour | undefined;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   readonly #slots: SlotWatch;
-  readonly #schedule: BatchSchedule;
+  readonly schedule: BatchSchedule;
 
   constructor(
     readonly client: HostCluster,
     readonly options: ResolvedOptions,
   ) {
     super();
-    this.#schedule = scheduleFunction(options.schedule);
+    this.schedule = scheduleFunction(options.schedule);
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
     const hot = hotCommandClass(client, options, probeClusterInternals);
@@ -49,7 +55,7 @@ export class ClusterAttachment extends Attachment implements HotRoute {
     for (const node of client.nodes()) this.#onNode(node);
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
-    if (isAutoPipelining(client)) warnAutoPipelining();
+    if (client.options.enableAutoPipelining) warnAutoPipelining();
   }
 
   protected get members(): readonly ClientAttachment[] {
@@ -89,9 +95,7 @@ export class ClusterAttachment extends Attachment implements HotRoute {
    */
   readonly #onNode = (node: HostClient): void => {
     attachedTo(node)?.detach();
-    const { counters } = this;
-    const share = { counters, schedule: this.#schedule, keyPrefix: keyPrefixOf(this.client) };
-    this.#nodes.set(node, new ClientAttachment(node, this.options, share));
+    this.#nodes.set(node, new ClientAttachment(node, this.options, this));
   };
 
   /**

@@ -5,7 +5,6 @@ import { type CallSettings, guarded } from '../connection/entries/call-settings.
 import type { ClusterRouting } from '../host/cluster-routing.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { isGenuineScriptMethod } from '../host/script.js';
-import { keyPrefixOf } from '../host/state.js';
 import {
   type ArgumentTransformer,
   argumentTransformerOf,
@@ -318,7 +317,7 @@ export class CommandSender extends Sender {
     transformer: ArgumentTransformer | undefined,
   ): Prepared | FallThrough {
     const { command } = this.variant;
-    return prepareArguments(command, commandClass as HostCommandClass, keyPrefixOf(client), transformer, args);
+    return prepareArguments(command, commandClass as HostCommandClass, client.options.keyPrefix, transformer, args);
   }
 
   protected sendOn(
@@ -375,7 +374,7 @@ export function prepareArguments(
     // A copy: the transformer may keep its array, and change it before the command is sent.
     sent = transformation.args.slice();
   }
-  const prefixed = keyPrefix === undefined ? sent : withKeyPrefix(command, keyPrefix, sent);
+  const prefixed = keyPrefix ? withKeyPrefix(command, keyPrefix, sent) : sent;
   return prefixed === undefined ? new FallThrough('arguments', read) : { sent: prefixed, key: prefixed[0], read };
 }
 

@@ -28,7 +28,7 @@ import {
   withCopied,
 } from '../host/pipeline.js';
 import { isGenuineMethod, settlesLate } from '../host/probe.js';
-import { keyPrefixOf, tracesBatches } from '../host/state.js';
+import { tracesBatches } from '../host/state.js';
 import { argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostClient, HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
@@ -208,9 +208,9 @@ function tryRecording(
   const { command } = variant;
   if (client.options.showFriendlyErrorStack) return new FallThrough('options');
   if (command.keys === 'own' && recording.pipeline.isCluster) return new FallThrough('routing');
-  const keyPrefix = keyPrefixOf(client);
+  const { keyPrefix } = client.options;
   const transformer = argumentTransformerOf(recording.context.commandClass, command.name);
-  if (keyPrefix === undefined && transformer === undefined && arePlain(args)) {
+  if (!keyPrefix && transformer === undefined && arePlain(args)) {
     push(recording, receiver, variant, args);
     return undefined;
   }

@@ -1,5 +1,4 @@
 import { definedNames, scriptNamed } from '../host/script.js';
-import { showsCallers } from '../host/state.js';
 import type { AnyFunction, HasOptions } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { blockingMethods } from './blocking.js';
@@ -30,7 +29,7 @@ const overlays = { hot: new WeakMap<object, object>(), bare: new WeakMap<object,
  * none.
  */
 export function addOverlay(client: HasOptions, { blocking, splitKeys }: ResolvedOptions): void {
-  const form = showsCallers(client) && !blocking && !splitKeys ? 'bare' : 'hot';
+  const form = client.options.showFriendlyErrorStack && !blocking && !splitKeys ? 'bare' : 'hot';
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
   if (form === 'hot') for (const name of definedNames(client)) replaceDefined(client, name);
 }

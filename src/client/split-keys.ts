@@ -1,7 +1,6 @@
 import calculateSlot from 'cluster-key-slot';
 import { KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { HostCluster } from '../host/cluster.js';
-import { keyPrefixOf, showsCallers } from '../host/state.js';
 import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
 import type { HostCommandClass, MadeCommand } from '../host/types.js';
 import { asCallback, type NodeCallback } from '../util/promises.js';
@@ -48,10 +47,10 @@ export class SplitKeys implements KeySplitter {
     const last = given[given.length - 1];
     const callback = typeof last === 'function' ? (last as NodeCallback) : undefined;
     const args = callback === undefined ? given : given.slice(0, -1);
-    const keyPrefix = keyPrefixOf(client);
+    const { keyPrefix } = client.options;
     const transforms = argumentTransformerOf(commandClass, name) !== undefined;
     if (!transforms && rule.step === 1 && areInOneSlot(args, keyPrefix)) return undefined;
-    const errorStack = showsCallers(client) ? new Error() : undefined;
+    const errorStack = client.options.showFriendlyErrorStack ? new Error() : undefined;
     const whole = new commandClass(name, args, { keyPrefix, replyEncoding, errorStack });
     const sent = this.#sendWhole(sender, join, rule.step, whole);
     if (callback !== undefined) asCallback(sent, callback);

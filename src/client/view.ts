@@ -2,7 +2,7 @@ import { HOT_COMMANDS } from '../commands/hot-commands.js';
 import { CallSettings, guarded } from '../connection/entries/call-settings.js';
 import type { Coalesced } from '../handle.js';
 import { boundTo } from '../host/cluster.js';
-import { dropUnsent, isAutoPipelining } from '../host/state.js';
+import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback, type NodeCallback } from '../util/promises.js';
@@ -138,7 +138,7 @@ function callCold(view: View, method: AnyFunction, args: unknown[], leading: num
     };
   }
   // Host: with auto-pipelining a method collects the commands of all callers on its receiver.
-  result = isAutoPipelining(client)
+  result = client.options.enableAutoPipelining
     ? guardedIfPromise(callHost(method, client, args, leading, read), call, call.timeout)
     : callHost(method, view, args, leading, read);
   if (typeof callback === 'function' && result instanceof Promise) asCallback(result, callback as NodeCallback);

@@ -45,7 +45,7 @@ export interface ConnectionSetup {
   readonly client: HostClient;
   readonly options: ResolvedOptions;
   readonly schedule: BatchSchedule;
-  readonly stats: Stats;
+  readonly counters: Stats;
   /** The host's `Command` class, which the hot path needs; or why there is only the cork. */
   readonly hot: HostCommandClass | string;
   /** Prefixes of the keys that are cached, as they are on the wire. */
@@ -89,14 +89,14 @@ export class Connection implements BatchOwner {
   #corkOnlyReason: string | undefined;
 
   constructor(
-    { client, options, schedule, stats, hot, cachePrefixes }: ConnectionSetup,
+    { client, options, schedule, counters, hot, cachePrefixes }: ConnectionSetup,
     readonly stream: Duplex,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
   ) {
     this.client = client;
     this.options = options;
-    this.stats = stats;
+    this.stats = counters;
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);

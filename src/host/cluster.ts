@@ -42,11 +42,12 @@ export function startupNodesOf<T>(cluster: HostCluster): T[] {
   return Array.isArray(startupNodes) ? [...(startupNodes as T[])] : [];
 }
 
-/** Whether its nodes are asked for RESP3. Host: ioredis 6 does so by default. */
-export function speaksResp3(cluster: HostCluster): boolean {
-  const probed = probeCommandClass(cluster);
+/** Whether RESP3 is asked for: by a client, or by the nodes of a Cluster. Host: there ioredis 6 does so by default. */
+export function speaksResp3(client: HostClient | HostCluster): boolean {
+  if (!isHostCluster(client)) return client.options.protocol === 3;
+  const probed = probeCommandClass(client);
   if (!('commandClass' in probed) || !('setReplyContext' in probed.commandClass.prototype)) return false;
-  return (cluster.options.redisOptions?.protocol ?? 3) === 3;
+  return (client.options.redisOptions?.protocol ?? 3) === 3;
 }
 
 /** Remembers which nodes serve which slots, to find out who has lost some. */

@@ -92,18 +92,6 @@ export function fallThroughReason(client: HostClient, stream: Duplex): FallThrou
 }
 
 /**
- * Host: with `showFriendlyErrorStack` on, a command method notes its stack, and an error shows it from the first frame
- * that is not the host's.
- */
-export function showsCallers(client: HasOptions): boolean {
-  return Boolean(client.options.showFriendlyErrorStack);
-}
-
-export function isAutoPipelining(client: HasOptions): boolean {
-  return Boolean(client.options.enableAutoPipelining);
-}
-
-/**
  * Host: `parseOptions` fills `options` key by key, so V8 keeps it as a dictionary. Five lookups in it are an eighth of
  * the cost of a hot command. V8 keeps an object that serves as a prototype in fast form; nothing else about it changes.
  * See "Options in fast form" in docs/performance.md.
@@ -124,12 +112,6 @@ export function addressOf({ options }: HostClient, stream: Duplex): string {
 /** The number of the database that a command sent now runs in. */
 export function selectedDatabase(client: HostClient): number {
   return client.condition?.select ?? 0;
-}
-
-/** `keyPrefix` as it is now; undefined for none. */
-export function keyPrefixOf(client: HasOptions): string | Buffer | undefined {
-  const { keyPrefix } = client.options;
-  return keyPrefix === '' ? undefined : keyPrefix;
 }
 
 /** `commandTimeout` in milliseconds as it is now; undefined for none. Host: `sendCommand` takes any number. */

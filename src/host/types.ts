@@ -58,6 +58,7 @@ export interface HostOptions {
   readonly enableOfflineQueue?: unknown;
   readonly monitor?: unknown;
   readonly socketTimeout?: unknown;
+  /** A command method notes its stack, and an error shows it from the first frame that is not the host's. */
   readonly showFriendlyErrorStack?: unknown;
   readonly enableAutoPipelining?: unknown;
   readonly stringNumbers?: unknown;
