@@ -1,4 +1,4 @@
-import { attach, notAClient } from './client/attach.js';
+import { attach } from './client/attach.js';
 import type { Coalesced } from './handle.js';
 import { type CoalesceSetting, resolveSetting } from './options.js';
 
@@ -33,8 +33,6 @@ export type { CacheStats, CacheUse, CoalescerStats, FallThroughReason, FlushReas
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export function coalesce<T extends object>(client: T, options?: CoalesceSetting): T & Coalesced {
-  const resolved = options === undefined ? undefined : resolveSetting(options, 'options');
-  if (typeof (client as unknown) !== 'object' || client === null) throw notAClient(client);
-  attach(client, resolved);
+  attach(client, options === undefined ? undefined : resolveSetting(options, 'options'));
   return client as T & Coalesced;
 }

@@ -17,7 +17,8 @@ import { report } from './report.js';
  * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a stand-in; `COALESCE_ERR_OPTION`
  *   if `options` has a `cache` and the client does not speak RESP3.
  */
-export function attach(client: object, options: ResolvedOptions | false | undefined): void {
+export function attach(client: unknown, options: ResolvedOptions | false | undefined): void {
+  if (typeof client !== 'object' || client === null) throw notAClient(client);
   const missing = missingOfClient(client);
   if (missing !== undefined && !isStandIn(client)) throw notAClient(client, ` without ${missing}`);
   if (options !== undefined) releaseProvisional(client);
@@ -59,7 +60,7 @@ function attachReal(client: object, options: ResolvedOptions): void {
   if (environment === 'stats') report(client);
 }
 
-export function notAClient(value: unknown, lacking = ''): TypeError {
+function notAClient(value: unknown, lacking = ''): TypeError {
   const expected = 'coalesce() expects an ioredis or iovalkey client, such as new Redis() or new Cluster()';
   return coded(TypeError, CODES.CLIENT, `${expected}, got ${describeType(value)}${lacking}`);
 }

@@ -27,9 +27,9 @@ export class ColdWatch {
 
   constructor(readonly clock: () => number = now) {}
 
-  /** @param count - how many commands have fallen through for this reason. */
-  fellThrough(stats: Stats, reason: FallThroughReason, count: number): void {
-    if (count % COMMANDS_PER_LOOK !== 0 || this.#warned) return;
+  /** Counts a command of the client. */
+  fellThrough(stats: Stats, reason: FallThroughReason): void {
+    if (stats.fellThrough(reason) % COMMANDS_PER_LOOK !== 0 || this.#warned) return;
     const cure = CURES[reason];
     if (cure === undefined) return;
     const { hotCommands } = stats;

@@ -147,7 +147,7 @@ export class FallThrough {
 
 /** A command has fallen through. */
 export function countFallThrough(route: HotRoute, methodName: string, reason: FallThroughReason): void {
-  coldWatch.fellThrough(route.counters, reason, route.counters.fellThrough(reason));
+  coldWatch.fellThrough(route.counters, reason);
   if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, reason);
 }
 
@@ -196,14 +196,7 @@ export function methodsNamed(name: string): readonly (readonly [methodName: stri
   ];
 }
 
-/**
- * The hot path: methods for the overlay between a client and its class.
- *
- * Own properties of the client — `defineCommand('get')`, `addBuiltinCommand('get')`, a test's stub — hide the overlay
- * by the rules of the language.
- *
- * @param parent - the client's prototype.
- */
+/** @param parent - the client's prototype. */
 export function hotMethods(parent: MethodForm['parent']): MethodForm[] {
   return HOT_COMMANDS.flatMap((command) =>
     methodsNamed(command.name).map(([methodName, encoding]) => ({

@@ -30,10 +30,18 @@ import {
 import { isGenuineMethod, settlesLate } from '../host/probe.js';
 import { tracesBatches } from '../host/state.js';
 import { argumentTransformerOf } from '../host/transformers.js';
-import type { AnyFunction, HostClient, HostCommandClass } from '../host/types.js';
+import type { AnyFunction, HostClient } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
-import { callHost, countFallThrough, FallThrough, type HotRoute, prepareArguments, routeOf } from './hot-path.js';
+import {
+  callHost,
+  countFallThrough,
+  FallThrough,
+  type HotRoute,
+  methodsNamed,
+  prepareArguments,
+  routeOf,
+} from './hot-path.js';
 
 interface LightPipeline extends HostPipeline {
   readonly [RECORDING]: Recording;
@@ -90,8 +98,7 @@ function lightPipelineClass(host: PipelineMethods, parent: Record<string, AnyFun
     static {
       inheritConstructor(Light);
       for (const command of HOT_COMMANDS) {
-        for (const encoding of ['utf8', null] as const) {
-          const name = encoding === null ? `${command.name}Buffer` : command.name;
+        for (const [name, encoding] of methodsNamed(command.name)) {
           if (typeof host[name] === 'function') {
             const value = recordingMethod(host, name, new PipelineVariant(command, encoding));
             Object.assign(Light.prototype, { [name]: value });
@@ -210,21 +217,17 @@ function tryRecording(
   if (command.keys === 'own' && recording.pipeline.isCluster) return new FallThrough('routing');
   const { keyPrefix } = client.options;
   const transformer = argumentTransformerOf(recording.context.commandClass, command.name);
-  if (!keyPrefix && transformer === undefined && arePlain(args)) {
-    push(recording, receiver, variant, args);
-    return undefined;
+  let sent = args;
+  if (keyPrefix || transformer !== undefined || !arePlain(args)) {
+    const prepared = prepareArguments(command, recording.context.commandClass, keyPrefix, transformer, args);
+    if (prepared instanceof FallThrough) return prepared;
+    // A transformer or getter may have sent the pipeline, or left it to the host.
+    if (!recording.open) return new FallThrough('transformer', prepared.read);
+    sent = prepared.sent;
+    if (!arePlain(sent)) return new FallThrough('arguments', prepared.read);
   }
-  const prepared = prepareArguments(command, recording.context.commandClass, keyPrefix, transformer, args);
-  if (prepared instanceof FallThrough) return prepared;
-  // A transformer or getter may have sent the pipeline, or left it to the host.
-  if (!recording.open) return new FallThrough('transformer', prepared.read);
-  if (!arePlain(prepared.sent)) return new FallThrough('arguments', prepared.read);
-  push(recording, receiver, variant, prepared.sent);
-  return undefined;
-}
-
-function push(recording: Recording, receiver: HostPipeline, variant: PipelineVariant, sent: readonly unknown[]): void {
   receiver._queue.push(new PipelineEntry(variant, sent.length === 1 ? sent[0] : sent, recording, receiver));
+  return undefined;
 }
 
 /** Whether the encoder takes all of these. */
@@ -249,7 +252,7 @@ function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {
 interface ClientPipelines {
   readonly pipelineClass: LightPipelineClass;
   readonly copied: number;
-  /** The context of their entries until they are sent. */
+  /** The context of their entries until they are sent, or when the host sends them, as its own commands. */
   readonly unsent: EntryContext;
 }
 
@@ -282,7 +285,7 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
       if (made === undefined) return (parent.multi as AnyFunction).apply(this, args);
       const recording = made[RECORDING];
       made._transactions = 1;
-      push(recording, made, MULTI, []);
+      made._queue.push(new PipelineEntry(MULTI, [], recording, made));
       if (Array.isArray(commands)) made.addBatch(commands);
       // Host: the `exec()` that sends exists only now, so one among the commands has recorded EXEC.
       recording.isTransaction = true;
@@ -315,14 +318,10 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     let ofClient = clients.get(client);
     if (ofClient?.copied !== copied) {
       const pipelineClass = copied === 0 ? light : withCopied(light, client);
-      ofClient = { pipelineClass, copied, unsent: unsentContext(client, commandClass) };
+      const unsent = { client: client as HostClient, commandClass, settlesLate: settlesLate(commandClass) };
+      ofClient = { pipelineClass, copied, unsent };
       clients.set(client, ofClient);
     }
     return new ofClient.pipelineClass(client, route, ofClient.unsent);
   }
-}
-
-/** The context of entries that the host sends, as its own commands. */
-function unsentContext(client: object, commandClass: HostCommandClass): EntryContext {
-  return { client: client as HostClient, commandClass, settlesLate: settlesLate(commandClass) };
 }

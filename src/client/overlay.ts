@@ -51,17 +51,8 @@ export function removeOverlay(client: object): void {
 
 function overlayFor(parent: object, form: keyof typeof overlays): object {
   let overlay = overlays[form].get(parent);
-  if (overlay === undefined) {
-    overlay = createBareOverlay(parent);
-    if (form === 'hot') addCommandMethods(overlay, parent as Record<string, AnyFunction>);
-    overlays[form].set(parent, overlay);
-  }
-  return overlay;
-}
-
-function createBareOverlay(parent: object): object {
-  const overlay = Object.create(parent) as object;
-  Object.defineProperties(overlay, {
+  if (overlay !== undefined) return overlay;
+  overlay = Object.create(parent, {
     coalescer: {
       get(this: Marked) {
         return this[MARK];
@@ -77,7 +68,9 @@ function createBareOverlay(parent: object): object {
       writable: true,
       configurable: true,
     },
-  });
+  }) as object;
+  if (form === 'hot') addCommandMethods(overlay, parent as Record<string, AnyFunction>);
+  overlays[form].set(parent, overlay);
   return overlay;
 }
 

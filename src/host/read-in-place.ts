@@ -68,17 +68,17 @@ function useSharedBuffer(stream: Duplex): boolean {
     return false;
   }
   socket[bufferField] = shared;
-  socket[callbackField] = (length: number, memory: Buffer) => onRead(stream, memory.subarray(0, length));
+  // Returns whether Node is to read on.
+  socket[callbackField] = (length: number, memory: Buffer): boolean => {
+    const bytes = memory.subarray(0, length);
+    const reader = readers.get(stream);
+    // Node: `addChunk` in lib/internal/streams/readable.js emits bytes at once under these conditions.
+    const { readableFlowing, readableLength, readableEncoding } = stream;
+    const isFlowing = readableFlowing === true && readableLength === 0 && readableEncoding === null;
+    if (reader !== undefined && isFlowing && passesBytesOn(stream) && reader.readInPlace(bytes)) return true;
+    return stream.push(keep(bytes));
+  };
   return true;
-}
-
-/** Returns whether Node is to read on. */
-function onRead(stream: Duplex, bytes: Buffer): boolean {
-  const reader = readers.get(stream);
-  // Node: `addChunk` in lib/internal/streams/readable.js emits bytes at once under these conditions.
-  const isFlowing = stream.readableFlowing === true && stream.readableLength === 0 && stream.readableEncoding === null;
-  if (reader !== undefined && isFlowing && passesBytesOn(stream) && reader.readInPlace(bytes)) return true;
-  return stream.push(keep(bytes));
 }
 
 /** Returns bytes in memory that is not used again: a copy, or themselves if they are not in the shared buffer. */

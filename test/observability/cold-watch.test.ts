@@ -18,7 +18,7 @@ function scene() {
     load(reason: FallThroughReason, seconds: number, perSecond = 2_048): void {
       for (let second = 0; second < seconds; second += 1) {
         for (let command = 0; command < perSecond; command += 1) {
-          watch.fellThrough(stats, reason, stats.fellThrough(reason));
+          watch.fellThrough(stats, reason);
         }
         state.nowMs += 1_000;
       }
