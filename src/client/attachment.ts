@@ -18,7 +18,6 @@ interface Member {
 
 /** What is attached to a client or a Cluster, under `MARK`: its handle, and the route of its methods. */
 export abstract class Attachment implements Coalescer {
-  enabled = true;
   abstract readonly client: HasOptions;
   abstract readonly options: ResolvedOptions;
   abstract readonly counters: Stats;
@@ -54,6 +53,10 @@ export abstract class Attachment implements Coalescer {
     for (const { connection } of this.members) connection?.flush();
   }
 
+  get enabled(): boolean {
+    return attachedTo(this.client) === this;
+  }
+
   withOptions(options: CallOptions): object {
     return viewOf(this.client, options);
   }
@@ -72,11 +75,10 @@ export abstract class Attachment implements Coalescer {
    */
   detach(): void {
     const { client } = this;
-    if (attachedTo(client) !== this) return;
+    if (!this.enabled) return;
     Reflect.deleteProperty(client, MARK);
     keepHandle(client, this);
     removeOverlay(client);
-    this.enabled = false;
     this.leave();
   }
 

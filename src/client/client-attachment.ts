@@ -31,19 +31,17 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   readonly schedule: BatchSchedule;
   readonly hot: HostCommandClass | string;
   readonly cachePrefixes: readonly string[] | undefined;
-  readonly #isNode: boolean;
   readonly #commands: CommandMethods | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
   constructor(
     readonly client: HostClient,
     readonly options: ResolvedOptions,
-    /** Of the Cluster whose node it is. */
-    cluster?: NodesShare,
+    /** The Cluster whose node it is. */
+    readonly cluster?: NodesShare,
   ) {
     super();
     this.counters = cluster?.counters ?? new Stats();
-    this.#isNode = cluster !== undefined;
     this.schedule = cluster?.schedule ?? scheduleFunction(options.schedule);
     this.hot = client.options.showFriendlyErrorStack
       ? 'the option showFriendlyErrorStack is set'
@@ -76,7 +74,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
 
   protected coalesceCopy(copy: object, args: readonly unknown[]): void {
     // A Cluster duplicates its nodes to ask for its slots. `monitor()` makes its client through `duplicate()`.
-    if (this.#isNode || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
+    if (this.cluster !== undefined || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
     new ClientAttachment(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), this.options));
   }
 

@@ -8,6 +8,7 @@ import { isGenuineScriptMethod } from '../host/script.js';
 import {
   type ArgumentTransformer,
   argumentTransformerOf,
+  HOST_ONLY,
   runTransformer,
   withTransformation,
 } from '../host/transformers.js';
@@ -359,6 +360,7 @@ export function prepareArguments(
   const flattened = holdsArray(args) ? flatOf(args) : undefined;
   let sent = flattened ?? args;
   let read: ReadArguments = { flattened };
+  if (transformer === HOST_ONLY) return new FallThrough('transformer', read);
   if (transformer !== undefined) {
     const transformation = runTransformer(transformer, sent.slice());
     const asTransformed = (call: () => unknown) => withTransformation(commandClass, command.name, transformation, call);

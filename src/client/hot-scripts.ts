@@ -34,7 +34,11 @@ export class ScriptSender extends Sender {
   readonly #loaded: LoadedScript;
   readonly #eval: ScriptVariant;
   /** Everything up to the call's own arguments. */
-  readonly #heads = new CommandHeads((count) => this.#headFor(count));
+  readonly #heads = new CommandHeads((count) => {
+    const { leading } = this.variant.script;
+    const [text] = encodeExactly(commandHead('evalsha', leading.length + count), leading) as [string];
+    return text.slice(0, -'\r\n'.length);
+  });
 
   private constructor(
     readonly script: HostScript,
@@ -139,12 +143,6 @@ export class ScriptSender extends Sender {
       args[index] = key;
     }
     return { sent: args, key: count > 0 ? args[first] : undefined, read };
-  }
-
-  #headFor(count: number): string {
-    const { leading } = this.variant.script;
-    const [text] = encodeExactly(commandHead('evalsha', leading.length + count), leading) as [string];
-    return text.slice(0, -'\r\n'.length);
   }
 }
 

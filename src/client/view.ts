@@ -102,8 +102,7 @@ function methodNamed(name: PropertyKey): AnyFunction {
   let made = methods.get(name);
   if (made === undefined) {
     made = function (this: unknown, ...args) {
-      const view = (this as Receiver)[VIEW];
-      return callMethod(view, name, view.client[name] as AnyFunction, args);
+      return callMethod((this as Receiver)[VIEW], name, args);
     };
     methods.set(name, made);
   }
@@ -112,7 +111,6 @@ function methodNamed(name: PropertyKey): AnyFunction {
 
 function sendHot(view: View, form: MethodForm, args: unknown[]): unknown {
   const { client, call } = view;
-  if (call.signal?.aborted) return rejected(call.signal, args);
   const { methodName, parent, leading = 0 } = form;
   const method = parent[methodName] as AnyFunction;
   const route = routeOf(client);
@@ -152,13 +150,14 @@ const MAKING_PIPELINES = new Set<PropertyKey>(['pipeline', 'multi']);
 const NAMES = new Set<PropertyKey>(HOT_COMMANDS.flatMap(({ name }) => [name, `${name}Buffer`]));
 
 /** Calls a method of the client. */
-function callMethod(view: View, name: PropertyKey, method: AnyFunction, args: unknown[]): unknown {
-  const form = formOf(method);
-  if (form !== undefined) return sendHot(view, form, args);
+function callMethod(view: View, name: PropertyKey, args: unknown[]): unknown {
   const { client, call } = view;
   if (name === 'sendCommand') return view.sendCommand(...(args as [HostCommand]));
-  const isCommand = isGenuineCommand(method);
+  const method = client[name] as AnyFunction;
+  const form = formOf(method);
+  const isCommand = form !== undefined || isGenuineCommand(method);
   if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejected(call.signal, args);
+  if (form !== undefined) return sendHot(view, form, args);
   if (isCommand) return callCold(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
   const result = method.apply(client, args);
   if (MAKING_PIPELINES.has(name)) guardExec(result, call);
@@ -223,11 +222,6 @@ export function sendWith(
 }
 
 /** What a method has returned, with the caller's signal and time, if it is a promise. */
-export function guardedIfPromise(
-  result: unknown,
-  call: CallSettings,
-  ms: number | undefined,
-  aborted?: () => void,
-): unknown {
+function guardedIfPromise(result: unknown, call: CallSettings, ms: number | undefined, aborted?: () => void): unknown {
   return result instanceof Promise ? guarded(result, call, ms, aborted) : result;
 }

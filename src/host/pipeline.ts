@@ -49,8 +49,6 @@ interface PipelineMaker extends HasOptions {
 
 export type PipelineMethods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
 
-type AnyClass = new (...args: unknown[]) => HostCommand;
-
 /** The fields that `Pipeline`'s constructor sets, apart from the methods of scripts and added commands. */
 const FIELDS = new Set(
   (
@@ -184,7 +182,7 @@ const STATEFUL = new Set(
 
 /** Whether a host command can be sent together with light entries, without `sendCommand`, and gets one reply. */
 export function isSentAsItIs(command: HostCommand, commandClass: HostCommandClass): boolean {
-  if (!(command instanceof (commandClass as unknown as AnyClass))) return false;
+  if (!(command instanceof commandClass)) return false;
   const name = command.name.toLowerCase();
   return name === 'client' ? !/^reply$/i.test(String(command.args[0])) : !STATEFUL.has(name);
 }

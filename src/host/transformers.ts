@@ -6,10 +6,8 @@ export type ArgumentTransformer = (args: unknown[]) => unknown[];
 /** The result of a transformer for one call, or the error that it threw. */
 export type Transformation = { readonly args: unknown[] } | { readonly error: unknown };
 
-/** Changes the command's name too: only the host can run it. */
-const HOST_ONLY: ArgumentTransformer = () => {
-  throw new TypeError('only the host can run this transformer');
-};
+/** Stands for one that changes the command's name too: only the host can run it. */
+export const HOST_ONLY: ArgumentTransformer = (args) => args;
 
 /** Users can set a transformer at any time, so it is looked up per command, as the host does. */
 export function transformsReply(commandClass: HostCommandClass, name: string): boolean {
@@ -28,7 +26,6 @@ export function argumentTransformerOf(commandClass: HostCommandClass, name: stri
 }
 
 export function runTransformer(transformer: ArgumentTransformer, args: unknown[]): Transformation {
-  if (transformer === HOST_ONLY) return { error: HOST_ONLY };
   try {
     return { args: transformer(args) };
   } catch (error) {
@@ -47,7 +44,6 @@ export function withTransformation<T>(
   transformation: Transformation,
   call: () => T,
 ): T {
-  if ('error' in transformation && transformation.error === HOST_ONLY) return call();
   const registered = commandClass._transformer.argument;
   const original = registered[name];
   const restore = () => {
