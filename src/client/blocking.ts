@@ -10,9 +10,9 @@ import {
   startTimeouts,
   whenLeft,
 } from '../host/blocking.js';
-import { isGenuineMethod } from '../host/probe.js';
+import { commandMadeBy, isGenuineMethod } from '../host/probe.js';
 import { selectedDatabase } from '../host/state.js';
-import type { AnyFunction, HasOptions, HostClient, HostCommand, MadeCommand } from '../host/types.js';
+import type { AnyFunction, HostClient, HostCommand } from '../host/types.js';
 import { nextTick, setTimeout } from '../util/clock.js';
 import { callHost, type HotRoute, type MethodForm, methodsNamed } from './hot-path.js';
 
@@ -244,28 +244,13 @@ export function sendElsewhere(
   // With auto-pipelining commands that were issued before may not have left the client's pipeline.
   const mayLeave = blocking !== undefined && !client.options.enableAutoPipelining && isGenuineMethod(method);
   if (mayLeave && WAITING.includes(name)) {
-    const command = commandOfCall(client, method, args, leading);
+    const command = commandMadeBy(client.options, (receiver) => callHost(method, receiver, args, leading));
     // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
     if (command.resolve === undefined) return [command.promise];
     return [isBlocking(command) ? blocking.send(command as HostCommand) : client.sendCommand(command)];
   }
   if (BLOCKING_COMMANDS.includes(name)) watchBlocking(route);
   return undefined;
-}
-
-/** The command that a method of the host's makes: it is run on an object that only keeps it, and nothing is sent. */
-function commandOfCall(
-  { options }: HasOptions,
-  method: AnyFunction,
-  args: readonly unknown[],
-  leading: number,
-): MadeCommand {
-  let made: unknown;
-  const sendCommand = (command: unknown) => {
-    made = command;
-  };
-  callHost(method, { options, sendCommand }, args, leading);
-  return made as MadeCommand;
 }
 
 /** Grace period before the warning, in milliseconds. */

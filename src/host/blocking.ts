@@ -1,5 +1,5 @@
 /** What the connections for blocking commands have to know of a client's queues and timeouts. */
-import { commandTimeoutOf, inSubscriberMode } from './state.js';
+import { commandTimeoutOf, inSubscriberMode, opensTransaction, placeIn } from './state.js';
 import type { HostClient, HostCommand, HostCommandClass, HostQueue, MadeCommand } from './types.js';
 
 interface Queues {
@@ -24,21 +24,7 @@ export function hasUnanswered(client: HostClient): boolean {
 
 /** Whether a command awaits its reply, sent or not. It may be settled already, by a timeout. */
 export function isUnanswered(client: HostClient, command: HostCommand): boolean {
-  return queuesOf(client).some((queue) => {
-    for (let index = 0; index < queue.length; index += 1) if (queue.peekAt(index)?.command === command) return true;
-    return false;
-  });
-}
-
-/** Host: a MULTI that was issued before the connection is ready waits in the offline queue. */
-function opensTransactionOffline(client: HostClient): boolean {
-  const { offlineQueue } = client as unknown as Queues;
-  for (let index = offlineQueue.length - 1; index >= 0; index -= 1) {
-    const name = offlineQueue.peekAt(index)?.command.name.toLowerCase();
-    if (name === 'multi') return true;
-    if (name === 'exec' || name === 'discard') return false;
-  }
-  return false;
+  return queuesOf(client).some((queue) => placeIn(queue, command) >= 0);
 }
 
 /**
@@ -50,7 +36,9 @@ export function maySendElsewhere(client: HostClient): boolean {
   if (status === 'end' || (status !== 'ready' && options.enableOfflineQueue === false)) return false;
   // The host's own property in monitor mode, or a test's stub.
   if (Object.hasOwn(client, 'sendCommand') || inSubscriberMode(client)) return false;
-  return !opensTransactionOffline(client);
+  // Host: a MULTI that was issued before the connection is ready waits in the offline queue.
+  const { offlineQueue } = client as unknown as Queues;
+  return !opensTransaction(offlineQueue, offlineQueue.length);
 }
 
 /** Host: `sendCommand` starts these when a command is issued, sent or not. Starting them again changes nothing. */

@@ -120,8 +120,24 @@ export function commandTimeoutOf(client: HostClient): number | undefined {
   return typeof commandTimeout === 'number' ? commandTimeout : undefined;
 }
 
+/** Where a command is in a queue; -1 if it is not there. */
+export function placeIn(queue: HostQueue, command: HostCommand): number {
+  for (let index = 0; index < queue.length; index += 1) if (queue.peekAt(index)?.command === command) return index;
+  return -1;
+}
+
+/** Whether a MULTI in a queue is open at this place. */
+export function opensTransaction(queue: HostQueue, place: number): boolean {
+  for (let index = place - 1; index >= 0; index -= 1) {
+    const name = queue.peekAt(index)?.command.name.toLowerCase();
+    if (name === 'multi') return true;
+    if (name === 'exec' || name === 'discard') return false;
+  }
+  return false;
+}
+
 interface Queueing {
-  readonly offlineQueue?: Partial<HostQueue> & { removeOne?(index: number): unknown };
+  readonly offlineQueue?: HostQueue & { removeOne(index: number): unknown };
   readonly isCluster?: unknown;
   nodes?(): Queueing[];
 }
@@ -131,18 +147,12 @@ interface Queueing {
  * stays: EXEC's reply has a place for each of its commands.
  */
 export function dropUnsent(client: object, command: HostCommand): void {
-  const { offlineQueue: queue, isCluster, nodes } = client as Queueing;
+  const { offlineQueue, isCluster, nodes } = client as Queueing;
   if (isCluster === true) for (const node of nodes?.call(client) ?? []) dropUnsent(node, command);
-  let inTransaction = false;
-  for (let index = 0; index < (queue?.length ?? 0); index += 1) {
-    const queued = queue?.peekAt?.(index)?.command;
-    if (queued?.name === 'multi') inTransaction = true;
-    else if (queued?.name === 'exec' || queued?.name === 'discard') inTransaction = false;
-    if (queued !== command) continue;
-    if (inTransaction || queue?.removeOne === undefined) return;
-    queue.removeOne(index);
-    // Clears its timers. Its caller has been rejected already.
-    command.reject(new Error('aborted'));
-    return;
-  }
+  if (offlineQueue?.removeOne === undefined) return;
+  const place = placeIn(offlineQueue, command);
+  if (place < 0 || opensTransaction(offlineQueue, place)) return;
+  offlineQueue.removeOne(place);
+  // Clears its timers. Its caller has been rejected already.
+  command.reject(new Error('aborted'));
 }
