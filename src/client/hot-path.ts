@@ -1,5 +1,5 @@
 import { debugFallThrough } from '../channels.js';
-import { type CommandVariant, HOT_COMMANDS, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
+import { type CommandVariant, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { type CallSettings, guarded } from '../connection/entries/call-settings.js';
 import type { ClusterRouting } from '../host/cluster-routing.js';
@@ -15,7 +15,7 @@ import {
 import type { AnyFunction, HasOptions, HostCommand, HostCommandClass } from '../host/types.js';
 import { CommandHeads, commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
-import { asCallback, type NodeCallback } from '../util/promises.js';
+import { asCallback } from '../util/promises.js';
 import { coldWatch } from './cold-watch.js';
 
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
@@ -197,17 +197,6 @@ export function methodsNamed(name: string): readonly (readonly [methodName: stri
   ];
 }
 
-/** @param parent - the client's prototype. */
-export function hotMethods(parent: MethodForm['parent']): MethodForm[] {
-  return HOT_COMMANDS.flatMap((command) =>
-    methodsNamed(command.name).map(([methodName, encoding]) => ({
-      methodName,
-      parent,
-      sender: new CommandSender({ command, encoding }),
-    })),
-  );
-}
-
 /**
  * May this call be encoded here? If so, sends it. The question is the same for single commands, `call` and scripts;
  * how their keys are found and how they are encoded is not.
@@ -261,7 +250,7 @@ export abstract class Sender {
       if (sent === undefined && !holdsArray(args)) return new FallThrough('arguments');
     }
     sent ??= this.#prepareAndSend(route, args, transformer, call);
-    if (typeof last === 'function' && !(sent instanceof FallThrough)) asCallback(sent, last as NodeCallback);
+    if (typeof last === 'function' && !(sent instanceof FallThrough)) asCallback(sent, last);
     return sent;
   }
 

@@ -11,7 +11,6 @@ import {
 } from '../connection/entries/pipeline-entry.js';
 import {
   areGenuine,
-  callBack,
   countOfCopied,
   execUnsent,
   type HostPipeline,
@@ -33,6 +32,7 @@ import { argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
+import { asCallback } from '../util/promises.js';
 import {
   callHost,
   countFallThrough,
@@ -127,7 +127,7 @@ function lightPipelineClass(host: PipelineMethods, parent: Record<string, AnyFun
         if (typeof connection !== 'string') {
           if (!isTransaction) return send(recording, this, connection, args[0]);
           const transaction = sendTransaction(recording, connection);
-          callBack(transaction, args[0]);
+          asCallback(transaction, args[0]);
           return transaction;
         }
         leaveToHost(recording, connection);
@@ -165,7 +165,7 @@ function lightPipelineClass(host: PipelineMethods, parent: Record<string, AnyFun
       return promise;
     }
     receiver.nodeifiedPromise = true;
-    callBack(receiver.promise, callback);
+    asCallback(receiver.promise, callback);
     receiver.replyPending = receiver._queue.length;
     connection.sendPipeline(recording);
     return receiver.promise;

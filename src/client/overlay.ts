@@ -1,3 +1,4 @@
+import { HOT_COMMANDS } from '../commands/hot-commands.js';
 import { definedNames, scriptNamed } from '../host/script.js';
 import type { AnyFunction, HasOptions } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
@@ -7,7 +8,6 @@ import {
   CommandSender,
   commandMethod,
   formOf,
-  hotMethods,
   MARK,
   type Marked,
   methodsNamed,
@@ -75,7 +75,14 @@ function overlayFor(parent: object, form: keyof typeof overlays): object {
 }
 
 function addCommandMethods(overlay: object, parent: Record<string, AnyFunction>): void {
-  const forms = [...hotMethods(parent), ...hotCalls(parent), ...blockingMethods(parent)];
+  const hotMethods = HOT_COMMANDS.flatMap((command) =>
+    methodsNamed(command.name).map(([methodName, encoding]) => ({
+      methodName,
+      parent,
+      sender: new CommandSender({ command, encoding }),
+    })),
+  );
+  const forms = [...hotMethods, ...hotCalls(parent), ...blockingMethods(parent)];
   const methods: [string, AnyFunction][] = [
     ...forms.map((form): [string, AnyFunction] => [form.methodName, commandMethod(form)]),
     ...Object.entries(followingMethods(parent)),

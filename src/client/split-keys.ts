@@ -3,7 +3,7 @@ import { KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { HostCluster } from '../host/cluster.js';
 import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
 import type { HostCommandClass, MadeCommand } from '../host/types.js';
-import { asCallback, type NodeCallback } from '../util/promises.js';
+import { asCallback } from '../util/promises.js';
 import { countFallThrough, FallThrough, type HotRoute, type KeySplitter, type Sender } from './hot-path.js';
 
 /** The part of a call whose keys are in one slot. */
@@ -45,15 +45,14 @@ export class SplitKeys implements KeySplitter {
     const { client } = this.route;
     const { commandClass } = this;
     const last = given[given.length - 1];
-    const callback = typeof last === 'function' ? (last as NodeCallback) : undefined;
-    const args = callback === undefined ? given : given.slice(0, -1);
+    const args = typeof last === 'function' ? given.slice(0, -1) : given;
     const { keyPrefix } = client.options;
     const transforms = argumentTransformerOf(commandClass, name) !== undefined;
     if (!transforms && rule.step === 1 && areInOneSlot(args, keyPrefix)) return undefined;
     const errorStack = client.options.showFriendlyErrorStack ? new Error() : undefined;
     const whole = new commandClass(name, args, { keyPrefix, replyEncoding, errorStack });
     const sent = this.#sendWhole(sender, join, rule.step, whole);
-    if (callback !== undefined) asCallback(sent, callback);
+    asCallback(sent, last);
     return sent;
   }
 

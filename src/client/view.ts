@@ -5,7 +5,7 @@ import { boundTo } from '../host/cluster.js';
 import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
-import { asCallback, type NodeCallback } from '../util/promises.js';
+import { asCallback } from '../util/promises.js';
 import {
   callHost,
   countFallThrough,
@@ -139,7 +139,7 @@ function callCold(view: View, method: AnyFunction, args: unknown[], leading: num
   result = client.options.enableAutoPipelining
     ? guardedIfPromise(callHost(method, client, args, leading, read), call, call.timeout)
     : callHost(method, view, args, leading, read);
-  if (typeof callback === 'function' && result instanceof Promise) asCallback(result, callback as NodeCallback);
+  if (result instanceof Promise) asCallback(result, callback);
   return result;
 }
 
@@ -167,8 +167,7 @@ function callMethod(view: View, name: PropertyKey, args: unknown[]): unknown {
 /** A call with a signal that was aborted before: nothing is sent. */
 function rejected({ reason }: AbortSignal, args: readonly unknown[]): Promise<never> {
   const promise = Promise.reject(reason);
-  const last = args.at(-1);
-  if (typeof last === 'function') asCallback(promise, last as NodeCallback);
+  asCallback(promise, args.at(-1));
   return promise;
 }
 
@@ -182,7 +181,7 @@ function guardExec(made: unknown, call: CallSettings): void {
     const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
     // Not on a Proxy of it, which may hide what tells that the pipeline has become the host's.
     const result = guardedIfPromise(exec.apply(made, args), call, call.timeout);
-    if (callback !== undefined && result instanceof Promise) asCallback(result, callback as NodeCallback);
+    if (result instanceof Promise) asCallback(result, callback);
     return result;
   };
   let called = false;

@@ -3,7 +3,7 @@
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Pipeline.js`, `built/transaction.js`.
  */
-import { asCallback, keepSettlers, lastReject, lastResolve, type NodeCallback } from '../util/promises.js';
+import { keepSettlers, lastReject, lastResolve } from '../util/promises.js';
 import { sourceTest } from './probe.js';
 import { definedNames } from './script.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass, HostOptions } from './types.js';
@@ -221,10 +221,6 @@ export function execUnsent(
   } finally {
     pipeline.redis = redis;
   }
-}
-
-export function callBack(promise: Promise<unknown>, callback: unknown): void {
-  if (typeof callback === 'function') asCallback(promise, callback as NodeCallback);
 }
 
 /**

@@ -93,7 +93,6 @@ export interface HostClient extends EventEmitter {
   silentEmit(event: 'error', error: unknown): unknown;
 }
 
-type ReplyTransformers = Record<string, unknown>;
 type ArgumentTransformers = Record<
   string,
   | ((args: unknown[]) => unknown[])
@@ -125,7 +124,7 @@ export interface HostCommandClass {
     transformReply: (this: ReplyContext, reply: unknown) => unknown;
     getKeys(): readonly unknown[];
   };
-  readonly _transformer: { readonly argument: ArgumentTransformers; readonly reply: ReplyTransformers };
+  readonly _transformer: { readonly argument: ArgumentTransformers; readonly reply: Record<string, unknown> };
 }
 
 /** The members of a command that `Command#transformReply` reads. */

@@ -1,14 +1,16 @@
-export type NodeCallback = (error: unknown, value?: unknown) => void;
+type NodeCallback = (error: unknown, value?: unknown) => void;
 
 /**
- * Calls `callback` when the promise settles. Host: `standard-as-callback`, called in `Command#initPromise` and
- * `Script#execute`; an error that the callback throws surfaces in a separate timer, of
- * the present global as in the host: an exception to `clock.ts`.
+ * Calls `callback`, if it is a function, when the promise settles. Host: `standard-as-callback`, called in
+ * `Command#initPromise` and `Script#execute`; an error that the callback throws surfaces in a separate timer, of the
+ * present global as in the host: an exception to `clock.ts`.
  */
-export function asCallback(promise: Promise<unknown>, callback: NodeCallback): void {
+export function asCallback(promise: Promise<unknown>, callback: unknown): void {
+  if (typeof callback !== 'function') return;
+  const settled = callback as NodeCallback;
   promise.then(
-    (value) => call(() => (value === undefined ? callback(null) : callback(null, value))),
-    (error) => call(() => callback(error || Object.assign(new Error(`${error}`), { cause: error }))),
+    (value) => call(() => (value === undefined ? settled(null) : settled(null, value))),
+    (error) => call(() => settled(error || Object.assign(new Error(`${error}`), { cause: error }))),
   );
 }
 
