@@ -64,20 +64,16 @@ export abstract class Attachment implements Coalescer {
   /** Called when all that the methods of the overlay need is there. */
   protected enter(): void {
     const { client } = this;
-    if (idleHandleOf(client) !== undefined) Reflect.deleteProperty(client, 'coalescer');
     Object.defineProperty(client, MARK, { value: this, configurable: true });
+    giveHandle(client, this);
     addOverlay(client, this.options);
   }
 
-  /**
-   * The client keeps the handle, as one of a plain client, so that its options and last counters can be read, and
-   * `coalesce()` finds the options again.
-   */
+  /** The client keeps the handle, so that its options and last counters can be read, and `coalesce()` finds the options. */
   detach(): void {
     const { client } = this;
     if (!this.enabled) return;
     Reflect.deleteProperty(client, MARK);
-    keepHandle(client, this);
     removeOverlay(client);
     this.leave();
   }
@@ -125,7 +121,7 @@ export function releaseProvisional(client: object): boolean {
  */
 export function addIdleHandle(client: object, options: ResolvedOptions): void {
   if ((client as Partial<Coalesced>).coalescer !== undefined) return;
-  keepHandle(client, {
+  giveHandle(client, {
     enabled: false,
     options,
     cache: undefined,
@@ -136,18 +132,13 @@ export function addIdleHandle(client: object, options: ResolvedOptions): void {
   });
 }
 
-/** Keeps a handle of a plain client as its own property. A frozen client keeps none. */
-function keepHandle(client: object, handle: Coalescer): void {
+/** As its own property. A frozen client gets none. */
+function giveHandle(client: object, handle: Coalescer): void {
   Reflect.defineProperty(client, 'coalescer', { value: handle, configurable: true });
 }
 
-/** The options that a client had before `detach()`; the defaults if it was not coalesced. */
+/** The options that a plain client had before `detach()`; the defaults if no copy of this package has coalesced it. */
 export function lastOptions(client: object): ResolvedOptions {
-  return idleHandleOf(client)?.options ?? DEFAULT_OPTIONS;
-}
-
-/** The handle of a plain client, whichever copy of this package made it. */
-function idleHandleOf(client: object): Coalescer | undefined {
   const own = Object.getOwnPropertyDescriptor(client, 'coalescer')?.value as Coalescer | undefined;
-  return own?.enabled === false ? own : undefined;
+  return own?.enabled === false ? own.options : DEFAULT_OPTIONS;
 }

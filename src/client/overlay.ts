@@ -24,9 +24,8 @@ import { pipelineMethods } from './light-pipeline.js';
 const overlays = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };
 
 /**
- * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`,
- * `coalescer` and, unless it is bare, the hot methods. So a client gets one additional own property, and its class
- * none.
+ * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`
+ * and, unless it is bare, the hot methods. So the class gets no property, and the client only its attachment.
  */
 export function addOverlay(client: HasOptions, { blocking, splitKeys }: ResolvedOptions): void {
   const form = client.options.showFriendlyErrorStack && !blocking && !splitKeys ? 'bare' : 'hot';
@@ -53,12 +52,6 @@ function overlayFor(parent: object, form: keyof typeof overlays): object {
   let overlay = overlays[form].get(parent);
   if (overlay !== undefined) return overlay;
   overlay = Object.create(parent, {
-    coalescer: {
-      get(this: Marked) {
-        return this[MARK];
-      },
-      configurable: true,
-    },
     duplicate: {
       value(this: Marked, ...args: unknown[]) {
         const copy = (parent as { duplicate(...args: unknown[]): object }).duplicate.apply(this, args);
