@@ -25,7 +25,10 @@ export function report(client: object): void {
 function print(): void {
   for (const [client, name] of clients) {
     const { coalescer } = client as Partial<Coalesced>;
-    if (coalescer !== undefined) writeSync(STANDARD_ERROR, `ioredis-coalesce: ${line(name, coalescer.stats())}\n`);
+    const stats = coalescer?.stats();
+    // A connection for blocking commands was made plain at once.
+    if (stats === undefined || (!coalescer?.enabled && stats.commands === 0)) continue;
+    writeSync(STANDARD_ERROR, `ioredis-coalesce: ${line(name, stats)}\n`);
   }
 }
 

@@ -250,6 +250,22 @@ describe('IOREDIS_COALESCE', () => {
     );
   });
 
+  it('stats: of duplicates, too, and not of connections for blocking commands', async () => {
+    const { stderr } = await registered(
+      `
+      import Redis from 'ioredis';
+      import { coalesce } from 'ioredis-coalesce';
+      const redis = coalesce(new Redis(process.argv[2]), { blocking: { connections: 1 } });
+      const copy = redis.duplicate({ connectionName: 'copy' });
+      await Promise.all([redis.blpop(process.argv[3], 0.001), copy.get('none')]);
+      redis.disconnect();
+      copy.disconnect();`,
+      { environment: 'stats', flags: [] },
+    );
+    const clients = stderr.match(/(?<=^ioredis-coalesce: ).*?(?=127)/gm);
+    expect(clients).toEqual(['', 'copy ']);
+  });
+
   it('stats: of clients whose fields were changed, too', async () => {
     const { stderr, result } = await registered(
       `
