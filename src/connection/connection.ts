@@ -26,7 +26,7 @@ import { Batch, type BatchOwner } from './sending/batch.js';
 import { drainAtExit } from './sending/exit.js';
 import { InFlightGate } from './sending/in-flight-gate.js';
 import type { BatchSchedule } from './sending/schedule-function.js';
-import { StreamHooks } from './stream.js';
+import { hookStream } from './stream.js';
 import { TransactionState } from './transaction-state.js';
 
 const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
@@ -83,7 +83,7 @@ export class Connection implements BatchOwner {
   /** Set while the client has the option. */
   #socketTimeout: SocketTimeout | undefined;
   readonly #writes = new HostWrites();
-  readonly #hooks: StreamHooks;
+  readonly #unhook: () => void;
   #address: string | undefined;
   readonly #forgetExit: () => void;
   #corkOnlyReason: string | undefined;
@@ -98,11 +98,11 @@ export class Connection implements BatchOwner {
     this.options = options;
     this.stats = counters;
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
+    this.gate = new InFlightGate(options, client);
+    this.batch = new Batch(this, this.gate, schedule, stream.write as Batch['write']);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
-    this.#hooks = new StreamHooks(stream, hostWrite, () => this.#close());
-    this.gate = new InFlightGate(options, client);
-    this.batch = new Batch(this, this.gate, schedule, this.#hooks.originals.write as Batch['write']);
+    this.#unhook = hookStream(stream, hostWrite, () => this.#close());
     this.#forgetExit = drainAtExit(this);
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
@@ -340,7 +340,7 @@ export class Connection implements BatchOwner {
     this.stream.removeListener('data', this.chunkRead);
     this.stream.removeListener('close', this.#onClose);
     this.#forgetExit();
-    this.#hooks.remove();
+    this.#unhook();
     if (!this.stream.destroyed) this.#report({ change: 'detached', mode: 'detached', reason: 'detach()' });
   }
 
@@ -362,7 +362,7 @@ export class Connection implements BatchOwner {
     const { begun } = this.transaction;
     const { commands, repliesOff, script } = this.#readWrite(data);
     if (!this.open || this.stream.destroyed || data.length === 0 || this.#handshaking) {
-      return this.#hooks.originals.write.call(this.stream, data, encoding as BufferEncoding, callback);
+      return this.batch.write.call(this.stream, data, encoding as BufferEncoding, callback);
     }
     const write: HostWrite =
       typeof encoding === 'function' ? { data, encoding: undefined, callback: encoding } : { data, encoding, callback };
