@@ -1,7 +1,7 @@
 import { debugFallThrough } from '../channels.js';
 import { type CommandVariant, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { type CallSettings, guarded } from '../connection/entries/call-settings.js';
+import { guarded } from '../connection/entries/signals.js';
 import type { ClusterRouting } from '../host/cluster-routing.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { isGenuineScriptMethod } from '../host/script.js';
@@ -13,6 +13,7 @@ import {
   withTransformation,
 } from '../host/transformers.js';
 import type { AnyFunction, HasOptions, HostCommand, HostCommandClass } from '../host/types.js';
+import type { CallOptions } from '../options.js';
 import { CommandHeads, commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
 import { asCallback } from '../util/promises.js';
@@ -221,14 +222,14 @@ export abstract class Sender {
     route: HotRoute,
     prepared: readonly unknown[],
     args: readonly unknown[],
-    call: CallSettings | undefined,
+    call: CallOptions | undefined,
   ): Promise<unknown> | undefined;
 
   /**
    * @param method - the host's, for a call that falls through.
    * @param call - the options of this call, if it has any.
    */
-  send(route: HotRoute, method: AnyFunction, given: unknown[], call?: CallSettings): Promise<unknown> | FallThrough {
+  send(route: HotRoute, method: AnyFunction, given: unknown[], call?: CallOptions): Promise<unknown> | FallThrough {
     if (method !== this.genuine) {
       if (!isGenuineMethod(method)) return new FallThrough('patched');
       this.genuine = method;
@@ -258,7 +259,7 @@ export abstract class Sender {
     route: HotRoute,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
-    call: CallSettings | undefined,
+    call: CallOptions | undefined,
   ): Promise<unknown> | FallThrough {
     // Transformers and getters of arrays are user code: it runs here only if the command can still be sent here.
     const runsUserCode = transformer !== undefined || holdsArray(args);
@@ -273,7 +274,7 @@ export abstract class Sender {
     route: HotRoute,
     { sent, key, read }: Prepared,
     args: readonly unknown[],
-    call?: CallSettings,
+    call?: CallOptions,
   ): Promise<unknown> | FallThrough {
     // Ordering: asked when user code has run.
     const connection = route.connectionFor(this.variant.command, key);
@@ -308,10 +309,10 @@ export class CommandSender extends Sender {
     { routing }: HotRoute,
     prepared: readonly unknown[],
     _args: readonly unknown[],
-    call: CallSettings | undefined,
+    call: CallOptions | undefined,
   ): Promise<unknown> | undefined {
     const { variant } = this;
-    if (connection.cache !== undefined && variant.command.cacheable && (call === undefined || call.cached)) {
+    if (connection.cache !== undefined && variant.command.cacheable && call?.cache !== false) {
       const kept = connection.fromMemory(variant, prepared, routing, call);
       if (kept !== undefined) return kept;
     }

@@ -1,9 +1,9 @@
 import { type CommandVariant, type ScriptForm, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
-import type { CallSettings } from '../connection/entries/call-settings.js';
 import { type HostScript, isGenuineScriptMethod, isNoScript, LoadedScript, scriptCommand } from '../host/script.js';
 import type { ArgumentTransformer } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
+import type { CallOptions } from '../options.js';
 import {
   CommandHeads,
   commandHead,
@@ -102,7 +102,7 @@ export class ScriptSender extends Sender {
     { client, routing }: HotRoute,
     prepared: readonly unknown[],
     args: readonly unknown[],
-    call: CallSettings | undefined,
+    call: CallOptions | undefined,
   ): Promise<unknown> | undefined {
     const exact = connection.batch.exactBatches > 0;
     let sent = prepared;

@@ -1,5 +1,5 @@
 import { HOT_COMMANDS } from '../commands/hot-commands.js';
-import { CallSettings, guarded } from '../connection/entries/call-settings.js';
+import { guarded } from '../connection/entries/signals.js';
 import type { Coalesced } from '../handle.js';
 import { boundTo } from '../host/cluster.js';
 import { dropUnsent } from '../host/state.js';
@@ -27,7 +27,7 @@ const VIEW = 'ioredis-coalesce.view';
 class View {
   constructor(
     readonly client: Viewed,
-    readonly call: CallSettings,
+    readonly call: CallOptions,
   ) {}
 
   get options(): HasOptions['options'] {
@@ -57,8 +57,8 @@ const prototypes = new WeakMap<object, object>();
  *
  * Not `Object.create(client)`: V8 keeps prototypes in another form, and the client would become slower.
  */
-export function viewOf(client: object, options: CallOptions, base?: CallSettings): object {
-  const call = new CallSettings(resolveCallOptions(options, base?.options));
+export function viewOf(client: object, options: CallOptions, base?: CallOptions): object {
+  const call = resolveCallOptions(options, base);
   let prototype = prototypes.get(client);
   if (prototype === undefined) {
     prototype = prototypeFor(client as Viewed);
@@ -172,7 +172,7 @@ function rejected({ reason }: AbortSignal, args: readonly unknown[]): Promise<ne
 }
 
 /** The options of a pipeline or transaction are those of `exec()`, which sends it. */
-function guardExec(made: unknown, call: CallSettings): void {
+function guardExec(made: unknown, call: CallOptions): void {
   const pipeline = made as { exec?: AnyFunction } | null;
   const exec = typeof pipeline === 'object' ? pipeline?.exec : undefined;
   if (typeof exec !== 'function') return;
@@ -208,7 +208,7 @@ function guardExec(made: unknown, call: CallSettings): void {
  * @param args - the command, and what else the host passes.
  */
 export function sendWith(
-  call: CallSettings | undefined,
+  call: CallOptions | undefined,
   client: { sendCommand: AnyFunction },
   args: readonly [HostCommand, ...unknown[]],
 ): unknown {
@@ -221,6 +221,6 @@ export function sendWith(
 }
 
 /** What a method has returned, with the caller's signal and time, if it is a promise. */
-function guardedIfPromise(result: unknown, call: CallSettings, ms: number | undefined, aborted?: () => void): unknown {
+function guardedIfPromise(result: unknown, call: CallOptions, ms: number | undefined, aborted?: () => void): unknown {
   return result instanceof Promise ? guarded(result, call, ms, aborted) : result;
 }

@@ -9,17 +9,17 @@ import { findDataListener, settlesLate } from '../host/probe.js';
 import { SocketTimeout } from '../host/socket-timeout.js';
 import { addressOf, commandTimeoutOf, fallThroughReason, selectedDatabase } from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite, QueueItem } from '../host/types.js';
-import type { ResolvedOptions } from '../options.js';
+import type { CallOptions, ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
 import { RequestReader } from '../resp/request-scanner.js';
 import type { FallThroughReason, Stats } from '../stats.js';
 import { nextTick, setImmediate } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';
-import type { CallSettings } from './entries/call-settings.js';
 import { type Deadline, Deadlines } from './entries/deadlines.js';
 import { AbortableEntry, CallEntry, type Entry, type EntryContext, type OwnEntry } from './entries/entry.js';
 import { encodePipeline, PipelineEntry, type PipelineRecording } from './entries/pipeline-entry.js';
 import { SharedReads } from './entries/shared-reads.js';
+import { SignalWatch } from './entries/signals.js';
 import { ReplyReader } from './replies/reply-reader.js';
 import { ReplyCount } from './reply-count.js';
 import { Batch, type BatchOwner } from './sending/batch.js';
@@ -148,7 +148,7 @@ export class Connection implements BatchOwner {
     encoded: string | readonly Part[],
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
-    call: CallSettings | undefined,
+    call: CallOptions | undefined,
   ): Promise<unknown> {
     const entry = this.#entry(variant, sent, routing, call);
     this.#issue(entry, encoded, call);
@@ -160,16 +160,16 @@ export class Connection implements BatchOwner {
     variant: CommandVariant,
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
-    call: CallSettings | undefined,
+    call: CallOptions | undefined,
   ): CallEntry {
     const context = routing === undefined ? this.context : this.#contextIn(routing);
     const select = selectedDatabase(this.client);
-    const watch = call?.watch;
-    if (watch === undefined) return new CallEntry(variant, context, sent, select);
+    const signal = call?.signal;
+    if (signal === undefined) return new CallEntry(variant, context, sent, select);
     // PING may be sent in its place. Not in a transaction: its reply would be among those of EXEC. Nor in that of EVAL:
     // later calls rely on the script that it loads.
     const withdrawable = !this.transaction.open && variant.command.name !== 'eval';
-    return new AbortableEntry(variant, context, sent, select, watch, withdrawable);
+    return new AbortableEntry(variant, context, sent, select, SignalWatch.of(signal), withdrawable);
   }
 
   /**
@@ -180,7 +180,7 @@ export class Connection implements BatchOwner {
     variant: CommandVariant,
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
-    call: CallSettings | undefined,
+    call: CallOptions | undefined,
   ): Promise<unknown> | undefined {
     const cache = this.cache as ReadCache;
     const answer = cache.asked(variant, sent);
@@ -191,7 +191,7 @@ export class Connection implements BatchOwner {
     return entry.promise;
   }
 
-  #issue(entry: Entry, encoded: string | readonly Part[], call: CallSettings | undefined): void {
+  #issue(entry: Entry, encoded: string | readonly Part[], call: CallOptions | undefined): void {
     const { client, cache } = this;
     const shared = this.#shared;
     const { shareable, cacheable } = entry.variant.command;
@@ -232,7 +232,7 @@ export class Connection implements BatchOwner {
   }
 
   /** For the cache: sends a read that waited for its answer from memory. */
-  sendEntry(entry: CallEntry, call: CallSettings | undefined): void {
+  sendEntry(entry: CallEntry, call: CallOptions | undefined): void {
     const { client } = this;
     if (this.fallThroughReason() === undefined) this.#issue(entry, entry.encode(), call);
     // Host: it holds a command back, or rejects it, as the state of the connection demands.

@@ -9,10 +9,9 @@ import {
 } from '../../commands/effects.js';
 import type { CommandVariant } from '../../commands/hot-commands.js';
 import type { HostClient, HostCommand } from '../../host/types.js';
-import type { ResolvedCacheOptions } from '../../options.js';
+import type { CallOptions, ResolvedCacheOptions } from '../../options.js';
 import type { Stats } from '../../stats.js';
 import { nextTick, now, setImmediate } from '../../util/clock.js';
-import type { CallSettings } from '../entries/call-settings.js';
 import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant, settle } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
@@ -47,7 +46,7 @@ interface CachedConnection {
   readonly stats: Stats;
   readonly transaction: TransactionState;
   /** Sends a read that was not answered from memory, behind everything that was sent before. */
-  sendEntry(entry: CallEntry, call: CallSettings | undefined): void;
+  sendEntry(entry: CallEntry, call: CallOptions | undefined): void;
   /** Sends a command of the cache's own. */
   sendOwn(entry: OwnEntry, encoded?: string): void;
 }
@@ -77,7 +76,7 @@ export class ReadCache {
   /** Whether one of them is being sent: those behind it come later. */
   #sending = false;
   /** The options of the calls that have any. */
-  readonly #calls = new WeakMap<CallEntry, CallSettings>();
+  readonly #calls = new WeakMap<CallEntry, CallOptions>();
   /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
   #multiAt = -1;
   /** The key of a read that was asked for, if there is nothing of it, and whether its answer should be kept. */
@@ -141,7 +140,7 @@ export class ReadCache {
   }
 
   /** @param call - its options, if it has any; they count if it has to be sent. */
-  waitsFor(answer: CachedRead, entry: CallEntry, call: CallSettings | undefined): void {
+  waitsFor(answer: CachedRead, entry: CallEntry, call: CallOptions | undefined): void {
     if (this.#waiting.length === 0) setImmediate(this.#endTurn);
     this.#waiting.push(entry);
     entry.read = answer;

@@ -1,5 +1,5 @@
 import { setTimeout as nodeTimeout, now, setImmediate } from '../../util/clock.js';
-import { timedOut } from './call-settings.js';
+import { timedOut } from './signals.js';
 
 /** A deadline takes commands for this long, in milliseconds: Node's timers count whole ones. */
 const OPEN_MS = 1;

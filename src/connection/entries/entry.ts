@@ -7,8 +7,8 @@ import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../..
 import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../../resp/encoder.js';
 import { ownCopy } from '../../util/own-copy.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
-import type { Abortable, SignalWatch } from './call-settings.js';
 import { Deadline, SETTLED, type SettleObserver, type Timed } from './deadlines.js';
+import type { Abortable, SignalWatch } from './signals.js';
 
 /** The data that the entries of one connection share. */
 export interface EntryContext {

@@ -7,25 +7,6 @@ export interface Abortable {
   abort(reason: unknown): void;
 }
 
-/** The options of calls that are made through a view of their client. */
-export class CallSettings {
-  readonly signal: AbortSignal | undefined;
-  /** In milliseconds; undefined for the client's own `commandTimeout`. */
-  readonly timeout: number | undefined;
-  /** Whether the answer may come from memory. */
-  readonly cached: boolean;
-
-  constructor(readonly options: CallOptions) {
-    this.signal = options.signal;
-    this.timeout = options.timeout;
-    this.cached = options.cache ?? true;
-  }
-
-  get watch(): SignalWatch | undefined {
-    return this.signal && SignalWatch.of(this.signal);
-  }
-}
-
 /** Gaps that are not worth closing. */
 const FEW = 64;
 
@@ -98,11 +79,12 @@ export class SignalWatch {
  */
 export function guarded(
   promise: Promise<unknown>,
-  { watch }: CallSettings,
+  { signal }: CallOptions,
   ms: number | undefined,
   aborted: () => void = () => {},
 ): Promise<unknown> {
-  if (watch === undefined && ms === undefined) return promise;
+  if (signal === undefined && ms === undefined) return promise;
+  const watch = signal && SignalWatch.of(signal);
   return new Promise((resolve, reject) => {
     const end = (settle: () => void): void => {
       clearTimeout(timer);
