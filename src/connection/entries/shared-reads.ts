@@ -1,10 +1,7 @@
-import type { CommandVariant } from '../../commands/hot-commands.js';
 import type { Part } from '../../resp/encoder.js';
 import type { TransactionState } from '../transaction-state.js';
 import type { Deadline } from './deadlines.js';
 import type { Entry } from './entry.js';
-
-type Leaders = Map<CommandVariant, Map<string, Entry>>;
 
 /**
  * Identical reads in one batch (`shareReads`): the first is sent and leads, the others follow and settle with it.
@@ -15,13 +12,8 @@ type Leaders = Map<CommandVariant, Map<string, Entry>>;
  * `coalesce()`.
  */
 export class SharedReads {
-  /**
-   * By the encoded command. Text assumed to be ASCII states lengths in characters; exact text states them in bytes,
-   * with each byte as a character. The same text means a different key in each, so each has its own map.
-   */
-  #assumed: Leaders = new Map();
-  #exact: Leaders = new Map();
-  #open = false;
+  /** By the encoded command, see `#nameOf`. */
+  #leaders = new Map<string, Entry>();
   #stopped = false;
 
   constructor(readonly transaction: TransactionState) {}
@@ -39,9 +31,8 @@ export class SharedReads {
    * @returns whether it follows: it is not sent then, and settles with its leader.
    */
   follow(encoded: string | readonly Part[], entry: Entry, deadline: Deadline | undefined): boolean {
-    const text = textOf(encoded);
-    if (text === undefined || this.transaction.open || this.#stopped) return false;
-    const leader = this.#leaders(encoded).get(entry.variant)?.get(text);
+    const name = this.#nameOf(encoded, entry);
+    const leader = name === undefined ? undefined : this.#leaders.get(name);
     if (leader === undefined || leader.withdrawn || leader.observer !== deadline) return false;
     leader.followers ??= [];
     leader.followers.push(entry);
@@ -50,31 +41,26 @@ export class SharedReads {
 
   /** `entry` is about to be sent. Identical reads may follow it. */
   lead(encoded: string | readonly Part[], entry: Entry): void {
-    const text = textOf(encoded);
-    if (text === undefined || this.transaction.open || this.#stopped) return;
-    const leaders = this.#leaders(encoded);
-    const entries = leaders.get(entry.variant);
-    if (entries === undefined) leaders.set(entry.variant, new Map([[text, entry]]));
-    else entries.set(text, entry);
-    this.#open = true;
-  }
-
-  #leaders(encoded: string | readonly Part[]): Leaders {
-    return typeof encoded === 'string' ? this.#assumed : this.#exact;
+    const name = this.#nameOf(encoded, entry);
+    if (name !== undefined) this.#leaders.set(name, entry);
   }
 
   /** No later read may follow an earlier one. */
   close(): void {
-    if (!this.#open) return;
     // V8: what `clear()` leaves behind refers to the later contents, and keeps them alive once it is old.
-    this.#assumed = new Map();
-    this.#exact = new Map();
-    this.#open = false;
+    if (this.#leaders.size > 0) this.#leaders = new Map();
   }
-}
 
-/** The command as one text; undefined if it has several parts, or is bytes. */
-function textOf(encoded: string | readonly Part[]): string | undefined {
-  const text = typeof encoded === 'string' || encoded.length > 1 ? encoded : encoded[0];
-  return typeof text === 'string' ? text : undefined;
+  /**
+   * The same for reads with the same answer; undefined for one that is not shared: it has several parts, or is bytes.
+   * Text assumed to be ASCII states lengths in characters; exact text states them in bytes, with each byte as a character.
+   * So the same text means a different key in each.
+   */
+  #nameOf(encoded: string | readonly Part[], { variant }: Entry): string | undefined {
+    if (this.transaction.open || this.#stopped) return undefined;
+    const isExact = typeof encoded !== 'string';
+    const text = isExact && encoded.length === 1 ? encoded[0] : encoded;
+    if (typeof text !== 'string') return undefined;
+    return isExact || variant.encoding === null ? `${isExact} ${variant.encoding} ${text}` : text;
+  }
 }
