@@ -62,13 +62,19 @@ export function traceBatch(event: BatchEvent, send: () => void): void {
   batch.traceSync(send, event);
 }
 
-export function watchesConnections(): boolean {
-  return debugAttach.enabled || connection.start.hasSubscribers || connection.end.hasSubscribers;
-}
-
-export function reportConnection(event: ConnectionEvent): void {
-  const { change, mode, reason, address } = event;
-  if (debugAttach.enabled)
-    debugAttach('%s: %s, mode %s%s', address, change, mode, reason === undefined ? '' : ` (${reason})`);
-  if (connection.start.hasSubscribers || connection.end.hasSubscribers) connection.traceSync(() => {}, event);
+/**
+ * @param of - has the server's address, which is read only for subscribers.
+ * @param reason - why it has not the hot path; undefined if it has.
+ */
+export function reportConnection(
+  of: { readonly address: string },
+  change: ConnectionEvent['change'],
+  reason: string | undefined,
+): void {
+  const isWatched = connection.start.hasSubscribers || connection.end.hasSubscribers;
+  if (!isWatched && !debugAttach.enabled) return;
+  const { address } = of;
+  const mode = change === 'detached' ? 'detached' : reason === undefined ? 'hot' : 'cork';
+  debugAttach('%s: %s, mode %s%s', address, change, mode, reason === undefined ? '' : ` (${reason})`);
+  if (isWatched) connection.traceSync(() => {}, { change, mode, ...(reason !== undefined && { reason }), address });
 }

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { type ConnectionEvent, reportConnection, watchesConnections } from '../channels.js';
+import { reportConnection } from '../channels.js';
 import { effectOf, effectOfName } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/hot-commands.js';
 import { warnCorkOnly } from '../errors.js';
@@ -132,7 +132,7 @@ export class Connection implements BatchOwner {
   /** From now on the host decodes everything, and entries leave the queue uncounted. */
   stoppedDecoding(): void {
     // Later: subscribers must not run inside the reader (invariant 7).
-    nextTick(() => this.#report({ change: 'downgraded', mode: 'cork', reason: NOT_READ }));
+    nextTick(() => reportConnection(this, 'downgraded', NOT_READ));
   }
 
   /**
@@ -313,11 +313,6 @@ export class Connection implements BatchOwner {
     return this.#address;
   }
 
-  /** Tells subscribers and `DEBUG` how the coalescing of this connection changes. */
-  #report(event: Omit<ConnectionEvent, 'address'>): void {
-    if (watchesConnections()) reportConnection({ ...event, address: this.address });
-  }
-
   batchClosed(): void {
     this.#shared?.close();
   }
@@ -325,10 +320,7 @@ export class Connection implements BatchOwner {
   /** Tells subscribers, once the client has this connection: they may detach it. */
   announce(): void {
     void this.cache?.arm();
-    const reason = this.#corkOnlyReason;
-    this.#report(
-      reason === undefined ? { change: 'attached', mode: 'hot' } : { change: 'attached', mode: 'cork', reason },
-    );
+    reportConnection(this, 'attached', this.#corkOnlyReason);
   }
 
   /** Leaves the stream as it was found; commands in flight settle through the host. */
@@ -341,7 +333,7 @@ export class Connection implements BatchOwner {
     this.stream.removeListener('close', this.#onClose);
     this.#forgetExit();
     this.#unhook();
-    if (!this.stream.destroyed) this.#report({ change: 'detached', mode: 'detached', reason: 'detach()' });
+    if (!this.stream.destroyed) reportConnection(this, 'detached', 'detach()');
   }
 
   /**
@@ -454,7 +446,7 @@ export class Connection implements BatchOwner {
     this.batch.discard();
     this.#socketTimeout?.clear();
     this.reader?.close();
-    this.#report({ change: 'detached', mode: 'detached', reason: 'the connection is closed' });
+    reportConnection(this, 'detached', 'the connection is closed');
   };
 }
 
