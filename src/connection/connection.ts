@@ -75,11 +75,11 @@ export class Connection implements BatchOwner {
   readonly replies = new ReplyCount();
   readonly reader: ReplyReader | undefined;
   readonly cache: ReadCache | undefined;
+  readonly shared: SharedReads | undefined;
   /** Only with the hot path. */
   readonly context!: EntryContext;
   readonly #deadlines = new Deadlines();
   #clusterContext: EntryContext | undefined;
-  readonly #shared: SharedReads | undefined;
   /** Set while the client has the option. */
   #socketTimeout: SocketTimeout | undefined;
   readonly #writes = new HostWrites();
@@ -99,7 +99,7 @@ export class Connection implements BatchOwner {
     this.stats = counters;
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     this.gate = new InFlightGate(options, client);
-    this.batch = new Batch(this, this.gate, schedule, stream.write as Batch['write']);
+    this.batch = new Batch(this, schedule, stream.write as Batch['write']);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
     this.#unhook = hookStream(stream, hostWrite, () => this.#close());
@@ -109,7 +109,7 @@ export class Connection implements BatchOwner {
       this.context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
       if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
       this.reader = new ReplyReader(this, listener, fresh);
-      if (options.shareReads || options.cache) this.#shared = new SharedReads(this.transaction);
+      if (options.shareReads || options.cache) this.shared = new SharedReads(this.transaction);
     } else {
       stream.on('data', this.chunkRead);
       this.#corkOnlyReason = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;
@@ -192,8 +192,7 @@ export class Connection implements BatchOwner {
   }
 
   #issue(entry: Entry, encoded: string | readonly Part[], call: CallOptions | undefined): void {
-    const { client, cache } = this;
-    const shared = this.#shared;
+    const { client, cache, shared } = this;
     const { shareable, cacheable } = entry.variant.command;
     const timeout = call?.timeout ?? commandTimeoutOf(client);
     const deadline = timeout === undefined ? undefined : this.#deadlines.for(timeout);
@@ -217,7 +216,7 @@ export class Connection implements BatchOwner {
     // Whatever can throw does so before the entry is queued.
     const waits = gate.mustWait(1, begun);
     const exact = waits || revocable ? entry.exactly(encoded) : undefined;
-    if (leads) this.#shared?.lead(encoded, entry);
+    if (leads) this.shared?.lead(encoded, entry);
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
     deadline?.add(entry);
@@ -266,7 +265,7 @@ export class Connection implements BatchOwner {
     const deadline = this.#deadlines.for(commandTimeoutOf(client));
     const queue = client.commandQueue;
     const { begun } = transaction;
-    this.#shared?.close();
+    this.shared?.close();
     this.stats.commands += commands.length;
     cache?.sendsPipeline(commands);
     const waits = gate.mustWait(commands.length, begun);
@@ -313,10 +312,6 @@ export class Connection implements BatchOwner {
     return this.#address;
   }
 
-  batchClosed(): void {
-    this.#shared?.close();
-  }
-
   /** Tells subscribers, once the client has this connection: they may detach it. */
   announce(): void {
     void this.cache?.arm();
@@ -360,9 +355,9 @@ export class Connection implements BatchOwner {
       typeof encoding === 'function' ? { data, encoding: undefined, callback: encoding } : { data, encoding, callback };
     this.stats.commands += commands;
     // The host's command may be a write (invariant 6).
-    this.#shared?.close();
+    this.shared?.close();
     if (repliesOff) {
-      this.#shared?.stop();
+      this.shared?.stop();
       gate.stopCounting(this.batch);
     }
     // All but the last of a pipeline's entries are in the queue by now.

@@ -25,12 +25,6 @@ export interface Revocable {
   readonly entry: Encodable;
 }
 
-/** What a batch has to know of its connection's queue. */
-interface InFlight {
-  /** Commands that have been handed to the batch or the socket and await their reply. */
-  readonly passed: number;
-}
-
 /** The connection of a batch. */
 export interface BatchOwner {
   readonly stream: Duplex;
@@ -38,8 +32,10 @@ export interface BatchOwner {
   readonly stats: Stats;
   /** The server's, for subscribers. */
   readonly address: string;
-  /** The batch was sent, or the turn has ended: later commands belong to another one. */
-  batchClosed(): void;
+  /** Counts the commands that have been handed to the batch or the socket and await their reply. */
+  readonly gate: { readonly passed: number };
+  /** Closed when the batch was sent, or the turn has ended: later commands belong to another one. */
+  readonly shared: { close(): void } | undefined;
   /** Bytes could not be written: their commands are queued and will not be answered. */
   failed(error: unknown): void;
 }
@@ -102,7 +98,6 @@ export class Batch {
 
   constructor(
     readonly owner: BatchOwner,
-    readonly gate: InFlight,
     readonly schedule: BatchSchedule,
     /** The stream's own `write`, past our hook. */
     readonly write: Write,
@@ -116,7 +111,7 @@ export class Batch {
 
   /** Commands that have gone to the socket and await their reply. */
   get awaitingReply(): number {
-    return this.gate.passed - this.commands;
+    return this.owner.gate.passed - this.commands;
   }
 
   /**
@@ -252,7 +247,7 @@ export class Batch {
     } catch (error) {
       this.owner.failed(error);
     }
-    this.owner.batchClosed();
+    this.owner.shared?.close();
   }
 
   /** The connection is gone, and pending bytes with it (invariant 8). The host re-sends or rejects their commands. */
@@ -277,7 +272,7 @@ export class Batch {
     if (this.commands === 0) {
       this.#openedAt = now();
       // Host: the last entry of a host's write is not queued yet.
-      if (this.#sentInTurn === 0) this.#alone = this.gate.passed <= (inHostWrite ? commands - 1 : commands);
+      if (this.#sentInTurn === 0) this.#alone = this.owner.gate.passed <= (inHostWrite ? commands - 1 : commands);
     }
     this.commands += commands;
     if (this.commands >= this.options.maxBatchSize) this.flushUnseen('size');
@@ -296,7 +291,7 @@ export class Batch {
   readonly #onSchedule = (): void => {
     this.#scheduled = false;
     const { maxFlushDelay } = this.options;
-    if (this.commands === 0) this.owner.batchClosed();
+    if (this.commands === 0) this.owner.shared?.close();
     // More replies outstanding than commands to send: waiting costs little, since the connection is busy anyway, and
     // the batch grows. A lone command, or one behind few, is never held back.
     else if (maxFlushDelay > 0 && this.awaitingReply > this.commands) {
