@@ -52,7 +52,7 @@ export abstract class Attachment implements Coalescer {
   }
 
   flush(): void {
-    for (const { connection } of this.members) connection?.flush();
+    for (const { connection } of this.members) connection?.batch.flush('manual');
   }
 
   get enabled(): boolean {

@@ -32,14 +32,6 @@ import { TransactionState } from './transaction-state.js';
 const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
-/** What a write by the host means here. */
-interface HostCommands {
-  readonly commands: number;
-  readonly repliesOff: boolean;
-  /** It is a script, and nothing else. */
-  readonly script: boolean;
-}
-
 /** What the connections of one client have in common. */
 export interface ConnectionSetup {
   readonly client: HostClient;
@@ -302,10 +294,6 @@ export class Connection implements BatchOwner {
     return this.#clusterContext;
   }
 
-  flush(): void {
-    this.batch.flush('manual');
-  }
-
   /** The server's. Read only when there are subscribers: a socket keeps its peer's address once it was read. */
   get address(): string {
     this.#address ??= addressOf(this.client, this.stream);
@@ -371,11 +359,10 @@ export class Connection implements BatchOwner {
   }
 
   /** Notes what the commands in a write by the host mean here. It counts as at least one command. */
-  #readWrite(data: HostWrite['data']): HostCommands {
+  #readWrite(data: HostWrite['data']) {
     const requests = this.#writes.read(this.client, data);
     const { cache, transaction } = this;
-    // Of a pipeline's entries all but the last are in the queue by now.
-    if (cache?.waits && !requests.single) this.#before(commandsIn(data) - 1, () => cache.settleAll());
+    if (cache?.waits && !requests.single) this.#settleBefore(cache, data);
     let commands = 0;
     let repliesOff = false;
     let script = false;
@@ -391,12 +378,15 @@ export class Connection implements BatchOwner {
     return { commands: Math.max(commands, 1), repliesOff, script };
   }
 
-  /** Ordering: the host has queued entries whose bytes it is about to write; what `send` sends goes before them. */
-  #before(entries: number, send: () => void): void {
+  /** Ordering: the host has queued all but the last entry of the pipeline that it is about to write; these go behind. */
+  #settleBefore(cache: ReadCache, pipeline: HostWrite['data']): void {
     const { commandQueue } = this.client;
-    const later = Array.from({ length: entries }, () => commandQueue.pop() as QueueItem).reverse();
-    send();
-    for (const item of later) commandQueue.push(item);
+    const requests = new RequestReader(pipeline, false);
+    const later: QueueItem[] = [];
+    requests.next();
+    while (requests.next()) later.push(commandQueue.pop() as QueueItem);
+    cache.settleAll();
+    for (const item of later.reverse()) commandQueue.push(item);
   }
 
   /** A chunk has been read to its end. */
@@ -443,11 +433,4 @@ export class Connection implements BatchOwner {
     this.reader?.close();
     reportConnection(this, 'detached', 'the connection is closed');
   };
-}
-
-function commandsIn(data: HostWrite['data']): number {
-  const requests = new RequestReader(data, false);
-  let commands = 0;
-  while (requests.next()) commands += 1;
-  return Math.max(commands, 1);
 }

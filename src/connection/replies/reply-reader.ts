@@ -135,11 +135,8 @@ export class ReplyReader implements InPlaceReader {
    * `removeListener` for the only listener of an event, so this is checked when other code has run, and while it runs.
    */
   #checkDetached(): void {
-    if (this.#state !== 'removed' && this.#isGone) this.#state = 'dead';
-  }
-
-  get #isGone(): boolean {
-    return this.connection.stream.listenerCount('data', this.#onData) === 0;
+    const isGone = this.connection.stream.listenerCount('data', this.#onData) === 0;
+    if (isGone && this.#state !== 'removed') this.#state = 'dead';
   }
 
   readonly #onData = (chunk: Buffer): void => {
@@ -155,7 +152,9 @@ export class ReplyReader implements InPlaceReader {
 
   /** Not while other listeners get what is read too. */
   readInPlace(bytes: Buffer): boolean {
-    if (this.#reading || this.connection.stream.listenerCount('data') !== 1 || this.#isGone) return false;
+    const { stream } = this.connection;
+    if (this.#reading || stream.listenerCount('data') !== 1 || !stream.listenerCount('data', this.#onData))
+      return false;
     this.#readChunk(bytes);
     return true;
   }

@@ -236,7 +236,11 @@ export class Batch {
     }
     if (this.exactBatches > 0) this.exactBatches -= 1;
     this.#sentInTurn += commands;
-    this.#reset();
+    this.commands = 0;
+    this.#hotCommands = 0;
+    this.#bytes = 0;
+    clearTimeout(this.#delay);
+    this.#delay = undefined;
     try {
       this.#writePending();
       if (this.#corked) {
@@ -253,19 +257,11 @@ export class Batch {
   /** The connection is gone, and pending bytes with it (invariant 8). The host re-sends or rejects their commands. */
   discard(): void {
     this.schedule.discard?.(this.#onSchedule);
-    this.#reset();
+    clearTimeout(this.#delay);
+    this.commands = 0;
     this.#text = '';
     this.#textEntries = [];
     this.#parts = [];
-    this.#corked = false;
-  }
-
-  #reset(): void {
-    this.commands = 0;
-    this.#hotCommands = 0;
-    this.#bytes = 0;
-    clearTimeout(this.#delay);
-    this.#delay = undefined;
   }
 
   #added(commands: number, inHostWrite = false): void {
@@ -317,11 +313,11 @@ export class Batch {
     const text = this.#text;
     this.#text = '';
     this.#textEntries = [];
-    this.#bytes -= text.length;
     if (isAscii(text)) {
-      this.#append([text]);
+      appendParts(this.#parts, [text]);
       return;
     }
+    this.#bytes -= text.length;
     this.exactBatches = EXACT_BATCHES;
     try {
       for (const entry of entries) this.#append(entry.encode());
