@@ -34,8 +34,8 @@ export abstract class Attachment implements Coalescer {
     const { cache, blocking } = this.options;
     const sum = (figure: (member: Member) => number | undefined) =>
       this.members.reduce((total, member) => total + (figure(member) ?? 0), 0);
-    const entries = sum(({ connection }) => connection?.cache?.entries);
-    const bytes = sum(({ connection }) => connection?.cache?.bytes);
+    const entries = sum(({ connection }) => connection?.cache?.store.entries);
+    const bytes = sum(({ connection }) => connection?.cache?.store.bytes);
     return this.counters.snapshot(
       sum(({ client }) => client.commandQueue.length),
       sum(({ connection }) => connection?.gate.waiting),
@@ -46,7 +46,7 @@ export abstract class Attachment implements Coalescer {
 
   get cache(): ClientCache | undefined {
     const clear = () => {
-      for (const { connection } of this.members) connection?.cache?.clear();
+      for (const { connection } of this.members) connection?.cache?.store.clear();
     };
     return this.options.cache ? { clear } : undefined;
   }

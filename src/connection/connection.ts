@@ -302,7 +302,7 @@ export class Connection implements BatchOwner {
 
   /** Tells subscribers, once the client has this connection: they may detach it. */
   announce(): void {
-    void this.cache?.arm();
+    void this.cache?.tracking.arm();
     reportConnection(this, 'attached', this.#corkOnlyReason);
   }
 

@@ -63,10 +63,11 @@ interface CachedConnection {
  */
 export class ReadCache {
   readonly invalidations: InvalidationReader;
-  readonly #store: CacheStore;
+  readonly store: CacheStore;
   readonly #own: OwnCommands;
-  readonly #tracking: Tracking;
-  readonly #liveness = new Liveness();
+  /** Nothing is kept until the server has agreed to it. */
+  readonly tracking: Tracking;
+  readonly liveness = new Liveness();
   /** Reads that wait, in the order of their calls. `read` is the answer that was found. */
   #waiting: CallEntry[] = [];
   /** How many of them have been answered or sent since. */
@@ -93,25 +94,12 @@ export class ReadCache {
     readonly prefixes: readonly string[] | undefined,
   ) {
     const { client, replies, transaction } = connection;
-    this.#store = new CacheStore(options.maxEntries, options.maxBytes);
+    this.store = new CacheStore(options.maxEntries, options.maxBytes);
     this.#own = new OwnCommands(replies, prefixes !== undefined, (keys, position) => {
-      for (const name of keys) hold(this.#store.key(name), position);
+      for (const name of keys) hold(this.store.key(name), position);
     });
-    this.#tracking = new Tracking(client, prefixes ?? [], transaction);
+    this.tracking = new Tracking(client, prefixes ?? [], transaction);
     this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
-  }
-
-  get entries(): number {
-    return this.#store.entries;
-  }
-
-  get bytes(): number {
-    return this.#store.bytes;
-  }
-
-  /** Asks the server for invalidations. Nothing is kept until it has agreed. */
-  arm(): Promise<void> {
-    return this.#tracking.arm();
   }
 
   // ---- Asked ----
@@ -122,10 +110,9 @@ export class ReadCache {
    */
   asked(variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
     const name = keyName(args[0]);
-    if (name === undefined || !this.#tracking.on || this.connection.transaction.open || this.#settling)
-      return undefined;
+    if (name === undefined || !this.tracking.on || this.connection.transaction.open || this.#settling) return undefined;
     const rest = readArguments(args.length === 1 ? name : args);
-    const key = this.#store.look(name);
+    const key = this.store.look(name);
     const read = rest && key?.find(variant, rest);
     if (read !== undefined && this.#mayUse(read)) return read;
     const { stats } = this.connection;
@@ -134,7 +121,7 @@ export class ReadCache {
     if (read !== undefined && !read.awaited) stats.cacheHeld += 1;
     if (key === undefined) {
       this.#missed = name;
-      this.#isAdmitted = rest !== undefined && hasPrefix && this.#store.admits(name, rest);
+      this.#isAdmitted = rest !== undefined && hasPrefix && this.store.admits(name, rest);
     }
     return undefined;
   }
@@ -149,7 +136,7 @@ export class ReadCache {
   }
 
   #find(name: string, variant: CommandVariant, sent: unknown): CachedRead | undefined {
-    const key = this.#store.key(name);
+    const key = this.store.key(name);
     if (key === undefined) return undefined;
     const rest = readArguments(sent);
     return rest === undefined ? undefined : key.find(variant, rest);
@@ -165,7 +152,7 @@ export class ReadCache {
     return (
       !read.awaited &&
       key.kept &&
-      this.#tracking.on &&
+      this.tracking.on &&
       this.#own.settled &&
       !transaction.watching &&
       (replies.all > key.heldUntil || key.newest === read)
@@ -175,7 +162,7 @@ export class ReadCache {
   /** Whether an answer is young enough at `time`. */
   #isFresh(read: CachedRead, time: number): boolean {
     const age = time - read.readAt;
-    if (age >= this.options.ttl || !this.#liveness.allows(time)) return false;
+    if (age >= this.options.ttl || !this.liveness.allows(time)) return false;
     const { expiresAt } = read.key;
     if (expiresAt === undefined || Number.isNaN(expiresAt)) {
       return age < TTL_UNKNOWN_FOR || !this.#asksTtl || isOfMissingKey(read);
@@ -207,7 +194,7 @@ export class ReadCache {
       this.#settle(entry, time);
     }
     this.#settling = outer;
-    this.#store.lostWaiting = false;
+    this.store.lostWaiting = false;
   }
 
   #settle(entry: CallEntry, time: number): void {
@@ -219,7 +206,7 @@ export class ReadCache {
     const { connection } = this;
     const read = asked.key.kept ? asked : this.#find(asked.key.name, entry.variant, entry.sent);
     if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
-      if (read !== undefined && (read.key.expiresAt ?? Number.NaN) <= time) this.#store.drop(read.key.name);
+      if (read !== undefined && (read.key.expiresAt ?? Number.NaN) <= time) this.store.drop(read.key);
       connection.stats.cacheMisses += 1;
       this.#sending = true;
       try {
@@ -240,14 +227,14 @@ export class ReadCache {
 
   /** Ordering: whether reads that wait must be settled before a command that concerns this key. */
   #mustSettle(key: CachedKey | undefined): boolean {
-    return this.waits && (this.#store.lostWaiting || (key !== undefined && key.waiting > 0));
+    return this.waits && (this.store.lostWaiting || (key !== undefined && key.waiting > 0));
   }
 
   // ---- Sent ----
 
   /** Whether the last read of the key is this one, and its answer will be kept: so that it may be shared. */
   awaits({ variant, sent }: Entry): boolean {
-    if (this.#store.awaited === 0) return false;
+    if (this.store.awaited === 0) return false;
     const name = keyName(Array.isArray(sent) ? sent[0] : sent);
     const read = name === undefined ? undefined : this.#find(name, variant, sent);
     return read?.awaited === true && read.readAt === read.key.heldUntil;
@@ -277,10 +264,10 @@ export class ReadCache {
     const admitted = name === this.#missed ? this.#isAdmitted : undefined;
     this.#missed = undefined;
     if (admitted === false && !this.#mustSettle(undefined)) return false;
-    let key = admitted === undefined ? this.#store.key(name) : undefined;
+    let key = admitted === undefined ? this.store.key(name) : undefined;
     if (this.#mustSettle(key)) {
       this.settleAll();
-      key = this.#store.key(name);
+      key = this.store.key(name);
     }
     const keeps = text !== undefined && this.#keeps(entry, name, key, admitted);
     if (key === undefined && !keeps) return false;
@@ -296,7 +283,7 @@ export class ReadCache {
   /** Whether the answer to a read will be kept; then `entry.read` is set, and Redis has been asked to track the key. */
   #keeps(entry: Entry, name: string, key: CachedKey | undefined, admitted: boolean | undefined): boolean {
     const { variant, sent } = entry;
-    if (!this.#tracking.on || this.connection.transaction.open || !this.#hasPrefix(name)) return false;
+    if (!this.tracking.on || this.connection.transaction.open || !this.#hasPrefix(name)) return false;
     const rest = readArguments(sent);
     if (rest === undefined) return false;
     let read = key?.find(variant, rest);
@@ -304,11 +291,11 @@ export class ReadCache {
     if (read?.awaited) return false;
     if (read === undefined) {
       // A lone surrogate becomes another character on the wire, and also in the invalidation.
-      if (!(admitted ?? this.#store.admits(name, rest)) || !name.isWellFormed() || !rest.text.isWellFormed())
+      if (!(admitted ?? this.store.admits(name, rest)) || !name.isWellFormed() || !rest.text.isWellFormed())
         return false;
       // While there is an answer, the key is tracked, or the push that ends it comes first.
       const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
-      read = this.#store.expect(name, variant, rest, tracked);
+      read = this.store.expect(name, variant, rest, tracked);
     }
     if (this.prefixes === undefined && read.tracked && read.awaited) this.#track(read);
     entry.read = read;
@@ -321,7 +308,7 @@ export class ReadCache {
     connection.sendOwn(
       new OwnEntry(CLIENT, ['CACHING', 'YES'], connection.context, (error) => {
         if (error === undefined) return;
-        this.#dropKept(read.key);
+        this.store.drop(read.key);
         if (isReplyError(error)) this.#refused(error);
       }),
       CACHING_YES,
@@ -337,7 +324,7 @@ export class ReadCache {
     connection.sendOwn(
       new OwnEntry(PTTL, key.name, connection.context, (error, value) => {
         if (error !== undefined) this.#asksTtl &&= !isReplyError(error);
-        else if (value === GONE) this.#dropKept(key);
+        else if (value === GONE) this.store.drop(key);
         else key.expiresAt = value === LASTING ? Number.POSITIVE_INFINITY : time + Number(value);
       }),
     );
@@ -345,12 +332,8 @@ export class ReadCache {
 
   /** The server does not allow `CLIENT CACHING`. */
   #refused(error: Error): void {
-    if (this.#tracking.on) warnUncached(`the server says "${error.message}"`);
+    if (this.tracking.on) warnUncached(`the server says "${error.message}"`);
     nextTick(() => this.end());
-  }
-
-  #dropKept(key: CachedKey): void {
-    if (key.kept) this.#store.drop(key.name);
   }
 
   /** Commands of a pipeline or transaction are about to be queued together; they count as issued with the last. */
@@ -364,7 +347,7 @@ export class ReadCache {
       const effect =
         command instanceof Entry ? effectOfName(command.variant.command.name) : effectOf(this.#argsOf(command));
       if (typeof effect === 'object') {
-        if (!this.#store.isEmpty) this.#noteKeys(effect, this.#argsOf(command), position);
+        if (!this.store.isEmpty) this.#noteKeys(effect, this.#argsOf(command), position);
       } else {
         this.#note(effect, this.#argsOf(command), position);
         transaction.issued(effect);
@@ -381,7 +364,7 @@ export class ReadCache {
   /** The host is about to write bytes that are no command. */
   hostSendsUnknown(): void {
     this.settleAll();
-    this.clear();
+    this.store.clear();
     this.#own.changesAnything(this.#nextPosition);
   }
 
@@ -392,7 +375,7 @@ export class ReadCache {
   }
 
   #mustSettleFor(effect: KeyedEffect, args: Arguments): boolean {
-    for (const name of keysIn(effect, args)) if (this.#mustSettle(this.#store.key(name))) return true;
+    for (const name of keysIn(effect, args)) if (this.#mustSettle(this.store.key(name))) return true;
     return false;
   }
 
@@ -405,7 +388,7 @@ export class ReadCache {
   #note(effect: Effect, args: Arguments, position: number): void {
     const keyed = this.#keyed(effect);
     if (keyed !== undefined) {
-      if (!this.#store.isEmpty) this.#noteKeys(keyed, args, position);
+      if (!this.store.isEmpty) this.#noteKeys(keyed, args, position);
       return;
     }
     switch (effect) {
@@ -424,12 +407,12 @@ export class ReadCache {
         if (this.#multiAt !== position) this.#own.changesAnything(position);
         break;
       case 'clear':
-        this.clear();
+        this.store.clear();
         break;
       case 'end':
       case 'no replies':
       case 'reset':
-        if (!this.#tracking.isOwn(args)) this.end();
+        if (!this.tracking.isOwn(args)) this.end();
         break;
     }
   }
@@ -439,10 +422,10 @@ export class ReadCache {
     const last = Math.min(end, args.count);
     for (let index = start; index < last; index += step) {
       const name = args.text(index);
-      const key = this.#store.key(name);
+      const key = this.store.key(name);
       if (key === undefined) continue;
       if (effect.changes) {
-        this.#store.drop(name);
+        this.store.drop(key);
       } else {
         hold(key, position);
         this.#own.shows([name], position);
@@ -451,11 +434,6 @@ export class ReadCache {
   }
 
   // ---- Answered ----
-
-  /** A chunk of bytes has come. */
-  heard(): void {
-    this.#liveness.heard();
-  }
 
   /**
    * The head of the queue has its reply.
@@ -467,7 +445,7 @@ export class ReadCache {
     this.#own.answer(this.connection.client.commandQueue);
     const read = entry?.read as CachedRead | undefined;
     if (read === undefined || !read.key.kept) return;
-    if (value === undefined) this.#store.drop(read.key.name);
+    if (value === undefined) this.store.drop(read.key);
     else this.#fill(read, value);
   }
 
@@ -476,9 +454,9 @@ export class ReadCache {
     const { key } = read;
     // Ordering: if this reply shows a change, earlier answers of the key must not be used after it (`OwnCommands`).
     const showsMore = this.#own.pushesLate && key.reads > 0 && (read.awaited || !isDeepStrictEqual(read.reply, value));
-    const { evictions } = this.#store;
-    this.#store.put(read, value, this.#liveness.heardAt);
-    stats.cacheEvictions += this.#store.evictions - evictions;
+    const { evictions } = this.store;
+    this.store.put(read, value, this.liveness.heardAt);
+    stats.cacheEvictions += this.store.evictions - evictions;
     if (!showsMore) return;
     key.newest = replies.all > key.heldUntil ? read : undefined;
     key.heldUntil = this.#nextPosition;
@@ -492,10 +470,11 @@ export class ReadCache {
   failed(item: HostCommand, error: string): void {
     if (item instanceof OwnEntry) return;
     if (error.length < ERROR_KEPT || ERRORS_OF_ALL.test(error)) {
-      this.clear();
+      this.store.clear();
     } else {
       const effect = effectOf(this.#argsOf(item));
-      if (typeof effect === 'object') for (const name of keysIn(effect, this.#args)) this.#store.drop(name);
+      if (typeof effect === 'object')
+        for (const name of keysIn(effect, this.#args)) this.store.drop(this.store.key(name));
     }
   }
 
@@ -508,30 +487,25 @@ export class ReadCache {
 
   #invalidate(keys: readonly string[] | undefined): void {
     const { stats } = this.connection;
-    if (keys === undefined) stats.cacheInvalidations += this.#store.invalidateAll();
-    else for (const name of keys) stats.cacheInvalidations += this.#store.invalidate(name);
+    if (keys === undefined) stats.cacheInvalidations += this.store.invalidateAll();
+    else for (const name of keys) stats.cacheInvalidations += this.store.invalidate(name);
   }
 
   // ---- Ended ----
-
-  /** Forgets every answer; replies to reads that are on their way are not kept. */
-  clear(): void {
-    this.#store.clear();
-  }
 
   /** The connection is about to end, or its replies are no longer decoded here. */
   end(): void {
     this.#asksTtl = false;
     this.settleAll();
-    this.#tracking.end();
-    this.clear();
+    this.tracking.end();
+    this.store.clear();
   }
 
   /** The connection becomes plain and stays open. */
   detach(): void {
     this.#asksTtl = false;
     this.settleAll();
-    this.#tracking.disarm();
+    this.tracking.disarm();
     this.end();
   }
 

@@ -195,7 +195,16 @@ export class CacheStore {
   #addKey(key: CachedKey): CachedKey {
     this.#keys.set(key.name, key);
     this.#filter?.add(key.name);
-    this.#link(key);
+    const hand = this.#hand;
+    if (hand === undefined) {
+      this.#hand = key;
+      return key;
+    }
+    // The hand comes to a new key last.
+    key.after = hand;
+    key.before = hand.before;
+    key.before.after = key;
+    hand.before = key;
     return key;
   }
 
@@ -241,12 +250,11 @@ export class CacheStore {
   }
 
   /** Forgets a key, with reads on their way. */
-  drop(name: string): void {
-    const key = this.#keys.get(name);
-    if (key !== undefined) this.#remove(key);
+  drop(key: CachedKey | undefined): void {
+    if (key?.kept) this.#remove(key);
   }
 
-  /** Forgets everything. */
+  /** Forgets every answer; replies to reads that are on their way are not kept. */
   clear(): void {
     for (const key of this.#keys.values()) this.#forget(key);
     // V8: what `clear()` leaves behind refers to the later contents, and keeps them alive once it is old.
@@ -262,19 +270,6 @@ export class CacheStore {
   #grow(key: CachedKey, bytes: number): void {
     key.bytes += bytes;
     this.bytes += bytes;
-  }
-
-  /** The hand comes to a new key last. */
-  #link(key: CachedKey): void {
-    const hand = this.#hand;
-    if (hand === undefined) {
-      this.#hand = key;
-      return;
-    }
-    key.after = hand;
-    key.before = hand.before;
-    key.before.after = key;
-    hand.before = key;
   }
 
   #forget(key: CachedKey): void {

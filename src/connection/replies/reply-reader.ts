@@ -161,7 +161,7 @@ export class ReplyReader implements InPlaceReader {
 
   #readChunk(chunk: Buffer): void {
     this.#reading = true;
-    this.cache?.heard();
+    this.cache?.liveness.heard();
     try {
       this.#read(chunk);
     } catch (error) {
