@@ -28,24 +28,6 @@ class OpenAggregate {
   ) {
     this.values = new Array<unknown>(Math.min(length, room));
   }
-
-  add(value: unknown): void {
-    this.values[this.filled] = value;
-    this.filled += 1;
-  }
-
-  get lacksLastElement(): boolean {
-    return this.filled === this.length - 1;
-  }
-
-  get lacksKey(): boolean {
-    return this.keyed && this.filled % 2 === 0;
-  }
-
-  /** What it becomes when all elements are there. */
-  get whole(): unknown {
-    return this.keyed ? objectOf(this.values) : this.values;
-  }
 }
 
 /** The reply is left to the host. */
@@ -238,14 +220,10 @@ export class ReplyDecoder {
     this.#open = [];
     this.#pieces = [];
     this.#bytes = 0;
-    this.#elementEnds();
-    this.#missing = 0;
-    this.#chunk = EMPTY;
-  }
-
-  #elementEnds(): void {
     this.#element = EMPTY;
     this.#elementBytes = 0;
+    this.#missing = 0;
+    this.#chunk = EMPTY;
   }
 
   /**
@@ -273,7 +251,7 @@ export class ReplyDecoder {
    * types even before it, without waiting for the rest of the line end.
    */
   get #lacksTerminatorOnly(): boolean {
-    return this.#missing <= 1 && this.#open.every(({ lacksLastElement }) => lacksLastElement);
+    return this.#missing <= 1 && this.#open.every(({ filled, length }) => filled === length - 1);
   }
 
   /** Memory for the split element, of which `bytes` bytes of `length` are there: not on the server's say-so if it is long. */
@@ -301,7 +279,8 @@ export class ReplyDecoder {
     this.#elementBytes = after;
     if (this.#missing > 0) return this.#lacksTerminatorOnly ? NOT_DECODED : INCOMPLETE;
     this.#startAt(memory.subarray(0, after), 0);
-    const value = this.#open[0]?.lacksKey ? this.#key(0) : this.#value(0);
+    const [innermost] = this.#open;
+    const value = innermost?.keyed && innermost.filled % 2 === 0 ? this.#key(0) : this.#value(0);
     if (value === NOT_DECODED) return value;
     if (this.#open.length > 0) {
       this.#pieces.push(this.#chunk);
@@ -309,7 +288,8 @@ export class ReplyDecoder {
     } else if (this.#utf8 && memory.length <= LONGEST_FORESEEN && memory.length > (spare?.length ?? 0)) {
       spare = memory;
     }
-    this.#elementEnds();
+    this.#element = EMPTY;
+    this.#elementBytes = 0;
     return value;
   }
 
@@ -320,7 +300,10 @@ export class ReplyDecoder {
     let value = firstValue;
     for (let index = 0; index < open.length; index += 1) {
       const aggregate = open[index] as OpenAggregate;
-      if (value !== undefined) aggregate.add(value);
+      if (value !== undefined) {
+        aggregate.values[aggregate.filled] = value;
+        aggregate.filled += 1;
+      }
       value = this.#fill(aggregate, open.length - 1 - index);
       if (typeof value !== 'symbol') continue;
       this.#open.push(...open.slice(index + 1));
@@ -433,7 +416,7 @@ export class ReplyDecoder {
       }
       values[index] = value;
     }
-    return open.whole;
+    return keyed ? objectOf(values) : values;
   }
 
   #name(names: FieldNames, index: number, start: number, stop: number): string {
