@@ -11,17 +11,12 @@ const LATE_MS = 2;
  */
 const MOST_RESTARTS = 8;
 
-/** Told when an entry has settled. */
-export interface SettleObserver {
-  settled(): void;
-}
-
 /** Of an entry that has settled, maybe before its reply has come. */
-export const SETTLED: SettleObserver = { settled: () => {} };
+export const SETTLED: Timed['observer'] = { settled: () => {} };
 
 /** What can time out: an entry. It tells its observer when it has settled, which then is `SETTLED`. */
 export interface Timed {
-  observer: SettleObserver | undefined;
+  observer: Pick<Deadline, 'settled'> | undefined;
   fail(error: unknown): void;
 }
 
@@ -48,7 +43,7 @@ let late = 0;
  * A timer, and the entries that it times out, wherever they are sent, or sent again. Host: each command's time begins when
  * it is issued, and user code may run for long between two commands of a turn. So a deadline takes entries for a millisecond.
  */
-export class Deadline implements SettleObserver {
+export class Deadline {
   #entries: Timed[] = [];
   #unsettled = 0;
   #startedAt = now();

@@ -7,7 +7,7 @@ import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../..
 import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../../resp/encoder.js';
 import { ownCopy } from '../../util/own-copy.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
-import { Deadline, SETTLED, type SettleObserver, type Timed } from './deadlines.js';
+import { Deadline, SETTLED, type Timed } from './deadlines.js';
 import type { Abortable, SignalWatch } from './signals.js';
 
 /** The data that the entries of one connection share. */
@@ -42,7 +42,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
   declare followers: Entry[] | undefined;
   /** Its deadline, if it has a timeout; `SETTLED` afterwards, or when it was aborted. */
-  declare observer: SettleObserver | undefined;
+  declare observer: Timed['observer'];
   /** Aborted, and nobody else waits for its reply: if it has not left yet, or is sent again, PING is sent in its place. */
   declare withdrawn: boolean | undefined;
   /** Of the cache: what it will keep of the reply. Always there: V8 would otherwise have a class more of each kind of entry. */
