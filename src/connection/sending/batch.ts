@@ -70,9 +70,7 @@ const EXACT_BATCHES = 32;
  *     end, manual, exit of what is open then     connection.ts
  */
 export class Batch {
-  readonly stream: Duplex;
   readonly options: ResolvedOptions;
-  readonly stats: Stats;
   /** Commands in the open batch; 0 when idle. */
   commands = 0;
   /** Of these, the hot ones. */
@@ -102,10 +100,8 @@ export class Batch {
     /** The stream's own `write`, past our hook. */
     readonly write: Write,
   ) {
-    const { stream, options, stats } = owner;
-    this.stream = stream;
+    const { options, stats } = owner;
     this.options = options;
-    this.stats = stats;
     this.#poll = new BusyPoll(options.busyPoll, stats, () => this.awaitingReply);
   }
 
@@ -178,7 +174,7 @@ export class Batch {
     if (bytes > this.options.maxBatchBytes) this.flushUnseen('large');
     this.#cork();
     this.#writePending();
-    const result = this.write.call(this.stream, data, encoding, callback);
+    const result = this.write.call(this.owner.stream, data, encoding, callback);
     this.#bytes += bytes;
     this.#added(commands, true);
     return result;
@@ -230,7 +226,7 @@ export class Batch {
     const { commands } = this;
     if (commands === 0) return;
     const bytes = this.#bytes;
-    this.stats.flushed(reason, commands, bytes, now() - this.#openedAt);
+    this.owner.stats.flushed(reason, commands, bytes, now() - this.#openedAt);
     if (debugFlush.enabled) {
       debugFlush('%s: %d commands, %d bytes, %s', this.owner.address, commands, bytes, reason);
     }
@@ -246,7 +242,7 @@ export class Batch {
       if (this.#corked) {
         this.#corked = false;
         // Node hands corked bytes to the stream's `_writev` here, which may be a Connector's.
-        this.stream.uncork();
+        this.owner.stream.uncork();
       }
     } catch (error) {
       this.owner.failed(error);
@@ -329,7 +325,7 @@ export class Batch {
   #cork(): void {
     if (this.#corked) return;
     this.#corked = true;
-    this.stream.cork();
+    this.owner.stream.cork();
   }
 
   /** Ordering: pending bytes of hot commands reach the stream here, before the host's next write (invariant 2). */
@@ -343,6 +339,7 @@ export class Batch {
     }
     this.#parts = [];
     if (parts.length > 1) this.#cork();
-    for (const part of parts) this.write.call(this.stream, part, typeof part === 'string' ? 'latin1' : undefined);
+    const { stream } = this.owner;
+    for (const part of parts) this.write.call(stream, part, typeof part === 'string' ? 'latin1' : undefined);
   }
 }
