@@ -312,10 +312,10 @@ export class CommandSender extends Sender {
     call: CallOptions | undefined,
   ): Promise<unknown> | undefined {
     const { variant } = this;
-    if (connection.cache !== undefined && variant.command.cacheable && call?.cache !== false) {
-      const kept = connection.fromMemory(variant, prepared, routing, call);
-      if (kept !== undefined) return kept;
-    }
+    // A call that reads past the cache is sent without asking: its answer is kept all the same.
+    const asks = connection.cache !== undefined && variant.command.cacheable && call?.cache !== false;
+    const answer = asks ? connection.cache.asked(variant, prepared) : undefined;
+    if (answer !== undefined) return connection.sendHot(variant, '', prepared, routing, call, answer);
     const head = this.#heads.for(prepared.length);
     const exact = connection.batch.exactBatches > 0;
     const encoded = exact ? encodeExactly(head, prepared) : encodeAssumingAscii(head, prepared);

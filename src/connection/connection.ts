@@ -15,6 +15,7 @@ import { RequestReader } from '../resp/request-scanner.js';
 import type { FallThroughReason, Stats } from '../stats.js';
 import { nextTick, setImmediate } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';
+import type { CachedRead } from './cache/store.js';
 import { type Deadline, Deadlines } from './entries/deadlines.js';
 import { AbortableEntry, CallEntry, type Entry, type EntryContext, type OwnEntry } from './entries/entry.js';
 import { encodePipeline, PipelineEntry, type PipelineRecording } from './entries/pipeline-entry.js';
@@ -134,6 +135,7 @@ export class Connection implements BatchOwner {
    * @param sent - its arguments as encoded, `keyPrefix` applied.
    * @param routing - of the Cluster that sends it here, if any.
    * @param call - the caller's options, if there are any.
+   * @param answer - from memory: the command waits for it, and is encoded again if it has to be sent.
    */
   sendHot(
     variant: CommandVariant,
@@ -141,44 +143,21 @@ export class Connection implements BatchOwner {
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
     call: CallOptions | undefined,
+    answer?: CachedRead,
   ): Promise<unknown> {
-    const entry = this.#entry(variant, sent, routing, call);
-    this.#issue(entry, encoded, call);
-    if (entry instanceof AbortableEntry) entry.watch.add(entry);
-    return entry.promise;
-  }
-
-  #entry(
-    variant: CommandVariant,
-    sent: readonly unknown[],
-    routing: ClusterRouting | undefined,
-    call: CallOptions | undefined,
-  ): CallEntry {
     const context = routing === undefined ? this.context : this.#contextIn(routing);
     const select = selectedDatabase(this.client);
     const signal = call?.signal;
-    if (signal === undefined) return new CallEntry(variant, context, sent, select);
-    // PING may be sent in its place. Not in a transaction: its reply would be among those of EXEC. Nor in that of EVAL:
-    // later calls rely on the script that it loads.
-    const withdrawable = !this.transaction.open && variant.command.name !== 'eval';
-    return new AbortableEntry(variant, context, sent, select, SignalWatch.of(signal), withdrawable);
-  }
-
-  /**
-   * A promise of the answer to a cacheable read, from memory; undefined if it has to be sent. Only for connections with a
-   * cache. A call that reads past the cache is sent without asking: its answer is kept all the same.
-   */
-  fromMemory(
-    variant: CommandVariant,
-    sent: readonly unknown[],
-    routing: ClusterRouting | undefined,
-    call: CallOptions | undefined,
-  ): Promise<unknown> | undefined {
-    const cache = this.cache as ReadCache;
-    const answer = cache.asked(variant, sent);
-    if (answer === undefined) return undefined;
-    const entry = this.#entry(variant, sent, routing, call);
-    cache.waitsFor(answer, entry, call);
+    let entry: CallEntry;
+    if (signal === undefined) entry = new CallEntry(variant, context, sent, select);
+    else {
+      // PING may be sent in its place. Not in a transaction: its reply would be among those of EXEC. Nor in that of EVAL:
+      // later calls rely on the script that it loads.
+      const withdrawable = !this.transaction.open && variant.command.name !== 'eval';
+      entry = new AbortableEntry(variant, context, sent, select, SignalWatch.of(signal), withdrawable);
+    }
+    if (answer === undefined) this.#issue(entry, encoded, call);
+    else this.cache?.waitsFor(answer, entry, call);
     if (entry instanceof AbortableEntry) entry.watch.add(entry);
     return entry.promise;
   }
@@ -308,7 +287,7 @@ export class Connection implements BatchOwner {
 
   /** Leaves the stream as it was found; commands in flight settle through the host. */
   detach(): void {
-    this.cache?.detach();
+    this.cache?.end('stays open');
     this.#close();
     this.#socketTimeout?.leaveToHost();
     this.reader?.remove();

@@ -493,20 +493,13 @@ export class ReadCache {
 
   // ---- Ended ----
 
-  /** The connection is about to end, or its replies are no longer decoded here. */
-  end(): void {
+  /** The connection is about to end, or its replies are no longer decoded here; or it becomes plain, and stays open. */
+  end(connection?: 'stays open'): void {
     this.#asksTtl = false;
     this.settleAll();
+    if (connection === 'stays open') this.tracking.disarm();
     this.tracking.end();
     this.store.clear();
-  }
-
-  /** The connection becomes plain and stays open. */
-  detach(): void {
-    this.#asksTtl = false;
-    this.settleAll();
-    this.tracking.disarm();
-    this.end();
   }
 
   #argsOf(command: HostCommand): CallArguments {
