@@ -9,8 +9,6 @@
  * - `large`: the next write by the host is larger than `maxBatchBytes`;
  * - `end`, `exit`: the connection, or the process, is about to end;
  * - `manual`: `coalescer.flush()` was called.
- *
- * Where each is decided stands at the class `Batch`, in `connection/sending/batch.ts`.
  */
 export type FlushReason = keyof typeof NO_FLUSHES;
 

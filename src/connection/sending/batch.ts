@@ -59,15 +59,6 @@ const EXACT_BATCHES = 32;
  *
  * Hot commands are collected in `#text` and `#parts` and go to the stream in one piece: before a write by the host, so
  * that the order is kept, or at the flush.
- *
- * Why a batch was flushed (`FlushReason`, stats.ts) is decided where it is flushed:
- *
- *     schedule, delay                #onSchedule, answered; when it runs: schedule-function.ts
- *     size, bytes, exit              #added
- *     script                         scriptAdded
- *     large                          addHost, for a write that is larger than a batch
- *     room                           in-flight-gate.ts
- *     end, manual, exit of what is open then     connection.ts
  */
 export class Batch {
   readonly options: ResolvedOptions;
