@@ -96,7 +96,7 @@ export class Connection implements BatchOwner {
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
     this.#unhook = hookStream(stream, hostWrite, () => this.#close());
-    this.#forgetExit = drainAtExit(this);
+    this.#forgetExit = drainAtExit(() => this.drain('exit'));
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
       this.context = { client, commandClass: hot, settlesLate: settlesLate(hot) };

@@ -1,15 +1,5 @@
 import { processWide } from '../../util/process-wide.js';
 
-/**
- * A process that exits sends every command it has issued, as a plain client would have done by then: pending bytes of
- * each connection are written when the process emits `exit`, and commands issued by listeners of `exit` at once.
- *
- * There is one listener, whichever number of copies of this package are loaded, and none while there are no connections.
- */
-interface Drains {
-  drain(reason: 'exit'): void;
-}
-
 /** Of all copies. None of them keeps a copy in memory whose connections are gone, unless the listener is its own. */
 const drains = processWide('exit-drains', () => new Set<() => void>());
 /** At most one. */
@@ -17,11 +7,18 @@ const listeners = processWide('exit-listeners', () => new Set<() => void>());
 /** Whether the process emits `exit`: what is not sent now is not sent at all. */
 export let exiting = false;
 
-/** Drains `connection` at exit, until the returned function is called. */
-export function drainAtExit(connection: Drains): () => void {
+/**
+ * A process that exits sends every command it has issued, as a plain client would have done by then: pending bytes of
+ * each connection are written when the process emits `exit`, and commands issued by listeners of `exit` at once.
+ *
+ * There is one listener, whichever number of copies of this package are loaded, and none while there are no connections.
+ *
+ * @param send - sends those of one connection at exit, until the returned function is called.
+ */
+export function drainAtExit(send: () => void): () => void {
   const drain = () => {
     exiting = true;
-    connection.drain('exit');
+    send();
   };
   drains.add(drain);
   if (!listens()) {
@@ -32,7 +29,9 @@ export function drainAtExit(connection: Drains): () => void {
   }
   return () => {
     drains.delete(drain);
-    if (drains.size === 0) stopListening();
+    if (drains.size > 0) return;
+    for (const listener of listeners) process.off('exit', listener);
+    listeners.clear();
   };
 }
 
@@ -44,9 +43,4 @@ function listens(): boolean {
 
 function drainAll(): void {
   for (const drain of drains) drain();
-}
-
-function stopListening(): void {
-  for (const listener of listeners) process.off('exit', listener);
-  listeners.clear();
 }
