@@ -213,14 +213,16 @@ export class CacheStore {
     const { key } = read;
     if (!key.kept) return;
     const bytes = READ_OVERHEAD + memoryOf(read.text) + sizeOf(value);
-    if (key.bytes === 0) this.#grow(key, KEY_OVERHEAD + memoryOf(key.name));
+    const keyBytes = key.bytes === 0 ? KEY_OVERHEAD + memoryOf(key.name) : 0;
     if (read.awaited) {
       this.entries += 1;
       key.reads += 1;
       key.awaited -= 1;
       this.awaited -= 1;
     }
-    this.#grow(key, bytes - read.bytes);
+    const more = keyBytes + bytes - read.bytes;
+    key.bytes += more;
+    this.bytes += more;
     read.value = ownCopy(value, bufferToKept);
     read.bytes = bytes;
     read.readAt = Math.floor(now);
@@ -265,11 +267,6 @@ export class CacheStore {
     this.entries = 0;
     this.bytes = 0;
     this.awaited = 0;
-  }
-
-  #grow(key: CachedKey, bytes: number): void {
-    key.bytes += bytes;
-    this.bytes += bytes;
   }
 
   #forget(key: CachedKey): void {
