@@ -248,7 +248,7 @@ export class Connection implements BatchOwner {
         replies.expected += 1;
         queue.push(command);
       } else {
-        if (cache === undefined) transaction.issued(effectOfName(command.name));
+        transaction.issued(effectOfName(command.name));
         queue.push({ command, select, stream: recording });
       }
     }

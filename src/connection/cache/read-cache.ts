@@ -341,17 +341,11 @@ export class ReadCache {
     if (this.waits) {
       for (const command of commands) this.#settleFor(effectOf(this.#argsOf(command)), this.#args);
     }
-    const { transaction } = this.connection;
     const position = this.#nextPosition + commands.length - 1;
     for (const command of commands) {
-      const effect =
-        command instanceof Entry ? effectOfName(command.variant.command.name) : effectOf(this.#argsOf(command));
-      if (typeof effect === 'object') {
-        if (!this.store.isEmpty) this.#noteKeys(effect, this.#argsOf(command), position);
-      } else {
-        this.#note(effect, this.#argsOf(command), position);
-        transaction.issued(effect);
-      }
+      const args = this.#argsOf(command);
+      const effect = command instanceof Entry ? effectOfName(command.variant.command.name) : effectOf(args);
+      this.#note(effect, args, position);
     }
   }
 
