@@ -570,6 +570,7 @@ describe('Invariant 12: no read goes back in time', () => {
     await keep(client, () => client.hget('h', 'f1'));
     const reply = client.hget('h', 'f2');
     await until(() => commands.some((command) => command.join(' ') === 'hget h f2'), 'the read to be sent');
+    await until(() => client.coalescer.stats().inFlight === 1, 'the reply to PTTL');
     // A reply that lacks its last byte is the host's, which may answer before that has come.
     const { stream } = client as unknown as { stream: NodeJS.ReadableStream };
     const bytes = Buffer.from(bulk('new'));
