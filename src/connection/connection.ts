@@ -95,7 +95,11 @@ export class Connection implements BatchOwner {
     this.batch = new Batch(this, schedule, stream.write as Batch['write']);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
-    this.#unhook = hookStream(stream, hostWrite, () => this.#close());
+    this.#unhook = hookStream(stream, hostWrite, () => {
+      if (!this.open) return;
+      this.#close();
+      this.cache?.deliver();
+    });
     this.#forgetExit = drainAtExit(() => this.drain('exit'));
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
@@ -296,6 +300,7 @@ export class Connection implements BatchOwner {
     this.#forgetExit();
     this.#unhook();
     if (!this.stream.destroyed) reportConnection(this, 'detached', 'detach()');
+    this.cache?.deliver();
   }
 
   /**
@@ -341,7 +346,7 @@ export class Connection implements BatchOwner {
   #readWrite(data: HostWrite['data']) {
     const requests = this.#writes.read(this.client, data);
     const { cache, transaction } = this;
-    if (cache?.waits && !requests.single) this.#settleBefore(cache, data);
+    if (cache?.waits && !requests.single) this.#decideBefore(cache, data);
     let commands = 0;
     let repliesOff = false;
     let script = false;
@@ -358,13 +363,13 @@ export class Connection implements BatchOwner {
   }
 
   /** Ordering: the host has queued all but the last entry of the pipeline that it is about to write; these go behind. */
-  #settleBefore(cache: ReadCache, pipeline: HostWrite['data']): void {
+  #decideBefore(cache: ReadCache, pipeline: HostWrite['data']): void {
     const { commandQueue } = this.client;
     const requests = new RequestReader(pipeline, false);
     const later: QueueItem[] = [];
     requests.next();
     while (requests.next()) later.push(commandQueue.pop() as QueueItem);
-    cache.settleAll();
+    cache.decideAll();
     for (const item of later.reverse()) commandQueue.push(item);
   }
 
@@ -388,7 +393,7 @@ export class Connection implements BatchOwner {
    * Host: `disconnect()` ends the stream, and destroys it after `disconnectTimeout`.
    */
   #close(): void {
-    if (this.open) this.cache?.end();
+    this.cache?.end();
     this.drain('end');
     this.open = false;
   }
@@ -411,5 +416,6 @@ export class Connection implements BatchOwner {
     this.#socketTimeout?.clear();
     this.reader?.close();
     reportConnection(this, 'detached', 'the connection is closed');
+    this.cache?.deliver();
   };
 }

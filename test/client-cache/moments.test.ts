@@ -2,11 +2,20 @@
 import { execFileSync } from 'node:child_process';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Command } from 'ioredis';
-import type { CacheOptions } from 'ioredis-coalesce/coalesce';
+import { type CacheOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { block, cached, fromMemory, hitsOf, keep } from '../helpers/client-cache/cached.js';
 import { cold } from '../helpers/cold.js';
-import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
+import {
+  type Client,
+  type CoalescedClient,
+  ioredis6,
+  LONG_ENOUGH,
+  outcomesWithin,
+  ready,
+  sleep,
+  until,
+} from '../helpers/hosts.js';
 import { startServer, uniquePrefix } from '../helpers/redis.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 
@@ -307,41 +316,111 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     expect(hitsOf(client)).toBeGreaterThan(0);
   });
 
-  describe('that a reply transformer asks for while another one is given', () => {
-    /** The answer to `k` comes from memory; to transform it asks for another key, whose answer is kept, and not used yet. */
-    const asking = async () => {
+  describe('runs a reply transformer, whatever that does, as the reply of a plain client', () => {
+    /** Of a client that has `k` in memory, or a plain one: what becomes of a read of it and of what is issued behind. */
+    const play = async (kind: 'plain' | 'cached', meddle: Meddle) => {
       const { reply } = (Command as unknown as { _transformer: { reply: Record<string, unknown> } })._transformer;
-      const client = await start();
-      const asked = `${k}asked`;
-      await other.set(asked, 'asked');
-      await client.get(asked);
-      await client.ping();
-      let inner: Promise<unknown> | undefined;
+      await other.mset(k, 'old', `${k}other`, 'other', `${k}third`, 'third', `${k}number`, '0');
+      const client = kind === 'cached' ? await start() : await ready(ioredis6.create(server.url));
+      const read = client.get(k);
+      const { act, issue } = meddle(client, (client as { coalescer?: CoalescedClient['coalescer'] }).coalescer);
+      let acted = false;
       Command.setReplyTransformer('get', (value) => {
-        if (value === 'old') inner ??= client.get(asked);
+        if (!acted) {
+          acted = true;
+          act();
+        }
         return value;
       });
       onTestFinished(() => void Reflect.deleteProperty(reply, 'get'));
-      return { client, asked, outer: client.get(k), inner: () => inner };
+      const issued = [read, ...issue(), client.get(`${k}other`), client.get(`${k}third`)];
+      const settled = await outcomesWithin(LONG_ENOUGH, issued as Promise<unknown>[]);
+      return [settled, acted, await outcomesWithin(LONG_ENOUGH, [client.get(`${k}other`)])];
     };
 
-    it("by a pipeline of the host's: each caller gets its own reply", async () => {
-      const { client, asked, outer, inner } = await asking();
-      const piped = client.pipeline().getdel(`${k}none`).set(asked, 'changed').select(0).exec();
-      expect(await piped).toEqual([
-        [null, null],
-        [null, 'OK'],
-        [null, 'OK'],
-      ]);
-      expect([await outer, await inner()]).toEqual(['old', 'asked']);
-    });
+    type Meddle = (client: Client, handle?: CoalescedClient['coalescer']) => { act(): unknown; issue(): unknown[] };
+    const MEDDLES: Record<string, Meddle> = {
+      'detach(), by a write': (client, handle) => ({
+        act: () => handle?.detach(),
+        issue: () => [client.set(k, 'new')],
+      }),
+      'detach(), by a pipeline': (client, handle) => ({
+        act: () => handle?.detach(),
+        issue: () => [client.pipeline().set(k, 'new').exec()],
+      }),
+      'coalesce(), by detach()': (client, handle) => ({
+        act: () => handle && coalesce(client),
+        issue: () => {
+          handle?.detach();
+          return [];
+        },
+      }),
+      'a command more in the pipeline that is sent, by it': (client) => {
+        const pipeline = client.pipeline().set(k, 'new');
+        return { act: () => pipeline.incr(`${k}number`), issue: () => [pipeline.exec()] };
+      },
+      "a read, by a pipeline of the host's": (client) => {
+        const inner = deferred();
+        return {
+          act: () => inner.resolve(client.get(`${k}other`)),
+          issue: () => [
+            client.pipeline().getdel(`${k}none`).set(`${k}other`, 'changed').select(0).exec(),
+            inner.promise,
+          ],
+        };
+      },
+      'a read, by MULTI': (client) => {
+        const inner = deferred();
+        return {
+          act: () => inner.resolve(client.get(`${k}other`)),
+          issue: () => [
+            client.multi({ pipeline: false }),
+            client.set(`${k}other`, 'changed'),
+            inner.promise,
+            inner.promise.then(() => client.exec()),
+          ],
+        };
+      },
+      'a write, by a write': (client) => {
+        const inner = deferred();
+        return {
+          act: () => inner.resolve(client.append(`${k}other`, '!')),
+          issue: () => [client.set(k, 'new'), inner.promise],
+        };
+      },
+      'disconnect(), by a write': (client) => ({
+        act: () => client.disconnect(true),
+        issue: () => [client.set(k, 'new')],
+      }),
+    };
 
-    it('by MULTI: the transaction has none but its own commands', async () => {
-      const { client, asked, outer, inner } = await asking();
-      const issued = [client.multi({ pipeline: false }), client.set(asked, 'changed')];
-      expect([await outer, await inner()]).toEqual(['old', 'asked']);
-      expect(await client.exec()).toEqual([[null, 'OK']]);
-      expect(await Promise.all(issued)).toEqual(['OK', 'QUEUED']);
+    it.each(Object.entries(MEDDLES))('%s', async (_name, meddle) => {
+      expect(await play('cached', meddle)).toEqual(await play('plain', meddle));
     });
   });
+
+  it('comes before the replies to what was issued later, and when the connection ends', async () => {
+    const client = await start();
+    for (const later of [
+      (read: CoalescedClient) => read.set(k, 'new'),
+      (read: CoalescedClient) => read.pipeline().set(k, 'newer').exec(),
+      (read: CoalescedClient) => read.quit(),
+    ]) {
+      await keep(client, () => client.get(k));
+      const order: string[] = [];
+      const read = client.get(k).then(() => order.push('read'));
+      const issued = later(client).then(() => order.push('issued later'));
+      client.coalescer.flush();
+      await Promise.all([read, issued]);
+      expect(order).toEqual(['read', 'issued later']);
+    }
+  });
 });
+
+function deferred() {
+  let resolve: (value: unknown) => void = () => {};
+  const promise = new Promise((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}

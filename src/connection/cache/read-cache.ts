@@ -59,7 +59,11 @@ interface CachedConnection {
  * An answer from memory arrives as a reply does. A read whose answer is there waits (`asked`) until the loop has read
  * its sockets. Then all reads of the turn that wait are looked up again, and answered, or sent if the answer has been
  * revoked (`#endTurn`). So nothing is delivered that bytes already read have revoked, and the clock is read once for
- * all. A command that may change what a waiting read answers has it answered or sent first, since it was issued later.
+ * all. A command that may change what a waiting read answers has this decided first, since it was issued later.
+ *
+ * To decide runs no code of users; to deliver runs reply transformers, which may send, detach, or end the connection. So
+ * a command that is being sent only decides, and answers are delivered when nothing is half done: at the end of the
+ * turn, or before the replies of the next chunk.
  */
 export class ReadCache {
   readonly invalidations: InvalidationReader;
@@ -70,12 +74,8 @@ export class ReadCache {
   readonly liveness = new Liveness();
   /** Reads that wait, in the order of their calls. `read` is the answer that was found. */
   #waiting: CallEntry[] = [];
-  /** How many of them have been answered or sent since. */
-  #settled = 0;
-  /** Whether they are being settled, which may run reply transformers. */
-  #settling = false;
-  /** Whether one of them is being sent: those behind it come later. */
-  #sending = false;
+  /** Reads whose answer is decided, and not delivered yet. */
+  #decided: CallEntry[] = [];
   /** The options of the calls that have any. */
   readonly #calls = new WeakMap<CallEntry, CallOptions>();
   /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
@@ -105,12 +105,11 @@ export class ReadCache {
   // ---- Asked ----
 
   /**
-   * The answer to a read from memory, for which it may wait; undefined if it has to be sent, as one that a reply transformer
-   * asks for while others are settled: a command for which they are settled must find none that waits.
+   * The answer to a read from memory, for which it may wait; undefined if it has to be sent.
    */
   asked(variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
     const name = keyName(args[0]);
-    if (name === undefined || !this.tracking.on || this.connection.transaction.open || this.#settling) return undefined;
+    if (name === undefined || !this.tracking.on || this.connection.transaction.open) return undefined;
     const rest = readArguments(args.length === 1 ? name : args);
     const key = this.store.look(name);
     const read = rest && key?.find(variant, rest);
@@ -144,7 +143,7 @@ export class ReadCache {
 
   /**
    * Whether no command on its way, and nothing received, keeps an answer from being used. No read waits while a
-   * transaction is open: `asked` sees to that, and MULTI settles all.
+   * transaction is open: `asked` sees to that, and MULTI decides all.
    */
   #mayUse(read: CachedRead): boolean {
     const { key } = read;
@@ -171,33 +170,41 @@ export class ReadCache {
   }
 
   readonly #endTurn = (): void => {
-    this.settleAll();
-    this.#waiting = [];
-    this.#settled = 0;
+    this.decideAll();
+    this.deliver();
   };
 
-  /** Whether reads wait, which `settleAll` answers or sends. */
+  /** Whether reads wait, about which `decideAll` decides. */
   get waits(): boolean {
-    return this.#settled < this.#waiting.length && !this.#sending;
+    return this.#waiting.length > 0;
   }
 
-  /** Answers the reads that wait, or sends those whose answers have been revoked. Then none waits (see `asked`). */
-  settleAll(): void {
-    const { length } = this.#waiting;
-    if (this.#settled >= length) return;
+  /** Reads that wait will be answered from memory, or are sent if their answers have been revoked. Then none waits. */
+  decideAll(): void {
+    const waiting = this.#waiting;
+    if (waiting.length === 0) return;
+    // Now: those behind one that is sent come later than it does.
+    this.#waiting = [];
     const time = now();
-    const outer = this.#settling;
-    this.#settling = true;
-    while (this.#settled < length) {
-      const entry = this.#waiting[this.#settled] as CallEntry;
-      this.#settled += 1;
-      this.#settle(entry, time);
-    }
-    this.#settling = outer;
+    for (const entry of waiting) this.#decide(entry, time);
     this.store.lostWaiting = false;
   }
 
-  #settle(entry: CallEntry, time: number): void {
+  /** Runs code of users. */
+  deliver(): void {
+    const decided = this.#decided;
+    if (decided.length === 0) return;
+    this.#decided = [];
+    for (const entry of decided) {
+      // No reply has come since it was decided, so it has not changed.
+      const { reply } = entry.read as CachedRead;
+      entry.read = undefined;
+      // Else its caller's signal has rejected it.
+      if (entry.observer === undefined) settle(entry, reply, 'decoded');
+    }
+  }
+
+  #decide(entry: CallEntry, time: number): void {
     const asked = entry.read as CachedRead;
     entry.read = undefined;
     asked.key.waiting -= 1;
@@ -208,25 +215,23 @@ export class ReadCache {
     if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
       if (read !== undefined && (read.key.expiresAt ?? Number.NaN) <= time) this.store.drop(read.key);
       connection.stats.cacheMisses += 1;
-      this.#sending = true;
       try {
         connection.sendEntry(entry, this.#calls.get(entry));
       } catch (error) {
         // Of user code in the host's way. The reads behind this one must not wait for ever.
         entry.fail(error);
-      } finally {
-        this.#sending = false;
       }
       return;
     }
     connection.stats.cacheHits += 1;
     read.key.used = true;
-    settle(entry, read.reply, 'decoded');
+    entry.read = read;
+    this.#decided.push(entry);
     this.#askTtl(read, time);
   }
 
-  /** Ordering: whether reads that wait must be settled before a command that concerns this key. */
-  #mustSettle(key: CachedKey | undefined): boolean {
+  /** Ordering: whether reads that wait must be decided before a command that concerns this key. */
+  #mustDecide(key: CachedKey | undefined): boolean {
     return this.waits && (this.store.lostWaiting || (key !== undefined && key.waiting > 0));
   }
 
@@ -250,8 +255,8 @@ export class ReadCache {
     if (command.cacheable) return this.#sendsRead(entry);
     const effect = effectOfName(command.name);
     const args = this.#args.of(command.name, entry.sent, script?.leading);
-    if (this.waits) this.#settleFor(effect, args);
-    // Settling may have sent reads, which are arguments of calls, too.
+    if (this.waits) this.#decideFor(effect, args);
+    // To decide may have sent reads, which are arguments of calls, too.
     this.#note(effect, this.#args.of(command.name, entry.sent, script?.leading), this.#nextPosition);
     return false;
   }
@@ -263,10 +268,10 @@ export class ReadCache {
     const name = text ?? wireName(argument);
     const admitted = name === this.#missed ? this.#isAdmitted : undefined;
     this.#missed = undefined;
-    if (admitted === false && !this.#mustSettle(undefined)) return false;
+    if (admitted === false && !this.#mustDecide(undefined)) return false;
     let key = admitted === undefined ? this.store.key(name) : undefined;
-    if (this.#mustSettle(key)) {
-      this.settleAll();
+    if (this.#mustDecide(key)) {
+      this.decideAll();
       key = this.store.key(name);
     }
     const keeps = text !== undefined && this.#keeps(entry, name, key, admitted);
@@ -339,7 +344,7 @@ export class ReadCache {
   /** Commands of a pipeline or transaction are about to be queued together; they count as issued with the last. */
   sendsPipeline(commands: readonly HostCommand[]): void {
     if (this.waits) {
-      for (const command of commands) this.#settleFor(effectOf(this.#argsOf(command)), this.#args);
+      for (const command of commands) this.#decideFor(effectOf(this.#argsOf(command)), this.#args);
     }
     const position = this.#nextPosition + commands.length - 1;
     for (const command of commands) {
@@ -351,25 +356,25 @@ export class ReadCache {
 
   /** The host is about to write a command whose entry it will queue. Called before `transaction` knows of it. */
   hostSends(effect: Effect, args: Arguments): void {
-    if (this.waits) this.#settleFor(effect, args);
+    if (this.waits) this.#decideFor(effect, args);
     this.#note(effect, args, this.#nextPosition);
   }
 
   /** The host is about to write bytes that are no command. */
   hostSendsUnknown(): void {
-    this.settleAll();
+    this.decideAll();
     this.store.clear();
     this.#own.changesAnything(this.#nextPosition);
   }
 
   /** Ordering: reads that wait were issued before a command that may change their answers, or show newer ones. */
-  #settleFor(effect: Effect, args: Arguments): void {
+  #decideFor(effect: Effect, args: Arguments): void {
     const keyed = this.#keyed(effect);
-    if (keyed === undefined ? effect !== 'none' : this.#mustSettleFor(keyed, args)) this.settleAll();
+    if (keyed === undefined ? effect !== 'none' : this.#mustDecideFor(keyed, args)) this.decideAll();
   }
 
-  #mustSettleFor(effect: KeyedEffect, args: Arguments): boolean {
-    for (const name of keysIn(effect, args)) if (this.#mustSettle(this.store.key(name))) return true;
+  #mustDecideFor(effect: KeyedEffect, args: Arguments): boolean {
+    for (const name of keysIn(effect, args)) if (this.#mustDecide(this.store.key(name))) return true;
     return false;
   }
 
@@ -490,7 +495,7 @@ export class ReadCache {
   /** The connection is about to end, or its replies are no longer decoded here; or it becomes plain, and stays open. */
   end(connection?: 'stays open'): void {
     this.#asksTtl = false;
-    this.settleAll();
+    this.decideAll();
     if (connection === 'stays open') this.tracking.disarm();
     this.tracking.end();
     this.store.clear();

@@ -163,6 +163,8 @@ export class ReplyReader implements InPlaceReader {
     this.#reading = true;
     this.cache?.liveness.heard();
     try {
+      // Ordering: before later replies.
+      this.cache?.deliver();
       this.#read(chunk);
     } catch (error) {
       // It is unknown which reply comes next, and the rest would go to the wrong callers (invariant 3).
