@@ -8,7 +8,7 @@ export type ScheduleFunction = (flush: () => void) => void;
  *   arrived in this turn are sent together: one write per turn, up to the limits. Scripts leave in the middle of a turn
  *   that takes longer than 40 microseconds.
  * - `'tick'`: when the running callback has ended, before further I/O. Smaller batches, sent sooner.
- * - a function: when it calls the `flush` that it is given.
+ * - a function, called on the next tick: when it calls the `flush` that it is given.
  */
 export type Schedule = 'immediate' | 'tick' | ScheduleFunction;
 

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { scheduleFunction } from '../../src/connection/sending/schedule-function.js';
 import type { Schedule } from '../../src/options.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
+import { ticked } from '../helpers/hosts.js';
 
 describe('schedule', () => {
   afterEach(() => {
@@ -28,12 +29,14 @@ describe('schedule', () => {
     expect(order).toEqual(['flush', 'immediate']);
   });
 
-  it('a function: flushes when it calls the flush', () => {
+  it('a function: called once the command is sent, flushes when it calls the flush', async () => {
     const flush = vi.fn();
     let kept = (): void => {};
     scheduleFunction((given) => {
       kept = given;
     })(flush);
+    kept();
+    await ticked();
     expect(flush).not.toHaveBeenCalled();
     kept();
     expect(flush).toHaveBeenCalledOnce();
@@ -46,8 +49,8 @@ describe('schedule', () => {
     scheduleFunction(() => {
       throw error;
     })(flush);
-    expect(flush).toHaveBeenCalledOnce();
     expect(await surfaced).toBe(error);
+    expect(flush).toHaveBeenCalledOnce();
   });
 
   it.each<Schedule>(['immediate', 'tick'])('%s: runs under fake timers too', async (schedule) => {
@@ -91,6 +94,7 @@ describe('schedule of a connection', () => {
     flushes[0]?.();
     expect(socket.writes.length).toBe(1);
     ask(client, 'c');
+    await ticked();
     expect(flushes.length).toBe(2);
     flushes[1]?.();
     expect(socket.writes.length).toBe(2);
@@ -106,6 +110,7 @@ describe('schedule of a connection', () => {
     flushes[0]?.();
     expect(socket.writes.length).toBe(1);
     ask(client, 'b');
+    await ticked();
     flushes.at(-1)?.();
     expect(socket.writes.length).toBe(2);
     expect(client.coalescer.stats().flushReasons).toMatchObject({ manual: 1, schedule: 1 });
@@ -132,6 +137,7 @@ describe('schedule of a connection', () => {
       },
     });
     const value = client.get('a');
+    await ticked();
     expect(socket.written.toString()).toBe('*2\r\n$3\r\nget\r\n$1\r\na\r\n');
     socket.feed(Buffer.from('$1\r\nx\r\n'));
     expect(await value).toBe('x');

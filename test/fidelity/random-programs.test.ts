@@ -54,6 +54,11 @@ const VARIANTS: readonly Variant[] = [
   { ...BASE, host: 'ioredis5', coalesce: { maxBatchSize: 2, shareReads: true }, meddler: 'subscriber' },
   { ...BASE, host: 'iovalkey', coalesce: { maxInFlight: 3 }, meddler: 'schedule' },
   { ...BASE, host: 'ioredis5', protocol: 2, coalesce: { maxInFlight: 3 }, meddler: 'transformer' },
+  ...(['subscriber', 'schedule', 'transformer'] as const).map(
+    (meddler): Variant => ({ ...BASE, coalesce: { cache: true }, meddler }),
+  ),
+  { ...BASE, keyPrefix: 'p:', coalesce: { cache: { maxEntries: 5 }, maxInFlight: 3 }, meddler: 'transformer' },
+  { ...BASE, coalesce: { cache: { prefixes: ['str', 'list', 'h', 'z'] }, shareReads: true }, meddler: 'transformer' },
 ];
 
 const SHARE = Math.ceil(COMMANDS / VARIANTS.length);

@@ -115,6 +115,11 @@ export function sleep(ms: number): Promise<void> {
   });
 }
 
+/** Waits until a schedule function that was asked for a flush has been called. */
+export function ticked(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve));
+}
+
 /** Waits until `condition` holds. */
 export async function until(condition: () => boolean, what: string, ms = 20_000): Promise<void> {
   const deadline = performance.now() + ms;

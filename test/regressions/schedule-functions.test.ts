@@ -1,6 +1,6 @@
 /** A schedule function may forget flushes that it is given: a throttle all but the first, a debounce all but the last. */
 import { describe, expect, it } from 'vitest';
-import { endWithTest, HOSTS, LONG_ENOUGH, outcomesWithin, ready, sleep } from '../helpers/hosts.js';
+import { endWithTest, HOSTS, LONG_ENOUGH, outcomesWithin, ready, sleep, ticked } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl } from '../helpers/redis.js';
 import { collectUncaught } from '../helpers/uncaught.js';
@@ -97,6 +97,7 @@ describe.each(HOSTS)('$name: a schedule function that drops flushes', (host) => 
     const client = await ready(host.createCoalesced(redisUrl(), {}, { schedule }));
     throws = true;
     const replies = [client.echo('a')];
+    await ticked();
     throws = false;
     replies.push(client.echo('b'));
     expect(await outcomesWithin(LONG_ENOUGH, replies)).toEqual([{ value: 'a' }, { value: 'b' }]);

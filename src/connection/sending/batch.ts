@@ -153,8 +153,7 @@ export class Batch {
 
   /**
    * Adds a write by the host. Host: a single command is written before its entry is queued. No user code may run until
-   * then: it could send, and every later reply would go to the wrong caller (invariant 1). Subscribers and schedules
-   * are called afterwards.
+   * then: it could send, and every later reply would go to the wrong caller (invariant 1).
    *
    * @returns the result of the stream's `write`.
    */
@@ -265,9 +264,7 @@ export class Batch {
     // is sent by the flush that was scheduled before.
     if (!this.#scheduled) {
       this.#scheduled = true;
-      const { schedule } = this;
-      if (inHostWrite && schedule.runsUserCode) nextTick(() => schedule(this.#onSchedule));
-      else schedule(this.#onSchedule);
+      this.schedule(this.#onSchedule);
     }
   }
 

@@ -1,10 +1,9 @@
 import type { Schedule, ScheduleFunction } from '../../options.js';
 import { nextTick, setImmediate } from '../../util/clock.js';
 
-/** Decides when a flush runs; and whether it runs user code, which may send and flush itself. */
+/** Decides when a flush runs. It runs no user code when it is called: a command is being sent then. */
 export interface BatchSchedule {
   (flush: () => void): void;
-  readonly runsUserCode?: true;
   /** The batch of this flush was lost with its connection. */
   discard?(flush: () => void): void;
 }
@@ -32,17 +31,10 @@ export function scheduleFunction(schedule: Schedule): BatchSchedule {
 function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
   /** The functions that flush the batches that wait. */
   const open = new Set<() => void>();
-  let flushing = 0;
-
   const flushOpen = () => {
-    flushing += 1;
-    try {
-      for (const flush of [...open]) {
-        open.delete(flush);
-        flush();
-      }
-    } finally {
-      flushing -= 1;
+    for (const flush of [...open]) {
+      open.delete(flush);
+      flush();
     }
   };
   const callSchedule = () => {
@@ -57,9 +49,7 @@ function groupedSchedule(schedule: ScheduleFunction): BatchSchedule {
   };
   const add = (flush: () => void) => {
     open.add(flush);
-    // Opened by a subscriber: a throttle may mistake the flush that is running for one that is still to come.
-    if (flushing > 0) nextTick(() => open.has(flush) && callSchedule());
-    else callSchedule();
+    nextTick(() => open.has(flush) && callSchedule());
   };
-  return Object.assign(add, { runsUserCode: true, discard: (flush: () => void) => void open.delete(flush) } as const);
+  return Object.assign(add, { discard: (flush: () => void) => void open.delete(flush) });
 }
