@@ -281,6 +281,23 @@ describe('with shareReads', () => {
     expect(await Promise.all(followers)).toEqual(['v', 'v']);
   });
 
+  it('followers of an aborted read time out, if its reply does not come', async () => {
+    const scene = await Scene.open(options, { commandTimeout: 100 });
+    const { client, view, abort, feed } = bind(scene);
+    const leader = view.get('k');
+    const followers = [client.get('k'), client.get('k')];
+    abort();
+    await expect(leader).rejects.toBe(reason);
+    expect(scene.listeners).toBe(0);
+    for (const follower of followers) await expect(follower).rejects.toThrow('Command timed out');
+    client.options.commandTimeout = 60_000;
+    const own = client.get('other');
+    await turn();
+    feed('$4\r\nlate\r\n'.repeat(3 - client.coalescer.stats().sharedReads));
+    feed('$1\r\nv\r\n');
+    expect(await own).toBe('v');
+  });
+
   it('an aborted follower does not disturb the others', async () => {
     const scene = await Scene.open(options);
     const { client, view, abort, feed } = bind(scene);

@@ -254,7 +254,12 @@ export class AbortableEntry extends CallEntry implements Abortable {
 
   /** Rejects its caller. The entry stays queued, so that the next caller does not get its reply (invariant 3). */
   abort(reason: unknown): void {
-    this.withdrawn = this.withdrawable && this.followers === undefined;
+    if (this.followers !== undefined) {
+      // They wait for its reply, and its deadline is theirs.
+      this.settleError(reason);
+      return;
+    }
+    this.withdrawn = this.withdrawable;
     this.failAlone(reason);
     this.observer = SETTLED;
   }
