@@ -112,6 +112,8 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     if (stream === undefined || stream.destroyed || stream === this.connection?.stream) return;
     if (stream.listenerCount('data') === 0 || this.client.options.monitor) return;
     this.connection?.detach();
+    // Host: `emit` goes on to us when a listener of `connect` before ours has detached the client.
+    if (!this.enabled) return;
     this.connection = new Connection(this, stream, fresh);
     this.connection.announce();
   }

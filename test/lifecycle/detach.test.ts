@@ -190,6 +190,30 @@ describe('detach() in other states', () => {
     ).toEqual([]);
   });
 
+  it('works in a listener of `connect` that was there before coalesce()', async () => {
+    const plain = await ready(ioredis6.create(redisUrl()));
+    const client = ioredis6.create(redisUrl());
+    client.once('connect', () => coalesced.coalescer.detach());
+    const coalesced = coalesce(client);
+    expect(await client.echo('a')).toBe('a');
+    expect(coalesced.coalescer.enabled).toBe(false);
+    expect(traces(client).streamOwn).toEqual(traces(plain).streamOwn);
+    expect(await client.echo('plain')).toBe('plain');
+  });
+
+  it('and coalesce() work in a listener of `connect` that was there before', async () => {
+    const client = ioredis6.create(redisUrl());
+    client.once('connect', () => {
+      coalesced.coalescer.detach();
+      coalesce(client);
+    });
+    const coalesced = coalesce(client);
+    expect(await Promise.all([client.echo('a'), cold(client, 'ECHO', 'b')])).toEqual(['a', 'b']);
+    expect(await client.echo('hot')).toBe('hot');
+    expect(coalesced.coalescer.enabled).toBe(true);
+    expect(coalesced.coalescer.stats()).toMatchObject({ hotCommands: 1, inFlight: 0 });
+  });
+
   it('leaves a wrapper that a user put over the stream’s write where it is', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl()));
     const { write } = client.stream;
