@@ -126,7 +126,7 @@ function sendHot(view: View, form: MethodForm, args: unknown[]): unknown {
 function callCold(view: View, method: AnyFunction, args: unknown[], leading: number, read?: ReadArguments): unknown {
   const { client, call } = view;
   // A subclass's method, or one that users have put in the host's place, may need all of the client.
-  if (!isGenuineCommand(method)) return guardedIfPromise(method.apply(client, args), call, call.timeout);
+  if (!isGenuineCommand(method)) return callOnClient(view, method, args);
   const callback = args.length > leading ? args.at(-1) : undefined;
   let result: unknown;
   if (typeof callback === 'function') {
@@ -159,9 +159,18 @@ function callMethod(view: View, name: PropertyKey, args: unknown[]): unknown {
   if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejected(call.signal, args);
   if (form !== undefined) return sendHot(view, form, args);
   if (isCommand) return callCold(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
-  const result = method.apply(client, args);
+  const result = callOnClient(view, method, args);
   if (MAKING_PIPELINES.has(name)) guardExec(result, call);
-  return guardedIfPromise(result, call, call.timeout);
+  return result;
+}
+
+/** Calls a method that may be anything. A function among its arguments is for the method to call. */
+function callOnClient({ client, call }: View, method: AnyFunction, args: unknown[]): unknown {
+  const result = method.apply(client, args);
+  const promise = guardedIfPromise(result, call, call.timeout);
+  // A caller with a callback does not look at the promise, and only the method's own has a handler.
+  if (promise !== result && typeof args.at(-1) === 'function') (promise as Promise<unknown>).catch(() => {});
+  return promise;
 }
 
 /** A call with a signal that was aborted before: nothing is sent. */

@@ -6,9 +6,19 @@ import IORedisMock from 'ioredis-mock';
 import { describe, expect, it, vi } from 'vitest';
 import { cold } from '../helpers/cold.js';
 import { coalescedFake, disconnectFake } from '../helpers/fake-connection.js';
-import { type CoalescedClient, endWithTest, HOSTS, type Host, ioredis6, outcomes, ready } from '../helpers/hosts.js';
+import {
+  type Client,
+  type CoalescedClient,
+  endWithTest,
+  HOSTS,
+  type Host,
+  ioredis6,
+  outcomes,
+  ready,
+} from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { collectUncaught } from '../helpers/uncaught.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
 expectWarnings(CODES.STAND_IN, CODES.AUTO_PIPELINING);
@@ -37,6 +47,11 @@ function aborting(client: Coalesced, options: CallOptions = {}) {
     abort: () => controller.abort(reason),
     signal: controller.signal,
   };
+}
+
+/** The message of the error that a callback gets. */
+function errorOf(call: (callback: (error?: Error | null) => void) => void): Promise<string | undefined> {
+  return new Promise((resolve) => call((error) => resolve(error?.message)));
 }
 
 const hotCommands = ({ coalescer }: Coalesced) => coalescer.stats().hotCommands;
@@ -175,6 +190,28 @@ describe.each(HOSTS)('$name: a view', (host) => {
     abort();
     await expect(aborted).rejects.toBe(reason);
     await expect(view.get('a')).rejects.toBe(reason);
+  });
+
+  it('a call with a callback leaves no rejection unhandled, also of a method that is not the host’s', async () => {
+    const unhandled = collectUncaught('unhandledRejection');
+    const client = await connected(host);
+    const lost = endWithTest(new host.Redis('redis://127.0.0.1:1', { lazyConnect: true, retryStrategy: () => null }));
+    const { lpush } = client;
+    client.lpush = function (this: unknown, ...args: Parameters<typeof lpush>) {
+      return lpush.apply(client, args);
+    } as typeof lpush;
+    await client.set(`${prefix}text`, 'value');
+    const errorsOf = async (some: Client, other: Client) => [
+      await errorOf((callback) => void some.lpush(`${prefix}text`, '1', callback)),
+      await errorOf((callback) => void other.connect(callback)),
+    ];
+    const expected = await errorsOf(client, lost);
+    const call = { timeout: 60_000 };
+    expect(await errorsOf(client.coalescer.withOptions(call), coalesce(lost).coalescer.withOptions(call))).toEqual(
+      expected,
+    );
+    await turn();
+    expect(unhandled).toEqual([]);
   });
 
   it('calls back if a stub of sendCommand returns no promise, too', async () => {
