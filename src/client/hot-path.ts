@@ -1,7 +1,6 @@
 import { debugFallThrough } from '../channels.js';
 import { type CommandVariant, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { guarded } from '../connection/entries/signals.js';
 import type { ClusterRouting } from '../host/cluster-routing.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { isGenuineScriptMethod } from '../host/script.js';
@@ -57,7 +56,7 @@ export function routeOf(receiver: unknown): HotRoute | undefined {
 export interface KeySplitter {
   /** The host's `Command` class, with the hot path or without. */
   readonly commandClass: HostCommandClass;
-  send(sender: Sender, given: readonly unknown[]): Promise<unknown> | undefined;
+  send(sender: Sender, given: readonly unknown[], call: CallOptions | undefined): Promise<unknown> | undefined;
 }
 
 /** Sends blocking commands on connections of their own. */
@@ -234,8 +233,8 @@ export abstract class Sender {
       if (!isGenuineMethod(method)) return new FallThrough('patched');
       this.genuine = method;
     }
-    const split = route.splitter?.send(this, given);
-    if (split !== undefined) return call === undefined ? split : guarded(split, call, call.timeout);
+    const split = route.splitter?.send(this, given, call);
+    if (split !== undefined) return split;
     const { commandClass } = route;
     if (commandClass === undefined) return new FallThrough('cork-only');
     const last = given.length > 0 ? given[given.length - 1] : undefined;

@@ -1,10 +1,13 @@
 import calculateSlot from 'cluster-key-slot';
 import { KEY_POSITIONS } from '../commands/hot-commands.js';
+import { guarded } from '../connection/entries/signals.js';
 import type { HostCluster } from '../host/cluster.js';
 import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
-import type { HostCommandClass, MadeCommand } from '../host/types.js';
+import type { HostCommand, HostCommandClass, MadeCommand } from '../host/types.js';
+import type { CallOptions } from '../options.js';
 import { asCallback } from '../util/promises.js';
 import { countFallThrough, FallThrough, type HotRoute, type KeySplitter, type Sender } from './hot-path.js';
+import { sendWith } from './view.js';
 
 /** The part of a call whose keys are in one slot. */
 interface SlotPart {
@@ -36,7 +39,7 @@ export class SplitKeys implements KeySplitter {
     readonly commandClass: HostCommandClass,
   ) {}
 
-  send(sender: Sender, given: readonly unknown[]): Promise<unknown> | undefined {
+  send(sender: Sender, given: readonly unknown[], call: CallOptions | undefined): Promise<unknown> | undefined {
     const { command, encoding: replyEncoding } = sender.variant;
     const { name, keys } = command;
     const join = JOINS.get(name.toLowerCase());
@@ -51,18 +54,26 @@ export class SplitKeys implements KeySplitter {
     if (!transforms && rule.step === 1 && areInOneSlot(args, keyPrefix)) return undefined;
     const errorStack = client.options.showFriendlyErrorStack ? new Error() : undefined;
     const whole = new commandClass(name, args, { keyPrefix, replyEncoding, errorStack });
-    const sent = this.#sendWhole(sender, join, rule.step, whole);
+    const joined = this.#sendWhole(sender, join, rule.step, whole, call);
+    // The parts keep the time of the call, and are withdrawn by its signal, which rejects the caller at once.
+    const sent = call === undefined ? joined : guarded(joined, call, undefined);
     asCallback(sent, last);
     return sent;
   }
 
-  async #sendWhole(sender: Sender, join: Join, step: number, whole: MadeCommand): Promise<unknown> {
+  async #sendWhole(
+    sender: Sender,
+    join: Join,
+    step: number,
+    whole: MadeCommand,
+    call: CallOptions | undefined,
+  ): Promise<unknown> {
     // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
     if (whole.resolve === undefined) return whole.promise;
     const parts = whole.name === sender.variant.command.name ? partsOf(whole.args as (string | Buffer)[], step) : [];
-    if (parts.length === 0) return this.route.client.sendCommand(whole);
+    if (parts.length === 0) return sendWith(call, this.route.client, [whole as HostCommand]);
     try {
-      const replies = await Promise.all(parts.map(({ args }) => this.#sendPart(sender, args)));
+      const replies = await Promise.all(parts.map(({ args }) => this.#sendPart(sender, args, call)));
       whole.resolve(join(replies, parts));
     } catch (error) {
       whole.reject(error as Error);
@@ -70,11 +81,11 @@ export class SplitKeys implements KeySplitter {
     return whole.promise;
   }
 
-  #sendPart(sender: Sender, args: unknown[]): unknown {
+  #sendPart(sender: Sender, args: unknown[], call: CallOptions | undefined): unknown {
     const { route, commandClass } = this;
     const { name } = sender.variant.command;
     if (route.commandClass !== undefined && !transformsReply(commandClass, name)) {
-      const sent = sender.sendPrepared(route, { sent: args, key: args[0] }, args);
+      const sent = sender.sendPrepared(route, { sent: args, key: args[0] }, args, call);
       if (!(sent instanceof FallThrough)) return sent;
       countFallThrough(route, name, sent.reason);
     }
@@ -83,7 +94,7 @@ export class SplitKeys implements KeySplitter {
     const part = transforms ? withTransformation(commandClass, name, { args }, make) : make();
     // The reply of the whole call is transformed, once.
     part.transformReply = (reply) => reply;
-    return route.client.sendCommand(part);
+    return sendWith(call, route.client, [part as HostCommand]);
   }
 }
 

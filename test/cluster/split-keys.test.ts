@@ -1,6 +1,9 @@
+import { getEventListeners } from 'node:events';
+import type { Socket } from 'node:net';
 import calculateSlot from 'cluster-key-slot';
 import fc from 'fast-check';
 import { Command } from 'ioredis';
+import type { CallOptions } from 'ioredis-coalesce';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { CLUSTER_HOSTS, type ClusterHost, type CoalescedCluster, warm } from '../helpers/cluster/clients.js';
@@ -8,10 +11,12 @@ import { commandCounts, empty, resetCommandCounts } from '../helpers/cluster/run
 import { type Client, HOSTS, type Host, outcomes, ready } from '../helpers/hosts.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+import { collectUncaught } from '../helpers/uncaught.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
 expectWarnings('COALESCE_WARN_AUTO_PIPELINING');
 
+const reason = new Error('the caller has gone');
 const SPLIT = { splitKeys: true };
 const KEYS = Array.from({ length: 12 }, (_, index) => `key:${index}`);
 
@@ -190,6 +195,57 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
         ]);
       });
     expect(await called(cluster)).toEqual(await called(plain));
+  });
+
+  it('the timeout and the signal of a view reject a call, and its callback gets the error, once', async () => {
+    const unhandled = collectUncaught('unhandledRejection');
+    const { cluster } = await clients();
+    const gone = new AbortController();
+    const called: unknown[] = [];
+    const call = (options: CallOptions) =>
+      cluster.coalescer.withOptions(options).mget('a', 'b', (...outcome: unknown[]) => void called.push(outcome));
+    for (const node of cluster.nodes()) (node as unknown as { stream: Socket }).stream.pause();
+    await expect(call({ timeout: 1 })).rejects.toThrow('Command timed out');
+    expect(called.splice(0)).toEqual([[expect.objectContaining({ message: 'Command timed out' })]]);
+    const aborted = call({ signal: gone.signal });
+    await new Promise(setImmediate);
+    gone.abort(reason);
+    await expect(aborted).rejects.toBe(reason);
+    await expect(call({ signal: gone.signal })).rejects.toBe(reason);
+    for (const node of cluster.nodes()) (node as unknown as { stream: Socket }).stream.resume();
+    // Nobody looks at the promise of a call with a callback.
+    const refused = new Promise((resolve) => {
+      void invoke(cluster.coalescer.withOptions({ timeout: 60_000 }), ['mset', 'a', '1', 'b', resolve]);
+    });
+    expect(await refused).toBeInstanceOf(Error);
+    await new Promise(setImmediate);
+    expect(called).toEqual([[reason], [reason]]);
+    expect(getEventListeners(gone.signal, 'abort')).toEqual([]);
+    expect(unhandled).toEqual([]);
+  });
+
+  it.each([
+    ['in one slot', ['{a}1', '{a}2']],
+    ['in several slots', ['a', 'b']],
+  ])('keys %s: a call that is aborted in its turn is not executed', async (_, keys) => {
+    const { cluster } = await clients();
+    await cluster.mset(keys.flatMap((key) => [key, `of ${key}`]));
+    const gone = new AbortController();
+    const aborted = cluster.coalescer.withOptions({ signal: gone.signal }).del(...keys);
+    gone.abort(reason);
+    await expect(aborted).rejects.toBe(reason);
+    expect(await cluster.mget(...keys)).toEqual(keys.map((key) => `of ${key}`));
+  });
+
+  it('a call that is aborted before the Cluster is connected is not executed', async () => {
+    const { cluster } = await clients();
+    await cluster.mset('a', 'of a', 'b', 'of b');
+    const early = host.createCoalesced(nodes, {}, SPLIT);
+    const gone = new AbortController();
+    const aborted = early.coalescer.withOptions({ signal: gone.signal }).del('a', 'b');
+    gone.abort(reason);
+    await expect(aborted).rejects.toBe(reason);
+    expect(await early.mget('a', 'b')).toEqual(['of a', 'of b']);
   });
 
   it('arguments are read once, when the call is made', async () => {
