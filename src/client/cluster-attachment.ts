@@ -52,9 +52,9 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     if (probed && 'commandClass' in probed) this.splitter = new SplitKeys(this, probed.commandClass);
     this.blocking = options.blocking ? new ClusterDetour(client, this.#sendOnNode) : undefined;
     this.enter();
-    for (const node of client.nodes()) this.#onNode(node);
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
+    for (const node of client.nodes()) this.#onNode(node);
     if (client.options.enableAutoPipelining) warnAutoPipelining();
   }
 
@@ -92,10 +92,16 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
   /**
    * Host: emitted when a node is added to the pool, before it connects. A node that was coalesced by itself is taken
    * over: it counts with the Cluster from now on, and its commands in flight settle.
+   *
+   * The Cluster may be detached, and coalesced again, by a listener of `+node` before ours, and by subscribers that hear of
+   * each step here; they may coalesce the node by itself, too.
    */
   readonly #onNode = (node: HostClient): void => {
-    attachedTo(node)?.detach();
-    this.#nodes.set(node, new ClientAttachment(node, this.options, this));
+    if (this.enabled) attachedTo(node)?.detach();
+    if (!this.enabled || attachedTo(node) !== undefined) return;
+    const attachment = new ClientAttachment(node, this.options, this);
+    this.#nodes.set(node, attachment);
+    if (!this.enabled) attachment.detach();
   };
 
   /**

@@ -1,7 +1,17 @@
-import { coalesce } from 'ioredis-coalesce/coalesce';
+import { tracingChannel } from 'node:diagnostics_channel';
+import { CHANNELS, type Coalesced, type ConnectionEvent, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
-import { CLUSTER_HOSTS, type ClusterHost, createCluster, KINDS, type Kind, warm } from '../helpers/cluster/clients.js';
+import {
+  CLUSTER_HOSTS,
+  type ClusterClient,
+  type ClusterHost,
+  type CoalescedCluster,
+  createCluster,
+  KINDS,
+  type Kind,
+  warm,
+} from '../helpers/cluster/clients.js';
 import { keysOverAllSlots, PROGRAM } from '../helpers/cluster/program.js';
 import { commandCounts, empty, resetCommandCounts, runProgram } from '../helpers/cluster/run-program.js';
 import { cold } from '../helpers/cold.js';
@@ -258,6 +268,85 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     const writes = spies.reduce((sum, spy) => sum + spy.writes.length, 0);
     // A plain client of ioredis writes each command by itself.
     expect(writes).toBe(keys.length);
+  });
+});
+
+/** Runs `call`, and within it `then`, when the channel first reports this change of a connection's coalescing. */
+function atFirst(change: ConnectionEvent['change'], then: () => void, call: () => void): void {
+  const { start } = tracingChannel(CHANNELS.CONNECTION);
+  const see = (event: unknown) => {
+    if ((event as ConnectionEvent).change !== change) return;
+    start.unsubscribe(see);
+    then();
+  };
+  start.subscribe(see);
+  try {
+    call();
+  } finally {
+    start.unsubscribe(see);
+  }
+}
+
+/** Whether coalescing has hooks on the nodes of a Cluster, and how many of its own on the Cluster. */
+function tracesOn(cluster: ClusterClient) {
+  return {
+    streams: cluster.nodes().map((node) => Object.hasOwn((node as Client).stream, 'write')),
+    prototypes: new Set(cluster.nodes().map((node) => Object.getPrototypeOf(node) as object)).size,
+    newNodes: cluster.listenerCount('+node'),
+  };
+}
+
+async function expectWorking(cluster: CoalescedCluster, coalesced: boolean): Promise<void> {
+  await warm(cluster);
+  const keys = keysOverAllSlots(30);
+  await Promise.all(keys.map((key) => cluster.set(key, `of ${key}`)));
+  const before = cluster.coalescer.stats();
+  expect(await Promise.all(keys.map((key) => cluster.get(key)))).toEqual(keys.map((key) => `of ${key}`));
+  const { hotCommands, fallThroughs } = cluster.coalescer.stats();
+  expect({ hot: hotCommands - before.hotCommands, fallThroughs }).toEqual({
+    hot: coalesced ? keys.length : 0,
+    fallThroughs: before.fallThroughs,
+  });
+  expect(cluster.coalescer.enabled).toBe(coalesced);
+  const enabled = cluster.nodes().map((node) => (node as Partial<Coalesced>).coalescer?.enabled ?? false);
+  expect(enabled).toEqual(cluster.nodes().map(() => coalesced));
+}
+
+describe.each(CLUSTER_HOSTS)('detach() amid coalesce(), Cluster of $name', (host: ClusterHost) => {
+  it.each([
+    ['detach()', 'attached', false],
+    ['detach() and coalesce()', 'attached', true],
+    ['detach() and coalesce()', 'detached', true],
+  ] as const)('%s by a subscriber of the channel, at %s', async (_, change, again) => {
+    const cluster = (await warm(host.create(nodes))) as CoalescedCluster;
+    const plain = tracesOn(cluster);
+    // So there is a change to report: a node that was coalesced by itself is taken over.
+    if (change === 'detached') for (const node of cluster.nodes()) coalesce(node);
+    const detach = () => {
+      cluster.coalescer.detach();
+      if (again) coalesce(cluster);
+    };
+    atFirst(change, detach, () => coalesce(cluster));
+    expect(tracesOn(cluster).newNodes).toBe(plain.newNodes + Number(again));
+    await expectWorking(cluster, again);
+    cluster.coalescer.detach();
+    expect(tracesOn(cluster)).toEqual(plain);
+  });
+
+  it.each([
+    ['detach()', false],
+    ['detach() and coalesce()', true],
+  ])('%s by a listener of `+node` that was there before', async (_, again) => {
+    const cluster = host.create(nodes, { lazyConnect: true }) as CoalescedCluster;
+    cluster.on('+node', () => {
+      cluster.coalescer.detach();
+      if (again) coalesce(cluster);
+    });
+    coalesce(cluster);
+    await cluster.connect();
+    await expectWorking(cluster, again);
+    cluster.coalescer.detach();
+    expect(tracesOn(cluster).streams).toEqual(cluster.nodes().map(() => false));
   });
 });
 
