@@ -65,7 +65,6 @@ const counted = (index: number) => (args: Arguments) => ({
 /** The keys that a script declares. */
 export const scriptKeys = counted(2);
 
-/** Commands with a rule of their own are listed below. */
 function rangeOf(rule: KeyRule): KeyedEffect['range'] {
   const { count, step } = KEY_POSITIONS[rule] ?? KEY_POSITIONS.none;
   if (count === Number.POSITIVE_INFINITY) return (args) => ({ start: 1, end: args.count, step });
@@ -75,14 +74,6 @@ function rangeOf(rule: KeyRule): KeyedEffect['range'] {
 
 const allButLast = ({ count }: Arguments) => ({ start: 1, end: count - 1, step: 1 });
 
-/** `SORT key … STORE destination`. */
-function sorted(args: Arguments): KeyRange {
-  for (let index = 2; index + 1 < args.count; index += 1) {
-    if (args.text(index).toLowerCase() === 'store') return { start: index + 1, end: index + 2, step: 1 };
-  }
-  return { start: 0, end: 0, step: 1 };
-}
-
 const CHANGED: readonly [names: string, range: KeyedEffect['range']][] = [
   ['hexpire hpexpire hexpireat hpexpireat hpersist hgetdel hgetex hsetex xsetid', rangeOf('first')],
   ['zunionstore zinterstore zdiffstore geosearchstore', rangeOf('first')],
@@ -91,7 +82,6 @@ const CHANGED: readonly [names: string, range: KeyedEffect['range']][] = [
   ['blmpop bzmpop', counted(2)],
   ['blpop brpop bzpopmin bzpopmax', allButLast],
   ['blmove brpoplpush', rangeOf('two')],
-  ['sort', sorted],
 ];
 
 const SHOWN: readonly [names: string, range: KeyedEffect['range']][] = [
@@ -107,7 +97,8 @@ const keyed = (changes: boolean, table: typeof CHANGED) =>
   table.flatMap(([names, range]) => words(names).map((name) => [name, { changes, range }] as const));
 
 const effects = new Map<string, Effect>([
-  ...HOT_COMMANDS.map(({ name, readOnly, keys }) => {
+  // Those with a rule of their own are listed above, or may change anything: SORT also shows keys that BY and GET name.
+  ...HOT_COMMANDS.filter(({ keys }) => keys !== 'own').map(({ name, readOnly, keys }) => {
     // Redis flags PFCOUNT as `readonly`, which writes the count into the key (src/hyperloglog.c, `pfcountCommand`).
     return [name, { changes: !readOnly || name === 'pfcount', range: rangeOf(keys) }] as const;
   }),

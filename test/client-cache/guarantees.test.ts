@@ -135,6 +135,8 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
       ['a pipeline whose last argument is a key', (client, key) => client.pipeline().del(`${key}x`, key).exec()],
       ['call()', (client, key) => client.call('SET', key, 'new')],
       ['SORT', (client, key) => client.call('SORT', [`${key}list`, 'BY', 'nosort', 'STORE', key])],
+      ['SORT by `store`', (client, key) => client.sort(`${key}list`, 'BY', 'store', 'STORE', key)],
+      ['SORT with two STORE', (client, key) => client.call('SORT', [`${key}list`, 'STORE', `${key}x`, 'STORE', key])],
       [
         'a command that is not known here',
         (client, key) => {
