@@ -106,8 +106,8 @@ export interface CacheStats extends CacheUse {
   /** Reads that could have been answered from memory, and were sent. */
   readonly misses: number;
   /**
-   * Of these, the ones whose answer was in memory and could not be used yet: a script or an unknown command is on its
-   * way, a message has just come, or another read of the key is on its way.
+   * Of these, the ones whose answer was in memory and could not be used yet: a script, an unknown command or one that
+   * may show any key is on its way, a message has just come, or another read of the key is on its way.
    */
   readonly held: number;
   /** Answers removed because their key, or all keys, have changed. */

@@ -42,10 +42,11 @@ type NamedEffect =
 const NAMED: Partial<Record<NamedEffect, string>> = {
   none: `
     ping echo time publish spublish subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe
-    info config command latency slowlog memory role lolwut object wait waitaof readonly readwrite
-    script function`,
-  shows: 'keys scan dbsize randomkey xread ft.search ft.aggregate',
-  script: 'eval evalsha fcall',
+    info config command latency slowlog role lolwut wait waitaof readonly readwrite script function`,
+  // SORT_RO: BY and GET name patterns of keys. SORT may store, too, and is not listed.
+  shows: 'keys scan dbsize randomkey sort_ro ft.search ft.aggregate',
+  // The server lets scripts read keys that they do not declare, too.
+  script: 'eval evalsha fcall eval_ro evalsha_ro fcall_ro',
   // SWAPDB and CLUSTER change the values of keys without a push.
   clear: 'select swapdb auth acl flushdb flushall debug cluster replicaof slaveof failover',
   end: 'monitor sync psync quit',
@@ -73,11 +74,28 @@ function rangeOf(rule: KeyRule): KeyedEffect['range'] {
 }
 
 const allButLast = ({ count }: Arguments) => ({ start: 1, end: count - 1, step: 1 });
+const fromSecond = ({ count }: Arguments) => ({ start: 2, end: count, step: 1 });
 
+/** `ZUNIONSTORE destination numkeys key …`: also a key named like the number, which is harmless. */
+const stored = (args: Arguments) => ({ start: 1, end: counted(2)(args).end, step: 1 });
+
+/** `XREAD … STREAMS key … id …`; a group or a consumer of XREADGROUP may have the name `streams`. */
+function streams(args: Arguments): KeyRange {
+  for (let index = 1; index < args.count; index += 1) {
+    const word = args.text(index).toLowerCase();
+    if (word === 'group') index += 2;
+    if (word === 'streams') return { start: index + 1, end: (index + 1 + args.count) / 2, step: 1 };
+  }
+  return { start: 0, end: 0, step: 1 };
+}
+
+/** What else they read is among the keys: their replies show it. */
 const CHANGED: readonly [names: string, range: KeyedEffect['range']][] = [
   ['hexpire hpexpire hexpireat hpexpireat hpersist hgetdel hgetex hsetex xsetid', rangeOf('first')],
-  ['zunionstore zinterstore zdiffstore geosearchstore', rangeOf('first')],
-  ['bitop xgroup', at(2)],
+  ['zunionstore zinterstore zdiffstore', stored],
+  ['geosearchstore', rangeOf('two')],
+  ['bitop', fromSecond],
+  ['xgroup', at(2)],
   ['lmpop zmpop', counted(1)],
   ['blmpop bzmpop', counted(2)],
   ['blpop brpop bzpopmin bzpopmax', allButLast],
@@ -85,11 +103,11 @@ const CHANGED: readonly [names: string, range: KeyedEffect['range']][] = [
 ];
 
 const SHOWN: readonly [names: string, range: KeyedEffect['range']][] = [
-  ['httl hpttl hexpiretime hpexpiretime sort_ro georadius_ro georadiusbymember_ro bitfield_ro', rangeOf('first')],
+  ['httl hpttl hexpiretime hpexpiretime georadius_ro georadiusbymember_ro bitfield_ro', rangeOf('first')],
   ['json.get json.type json.strlen json.arrlen json.objkeys json.objlen json.arrindex json.resp', rangeOf('first')],
   ['json.mget', allButLast],
-  ['xinfo', at(2)],
-  ['eval_ro evalsha_ro fcall_ro', scriptKeys],
+  ['xinfo object memory', at(2)],
+  ['xread xreadgroup', streams],
   ['zunion zinter zdiff sintercard zintercard', counted(1)],
 ];
 
@@ -97,7 +115,7 @@ const keyed = (changes: boolean, table: typeof CHANGED) =>
   table.flatMap(([names, range]) => words(names).map((name) => [name, { changes, range }] as const));
 
 const effects = new Map<string, Effect>([
-  // Those with a rule of their own are listed above, or may change anything: SORT also shows keys that BY and GET name.
+  // Those with a rule of their own are listed above, or may change anything.
   ...HOT_COMMANDS.filter(({ keys }) => keys !== 'own').map(({ name, readOnly, keys }) => {
     // Redis flags PFCOUNT as `readonly`, which writes the count into the key (src/hyperloglog.c, `pfcountCommand`).
     return [name, { changes: !readOnly || name === 'pfcount', range: rangeOf(keys) }] as const;

@@ -176,8 +176,6 @@ describe('while a command is on its way that', () => {
   };
 
   it.each<[string, (client: Client) => Promise<unknown>]>([
-    ['EVAL_RO', (client) => client.call('EVAL_RO', 'return 1', '1', `${k}x`)],
-    ['SORT_RO', (client) => client.call('SORT_RO', `${k}x`)],
     ['BITFIELD_RO', (client) => client.call('BITFIELD_RO', `${k}x`, 'GET', 'u8', '0')],
     ['XINFO', (client) => client.call('XINFO', 'STREAM', `${k}x`)],
     ['OBJECT', (client) => client.object('ENCODING', `${k}x`)],
@@ -189,6 +187,8 @@ describe('while a command is on its way that', () => {
       (client) => client.call('GEOSEARCHSTORE', `${k}dest`, `${k}x`, 'FROMLONLAT', '1', '1', 'BYRADIUS', '1', 'm'),
     ],
     ['XREAD', (client) => client.call('XREAD', 'STREAMS', `${k}x`, '0')],
+    ['XREADGROUP', (client) => client.call('XREADGROUP', 'GROUP', 'g', 'c', 'STREAMS', `${k}x`, '>')],
+    ['INFO', (client) => client.info()],
   ])('does not change the key, as %s, reads are answered from memory', async (_, send) => {
     expect(await hotDuring(true, send)).toEqual({ hot: true, held: 0 });
   });
@@ -212,9 +212,19 @@ describe('while a command is on its way that', () => {
 
   it.each<[string, (client: Client) => Promise<unknown>]>([
     ['EVAL', (client) => client.eval("return redis.call('SET', KEYS[1], 'x')", 1, `${k}x`)],
+    ['EVAL_RO', (client) => client.call('EVAL_RO', 'return 1', '1', `${k}x`)],
     ['SORT', (client) => client.sort(`${k}x`)],
+    ['KEYS', (client) => client.keys('none')],
   ])('may change or show anything, as %s, reads are sent, and counted as held', async (_, send) => {
     expect(await hotDuring(true, send)).toEqual({ hot: false, held: 1 });
+  });
+
+  it('shows anything, but changes nothing, reads are answered again once its reply has come', async () => {
+    const client = await cached(server.url, true);
+    await other.set(k, 'v');
+    await keep(client, () => client.get(k));
+    await client.keys('none');
+    expect(await fromMemory(client, () => client.get(k))).toBe(true);
   });
 
   it('is a script that changes its declared keys only, as the option scripts says, others are answered', async () => {

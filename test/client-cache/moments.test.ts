@@ -16,6 +16,7 @@ import {
   sleep,
   until,
 } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
 import { startServer, uniquePrefix } from '../helpers/redis.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 
@@ -139,6 +140,60 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
       expect(Number(second)).toBeGreaterThanOrEqual(Number(first));
       expect(Number(third)).toBeGreaterThanOrEqual(Number(again));
     }
+  });
+
+  const shown = `${k}shown:`;
+  /** What the keys hold: `count` elements, or as many characters. */
+  const write = async (count: number) => {
+    await other.set(`${shown}text`, 'x'.repeat(count));
+    await other.rpush(`${shown}list`, count);
+    await other.zadd(`${shown}zset`, count, count);
+    await other.geoadd(`${shown}geo`, count, count, count);
+    await other.xadd(`${shown}stream`, `${count}-1`, 'field', 'value');
+  };
+  type Read = (client: Client) => Promise<unknown>;
+  const text: Read = (client) => client.strlen(`${shown}text`);
+  const list: Read = (client) => client.llen(`${shown}list`);
+  const zset: Read = (client) => client.zcard(`${shown}zset`);
+  const stream: Read = (client) => client.xlen(`${shown}stream`);
+  const script = `return redis.call('STRLEN', '${shown}text')`;
+
+  it.each<[string, Read, Read]>([
+    ['SORT', (client) => client.sort(`${shown}list`), list],
+    ['SORT … STORE', (client) => client.sort(`${shown}list`, 'STORE', `${shown}stored`), list],
+    ['SORT … GET', (client) => client.sort(`${shown}names`, 'BY', 'nosort', 'GET', `${shown}*`), text],
+    ['SORT_RO … GET', (client) => client.call('SORT_RO', [`${shown}names`, 'BY', 'nosort', 'GET', `${shown}*`]), text],
+    ['XREAD', (client) => client.xread('COUNT', 9, 'STREAMS', `${shown}none`, `${shown}stream`, '0', '0'), stream],
+    ['XREADGROUP', (client) => client.xreadgroup('GROUP', 'streams', 'c', 'STREAMS', `${shown}stream`, '>'), stream],
+    ['KEYS', (client) => client.keys(`${shown}*`), text],
+    ['SCAN', (client) => client.scan(0, 'MATCH', `${shown}*`, 'COUNT', 1_000), text],
+    ['EVAL_RO, of a key not declared', (client) => client.call('EVAL_RO', script, 0), text],
+    ['OBJECT', (client) => client.object('ENCODING', `${shown}text`), text],
+    ['MEMORY', (client) => client.memory('USAGE', `${shown}text`), text],
+    ['BITOP', (client) => client.bitop('NOT', `${shown}stored`, `${shown}text`), text],
+    ['ZUNIONSTORE', (client) => client.zunionstore(`${shown}stored`, 2, `${shown}none`, `${shown}zset`), zset],
+    [
+      'GEOSEARCHSTORE',
+      (client) => client.geosearchstore(`${shown}stored`, `${shown}geo`, 'FROMLONLAT', 1, 1, 'BYRADIUS', 9_000, 'km'),
+      (client) => client.zcard(`${shown}geo`),
+    ],
+  ])('is not older than what %s shows that was issued before, while the invalidation is on its way', async (...row) => {
+    const [, show, read] = row;
+    await other.flushall();
+    await other.rpush(`${shown}names`, 'text');
+    await write(1);
+    await other.xgroup('CREATE', `${shown}stream`, 'streams', '0');
+    const proxy = await startProxy(server.url);
+    const client = await cached(proxy.url, cache);
+    await keep(client, () => read(client));
+    proxy.stall();
+    await write(2);
+    const reply = show(client);
+    const after = read(client);
+    // An answer from memory is given by then.
+    for (let time = 0; time < 3; time += 1) await turn();
+    proxy.resume();
+    expect([await reply, await after]).toEqual([expect.anything(), 2]);
   });
 
   describe('keeps its place before the client’s own later commands:', () => {

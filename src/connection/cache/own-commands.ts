@@ -56,9 +56,10 @@ export class OwnCommands {
     this.#heldUntil = Number.POSITIVE_INFINITY;
   }
 
-  /** The reply to a command may show any key. Without late pushes, none comes before the push of its change. */
+  /** The reply to a command may show any key. Without late pushes, it does not come before the push of a change. */
   showsAnything(position: number): void {
     if (this.pushesLate) this.changesAnything(position);
+    else this.#heldUntil = Math.max(this.#heldUntil, position);
   }
 
   /** A read of kept keys whose own answer is not kept. */
