@@ -21,7 +21,7 @@ export interface CheckOptions {
   readonly subjects: readonly CoalescedClient[];
   /** Plain clients that write. */
   readonly writers: readonly Client[];
-  /** Reads to make in all. */
+  /** Reads to make in all; more for a while, if memory has answered none of them: on a busy machine it takes longer. */
   readonly reads: number;
   readonly seed: number;
   /** Milliseconds after which a value written by others must be seen; or as long as the slowest reply of the run took. */
@@ -103,6 +103,8 @@ interface Ack {
 }
 
 const MAX_VIOLATIONS = 20;
+/** Milliseconds after which a run without an answer from memory ends. */
+const WITHOUT_HITS = 30_000;
 const PREFIX = 'checked:';
 const CLOCK = "local t = redis.call('TIME') local n = string.format('%.0f', t[1] * 1000000 + t[2])";
 const SET_CLOCK = `${CLOCK} redis.call('SET', KEYS[1], n) return n`;
@@ -170,14 +172,16 @@ export class Checker {
   }
 
   async run(): Promise<CheckFigures> {
-    const { subjects, writers, seed } = this.options;
+    const { subjects, writers, reads, seed } = this.options;
     const hits = () => subjects.reduce((sum, { coalescer }) => sum + (coalescer.stats().cache?.hits ?? 0), 0);
     const before = hits();
+    const deadline = performance.now() + WITHOUT_HITS;
+    const goesOn = () => this.figures.reads < reads || (hits() === before && performance.now() < deadline);
     const writing = writers.map((writer, index) => this.#write(writer, seeded(seed + index)));
     for (const subject of subjects) {
       subject.defineCommand('bump', { numberOfKeys: 1, lua: "return redis.call('INCR', KEYS[1])" });
     }
-    await Promise.all(subjects.map((subject, index) => this.#read(subject, seeded(seed + 100 + index))));
+    await Promise.all(subjects.map((subject, index) => this.#read(subject, seeded(seed + 100 + index), goesOn)));
     this.#done = true;
     await Promise.all(writing);
     this.figures.hits = hits() - before;
@@ -294,9 +298,9 @@ export class Checker {
     }
   }
 
-  async #read(client: CoalescedClient, random: Random): Promise<void> {
+  async #read(client: CoalescedClient, random: Random, goesOn: () => boolean): Promise<void> {
     const { readsPerWrite = 25, longestBurst = 400 } = this.options;
-    while (this.figures.reads < this.options.reads) {
+    while (goesOn()) {
       const replies: Promise<unknown>[] = [];
       const most = random.oneIn(20) ? longestBurst : 40;
       for (let left = random.between(1, most); left > 0; left -= 1) {
