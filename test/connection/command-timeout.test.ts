@@ -178,6 +178,26 @@ describe('the timers of commandTimeout', () => {
     });
   });
 
+  it('a fake clock that is turned between two commands gives each its own time, as in a plain client', async () => {
+    await expectAsPlain(async (kind) => {
+      const { client } = await stalled(ioredis6, kind);
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+      let passed = 0;
+      const failedAt: Promise<unknown>[] = [];
+      // All in one turn: mostly within a millisecond of the real clock.
+      for (; passed < 80; passed += 20) {
+        failedAt.push(client.echo('a').catch(() => passed));
+        vi.advanceTimersByTime(20);
+      }
+      for (; passed < MS + 80; passed += 1) {
+        await sleep(0);
+        vi.advanceTimersByTime(1);
+      }
+      vi.useRealTimers();
+      return Promise.all(failedAt);
+    });
+  });
+
   it('timers do not hold up the flush when all clocks are fake', async () => {
     const client = await ready6();
     vi.useFakeTimers({
