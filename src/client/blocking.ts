@@ -1,3 +1,4 @@
+import type { Connection } from '../connection/connection.js';
 import { CODES, warnOnce } from '../errors.js';
 import type { Coalesced } from '../handle.js';
 import {
@@ -52,8 +53,8 @@ export class BlockingConnections {
   constructor(
     readonly client: HostClient,
     readonly connections: number,
-    /** Whether MULTI is open on the client's connection. */
-    readonly inTransaction: () => boolean,
+    /** The client's own. */
+    readonly connection: () => Connection | undefined,
   ) {
     client.on('end', this.#close);
     client.on('ready', this.#onReady);
@@ -66,7 +67,8 @@ export class BlockingConnections {
   /** Sends a blocking command on a connection of its own, unless it has to stay on the client's. */
   send(command: HostCommand, asking = false): unknown {
     const { client } = this;
-    if (!this.#open || this.inTransaction() || !maySendElsewhere(client)) return sendOn(client, command, asking);
+    const isInTransaction = this.connection()?.transaction.begun === true;
+    if (!this.#open || isInTransaction || !maySendElsewhere(client)) return sendOn(client, command, asking);
     // Host: the first command connects.
     if (client.status === 'wait') client.connect().catch(noop);
     const call: BlockedCall = { command, db: selectedDatabase(client), asking, earlier: undefined };
@@ -156,6 +158,7 @@ export class BlockingConnections {
 
   /** A command has been settled, or handed back to its Cluster. */
   #left(call: BlockedCall): void {
+    this.connection()?.cache?.settledElsewhere(call.command);
     const place = this.#waiting.indexOf(call);
     if (place >= 0) this.#waiting.splice(place, 1);
     for (const [copy, its] of this.#connections) if (its === call) this.#release(copy, call.command);

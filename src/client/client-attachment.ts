@@ -51,10 +51,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     this.commandClass = typeof this.hot === 'string' ? undefined : this.hot;
     this.#commands = this.commandClass && new CommandMethods(this.commandClass);
     const { blocking } = options;
-    if (blocking) {
-      const inTransaction = () => this.connection?.transaction.begun === true;
-      this.blocking = new BlockingConnections(client, blocking.connections, inTransaction);
-    }
+    if (blocking) this.blocking = new BlockingConnections(client, blocking.connections, () => this.connection);
     this.enter();
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);

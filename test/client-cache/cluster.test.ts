@@ -1,6 +1,7 @@
 /** The client-side cache of a Cluster's nodes, and behind Sentinel. */
+import { setImmediate as turn } from 'node:timers/promises';
 import calculateSlot from 'cluster-key-slot';
-import { coalesce } from 'ioredis-coalesce/coalesce';
+import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { Checker, describeFigures } from '../helpers/client-cache/checker.js';
@@ -14,8 +15,14 @@ const PATIENT = { maxRedirections: 400, retryDelayOnFailover: 100, retryDelayOnC
 
 const hitsOf = (client: CoalescedCluster) => client.coalescer.stats().cache?.hits ?? 0;
 
-async function cached(nodes: RedisCluster, options = {}, cache: true | { prefixes: string[] } = true) {
-  const cluster = await warm(ioredis6.createCoalesced(nodes, { ...PATIENT, ...options }, { cache }));
+async function cached(
+  nodes: RedisCluster,
+  options = {},
+  cache: true | { prefixes: string[] } = true,
+  coalesceOptions: CoalesceOptions = {},
+) {
+  const created = ioredis6.createCoalesced(nodes, { ...PATIENT, ...options }, { ...coalesceOptions, cache });
+  const cluster = await warm(created);
   const keys = Array.from({ length: 64 }, (_, index) => `armed:${index}`);
   let before = 0;
   await until(() => {
@@ -84,6 +91,25 @@ describe('the cache of a Cluster', { timeout: 120_000 }, () => {
       await sleep(5);
     }
     expect(await cluster.get(key)).toBe('on its new node');
+  });
+
+  it('with the option blocking, no answer is older than a command that was answered on a connection of its own', async () => {
+    const cluster = await cached(nodes, {}, true, { blocking: { connections: 1 } });
+    const writer = await warm(ioredis6.create(nodes, PATIENT));
+    await writer.rpush('popped', 'a', 'b');
+    let hits: number;
+    do {
+      hits = hitsOf(cluster);
+      await cluster.llen('popped');
+    } while (hitsOf(cluster) === hits);
+    await until(() => cluster.coalescer.stats().inFlight === 0, 'nothing is on its way');
+    for (const { stream } of cluster.nodes()) stream.pause();
+    expect(await cluster.blpop('popped', 0)).toEqual(['popped', 'a']);
+    const length = cluster.llen('popped');
+    // Time enough for an answer from memory.
+    for (let count = 0; count < 3; count += 1) await turn();
+    for (const { stream } of cluster.nodes()) stream.resume();
+    expect(await length).toBe(1);
   });
 
   it('caches answers of replicas, and drops them when the replica learns of a change', async () => {

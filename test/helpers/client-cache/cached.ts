@@ -1,12 +1,17 @@
-import type { CacheOptions } from 'ioredis-coalesce/coalesce';
+import type { CacheOptions, CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { type CoalescedClient, ioredis6, ready, until } from '../hosts.js';
 import { uniquePrefix } from '../redis.js';
 
 export const hitsOf = (client: CoalescedClient): number => client.coalescer.stats().cache?.hits ?? 0;
 
 /** A client that Redis tells of changes by now; of keys with the prefix `other:`, too. */
-export async function cached(url: string, cache: boolean | CacheOptions, options = {}): Promise<CoalescedClient> {
-  const client = await ready(ioredis6.createCoalesced(url, options, { cache }));
+export async function cached(
+  url: string,
+  cache: boolean | CacheOptions,
+  options = {},
+  coalesceOptions: CoalesceOptions = {},
+): Promise<CoalescedClient> {
+  const client = await ready(ioredis6.createCoalesced(url, options, { ...coalesceOptions, cache }));
   const key = `other:${uniquePrefix('armed')}`;
   await until(() => {
     void client.get(key).catch(() => {});
