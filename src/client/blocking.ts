@@ -67,6 +67,7 @@ export class BlockingConnections {
   /** Sends a blocking command on a connection of its own, unless it has to stay on the client's. */
   send(command: HostCommand, asking = false): unknown {
     const { client } = this;
+    // Not `open`: on a client in use whose first command this is, all others would wait behind it.
     const isInTransaction = this.connection()?.transaction.begun === true;
     if (!this.#open || isInTransaction || !maySendElsewhere(client)) return sendOn(client, command, asking);
     // Host: the first command connects.

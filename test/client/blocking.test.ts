@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { Redis as DropIn } from 'ioredis-coalesce';
+import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { connectAs, createAs, expectAsPlain, type Kind } from '../helpers/beside.js';
 import {
@@ -158,6 +159,15 @@ describe.each(HOSTS)('$name: the option blocking', (host: Host) => {
       ['l', 'x'],
       ['l', 'x'],
     ]);
+  });
+
+  it('nor behind the first command of a client that was in use before', async () => {
+    const client = await ready(host.create(server.url));
+    await admin.flushall();
+    coalesce(client, BLOCKING);
+    const blocked = client.blpop('l', 0);
+    expect(await client.rpush('l', 'x')).toBe(1);
+    expect(await blocked).toEqual(['l', 'x']);
   });
 
   it('callbacks get the value', async () => {
