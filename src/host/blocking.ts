@@ -36,9 +36,8 @@ export function maySendElsewhere(client: HostClient): boolean {
   if (status === 'end' || (status !== 'ready' && options.enableOfflineQueue === false)) return false;
   // The host's own property in monitor mode, or a test's stub.
   if (Object.hasOwn(client, 'sendCommand') || inSubscriberMode(client)) return false;
-  // Host: a MULTI that was issued before the connection is ready waits in the offline queue.
-  const { offlineQueue } = client as unknown as Queues;
-  return !opensTransaction(offlineQueue, offlineQueue.length);
+  // Host: what is issued before the connection is ready waits in its queues, MULTI too.
+  return !opensTransaction(client);
 }
 
 /** Host: `sendCommand` starts these when a command is issued, sent or not. Starting them again changes nothing. */

@@ -126,20 +126,31 @@ export function placeIn(queue: HostQueue, command: HostCommand): number {
   return -1;
 }
 
-/** Whether a MULTI in a queue is open at this place. */
-export function opensTransaction(queue: HostQueue, place: number): boolean {
-  for (let index = place - 1; index >= 0; index -= 1) {
-    const name = queue.peekAt(index)?.command.name.toLowerCase();
-    if (name === 'multi') return true;
-    if (name === 'exec' || name === 'discard') return false;
-  }
-  return false;
-}
-
-interface Queueing {
+interface Queueing extends HasOptions {
   readonly offlineQueue?: HostQueue & { removeOne(index: number): unknown };
+  /** Commands of the lost connection. */
+  readonly prevCommandQueue?: HostQueue | null;
   readonly isCluster?: unknown;
   nodes?(): Queueing[];
+}
+
+/**
+ * Whether a MULTI that has not been sent is open at this place of the offline queue, or at its end. Host: before that
+ * queue, it sends the commands of the lost connection again.
+ */
+export function opensTransaction(client: object, place?: number): boolean {
+  const { offlineQueue, prevCommandQueue, options } = client as Queueing;
+  const lost = options.autoResendUnfulfilledCommands ? prevCommandQueue : undefined;
+  return (lastOfTransaction(offlineQueue, place) ?? lastOfTransaction(lost)) === 'multi';
+}
+
+/** The last command before this place that begins or ends a transaction. */
+function lastOfTransaction(queue: HostQueue | null | undefined, place = queue?.length ?? 0): string | undefined {
+  for (let index = place - 1; index >= 0; index -= 1) {
+    const name = queue?.peekAt(index)?.command.name.toLowerCase();
+    if (name === 'multi' || name === 'exec' || name === 'discard') return name;
+  }
+  return undefined;
 }
 
 /**
@@ -151,7 +162,7 @@ export function dropUnsent(client: object, command: HostCommand): void {
   if (isCluster === true) for (const node of nodes?.call(client) ?? []) dropUnsent(node, command);
   if (offlineQueue?.removeOne === undefined) return;
   const place = placeIn(offlineQueue, command);
-  if (place < 0 || opensTransaction(offlineQueue, place)) return;
+  if (place < 0 || opensTransaction(client, place)) return;
   offlineQueue.removeOne(place);
   // Clears its timers. Its caller has been rejected already.
   command.reject(new Error('aborted'));

@@ -55,6 +55,7 @@ export interface HostOptions {
   readonly connectionName?: unknown;
   readonly keyPrefix?: string | Buffer;
   readonly commandTimeout?: unknown;
+  readonly autoResendUnfulfilledCommands?: unknown;
   readonly enableOfflineQueue?: unknown;
   readonly monitor?: unknown;
   readonly socketTimeout?: unknown;

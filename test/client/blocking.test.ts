@@ -256,6 +256,23 @@ describe.each(HOSTS)('$name: the option blocking', (host: Host) => {
     });
   });
 
+  it.each([true, false])(
+    'in a transaction that was begun on a lost connection, too, with autoResendUnfulfilledCommands: %s',
+    async (autoResendUnfulfilledCommands) => {
+      await expectAsPlain(async (kind) => {
+        const proxy = await startProxy(server.url);
+        const client = await connectAs(kind, host, proxy.url, { autoResendUnfulfilledCommands }, BLOCKING);
+        await admin.flushall();
+        await admin.rpush('l', 'x');
+        void outcomes([client.multi({ pipeline: false }), client.echo('begun')] as Promise<unknown>[]);
+        const closed = new Promise((resolve) => client.once('close', resolve));
+        await proxy.loseRequests('begun');
+        await closed;
+        return outcomes([client.blpop('l', 0), client.exec()] as Promise<unknown>[]);
+      });
+    },
+  );
+
   it('in a pipeline it stays there', async () => {
     const client = await coalesced();
     await admin.flushall();

@@ -394,6 +394,26 @@ describe.each(HOSTS)('$name', (host) => {
     ]);
   });
 
+  it('over a lost connection, in a transaction begun before: the command has its place in the reply to EXEC', async () => {
+    const proxy = await startProxy(redisUrl());
+    const client = await ready(host.createCoalesced(proxy.url));
+    const controller = new AbortController();
+    const view = client.coalescer.withOptions({ signal: controller.signal });
+    void client.multi({ pipeline: false });
+    const closed = new Promise((resolve) => client.once('close', resolve));
+    await proxy.loseRequests('multi');
+    await closed;
+    const queued = [client.echo('1'), view.echo('2'), client.echo('3')];
+    const exec = (client as unknown as { exec(): Promise<unknown> }).exec();
+    controller.abort(reason);
+    await expect(queued[1]).rejects.toBe(reason);
+    expect(await exec).toEqual([
+      [null, '1'],
+      [null, '2'],
+      [null, '3'],
+    ]);
+  });
+
   it('over a lost connection: the time of the other commands goes on', async () => {
     const server = await startScriptedServer((command, connection) => {
       if (command[0] === 'ping') return '+PONG\r\n';
