@@ -5,7 +5,7 @@ import {
   CONNECTION_CLOSED,
   hasUnanswered,
   isUnanswered,
-  makePing,
+  makeLike,
   maySendElsewhere,
   neverSettle,
   startTimeouts,
@@ -24,7 +24,7 @@ interface BlockedCall {
   readonly db: number;
   /** A Cluster's node is to serve it although its slot is not the node's yet. */
   readonly asking: boolean;
-  /** The PING behind what was issued before it, until that has been answered. */
+  /** Until it has been answered: the PING behind what was issued before it, or the SELECT on its own connection. */
   earlier: HostCommand | undefined;
 }
 
@@ -100,7 +100,7 @@ export class BlockingConnections {
    */
   #awaitEarlier(call: BlockedCall): void {
     if (!hasUnanswered(this.client)) return;
-    const ping = makePing(call.command) as HostCommand;
+    const ping = makeLike(call.command, 'ping');
     call.earlier = ping;
     const answered = () => {
       call.earlier = undefined;
@@ -124,21 +124,42 @@ export class BlockingConnections {
       if (copy === undefined) return;
       this.#waiting.shift();
       this.#connections.set(copy, call);
-      if (selectedDatabase(copy) !== call.db) copy.select(call.db).catch(noop);
-      sendOn(copy, call.command, call.asking);
+      if (selectedDatabase(copy) === call.db) sendOn(copy, call.command, call.asking);
+      else this.#sendInDatabase(copy, call);
     }
+  }
+
+  /** Host: a client counts a database as selected that Redis has refused. Then only its own connection has the right one. */
+  #sendInDatabase(copy: HostClient, call: BlockedCall): void {
+    const select = makeLike(call.command, 'select', call.db);
+    call.earlier = select;
+    const answered = (error?: Error) => {
+      // It has been settled meanwhile.
+      if (this.#connections.get(copy) !== call) return;
+      call.earlier = undefined;
+      if (error === undefined) sendOn(copy, call.command, call.asking);
+      else if (error.name !== 'ReplyError') call.command.reject(error);
+      else {
+        this.#connections.delete(copy);
+        copy.disconnect();
+        sendOn(this.client, call.command, call.asking);
+        this.#next();
+      }
+    };
+    select.promise.then(() => answered(), answered);
+    copy.sendCommand(select);
   }
 
   /** A free connection, one that has this database selected if there is one. */
   #free(db: number): HostClient | undefined {
     const idle = [...this.#connections].flatMap(([copy, call]) => (call === undefined ? [copy] : []));
     const found = idle.find((copy) => selectedDatabase(copy) === db) ?? idle[0];
-    return found ?? (this.size < this.connections ? this.#connect(db) : undefined);
+    return found ?? (this.size < this.connections ? this.#connect() : undefined);
   }
 
-  #connect(db: number): HostClient {
+  #connect(): HostClient {
     const { client } = this;
-    const copy = client.duplicate({ db, lazyConnect: true, enableOfflineQueue: true }) as HostClient;
+    const copy = client.duplicate({ lazyConnect: true, enableOfflineQueue: true }) as HostClient;
     (copy as Partial<Coalesced>).coalescer?.detach();
     copy.on('error', (error: unknown) => {
       // Else the client's own connection has the same error, and reports it.
@@ -147,8 +168,8 @@ export class BlockingConnections {
     // Host: without `autoResendUnfulfilledCommands` a lost connection leaves its command open.
     copy.on('ready', () => {
       const call = this.#connections.get(copy);
-      if (call === undefined || isUnanswered(copy, call.command)) return;
-      this.#release(copy, call.command);
+      if (call === undefined || isUnanswered(copy, call.earlier ?? call.command)) return;
+      this.#release(copy, call);
       this.#next();
     });
     copy.on('end', () => {
@@ -162,13 +183,13 @@ export class BlockingConnections {
     this.connection()?.cache?.settledElsewhere(call.command);
     const place = this.#waiting.indexOf(call);
     if (place >= 0) this.#waiting.splice(place, 1);
-    for (const [copy, its] of this.#connections) if (its === call) this.#release(copy, call.command);
+    for (const [copy, its] of this.#connections) if (its === call) this.#release(copy, call);
     // Later: this may run within the host's decoder.
     nextTick(() => this.#next());
   }
 
-  #release(copy: HostClient, command: HostCommand): void {
-    const unanswered = isUnanswered(copy, command);
+  #release(copy: HostClient, { command, earlier }: BlockedCall): void {
+    const unanswered = isUnanswered(copy, earlier ?? command);
     // A timeout has settled it. Redis is not to take an element for it later.
     if (unanswered) neverSettle(command);
     if (unanswered || !this.#open || copy.status === 'end') {

@@ -1,6 +1,6 @@
 /** What the connections for blocking commands have to know of a client's queues and timeouts. */
 import { commandTimeoutOf, inSubscriberMode, opensTransaction, placeIn } from './state.js';
-import type { HostClient, HostCommand, HostCommandClass, HostQueue, MadeCommand } from './types.js';
+import type { HostClient, HostCommand, HostCommandClass, HostQueue } from './types.js';
 
 interface Queues {
   readonly commandQueue: HostQueue;
@@ -75,7 +75,7 @@ export function neverSettle(command: HostCommand): void {
   command.reject = () => {};
 }
 
-/** A PING in the class of another command: its reply comes after the replies to all commands issued before it. */
-export function makePing(command: HostCommand): MadeCommand {
-  return new (command.constructor as unknown as HostCommandClass)('ping', [], { replyEncoding: null });
+/** A command in the class of another one. */
+export function makeLike(command: HostCommand, name: string, ...args: unknown[]): HostCommand {
+  return new (command.constructor as unknown as HostCommandClass)(name, args, { replyEncoding: null }) as HostCommand;
 }

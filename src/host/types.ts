@@ -88,7 +88,6 @@ export interface HostClient extends EventEmitter {
   connect(): Promise<unknown>;
   disconnect(): void;
   duplicate(override: object): object;
-  select(db: number): Promise<unknown>;
   asking(): Promise<unknown>;
   /** Emits `error` only to listeners; without any it prints it. */
   silentEmit(event: 'error', error: unknown): unknown;

@@ -228,6 +228,47 @@ describe.each(HOSTS)('$name: the option blocking', (host: Host) => {
     expect(await admin.info('keyspace')).not.toMatch(/^db\d/m);
   });
 
+  it('after a SELECT that is refused it runs in the database that is still selected', async () => {
+    await expectAsPlain(async (kind) => {
+      const client = await connect(kind);
+      await admin.flushall();
+      await client.rpush('l', 'of 0');
+      await client.select(5);
+      await client.rpush('l', 'of 5');
+      // Leaves a connection with this database.
+      await client.blpop('none', 0.001);
+      const found: unknown[] = [];
+      for (const db of [0, 5]) {
+        await client.select(db);
+        found.push(await outcomes([client.select(999)]), await outcomes([client.blpop('l', 0)]));
+      }
+      return found;
+    });
+  });
+
+  it.each([
+    ['commandTimeout', 'Command timed out'],
+    ['disconnect()', 'Connection is closed.'],
+  ])('%s while its connection selects the database: rejected, and never sent', async (how, message) => {
+    const proxy = await startProxy(server.url);
+    const client = await ready(host.createCoalesced(proxy.url, {}, { blocking: { connections: 1 } }));
+    await admin.flushall();
+    await client.blpop('none', 0.001);
+    await client.select(1);
+    await client.rpush('l', 'x');
+    proxy.stall();
+    if (how === 'commandTimeout') client.options.commandTimeout = 50;
+    const popped = outcomes([client.blpop('l', 0)]);
+    await until(() => proxy.received().match(/select/g)?.length === 2, 'its SELECT on the wire');
+    if (how === 'disconnect()') client.disconnect();
+    expect(await popped).toMatchObject([{ error: `Error/Error: ${message}` }]);
+    Reflect.deleteProperty(client.options, 'commandTimeout');
+    proxy.resume();
+    if (how === 'disconnect()') await client.connect();
+    await client.select(1);
+    expect(await client.blpop('l', 0)).toEqual(['l', 'x']);
+  });
+
   it('in a transaction it stays there, and does not block', async () => {
     await expectAsPlain(async (kind) => {
       const client = await connect(kind);
