@@ -3,7 +3,7 @@
  * they run, each caller gets the reply to its own command, and nothing is lost.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Client, type CoalescedClient, HOSTS, ioredis6, ready } from '../helpers/hosts.js';
+import { type Client, type CoalescedClient, HOSTS, ioredis6, ready, ticked } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { collectUncaught } from '../helpers/uncaught.js';
 import { MOMENTS, watchBatches } from '../helpers/watch-batches.js';
@@ -174,7 +174,7 @@ describe.each(HOSTS)('$name: a subscriber of the batches that detach() or an end
   );
 });
 
-describe.each(HOSTS)('$name: a schedule function within the call that schedules it', (host) => {
+describe.each(HOSTS)('$name: a schedule function that is called for a command', (host) => {
   type Schedule = (client: () => CoalescedClient, flush: () => void) => void;
   const SCHEDULES: Record<string, Schedule> = {
     'flushes at once': (_client, flush) => flush(),
@@ -208,6 +208,7 @@ describe.each(HOSTS)('$name: a schedule function within the call that schedules 
     );
     active = true;
     const replies = [client.get(key('a')), client.call('GET', key('b')), client.get(key('c')), client.echo('é')];
+    await ticked();
     active = false;
     expect(await Promise.all(replies)).toEqual(['A', 'B', 'C', 'é']);
     expect([...new Set(uncaught.map(String))]).toEqual(title === 'throws' ? ['Error: by the schedule function'] : []);
