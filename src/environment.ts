@@ -1,26 +1,44 @@
-import { describe, wrongOption } from './errors.js';
+import { CODES, describe, warnOnce, wrongOption } from './errors.js';
 
 export const VARIABLE = 'IOREDIS_COALESCE';
 
 /**
- * What the environment variable asks for, read once, when this package is loaded:
+ * What the environment variable asks for:
  *
  * - `off`: every client stays plain, in every entry of this package;
  * - `stats`: one line per client is printed when the process exits and on SIGUSR2;
  * - an object: options of the clients that `ioredis-coalesce/register` coalesces, not checked yet.
  */
+type Environment = 'off' | 'stats' | object;
+
+/** In lower case. */
+const VALUES = new Map<string, Environment>([
+  ...['off', '0', 'false', 'no'].map((value) => [value, 'off'] as const),
+  ...['', 'on', '1', 'true', 'yes'].map((value) => [value, {}] as const),
+  ['stats', 'stats'],
+]);
+
+/** Read once, when this package is loaded. */
 export const environment = parse(process.env[VARIABLE]);
 
-/** @throws {TypeError} `COALESCE_ERR_OPTION` for a text that is neither empty, `off`, `stats` nor a JSON object. */
-function parse(text = ''): 'off' | 'stats' | object {
+/** A value that is none of them warns and leaves clients plain: it may be a misspelled `off`, set in an emergency. */
+function parse(text = ''): Environment {
   const value = text.trim();
-  if (value === 'off' || value === 'stats') return value;
+  const known = VALUES.get(value.toLowerCase());
+  if (known !== undefined) return known;
   try {
-    const options: unknown = JSON.parse(value || '{}');
+    const options: unknown = JSON.parse(value);
     if (typeof options === 'object' && options !== null && !Array.isArray(options)) return options;
   } catch {}
-  throw wrongOption(
-    `the environment variable ${VARIABLE} must be "off", "stats", or a JSON object of options such as ` +
-      `{"maxInFlight":5000}, got ${describe(text)}`,
+  warnEnvironment(
+    wrongOption(
+      `the environment variable ${VARIABLE} must be off, on, stats, or a JSON object of options such as ` +
+        `{"maxInFlight":5000}, got ${describe(text)}`,
+    ),
   );
+  return 'off';
+}
+
+export function warnEnvironment({ message }: Error): void {
+  warnOnce(CODES.ENVIRONMENT, `${message}; clients stay plain`);
 }

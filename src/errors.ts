@@ -21,6 +21,8 @@ export const CODES = {
   CACHE: 'COALESCE_WARN_CACHE',
   /** A client under load has had no hot command for a minute, for a reason that one setting would cure. */
   NOT_HOT: 'COALESCE_WARN_NOT_HOT',
+  /** The environment variable `IOREDIS_COALESCE` has a value that is not known, so clients stay plain. */
+  ENVIRONMENT: 'COALESCE_WARN_ENVIRONMENT',
 } as const;
 
 /** An Error with a stable `code`. */

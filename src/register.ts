@@ -6,11 +6,11 @@
  * keep the options that it gives.
  */
 import { createRequire } from 'node:module';
-import { environment, VARIABLE } from './environment.js';
+import { environment, VARIABLE, warnEnvironment } from './environment.js';
 import { watchClients } from './host/watch-clients.js';
-import { resolveSetting } from './options.js';
+import { type ResolvedOptions, resolveSetting } from './options.js';
 
-const options = resolveSetting(typeof environment === 'object' ? environment : environment === 'stats', VARIABLE);
+const options = optionsOfAll();
 
 if (options) {
   const load = createRequire(import.meta.url);
@@ -19,4 +19,14 @@ if (options) {
     const { attachProvisionally } = load('./attach.cjs') as typeof import('./client/attach.js');
     attachProvisionally(client, options);
   });
+}
+
+/** Never throws: a mistake in the variable must not end the process at its start. */
+function optionsOfAll(): ResolvedOptions | false {
+  try {
+    return resolveSetting(typeof environment === 'object' ? environment : environment !== 'off', VARIABLE);
+  } catch (error) {
+    warnEnvironment(error as Error);
+    return false;
+  }
 }

@@ -213,19 +213,37 @@ describe('IOREDIS_COALESCE', () => {
     expect(result).toMatchObject({ enabled: true, options: { splitKeys: false, cache: false } });
   });
 
+  const enabledHere = `
+    import Plain from 'ioredis';
+    import { coalesce } from 'ioredis-coalesce/coalesce';
+    const clients = [new Plain({ lazyConnect: true }), coalesce(new Plain({ lazyConnect: true }), true)];
+    console.log(JSON.stringify(clients.map(({ coalescer }) => coalescer?.enabled ?? null)));`;
+
+  it.each(['OFF', ' off ', '0', 'false', 'False', 'no'])('%j is off', async (environment) => {
+    const { result, stderr } = await registered(enabledHere, { environment });
+    expect(result).toEqual([null, false]);
+    expect(stderr).toBe('');
+  });
+
+  it.each(['', 'on', 'ON', '1', 'true', ' yes '])('%j is as if it were not set', async (environment) => {
+    const { result, stderr } = await registered(enabledHere, { environment });
+    expect(result).toEqual([true, true]);
+    expect(stderr).toBe('');
+  });
+
+  const expected = 'the environment variable IOREDIS_COALESCE must be off, on, stats, or a JSON object of options';
+
   it.each([
-    ['on', 'the environment variable IOREDIS_COALESCE must be "off", "stats", or a JSON object of options'],
-    [
-      '{"maxInFlight":',
-      'the environment variable IOREDIS_COALESCE must be "off", "stats", or a JSON object of options',
-    ],
-    ['[1]', 'the environment variable IOREDIS_COALESCE must be "off", "stats", or a JSON object of options'],
-    ['{"maxInFlight":-1}', 'IOREDIS_COALESCE.maxInFlight must be a positive integer, got -1 (number)'],
-    ['{"maxInflight":5}', 'IOREDIS_COALESCE.maxInflight is not an option'],
-  ])('%s ends the process at its start with one clear error', async (environment, message) => {
-    const error = (await registered(ESM, { environment }).catch((reason: unknown) => reason)) as { stderr: string };
-    expect(error.stderr).toContain(message);
-    expect(error.stderr).toContain('COALESCE_ERR_OPTION');
+    ['of', expected, [null, false]],
+    ['{"maxInFlight":', expected, [null, false]],
+    ['[1]', expected, [null, false]],
+    ['{"maxInFlight":-1}', 'IOREDIS_COALESCE.maxInFlight must be a positive integer, got -1 (number)', [null, true]],
+    ['{"maxInflight":5}', 'IOREDIS_COALESCE.maxInflight is not an option', [null, true]],
+  ])('%s warns, leaves clients plain, and never ends the process', async (environment, message, enabled) => {
+    const { result, stderr } = await registered(enabledHere, { environment });
+    expect(result).toEqual(enabled);
+    expect(stderr).toContain(`[COALESCE_WARN_ENVIRONMENT] CoalesceWarning: ioredis-coalesce: ${message}`);
+    expect(stderr).toContain('; clients stay plain');
   });
 
   it('stats: a line per client at exit, and on SIGUSR2', async () => {
