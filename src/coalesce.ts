@@ -6,7 +6,6 @@ export { type BatchEvent, CHANNELS, type ConnectionEvent } from './channels.js';
 export { CODES, type CodedError } from './errors.js';
 export type { ClientCache, Coalesced, Coalescer } from './handle.js';
 export type {
-  BlockingOptions,
   CacheOptions,
   CallOptions,
   CoalesceOptions,

@@ -82,23 +82,6 @@ export interface CoalesceOptions {
    * @default false
    */
   splitKeys?: boolean;
-  /**
-   * Connections for blocking commands: `BLPOP`, `XREAD BLOCK` and their kin, outside transactions and pipelines, wait on
-   * connections of their own, made by `duplicate()` when they are needed, and closed with the client. `false` leaves
-   * them on the client's connection, where all later commands wait behind them.
-   * @default false
-   */
-  blocking?: false | BlockingOptions;
-}
-
-/** How many connections blocking commands may have; every key is optional. */
-export interface BlockingOptions {
-  /**
-   * Connections per client, or per node of a Cluster. Blocking commands beyond that number wait for one that is free, in
-   * order. An integer, minimum 1.
-   * @default 8
-   */
-  connections?: number;
 }
 
 /** Which replies to reads are kept in memory, and for how long; every key is optional. */
@@ -163,10 +146,7 @@ export type ResolvedCacheOptions = Readonly<
 
 /** Every option with its value; frozen. */
 export type ResolvedOptions = Readonly<
-  Required<Omit<CoalesceOptions, 'cache' | 'blocking'>> & {
-    cache: ResolvedCacheOptions | false;
-    blocking: Readonly<Required<BlockingOptions>> | false;
-  }
+  Required<Omit<CoalesceOptions, 'cache'>> & { cache: ResolvedCacheOptions | false }
 >;
 
 /**
@@ -296,10 +276,6 @@ const OPTIONS: Rules<ResolvedOptions> = {
       value !== false && resolve(value === true ? {} : value, name, CACHE_OPTIONS, 'a boolean or an object'),
   },
   splitKeys: boolean(false),
-  blocking: {
-    byDefault: false,
-    check: (value, name) => value !== false && resolve(value, name, { connections: count(8) }, 'false or an object'),
-  },
 };
 
 export const DEFAULT_OPTIONS = resolve({}, 'options', OPTIONS, 'an object');
@@ -328,6 +304,11 @@ function validPrefixes(value: unknown, name: string): readonly string[] {
   return Object.freeze([...new Set(prefixes)].filter((prefix) => !isCovered(prefix)));
 }
 
+/** What does the work of an option that others expect here. */
+const INSTEAD: ReadonlyMap<string, string> = new Map([
+  ['blocking', 'give blocking commands a client of their own: client.duplicate()'],
+]);
+
 /**
  * Checks every key, and fills in the defaults; undefined stands for the default. Options are an object, not a Map, a Date
  * or the like, whose contents are not properties.
@@ -347,7 +328,8 @@ export function resolve<Options extends object>(
   const known = Object.keys(rules) as (string & keyof Options)[];
   for (const key of Object.keys(given as object)) {
     if (Object.hasOwn(rules, key)) continue;
-    throw wrongOption(`${name}.${key} is not an option; the options are ${known.join(', ')}`);
+    const instead = INSTEAD.get(key) ?? `the options are ${known.join(', ')}`;
+    throw wrongOption(`${name}.${key} is not an option; ${instead}`);
   }
   const resolved = {} as Options;
   for (const key of known) {

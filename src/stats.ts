@@ -95,8 +95,6 @@ export interface CoalescerStats {
   readonly replies: { readonly hot: number; readonly host: number };
   /** Only with the option `cache`. */
   readonly cache?: CacheStats;
-  /** Connections of blocking commands, idle ones included. Only with the option `blocking`. */
-  readonly blockingConnections?: number;
 }
 
 /** Reads answered from memory, and the answers that are kept. */
@@ -164,11 +162,8 @@ export class Stats {
     count(this.#waits, Math.ceil(waited * 1000));
   }
 
-  /**
-   * @param cache - the size of the caches; undefined without the option `cache`.
-   * @param blockingConnections - undefined without the option `blocking`.
-   */
-  snapshot(inFlight: number, queued: number, cache?: CacheUse, blockingConnections?: number): CoalescerStats {
+  /** @param cache - the size of the caches; undefined without the option `cache`. */
+  snapshot(inFlight: number, queued: number, cache?: CacheUse): CoalescerStats {
     return {
       commands: this.commands,
       hotCommands: this.hotCommands,
@@ -195,7 +190,6 @@ export class Stats {
           ...cache,
         },
       }),
-      ...(blockingConnections !== undefined && { blockingConnections }),
     };
   }
 }

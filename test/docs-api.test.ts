@@ -25,17 +25,10 @@ function membersOf(file: string, name: string): string[] {
 }
 
 const options = membersOf('src/options.ts', 'CoalesceOptions');
-const nested = resolveSetting({ cache: true, blocking: {} }, 'options') as unknown as Record<string, object>;
+const nested = resolveSetting({ cache: true }, 'options') as unknown as Record<string, object>;
 /** Options of options, with their defaults. */
-const nestedOptions = (
-  [
-    ['cache', 'CacheOptions'],
-    ['blocking', 'BlockingOptions'],
-  ] as const
-).flatMap(([option, type]) =>
-  membersOf('src/options.ts', type).map(
-    (name) => [`${option}.${name}`, (nested[option] as Record<string, unknown>)[name]] as const,
-  ),
+const nestedOptions = membersOf('src/options.ts', 'CacheOptions').map(
+  (name) => [`cache.${name}`, (nested.cache as Record<string, unknown>)[name]] as const,
 );
 
 const PLUGIN_OPTIONS = ['CommonOptions', 'ServerOptions', 'ClusterNodesOptions', 'ClientOptions'];

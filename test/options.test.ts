@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
 const KNOWN =
-  'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache, splitKeys, blocking';
+  'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache, splitKeys';
 const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
 const BUSY_POLL = 'a boolean or a number of microseconds from 1 to 1000000';
 const POSITIVE = 'a positive integer';
@@ -49,7 +49,6 @@ describe('options', () => {
       shareReads: false,
       cache: false,
       splitKeys: false,
-      blocking: false,
     });
     expect(resolveOptions({})).toEqual(DEFAULT_OPTIONS);
   });
@@ -78,8 +77,6 @@ describe('options', () => {
     { hotPath: true },
     { shareReads: true },
     { splitKeys: true },
-    { blocking: false },
-    { blocking: { connections: 1 } },
   ])('keeps %j', (options) => {
     expect(resolveOptions(options)).toEqual({ ...DEFAULT_OPTIONS, ...options });
   });
@@ -157,19 +154,11 @@ describe('options', () => {
     );
   });
 
-  it('fills in the number of connections of blocking commands, and checks it', () => {
-    expect(resolveOptions({ blocking: {} })).toMatchObject({ blocking: { connections: 8 } });
-    const refused = (blocking: unknown) => thrownBy(() => resolveOptions({ blocking } as CoalesceOptions));
-    expect(refused(true)).toMatchObject({
-      code: CODES.OPTION,
-      message: 'ioredis-coalesce: options.blocking must be false or an object, got true (boolean)',
-    });
-    expect(refused({ connections: 0 })).toBeInstanceOf(RangeError);
-    expect(refused({ connections: 0 }).message).toBe(
-      'ioredis-coalesce: options.blocking.connections must be a positive integer, got 0 (number)',
-    );
-    expect(refused({ connection: 1 }).message).toBe(
-      'ioredis-coalesce: options.blocking.connection is not an option; the options are connections',
+  it('says what to do instead of an option `blocking`', () => {
+    const error = thrownBy(() => resolveOptions({ blocking: { connections: 2 } } as CoalesceOptions));
+    expect(error).toMatchObject({ name: 'TypeError', code: CODES.OPTION });
+    expect(error.message).toBe(
+      'ioredis-coalesce: options.blocking is not an option; give blocking commands a client of their own: client.duplicate()',
     );
   });
 

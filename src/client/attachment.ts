@@ -15,7 +15,6 @@ import { viewOf } from './view.js';
 interface Member {
   readonly client: HostClient;
   readonly connection: Connection | undefined;
-  readonly blocking: { readonly size: number } | undefined;
 }
 
 /** What is attached to a client or a Cluster, under `MARK`: its handle, and the route of its methods. */
@@ -31,7 +30,6 @@ export abstract class Attachment implements Coalescer {
   protected abstract leave(): void;
 
   stats(): CoalescerStats {
-    const { cache, blocking } = this.options;
     const sum = (figure: (member: Member) => number | undefined) =>
       this.members.reduce((total, member) => total + (figure(member) ?? 0), 0);
     const entries = sum(({ connection }) => connection?.cache?.store.entries);
@@ -39,8 +37,7 @@ export abstract class Attachment implements Coalescer {
     return this.counters.snapshot(
       sum(({ client }) => client.commandQueue.length),
       sum(({ connection }) => connection?.gate.waiting),
-      cache ? { entries, bytes } : undefined,
-      blocking ? sum((member) => member.blocking?.size) : undefined,
+      this.options.cache ? { entries, bytes } : undefined,
     );
   }
 

@@ -9,7 +9,7 @@ import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js'
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type FallThroughReason, Stats } from '../stats.js';
 import { Attachment } from './attachment.js';
-import { BlockingConnections, isBlocking } from './blocking.js';
+import { isBlocking } from './blocking.js';
 import type { HotRoute } from './hot-path.js';
 
 /** What the nodes of a Cluster share. */
@@ -26,7 +26,6 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
   readonly splitter = undefined;
-  readonly blocking: BlockingConnections | undefined;
   readonly counters: Stats;
   readonly schedule: BatchSchedule;
   readonly hot: HostCommandClass | string;
@@ -50,8 +49,6 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
     this.commandClass = typeof this.hot === 'string' ? undefined : this.hot;
     this.#commands = this.commandClass && new CommandMethods(this.commandClass);
-    const { blocking } = options;
-    if (blocking) this.blocking = new BlockingConnections(client, blocking.connections, () => this.connection);
     this.enter();
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
@@ -64,7 +61,6 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
 
   protected leave(): void {
     this.client.removeListener('connect', this.#onConnect);
-    this.blocking?.detach();
     this.connection?.detach();
     this.connection = undefined;
   }

@@ -3,21 +3,13 @@ import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { warnAutoPipelining } from '../errors.js';
-import {
-  ClusterDetour,
-  type HostCluster,
-  probeClusterInternals,
-  type SendOnNode,
-  SlotWatch,
-  speaksResp3,
-} from '../host/cluster.js';
+import { type HostCluster, probeClusterInternals, SlotWatch, speaksResp3 } from '../host/cluster.js';
 import { ClusterRouting } from '../host/cluster-routing.js';
 import { probeCommandClass } from '../host/probe.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type FallThroughReason, Stats } from '../stats.js';
 import { Attachment, attachedTo } from './attachment.js';
-import { sendOn } from './blocking.js';
 import { ClientAttachment, hotCommandClass, type NodesShare } from './client-attachment.js';
 import type { HotRoute } from './hot-path.js';
 import { SplitKeys } from './split-keys.js';
@@ -33,7 +25,6 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
   readonly counters = new Stats();
   readonly routing: ClusterRouting;
   readonly splitter: SplitKeys | undefined;
-  readonly blocking: ClusterDetour | undefined;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   readonly #slots: SlotWatch;
   readonly schedule: BatchSchedule;
@@ -50,7 +41,6 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     this.commandClass = typeof hot === 'string' ? undefined : hot;
     const probed = options.splitKeys ? probeCommandClass(client) : undefined;
     if (probed && 'commandClass' in probed) this.splitter = new SplitKeys(this, probed.commandClass);
-    this.blocking = options.blocking ? new ClusterDetour(client, this.#sendOnNode) : undefined;
     this.enter();
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
@@ -109,12 +99,6 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
    */
   readonly #onRefresh = (): void => {
     for (const node of this.#slots.losers()) this.#nodes.get(node)?.cache?.clear();
-  };
-
-  readonly #sendOnNode: SendOnNode = (node, command, asking) => {
-    const blocking = this.#nodes.get(node)?.blocking;
-    if (blocking === undefined) sendOn(node, command, asking);
-    else blocking.send(command, asking);
   };
 }
 

@@ -2,7 +2,7 @@ import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { HostCommandClass } from '../host/types.js';
 import { isAscii } from '../resp/encoder.js';
-import { sendElsewhere } from './blocking.js';
+import { watchBlocking } from './blocking.js';
 import { CommandSender, type MethodForm } from './hot-path.js';
 
 /** The methods that take the name of their command as an argument. */
@@ -36,9 +36,8 @@ export function hotCalls(parent: MethodForm['parent']): MethodForm[] {
         if (senders.size < KEPT_NAMES) senders.set(name, sender);
         return sender;
       },
-      sendElsewhere(route, method, args) {
-        const [name] = args;
-        return typeof name === 'string' ? sendElsewhere(route, name.toLowerCase(), method, args, 1) : undefined;
+      watch(route, [name]) {
+        if (typeof name === 'string') watchBlocking(route, name.toLowerCase());
       },
     };
   });

@@ -11,7 +11,7 @@ import {
   runTransformer,
   withTransformation,
 } from '../host/transformers.js';
-import type { AnyFunction, HasOptions, HostCommand, HostCommandClass } from '../host/types.js';
+import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import { CommandHeads, commandHead, encodeAssumingAscii, encodeExactly, isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason, Stats } from '../stats.js';
@@ -30,8 +30,6 @@ export interface HotRoute {
   readonly routing: ClusterRouting | undefined;
   /** Set for a Cluster with the option `splitKeys`. */
   readonly splitter: KeySplitter | undefined;
-  /** Set with the option `blocking`. */
-  readonly blocking: BlockingSender | undefined;
   /** Why no command can take the hot path now. */
   fallThroughReason(): FallThroughReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the hot path. */
@@ -59,13 +57,6 @@ export interface KeySplitter {
   send(sender: Sender, given: readonly unknown[], call: CallOptions | undefined): Promise<unknown> | undefined;
 }
 
-/** Sends blocking commands on connections of their own. */
-export interface BlockingSender {
-  send(command: HostCommand): unknown;
-  /** The client was disconnected. A Cluster's nodes notice that themselves. */
-  disconnected?(): void;
-}
-
 /** The parts of a method of ours that sends one command. A view makes the same call with options of its own (`view.ts`). */
 export interface MethodForm {
   readonly methodName: string;
@@ -76,12 +67,8 @@ export interface MethodForm {
   /** Sends the calls that can be hot; or a function that finds who sends one, by the name in front of its arguments. */
   readonly sender?: Sender;
   senderFor?(route: HotRoute, name: unknown): Sender | undefined;
-  /** Sends a call that has no sender; undefined if the host's method has to. */
-  sendElsewhere?(
-    route: HotRoute,
-    method: AnyFunction,
-    args: readonly unknown[],
-  ): readonly [result: unknown] | undefined;
+  /** Told of each call that has no sender, before the host's method sends it. `args` are all arguments of the method. */
+  watch?(route: HotRoute, args: readonly unknown[]): void;
 }
 
 const forms = new WeakMap<AnyFunction, MethodForm>();
@@ -99,10 +86,11 @@ export function commandMethod(form: MethodForm): AnyFunction {
   const { methodName, parent, leading = 0, sender } = form;
 
   function cold(receiver: unknown, route: HotRoute | undefined, args: readonly unknown[], sent?: FallThrough): unknown {
-    const method = parent[methodName] as AnyFunction;
-    if (route !== undefined && sent !== undefined) countFallThrough(route, methodName, sent.reason);
-    const elsewhere = route && sent === undefined ? form.sendElsewhere?.(route, method, args) : undefined;
-    return elsewhere === undefined ? callHost(method, receiver, args, leading, sent?.read) : elsewhere[0];
+    if (route !== undefined) {
+      if (sent === undefined) form.watch?.(route, args);
+      else countFallThrough(route, methodName, sent.reason);
+    }
+    return callHost(parent[methodName] as AnyFunction, receiver, args, leading, sent?.read);
   }
 
   function hot(this: unknown, ...args: unknown[]): unknown {

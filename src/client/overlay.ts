@@ -27,8 +27,8 @@ const overlays = { hot: new WeakMap<object, object>(), bare: new WeakMap<object,
  * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`
  * and, unless it is bare, the hot methods. So the class gets no property, and the client only its attachment.
  */
-export function addOverlay(client: HasOptions, { blocking, splitKeys }: ResolvedOptions): void {
-  const form = client.options.showFriendlyErrorStack && !blocking && !splitKeys ? 'bare' : 'hot';
+export function addOverlay(client: HasOptions, { splitKeys }: ResolvedOptions): void {
+  const form = client.options.showFriendlyErrorStack && !splitKeys ? 'bare' : 'hot';
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
   if (form === 'hot') for (const name of definedNames(client)) replaceDefined(client, name);
 }
@@ -78,29 +78,21 @@ function addCommandMethods(overlay: object, parent: Record<string, AnyFunction>)
   const forms = [...hotMethods, ...hotCalls(parent), ...blockingMethods(parent)];
   const methods: [string, AnyFunction][] = [
     ...forms.map((form): [string, AnyFunction] => [form.methodName, commandMethod(form)]),
-    ...Object.entries(followingMethods(parent)),
+    ...Object.entries(definingMethods(parent)),
   ];
   const known = methods.filter(([name]) => typeof parent[name] === 'function');
   Object.assign(overlay, Object.fromEntries(known), pipelineMethods(parent));
 }
 
-/** Methods of the client after which there is something to do here. */
-function followingMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
-  const following = (name: string, then: (client: object, args: readonly unknown[]) => void): AnyFunction =>
+/** Methods of the client that define others on it, which hide the overlay. */
+function definingMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
+  const defining = (name: string): AnyFunction =>
     function (this: unknown, ...args) {
       const result = (parent[name] as AnyFunction).apply(this, args);
-      if (routeOf(this) !== undefined) then(this as object, args);
+      if (routeOf(this) !== undefined) replaceDefined(this as object, String(args[0]));
       return result;
     };
-  // What the host defines on the client itself hides the overlay.
-  const defined = (client: object, [name]: readonly unknown[]) => replaceDefined(client, String(name));
-  return {
-    defineCommand: following('defineCommand', defined),
-    addBuiltinCommand: following('addBuiltinCommand', defined),
-    disconnect: following('disconnect', (client, [reconnect]) => {
-      if (!reconnect) routeOf(client)?.blocking?.disconnected?.();
-    }),
-  };
+  return { defineCommand: defining('defineCommand'), addBuiltinCommand: defining('addBuiltinCommand') };
 }
 
 /**

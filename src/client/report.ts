@@ -26,7 +26,7 @@ function print(): void {
   for (const [client, name] of clients) {
     const { coalescer } = client as Partial<Coalesced>;
     const stats = coalescer?.stats();
-    // A connection for blocking commands was made plain at once.
+    // A client that was made plain before its first command.
     if (stats === undefined || (!coalescer?.enabled && stats.commands === 0)) continue;
     writeSync(STANDARD_ERROR, `ioredis-coalesce: ${line(name, stats)}\n`);
   }

@@ -6,7 +6,7 @@
  */
 import type { EventEmitter } from 'node:events';
 import { probeCommandClass } from './probe.js';
-import type { AnyFunction, HostClient, HostCommand, HostOptions } from './types.js';
+import type { AnyFunction, HostClient, HostOptions } from './types.js';
 
 interface ClusterOptions extends HostOptions {
   readonly scaleReads?: unknown;
@@ -25,9 +25,7 @@ export interface HostCluster extends EventEmitter {
   /** The keys of the nodes that serve each slot, the master first. */
   readonly slots: ReadonlyArray<readonly string[] | undefined>;
   readonly connectionPool: ConnectionPool;
-  readonly offlineQueue: { push(item: object): unknown };
   sendCommand: AnyFunction;
-  connect(): Promise<unknown>;
   nodes(role?: 'all' | 'master' | 'slave'): HostClient[];
 }
 
@@ -75,64 +73,6 @@ export function probeClusterInternals(cluster: HostCluster): ReturnType<typeof p
   const pool = cluster.connectionPool as Partial<ConnectionPool> | undefined;
   if (typeof pool?.getInstanceByKey !== 'function') return { missing: 'Cluster#connectionPool.getInstanceByKey()' };
   return probeCommandClass(cluster);
-}
-
-/** Takes a command that the Cluster would send on a node, after ASKING if its slot is not the node's yet. */
-export type SendOnNode = (node: HostClient, command: HostCommand, asking: boolean) => void;
-
-/**
- * Sends commands as the Cluster does, but not on its nodes' own connections. Redirections lead here again.
- *
- * Host: `sendCommand` picks a node from `connectionPool` each time that it sends a command. So it is run on an object
- * that is the Cluster but for this: its pool has stand-ins of the nodes. While the Cluster is not ready it keeps the
- * command in its offline queue, with the node that is to get it, which a pipeline chooses (`node.redis`); that is one
- * that sends the command here again.
- */
-export class ClusterDetour {
-  readonly #standIns = new WeakMap<HostClient, HostClient>();
-  readonly #receiver: HostCluster;
-
-  constructor(
-    readonly cluster: HostCluster,
-    readonly sendOnNode: SendOnNode,
-  ) {
-    const pool = boundTo(cluster.connectionPool, {
-      getInstanceByKey: (key: string) => this.#standInFor(cluster.connectionPool.getInstanceByKey(key)),
-      getSampleInstance: (role: string) => this.#standInFor(cluster.connectionPool.getSampleInstance(role)),
-    });
-    const redis = { status: 'ready', sendCommand: (command: HostCommand) => this.send(command) };
-    const offlineQueue = {
-      push: (item: object) => cluster.offlineQueue.push({ ...item, node: { redis } }),
-    };
-    this.#receiver = boundTo(cluster, { connectionPool: pool, offlineQueue }) as HostCluster;
-  }
-
-  send(command: HostCommand): unknown {
-    const { cluster } = this;
-    if (cluster.status === 'wait') cluster.connect().catch(() => {});
-    // A test's stub.
-    const receiver = Object.hasOwn(cluster, 'sendCommand') ? cluster : this.#receiver;
-    return cluster.sendCommand.call(receiver, command);
-  }
-
-  #standInFor(node: HostClient | undefined): HostClient | undefined {
-    if (node === undefined || node === null) return node;
-    const known = this.#standIns.get(node);
-    if (known !== undefined) return known;
-    let asked = false;
-    const asking = () => {
-      asked = true;
-    };
-    const sendCommand = (command: HostCommand) => {
-      const isAsked = asked;
-      asked = false;
-      this.sendOnNode(node, command, isAsked);
-    };
-    const members = { asking: { value: asking }, sendCommand: { value: sendCommand } };
-    const standIn = Object.create(node, members) as HostClient;
-    this.#standIns.set(node, standIn);
-    return standIn;
-  }
 }
 
 /** An object that is another one but for some members. That one's methods run on itself. */

@@ -4,7 +4,7 @@
  * releases of the hosts are tried by `tools/canary.ts`.
  */
 import type { Duplex } from 'node:stream';
-import type { AnyFunction, HostClient, HostCommandClass, HostOptions, HostQueue, MadeCommand } from './types.js';
+import type { AnyFunction, HostClient, HostCommandClass, HostQueue } from './types.js';
 
 /**
  * The first member that every ioredis-like client or Cluster has and `value` lacks; undefined if it has all of them.
@@ -55,18 +55,12 @@ export function settlesLate(commandClass: HostCommandClass): boolean {
 function captureCommandClass(client: object): HostCommandClass | undefined {
   const { echo } = Object.getPrototypeOf(client) as Record<string, unknown>;
   if (!isGenuineMethod(echo)) return undefined;
-  const made = commandMadeBy({}, (receiver) => echo.call(receiver, '')) as MadeCommand | undefined;
-  return made?.constructor as HostCommandClass | undefined;
-}
-
-/** The command that a method of the host's makes: it is called on an object that only keeps it, and nothing is sent. */
-export function commandMadeBy(options: HostOptions, call: (receiver: object) => unknown): MadeCommand {
-  let made: unknown;
-  const sendCommand = (command: unknown) => {
-    made = command;
+  let commandClass: HostCommandClass | undefined;
+  const sendCommand = (command: object) => {
+    commandClass = command.constructor as HostCommandClass;
   };
-  call({ options, sendCommand });
-  return made as MadeCommand;
+  echo.call({ options: {}, sendCommand }, '');
+  return commandClass;
 }
 
 /**

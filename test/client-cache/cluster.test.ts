@@ -1,5 +1,4 @@
 /** The client-side cache of a Cluster's nodes, and behind Sentinel. */
-import { setImmediate as turn } from 'node:timers/promises';
 import calculateSlot from 'cluster-key-slot';
 import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -91,25 +90,6 @@ describe('the cache of a Cluster', { timeout: 120_000 }, () => {
       await sleep(5);
     }
     expect(await cluster.get(key)).toBe('on its new node');
-  });
-
-  it('with the option blocking, no answer is older than a command that was answered on a connection of its own', async () => {
-    const cluster = await cached(nodes, {}, true, { blocking: { connections: 1 } });
-    const writer = await warm(ioredis6.create(nodes, PATIENT));
-    await writer.rpush('popped', 'a', 'b');
-    let hits: number;
-    do {
-      hits = hitsOf(cluster);
-      await cluster.llen('popped');
-    } while (hitsOf(cluster) === hits);
-    await until(() => cluster.coalescer.stats().inFlight === 0, 'nothing is on its way');
-    for (const { stream } of cluster.nodes()) stream.pause();
-    expect(await cluster.blpop('popped', 0)).toEqual(['popped', 'a']);
-    const length = cluster.llen('popped');
-    // Time enough for an answer from memory.
-    for (let count = 0; count < 3; count += 1) await turn();
-    for (const { stream } of cluster.nodes()) stream.resume();
-    expect(await length).toBe(1);
   });
 
   it('caches answers of replicas, and drops them when the replica learns of a change', async () => {

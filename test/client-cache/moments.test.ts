@@ -257,33 +257,6 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     });
   });
 
-  it.each<[string, (client: Client, key: string) => Promise<unknown>, (key: string) => Promise<unknown>]>([
-    ['BLPOP', (client, key) => client.blpop(key, 0), (key) => other.rpush(key, 'a', 'b')],
-    ['BLMPOP', (client, key) => client.blmpop(0, 2, [`${key}x`, key], 'LEFT'), (key) => other.rpush(key, 'a', 'b')],
-    ['BLMOVE', (client, key) => client.blmove(`${key}x`, key, 'LEFT', 'LEFT', 0), (key) => other.rpush(`${key}x`, 'a')],
-    [
-      'XREAD, which only shows it,',
-      (client, key) => client.xread('BLOCK', 0, 'STREAMS', key, '$'),
-      (key) => other.xadd(key, '*', 'field', 'value'),
-    ],
-  ])('is not older than %s of this client that was answered on a connection of its own', async (name, wait, write) => {
-    const client = await cached(server.url, cache, { keyPrefix: 'p:' }, { blocking: { connections: 1 } });
-    const key = `${uniquePrefix('moment')}${name}`;
-    const read = () => (name.startsWith('X') ? client.xlen(key) : client.llen(key));
-    await keep(client, read);
-    const answered = wait(client, key);
-    while (!(await other.info('clients')).includes('blocked_clients:1')) await sleep(2);
-    await keep(client, read);
-    client.stream.pause();
-    await write(`p:${key}`);
-    await answered;
-    const length = read();
-    // Time enough for an answer from memory.
-    for (let count = 0; count < 3; count += 1) await turn();
-    client.stream.resume();
-    expect(await length).toBe(1);
-  });
-
   it('of several reads of one key that have been revoked: they are sent in the order of their calls', async () => {
     const client = await start();
     await keep(client, () => client.strlen(k));

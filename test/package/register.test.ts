@@ -268,14 +268,15 @@ describe('IOREDIS_COALESCE', () => {
     );
   });
 
-  it('stats: of duplicates, too, and not of connections for blocking commands', async () => {
+  it('stats: of duplicates, too, and not of clients that were made plain before their first command', async () => {
     const { stderr } = await registered(
       `
       import Redis from 'ioredis';
       import { coalesce } from 'ioredis-coalesce';
-      const redis = coalesce(new Redis(process.argv[2]), { blocking: { connections: 1 } });
+      const redis = coalesce(new Redis(process.argv[2]));
       const copy = redis.duplicate({ connectionName: 'copy' });
-      await Promise.all([redis.blpop(process.argv[3], 0.001), copy.get('none')]);
+      redis.duplicate({ connectionName: 'plain', lazyConnect: true }).coalescer.detach();
+      await Promise.all([redis.get('none'), copy.get('none')]);
       redis.disconnect();
       copy.disconnect();`,
       { environment: 'stats', flags: [] },

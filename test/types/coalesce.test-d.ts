@@ -1,7 +1,6 @@
 /** Checked by `tsc`, never run: what compiles and, by `@ts-expect-error`, what must not. */
 import { Redis as IORedis } from 'ioredis';
 import Redis, {
-  type BlockingOptions,
   type CallOptions,
   type Coalesced,
   type CoalesceOptions,
@@ -72,7 +71,6 @@ const everything: CoalesceOptions = {
   shareReads: true,
   cache: { prefixes: ['user:'], ttl: 1000, maxEntries: 10, maxBytes: 1000 },
   splitKeys: true,
-  blocking: { connections: 2 },
 };
 coalesce(plain, { cache: true });
 // @ts-expect-error: a boolean or an object
@@ -90,10 +88,6 @@ coalesce(plain, { maxBatchSize: '10' });
 coalesce(plain, { shareReads: 1 });
 // @ts-expect-error: a boolean
 coalesce(plain, { splitKeys: 'mget' });
-coalesce(plain, { blocking: false });
-coalesce(plain, { blocking: {} });
-// @ts-expect-error: false or an object
-coalesce(plain, { blocking: true });
 // @ts-expect-error: not an option
 coalesce(plain, { maxBatch: 10 });
 // @ts-expect-error: not a client
@@ -102,9 +96,7 @@ coalesce('redis://127.0.0.1');
 coalesce();
 
 // Resolved options are complete and read-only.
-type Nested = 'cache' | 'blocking';
-same<Omit<ResolvedOptions, Nested>, Readonly<Required<Omit<CoalesceOptions, Nested>>>>();
-same<ResolvedOptions['blocking'], Readonly<Required<BlockingOptions>> | false>();
+same<Omit<ResolvedOptions, 'cache'>, Readonly<Required<Omit<CoalesceOptions, 'cache'>>>>();
 same<ResolvedOptions['cache'], ResolvedCacheOptions | false>();
 same<typeof coalesced.coalescer.options, ResolvedOptions>();
 // @ts-expect-error: read-only

@@ -477,14 +477,6 @@ export class ReadCache {
     }
   }
 
-  /**
-   * A command of this client has been settled on another connection: it may have changed its keys, or shown a change of
-   * them. The invalidation may still be on its way here. That all its arguments are taken for keys does no harm.
-   */
-  settledElsewhere({ args }: HostCommand): void {
-    for (const arg of args) this.store.drop(this.store.key(wireName(arg)));
-  }
-
   // ---- Pushed ----
 
   /** A push that is no invalidation is about to be handed to user code. */
