@@ -18,7 +18,7 @@ export class TransactionState {
   constructor(queue?: HostQueue) {
     if (queue === undefined) return;
     this.unknown = true;
-    for (let index = queue.length - 1; index >= 0 && this.unknown; index -= 1) {
+    for (let index = 0; index < queue.length; index += 1) {
       const name = queue.peekAt(index)?.command.name ?? '';
       this.issued(effectOf({ count: 1, text: () => name }));
     }

@@ -463,4 +463,15 @@ describe('InvalidationReader', () => {
     expect(found).toEqual([undefined]);
     expect(reader.release().length).toBe(1_000);
   });
+
+  it('reads the next one after an invalidation of which one chunk has more than can be assembled', () => {
+    const found: unknown[] = [];
+    const reader = new InvalidationReader((keys) => found.push(keys));
+    const bytes = Buffer.from(push('x'.repeat(3 * 1024 * 1024)));
+    // The host gets this one, in as many chunks as it comes.
+    expect(reader.read(bytes.subarray(0, 2 * 1024 * 1024), 0)).toBe(false);
+    const next = Buffer.from(push('k'));
+    expect([reader.read(next, 0), reader.end]).toEqual([true, next.length]);
+    expect(found).toEqual([undefined, ['k']]);
+  });
 });

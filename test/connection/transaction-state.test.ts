@@ -51,6 +51,15 @@ describe('TransactionState', () => {
 
   describe('on a connection in use', () => {
     it.each([
+      [['watch', 'unwatch'], false],
+      [['unwatch', 'watch', 'get'], true],
+      [['watch', 'multi', 'exec'], false],
+      [['multi', 'exec', 'watch'], true],
+    ])('whose queue holds %j, keys are watched afterwards: %s', (names, watching) => {
+      expect(new TransactionState(queueOf(...names)).watching).toBe(watching);
+    });
+
+    it.each([
       [['get', 'MULTI', 'get'], true, false],
       [['multi', 'exec'], false, false],
       [['get'], true, true],

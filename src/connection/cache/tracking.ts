@@ -214,6 +214,8 @@ export class InvalidationReader {
     }
     if (scanned !== 'more' || this.#heldBytes + chunk.length - position > MAX_HELD) {
       this.invalidate(undefined);
+      // The host reads the rest of it: the next push begins anew.
+      this.#scanner = new ReplyScanner();
       return false;
     }
     // A copy: the memory of a chunk may be used again.
