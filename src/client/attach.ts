@@ -7,7 +7,6 @@ import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../op
 import { addIdleHandle, attachedTo, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
-import { report } from './report.js';
 
 /**
  * Coalesces a client or Cluster, unless it is coalesced already. It stays plain, with an idle handle, if `options` is
@@ -57,7 +56,6 @@ function attachReal(client: object, options: ResolvedOptions): void {
       'the option splitKeys needs a Cluster; a single server takes keys of several slots in one command',
     );
   }
-  if (environment === 'stats') report(client);
 }
 
 function notAClient(value: unknown, lacking = ''): TypeError {

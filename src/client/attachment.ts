@@ -1,6 +1,5 @@
 import { inspect } from 'node:util';
 import type { Connection } from '../connection/connection.js';
-import { environment } from '../environment.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
 import type { HasOptions, HostClient } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
@@ -8,7 +7,6 @@ import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
 import { MARK } from './hot-path.js';
 import { addOverlay, removeOverlay } from './overlay.js';
-import { report } from './report.js';
 import { viewOf } from './view.js';
 
 /** What is attached to a client, one of the nodes of a Cluster or not, and has a connection of its own. */
@@ -81,7 +79,6 @@ export abstract class Attachment implements Coalescer {
     // A copy of the drop-in class is coalesced already.
     if ('coalescer' in copy && !releaseProvisional(copy)) return;
     this.coalesceCopy(copy, args);
-    if (environment === 'stats' && attachedTo(copy) !== undefined) report(copy);
   }
 
   /** Without the client or Cluster, whose options may hold a password and whose queues hold arguments. */

@@ -1,5 +1,6 @@
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
+import { environment } from '../environment.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
@@ -11,6 +12,7 @@ import { type FallThroughReason, Stats } from '../stats.js';
 import { Attachment } from './attachment.js';
 import { isBlocking } from './blocking.js';
 import type { HotRoute } from './hot-path.js';
+import { report } from './report.js';
 
 /** What the nodes of a Cluster share. */
 export interface NodesShare {
@@ -52,7 +54,9 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     this.enter();
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
-    if (cluster === undefined && client.options.enableAutoPipelining) warnAutoPipelining();
+    if (cluster !== undefined) return;
+    if (environment === 'stats') report(this);
+    if (client.options.enableAutoPipelining) warnAutoPipelining();
   }
 
   protected get members(): readonly [this] {

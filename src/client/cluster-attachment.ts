@@ -2,6 +2,7 @@ import calculateSlot from 'cluster-key-slot';
 import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
+import { environment } from '../environment.js';
 import { warnAutoPipelining } from '../errors.js';
 import { type HostCluster, probeClusterInternals, SlotWatch, speaksResp3 } from '../host/cluster.js';
 import { ClusterRouting } from '../host/cluster-routing.js';
@@ -12,6 +13,7 @@ import { type FallThroughReason, Stats } from '../stats.js';
 import { Attachment, attachedTo } from './attachment.js';
 import { ClientAttachment, hotCommandClass, type NodesShare } from './client-attachment.js';
 import type { HotRoute } from './hot-path.js';
+import { report } from './report.js';
 import { SplitKeys } from './split-keys.js';
 
 /**
@@ -45,6 +47,7 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
     for (const node of client.nodes()) this.#onNode(node);
+    if (environment === 'stats') report(this);
     if (client.options.enableAutoPipelining) warnAutoPipelining();
   }
 

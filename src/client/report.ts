@@ -1,47 +1,96 @@
 /** `IOREDIS_COALESCE=stats`: one line per client on standard error when the process exits, and on SIGUSR2. */
 import { writeSync } from 'node:fs';
-import type { Coalesced } from '../handle.js';
 import { isHostCluster, startupNodesOf } from '../host/cluster.js';
 import type { HasOptions } from '../host/types.js';
-import type { CoalescerStats } from '../stats.js';
+import type { CoalescerStats, Stats } from '../stats.js';
 
 const STANDARD_ERROR = 2;
 
-/**
- * By their names, which are made at once: code may change anything of a client later. They are kept until the process
- * ends: a client's line is printed after it has been closed, too.
- */
-const clients = new Map<object, string>();
+/** What is attached to a client or Cluster. */
+interface Attached {
+  readonly client: HasOptions & { readonly status?: string };
+  readonly counters: Stats;
+  readonly enabled: boolean;
+}
+
+interface Reported {
+  /** Made at once: code may change anything of a client later. */
+  readonly name: string;
+  readonly counters: Stats;
+  readonly attached: WeakRef<Attached>;
+}
+
+interface Figures extends Pick<CoalescerStats, 'commands' | 'hotCommands' | 'batches'> {
+  readonly clients: number;
+  readonly fallThroughs: Readonly<Record<string, number>>;
+}
+
+/** Clients that are in memory; they are not kept there. */
+const reported = new Set<Reported>();
+/** The sums of those that no longer are, by name. */
+const collected = new Map<string, Figures>();
+const registry = new FinalizationRegistry<Reported>((one) => {
+  reported.delete(one);
+  addTo(collected, one);
+});
+let isListening = false;
 
 /** Adds a coalesced client, or a Cluster. */
-export function report(client: object): void {
-  clients.set(client, nameOf(client));
-  if (clients.size > 1) return;
+export function report(attached: Attached): void {
+  const one = { name: nameOf(attached.client), counters: attached.counters, attached: new WeakRef(attached) };
+  queueMicrotask(() => {
+    // Code has made a client of `register` plain at once, to coalesce it itself.
+    if (!attached.enabled) return;
+    reported.add(one);
+    registry.register(attached, one);
+  });
+  if (isListening) return;
+  isListening = true;
   process.on('exit', print);
   // Windows has no such signal.
   if (process.platform !== 'win32') process.on('SIGUSR2', print);
 }
 
+/** A line for each client, and one for all of a name that have ended, or were detached. */
 function print(): void {
-  for (const [client, name] of clients) {
-    const { coalescer } = client as Partial<Coalesced>;
-    const stats = coalescer?.stats();
-    // A client that was made plain before its first command.
-    if (stats === undefined || (!coalescer?.enabled && stats.commands === 0)) continue;
-    writeSync(STANDARD_ERROR, `ioredis-coalesce: ${line(name, stats)}\n`);
+  const ended = new Map(collected);
+  for (const one of reported) {
+    const attached = one.attached.deref();
+    if (!attached?.enabled || attached.client.status === 'end') addTo(ended, one);
+    else write(one.name, { clients: 1, ...one.counters.snapshot(0, 0) });
   }
+  for (const [name, figures] of ended) write(name, figures);
 }
 
-/** `127.0.0.1:6379/0: 1200 commands, 100 batches, 12.0 per batch, 98 % hot; not hot: connection 20, arguments 4`. */
-function line(name: string, { commands, hotCommands, batches, fallThroughs }: CoalescerStats): string {
-  if (commands === 0) return `${name}: no commands`;
+function addTo(sums: Map<string, Figures>, { name, counters }: Reported): void {
+  const { commands, hotCommands, batches, fallThroughs } = counters.snapshot(0, 0);
+  const sum = sums.get(name);
+  sums.set(name, {
+    clients: (sum?.clients ?? 0) + 1,
+    commands: (sum?.commands ?? 0) + commands,
+    hotCommands: (sum?.hotCommands ?? 0) + hotCommands,
+    batches: (sum?.batches ?? 0) + batches,
+    fallThroughs: Object.fromEntries(
+      Object.entries(fallThroughs).map(([reason, count]) => [reason, (sum?.fallThroughs[reason] ?? 0) + count]),
+    ),
+  });
+}
+
+/**
+ * `127.0.0.1:6379/0: 1200 commands, 100 batches, 12.0 per batch, 98 % hot; not hot: connection 20, arguments 4`, or
+ * `127.0.0.1:6379/0, 30 clients that have ended: 1200 commands, …`.
+ */
+function write(name: string, { clients, commands, hotCommands, batches, fallThroughs }: Figures): void {
+  const who = clients > 1 ? `${name}, ${clients} clients that have ended` : name;
   const reasons = Object.entries(fallThroughs)
     .filter(([, count]) => count > 0)
     .map(([reason, count]) => `${reason} ${count}`);
   const cold = reasons.length > 0 ? `; not hot: ${reasons.join(', ')}` : '';
   const mean = (commands / Math.max(batches, 1)).toFixed(1);
   const hot = Math.floor((100 * hotCommands) / commands);
-  return `${name}: ${commands} commands, ${batches} batches, ${mean} per batch, ${hot} % hot${cold}`;
+  const figures =
+    commands === 0 ? 'no commands' : `${commands} commands, ${batches} batches, ${mean} per batch, ${hot} % hot${cold}`;
+  writeSync(STANDARD_ERROR, `ioredis-coalesce: ${who}: ${figures}\n`);
 }
 
 /** Where a client or Cluster connects to, without its password. */
