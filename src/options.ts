@@ -25,6 +25,7 @@ export interface CoalesceOptions {
    *
    * - `true`: after a turn of three commands and more, for 8 microseconds per command, at most 100. Not where the first
    *   reply takes longer than 0.12 milliseconds, nor where windows go without a reply or the process is often preempted.
+   *   Where it holds, turns of 32 commands and more leave in parts of 32, 64, 128 …: Redis executes the first meanwhile.
    * - a number: for as many microseconds after every turn, until all replies are there. For a Redis on the same machine
    *   and a processor to spare. Minimum 1, maximum 1000000.
    * - `false`: never.

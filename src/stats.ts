@@ -15,6 +15,7 @@ export type FlushReason = keyof typeof NO_FLUSHES;
 const NO_FLUSHES = {
   schedule: 0,
   size: 0,
+  part: 0,
   bytes: 0,
   script: 0,
   delay: 0,

@@ -152,6 +152,37 @@ describe('turns pass without a window', () => {
   });
 });
 
+describe('the server is near', () => {
+  const answeredAfter = (setting: boolean, ms: number, { alone = true, commands = 1, preempted = false } = {}) => {
+    const { poll, state } = connection(setting);
+    state.preempted = preempted;
+    poll.turnSent(commands, alone);
+    state.nowMs += ms;
+    poll.answered();
+    if (preempted) poll.turnSent(3, false);
+    return poll.isNear;
+  };
+
+  it('once it has answered on an idle wire within 0.12 ms', () => {
+    expect(connection().poll.isNear).toBe(false);
+    expect(answeredAfter(true, 0.11)).toBe(true);
+    expect(answeredAfter(true, 0.13)).toBe(false);
+    expect(answeredAfter(true, 0.11, { alone: false })).toBe(false);
+  });
+
+  it('a large turn may take 0.3 µs longer for each command, of at most 256', () => {
+    expect(answeredAfter(true, 0.17, { commands: 200 })).toBe(true);
+    expect(answeredAfter(true, 0.19, { commands: 200 })).toBe(false);
+    expect(answeredAfter(true, 0.2, { commands: 10_000 })).toBe(false);
+    expect(answeredAfter(true, 0, { commands: 10_000 })).toBe(true);
+  });
+
+  it('not for a thread that is often preempted, nor with `busyPoll: false`', () => {
+    expect(answeredAfter(true, 0.05, { preempted: true })).toBe(false);
+    expect(answeredAfter(false, 0.05)).toBe(false);
+  });
+});
+
 describe('stats', () => {
   it('counts turns that were polled for, and those with a reply in time', async () => {
     const { poll, polls, stats, expire } = connection();

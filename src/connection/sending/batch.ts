@@ -45,6 +45,12 @@ const UNCOUNTED_BYTES = 64;
 /** Milliseconds for which scripts may wait for the end of their turn. */
 const SCRIPTS_WAIT_MS = 0.04;
 
+/**
+ * Commands after which a turn's first part leaves, if the server is near; each later part has twice as many. While the
+ * turn is still being encoded, a server on the same machine executes what it has.
+ */
+const FIRST_PART = 32;
+
 /** Number of following batches that are encoded exactly after non-ASCII text, which tends to come in runs. */
 const EXACT_BATCHES = 32;
 
@@ -74,6 +80,8 @@ export class Batch {
   /** Commands of this turn that have been sent, and whether nothing awaited its reply before the first of them. */
   #sentInTurn = 0;
   #alone = false;
+  /** Commands at which the open batch leaves before the end of its turn. */
+  #limit: number;
   #text = '';
   /** The entries of the commands in `#text`, in order. */
   #textEntries: Encodable[] = [];
@@ -93,6 +101,7 @@ export class Batch {
   ) {
     const { options, stats } = owner;
     this.options = options;
+    this.#limit = options.maxBatchSize;
     this.#poll = new BusyPoll(options.busyPoll, stats, () => this.awaitingReply);
   }
 
@@ -254,10 +263,13 @@ export class Batch {
     if (this.commands === 0) {
       this.#openedAt = now();
       // Host: the last entry of a host's write is not queued yet.
-      if (this.#sentInTurn === 0) this.#alone = this.owner.gate.passed <= (inHostWrite ? commands - 1 : commands);
+      if (this.#sentInTurn === 0) {
+        this.#alone = this.owner.gate.passed <= (inHostWrite ? commands - 1 : commands);
+        this.#limit = Math.min(this.#sendsParts ? FIRST_PART : Number.POSITIVE_INFINITY, this.options.maxBatchSize);
+      }
     }
     this.commands += commands;
-    if (this.commands >= this.options.maxBatchSize) this.flushUnseen('size');
+    if (this.commands >= this.#limit) this.#sendPart();
     else if (this.#bytes - UNCOUNTED_BYTES * this.commands >= this.options.maxBatchBytes) this.flushUnseen('bytes');
     else if (exiting) this.flushUnseen('exit');
     // Invariant 8: one flush is scheduled at a time, and it always runs. A command that is added after a flush by size
@@ -266,6 +278,20 @@ export class Batch {
       this.#scheduled = true;
       this.schedule(this.#onSchedule);
     }
+  }
+
+  /** Who holds batches back on purpose, by a function, decides for large turns too. */
+  get #sendsParts(): boolean {
+    return this.#poll.isNear && typeof this.options.schedule !== 'function';
+  }
+
+  #sendPart(): void {
+    const { maxBatchSize } = this.options;
+    const isPart = this.#limit < maxBatchSize;
+    this.#limit = Math.min(2 * this.#limit, maxBatchSize);
+    // Its replies may be here before the turn ends: they do not tell how far the server is.
+    this.#alone = false;
+    this.flushUnseen(isPart ? 'part' : 'size');
   }
 
   readonly #onSchedule = (): void => {

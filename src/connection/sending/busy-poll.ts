@@ -8,8 +8,12 @@ const LONGEST_WINDOW_MS = 0.1;
 const FEWEST_COMMANDS = 3;
 /** A reply to an idle wire that takes longer comes from another machine, or from a server that was busy. */
 const FAR_MS = 0.12;
+/** A server executes what it has read, up to 16 KiB, before it writes the first reply. */
+const EXECUTED_MS_PER_COMMAND = 0.0003;
+const MOST_EXECUTED = 256;
 /** A blocking command counts as this many milliseconds. */
 const LONGEST_REPLY_MS = 10;
+const SHORTEST_REPLY_MS = 0.001;
 const MOST_SKIPPED_TURNS = 1024;
 /** Turns per look at the counter of the kernel, which takes 3 µs. */
 const TURNS_PER_LOOK = 64;
@@ -36,10 +40,11 @@ export class BusyPoll {
   /** Turns to pass before the next window, and as many as passed before the last one. */
   #toSkip = 0;
   #skipped = 0;
-  /** When this turn was sent, if nothing awaited its reply before; cleared by the first reply. */
+  /** When this turn was sent and executed, if nothing awaited its reply before; cleared by the first reply. */
   #sentAtMs: number | undefined;
-  /** How long the first reply to an idle wire takes: falls at once, rises by sixteenths. */
+  /** How long the first reply to an idle wire takes: falls at once, rises by sixteenths. 0 until there was one. */
   #replyMs = 0;
+  #isPreempted = false;
 
   constructor(
     /** The option `busyPoll`. */
@@ -51,6 +56,11 @@ export class BusyPoll {
     readonly clock: () => number = now,
   ) {}
 
+  /** Whether the rule holds, and the server is known to be near. */
+  get isNear(): boolean {
+    return this.setting === true && this.#replyMs > 0 && this.#replyMs <= FAR_MS && !this.#isPreempted;
+  }
+
   /**
    * A turn of the event loop was sent.
    *
@@ -60,13 +70,17 @@ export class BusyPoll {
   turnSent(commands: number, alone: boolean): void {
     if (this.setting === false || commands === 0) return;
     const startedAtMs = this.clock();
-    if (alone) this.#sentAtMs = startedAtMs;
+    if (alone) this.#sentAtMs = startedAtMs + Math.min(commands, MOST_EXECUTED) * EXECUTED_MS_PER_COMMAND;
     let windowMs = Math.min(commands * WINDOW_MS_PER_COMMAND, LONGEST_WINDOW_MS);
     if (typeof this.setting === 'number') windowMs = this.setting / 1000;
-    else if (commands < FEWEST_COMMANDS || this.#replyMs > FAR_MS || this.isPreempted()) return;
-    else if (this.#toSkip > 0) {
-      this.#toSkip -= 1;
-      return;
+    else {
+      if (commands < FEWEST_COMMANDS || this.#replyMs > FAR_MS) return;
+      this.#isPreempted = this.isPreempted();
+      if (this.#isPreempted) return;
+      if (this.#toSkip > 0) {
+        this.#toSkip -= 1;
+        return;
+      }
     }
     this.counters.polledTurns += 1;
     this.#unanswered += 1;
@@ -85,7 +99,7 @@ export class BusyPoll {
       this.#unanswered = 0;
     }
     if (this.#sentAtMs === undefined) return;
-    const tookMs = Math.min(this.clock() - this.#sentAtMs, LONGEST_REPLY_MS);
+    const tookMs = Math.min(Math.max(this.clock() - this.#sentAtMs, SHORTEST_REPLY_MS), LONGEST_REPLY_MS);
     this.#sentAtMs = undefined;
     const risesMs = (tookMs - this.#replyMs) / 16;
     this.#replyMs = this.#replyMs === 0 || risesMs < 0 ? tookMs : this.#replyMs + risesMs;
