@@ -7,6 +7,7 @@ import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../op
 import { addIdleHandle, attachedTo, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
+import { PlainSplitting } from './split-keys.js';
 
 /**
  * Coalesces a client or Cluster, unless it is coalesced already. It stays plain, with an idle handle, if `options` is
@@ -25,6 +26,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   const chosen = options ?? lastOptions(client);
   if (chosen === false || environment === 'off') {
     addIdleHandle(client, DEFAULT_OPTIONS);
+    if (chosen !== false && chosen.splitKeys && isHostCluster(client)) PlainSplitting.start(client);
   } else if (missing !== undefined) {
     warnOnce(
       CODES.STAND_IN,

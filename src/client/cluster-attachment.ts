@@ -14,7 +14,7 @@ import { Attachment, attachedTo } from './attachment.js';
 import { ClientAttachment, hotCommandClass, type NodesShare } from './client-attachment.js';
 import type { HotRoute } from './hot-path.js';
 import { report } from './report.js';
-import { SplitKeys } from './split-keys.js';
+import { PlainSplitting, SplitKeys } from './split-keys.js';
 
 /**
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
@@ -36,6 +36,7 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     readonly options: ResolvedOptions,
   ) {
     super();
+    PlainSplitting.end(client);
     this.schedule = scheduleFunction(options.schedule);
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
@@ -59,6 +60,7 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     this.client.removeListener('+node', this.#onNode);
     this.client.removeListener('refresh', this.#onRefresh);
     for (const node of this.members) node.detach();
+    if (this.splitter !== undefined) PlainSplitting.start(this.client);
   }
 
   protected coalesceCopy(copy: object): void {

@@ -21,11 +21,18 @@ import { coldWatch } from './cold-watch.js';
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
 export const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
-/** What the methods of a client or Cluster need of its attachment, `ClientAttachment` or `ClusterAttachment`. */
+/** On a plain Cluster that has the option `splitKeys`. */
+export const SPLITS = Symbol.for('ioredis-coalesce.splits');
+
+/**
+ * What the methods of a client or Cluster need of its attachment, `ClientAttachment` or `ClusterAttachment`, or of the
+ * `PlainSplitting` of a Cluster that is not coalesced.
+ */
 export interface HotRoute {
   readonly client: HasOptions & { sendCommand: AnyFunction };
   readonly commandClass: HostCommandClass | undefined;
-  readonly counters: Stats;
+  /** Undefined for a Cluster that is not coalesced. */
+  readonly counters: Stats | undefined;
   /** Set for a Cluster: hands it a command that failed on its node. */
   readonly routing: ClusterRouting | undefined;
   /** Set for a Cluster with the option `splitKeys`. */
@@ -42,11 +49,13 @@ export interface HotRoute {
 
 export interface Marked {
   readonly [MARK]?: HotRoute;
+  readonly [SPLITS]?: HotRoute;
 }
 
 /** The attachment of the object that a method is called on, if it has one. */
 export function routeOf(receiver: unknown): HotRoute | undefined {
-  const attached = (receiver as Marked | undefined)?.[MARK];
+  const marked = receiver as Marked | undefined;
+  const attached = marked?.[MARK] ?? marked?.[SPLITS];
   return attached !== undefined && attached.client === receiver ? attached : undefined;
 }
 
@@ -135,8 +144,9 @@ export class FallThrough {
 }
 
 /** A command has fallen through. */
-export function countFallThrough(route: HotRoute, methodName: string, reason: FallThroughReason): void {
-  coldWatch.fellThrough(route.counters, reason);
+export function countFallThrough({ counters }: HotRoute, methodName: string, reason: FallThroughReason): void {
+  if (counters === undefined) return;
+  coldWatch.fellThrough(counters, reason);
   if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, reason);
 }
 

@@ -13,6 +13,7 @@ import {
   methodsNamed,
   routeOf,
   type Sender,
+  SPLITS,
 } from './hot-path.js';
 import { ScriptSender } from './hot-scripts.js';
 import { pipelineMethods } from './light-pipeline.js';
@@ -27,7 +28,7 @@ const overlays = { hot: new WeakMap<object, object>(), bare: new WeakMap<object,
  * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`
  * and, unless it is bare, the hot methods. So the class gets no property, and the client only its attachment.
  */
-export function addOverlay(client: HasOptions, { splitKeys }: ResolvedOptions): void {
+export function addOverlay(client: HasOptions, { splitKeys }: Pick<ResolvedOptions, 'splitKeys'>): void {
   const form = client.options.showFriendlyErrorStack && !splitKeys ? 'bare' : 'hot';
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
   if (form === 'hot') for (const name of definedNames(client)) replaceDefined(client, name);
@@ -55,7 +56,7 @@ function overlayFor(parent: object, form: keyof typeof overlays): object {
     duplicate: {
       value(this: Marked, ...args: unknown[]) {
         const copy = (parent as { duplicate(...args: unknown[]): object }).duplicate.apply(this, args);
-        this[MARK]?.attachCopy(copy, args);
+        (this[MARK] ?? this[SPLITS])?.attachCopy(copy, args);
         return copy;
       },
       writable: true,

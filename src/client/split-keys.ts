@@ -2,11 +2,22 @@ import calculateSlot from 'cluster-key-slot';
 import { KEY_POSITIONS } from '../commands/hot-commands.js';
 import { guarded } from '../connection/entries/signals.js';
 import type { HostCluster } from '../host/cluster.js';
+import { probeCommandClass } from '../host/probe.js';
 import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
 import type { HostCommand, HostCommandClass, MadeCommand } from '../host/types.js';
 import type { CallOptions } from '../options.js';
+import type { FallThroughReason } from '../stats.js';
 import { asCallback } from '../util/promises.js';
-import { countFallThrough, FallThrough, type HotRoute, type KeySplitter, type Sender } from './hot-path.js';
+import {
+  countFallThrough,
+  FallThrough,
+  type HotRoute,
+  type KeySplitter,
+  routeOf,
+  type Sender,
+  SPLITS,
+} from './hot-path.js';
+import { addOverlay, removeOverlay } from './overlay.js';
 import { sendWith } from './view.js';
 
 /** The part of a call whose keys are in one slot. */
@@ -70,12 +81,16 @@ export class SplitKeys implements KeySplitter {
   ): Promise<unknown> {
     // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
     if (whole.resolve === undefined) return whole.promise;
-    const parts = whole.name === sender.variant.command.name ? partsOf(whole.args as (string | Buffer)[], step) : [];
+    const { name } = sender.variant.command;
+    const parts = whole.name === name ? partsOf(whole.args as (string | Buffer)[], step) : [];
     if (parts.length === 0) return sendWith(call, this.route.client, [whole as HostCommand]);
     try {
       const replies = await Promise.all(parts.map(({ args }) => this.#sendPart(sender, args, call)));
       whole.resolve(join(replies, parts));
     } catch (error) {
+      // Host: an error of the server says which command it answers, with the arguments.
+      if (Object.hasOwn(error as Error, 'command'))
+        Object.assign(error as Error, { command: { name, args: whole.args } });
       whole.reject(error as Error);
     }
     return whole.promise;
@@ -98,6 +113,52 @@ export class SplitKeys implements KeySplitter {
   }
 }
 
+/**
+ * What is left of the option `splitKeys` on a Cluster that is not coalesced, after `detach()` or with
+ * `IOREDIS_COALESCE=off`: a switch for speed does not change what a call means.
+ */
+export class PlainSplitting implements HotRoute {
+  readonly commandClass = undefined;
+  readonly counters = undefined;
+  readonly routing = undefined;
+  readonly blockedBy = undefined;
+  readonly splitter: SplitKeys;
+
+  /** @param client - without an overlay. */
+  constructor(
+    readonly client: HostCluster,
+    commandClass: HostCommandClass,
+  ) {
+    this.splitter = new SplitKeys(this, commandClass);
+    Object.defineProperty(client, SPLITS, { value: this, configurable: true });
+    addOverlay(client, { splitKeys: true });
+  }
+
+  /** Starts it, unless the Cluster's `Command` class is not found: then the host answers all calls. */
+  static start(client: HostCluster): void {
+    const probed = probeCommandClass(client);
+    if ('commandClass' in probed) new PlainSplitting(client, probed.commandClass);
+  }
+
+  /** Ends it, if it has been started: the Cluster is about to be coalesced. */
+  static end(client: HostCluster): void {
+    if (Reflect.has(client, SPLITS) && Reflect.deleteProperty(client, SPLITS)) removeOverlay(client);
+  }
+
+  fallThroughReason(): FallThroughReason {
+    return 'cork-only';
+  }
+
+  connectionFor(): FallThroughReason {
+    return 'cork-only';
+  }
+
+  attachCopy(copy: object, [, override]: readonly unknown[]): void {
+    const isAsked = (override as { coalesce?: unknown } | undefined)?.coalesce !== undefined;
+    if (!isAsked && routeOf(copy) === undefined) PlainSplitting.start(copy as HostCluster);
+  }
+}
+
 /** Whether these are plain keys, and all in one slot. */
 function areInOneSlot(keys: readonly unknown[], prefix: string | Buffer = ''): boolean {
   if (keys.length === 1) return !Array.isArray(keys[0]);
@@ -113,13 +174,15 @@ function areInOneSlot(keys: readonly unknown[], prefix: string | Buffer = ''): b
 }
 
 /**
- * In the order of their first keys. None if a value is missing: the server refuses that, and must see the whole call.
+ * In the order of their first keys. If a value is missing, it is in the only part: the server refuses that, and of keys of
+ * several slots it would say something else.
  *
  * @param step - from one key to the next.
  */
 function partsOf(args: readonly (string | Buffer)[], step: number): SlotPart[] {
   const bySlot = new Map<number, SlotPart>();
-  if (args.length % step !== 0) return [];
+  const [key, value] = args as [string | Buffer, string | Buffer];
+  if (args.length % step !== 0) return [{ args: args.length < step ? [key] : [key, value, key], positions: [] }];
   for (let index = 0; index < args.length; index += step) {
     const slot = calculateSlot(args[index] as string | Buffer);
     let part = bySlot.get(slot);

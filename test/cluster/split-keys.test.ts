@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import calculateSlot from 'cluster-key-slot';
 import fc from 'fast-check';
 import { Command } from 'ioredis';
-import type { CallOptions } from 'ioredis-coalesce';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type CallOptions, coalesce } from 'ioredis-coalesce/coalesce';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { CLUSTER_HOSTS, type ClusterHost, type CoalescedCluster, warm } from '../helpers/cluster/clients.js';
 import { commandCounts, empty, resetCommandCounts } from '../helpers/cluster/run-program.js';
@@ -122,7 +122,16 @@ const CALLS: Readonly<Record<string, readonly Call[]>> = {
     ['callBuffer', 'mget', 'b', 'a'],
     ['call', 'del', 'a', 'b', 'c'],
   ],
-  'wrong numbers of arguments': [['mget'], ['mget', []], ['del'], ['mset'], ['mset', 'a'], ['mset', {}]],
+  'wrong numbers of arguments': [
+    ['mget'],
+    ['mget', []],
+    ['del'],
+    ['mset'],
+    ['mset', 'a'],
+    ['mset', {}],
+    ['mset', 'a', 1, 'b'],
+    ['mset', 'a', 1, 'b', 2, 'c'],
+  ],
 };
 
 describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
@@ -298,6 +307,70 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
       client.multi().mget('{x}1', '{y}1').exec(),
     ];
     expect(await outcomes(make(cluster))).toEqual(await outcomes(make(plain)));
+  });
+
+  it.each<[string, (cluster: CoalescedCluster) => CoalescedCluster]>([
+    [
+      'after detach()',
+      (cluster) => {
+        cluster.coalescer.detach();
+        return cluster;
+      },
+    ],
+    [
+      'a duplicate() of one that was detached',
+      (cluster) => {
+        cluster.coalescer.detach();
+        return cluster.duplicate() as CoalescedCluster;
+      },
+    ],
+  ])('%s: the Cluster is plain, and keys are still split', async (_, prepare) => {
+    const { cluster, plain } = await clients();
+    const detached = prepare(cluster);
+    onTestFinished(() => detached.disconnect());
+    expect(detached.coalescer?.enabled ?? false).toBe(false);
+    for (const calls of Object.values(CALLS)) expect(await run(detached, calls)).toEqual(await run(plain, calls));
+    const view = cluster.coalescer.withOptions({ timeout: 60_000 });
+    expect(await view.mget('a', 'b')).toEqual(await plain.mget('a', 'b'));
+    // As before the option, for all that is not split.
+    expect(await detached.set('a', '1')).toBe('OK');
+    expect(await detached.pipeline().get('a').exec()).toEqual([[null, '1']]);
+    expect(await detached.multi().get('a').exec()).toEqual([[null, '1']]);
+  });
+
+  it('coalesced again after detach(): hot, and detached again: split', async () => {
+    const { cluster } = await clients();
+    cluster.coalescer.detach();
+    coalesce(cluster);
+    const hotCommands = () => cluster.coalescer.stats().hotCommands;
+    // A connection in use is hot once a reply has told that no transaction is open.
+    for (let before = Number.NaN; hotCommands() - before !== 2; ) {
+      before = hotCommands();
+      expect(await cluster.mset('a', '1', 'b', '2')).toBe('OK');
+    }
+    cluster.coalescer.detach();
+    expect(await cluster.mget('b', 'a')).toEqual(['2', '1']);
+    cluster.coalescer.detach();
+    coalesce(cluster, {});
+    await expect(cluster.mget('b', 'a')).rejects.toThrow(/CROSSSLOT/);
+  });
+
+  it('with IOREDIS_COALESCE=off: the Cluster is plain, and keys are split', async () => {
+    await emptyAll(await ready(hostOf(host).create(single.url)));
+    vi.stubEnv('IOREDIS_COALESCE', 'off');
+    vi.resetModules();
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+      vi.resetModules();
+    });
+    const off = await import('ioredis-coalesce/coalesce');
+    const cluster = await warm(off.coalesce(host.create(nodes), SPLIT));
+    expect(cluster.coalescer.enabled).toBe(false);
+    expect(await cluster.mset('a', 1, 'b', 2)).toBe('OK');
+    expect(await cluster.mget('b', 'none', 'a')).toEqual(['2', null, '1']);
+    const copy = cluster.duplicate();
+    onTestFinished(() => copy.disconnect());
+    expect(await copy.del('b', 'a')).toBe(2);
   });
 
   it.each([
