@@ -1,6 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { attach } from './client/attach.js';
+import { attachedTo } from './client/attachment.js';
+import { wrongOption } from './errors.js';
 import type { Coalesced } from './handle.js';
-import { type CoalesceSetting, resolveSetting } from './options.js';
+import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './options.js';
 
 export { type BatchEvent, CHANNELS, type ConnectionEvent } from './channels.js';
 export { CODES, type CodedError } from './errors.js';
@@ -28,10 +31,26 @@ export type { CacheStats, CacheUse, CoalescerStats, FallThroughReason, FlushReas
  *   defaults. With `false` the client stays plain, and has an idle `coalescer`.
  * @returns the same object, with `coalescer` on it.
  * @throws {TypeError} `COALESCE_ERR_CLIENT` if `client` is not such a client; `COALESCE_ERR_OPTION` for an unknown
- *   option, a wrong type, or `cache` with a client that does not speak RESP3.
+ *   option, a wrong type, `cache` with a client that does not speak RESP3, or an option that differs from that of a
+ *   client which is already coalesced.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export function coalesce<T extends object>(client: T, options?: CoalesceSetting): T & Coalesced {
-  attach(client, options === undefined ? undefined : resolveSetting(options, 'options'));
+  const resolved = options === undefined ? undefined : resolveSetting(options, 'options');
+  attach(client, resolved);
+  if (resolved !== undefined) checkSame(client, options as CoalesceSetting, resolved);
   return client as T & Coalesced;
+}
+
+/** A client that was coalesced before keeps its options: no others may be dropped without a word. `true` asks for none. */
+function checkSame(client: object, given: CoalesceSetting, resolved: ResolvedOptions | false): void {
+  const present = attachedTo(client)?.options;
+  if (present === undefined) return;
+  const names = Object.entries(given).filter(([, value]) => value !== undefined) as [keyof ResolvedOptions, unknown][];
+  const differing = names.filter(([name]) => resolved && !isDeepStrictEqual(resolved[name], present[name]));
+  if (resolved && differing.length === 0) return;
+  throw wrongOption(
+    `the client is coalesced already${resolved ? `, with another ${differing.map(([name]) => name).join(', ')}` : ''}; ` +
+      'give options where it is coalesced first, or call client.coalescer.detach() before',
+  );
 }

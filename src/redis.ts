@@ -91,8 +91,8 @@ Object.defineProperty(Redis.prototype, 'duplicate', {
   value(this: Redis, override?: Partial<RedisOptions>) {
     const { protocol, monitor } = { ...this.options, ...override };
     // Host: `monitor()` makes its client here.
-    const coalesce = monitor ? false : settingOf(this, protocol === 3);
-    return new Redis({ ...this.options, coalesce, ...override });
+    const coalesce = override?.coalesce ?? (monitor ? false : settingOf(this, protocol === 3));
+    return new Redis({ ...this.options, ...override, coalesce });
   },
 });
 

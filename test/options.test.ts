@@ -1,5 +1,5 @@
 import { Redis as IORedis } from 'ioredis';
-import Redis, { Cluster, CODES, type CoalesceOptions, coalesce } from 'ioredis-coalesce';
+import Redis, { Cluster, CODES, type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce';
 import { Redis as IORedis5 } from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -277,7 +277,7 @@ describe('coalesce()', () => {
     const { coalescer } = coalesced;
     const prototype = Object.getPrototypeOf(client);
     const listeners = client.listenerCount('connect');
-    expect(coalesce(client, { maxBatchSize: 8 }).coalescer).toBe(coalescer);
+    expect(coalesce(client).coalescer).toBe(coalescer);
     expect(coalescer.options.maxBatchSize).toBe(7);
     expect(Object.getPrototypeOf(client)).toBe(prototype);
     expect(client.listenerCount('connect')).toBe(listeners);
@@ -286,6 +286,40 @@ describe('coalesce()', () => {
   it('checks the options even of a client that is coalesced already', () => {
     const client = coalesce(plainClient());
     expect(thrownBy(() => coalesce(client, { maxBatchSize: 0 })).code).toBe(CODES.OPTION);
+  });
+
+  const given = { maxBatchSize: 7, cache: true };
+
+  it.each<[string, () => Coalesced & { disconnect(): void }]>([
+    ['client', () => coalesce(plainClient(), given)],
+    ['client of the drop-in class', () => new Redis({ lazyConnect: true, coalesce: given })],
+    ['Cluster', () => new Cluster([{ host: '127.0.0.1', port: 1 }], { lazyConnect: true, coalesce: given })],
+  ])('refuses other options than a coalesced %s has, and changes nothing', (_, make) => {
+    const client = make();
+    onTestFinished(() => client.disconnect());
+    const { coalescer } = client;
+    const others: [CoalesceSetting, string][] = [
+      [{ maxBatchSize: 8 }, 'the client is coalesced already, with another maxBatchSize; '],
+      [
+        { maxInFlight: 5, shareReads: true, schedule: () => {} },
+        'the client is coalesced already, with another maxInFlight, shareReads, schedule; ',
+      ],
+      [false, 'the client is coalesced already; '],
+    ];
+    for (const [other, message] of others) {
+      const error = thrownBy(() => coalesce(client, other));
+      expect(error.code).toBe(CODES.OPTION);
+      expect(error.message).toBe(
+        `ioredis-coalesce: ${message}give options where it is coalesced first, or call client.coalescer.detach() before`,
+      );
+    }
+    const same: CoalesceSetting[] = [given, { ...given, hotPath: true }, {}, true];
+    for (const setting of same) {
+      expect(coalesce(client, setting).coalescer).toBe(coalescer);
+    }
+    expect(coalescer.options.maxBatchSize).toBe(7);
+    coalescer.detach();
+    expect(coalesce(client, { maxBatchSize: 8 }).coalescer.options.maxBatchSize).toBe(8);
   });
 });
 

@@ -123,7 +123,7 @@ describe.each(HOSTS)('$name: a coalesced client stays the same client', (entry) 
     expect(coalesced).toBe(client);
     expect(coalesced.constructor).toBe(made);
     const { coalescer } = coalesced;
-    expect(coalesce(client, { maxBatchSize: 6 })).toBe(client);
+    expect(coalesce(client)).toBe(client);
     expect(coalesced.coalescer).toBe(coalescer);
     expect(coalesced.coalescer.options.maxBatchSize).toBe(5);
     expect(client).toBeInstanceOf(entry.Redis);
