@@ -48,7 +48,7 @@ export function collectMetrics(client: Coalesced, options: CollectOptions = {}):
   }
   let metrics = registered.get(register);
   // `register.clear()` may have removed them.
-  if (metrics === undefined || !metrics.isRegistered()) {
+  if (metrics === undefined || metrics.registered().length === 0) {
     metrics = new RegisteredMetrics(register, labels);
     registered.set(register, metrics);
   }
@@ -149,7 +149,7 @@ const GAUGES: Metrics = {
     (_, { options }) => options.maxInFlight,
   ],
   redis_coalesce_attached: [
-    'Whether the client is coalesced: 1, or 0 after detach().',
+    'Whether the client is coalesced: 1, or 0 if it is plain, by detach(), an option or IOREDIS_COALESCE.',
     (_, { enabled }) => Number(enabled),
   ],
 };
@@ -230,26 +230,33 @@ class RegisteredMetrics {
         this.#metrics.set(name, readMetric(type, name, help, values));
       }
     }
-    for (const name of this.#metrics.keys()) {
-      if (register.getSingleMetric(name) === undefined) continue;
-      throw wrongOption(`options.register already has a metric named ${name}, which collectMetrics() did not create`);
-    }
-    for (const metric of this.#metrics.values()) register.registerMetric(metric);
   }
 
-  /** Whether the registry still has them. */
-  isRegistered(): boolean {
-    return [...this.#metrics].every(([name, metric]) => this.register.getSingleMetric(name) === metric);
+  /** The ones that the registry still has. */
+  registered(): readonly string[] {
+    return [...this.#metrics.keys()].filter((name) => this.register.getSingleMetric(name) === this.#metrics.get(name));
   }
 
   /** @returns a function that removes the client again. */
   add(added: Collected): () => void {
     this.#checkFits(added);
+    this.#registerMissing();
     this.#clients.add(added);
     return () => {
-      if (!this.#clients.delete(added) || this.#clients.size > 0 || !this.isRegistered()) return;
-      for (const name of this.#metrics.keys()) this.register.removeSingleMetric(name);
+      if (!this.#clients.delete(added) || this.#clients.size > 0) return;
+      for (const name of this.registered()) this.register.removeSingleMetric(name);
     };
+  }
+
+  /** All of them at first, then those that `removeSingleMetric()` has removed. */
+  #registerMissing(): void {
+    const present = this.registered();
+    const missing = [...this.#metrics].filter(([name]) => !present.includes(name));
+    for (const [name] of missing) {
+      if (this.register.getSingleMetric(name) === undefined) continue;
+      throw wrongOption(`options.register already has a metric named ${name}, which collectMetrics() did not create`);
+    }
+    for (const [, metric] of missing) this.register.registerMetric(metric);
   }
 
   #checkFits({ client, labels }: Collected): void {

@@ -108,6 +108,7 @@ describe('docs/prometheus-alerts.yml', () => {
       expect(rule.for ?? '0m').toMatch(/^\d+[smh]$/);
       expect(rule.labels.severity).toMatch(/^(info|warning|critical)$/);
       for (const text of Object.values(rule.annotations)) expect(text).not.toBe('');
+      expect(rule.annotations.description).toContain('{{ $labels.client }}');
     }
   });
 

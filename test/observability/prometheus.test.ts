@@ -239,6 +239,18 @@ describe('several clients on one registry', () => {
     expect((await scrape(globalRegister)).values('redis_coalesce_attached')).toEqual([1]);
     expect((await scrape(register)).values('redis_coalesce_attached')).toEqual([1]);
   });
+
+  it('come back with the next client after removeSingleMetric(), and go with the last one', async () => {
+    const register = new Registry();
+    const remove = collectMetrics(counting().client, { register, labels: { client: 'a' } });
+    register.removeSingleMetric('redis_coalesce_attached');
+    const removeOther = collectMetrics(counting().client, { register, labels: { client: 'b' } });
+    expect((await scrape(register)).values('redis_coalesce_attached')).toEqual([1, 1]);
+    register.removeSingleMetric('redis_coalesce_attached');
+    remove();
+    removeOther();
+    expect(register.getMetricsAsArray()).toEqual([]);
+  });
 });
 
 describe('a client that is no longer coalesced, or has ended', () => {
