@@ -23,6 +23,8 @@ export const CODES = {
   NOT_HOT: 'COALESCE_WARN_NOT_HOT',
   /** The environment variable `IOREDIS_COALESCE` has a value that is not known, so clients stay plain. */
   ENVIRONMENT: 'COALESCE_WARN_ENVIRONMENT',
+  /** A client of another realm stays plain under `register`. */
+  OTHER_REALM: 'COALESCE_WARN_OTHER_REALM',
 } as const;
 
 /** An Error with a stable `code`. */

@@ -1,56 +1,60 @@
 /**
- * Clients of every copy of the host in this process, as they are made.
+ * Clients of every copy of the host in this process, as they are made, however its files were loaded.
  *
- * Host: both packages are CommonJS, so `import` loads their files by the same `Module#_compile` as `require()`, under
- * every version of Node from 20 on and beside tsx and the hooks of tracers. The constructors of `Redis` and `Cluster` end
- * in their first `setStatus()`: there the client is whole, and nothing has been sent (`built/Redis.js`,
- * `built/cluster/index.js`). So the classes stay what they are: `instanceof`, statics, subclasses and stubs on prototypes
- * work as before.
+ * Host: the constructors of `Redis` and `Cluster` call `EventEmitter`, which calls `EventEmitter.init`: there the class
+ * is met for the first time. They end in their first `setStatus()`: there the client is whole, and nothing has been sent
+ * (`built/Redis.js`, `built/cluster/index.js`). So the classes stay what they are: `instanceof`, statics, subclasses and
+ * stubs on prototypes work as before.
  */
-import Module from 'node:module';
+import { EventEmitter } from 'node:events';
 import type { AnyFunction } from './types.js';
 
-/** Where the classes are in both packages, whatever the folder of the package is called. */
-const CLASS_FILE = /[\\/]built[\\/](?:Redis|cluster[\\/]index)\.js$/;
+/** Host: methods that the prototypes of its two classes have themselves. In ioredis 4 `emit` is inherited. */
+const OWN_METHODS = ['setStatus', 'sendCommand', 'emit'];
 
-interface HostPrototype {
+/** A client or Cluster that is being made. */
+interface Made {
   setStatus?: AnyFunction;
   sendCommand?: AnyFunction;
-}
-
-/** Node: how the text of a CommonJS file becomes a module. Not in its types. */
-interface Compiling {
-  _compile: (this: { exports: unknown }, content: string, filename: string, ...rest: unknown[]) => unknown;
 }
 
 /**
  * Calls `made` with every client and Cluster that is made from now on. It is called within the constructor, so it must
  * not throw.
+ *
+ * @param foreign - called instead for one of another realm, such as a test file of Jest: it has other classes, also for
+ *   what commands return.
  */
-export function watchClients(made: (client: object) => void): void {
-  for (const [file, module] of Object.entries(Module.createRequire(import.meta.url).cache))
-    if (module !== undefined) watch(file, module.exports, made);
-  const modules = Module.prototype as unknown as Compiling;
-  const { _compile } = modules;
-  modules._compile = function compile(content, filename, ...rest) {
-    const result = _compile.call(this, content, filename, ...rest);
-    watch(filename, this.exports, made);
-    return result;
+export function watchClients(made: (client: object) => void, foreign: () => void): void {
+  const emitters = EventEmitter as unknown as { init: AnyFunction };
+  const { init } = emitters;
+  const watched = new WeakSet<object>();
+  const seen = new WeakSet<object>();
+  emitters.init = function (...args) {
+    init.apply(this, args);
+    const client = this as Made;
+    // For all emitters of the process: nothing more.
+    if (typeof client.setStatus !== 'function' || typeof client.sendCommand !== 'function') return;
+    const prototype = prototypeOfHost(client);
+    if (prototype === undefined || watched.has(prototype)) return;
+    if (!(client instanceof Object)) return foreign();
+    watched.add(prototype);
+    const { setStatus } = prototype;
+    prototype.setStatus = function (...status) {
+      const result = setStatus.apply(this, status);
+      if (!seen.has(this as object)) {
+        seen.add(this as object);
+        made(this as object);
+      }
+      return result;
+    };
   };
 }
 
-function watch(file: string, exported: unknown, made: (client: object) => void): void {
-  if (!CLASS_FILE.test(file)) return;
-  const prototype = (exported as { default?: { prototype?: HostPrototype } } | undefined)?.default?.prototype;
-  const { setStatus, sendCommand } = prototype ?? {};
-  if (prototype === undefined || typeof setStatus !== 'function' || typeof sendCommand !== 'function') return;
-  const seen = new WeakSet<object>();
-  prototype.setStatus = function (...args) {
-    const result = setStatus.apply(this, args);
-    if (!seen.has(this as object)) {
-      seen.add(this as object);
-      made(this as object);
-    }
-    return result;
-  };
+function prototypeOfHost(client: object): { setStatus: AnyFunction } | undefined {
+  let found: object | undefined;
+  for (let object = client; object; object = Object.getPrototypeOf(object) as object) {
+    if (OWN_METHODS.every((name) => Object.hasOwn(object, name))) found = object;
+  }
+  return found as { setStatus: AnyFunction } | undefined;
 }

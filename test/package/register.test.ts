@@ -17,6 +17,8 @@ interface Ran {
 
 interface How {
   readonly flags?: readonly string[];
+  readonly folder?: string;
+  readonly nodeOptions?: string;
   readonly environment?: string;
 }
 
@@ -40,14 +42,15 @@ let programs = 0;
 
 /** Runs a program under the flag. */
 async function registered(text: string, how: How = {}, extension = 'mjs'): Promise<Ran> {
-  const { flags = ['--import', 'ioredis-coalesce/register'], environment } = how;
+  const { flags = ['--import', 'ioredis-coalesce/register'], folder = project.folder, nodeOptions, environment } = how;
   programs += 1;
   const file = `program-${programs}.${extension}`;
   await project.write(file, text);
   const { IOREDIS_COALESCE: _, NODE_OPTIONS: __, ...env } = process.env;
   if (environment !== undefined) env.IOREDIS_COALESCE = environment;
+  if (nodeOptions !== undefined) env.NODE_OPTIONS = nodeOptions;
   const args = [...flags, join(project.folder, file), redisUrl(), uniquePrefix('register')];
-  const { stdout, stderr } = await run(process.execPath, args, { cwd: project.folder, env, timeout: 30_000 });
+  const { stdout, stderr } = await run(process.execPath, args, { cwd: folder, env, timeout: 30_000 });
   return {
     stdout,
     stderr,
@@ -88,6 +91,71 @@ describe('every client of the process', () => {
   ] as const)('of %s', async (_, text, extension, flags) => {
     const { result } = await registered(text, { flags }, extension);
     expect(result).toMatchObject({ values: ['OK', '1', 1], enabled: true });
+  });
+
+  it.each([
+    ['--import', 'register.js'],
+    ['--require', 'register.cjs'],
+  ])('of a process in another folder, by NODE_OPTIONS=%s=/…/%s', async (flag, file) => {
+    const nodeOptions = `${flag}=${join(project.folder, 'node_modules/ioredis-coalesce/dist', file)}`;
+    const { result } = await registered(ESM, { flags: [], folder: '/', nodeOptions });
+    expect(result).toMatchObject({ values: ['OK', '1', 1], enabled: true });
+  });
+
+  it.each([
+    ['before', ['ioredis-coalesce/register', './hooked.mjs']],
+    ['after', ['./hooked.mjs', 'ioredis-coalesce/register']],
+  ])('whose sources a loader hook returns, registered %s it', async (_, [first = '', second = '']) => {
+    // As in Node's own documents: with a source, Node loads CommonJS without `Module#_compile`.
+    const hook = `
+      import { readFile } from 'node:fs/promises';
+      export async function load(url, context, next) {
+        const loaded = await next(url, context);
+        if (loaded.format === 'commonjs') loaded.source ??= await readFile(new URL(loaded.responseURL ?? url));
+        return loaded;
+      }`;
+    await project.write('hook.mjs', hook);
+    await project.write(
+      'hooked.mjs',
+      `import { register } from 'node:module'; register('./hook.mjs', import.meta.url);`,
+    );
+    const { result } = await registered(ESM, { flags: ['--import', first, '--import', second] });
+    expect(result).toMatchObject({ values: ['OK', '1', 1], enabled: true });
+  });
+
+  /** A class of the host's shape. */
+  const shaped = (emit: string) => `
+    class Base {}
+    class Host extends Base {
+      options = {};
+      isCluster = false;
+      constructor() { super(); EventEmitter.call(this); this.setStatus('wait'); }
+      setStatus(status) { this.status = status; }
+      sendCommand() {}
+    }
+    Object.assign(${emit}.prototype, { emit: EventEmitter.prototype.emit, on: EventEmitter.prototype.on });`;
+
+  it('is not of ioredis 4, whose classes inherit the methods of EventEmitter', async () => {
+    const { result, stderr } = await registered(`
+      import { EventEmitter } from 'node:events';
+      ${shaped('Base')}
+      console.log(JSON.stringify(new Host().coalescer ?? null));`);
+    expect(result).toBe(null);
+    expect(stderr).toBe('');
+  });
+
+  it('is not of another realm, with a warning', async () => {
+    const { result, stderr } = await registered(`
+      import { EventEmitter } from 'node:events';
+      import { createContext, runInContext } from 'node:vm';
+      const context = createContext({ EventEmitter });
+      const clients = [0, 1].map(() => runInContext(${JSON.stringify(`(() => { ${shaped('Host')} return new Host(); })()`)}, context));
+      console.log(JSON.stringify(clients.map(({ status, coalescer }) => [status, coalescer ?? null])));`);
+    expect(result).toEqual([
+      ['wait', null],
+      ['wait', null],
+    ]);
+    expect(stderr.match(/COALESCE_WARN_OTHER_REALM/g)).toHaveLength(1);
   });
 
   it('keeps its class: instanceof, statics, subclasses, stubs on the prototype', async () => {
@@ -133,8 +201,9 @@ describe('every client of the process', () => {
       .trim()
       .split('\n')
       .filter((line) => line.startsWith('ioredis-coalesce: '));
-    // The queue, the worker and its blocking connection, the events, the limiter.
-    expect(lines.length).toBeGreaterThanOrEqual(4);
+    // The limiter, and one line for those of BullMQ that have ended.
+    expect(lines.length).toBeGreaterThanOrEqual(2);
+    expect(lines.some((line) => /, [2-9] clients that have ended: /.test(line))).toBe(true);
     expect(
       lines.some((line) => /: \d+ commands, \d+ batches, [\d.]+ per batch, (?:[5-9]\d|100) % hot/.test(line)),
     ).toBe(true);
