@@ -18,11 +18,12 @@ declare module '@fastify/redis' {
   /**
    * @fastify/redis declares `app.redis`, and TypeScript allows one declaration, so ours adds to the type of that one. It
    * has an index signature by which every property is a plain client. Others may only narrow it: one for all names, which
-   * begin with a capital or do not, and `coalescer`, which so has to be a client too as far as types know.
+   * begin with a capital or do not, and members of ours, which so have to be clients too as far as types know.
    */
   interface FastifyRedisNamespacedInstance {
     [namespace: Capitalize<string> | Uncapitalize<string>]: HostRedis & Coalesced;
-    readonly coalescer: Coalescer & HostRedis & Coalesced;
+    readonly coalescer: Coalescer<Redis> & HostRedis & Coalesced;
+    readonly duplicate: Redis['duplicate'] & HostRedis & Coalesced;
   }
 }
 

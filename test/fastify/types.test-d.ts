@@ -1,13 +1,14 @@
 /** Checked by `tsc`, never run: what compiles and, by `@ts-expect-error`, what must not. */
 import { fastify } from 'fastify';
 import { Cluster, Redis } from 'ioredis';
-import type { Coalesced, Coalescer } from 'ioredis-coalesce';
+import type { Coalesced, Coalescer, Redis as DropIn } from 'ioredis-coalesce';
 import fastifyCoalesce, {
   type FastifyRedis,
   type FastifyRedisNamespacedInstance,
   type FastifyRedisPluginOptions,
   fastifyRedis,
 } from 'ioredis-coalesce/fastify';
+import { collectMetrics } from 'ioredis-coalesce/prometheus';
 import { Redis as Redis5 } from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
 
@@ -48,3 +49,13 @@ same<Awaited<ReturnType<typeof app.redis.get>>, string | null>();
 same<typeof app.redis.one, (Redis & Coalesced) | undefined>();
 const namespaces: FastifyRedisNamespacedInstance = app.redis;
 namespaces.two?.coalescer.stats();
+
+// What takes a coalesced client, a plain one or one of the drop-in class takes `app.redis`, and clients by namespace.
+collectMetrics(app.redis);
+if (app.redis.one !== undefined) collectMetrics(app.redis.one);
+const pong: Promise<'PONG'> = app.redis.coalescer.withOptions({ timeout: 500 }).ping();
+const asDropIn: DropIn = app.redis;
+const asPlain: Redis = app.redis;
+const copyOfDropIn: DropIn = app.redis.duplicate({ coalesce: { shareReads: true } });
+
+export { asDropIn, asPlain, copyOfDropIn, pong };
