@@ -1,4 +1,4 @@
-/** The TypeScript of README and docs is compiled as a user with `strict` would compile it. */
+/** The TypeScript and JavaScript of README and docs is compiled as a user with `strict` would compile it. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,6 +21,10 @@ const GIVEN = `
   declare const logger: { debug(...args: unknown[]): void; info(...args: unknown[]): void; warn(...args: unknown[]): void };
   declare const app: import('fastify').FastifyInstance;
   declare const id: string;
+  declare const underPressure: import('fastify').FastifyPluginCallback<{
+    maxEventLoopUtilization: number; healthCheck: () => Promise<boolean>; healthCheckInterval: number;
+  }>;
+  declare namespace jest { function mock(name: string, make?: () => unknown): void; }
 `;
 
 interface Example {
@@ -33,7 +37,7 @@ const examples = DOCUMENTS.flatMap(examplesOf);
 
 function examplesOf(document: string): Example[] {
   const text = readFileSync(join(ROOT, document), 'utf8');
-  return [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(({ index, 1: code = '' }) => ({
+  return [...text.matchAll(/^```(?:ts|js)\n(.*?)^```$/gms)].map(({ index, 1: code = '' }) => ({
     document,
     line: text.slice(0, index).split('\n').length + 1,
     code,
@@ -73,7 +77,7 @@ function compile(): ts.Program {
   return ts.createProgram([given, ...files.keys()], options, host);
 }
 
-describe('the TypeScript examples of the documents', () => {
+describe('the TypeScript and JavaScript examples of the documents', () => {
   it('more than ten examples are found, in more than two documents', () => {
     expect(examples.length).toBeGreaterThan(10);
     expect(new Set(examples.map(({ document }) => document)).size).toBeGreaterThan(2);
