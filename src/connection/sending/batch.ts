@@ -227,7 +227,8 @@ export class Batch {
     const bytes = this.#bytes;
     this.owner.stats.flushed(reason, commands, bytes, now() - this.#openedAt);
     if (debugFlush.enabled) {
-      debugFlush('%s: %d commands, %d bytes, %s', this.owner.address, commands, bytes, reason);
+      const what = commands === 1 ? 'command' : 'commands';
+      debugFlush('%s: %d %s, %d bytes, %s', this.owner.address, commands, what, bytes, reason);
     }
     if (this.exactBatches > 0) this.exactBatches -= 1;
     this.#sentInTurn += commands;
