@@ -29,6 +29,8 @@ const forNode: Options = {
   clean: ['!**/*.d.cts'],
   esbuildOptions: (options) => {
     options.define = { ...options.define, 'import.meta.url': '__filename' };
+    // In the frames of a profile.
+    options.chunkNames = 'ioredis-coalesce-[hash]';
   },
 };
 
@@ -63,6 +65,9 @@ const forOthers: Options = {
   clean: true,
   noExternal: ['debug'],
   esbuildPlugins: [importBuiltins],
+  esbuildOptions: (options) => {
+    options.chunkNames = 'ioredis-coalesce-[hash]';
+  },
 };
 
 /** The command line, beside the package's own entry. */
