@@ -21,7 +21,7 @@ export interface Coalescer<Client = unknown> {
   readonly cache: ClientCache | undefined;
   /**
    * A view of the client: it has all its commands, and sends them on its connection, with these options. Cheap enough to
-   * make one per request. On a view, the options are added to those of the view.
+   * make one per request with a `timeout`; a signal has its cost in Node. On a view, the options are added to those of the view.
    *
    * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option or a wrong type.
    * @throws {RangeError} `COALESCE_ERR_OPTION` for a `timeout` out of range.
