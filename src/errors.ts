@@ -21,6 +21,8 @@ export const CODES = {
   CACHE: 'COALESCE_WARN_CACHE',
   /** A client under load has had no hot command for a minute, for a reason that one setting would cure. */
   NOT_HOT: 'COALESCE_WARN_NOT_HOT',
+  /** The server refuses MGET or HMGET to this user, so `fuseReads` has no effect on a connection. */
+  FUSE: 'COALESCE_WARN_FUSE',
   /** The environment variable `IOREDIS_COALESCE` has a value that is not known, so clients stay plain. */
   ENVIRONMENT: 'COALESCE_WARN_ENVIRONMENT',
   /** A client of another realm stays plain under `register`. */

@@ -71,6 +71,8 @@ export interface CoalescerStats {
   readonly bytesWritten: number;
   /** Reads answered by the reply to an identical read (`shareReads`); they are not counted in `commands`. */
   readonly sharedReads: number;
+  /** Commands that left within an MGET or HMGET (`fuseReads`). */
+  readonly fusedReads: number;
   /** Commands that await their reply, sent or not. */
   readonly inFlight: number;
   /** Of these, the ones whose bytes wait for room under `maxInFlight`. */
@@ -133,6 +135,7 @@ export class Stats {
   batches = 0;
   bytesWritten = 0;
   sharedReads = 0;
+  fusedReads = 0;
   polledTurns = 0;
   polledTurnsAnswered = 0;
   hotReplies = 0;
@@ -171,6 +174,7 @@ export class Stats {
       batches: this.batches,
       bytesWritten: this.bytesWritten,
       sharedReads: this.sharedReads,
+      fusedReads: this.fusedReads,
       inFlight,
       queued,
       batchSizes: histogram(this.#sizes),

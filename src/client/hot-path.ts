@@ -313,6 +313,8 @@ export class CommandSender extends Sender {
     const asks = connection.cache !== undefined && variant.command.cacheable && call?.cache !== false;
     const answer = asks ? connection.cache.asked(variant, prepared) : undefined;
     if (answer !== undefined) return connection.sendHot(variant, '', prepared, routing, call, answer);
+    if (connection.fused?.takes(variant, prepared))
+      return connection.sendHot(variant, undefined, prepared, routing, call);
     const head = this.#heads.for(prepared.length);
     const exact = connection.batch.exactBatches > 0;
     const encoded = exact ? encodeExactly(head, prepared) : encodeAssumingAscii(head, prepared);

@@ -24,7 +24,12 @@ export interface HotCommand {
   readonly cacheable: boolean;
   /** Its reply has names of fields and their values in turn. */
   readonly paired: boolean;
+  /** The command that several of it can be sent as (`fuseReads`). */
+  readonly fused: FusedName | undefined;
 }
+
+/** MGET of the keys of GETs, HMGET of the fields of HGETs. */
+export type FusedName = 'mget' | 'hmget';
 
 /** What is assumed of a command that is not listed below. */
 export const UNLISTED = {
@@ -33,6 +38,7 @@ export const UNLISTED = {
   shareable: false,
   cacheable: false,
   paired: false,
+  fused: undefined,
 } as const satisfies Omit<HotCommand, 'name'>;
 
 /** A hot command in one of its two variants: `get` or `getBuffer`. */
@@ -109,6 +115,8 @@ const OTHERS: Table = {
   own: 'eval evalsha object sort bitop zunionstore zinterstore zdiffstore geosearchstore lmpop zmpop',
 };
 
+const FUSED: Readonly<Record<string, FusedName>> = { get: 'mget', hget: 'hmget' };
+
 export const HOT_COMMANDS: readonly HotCommand[] = [
   ...commands({ first: CACHEABLE_READS }, { readOnly: true, shareable: true, cacheable: true }),
   ...commands(READS, { readOnly: true, shareable: true, cacheable: false }),
@@ -118,7 +126,9 @@ export const HOT_COMMANDS: readonly HotCommand[] = [
 
 function commands(table: Table, flags: Pick<HotCommand, 'readOnly' | 'shareable' | 'cacheable'>): HotCommand[] {
   return Object.entries(table).flatMap(([keys, names]) =>
-    words(names).map((name) => ({ name, keys: keys as KeyRule, ...flags, paired: name === 'hgetall' })),
+    words(names).map((name) => {
+      return { name, keys: keys as KeyRule, ...flags, paired: name === 'hgetall', fused: FUSED[name] };
+    }),
   );
 }
 

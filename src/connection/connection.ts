@@ -25,6 +25,7 @@ import { ReplyReader } from './replies/reply-reader.js';
 import { ReplyCount } from './reply-count.js';
 import { Batch, type BatchOwner } from './sending/batch.js';
 import { drainAtExit } from './sending/exit.js';
+import { FusedReads } from './sending/fused-reads.js';
 import { InFlightGate } from './sending/in-flight-gate.js';
 import type { BatchSchedule } from './sending/schedule-function.js';
 import { hookStream } from './stream.js';
@@ -69,6 +70,7 @@ export class Connection implements BatchOwner {
   readonly reader: ReplyReader | undefined;
   readonly cache: ReadCache | undefined;
   readonly shared: SharedReads | undefined;
+  readonly fused: FusedReads | undefined;
   /** Only with the hot path. */
   readonly context!: EntryContext;
   readonly #deadlines = new Deadlines();
@@ -103,7 +105,8 @@ export class Connection implements BatchOwner {
     this.#forgetExit = drainAtExit(() => this.drain('exit'));
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
-      this.context = { client, commandClass: hot, settlesLate: settlesLate(hot) };
+      if (options.fuseReads && !options.cache) this.fused = new FusedReads(client, this.transaction);
+      this.context = { client, commandClass: hot, settlesLate: settlesLate(hot), fusing: this.fused };
       if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
       this.reader = new ReplyReader(this, listener, fresh);
       if (options.shareReads || options.cache) this.shared = new SharedReads(this.transaction);
@@ -135,7 +138,7 @@ export class Connection implements BatchOwner {
   /**
    * Ordering: the bytes and the entry are appended in one synchronous step (invariant 1).
    *
-   * @param encoded - the command as RESP.
+   * @param encoded - the command as RESP; undefined for a read that may be fused, which is encoded with its neighbours.
    * @param sent - its arguments as encoded, `keyPrefix` applied.
    * @param routing - of the Cluster that sends it here, if any.
    * @param call - the caller's options, if there are any.
@@ -143,7 +146,7 @@ export class Connection implements BatchOwner {
    */
   sendHot(
     variant: CommandVariant,
-    encoded: string | readonly Part[],
+    encoded: string | readonly Part[] | undefined,
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
     call: CallOptions | undefined,
@@ -166,39 +169,52 @@ export class Connection implements BatchOwner {
     return entry.promise;
   }
 
-  #issue(entry: Entry, encoded: string | readonly Part[], call: CallOptions | undefined): void {
+  #issue(entry: CallEntry, encoded: string | readonly Part[] | undefined, call: CallOptions | undefined): void {
     const { client, cache, shared } = this;
     const { shareable, cacheable } = entry.variant.command;
     const timeout = call?.timeout ?? commandTimeoutOf(client);
     const deadline = timeout === undefined ? undefined : this.#deadlines.for(timeout);
+    /** By which identical reads are found. */
+    let name = encoded;
     if (shared !== undefined) {
+      name ??= entry.encodeAssumingAscii();
       if (!shareable) shared.close();
       const shares = shareable && (this.options.shareReads || (cacheable && (cache as ReadCache).awaits(entry)));
-      if (shares && shared.follow(encoded, entry, deadline)) {
+      if (shares && shared.follow(name, entry, deadline)) {
         this.stats.sharedReads += 1;
         return;
       }
     }
     const kept = cache?.sends(entry) ?? false;
-    this.#enqueue(entry, encoded, kept || (this.options.shareReads && shareable), deadline);
+    const leads = kept || (this.options.shareReads && shareable);
+    this.#enqueue(entry, encoded, leads ? name : undefined, deadline);
   }
 
-  /** @param leads - whether identical reads may share its reply. */
-  #enqueue(entry: Entry, encoded: string | readonly Part[], leads: boolean, deadline: Deadline | undefined): void {
-    const { client, gate, batch, replies } = this;
+  /** @param leads - by what identical reads find it, which may share its reply. */
+  #enqueue(
+    entry: Entry,
+    encoded: string | readonly Part[] | undefined,
+    leads: string | readonly Part[] | undefined,
+    deadline: Deadline | undefined,
+  ): void {
+    const { client, gate, batch, replies, fused } = this;
     const { begun } = this.transaction;
     const revocable = entry instanceof AbortableEntry && entry.withdrawable;
     // Whatever can throw does so before the entry is queued.
     const waits = gate.mustWait(1, begun);
-    const exact = waits || revocable ? entry.exactly(encoded) : undefined;
-    if (leads) this.shared?.lead(encoded, entry);
+    const exact = waits || revocable ? entry.exactly(encoded ?? entry.encode()) : undefined;
+    if (leads !== undefined) this.shared?.lead(leads, entry);
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
     deadline?.add(entry);
-    replies.expected += 1;
     if (client.options.socketTimeout !== undefined) this.#watchSocket();
+    if (encoded === undefined && exact === undefined) {
+      if (batch.addRead(entry as CallEntry, fused as FusedReads)) replies.expected += 1;
+      return;
+    }
+    replies.expected += 1;
     client.commandQueue.push(entry);
-    if (exact === undefined) batch.addHot(encoded, entry);
+    if (exact === undefined) batch.addHot(encoded as string, entry);
     else if (!revocable) gate.holdHot(exact, begun);
     else if (waits) gate.hold({ parts: exact, entry }, 1, begun);
     else batch.addRevocable({ parts: exact, entry });
@@ -215,7 +231,7 @@ export class Connection implements BatchOwner {
 
   /** For the cache: sends a command of its own. */
   sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encode()): void {
-    this.#enqueue(entry, encoded, false, this.#deadlines.for(commandTimeoutOf(this.client)));
+    this.#enqueue(entry, encoded, undefined, this.#deadlines.for(commandTimeoutOf(this.client)));
   }
 
   #watchSocket(): void {

@@ -12,7 +12,7 @@ import type { HostClient, HostCommand } from '../../host/types.js';
 import type { CallOptions, ResolvedCacheOptions } from '../../options.js';
 import type { Stats } from '../../stats.js';
 import { nextTick, now, setImmediate } from '../../util/clock.js';
-import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant, settle } from '../entries/entry.js';
+import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
@@ -200,7 +200,7 @@ export class ReadCache {
       const { reply } = entry.read as CachedRead;
       entry.read = undefined;
       // Else its caller's signal has rejected it.
-      if (entry.observer === undefined) settle(entry, reply, 'decoded');
+      if (entry.observer === undefined) entry.answer(reply, 'decoded');
     }
   }
 

@@ -4,11 +4,17 @@ import type { CommandVariant } from '../../commands/hot-commands.js';
 import { replyProtocol, selectedDatabase } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../../host/types.js';
-import { commandHead, encodeExactly, isAscii, type Part, toBytes } from '../../resp/encoder.js';
+import { commandHead, encodeAssumingAscii, encodeExactly, isAscii, type Part, toBytes } from '../../resp/encoder.js';
 import { ownCopy } from '../../util/own-copy.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
 import { Deadline, SETTLED, type Timed } from './deadlines.js';
 import type { Abortable, SignalWatch } from './signals.js';
+
+/** What a fused command needs of its connection when it was refused. */
+export interface Fusing {
+  readonly mayResend: boolean;
+  refused(error: Error): void;
+}
 
 /** The data that the entries of one connection share. */
 export interface EntryContext {
@@ -18,6 +24,8 @@ export interface EntryContext {
   readonly settlesLate: boolean;
   /** Set for commands of a Cluster: hands a command that failed back to it. */
   readonly redirect?: (entry: Entry, error: Error) => void;
+  /** Set with the option `fuseReads`. */
+  readonly fusing?: Fusing | undefined;
 }
 
 /** The index of the first key: after the script, or its hash, and the number of keys. */
@@ -79,6 +87,25 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     if (this.observer !== undefined) leaveDeadline(this);
   }
 
+  /**
+   * Settles it and its followers with a reply: `decoded` here, or `raw` as the host's decoder gives it, with Buffers for
+   * strings. Every caller gets its own value, Buffers included.
+   */
+  answer(reply: unknown, form: 'decoded' | 'raw'): void {
+    const { followers, variant } = this;
+    // Made first: a transformer may change its argument.
+    const copies = followers?.map(() => ownCopy(reply));
+    try {
+      if (this.withdrawn) this.fulfil(undefined);
+      else if (form === 'raw') this.fulfil(transformReply(this, variant.encoding, reply));
+      else if (!transformsReply(this.context.commandClass, variant.command.name)) this.fulfil(reply);
+      else this.fulfil(transformReply(this, null, reply));
+    } catch (error) {
+      this.failAlone(error);
+    }
+    if (followers !== undefined) for (const [index, each] of followers.entries()) each.answer(copies?.[index], form);
+  }
+
   fail(error: unknown): void {
     this.failAlone(error);
     if (this.followers !== undefined) {
@@ -99,6 +126,12 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     const parts = encodeExactly(commandHead(this.name, args.length), args);
     if (parts === undefined) throw new TypeError(`${this.name}: an argument can no longer be encoded`);
     return parts;
+  }
+
+  /** As RESP, on the assumption that text is ASCII; see `encodeAssumingAscii` in `resp/encoder.ts`. */
+  encodeAssumingAscii(): string | readonly Part[] {
+    const args = this.arguments();
+    return encodeAssumingAscii(commandHead(this.name, args.length), args) ?? this.encode();
   }
 
   /** The command's exact parts. `encoded` is text that was assumed to be ASCII, or exact already. */
@@ -126,7 +159,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
    * function, call it unbound and replace it by their own (OpenTelemetry's ioredis instrumentation).
    */
   get resolve(): (reply: unknown) => void {
-    return (reply) => settle(this, reply, 'raw');
+    return (reply) => this.answer(reply, 'raw');
   }
 
   set resolve(replacement: (reply: unknown) => void) {
@@ -266,7 +299,15 @@ export class AbortableEntry extends CallEntry implements Abortable {
 }
 
 export function ownVariant(name: string): CommandVariant {
-  const command = { name, keys: 'none', readOnly: true, shareable: false, cacheable: false, paired: false } as const;
+  const command = {
+    name,
+    keys: 'none',
+    readOnly: true,
+    shareable: false,
+    cacheable: false,
+    paired: false,
+    fused: undefined,
+  } as const;
   return { command, encoding: 'utf8' };
 }
 
@@ -296,25 +337,6 @@ export class OwnEntry extends Entry {
 }
 
 /**
- * Settles an entry and its followers with a reply: `decoded` here, or `raw` as the host's decoder gives it, with Buffers
- * for strings. Every caller gets its own value, Buffers included.
- */
-export function settle(entry: Entry, reply: unknown, form: 'decoded' | 'raw'): void {
-  const { followers, variant } = entry;
-  // Made first: a transformer may change its argument.
-  const copies = followers?.map(() => ownCopy(reply));
-  try {
-    if (entry.withdrawn) entry.fulfil(undefined);
-    else if (form === 'raw') entry.fulfil(transformReply(entry, variant.encoding, reply));
-    else if (!transformsReply(entry.context.commandClass, variant.command.name)) entry.fulfil(reply);
-    else entry.fulfil(transformReply(entry, null, reply));
-  } catch (error) {
-    entry.failAlone(error);
-  }
-  if (followers !== undefined) for (const [index, each] of followers.entries()) settle(each, copies?.[index], form);
-}
-
-/**
  * The host's own conversion of a reply: Buffers to strings, then the command's reply transformer.
  *
  * @param replyEncoding - null if strings are converted already.
@@ -327,7 +349,7 @@ export function transformReply(entry: Entry, replyEncoding: 'utf8' | null, reply
 }
 
 /** An equal error for another caller, who may change it. A native one, which `structuredClone` knows. */
-function copyOfError(error: unknown): unknown {
+export function copyOfError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const copy: object = new Error();
   Object.setPrototypeOf(copy, Object.getPrototypeOf(error));

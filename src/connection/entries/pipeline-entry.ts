@@ -188,7 +188,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   }
 
   /** As RESP, on the assumption that text is ASCII; see `encodeAssumingAscii`. */
-  encodeAssumingAscii(): string | Part[] {
+  override encodeAssumingAscii(): string | Part[] {
     const args = this.arguments();
     return encodeAssumingAscii((this.variant as PipelineVariant).heads.for(args.length), args) ?? this.encode();
   }

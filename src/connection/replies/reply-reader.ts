@@ -9,7 +9,7 @@ import { ReplyScanner } from '../../resp/reply-scanner.js';
 import type { Stats } from '../../stats.js';
 import { nextTick } from '../../util/clock.js';
 import { ERROR_KEPT, type ReadCache } from '../cache/read-cache.js';
-import { Entry, settle } from '../entries/entry.js';
+import { Entry } from '../entries/entry.js';
 import { EXEC, type ExecEntry } from '../entries/pipeline-entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
@@ -273,7 +273,7 @@ export class ReplyReader implements InPlaceReader {
     this.stats.hotReplies += 1;
     // The reply to a withdrawn read is PONG.
     cache?.answered(head, head.withdrawn ? undefined : value);
-    settle(head, value, 'decoded');
+    head.answer(value, 'decoded');
   }
 
   /**

@@ -5,14 +5,18 @@ import type { ResolvedOptions } from '../../options.js';
 import { appendParts, isAscii, type Part } from '../../resp/encoder.js';
 import type { FlushReason, Stats } from '../../stats.js';
 import { clearTimeout, nextTick, now, setTimeout } from '../../util/clock.js';
+import type { CallEntry } from '../entries/entry.js';
 import { BusyPoll } from './busy-poll.js';
 import { exiting } from './exit.js';
+import type { FusedReads } from './fused-reads.js';
 import type { BatchSchedule } from './schedule-function.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
 /** A hot command's entry, as far as a batch knows it. */
 export interface Encodable {
+  /** As RESP, on the assumption that text is ASCII. */
+  encodeAssumingAscii(): string | readonly Part[];
   /** The command as RESP, exactly; what is sent in its place, if it was withdrawn. */
   encode(): readonly Part[];
   /** The same of exact parts. */
@@ -36,6 +40,8 @@ export interface BatchOwner {
   readonly gate: { readonly passed: number };
   /** Closed when the batch was sent, or the turn has ended: later commands belong to another one. */
   readonly shared: { close(): void } | undefined;
+  /** With `fuseReads`. */
+  readonly fused: FusedReads | undefined;
   /** Bytes could not be written: their commands are queued and will not be answered. */
   failed(error: unknown): void;
 }
@@ -86,6 +92,11 @@ export class Batch {
   /** The entries of the commands in `#text`, in order. */
   #textEntries: Encodable[] = [];
   #parts: (Part | Revocable)[] = [];
+  /** Whether a group of reads is open (`fuseReads`), whose bytes are made when it ends, and their number by estimate. */
+  #hasReads = false;
+  #bytesOfReads = 0;
+  /** Reads of this batch that share a place in the queue with the one before them. */
+  #joined = 0;
   /** Batches for which text is likely not to be ASCII, so that assuming ASCII would mean encoding twice. */
   exactBatches = 0;
   #corked = false;
@@ -107,7 +118,7 @@ export class Batch {
 
   /** Commands that have gone to the socket and await their reply. */
   get awaitingReply(): number {
-    return this.owner.gate.passed - this.commands;
+    return this.owner.gate.passed - (this.commands - this.#joined);
   }
 
   /**
@@ -121,11 +132,51 @@ export class Batch {
       this.addExact(encoded, 1);
       return;
     }
+    if (this.#hasReads) this.#endReads();
     this.#text += encoded;
     this.#textEntries.push(entry);
     this.#hotCommands += 1;
     this.#bytes += encoded.length;
     this.#added(1);
+  }
+
+  /**
+   * Adds a read that may leave as one command with its neighbours.
+   *
+   * @returns whether it was queued; otherwise it shares the place of those before it.
+   */
+  addRead(entry: CallEntry, fused: FusedReads): boolean {
+    const joins = this.#hasReads && fused.joins(entry);
+    if (joins) this.#joined += 1;
+    else {
+      if (this.#hasReads) this.#endReads();
+      fused.begin(entry);
+      this.#hasReads = true;
+    }
+    const bytes = lengthOf(entry.sent);
+    this.#bytesOfReads += bytes;
+    this.#bytes += bytes;
+    this.#hotCommands += 1;
+    this.#added(1);
+    return !joins;
+  }
+
+  /** The next command is another one, or the batch is sent. */
+  #endReads(): void {
+    const { entry, reads } = (this.owner.fused as FusedReads).close();
+    this.#hasReads = false;
+    this.#bytes -= this.#bytesOfReads;
+    this.#bytesOfReads = 0;
+    if (reads > 1) this.owner.stats.fusedReads += reads;
+    const encoded = this.exactBatches > 0 ? entry.encode() : entry.encodeAssumingAscii();
+    if (typeof encoded === 'string') {
+      this.#text += encoded;
+      this.#textEntries.push(entry);
+      this.#bytes += encoded.length;
+    } else {
+      this.#checkText();
+      this.#append(encoded);
+    }
   }
 
   /**
@@ -233,6 +284,7 @@ export class Batch {
     if (this.exactBatches > 0) this.exactBatches -= 1;
     this.#sentInTurn += commands;
     this.commands = 0;
+    this.#joined = 0;
     this.#hotCommands = 0;
     this.#bytes = 0;
     clearTimeout(this.#delay);
@@ -255,6 +307,7 @@ export class Batch {
     this.schedule.discard?.(this.#onSchedule);
     clearTimeout(this.#delay);
     this.commands = 0;
+    this.#hasReads = false;
     this.#text = '';
     this.#textEntries = [];
     this.#parts = [];
@@ -319,6 +372,7 @@ export class Batch {
    * characters instead of bytes, so its commands are encoded again, from their entries.
    */
   #checkText(): void {
+    if (this.#hasReads) this.#endReads();
     const entries = this.#textEntries;
     if (entries.length === 0) return;
     const text = this.#text;
@@ -357,4 +411,11 @@ export class Batch {
     const { stream } = this.owner;
     for (const part of parts) this.write.call(stream, part, typeof part === 'string' ? 'latin1' : undefined);
   }
+}
+
+/** Characters of a read's arguments. */
+function lengthOf(sent: unknown): number {
+  return Array.isArray(sent)
+    ? (sent as string[]).reduce((sum, { length }) => sum + length, 0)
+    : (sent as string).length;
 }

@@ -1,0 +1,111 @@
+import calculateSlot from 'cluster-key-slot';
+import type { CommandVariant } from '../../commands/hot-commands.js';
+import { CODES, warnOnce } from '../../errors.js';
+import type { HostClient } from '../../host/types.js';
+import { meaningOfError } from '../../resp/error-meaning.js';
+import type { CallEntry, Entry } from '../entries/entry.js';
+import { FusedEntry } from '../entries/fused-entry.js';
+import type { TransactionState } from '../transaction-state.js';
+
+const MOST_MEMBERS = 64;
+
+/**
+ * `fuseReads`: GETs that would stand next to each other on the wire leave as one MGET, HGETs of one hash as one HMGET.
+ *
+ * A group is open from its first read until anything else is added to its batch, or the batch is sent: its bytes are made
+ * then. Its place in the host's queue is taken at once (invariant 1): by the entry of the first read, which is sent as it
+ * is if no other one comes, and from the second read on by a `FusedEntry` in its stead.
+ */
+export class FusedReads {
+  #members: CallEntry[] = [];
+  /** In the queue, for all members. */
+  #entry: Entry | undefined;
+  #slot: number | undefined;
+  #stopped = false;
+
+  constructor(
+    readonly client: HostClient,
+    readonly transaction: TransactionState,
+  ) {}
+
+  /** Whether a read can be sent with others. Its arguments are plain text then, which can always be encoded. */
+  takes({ command }: CommandVariant, args: readonly unknown[]): boolean {
+    const { transaction } = this;
+    if (command.fused === undefined || this.#stopped || transaction.open || transaction.watching) return false;
+    const [key, field] = args;
+    return typeof key === 'string' && (command.fused === 'mget' ? args.length === 1 : isField(args, field));
+  }
+
+  /**
+   * Queues a read that is about to be sent.
+   *
+   * @returns whether it is sent with those before it; otherwise the open group has to be closed first.
+   */
+  joins(entry: CallEntry): boolean {
+    const members = this.#members;
+    const [first] = members;
+    if (first === undefined || members.length === MOST_MEMBERS || !this.#goTogether(first, entry)) return false;
+    if (members.length === 1) {
+      const { commandQueue } = this.client;
+      // Host: a pipeline queues its commands before it writes them. User code that runs amid that may have got here.
+      if (commandQueue.peekAt(commandQueue.length - 1) !== first) return false;
+      this.#members = [first, entry];
+      this.#entry = new FusedEntry(this.#members);
+      commandQueue.pop();
+      commandQueue.push(this.#entry);
+    } else members.push(entry);
+    return true;
+  }
+
+  /** Begins a group. `close` has been called. */
+  begin(entry: CallEntry): void {
+    this.#members = [entry];
+    this.#entry = entry;
+    this.#slot = undefined;
+    this.client.commandQueue.push(entry);
+  }
+
+  /** Ends the open group, which there has to be: its entry in the queue, and the number of its reads. */
+  close(): { readonly entry: Entry; readonly reads: number } {
+    const { length: reads } = this.#members;
+    this.#members = [];
+    return { entry: this.#entry as Entry, reads };
+  }
+
+  #goTogether(first: CallEntry, entry: CallEntry): boolean {
+    const { variant } = first;
+    const { command, encoding } = entry.variant;
+    if (variant.command.fused !== command.fused || variant.encoding !== encoding) return false;
+    if (first.context !== entry.context) return false;
+    if (command.fused === 'hmget') return keyOf(first) === keyOf(entry);
+    if (first.context.redirect === undefined) return true;
+    // RESP: a Cluster's server refuses a command with keys of several slots (CROSSSLOT).
+    this.#slot ??= calculateSlot(keyOf(first));
+    return calculateSlot(keyOf(entry)) === this.#slot;
+  }
+
+  /** Whether reads can be sent again now: in a transaction they would be queued by the server. */
+  get mayResend(): boolean {
+    return !this.transaction.open;
+  }
+
+  /** A fused command was answered with an error that a read alone would not have got. What passes does not end fusing. */
+  refused({ message }: Error): void {
+    const meaning = meaningOfError(message);
+    if (this.#stopped || meaning === 'passing' || meaning === 'moved') return;
+    this.#stopped = true;
+    warnOnce(
+      CODES.FUSE,
+      `ioredis-coalesce: options.fuseReads is set, but the server refuses MGET or HMGET ("${message}"), so reads are sent ` +
+        'one by one on this connection: allow both commands for these keys, or leave the option out',
+    );
+  }
+}
+
+function isField(args: readonly unknown[], field: unknown): boolean {
+  return args.length === 2 && typeof field === 'string';
+}
+
+function keyOf({ sent }: CallEntry): string {
+  return (Array.isArray(sent) ? sent[0] : sent) as string;
+}

@@ -1,0 +1,247 @@
+import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Client, type CoalescedClient, HOSTS, type Host, ioredis6, outcomes, ready } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { commandNames, type SocketSpy, spyOnSocket } from '../helpers/sockets.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+const prefix = uniquePrefix('fused');
+const key = (name: string | number) => `${prefix}${name}`;
+
+interface Scene {
+  readonly client: CoalescedClient;
+  readonly plain: Client;
+  readonly spy: SocketSpy;
+}
+
+async function scene(host: Host, options: CoalesceOptions = {}, client: object = {}): Promise<Scene> {
+  const plain = await ready(host.create(redisUrl(), client));
+  const coalesced = await ready(
+    host.createCoalesced(redisUrl(), client, { fuseReads: true, busyPoll: false, ...options }),
+  );
+  await plain.mset(key('a'), '1', key('b'), 'zwei', key('ü'), 'ü€', key('bytes'), Buffer.from([0xff, 0x00]));
+  await plain.hset(key('h'), { f: 'v', g: 'w', ü: 'ü' });
+  onTestFinished(async () => {
+    const keys = await plain.keys(`${prefix}*`);
+    if (keys.length > 0) await plain.del(...keys);
+  });
+  return { client: coalesced, plain, spy: spyOnSocket(coalesced) };
+}
+
+describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
+  it('leave as one MGET, and each caller gets its own value', async () => {
+    const { client, spy } = await scene(host);
+    const values = await Promise.all([client.get(key('a')), client.get(key('none')), client.get(key('b'))]);
+    expect(values).toEqual(['1', null, 'zwei']);
+    expect(commandNames(spy.text())).toEqual(['mget']);
+    expect(client.coalescer.stats()).toMatchObject({ commands: 3, fusedReads: 3, inFlight: 0 });
+  });
+
+  it('of one hash leave as one HMGET', async () => {
+    const { client, spy } = await scene(host);
+    const values = await Promise.all(['f', 'none', 'g', 'f'].map((field) => client.hget(key('h'), field)));
+    expect(values).toEqual(['v', null, 'w', 'v']);
+    expect(commandNames(spy.text())).toEqual(['hmget']);
+  });
+
+  it('a lone read is sent as it is', async () => {
+    const { client, spy } = await scene(host);
+    expect(await client.get(key('a'))).toBe('1');
+    expect(await client.hget(key('h'), 'f')).toBe('v');
+    expect(commandNames(spy.text())).toEqual(['get', 'hget']);
+    expect(client.coalescer.stats().fusedReads).toBe(0);
+  });
+
+  it('anything else comes between them where it was called', async () => {
+    const { client, spy } = await scene(host);
+    const values = await Promise.all([
+      client.get(key('a')),
+      client.get(key('b')),
+      client.set(key('a'), '2'),
+      client.get(key('a')),
+      client.get(key('b')),
+      client.getBuffer(key('bytes')),
+      client.getBuffer(key('a')),
+      client.hget(key('h'), 'f'),
+      client.hget(key('h'), 'g'),
+      client.hget(key('other'), 'f'),
+      client.hget(key('other'), 'g'),
+      client.pipeline().set(key('b'), '3').exec(),
+      client.get(key('b')),
+      client.call('PING'),
+      client.get(key('a')),
+    ]);
+    expect(values.slice(0, 11)).toEqual([
+      ...['1', 'zwei', 'OK', '2', 'zwei'],
+      Buffer.from([0xff, 0x00]),
+      Buffer.from('2'),
+      ...['v', 'w', null, null],
+    ]);
+    expect(values.slice(11)).toEqual([[[null, 'OK']], '3', 'PONG', '2']);
+    expect(commandNames(spy.text()).join(' ')).toBe('mget set mget mget hmget hmget set get ping get');
+  });
+
+  it('at most 64 are one command; a part, a batch and the backlog hold as many as without', async () => {
+    const { client, spy, plain } = await scene(host);
+    await plain.mset(Array.from({ length: 200 }, (_, index) => [key(index), `${index}`]).flat());
+    const read = (from: CoalescedClient) =>
+      Promise.all(Array.from({ length: 200 }, (_, index) => from.get(key(index))));
+    const expected = Array.from({ length: 200 }, (_, index) => `${index}`);
+    expect(await read(client)).toEqual(expected);
+    expect(commandNames(spy.text())).toEqual(['mget', 'mget', 'mget', 'mget']);
+    for (const options of [{ maxBatchSize: 1 }, { maxBatchSize: 3 }, { maxBatchBytes: 1 }, { maxInFlight: 2 }]) {
+      const limited = await scene(host, options);
+      expect(await read(limited.client)).toEqual(expected);
+      const largest = Math.max(...limited.spy.writes.map((write) => (write.toString().match(/\$/g) ?? []).length));
+      if (options.maxBatchSize !== undefined) expect(largest).toBeLessThanOrEqual(options.maxBatchSize + 1);
+    }
+  });
+
+  it('keys and values that are not ASCII, long keys and `keyPrefix` are as on a plain client', async () => {
+    const { client, plain } = await scene(host, {}, { keyPrefix: prefix });
+    const names = ['a', 'ü', 'none', 'b', 'x'.repeat(5_000), 'ü'.repeat(3_000), 'a'];
+    for (const round of [1, 2]) {
+      const read = (from: Client) => Promise.all([...names.map((name) => from.get(name)), from.hget('h', 'ü')]);
+      expect({ round, values: await read(client) }).toEqual({ round, values: await read(plain) });
+    }
+  });
+
+  it('are sent again as one after a lost connection, each with its own value', async () => {
+    const { client, plain } = await scene(host);
+    const id = await client.client('ID');
+    await plain.client('PAUSE', 200, 'ALL' as never);
+    const reads = [client.get(key('a')), client.get(key('none')), client.get(key('b'))];
+    await plain.client('KILL', 'ID', id);
+    expect(await Promise.all(reads)).toEqual(['1', null, 'zwei']);
+  });
+
+  it('each is rejected with an error of its own when the client is closed', async () => {
+    const { client, plain } = await scene(host);
+    await plain.client('PAUSE', 100, 'ALL' as never);
+    const reads = [client.get(key('a')), client.get(key('b'))];
+    client.disconnect();
+    const settled = await Promise.allSettled(reads);
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    const [first, second] = settled.map((one) => (one as PromiseRejectedResult).reason as Error);
+    expect(first?.message).toBe('Connection is closed.');
+    expect(second?.message).toBe(first?.message);
+  });
+
+  it('WRONGTYPE of a hash is the answer of each, with its own command', async () => {
+    const { client, plain } = await scene(host);
+    const read = (from: Client) => outcomes([from.hget(key('a'), 'f'), from.hget(key('a'), 'g')]);
+    expect(await read(client)).toEqual(await read(plain));
+    expect(client.coalescer.stats().fusedReads).toBe(2);
+  });
+
+  it('a user who may not use MGET gets what GET gives, and nothing is fused any more on that connection', async () => {
+    expectWarnings('COALESCE_WARN_FUSE');
+    const { plain } = await scene(host);
+    await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '+@all', '-mget');
+    onTestFinished(() => void plain.call('ACL', 'DELUSER', prefix).catch(() => {}));
+    const options = { username: prefix, password: 'any' };
+    const client = await ready(host.createCoalesced(redisUrl(), options, { fuseReads: true }));
+    const spy = spyOnSocket(client);
+    expect(await Promise.all([client.get(key('a')), client.get(key('b')), client.get(key('none'))])).toEqual([
+      ...['1', 'zwei', null],
+    ]);
+    expect(await Promise.all([client.get(key('a')), client.get(key('b'))])).toEqual(['1', 'zwei']);
+    expect(commandNames(spy.text()).join(' ')).toBe('mget get get get get get');
+  });
+});
+
+describe('one difference to plain clients', () => {
+  it('GET of a key of another type gives null beside others, and WRONGTYPE alone', async () => {
+    const { client } = await scene(ioredis6);
+    expect(await Promise.all([client.get(key('h')), client.get(key('a'))])).toEqual([null, '1']);
+    await expect(client.get(key('h'))).rejects.toThrow('WRONGTYPE');
+  });
+});
+
+describe('reads are not fused', () => {
+  it.each<[string, CoalesceOptions, (client: CoalescedClient) => Promise<unknown>]>([
+    ['without the option', { fuseReads: false }, async () => {}],
+    ['while keys are watched', {}, (client) => client.watch(key('a'))],
+    ['with `cache`', { cache: true }, async () => {}],
+  ])('%s', async (_, options, before) => {
+    const { client, spy } = await scene(ioredis6, options, { protocol: 3 });
+    await before(client);
+    await Promise.all([
+      client.get(key('a')),
+      client.get(key('b')),
+      client.hget(key('h'), 'f'),
+      client.hget(key('h'), 'g'),
+    ]);
+    expect(commandNames(spy.text())).not.toContain('mget');
+    expect(commandNames(spy.text())).not.toContain('hmget');
+  });
+
+  it('in a transaction', async () => {
+    const { client, spy } = await scene(ioredis6);
+    const queued = [client.multi({ pipeline: false }), client.get(key('a')), client.get(key('b')), client.exec()];
+    expect((await Promise.all(queued)).at(-1)).toEqual([
+      [null, '1'],
+      [null, 'zwei'],
+    ]);
+    expect(commandNames(spy.text()).join(' ')).toBe('multi get get exec');
+  });
+});
+
+describe('of single members', () => {
+  it('a repeated key is asked for once with `shareReads`', async () => {
+    const { client, spy } = await scene(ioredis6, { shareReads: true });
+    const values = await Promise.all(['a', 'b', 'a', 'a', 'none'].map((name) => client.get(key(name))));
+    expect(values).toEqual(['1', 'zwei', '1', '1', null]);
+    expect(spy.text()).toContain('*4\r\n$4\r\nmget');
+  });
+
+  it('an aborted one and one that has timed out are rejected alone', async () => {
+    const { client, plain } = await scene(ioredis6);
+    const controller = new AbortController();
+    await plain.client('PAUSE', 100, 'ALL' as never);
+    const reads = outcomes([
+      client.get(key('a')),
+      client.coalescer.withOptions({ signal: controller.signal }).get(key('a')),
+      client.coalescer.withOptions({ timeout: 5 }).get(key('b')),
+      client.get(key('b')),
+    ]);
+    setImmediate(() => controller.abort(new Error('enough')));
+    expect(await reads).toEqual([
+      { value: '1' },
+      expect.objectContaining({ error: 'Error/Error: enough' }),
+      expect.objectContaining({ error: 'Error/Error: Command timed out' }),
+      { value: 'zwei' },
+    ]);
+  });
+
+  it('a reply transformer of GET sees each value, one of MGET sees none', async () => {
+    const { client } = await scene(ioredis6);
+    const { Command } = ioredis6.Redis as unknown as {
+      Command: {
+        setReplyTransformer(name: string, by: (reply: unknown) => unknown): void;
+        _transformer: { reply: object };
+      };
+    };
+    Command.setReplyTransformer('get', (reply) => `<${reply}>`);
+    Command.setReplyTransformer('mget', () => 'never');
+    onTestFinished(() => {
+      const { reply } = Command._transformer as { reply: Record<string, unknown> };
+      reply.get = undefined;
+      reply.mget = undefined;
+    });
+    expect(await Promise.all([client.get(key('a')), client.get(key('b'))])).toEqual(['<1>', '<zwei>']);
+  });
+
+  it('a client detached while they are on their way answers all', async () => {
+    const { client } = await scene(ioredis6);
+    const reads = [
+      client.get(key('a')),
+      client.get(key('none')),
+      client.getBuffer(key('b')),
+      client.getBuffer(key('a')),
+    ];
+    client.coalescer.flush();
+    client.coalescer.detach();
+    expect(await Promise.all(reads)).toEqual(['1', null, Buffer.from('zwei'), Buffer.from('1')]);
+  });
+});
