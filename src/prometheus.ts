@@ -114,6 +114,10 @@ const COUNTERS: Metrics = {
     'Reads answered by the reply to an identical one (option shareReads); they are not among the commands sent.',
     (stats) => stats.sharedReads,
   ],
+  redis_coalesce_fused_reads_total: [
+    'Commands that left within an MGET or HMGET (option fuseReads).',
+    (stats) => stats.fusedReads,
+  ],
   redis_coalesce_cache_hits_total: [
     'Reads answered from memory (option cache); they are not among the commands sent.',
     ({ cache }) => cache?.hits ?? 0,

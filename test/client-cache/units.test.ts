@@ -13,7 +13,15 @@ import { heapNow } from '../helpers/hostile/heap.js';
 import { seeded } from '../helpers/hostile/random.js';
 
 const get: CommandVariant = {
-  command: { name: 'get', keys: 'first', readOnly: true, shareable: true, cacheable: true, paired: false, fused: undefined },
+  command: {
+    name: 'get',
+    keys: 'first',
+    readOnly: true,
+    shareable: true,
+    cacheable: true,
+    paired: false,
+    fused: undefined,
+  },
   encoding: 'utf8',
 };
 const NONE = { count: 1, text: '' };

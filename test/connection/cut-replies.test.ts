@@ -422,6 +422,19 @@ describe('a long reply', () => {
     client.disconnect();
   });
 
+  it('settles each caller of a fused read, wherever the reply is cut', async () => {
+    const reply = aggregate('*', [bulk('one'), '$-1\r\n', bulk(''), bulk('four')]);
+    for (let cut = 1; cut < reply.length; cut += 1) {
+      const { client, socket } = await coalescedFake({ fuseReads: true });
+      const values = ['a', 'b', 'c', 'd'].map((key) => client.get(key));
+      const behind = client.strlen('e');
+      await turn();
+      for (const chunk of cutAt(Buffer.concat([reply, Buffer.from(':7\r\n')]), [cut])) socket.feed(chunk);
+      expect(await Promise.all([...values, behind])).toStrictEqual(['one', null, '', 'four', 7]);
+      client.disconnect();
+    }
+  });
+
   it('gives each caller who shares it Buffers, arrays and objects of its own', async () => {
     for (const [replyMapping, type] of [
       ['legacy', '*'],

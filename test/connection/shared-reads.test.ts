@@ -13,7 +13,15 @@ import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 describe('SharedReads', () => {
   const get: CommandVariant = {
-    command: { name: 'get', keys: 'first', readOnly: true, shareable: true, cacheable: true, paired: false, fused: undefined },
+    command: {
+      name: 'get',
+      keys: 'first',
+      readOnly: true,
+      shareable: true,
+      cacheable: true,
+      paired: false,
+      fused: undefined,
+    },
     encoding: 'utf8',
   };
   const getBuffer: CommandVariant = { ...get, encoding: null };

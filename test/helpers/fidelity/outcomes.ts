@@ -91,15 +91,19 @@ export class Outcomes {
     cancel.abort();
   }
 
-  /** One line for each call whose outcome is not the one that a plain client gave. */
-  mismatches(plain: Outcomes): string[] {
+  /**
+   * One line for each call whose outcome is not the one that a plain client gave.
+   *
+   * @param isTolerated - for an outcome that is different, and may be: the plain client's, and this one's.
+   */
+  mismatches(plain: Outcomes, isTolerated: (theirs: string, mine: string) => boolean = () => false): string[] {
     const length = Math.max(this.#slots.length, plain.#slots.length);
     const found: string[] = [];
     for (let index = 0; index < length; index += 1) {
       const mine = this.#slots[index];
       const theirs = plain.#slots[index];
       const differs = difference(theirs?.outcome, mine?.outcome);
-      if (differs !== undefined) {
+      if (differs !== undefined && !isTolerated(theirs?.outcome ?? '', mine?.outcome ?? '')) {
         const { label } = (mine ?? theirs) as Slot;
         found.push(`#${index} ${textOf(label)}\n  ${differs}`);
       }

@@ -1,0 +1,55 @@
+import calculateSlot from 'cluster-key-slot';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
+import { CLUSTER_HOSTS, type ClusterHost, warm } from '../helpers/cluster/clients.js';
+import { keysOverAllSlots } from '../helpers/cluster/program.js';
+import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+
+let nodes: RedisCluster;
+
+beforeAll(async () => {
+  nodes = await startCluster({ masters: 3 });
+});
+afterAll(() => nodes?.stop());
+
+const TAG = '{fused}';
+const SLOT = calculateSlot(TAG);
+const KEYS = Array.from({ length: 10 }, (_, index) => `${TAG}${index}`);
+
+describe.each(CLUSTER_HOSTS)('fused reads in a Cluster of $name', (host: ClusterHost) => {
+  const create = () => warm(host.createCoalesced(nodes, {}, { fuseReads: true, busyPoll: false }));
+
+  it('neighbours in one slot leave as one command, others do not', async () => {
+    const cluster = await create();
+    await Promise.all(KEYS.map((key) => cluster.set(key, `of ${key}`)));
+    const spies = cluster.nodes('master').map((node) => spyOnSocket(node));
+    expect(await Promise.all(KEYS.map((key) => cluster.get(key)))).toEqual(KEYS.map((key) => `of ${key}`));
+    expect(spies.flatMap((spy) => commandNames(spy.text()))).toEqual(['mget']);
+    const spread = keysOverAllSlots(300);
+    expect(await Promise.all(spread.map((key) => cluster.get(key)))).toEqual(spread.map(() => null));
+    expect(spies.flatMap((spy) => commandNames(spy.text())).filter((name) => name === 'get').length).toBeGreaterThan(
+      250,
+    );
+  });
+
+  it('each member gets its value while their slot moves, before, amid and after', async () => {
+    const cluster = await create();
+    const values = KEYS.map((key) => `of ${key}`);
+    await Promise.all(KEYS.map((key) => cluster.set(key, `of ${key}`)));
+    const read = () => Promise.all(KEYS.map((key) => cluster.get(key)));
+    const from = await nodes.masterOf(SLOT);
+    const to = (await nodes.masters()).find((master) => master !== from);
+    if (to === undefined) throw new Error('expected three masters');
+    await nodes.beginMove(SLOT, from, to);
+    // Some here, some there: Redis answers MGET with TRYAGAIN, and GET of one that has moved with ASK.
+    await nodes.moveKeys(SLOT, from, to, KEYS.slice(0, 5));
+    expect(await read()).toEqual(values);
+    await nodes.moveKeys(SLOT, from, to);
+    expect(await read()).toEqual(values);
+    await nodes.finishMove(SLOT, to);
+    expect(await read()).toEqual(values);
+    expect(await read()).toEqual(values);
+    expect(cluster.coalescer.stats()).toMatchObject({ inFlight: 0 });
+    await cluster.del(...KEYS);
+  });
+});
