@@ -42,3 +42,17 @@ function parse(text = ''): Environment {
 export function warnEnvironment({ message }: Error): void {
   warnOnce(CODES.ENVIRONMENT, `${message}; clients stay plain`);
 }
+
+const UNKNOWN_CLIENT = 'IOREDIS_COALESCE_UNKNOWN_CLIENT';
+
+/** The default of the option `unknownClient`. */
+export const unknownClient = parseUnknownClient(process.env[UNKNOWN_CLIENT]?.trim() || 'plain');
+
+function parseUnknownClient(value: string): 'plain' | 'coalesce' {
+  if (value === 'plain' || value === 'coalesce') return value;
+  warnOnce(
+    CODES.ENVIRONMENT,
+    `ioredis-coalesce: the environment variable ${UNKNOWN_CLIENT} must be plain or coalesce, got ${describe(value)}`,
+  );
+  return 'plain';
+}

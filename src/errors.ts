@@ -11,6 +11,8 @@ export const CODES = {
   REPLY: 'COALESCE_ERR_REPLY',
   /** The client's internals are not as expected, so it gets only the cork. */
   CORK_ONLY: 'COALESCE_WARN_CORK_ONLY',
+  /** The client is of no release that this package knows, so it stays plain. */
+  UNKNOWN_CLIENT: 'COALESCE_WARN_UNKNOWN_CLIENT',
   /** The client has `enableAutoPipelining` on, so its commands stay with the client and are not coalesced. */
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
   /** Commands wait behind a blocking one on a connection that they share with it. */
@@ -79,6 +81,16 @@ export function warnCorkOnly(why: string): void {
     CODES.CORK_ONLY,
     `ioredis-coalesce: the client's internals are not as expected (${why}), so its commands are corked but not ` +
       'encoded by the hot path',
+  );
+}
+
+/** @param found - the package and its version, as far as they can be told. */
+export function warnUnknownClient(found: string): void {
+  warnOnce(
+    CODES.UNKNOWN_CLIENT,
+    `ioredis-coalesce: ${found} is not a release that this version of ioredis-coalesce knows, so its clients stay plain; ` +
+      "update ioredis-coalesce, or use a release that it knows (docs/compatibility.md); the option unknownClient: 'coalesce' " +
+      'takes the risk',
   );
 }
 

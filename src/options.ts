@@ -1,3 +1,4 @@
+import { unknownClient } from './environment.js';
 import { describe, describeType, wrongOption } from './errors.js';
 
 /** Takes the function that flushes the batch and calls it once, later. */
@@ -91,6 +92,13 @@ export interface CoalesceOptions {
    * @default false
    */
   splitKeys?: boolean;
+  /**
+   * What becomes of a client of a release that this package does not know, or that was changed: it stays `'plain'`, with
+   * a warning, or `'coalesce'`s as far as its internals look as expected. Then wrong replies are possible, so this is for
+   * those who have read what their client does. The default can be given in `IOREDIS_COALESCE_UNKNOWN_CLIENT`.
+   * @default 'plain'
+   */
+  unknownClient?: 'plain' | 'coalesce';
 }
 
 /** Which replies to reads are kept in memory, and for how long; every key is optional. */
@@ -286,6 +294,7 @@ const OPTIONS: Rules<ResolvedOptions> = {
       value !== false && resolve(value === true ? {} : value, name, CACHE_OPTIONS, 'a boolean or an object'),
   },
   splitKeys: boolean(false),
+  unknownClient: rule(unknownClient, "'plain' or 'coalesce'", (value) => value === 'plain' || value === 'coalesce'),
 };
 
 export const DEFAULT_OPTIONS = resolve({}, 'options', OPTIONS, 'an object');

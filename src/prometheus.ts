@@ -156,6 +156,10 @@ const GAUGES: Metrics = {
     'Whether the client is coalesced: 1, or 0 if it is plain, by detach(), an option or IOREDIS_COALESCE.',
     (_, { enabled }) => Number(enabled),
   ],
+  redis_coalesce_unknown_client: [
+    'Whether the client stays plain because its release is not known.',
+    ({ unknownClient }) => Number(unknownClient !== undefined),
+  ],
 };
 
 const HISTOGRAMS: Metrics = {

@@ -98,6 +98,8 @@ export interface CoalescerStats {
   readonly replies: { readonly hot: number; readonly host: number };
   /** Only with the option `cache`. */
   readonly cache?: CacheStats;
+  /** The package and its version, if the client stays plain because they are not known. */
+  readonly unknownClient?: string;
 }
 
 /** Reads answered from memory, and the answers that are kept. */

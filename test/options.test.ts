@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
 const KNOWN =
-  'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache, splitKeys';
+  'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache, splitKeys, unknownClient';
 const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
 const BUSY_POLL = 'a boolean or a number of microseconds from 1 to 1000000';
 const POSITIVE = 'a positive integer';
@@ -49,6 +49,7 @@ describe('options', () => {
       shareReads: false,
       cache: false,
       splitKeys: false,
+      unknownClient: 'plain',
     });
     expect(resolveOptions({})).toEqual(DEFAULT_OPTIONS);
   });
@@ -77,6 +78,7 @@ describe('options', () => {
     { hotPath: true },
     { shareReads: true },
     { splitKeys: true },
+    { unknownClient: 'coalesce' },
   ])('keeps %j', (options) => {
     expect(resolveOptions(options)).toEqual({ ...DEFAULT_OPTIONS, ...options });
   });
@@ -111,6 +113,8 @@ describe('options', () => {
   it.each([
     ...counts,
     ...booleans,
+    ['unknownClient', true, TypeError, "'plain' or 'coalesce'", 'true (boolean)'],
+    ['unknownClient', 'hot', TypeError, "'plain' or 'coalesce'", '"hot" (string)'],
     ['maxBatchBytes', 67_108_865, RangeError, `${POSITIVE} of at most 67108864`, '67108865 (number)'],
     ['busyPoll', 0, RangeError, BUSY_POLL, '0 (number)'],
     ['busyPoll', 1_000_001, RangeError, BUSY_POLL, '1000001 (number)'],

@@ -4,7 +4,14 @@ import { isHostCluster, speaksResp3 } from '../host/cluster.js';
 import { isStandIn, missingOfClient } from '../host/probe.js';
 import type { HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
-import { addIdleHandle, attachedTo, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
+import {
+  addIdleHandle,
+  attachedTo,
+  lastOptions,
+  markProvisional,
+  releaseProvisional,
+  staysPlain,
+} from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
 import { PlainSplitting } from './split-keys.js';
@@ -50,6 +57,7 @@ export function attachProvisionally(client: object, options: ResolvedOptions): v
 }
 
 function attachReal(client: object, options: ResolvedOptions): void {
+  if (staysPlain(client, options)) return;
   if (options.cache && !speaksResp3(client as HostClient)) throw cacheNeedsResp3();
   if (isHostCluster(client)) new ClusterAttachment(client, options);
   else if (!options.splitKeys) new ClientAttachment(client as HostClient, options);

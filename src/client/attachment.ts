@@ -1,12 +1,16 @@
 import { inspect } from 'node:util';
 import type { Connection } from '../connection/connection.js';
+import { environment } from '../environment.js';
+import { warnUnknownClient } from '../errors.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
+import { unknownRelease } from '../host/recognize.js';
 import type { HasOptions, HostClient } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
 import { MARK } from './hot-path.js';
 import { addOverlay, removeOverlay } from './overlay.js';
+import { reportPlain } from './report.js';
 import { viewOf } from './view.js';
 
 /** What is attached to a client, one of the nodes of a Cluster or not, and has a connection of its own. */
@@ -117,17 +121,27 @@ export function releaseProvisional(client: object): boolean {
  * Gives a client that stays plain its handle, unless it has one: code that uses the handle still works, and sees that
  * nothing was coalesced.
  */
-export function addIdleHandle(client: object, options: ResolvedOptions): void {
+export function addIdleHandle(client: object, options: ResolvedOptions, unknownClient?: string): void {
   if ((client as Partial<Coalesced>).coalescer !== undefined) return;
   giveHandle(client, {
     enabled: false,
     options,
     cache: undefined,
-    stats: () => new Stats().snapshot(0, 0),
+    stats: () => ({ ...new Stats().snapshot(0, 0), ...(unknownClient && { unknownClient }) }),
     withOptions: (call) => viewOf(client, call),
     flush() {},
     detach() {},
   });
+}
+
+/** Whether a client is of no known release and so stays plain; then it has its idle handle, and a warning was given. */
+export function staysPlain(client: object, options: ResolvedOptions): boolean {
+  const unknown = options.unknownClient === 'plain' ? unknownRelease(client) : undefined;
+  if (unknown === undefined) return false;
+  warnUnknownClient(unknown);
+  addIdleHandle(client, options, unknown);
+  if (environment === 'stats') reportPlain(client, unknown);
+  return true;
 }
 
 /** As its own property. A frozen client gets none. */

@@ -10,7 +10,7 @@ import { probeCommandClass } from '../host/probe.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type FallThroughReason, Stats } from '../stats.js';
-import { Attachment, attachedTo } from './attachment.js';
+import { Attachment, attachedTo, staysPlain } from './attachment.js';
 import { ClientAttachment, hotCommandClass, type NodesShare } from './client-attachment.js';
 import type { HotRoute } from './hot-path.js';
 import { report } from './report.js';
@@ -93,7 +93,7 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
    */
   readonly #onNode = (node: HostClient): void => {
     if (this.enabled) attachedTo(node)?.detach();
-    if (!this.enabled || attachedTo(node) !== undefined) return;
+    if (!this.enabled || attachedTo(node) !== undefined || staysPlain(node, this.options)) return;
     const attachment = new ClientAttachment(node, this.options, this);
     this.#nodes.set(node, attachment);
     if (!this.enabled) attachment.detach();

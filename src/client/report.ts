@@ -33,6 +33,8 @@ const registry = new FinalizationRegistry<Reported>((one) => {
   reported.delete(one);
   addTo(collected, one);
 });
+/** What was found, by the names of clients that stay plain. */
+const unknown = new Map<string, string>();
 let isListening = false;
 
 /** Adds a coalesced client, or a Cluster. */
@@ -44,6 +46,16 @@ export function report(attached: Attached): void {
     reported.add(one);
     registry.register(attached, one);
   });
+  listen();
+}
+
+/** Adds a client that stays plain, since it is of no known release. */
+export function reportPlain(client: object, found: string): void {
+  unknown.set(nameOf(client), found);
+  listen();
+}
+
+function listen(): void {
   if (isListening) return;
   isListening = true;
   process.on('exit', print);
@@ -60,6 +72,9 @@ function print(): void {
     else write(one.name, { clients: 1, ...one.counters.snapshot(0, 0) });
   }
   for (const [name, figures] of ended) write(name, figures);
+  for (const [name, found] of unknown) {
+    writeSync(STANDARD_ERROR, `ioredis-coalesce: ${name}: plain, since ${found} is not known\n`);
+  }
 }
 
 function addTo(sums: Map<string, Figures>, { name, counters }: Reported): void {

@@ -1,0 +1,193 @@
+/** Only clients whose code was read are coalesced: `src/host/recognize.ts`. */
+import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type BuildOptions, build } from 'esbuild';
+import type { Redis } from 'ioredis';
+import { CODES, type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
+import { afterAll, describe, expect, it } from 'vitest';
+import { type Change, type CopiedHost, copyHost } from '../helpers/changed-hosts.js';
+import { endWithTest, ready } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings(CODES.UNKNOWN_CLIENT);
+
+const SRC = fileURLToPath(new URL('../../src', import.meta.url));
+const run = promisify(execFile);
+const key = uniquePrefix('known-releases');
+const copies: CopiedHost[] = [];
+afterAll(() => {
+  for (const { remove } of copies) remove();
+});
+
+function copy(...args: Parameters<typeof copyHost>): CopiedHost {
+  const host = copyHost(...args);
+  copies.push(host);
+  return host;
+}
+
+/** What became of a client of this copy: what it was taken for if it stays plain, and how many of its commands were hot. */
+async function use(host: CopiedHost, change?: Change, options?: CoalesceOptions): Promise<string | number> {
+  const client = coalesce(await ready(endWithTest(new (host.load(change).Redis)(redisUrl()))), options);
+  const prototype = Object.getPrototypeOf(client) as object;
+  await client.set(key, 'value');
+  expect(await Promise.all([client.get(key), client.getBuffer(key)])).toEqual(['value', Buffer.from('value')]);
+  const { hotCommands, unknownClient } = client.coalescer.stats();
+  expect(client.coalescer.enabled).toBe(unknownClient === undefined);
+  if (unknownClient !== undefined) expect(Object.hasOwn(prototype, 'setStatus')).toBe(true);
+  return unknownClient ?? hotCommands;
+}
+
+const ioredis6 = copy('ioredis');
+
+describe('a client of a release that is known', () => {
+  it.each(['ioredis', 'ioredis5', 'iovalkey'])('is coalesced, wherever the package is: %s', async (name) => {
+    expect(await use(copy(name))).toBeGreaterThan(1);
+  });
+
+  it('is coalesced if its class was extended, and layers have replaced methods before', async () => {
+    const { Redis, Command } = ioredis6.load();
+    const redis = Redis.prototype as unknown as Record<string, (...args: unknown[]) => unknown>;
+    for (const prototype of [redis, Command.prototype]) {
+      for (const name of ['sendCommand', 'connect', 'toWritable', 'stringifyArguments', 'transformReply']) {
+        const original = prototype[name];
+        if (original === undefined) continue;
+        prototype[name] = function traced(...args) {
+          return original.apply(this, args);
+        };
+      }
+    }
+    class Extended extends Redis {}
+    const client = coalesce(endWithTest(new Extended(redisUrl())));
+    await client.set(key, 'layered');
+    expect([await client.get(key), client.coalescer.enabled]).toEqual(['layered', true]);
+  });
+});
+
+describe('a client whose text was changed as it was loaded stays plain', () => {
+  // One in each file that matters, most of them in functions that cannot be reached from outside.
+  const CHANGES: readonly (readonly [file: string, text: string | RegExp, by: string])[] = [
+    ['Redis.js', 'flushQueue(error, options) {', 'flushQueue(error, options) { if (this.neverSet) return;'],
+    ['Command.js', 'initPromise() {', 'initPromise() { this.made = true;'],
+    ['DataHandler.js', 'returnReply(reply) {', 'returnReply(reply) { this.replies = (this.replies || 0) + 1;'],
+    ['Pipeline.js', 'function generateMultiWithNodes', 'const added = 1; function generateMultiWithNodes'],
+    ['Script.js', '"evalsha"', '"EVALSHA"'],
+    ['autoPipelining.js', 'function executeAutoPipeline', 'const added = 1; function executeAutoPipeline'],
+    ['transaction.js', '"use strict";', '"use strict"; const added = 1;'],
+    ['tracing.js', 'function shouldTrace(channel) {', 'function shouldTrace(channel) { if (!channel) return false;'],
+    ['replyTransformers.js', 'return result;', 'return (result);'],
+    ['redis/event_handler.js', 'function abortError', 'const added = 1; function abortError'],
+    ['resp/decoder.js', '"use strict";', '"use strict"; const added = 1;'],
+    ['utils/Commander.js', 'function generateFunction', 'const added = 1; function generateFunction'],
+    ['utils/index.js', '"use strict";', '"use strict"; const added = 1;'],
+    ['cluster/index.js', '"use strict";', '"use strict"; const added = 1;'],
+    ['cluster/ConnectionPool.js', '"use strict";', '"use strict"; const added = 1;'],
+    ['connectors/StandaloneConnector.js', '"use strict";', '"use strict"; const added = 1;'],
+  ];
+
+  it.each(CHANGES)('%s', async (file, text, by) => {
+    expect(await use(ioredis6, { file, text, by })).toBe('ioredis 6.0.0, changed');
+  });
+
+  it('of ioredis 5, too, whose decoder is a package of its own', async () => {
+    const change = { file: 'DataHandler.js', text: 'returnReply(reply) {', by: 'returnReply(reply) { void 0;' };
+    expect(await use(copy('ioredis5'), change)).toMatch(/^ioredis 5\.\d+\.\d+, changed$/);
+  });
+});
+
+describe('an unknown client', () => {
+  const change: Change = {
+    file: 'DataHandler.js',
+    text: 'shiftCommand(reply) {',
+    by: 'shiftCommand(reply) { this.shifted = true;',
+  };
+  const future = copy('ioredis', '6.1.0', change);
+
+  it('of a future release stays plain; a Cluster as well', async () => {
+    expect(await use(future)).toBe('ioredis 6.1.0');
+    const cluster = coalesce(new (future.load().Cluster)([], { lazyConnect: true }) as Redis);
+    expect(cluster.coalescer.stats().unknownClient).toBe('ioredis 6.1.0');
+  });
+
+  it('whose file was patched stays plain', async () => {
+    expect(await use(copy('ioredis', undefined, change))).toBe('ioredis 6.0.0, changed');
+  });
+
+  it("is coalesced with unknownClient: 'coalesce', if its internals look as expected", async () => {
+    expect(await use(future, undefined, { unknownClient: 'coalesce' })).toBe(2);
+  });
+
+  it('causes one warning, in which it is named, and a line at exit', async () => {
+    const { stderr } = await program('IOREDIS_COALESCE', 'stats');
+    expect(stderr.match(/COALESCE_WARN_UNKNOWN_CLIENT/g)).toHaveLength(1);
+    expect(stderr).toContain(
+      'ioredis-coalesce: ioredis 6.1.0 is not a release that this version of ioredis-coalesce knows',
+    );
+    expect(stderr).toMatch(/^ioredis-coalesce: 127\.0\.0\.1:\d+\/0: plain, since ioredis 6\.1\.0 is not known$/m);
+  });
+
+  it('is coalesced if the environment says so', async () => {
+    const { stdout, stderr } = await program('IOREDIS_COALESCE_UNKNOWN_CLIENT', 'coalesce');
+    expect([stdout, stderr]).toEqual(['true\n', '']);
+    const wrong = await program('IOREDIS_COALESCE_UNKNOWN_CLIENT', 'yes');
+    expect(wrong.stdout).toBe('false\n');
+    expect(wrong.stderr).toContain('IOREDIS_COALESCE_UNKNOWN_CLIENT must be plain or coalesce, got "yes" (string)');
+  });
+
+  /** Uses two clients of the future release. */
+  async function program(variable: string, value: string): Promise<{ stdout: string; stderr: string }> {
+    const file = await bundle(future.folder, [`${future.folder}/built/index.js`]);
+    return run(process.execPath, [file, redisUrl()], { env: { ...process.env, [variable]: value } });
+  }
+});
+
+describe('in a bundle, where no file of the client can be found', () => {
+  it.each([true, false])('a release that is known is coalesced (minified: %s)', async (minify) => {
+    const file = await bundle(ioredis6.folder, [], { minify });
+    expect(await run(process.execPath, [file, redisUrl()])).toEqual({ stdout: 'true\n', stderr: '' });
+  });
+
+  it.each<Change>([
+    {
+      file: 'Redis.js',
+      text: 'flushQueue(error, options) {',
+      by: 'flushQueue(error, options) { if (this.never) return;',
+    },
+    { file: 'Command.js', text: 'initPromise() {', by: 'async initPromise() {' },
+    { file: 'Pipeline.js', text: 'sendCommand(command) {', by: 'sendCommand(command, stream) {' },
+    { file: 'Pipeline.js', text: 'let pipelineSlot;', by: 'let pipelineSlot; this.ended = true;' },
+    { file: 'utils/Commander.js', text: 'this.options.keyPrefix', by: 'this.options.keyPrefixes' },
+    {
+      file: 'Redis.js',
+      text: 'resetCommandQueue() {',
+      by: '#queue = []; resetCommandQueue() { this.#queue.length = 0;',
+    },
+  ])('one that was changed stays plain: $file, $by', async (change) => {
+    const file = await bundle(copy('ioredis', undefined, change).folder, []);
+    const { stdout, stderr } = await run(process.execPath, [file, redisUrl()]);
+    expect(stdout).toBe('false\n');
+    expect(stderr).toContain('COALESCE_WARN_UNKNOWN_CLIENT');
+  });
+});
+
+/** A program that uses two clients of the package in `host`, and prints whether they are coalesced. */
+async function bundle(host: string, external: string[], options: BuildOptions = {}): Promise<string> {
+  const entry = join(host, 'program.ts');
+  writeFileSync(
+    entry,
+    `import { coalesce } from 'ioredis-coalesce/coalesce';
+     import { Redis } from ${JSON.stringify(`${host}/built/index.js`)};
+     const clients = [new Redis(process.argv[2]), new Redis(process.argv[2])].map((client) => coalesce(client));
+     Promise.all(clients.map((client) => client.get('key'))).then(() => {
+       console.log(clients.every(({ coalescer }) => coalescer.enabled));
+       for (const client of clients) client.disconnect();
+     });`,
+  );
+  const outfile = join(host, `program${options.minify ? '.min' : ''}.cjs`);
+  const alias = { 'ioredis-coalesce': SRC };
+  await build({ ...options, entryPoints: [entry], outfile, alias, external, bundle: true, platform: 'node' });
+  return outfile;
+}

@@ -1,0 +1,110 @@
+/**
+ * `npm run known-clients`: writes the table of the releases that are coalesced (`src/host/known-releases.ts`).
+ *
+ *     npm run known-clients                     the core's tests on releases that are not in the table, and adds them
+ *     npm run known-clients -- --all            on every release
+ *     npm run known-clients -- --untested       digests alone, for all that are in the table
+ *
+ * Releases come from the npm registry, from the oldest that the tests have passed on. A release that fails is left out.
+ */
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs, promisify } from 'node:util';
+import { KNOWN_RELEASES } from '../src/host/known-releases.js';
+import type { Digests } from './known-clients-digest.js';
+import { runTests } from './matrix-run.js';
+import { type Clients, type Node, type Obtained, obtain, SERVERS } from './matrix-versions.js';
+
+const execute = promisify(execFile);
+const DIGEST = fileURLToPath(new URL('known-clients-digest.ts', import.meta.url));
+const TABLE = fileURLToPath(new URL('../src/host/known-releases.ts', import.meta.url));
+const NEWEST_MAJOR = 6;
+
+const { values: flags } = parseArgs({
+  options: { all: { type: 'boolean', default: false }, untested: { type: 'boolean', default: false } },
+});
+
+const digests = new Map<string, Digests>();
+const failed: string[] = [];
+for (const [name, oldest] of [
+  ['ioredis', [5, 0]],
+  ['iovalkey', [0, 1]],
+] as const) {
+  for (const version of await publishedVersions(name, oldest)) await add(name, version);
+}
+await writeFile(TABLE, tableOf(digests));
+for (const release of failed) console.error(`!! the core's tests fail on ${release}`);
+if (failed.length > 0) process.exitCode = 1;
+
+/** Without previews. */
+async function publishedVersions(name: string, [major, minor]: readonly [number, number]): Promise<string[]> {
+  const { stdout } = await execute('npm', ['view', name, 'versions', '--json']);
+  return (JSON.parse(stdout) as string[]).filter((version) => {
+    const [, ofMajor, ofMinor] = /^(\d+)\.(\d+)\.\d+$/.exec(version) ?? [];
+    return Number(ofMajor) > major || (Number(ofMajor) === major && Number(ofMinor) >= minor);
+  });
+}
+
+async function add(name: string, version: string): Promise<void> {
+  const release = `${name} ${version}`;
+  const isKnown = release in KNOWN_RELEASES;
+  if (!isKnown && flags.untested) return;
+  // Tests import it by the name of its major version.
+  const alias = name === 'ioredis' && !version.startsWith(`${NEWEST_MAJOR}.`) ? 'ioredis5' : name;
+  const clients = await obtain<Clients>({
+    kind: 'clients',
+    name: release,
+    packages: { [alias]: `npm:${name}@${version}` },
+  });
+  if ('missing' in clients) throw new Error(`${release} could not be had: ${clients.missing}`);
+  const folder = `${clients.path}/node_modules/${alias}`;
+  const { stdout } = await execute(process.execPath, ['--import', 'tsx', DIGEST, folder]);
+  const found = JSON.parse(stdout) as Digests;
+  if ((isKnown && !flags.all) || flags.untested || (await pass(clients))) digests.set(release, found);
+  else failed.push(release);
+}
+
+async function pass(clients: Obtained<Clients>): Promise<boolean> {
+  const node: Obtained<Node> = {
+    kind: 'node',
+    name: 'Node',
+    version: process.versions.node,
+    path: process.execPath,
+    found: process.versions.node,
+  };
+  const [server] = SERVERS;
+  const obtained = server && (await obtain(server));
+  if (obtained === undefined || 'missing' in obtained) throw new Error('there is no server');
+  const cell = await runTests(node, obtained, clients, { quick: true });
+  return cell.failed === 0 && cell.passed > 0;
+}
+
+function tableOf(all: ReadonlyMap<string, Digests>): string {
+  const releases = new Map<string, string>();
+  for (const [release, { files, dependencies }] of all) {
+    releases.set(release, files);
+    for (const [dependency, digest] of Object.entries(dependencies)) releases.set(dependency, digest);
+  }
+  const collator = new Intl.Collator('en', { numeric: true });
+  const lines = [...releases].sort(([one], [other]) => collator.compare(one, other));
+  const methods = [...new Set([...all.values()].flatMap(({ methods }) => methods))].sort();
+  return [
+    '/** Written by `npm run known-clients`: the releases on which the tests have passed, and what they are recognized by. */',
+    '',
+    '/** Digests of their files, and of those of the packages that they rest on (`filesDigest`, `fileDigest`). */',
+    'export const KNOWN_RELEASES: Readonly<Record<string, string>> = {',
+    ...lines.map(([release, digest]) => `  '${release}': '${digest}',`),
+    '};',
+    '',
+    '/** Digests of the methods of all of them, of four characters each (`methodDigest`). */',
+    'export const KNOWN_METHODS: ReadonlySet<string> = new Set(',
+    '  (',
+    ...(methods.join('').match(/.{1,108}/g) ?? []).map(
+      (part, index, all) => `    '${part}'${index < all.length - 1 ? ' +' : ''}`,
+    ),
+    '  ).match(/.{4}/g),',
+    ');',
+    '',
+  ].join('\n');
+}
