@@ -2,6 +2,7 @@ import calculateSlot from 'cluster-key-slot';
 import { KEY_POSITIONS } from '../commands/hot-commands.js';
 import { guarded } from '../connection/entries/signals.js';
 import type { HostCluster } from '../host/cluster.js';
+import { isRejected } from '../host/command-class.js';
 import { probeCommandClass } from '../host/probe.js';
 import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
 import type { HostCommand, HostCommandClass, MadeCommand } from '../host/types.js';
@@ -79,14 +80,14 @@ export class SplitKeys implements KeySplitter {
     whole: MadeCommand,
     call: CallOptions | undefined,
   ): Promise<unknown> {
-    // Its transformer has thrown. Host: it sends the command nevertheless, and cannot settle it.
-    if (whole.resolve === undefined) return whole.promise;
+    // Host: it sends the command nevertheless, and cannot settle it.
+    if (isRejected(whole)) return whole.promise;
     const { name } = sender.variant.command;
     const parts = whole.name === name ? partsOf(whole.args as (string | Buffer)[], step) : [];
     if (parts.length === 0) return sendWith(call, this.route.client, [whole as HostCommand]);
     try {
       const replies = await Promise.all(parts.map(({ args }) => this.#sendPart(sender, args, call)));
-      whole.resolve(join(replies, parts));
+      whole.resolve?.(join(replies, parts));
     } catch (error) {
       // Host: an error of the server says which command it answers, with the arguments.
       if (Object.hasOwn(error as Error, 'command'))

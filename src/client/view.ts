@@ -2,6 +2,7 @@ import { HOT_COMMANDS } from '../commands/hot-commands.js';
 import { guarded } from '../connection/entries/signals.js';
 import type { Coalesced } from '../handle.js';
 import { boundTo } from '../host/cluster.js';
+import { isRejected } from '../host/command-class.js';
 import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
@@ -225,6 +226,12 @@ export function sendWith(
   const { signal, timeout } = call;
   if (signal?.aborted) return Promise.reject(signal.reason);
   const [command] = args as readonly [HostCommand & { setTimeout?(ms: number): void }];
+  if (isRejected(command)) {
+    // As without options. Offline, the host would fail to write it when it has connected.
+    const promise = client.sendCommand(...args);
+    dropUnsent(client, command);
+    return promise;
+  }
   if (timeout !== undefined) command.setTimeout?.(timeout);
   return guardedIfPromise(client.sendCommand(...args), call, undefined, () => dropUnsent(client, command));
 }

@@ -1,6 +1,6 @@
 /** How the host's `Command` class treats its commands. */
 import { sourceTest } from './probe.js';
-import type { AnyFunction, HostCommandClass } from './types.js';
+import type { AnyFunction, HostCommandClass, MadeCommand } from './types.js';
 
 /**
  * Whether the host finds the keys of `GET` as it finds those of `get`, for `keyPrefix` and a Cluster's slots. Host:
@@ -10,6 +10,14 @@ export function findsKeysInAnyCase(commandClass: HostCommandClass): boolean {
   // Not constructed: that would make a promise, and run the argument transformers of users.
   const probe = Object.create(commandClass.prototype) as HostCommandClass['prototype'];
   return Object.assign(probe, { name: 'GET', args: ['key'] }).getKeys().length === 1;
+}
+
+/**
+ * Whether a command is rejected already: its arguments cannot become text, or their transformer has thrown.
+ * Host: its promise is then rejected by the constructor, before that has set `resolve` and `reject`.
+ */
+export function isRejected(command: Partial<Pick<MadeCommand, 'resolve' | 'promise'>>): boolean {
+  return command.promise !== undefined && command.resolve === undefined;
 }
 
 /** The methods that the host calls on every command, and the hot path goes past. */

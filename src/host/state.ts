@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream';
 import debug from 'debug';
 import type { ReplyMode } from '../resp/decoder.js';
 import type { FallThroughReason } from '../stats.js';
+import { isRejected } from './command-class.js';
 import { isGenuineSendCommand } from './probe.js';
 import type {
   AnyFunction,
@@ -165,5 +166,5 @@ export function dropUnsent(client: object, command: HostCommand): void {
   if (place < 0 || opensTransaction(client, place)) return;
   offlineQueue.removeOne(place);
   // Clears its timers. Its caller has been rejected already.
-  command.reject(new Error('aborted'));
+  if (!isRejected(command)) command.reject(new Error('aborted'));
 }

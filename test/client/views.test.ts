@@ -15,6 +15,7 @@ import {
   ioredis6,
   outcomes,
   ready,
+  sleep,
 } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -258,6 +259,65 @@ describe.each(HOSTS)('$name: timeout', (host) => {
     const { client } = await silenced(host);
     client.coalescer.detach();
     expect(await outcomes(callsOf(client.coalescer.withOptions({ timeout: 1 })))).toMatchObject(timedOut);
+  });
+});
+
+describe.each(HOSTS)('$name: an argument that cannot become text', (host) => {
+  type Calling = (client: CoalescedClient, argument: string) => Promise<unknown>;
+  const calls: readonly Calling[] = [
+    (client, argument) => client.set('k', argument),
+    (client, argument) => client.call('set', 'k', argument) as Promise<unknown>,
+    (client, argument) => (client as unknown as { noted(key: string): Promise<unknown> }).noted(argument),
+    (client, argument) => client.hset('k', { field: argument }),
+  ];
+  const outcomesOf = (client: CoalescedClient) => {
+    client.defineCommand('noted', { numberOfKeys: 1, lua: 'return 1' });
+    const made = [Object.create(null), JSON.parse('{"toString":1}')] as string[];
+    return made.flatMap((argument) => calls.map((call) => (async () => call(client, argument))()));
+  };
+  const offline = () => host.createCoalesced(redisUrl(), { lazyConnect: true, retryStrategy: null as never });
+
+  /** Calls of a client, or of its view with options, and what surfaced as uncaught until it had answered a PING behind them. */
+  async function callWith(state: string, options?: CallOptions) {
+    const uncaught = collectUncaught();
+    const client = offline();
+    if (state === 'ready') await client.connect();
+    const calling = outcomesOf(options === undefined ? client : client.coalescer.withOptions(options));
+    const rejected = await outcomes(calling);
+    // Host: it would fail to write what it has queued, and hang.
+    if (options === undefined) (client as unknown as { offlineQueue: { clear(): void } }).offlineQueue.clear();
+    if (options === undefined) return { rejected, uncaught: [] };
+    await ready(client);
+    await sleep(5);
+    expect(await client.ping()).toBe('PONG');
+    return { rejected, uncaught };
+  }
+
+  it.each(['offline', 'ready'])(
+    '%s: the call is rejected as without options, and nothing fails later',
+    async (state) => {
+      // Host: what a call throws when its command is written is not what has rejected the command's promise.
+      collectUncaught('unhandledRejection');
+      const plain = await callWith(state);
+      expect(plain.rejected).toHaveLength(8);
+      for (const outcome of plain.rejected)
+        expect(outcome).toMatchObject({ error: expect.stringMatching(/^TypeError/) });
+      expect(await callWith(state, { timeout: 1 })).toEqual(plain);
+      expect(await callWith(state, { signal: new AbortController().signal })).toEqual(plain);
+    },
+  );
+
+  it('offline, aborted in the same turn: the call is rejected as without options', async () => {
+    const uncaught = collectUncaught();
+    const client = offline();
+    const { view, abort } = aborting(client, { timeout: 1 });
+    const calling = outcomesOf(view);
+    abort();
+    for (const outcome of await outcomes(calling))
+      expect(outcome).toMatchObject({ error: expect.stringMatching(/^TypeError/) });
+    await ready(client);
+    expect(await client.ping()).toBe('PONG');
+    expect(uncaught).toEqual([]);
   });
 });
 
