@@ -3,6 +3,7 @@ import type { Connection } from '../connection/connection.js';
 import { environment } from '../environment.js';
 import { warnUnknownClient } from '../errors.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
+import type { CommandMethods } from '../host/command-class.js';
 import { unknownRelease } from '../host/recognize.js';
 import type { HasOptions, HostClient } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
@@ -24,12 +25,19 @@ export abstract class Attachment implements Coalescer {
   abstract readonly client: HasOptions;
   abstract readonly options: ResolvedOptions;
   abstract readonly counters: Stats;
+  /** Set with the hot path. */
+  protected abstract readonly commandMethods: CommandMethods | undefined;
   /** Itself, or those of a Cluster's nodes. */
   protected abstract readonly members: readonly Member[];
   /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
   protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
   /** Undoes what the subclass has done to the client. */
   protected abstract leave(): void;
+
+  /** Why no command can take the hot path, if a layer has replaced methods of the host's `Command` class. */
+  protected get patched(): 'patched' | undefined {
+    return this.commandMethods?.areGenuine === false ? 'patched' : undefined;
+  }
 
   stats(): CoalescerStats {
     const sum = (figure: (member: Member) => number | undefined) =>

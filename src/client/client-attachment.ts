@@ -32,7 +32,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   readonly schedule: BatchSchedule;
   readonly hot: HostCommandClass | string;
   readonly cachePrefixes: readonly string[] | undefined;
-  readonly #commands: CommandMethods | undefined;
+  protected readonly commandMethods: CommandMethods | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
   constructor(
@@ -50,7 +50,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
     this.commandClass = typeof this.hot === 'string' ? undefined : this.hot;
-    this.#commands = this.commandClass && new CommandMethods(this.commandClass);
+    this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
     this.enter();
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
@@ -83,9 +83,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   connectionFor(): Connection | FallThroughReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    const reason = connection.fallThroughReason();
-    if (reason !== undefined) return reason;
-    return this.#commands?.areGenuine === false ? 'patched' : connection;
+    return connection.fallThroughReason() ?? this.patched ?? connection;
   }
 
   get blockedBy(): string | undefined {

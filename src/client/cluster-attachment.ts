@@ -6,6 +6,7 @@ import { environment } from '../environment.js';
 import { warnAutoPipelining } from '../errors.js';
 import { type HostCluster, probeClusterInternals, SlotWatch, speaksResp3 } from '../host/cluster.js';
 import { ClusterRouting } from '../host/cluster-routing.js';
+import { CommandMethods } from '../host/command-class.js';
 import { probeCommandClass } from '../host/probe.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
@@ -30,6 +31,7 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   readonly #slots: SlotWatch;
   readonly schedule: BatchSchedule;
+  protected readonly commandMethods: CommandMethods | undefined;
 
   constructor(
     readonly client: HostCluster,
@@ -42,6 +44,7 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     this.#slots = new SlotWatch(client);
     const hot = hotCommandClass(client, options, probeClusterInternals);
     this.commandClass = typeof hot === 'string' ? undefined : hot;
+    this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
     const probed = options.splitKeys ? probeCommandClass(client) : undefined;
     if (probed && 'commandClass' in probed) this.splitter = new SplitKeys(this, probed.commandClass);
     this.enter();
@@ -68,11 +71,12 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
   }
 
   fallThroughReason(): FallThroughReason | undefined {
-    return this.routing.fallThroughReason();
+    return this.routing.fallThroughReason() ?? this.patched;
   }
 
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason {
-    const reason = this.fallThroughReason();
+    // Its node says whether the command class is patched.
+    const reason = this.routing.fallThroughReason();
     if (reason !== undefined) return reason;
     const slot = slotOf(command, key);
     const node = slot === undefined ? undefined : this.routing.nodeFor(slot, command.readOnly);

@@ -1,6 +1,8 @@
 /** Methods of the host's `Command` class, which its packages export: an APM or an encryption layer replaces them. */
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { connectAs, expectAsPlain, type Kind } from '../helpers/beside.js';
+import { CLUSTER_HOSTS, type ClusterClient, createCluster, warm } from '../helpers/cluster/clients.js';
 import { type Client, type CoalescedClient, HOSTS, type Host } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
@@ -49,33 +51,57 @@ function wrap(host: Host, name: string): { calls: number; restore(): void } {
   return wrapper;
 }
 
-async function use(client: Client, key: string): Promise<unknown> {
+async function use(client: Client | ClusterClient, key: string): Promise<unknown> {
   const values = await Promise.all([client.set(key, 'v'), client.get(key), client.call('get', key)]);
   const batches = [
     await client.pipeline().set(`${key}p`, 'v').get(`${key}p`).exec(),
     await client.multi().set(`${key}m`, 'v').get(`${key}m`).exec(),
   ];
   const ttls = await Promise.all([key, `${key}p`, `${key}m`].map(async (each) => (await client.ttl(each)) > 0));
-  await client.del(key, `${key}p`, `${key}m`);
+  for (const each of [key, `${key}p`, `${key}m`]) await client.del(each);
   return { values, batches, ttls };
 }
 
+/** Uses a plain and a coalesced client with a method wrapped, before or after they were used without, and compares. */
+async function expectWrappedAsPlain(
+  host: Host,
+  name: string,
+  connect: (kind: Kind) => Promise<Client | ClusterClient>,
+): Promise<void> {
+  for (const moment of ['before', 'in use']) {
+    await expectAsPlain(async (kind) => {
+      const wrapped = moment === 'before' ? wrap(host, name) : undefined;
+      const client = await connect(kind);
+      const key = `${prefix}${name}`;
+      const unwrapped = moment === 'before' ? undefined : await use(client, key);
+      const now = wrapped ?? wrap(host, name);
+      now.calls = 0;
+      const used = await use(client, key);
+      const { calls } = now;
+      now.restore();
+      return { unwrapped, used, calls };
+    });
+  }
+}
+
 describe.each(HOSTS)('$name: Command.prototype', (host) => {
-  it.each(Object.keys(WRAPPED))('%s, wrapped before or while clients are in use', async (name) => {
-    for (const moment of ['before', 'in use']) {
-      await expectAsPlain(async (kind: Kind) => {
-        const wrapped = moment === 'before' ? wrap(host, name) : undefined;
-        const client = await connectAs(kind, host, redisUrl());
-        const key = `${prefix}${name}`;
-        const unwrapped = moment === 'before' ? undefined : await use(client, key);
-        const now = wrapped ?? wrap(host, name);
-        now.calls = 0;
-        const used = await use(client, key);
-        const { calls } = now;
-        now.restore();
-        return { unwrapped, used, calls };
-      });
-    }
+  it.each(Object.keys(WRAPPED))('%s, wrapped before or while clients are in use', (name) =>
+    expectWrappedAsPlain(host, name, (kind) => connectAs(kind, host, redisUrl())),
+  );
+
+  describe('under a Cluster', () => {
+    let nodes: RedisCluster;
+    beforeAll(async () => {
+      nodes = await startCluster({ masters: 3, replicas: 0 });
+    });
+    afterAll(() => nodes?.stop());
+
+    it.each(Object.keys(WRAPPED))('%s, wrapped before or while Clusters are in use', (name) =>
+      expectWrappedAsPlain(host, name, (kind) => {
+        const clusters = CLUSTER_HOSTS.find((each) => each.name === host.name) as (typeof CLUSTER_HOSTS)[number];
+        return warm(createCluster(clusters, kind, nodes));
+      }),
+    );
   });
 
   it('unwrapped again: commands are hot again', async () => {
