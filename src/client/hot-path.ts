@@ -354,9 +354,10 @@ export function prepareArguments(
     const transformation = runTransformer(transformer, sent.slice());
     const asTransformed = (call: () => unknown) => withTransformation(commandClass, command.name, transformation, call);
     read = { flattened, asTransformed };
-    if ('error' in transformation) return new FallThrough('transformer', read);
+    // Host: it sends anything that has a length.
+    if (!('args' in transformation && Array.isArray(transformation.args))) return new FallThrough('transformer', read);
     // A copy: the transformer may keep its array, and change it before the command is sent.
-    sent = transformation.args.slice();
+    sent = transformation.args.slice() as unknown[];
   }
   const prefixed = keyPrefix ? withKeyPrefix(command, keyPrefix, sent) : sent;
   return prefixed === undefined ? new FallThrough('arguments', read) : { sent: prefixed, key: prefixed[0], read };

@@ -3,8 +3,8 @@ import type { HostCommandClass } from './types.js';
 /** Converts the arguments of a command; users can set one for any command at any time. */
 export type ArgumentTransformer = (args: unknown[]) => unknown[];
 
-/** The result of a transformer for one call, or the error that it threw. */
-export type Transformation = { readonly args: unknown[] } | { readonly error: unknown };
+/** The result of a transformer for one call, should it be no array too, or the error that it threw. */
+export type Transformation = { readonly args: unknown } | { readonly error: unknown };
 
 /** Stands for one that changes the command's name too: only the host can run it. */
 export const HOST_ONLY: ArgumentTransformer = (args) => args;
@@ -52,7 +52,8 @@ export function withTransformation<T>(
   const answer: ArgumentTransformer = () => {
     restore();
     if ('error' in transformation) throw transformation.error;
-    return transformation.args.slice();
+    const { args } = transformation;
+    return Array.isArray(args) ? args.slice() : (args as unknown[]);
   };
   const replacement =
     typeof original === 'function' ? answer : { transformerFunction: answer, includeCommand: undefined };

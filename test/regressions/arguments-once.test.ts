@@ -384,3 +384,28 @@ describe('iovalkey: commands whose arguments the host transforms', () => {
     expect(client.coalescer.stats()).toMatchObject({ hotCommands: 1, commands: 1 });
   });
 });
+
+describe.each(HOSTS)('$name: an argument transformer that returns no array', (host) => {
+  it.each([
+    ['text', 'text'],
+    ['text of no character', ''],
+    ['an object of length 0', { length: 0 }],
+  ])('%s: as on a plain client', async (_, result) => {
+    const [first] = await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
+      let runs = 0;
+      transformArguments(host, 'append', () => {
+        runs += 1;
+        return result as never;
+      });
+      const call = async (make: () => Promise<unknown>) => make();
+      const settled = await outcomes([
+        call(() => client.append('k', 'v')),
+        call(() => client.pipeline().append('k', 'v').get(`${prefix}none`).exec()),
+        call(() => client.multi().append('k', 'v').exec()),
+      ]);
+      return [settled, runs] as const;
+    });
+    expect(JSON.stringify(first)).toMatch(/Error/);
+  });
+});
