@@ -8,6 +8,7 @@ import type { Duplex } from 'node:stream';
 import debug from 'debug';
 import type { ReplyMode } from '../resp/decoder.js';
 import type { FallThroughReason } from '../stats.js';
+import { nextTick } from '../util/clock.js';
 import { isRejected } from './command-class.js';
 import { isGenuineSendCommand } from './probe.js';
 import type {
@@ -17,6 +18,7 @@ import type {
   HostCommand,
   HostOptions,
   HostQueue,
+  QueueItem,
   ReplyContext,
 } from './types.js';
 
@@ -121,50 +123,62 @@ export function commandTimeoutOf(client: HostClient): number | undefined {
   return typeof commandTimeout === 'number' ? commandTimeout : undefined;
 }
 
-/** Where a command is in a queue; -1 if it is not there. */
-export function placeIn(queue: HostQueue, command: HostCommand): number {
-  for (let index = 0; index < queue.length; index += 1) if (queue.peekAt(index)?.command === command) return index;
-  return -1;
-}
-
 interface Queueing extends HasOptions {
-  readonly offlineQueue?: HostQueue & { removeOne(index: number): unknown };
+  readonly offlineQueue?: HostQueue;
   /** Commands of the lost connection. */
   readonly prevCommandQueue?: HostQueue | null;
   readonly isCluster?: unknown;
   nodes?(): Queueing[];
 }
 
-/**
- * Whether a MULTI that has not been sent is open at this place of the offline queue, or at its end. Host: before that
- * queue, it sends the commands of the lost connection again.
- */
-export function opensTransaction(client: object, place?: number): boolean {
-  const { offlineQueue, prevCommandQueue, options } = client as Queueing;
-  const lost = options.autoResendUnfulfilledCommands ? prevCommandQueue : undefined;
-  return (lastOfTransaction(offlineQueue, place) ?? lastOfTransaction(lost)) === 'multi';
+/** Whether a command of this name leaves a transaction open; `before`, if it has nothing to do with transactions. */
+function opensTransaction(name: string, before: boolean): boolean {
+  const lower = name.toLowerCase();
+  return lower === 'multi' || (before && lower !== 'exec' && lower !== 'discard');
 }
 
-/** The last command before this place that begins or ends a transaction. */
-function lastOfTransaction(queue: HostQueue | null | undefined, place = queue?.length ?? 0): string | undefined {
-  for (let index = place - 1; index >= 0; index -= 1) {
-    const name = queue?.peekAt(index)?.command.name.toLowerCase();
-    if (name === 'multi' || name === 'exec' || name === 'discard') return name;
-  }
-  return undefined;
-}
+/** By client or Cluster, what is removed from its offline queue at the end of this step. */
+const dropped = new WeakMap<object, Set<HostCommand>>();
 
 /**
  * Removes a command from the offline queue of a client, or of a Cluster and its nodes, if it is there. In a transaction it
- * stays: EXEC's reply has a place for each of its commands.
+ * stays: EXEC's reply has a place for each of its commands. All commands of a step are removed together, in one pass:
+ * a signal may abort thousands behind a hundred thousand.
  */
 export function dropUnsent(client: object, command: HostCommand): void {
-  const { offlineQueue, isCluster, nodes } = client as Queueing;
-  if (isCluster === true) for (const node of nodes?.call(client) ?? []) dropUnsent(node, command);
-  if (offlineQueue?.removeOne === undefined) return;
-  const place = placeIn(offlineQueue, command);
-  if (place < 0 || opensTransaction(client, place)) return;
-  offlineQueue.removeOne(place);
-  // Clears its timers. Its caller has been rejected already.
-  if (!isRejected(command)) command.reject(new Error('aborted'));
+  const commands = dropped.get(client);
+  if (commands !== undefined) {
+    commands.add(command);
+    return;
+  }
+  const first = new Set([command]);
+  dropped.set(client, first);
+  nextTick(() => {
+    dropped.delete(client);
+    // Clears their timers. Their callers have been rejected already.
+    for (const each of dropAll(client, first)) if (!isRejected(each)) each.reject(new Error('aborted'));
+  });
+}
+
+/** Takes these commands out of the offline queues; returns those that were there. */
+function dropAll(client: object, commands: ReadonlySet<HostCommand>): HostCommand[] {
+  const { offlineQueue, prevCommandQueue, options, isCluster, nodes } = client as Queueing;
+  const taken = isCluster === true ? (nodes?.call(client) ?? []).flatMap((node) => dropAll(node, commands)) : [];
+  if (offlineQueue === undefined) return taken;
+  let inTransaction = false;
+  // Host: before the offline queue, it sends the commands of the lost connection again.
+  const lost = options.autoResendUnfulfilledCommands ? prevCommandQueue : undefined;
+  for (let index = 0; index < (lost?.length ?? 0); index += 1) {
+    inTransaction = opensTransaction(lost?.peekAt(index)?.command.name ?? '', inTransaction);
+  }
+  // Each is taken from the front, and put back at the end, if it stays.
+  for (let left = offlineQueue.length; left > 0; left -= 1) {
+    const item = offlineQueue.shift() as QueueItem;
+    if (!inTransaction && commands.has(item.command)) taken.push(item.command);
+    else {
+      inTransaction = opensTransaction(item.command.name, inTransaction);
+      offlineQueue.push(item);
+    }
+  }
+  return taken;
 }

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Cluster, Command } from 'ioredis';
 import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
-import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { cold } from '../helpers/cold.js';
 import { coalescedFake, disconnectFake, type FakeConnection, type FakeOptions } from '../helpers/fake-connection.js';
 import { type CoalescedClient, HOSTS, ioredis6, ready, until } from '../helpers/hosts.js';
@@ -376,6 +376,23 @@ describe.each(HOSTS)('$name', (host) => {
     expect(await before).toBe('OK');
     expect(await client.get(key)).toBe('before');
     expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+  });
+
+  it('in a long offline queue: a thousand aborts of one turn take one pass over it', async () => {
+    const client = host.createCoalesced(redisUrl(), { lazyConnect: true, retryStrategy: () => null });
+    const calls: Promise<unknown>[] = [];
+    const controllers = Array.from({ length: 1_000 }, () => new AbortController());
+    for (let index = 0; index < 10_000; index += 1) calls.push(client.echo(String(index)));
+    const aborted = controllers.map(({ signal }) => client.coalescer.withOptions({ signal }).echo('aborted'));
+    const { offlineQueue } = client as unknown as { offlineQueue: Record<'peekAt' | 'shift', () => unknown> };
+    const work = (['peekAt', 'shift'] as const).map((method) => vi.spyOn(offlineQueue, method));
+    for (const controller of controllers) controller.abort(reason);
+    for (const outcome of await Promise.allSettled(aborted)) expect(outcome).toMatchObject({ reason });
+    await turn();
+    const steps = work.reduce((sum, { mock }) => sum + mock.calls.length, 0);
+    expect(steps).toBeLessThan(100_000);
+    for (const spy of work) spy.mockRestore();
+    expect(await Promise.all(calls)).toEqual(calls.map((_, index) => String(index)));
   });
 
   /** A command that is aborted before the open transaction was sent is executed, as the others are. */
