@@ -1,4 +1,5 @@
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
+import { InFlightBound } from '../connection/sending/in-flight-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { environment } from '../environment.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
@@ -17,6 +18,7 @@ import { report } from './report.js';
 /** What the nodes of a Cluster share. */
 export interface NodesShare {
   readonly counters: Stats;
+  readonly inFlight: InFlightBound;
   readonly schedule: BatchSchedule;
   /** The Cluster: it has the `keyPrefix`, its nodes do not. */
   readonly client: HasOptions;
@@ -29,6 +31,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   readonly routing = undefined;
   readonly splitter = undefined;
   readonly counters: Stats;
+  readonly inFlight: InFlightBound;
   readonly schedule: BatchSchedule;
   readonly hot: HostCommandClass | string;
   readonly cachePrefixes: readonly string[] | undefined;
@@ -43,6 +46,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   ) {
     super();
     this.counters = cluster?.counters ?? new Stats();
+    this.inFlight = cluster?.inFlight ?? new InFlightBound(options.maxInFlight);
     this.schedule = cluster?.schedule ?? scheduleFunction(options.schedule);
     this.hot = client.options.showFriendlyErrorStack
       ? 'the option showFriendlyErrorStack is set'

@@ -1,6 +1,7 @@
 import calculateSlot from 'cluster-key-slot';
 import type { HotCommand } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
+import { InFlightBound } from '../connection/sending/in-flight-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { environment } from '../environment.js';
 import { warnAutoPipelining } from '../errors.js';
@@ -31,6 +32,8 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   readonly #slots: SlotWatch;
   readonly schedule: BatchSchedule;
+  /** Of all nodes: the Cluster makes a new one in the place of one that has lost its connection. */
+  readonly inFlight: InFlightBound;
   protected readonly commandMethods: CommandMethods | undefined;
 
   constructor(
@@ -40,6 +43,7 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     super();
     PlainSplitting.end(client);
     this.schedule = scheduleFunction(options.schedule);
+    this.inFlight = new InFlightBound(options.maxInFlight);
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
     const hot = hotCommandClass(client, options, probeClusterInternals);

@@ -26,6 +26,7 @@ import { ReplyCount } from './reply-count.js';
 import { Batch, type BatchOwner } from './sending/batch.js';
 import { drainAtExit } from './sending/exit.js';
 import { FusedReads } from './sending/fused-reads.js';
+import type { InFlightBound } from './sending/in-flight-bound.js';
 import { InFlightGate } from './sending/in-flight-gate.js';
 import type { BatchSchedule } from './sending/schedule-function.js';
 import { hookStream } from './stream.js';
@@ -40,6 +41,7 @@ export interface ConnectionSetup {
   readonly options: ResolvedOptions;
   readonly schedule: BatchSchedule;
   readonly counters: Stats;
+  readonly inFlight: InFlightBound;
   /** The host's `Command` class, which the hot path needs; or why there is only the cork. */
   readonly hot: HostCommandClass | string;
   /** Prefixes of the keys that are cached, as they are on the wire. */
@@ -67,6 +69,8 @@ export class Connection implements BatchOwner {
   readonly batch: Batch;
   readonly gate: InFlightGate;
   readonly replies = new ReplyCount();
+  /** Replies to the handshake. */
+  #repliesBefore = 0;
   readonly reader: ReplyReader | undefined;
   readonly cache: ReadCache | undefined;
   readonly shared: SharedReads | undefined;
@@ -84,7 +88,7 @@ export class Connection implements BatchOwner {
   #corkOnlyReason: string | undefined;
 
   constructor(
-    { client, options, schedule, counters, hot, cachePrefixes }: ConnectionSetup,
+    { client, options, schedule, counters, inFlight, hot, cachePrefixes }: ConnectionSetup,
     readonly stream: Duplex,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
@@ -93,12 +97,15 @@ export class Connection implements BatchOwner {
     this.options = options;
     this.stats = counters;
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
-    this.gate = new InFlightGate(options, client);
+    this.gate = new InFlightGate(options, inFlight, client);
     this.batch = new Batch(this, schedule, stream.write as Batch['write']);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
       this.#hostWrite(data, encoding, callback);
-    this.#unhook = hookStream(stream, hostWrite, () => {
+    this.#unhook = hookStream(stream, hostWrite, (method) => {
       if (!this.open) return;
+      // Not by the client itself, nor amid a handshake, whose few commands are no reason.
+      const isLost = client.status === 'ready' && (method === 'destroy' || stream.readableEnded);
+      if (isLost) inFlight.lost(this.gate.passed, this.replies.all - this.#repliesBefore);
       this.#close();
       this.cache?.deliver();
     });
@@ -393,6 +400,7 @@ export class Connection implements BatchOwner {
   readonly chunkRead = (): void => {
     this.#socketTimeout?.received();
     if (!this.open) return;
+    if (this.client.status !== 'ready') this.#repliesBefore = this.replies.all;
     if (this.gate.waiting > 0) this.gate.release(this.batch);
     this.batch.answered();
   };

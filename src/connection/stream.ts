@@ -7,16 +7,20 @@ import type { Duplex } from 'node:stream';
  * @param beforeEnd - is called before `end` and `destroy`.
  * @returns a function that leaves the stream as it was found.
  */
-export function hookStream(stream: Duplex, write: (...args: never[]) => boolean, beforeEnd: () => void): () => void {
+export function hookStream(
+  stream: Duplex,
+  write: (...args: never[]) => boolean,
+  beforeEnd: (method: 'end' | 'destroy') => void,
+): () => void {
   const { end, destroy } = stream;
   const hooks = {
     write,
     end(...args: Parameters<typeof end>) {
-      beforeEnd();
+      beforeEnd('end');
       return end.apply(stream, args);
     },
     destroy(...args: Parameters<typeof destroy>) {
-      beforeEnd();
+      beforeEnd('destroy');
       return destroy.apply(stream, args);
     },
   };

@@ -3,6 +3,7 @@ import type { HostQueue, HostWrite } from '../../host/types.js';
 import { appendParts, type Part, toBytes } from '../../resp/encoder.js';
 import type { Batch, Revocable } from './batch.js';
 import { exiting } from './exit.js';
+import type { InFlightBound } from './in-flight-bound.js';
 
 /** One element of the backlog: bytes of hot commands, or one write of the host's. It is sent as a whole. */
 interface Held {
@@ -14,7 +15,8 @@ interface Held {
 }
 
 /**
- * `maxInFlight`: counts the unanswered commands on the wire, and holds the backlog of those that wait for room.
+ * `maxInFlight`, or the bound that is lower for a while: counts the unanswered commands on the wire, and holds the
+ * backlog of those that wait for room.
  *
  * Invariant 10: commands in the backlog are in the host's queue. An entry is queued at once and only its bytes are held
  * in the backlog, in order. So everything that the host does with queued commands, it does with these too.
@@ -23,15 +25,19 @@ export class InFlightGate {
   /** Commands whose bytes are in the backlog. */
   waiting = 0;
   readonly #backlog = new Denque<Held>();
-  readonly #maxRun: number;
+  /** Commands that had passed, and awaited their reply, when some were last let through. */
+  #passedBefore = 0;
   #repliesOff = false;
 
   constructor(
-    readonly limits: { readonly maxInFlight: number; readonly maxBatchSize: number; readonly maxBatchBytes: number },
+    readonly limits: { readonly maxBatchSize: number; readonly maxBatchBytes: number },
+    readonly bound: InFlightBound,
     readonly client: { readonly commandQueue: HostQueue },
-  ) {
-    // Small enough to be sent one by one as replies come, large enough to be worth a write.
-    this.#maxRun = Math.max(1, Math.min(limits.maxBatchSize, limits.maxInFlight >> 3));
+  ) {}
+
+  /** Small enough to be sent one by one as replies come, large enough to be worth a write. */
+  get #maxRun(): number {
+    return Math.max(1, Math.min(this.limits.maxBatchSize, this.bound.current >> 3));
   }
 
   /** Commands that have been handed to the batch or the socket and await their reply. */
@@ -49,7 +55,7 @@ export class InFlightGate {
   mustWait(commands: number, inTransaction: boolean, inQueue = 0): boolean {
     if (this.waiting > 0) return true;
     const queued = this.client.commandQueue.length - inQueue;
-    if (queued + commands <= this.limits.maxInFlight) return false;
+    if (queued + commands <= this.bound.current) return false;
     return queued > 0 && !inTransaction && !this.#repliesOff && !exiting;
   }
 
@@ -62,14 +68,10 @@ export class InFlightGate {
   /** @param encoded - one command, in exact parts: text in the backlog is not checked again. */
   holdHot(encoded: readonly Part[], inTransaction: boolean): void {
     const { maxBatchBytes } = this.limits;
+    const maxRun = this.#maxRun;
     this.waiting += 1;
     let last = this.#backlog.peekBack();
-    if (
-      last === undefined ||
-      !Array.isArray(last.content) ||
-      last.commands >= this.#maxRun ||
-      last.bytes >= maxBatchBytes
-    ) {
+    if (last === undefined || !Array.isArray(last.content) || last.commands >= maxRun || last.bytes >= maxBatchBytes) {
       last = { commands: 0, bytes: 0, content: [], inTransaction };
       this.#backlog.push(last);
     }
@@ -77,7 +79,7 @@ export class InFlightGate {
     for (const part of encoded) last.bytes += part.length;
     const parts = last.content as Part[];
     appendParts(parts, encoded);
-    if (last.commands < this.#maxRun && last.bytes < maxBatchBytes) return;
+    if (last.commands < maxRun && last.bytes < maxBatchBytes) return;
     // Joined text is a tree of its pieces until it is written; a million commands must not be kept as trees.
     for (const [index, part] of parts.entries()) parts[index] = toBytes(part);
   }
@@ -90,7 +92,9 @@ export class InFlightGate {
 
   /** Replies have come, and there is a backlog: hands the batch the part of the backlog that has room now, and flushes it. */
   release(batch: Batch): void {
-    while (this.#next(batch, this.limits.maxInFlight - this.passed, this.passed <= 0));
+    this.bound.answered(Math.max(0, this.#passedBefore - this.passed));
+    while (this.#next(batch, this.bound.current - this.passed, this.passed <= 0));
+    this.#passedBefore = this.passed;
     batch.flush('room');
   }
 

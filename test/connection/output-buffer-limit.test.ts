@@ -1,0 +1,101 @@
+/** Replies that together exceed the server's `client-output-buffer-limit`: what is sent again at once has to shrink. */
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { InFlightBound } from '../../src/connection/sending/in-flight-bound.js';
+import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
+import { createCluster, ioredis6 as ioredis6Cluster, warm } from '../helpers/cluster/clients.js';
+import { ioredis5, ioredis6, ready } from '../helpers/hosts.js';
+import { startServer } from '../helpers/redis.js';
+import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
+
+const LIMIT = ['--client-output-buffer-limit', 'normal 1mb 1mb 1'];
+const LARGE = 'x'.repeat(300_000);
+const times = <T>(count: number, make: () => T) => Array.from({ length: count }, make);
+
+describe.each([
+  ['ioredis 6, RESP2', ioredis6, { protocol: 2 }],
+  ['ioredis 6, RESP3', ioredis6, { protocol: 3 }],
+  ['ioredis 5', ioredis5, {}],
+] as const)('%s: replies beyond client-output-buffer-limit', (_, host, options) => {
+  it('of commands: each gets its reply, after a few connections', async () => {
+    const { url } = await startServer({ args: LIMIT });
+    const client = await ready(host.createCoalesced(url, options as object));
+    await client.set('large', LARGE);
+    let lost = 0;
+    client.on('close', () => {
+      lost += 1;
+    });
+    const values = await Promise.all(times(60, () => client.get('large')));
+    expect(values.every((value) => value === LARGE)).toBe(true);
+    expect(lost).toBeGreaterThan(1);
+    expect(lost).toBeLessThan(20);
+    expect(await client.get('large')).toBe(LARGE);
+  });
+
+  it('of pipelines, which are never split, and of commands that were issued while there was no connection', async () => {
+    const { url } = await startServer({ args: LIMIT });
+    const client = await ready(host.createCoalesced(url, options as object));
+    await client.set('large', LARGE);
+    const pipelines = times(20, () => client.pipeline().get('large').set('small', 's').get('large').exec());
+    const behind = once(client, 'close').then(() => Promise.all(times(20, () => client.get('large'))));
+    const lengths = (await Promise.all(pipelines)).map((results) => results?.map(([, value]) => String(value).length));
+    expect((await behind).every((value) => value === LARGE)).toBe(true);
+    // Host: one of which a part was answered is not sent again.
+    const whole = lengths.filter((each) => String(each) === `${LARGE.length},2,${LARGE.length}`);
+    expect(whole.length).toBeGreaterThan(10);
+  });
+});
+
+describe('a Cluster', () => {
+  let nodes: RedisCluster;
+  beforeAll(async () => {
+    nodes = await startCluster({ masters: 3, replicas: 0, args: LIMIT });
+  });
+  afterAll(() => nodes?.stop());
+
+  it('a node’s replies beyond client-output-buffer-limit: each command gets its reply', async () => {
+    const cluster = await warm(createCluster(ioredis6Cluster, 'coalesced', nodes));
+    await cluster.set('large', LARGE);
+    const values = await Promise.all(times(40, () => cluster.get('large')));
+    expect(values.every((value) => value === LARGE)).toBe(true);
+  });
+});
+
+describe('a handshake that fails', () => {
+  it('does not bound what is sent at once afterwards', async () => {
+    const server = await startScriptedServer((command, connection) => {
+      if (connection < 4) return 'close';
+      return command[0] === 'get' ? bulk('v') : handshake(command);
+    });
+    const client = await ready(ioredis6.createCoalesced(server.url, { retryStrategy: () => 1 }));
+    const values = times(100, () => client.get('k'));
+    expect(client.coalescer.stats().queued).toBe(0);
+    expect(await Promise.all(values)).toEqual(times(100, () => 'v'));
+  });
+});
+
+describe('InFlightBound', () => {
+  it('is halved by a connection that is lost with more open than answered, and not by others', () => {
+    const bound = new InFlightBound(10_000);
+    bound.lost(60, 1_000);
+    bound.lost(1, 0);
+    expect(bound.current).toBe(10_000);
+    bound.lost(60, 0);
+    expect(bound.current).toBe(30);
+    bound.lost(30, 29);
+    bound.lost(3, 0);
+    bound.lost(2, 0);
+    expect(bound.current).toBe(1);
+  });
+
+  it('grows again as replies come, up to maxInFlight', () => {
+    const bound = new InFlightBound(100);
+    bound.lost(60, 0);
+    for (let replies = 0; replies < 16 * 30 - 1; replies += 1) bound.answered(1);
+    expect(bound.current).toBe(30);
+    bound.answered(1);
+    expect(bound.current).toBe(60);
+    bound.answered(16 * 60);
+    expect(bound.current).toBe(100);
+  });
+});
