@@ -22,6 +22,8 @@ export interface HotCommand {
   readonly shareable: boolean;
   /** A shareable read of one key, its first argument, whose answer does not change with time: it may be kept. */
   readonly cacheable: boolean;
+  /** What a cacheable read, or each element of its reply, is for a missing key; undefined if that depends on arguments. */
+  readonly missing: null | 0 | '' | 'none' | undefined;
   /** Its reply has names of fields and their values in turn. */
   readonly paired: boolean;
   /** The command that several of it can be sent as (`fuseReads`). */
@@ -37,6 +39,7 @@ export const UNLISTED = {
   readOnly: false,
   shareable: false,
   cacheable: false,
+  missing: undefined,
   paired: false,
   fused: undefined,
 } as const satisfies Omit<HotCommand, 'name'>;
@@ -71,16 +74,23 @@ export const KEY_POSITIONS = {
 
 type Table = Partial<Record<KeyRule, string>>;
 
-/** Reads that may be shared, and kept in memory. */
-const CACHEABLE_READS = `
-    get getrange strlen getbit bitcount bitpos type
-    hget hmget hgetall hexists hlen hkeys hvals hstrlen
-    llen lrange lindex lpos
-    sismember smismember smembers scard
-    zscore zmscore zcard zcount zrank zrevrank zrange zrangebyscore zrangebylex
-    zrevrange zrevrangebyscore zrevrangebylex zlexcount
-    xlen xrange xrevrange
-    geopos geodist geohash geosearch`;
+/** Reads that may be shared, and kept in memory, by what they answer for a missing key; an empty array or object is null. */
+const CACHEABLE_READS: readonly [missing: HotCommand['missing'], names: string][] = [
+  [
+    null,
+    `get hget hmget hgetall hkeys hvals lrange lindex lpos smembers
+    zscore zmscore zrank zrevrank zrange zrangebyscore zrangebylex zrevrange zrevrangebyscore zrevrangebylex
+    xrange xrevrange geopos geodist geohash geosearch`,
+  ],
+  [
+    0,
+    `strlen getbit bitcount hexists hlen hstrlen llen sismember smismember scard
+    zcard zcount zlexcount xlen`,
+  ],
+  ['', 'getrange'],
+  ['none', 'type'],
+  [undefined, 'bitpos'],
+];
 
 /** Reads that may be shared, by key rule. */
 const READS: Table = {
@@ -118,20 +128,33 @@ const OTHERS: Table = {
 const FUSED: Readonly<Record<string, FusedName>> = { get: 'mget', hget: 'hmget' };
 
 export const HOT_COMMANDS: readonly HotCommand[] = [
-  ...commands({ first: CACHEABLE_READS }, { readOnly: true, shareable: true, cacheable: true }),
+  ...CACHEABLE_READS.flatMap(([missing, names]) =>
+    commands({ first: names }, { readOnly: true, shareable: true, cacheable: true }, missing),
+  ),
   ...commands(READS, { readOnly: true, shareable: true, cacheable: false }),
   ...commands(IMPURE_READS, { readOnly: true, shareable: false, cacheable: false }),
   ...commands(OTHERS, { readOnly: false, shareable: false, cacheable: false }),
 ];
 
-function commands(table: Table, flags: Pick<HotCommand, 'readOnly' | 'shareable' | 'cacheable'>): HotCommand[] {
+function commands(
+  table: Table,
+  flags: Pick<HotCommand, 'readOnly' | 'shareable' | 'cacheable'>,
+  missing?: HotCommand['missing'],
+): HotCommand[] {
   return Object.entries(table).flatMap(([keys, names]) =>
     words(names).map((name) => {
-      return { name, keys: keys as KeyRule, ...flags, paired: name === 'hgetall', fused: FUSED[name] };
+      return { name, keys: keys as KeyRule, ...flags, missing, paired: name === 'hgetall', fused: FUSED[name] };
     }),
   );
 }
 
 export function words(text: string): string[] {
   return text.split(/\s+/).filter((word) => word !== '');
+}
+
+/** Whether a missing key has this answer, too. */
+export function isOfMissingKey({ missing }: Pick<HotCommand, 'missing'>, answer: unknown): boolean {
+  if (Array.isArray(answer)) return missing !== undefined && answer.every((each) => isOfMissingKey({ missing }, each));
+  if (missing !== null) return missing !== undefined && String(answer) === String(missing);
+  return answer === null || (typeof answer === 'object' && Object.keys(answer).length === 0);
 }

@@ -195,6 +195,7 @@ export class Connection implements BatchOwner {
     const kept = cache?.sends(entry) ?? false;
     const leads = kept || (this.options.shareReads && shareable);
     this.#enqueue(entry, encoded, leads ? name : undefined, deadline);
+    if (kept) cache?.sentKept(entry);
   }
 
   /** @param leads - by what identical reads find it, which may share its reply. */

@@ -39,6 +39,7 @@ it.each([
       return `%3\r\n${bulk('server')}${bulk('redis')}${bulk('version')}${bulk('7.0.9')}${bulk('proto')}:3\r\n`;
     if (name === 'info') return bulk('redis_version:7.0.0\r\nloading:0\r\n');
     if (name === 'get') return bulk('v');
+    if (name === 'pttl') return ':-1\r\n';
     if (args[0] === 'TRACKINGINFO')
       return `%3\r\n${bulk('flags')}*2\r\n${bulk('on')}${bulk('bcast')}${bulk('redirect')}:0\r\n${bulk('prefixes')}*1\r\n${bulk('a:')}`;
     if (args[0] !== 'TRACKING') return '+OK\r\n';

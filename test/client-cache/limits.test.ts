@@ -251,6 +251,7 @@ describe('nothing is cached, and a warning says why, with a server', () => {
       }
       if (name === 'info') return bulk('redis_version:7.0.0\r\nloading:0\r\n');
       if (args[0] === 'TRACKINGINFO') return info;
+      if (name === 'pttl') return ':-1\r\n';
       if (args[0] !== 'TRACKING') return bulk('v');
       sent.push(args.join(' '));
       return info === '+OK\r\n' ? '+OK\r\n' : '-ERR prefixes overlap\r\n';

@@ -19,6 +19,7 @@ const get: CommandVariant = {
     readOnly: true,
     shareable: true,
     cacheable: true,
+missing: null,
     paired: false,
     fused: undefined,
   },

@@ -19,6 +19,7 @@ describe('SharedReads', () => {
       readOnly: true,
       shareable: true,
       cacheable: true,
+missing: null,
       paired: false,
       fused: undefined,
     },

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import {
   type Arguments,
   type Effect,
@@ -10,6 +9,7 @@ import {
 import type { CommandVariant } from '../../commands/hot-commands.js';
 import type { HostClient, HostCommand } from '../../host/types.js';
 import type { CallOptions, ResolvedCacheOptions } from '../../options.js';
+import { MEANING_LENGTH, meaningOfError } from '../../resp/error-meaning.js';
 import type { Stats } from '../../stats.js';
 import { nextTick, now, setImmediate } from '../../util/clock.js';
 import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant } from '../entries/entry.js';
@@ -18,7 +18,7 @@ import type { TransactionState } from '../transaction-state.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
 import { OwnCommands } from './own-commands.js';
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
-import { InvalidationReader, isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
+import { InvalidationReader, isRefusal, isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
 
 /** Replies to PTTL of a key that is missing, and of one that does not expire. */
 const GONE = -2;
@@ -29,14 +29,6 @@ const PTTL = ownVariant('pttl');
 const CACHING_YES = '*3\r\n$6\r\nclient\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n';
 
 const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
-
-/** Milliseconds for which an answer is used whose key's time to live is not known yet. */
-const TTL_UNKNOWN_FOR = 100;
-
-/** Errors that say that this client may not read now, whatever the key; and those of a node that has lost a slot. */
-const ERRORS_OF_ALL = /^(?:NOPERM|NOAUTH|MASTERDOWN|LOADING|CLUSTERDOWN|READONLY|MOVED|ASK)\b/;
-/** Characters of an error that are enough to tell. */
-export const ERROR_KEPT = 12;
 
 /** The connection of a cache. */
 interface CachedConnection {
@@ -83,7 +75,7 @@ export class ReadCache {
   /** The key of a read that was asked for, if there is nothing of it, and whether its answer should be kept. */
   #missed: string | undefined;
   #isAdmitted = false;
-  /** Whether the server may be asked for times to live. */
+  /** False if the server refuses to tell times to live: then only the option `ttl` limits answers. */
   #asksTtl = true;
   readonly #args = new CallArguments();
 
@@ -151,6 +143,7 @@ export class ReadCache {
     return (
       !read.awaited &&
       key.kept &&
+      key.expiresAt !== undefined &&
       this.tracking.on &&
       this.#own.settled &&
       !transaction.watching &&
@@ -162,11 +155,7 @@ export class ReadCache {
   #isFresh(read: CachedRead, time: number): boolean {
     const age = time - read.readAt;
     if (age >= this.options.ttl || !this.liveness.allows(time)) return false;
-    const { expiresAt } = read.key;
-    if (expiresAt === undefined || Number.isNaN(expiresAt)) {
-      return age < TTL_UNKNOWN_FOR || !this.#asksTtl || isOfMissingKey(read);
-    }
-    return time < expiresAt;
+    return time < (read.key.expiresAt as number);
   }
 
   readonly #endTurn = (): void => {
@@ -197,10 +186,10 @@ export class ReadCache {
     this.#decided = [];
     for (const entry of decided) {
       // No reply has come since it was decided, so it has not changed.
-      const { reply } = entry.read as CachedRead;
+      const { reply, form } = entry.read as CachedRead;
       entry.read = undefined;
       // Else its caller's signal has rejected it.
-      if (entry.observer === undefined) entry.answer(reply, 'decoded');
+      if (entry.observer === undefined) entry.answer(reply, form);
     }
   }
 
@@ -227,7 +216,6 @@ export class ReadCache {
     read.key.used = true;
     entry.read = read;
     this.#decided.push(entry);
-    this.#askTtl(read, time);
   }
 
   /** Ordering: whether reads that wait must be decided before a command that concerns this key. */
@@ -277,11 +265,10 @@ export class ReadCache {
     const keeps = text !== undefined && this.#keeps(entry, name, key, admitted);
     if (key === undefined && !keeps) return false;
     const read = entry.read as CachedRead | undefined;
-    if (read !== undefined && !read.awaited) this.#askTtl(read, now());
     const position = this.#nextPosition;
     if (!keeps) this.#own.shows([name], position);
     hold(read?.key ?? key, position);
-    if (read?.awaited) read.readAt = position;
+    if (read !== undefined) read.readAt = position;
     return keeps;
   }
 
@@ -301,8 +288,8 @@ export class ReadCache {
       // While there is an answer, the key is tracked, or the push that ends it comes first.
       const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
       read = this.store.expect(name, variant, rest, tracked);
-    }
-    if (this.prefixes === undefined && read.tracked && read.awaited) this.#track(read);
+      if (tracked && this.prefixes === undefined) this.#track(read);
+    } else this.store.expectAgain(read, this.prefixes !== undefined);
     entry.read = read;
     return true;
   }
@@ -314,25 +301,40 @@ export class ReadCache {
       new OwnEntry(CLIENT, ['CACHING', 'YES'], connection.context, (error) => {
         if (error === undefined) return;
         this.store.drop(read.key);
-        if (isReplyError(error)) this.#refused(error);
+        if (isReplyError(error) && isRefusal(error)) this.#refused(error);
       }),
       CACHING_YES,
     );
   }
 
-  /** RESP: the key's remaining time is not part of its value, and Redis announces its end only when it removes the key. */
-  #askTtl(read: CachedRead, time: number): void {
-    const { key } = read;
-    if (key.expiresAt !== undefined || !this.#asksTtl || isOfMissingKey(read)) return;
-    key.expiresAt = Number.NaN;
+  /**
+   * A read was sent whose answer will be kept: asks for the time to live of its key, in the same step. RESP: it is not part of
+   * the value, and Redis announces the end of a key only when it removes it. Any change of it is announced.
+   */
+  sentKept({ read }: Entry): void {
+    const expected = read as CachedRead;
+    if (expected.key.expiresAt !== undefined) return;
     const { connection } = this;
-    connection.sendOwn(
-      new OwnEntry(PTTL, key.name, connection.context, (error, value) => {
-        if (error !== undefined) this.#asksTtl &&= !isReplyError(error);
-        else if (value === GONE) this.store.drop(key);
-        else key.expiresAt = value === LASTING ? Number.POSITIVE_INFINITY : time + Number(value);
-      }),
-    );
+    const askedAt = now();
+    const told = (error: unknown, reply?: unknown) => {
+      // As the invalidations before this reply have left it.
+      const { key } = expected;
+      if (error === undefined) this.#ttlOf(key, Number(reply), askedAt);
+      else if (isReplyError(error) && isRefusal(error)) {
+        this.#asksTtl = false;
+        key.expiresAt = Number.POSITIVE_INFINITY;
+      }
+    };
+    if (this.#asksTtl) connection.sendOwn(new OwnEntry(PTTL, expected.key.name, connection.context, told));
+    else expected.key.expiresAt = Number.POSITIVE_INFINITY;
+  }
+
+  /** @param ttl - milliseconds from `askedAt` on or from later. It ends early rather than late. */
+  #ttlOf(key: CachedKey, ttl: number, askedAt: number): void {
+    if (ttl !== GONE) key.expiresAt = ttl === LASTING ? Number.POSITIVE_INFINITY : askedAt + ttl;
+    else if (key.isMissing) key.expiresAt = Number.POSITIVE_INFINITY;
+    // It has expired since it was read. RESP: a replica does not announce that until its master does.
+    else this.store.drop(key);
   }
 
   /** The server does not allow `CLIENT CACHING`. */
@@ -443,17 +445,22 @@ export class ReadCache {
   answered(entry: Entry | undefined, value: unknown): void {
     this.#own.answer(this.connection.client.commandQueue);
     const read = entry?.read as CachedRead | undefined;
-    if (read === undefined || !read.key.kept) return;
-    if (value === undefined) this.store.drop(read.key);
-    else this.#fill(read, value);
+    if (read === undefined) return;
+    const { raw } = read;
+    if (raw !== undefined) read.raw = undefined;
+    if (!read.key.kept) return;
+    if (value !== undefined) this.#fill(read, value, 'decoded');
+    else if (raw !== undefined) this.#fill(read, raw, 'raw');
+    else this.store.drop(read.key);
   }
 
-  #fill(read: CachedRead, value: unknown): void {
+  #fill(read: CachedRead, value: unknown, form: CachedRead['form']): void {
     const { replies, stats } = this.connection;
     const { key } = read;
     // Ordering: if this reply shows a change, earlier answers of the key must not be used after it (`OwnCommands`).
-    const showsMore = this.#own.pushesLate && key.reads > 0 && (read.awaited || !isDeepStrictEqual(read.reply, value));
+    const showsMore = this.#own.pushesLate && key.reads > 0;
     const { evictions } = this.store;
+    read.form = form;
     this.store.put(read, value, this.liveness.heardAt);
     stats.cacheEvictions += this.store.evictions - evictions;
     if (!showsMore) return;
@@ -464,11 +471,14 @@ export class ReadCache {
   /**
    * The head of the queue has an error as its reply.
    *
-   * @param error - its first `ERROR_KEPT` characters; fewer if the others have not come yet.
+   * @param error - its first `MEANING_LENGTH` characters; fewer if the others have not come yet.
    */
   failed(item: HostCommand, error: string): void {
-    if (item instanceof OwnEntry) return;
-    if (error.length < ERROR_KEPT || ERRORS_OF_ALL.test(error)) {
+    const meaning = meaningOfError(error);
+    // What the user may do says nothing about our commands, and the other way round.
+    if (meaning === 'forbidden' && item instanceof OwnEntry) return;
+    if (error.length < MEANING_LENGTH || meaning !== 'other') {
+      // A client without a cache would be told this now, whatever the key.
       this.store.clear();
     } else {
       const effect = effectOf(this.#argsOf(item));
@@ -494,7 +504,6 @@ export class ReadCache {
 
   /** The connection is about to end, or its replies are no longer decoded here; or it becomes plain, and stays open. */
   end(connection?: 'stays open'): void {
-    this.#asksTtl = false;
     this.decideAll();
     if (connection === 'stays open') this.tracking.disarm();
     this.tracking.end();
@@ -529,14 +538,4 @@ function hold(key: CachedKey | undefined, position: number): void {
 function* keysIn(effect: KeyedEffect, args: Arguments): Generator<string> {
   const { start, end, step } = effect.range(args);
   for (let index = start; index < Math.min(end, args.count); index += step) yield args.text(index);
-}
-
-/** Whether a missing key has this answer too, so that the end of its time does not change it. */
-function isOfMissingKey({ variant, value }: CachedRead): boolean {
-  const name = variant.command.name.toLowerCase();
-  if (value === 'none') return name === 'type';
-  if (value === 0) return name !== 'bitpos';
-  if (Array.isArray(value)) return value.every((element) => element === null || element === 0);
-  if (typeof value !== 'object') return false;
-  return value === null || Object.keys(value).length === 0;
 }

@@ -1,4 +1,4 @@
-import type { CommandVariant } from '../../commands/hot-commands.js';
+import { type CommandVariant, isOfMissingKey } from '../../commands/hot-commands.js';
 import { ownCopy } from '../../util/own-copy.js';
 import { ownText, type ReadArguments } from './names.js';
 
@@ -13,18 +13,21 @@ const BUFFER_OVERHEAD = 50;
 /** Up to this many answers of one key are searched one by one; for more there is an index. */
 const MAX_LISTED = 8;
 
-/** The value of a read whose reply has not come. */
-const AWAITED = Symbol('awaited');
-
 /** A read that is on its way, or its answer: the value as decoded, before the command's reply transformer. */
 export class CachedRead {
   /** The next one of the same key. */
   next: CachedRead | undefined;
+  /** Whether its reply has not come. Until then `value` is for those who were promised the earlier answer. */
+  awaited = true;
   /** With `KeptBytes` in place of Buffers. */
-  value: unknown = AWAITED;
+  value: unknown = undefined;
   bytes = 0;
   /** Milliseconds of `now()`, without fractions; the position of a read on its way. */
   readAt = 0;
+  /** Whether the value was decoded here, or is the host's `raw` one. */
+  form: 'decoded' | 'raw' = 'decoded';
+  /** The host's reply to a read on its way, until it is kept. */
+  declare raw?: unknown;
 
   constructor(
     public key: CachedKey,
@@ -32,12 +35,8 @@ export class CachedRead {
     readonly count: number,
     readonly text: string,
     /** Whether Redis tracks the key because of this read, as `CLIENT CACHING YES` asks. */
-    readonly tracked: boolean,
+    public tracked: boolean,
   ) {}
-
-  get awaited(): boolean {
-    return this.value === AWAITED;
-  }
 
   /** A copy of the value for a caller. */
   get reply(): unknown {
@@ -60,7 +59,7 @@ export class CachedKey {
   /** Until the reply at this position has come, only `newest` of its answers may be used; see `OwnCommands`. */
   heldUntil = -1;
   newest: CachedRead | undefined;
-  /** When it expires, in milliseconds of `now()`; undefined until the server was asked, NaN until it has answered. */
+  /** When it expires, in milliseconds of `now()`; undefined until the server has told: until then, no answer is used. */
   expiresAt: number | undefined;
   /** Its neighbours in the ring of keys that the clock's hand goes round. */
   before: CachedKey = this;
@@ -82,6 +81,7 @@ export class CachedKey {
 
   add(read: CachedRead): void {
     read.key = this;
+    read.bytes = 0;
     read.next = this.#first;
     this.#first = read;
     this.awaited += 1;
@@ -90,6 +90,13 @@ export class CachedKey {
       this.#index = new Map();
       for (const listed of this.all()) this.#addToIndex(this.#index, listed);
     }
+  }
+
+  /** Whether a missing key has all these answers, too. */
+  get isMissing(): boolean {
+    for (const { awaited, variant, value } of this.all())
+      if (!awaited && !isOfMissingKey(variant.command, value)) return false;
+    return true;
   }
 
   *all(): Generator<CachedRead> {
@@ -192,6 +199,16 @@ export class CacheStore {
     return read;
   }
 
+  /** An answer is about to be asked for again. It is not used any more. */
+  expectAgain(read: CachedRead, tracked: boolean): void {
+    read.awaited = true;
+    read.tracked = tracked;
+    read.key.reads -= 1;
+    read.key.awaited += 1;
+    this.entries -= 1;
+    this.awaited += 1;
+  }
+
   #addKey(key: CachedKey): CachedKey {
     this.#keys.set(key.name, key);
     this.#filter?.add(key.name);
@@ -215,6 +232,7 @@ export class CacheStore {
     const bytes = READ_OVERHEAD + memoryOf(read.text) + sizeOf(value);
     const keyBytes = key.bytes === 0 ? KEY_OVERHEAD + memoryOf(key.name) : 0;
     if (read.awaited) {
+      read.awaited = false;
       this.entries += 1;
       key.reads += 1;
       key.awaited -= 1;

@@ -2,8 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Arguments } from '../../commands/effects.js';
 import { CODES, warnOnce } from '../../errors.js';
 import type { HostClient } from '../../host/types.js';
+import { meaningOfError } from '../../resp/error-meaning.js';
 import { ReplyScanner } from '../../resp/reply-scanner.js';
-import { now } from '../../util/clock.js';
+import { now, setTimeout } from '../../util/clock.js';
 import type { TransactionState } from '../transaction-state.js';
 
 /**
@@ -12,6 +13,8 @@ import type { TransactionState } from '../transaction-state.js';
  */
 const FIRST_VERSION = [7, 0, 9] as const;
 
+/** Milliseconds after which the server is asked again that cannot switch tracking on now. */
+const TRIED_AGAIN_AFTER = 1_000;
 /** Milliseconds without a byte from the server after which one read is sent, to see whether the server answers. */
 const SILENCE_PROBED_AFTER = 1_000;
 /** Milliseconds without a byte after which nothing is served: the connection may be dead, and invalidations lost. */
@@ -49,25 +52,32 @@ export class Tracking {
 
   /** Switches tracking on. If the server cannot, a warning says why, once: commands work without it. */
   async arm(): Promise<void> {
+    while (await this.#isToTryAgain()) await new Promise((resolve) => setTimeout(resolve, TRIED_AGAIN_AFTER).unref());
+  }
+
+  async #isToTryAgain(): Promise<boolean> {
     try {
       const hello = await this.#call('HELLO');
       const version = String(fieldOf(hello, 'version'));
       if (!isAtLeast(version, FIRST_VERSION)) {
         warnUncached(`the server is of version ${version}, and pushes are reliable from ${FIRST_VERSION.join('.')} on`);
-        return;
+        return false;
       }
       // Host: after NOPROTO it goes on with RESP2, where CLIENT TRACKING is accepted and nothing is pushed.
       if (Number(fieldOf(hello, 'proto')) !== 3) {
         warnUncached('the server has refused RESP3, in which it would announce changes of keys');
-        return;
+        return false;
       }
       this.#asked = true;
       await this.#call('CLIENT', ...this.#args).catch((error: unknown) => this.#unlessOn(error));
       if (this.#state === 'off') this.#state = 'on';
     } catch (error) {
       // A lost connection says nothing about the server.
-      if (isReplyError(error)) warnUncached(`the server says "${error.message}"`);
+      if (!isReplyError(error)) return false;
+      if (!isRefusal(error)) return true;
+      warnUncached(`the server says "${error.message}"`);
     }
+    return false;
   }
 
   /** Ordering: within a transaction, this would be one of the user's commands, and EXEC would show its reply. */
@@ -162,6 +172,12 @@ function isAtLeast(version: string, first: readonly number[]): boolean {
 
 export function isReplyError(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** Whether the server will not do what we have asked for, now or later. */
+export function isRefusal(error: Error): boolean {
+  const meaning = meaningOfError(error.message);
+  return meaning === 'forbidden' || meaning === 'other';
 }
 
 export function warnUncached(why: string): void {

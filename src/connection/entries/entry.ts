@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
-import type { CommandVariant } from '../../commands/hot-commands.js';
+import { type CommandVariant, UNLISTED } from '../../commands/hot-commands.js';
 import { replyProtocol, selectedDatabase } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../../host/types.js';
@@ -53,8 +53,8 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   declare observer: Timed['observer'];
   /** Aborted, and nobody else waits for its reply: if it has not left yet, or is sent again, PING is sent in its place. */
   declare withdrawn: boolean | undefined;
-  /** Of the cache: what it will keep of the reply. Always there: V8 would otherwise have a class more of each kind of entry. */
-  read: object | undefined = undefined;
+  /** Of the cache: what it will keep of the reply, as it is or `raw`, from the host. Always there: V8 would otherwise have a class more of each kind of entry. */
+  read: { raw?: unknown } | undefined = undefined;
 
   abstract readonly context: EntryContext;
   /** The database selected when it was sent. */
@@ -92,7 +92,8 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
    * strings. Every caller gets its own value, Buffers included.
    */
   answer(reply: unknown, form: 'decoded' | 'raw'): void {
-    const { followers, variant } = this;
+    const { followers, variant, read } = this;
+    if (read !== undefined && form === 'raw' && !this.withdrawn) read.raw = ownCopy(reply);
     // Made first: a transformer may change its argument.
     const copies = followers?.map(() => ownCopy(reply));
     try {
@@ -299,16 +300,7 @@ export class AbortableEntry extends CallEntry implements Abortable {
 }
 
 export function ownVariant(name: string): CommandVariant {
-  const command = {
-    name,
-    keys: 'none',
-    readOnly: true,
-    shareable: false,
-    cacheable: false,
-    paired: false,
-    fused: undefined,
-  } as const;
-  return { command, encoding: 'utf8' };
+  return { command: { ...UNLISTED, name, keys: 'none', readOnly: true }, encoding: 'utf8' };
 }
 
 /** A command of this package's own, among those of the user. */

@@ -5,10 +5,11 @@ import { inSubscriberMode, replyModeOf } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../../host/types.js';
 import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../../resp/decoder.js';
+import { MEANING_LENGTH } from '../../resp/error-meaning.js';
 import { ReplyScanner } from '../../resp/reply-scanner.js';
 import type { Stats } from '../../stats.js';
 import { nextTick } from '../../util/clock.js';
-import { ERROR_KEPT, type ReadCache } from '../cache/read-cache.js';
+import type { ReadCache } from '../cache/read-cache.js';
 import { Entry } from '../entries/entry.js';
 import { EXEC, type ExecEntry } from '../entries/pipeline-entry.js';
 import type { ReplyCount } from '../reply-count.js';
@@ -297,7 +298,7 @@ export class ReplyReader implements InPlaceReader {
     const head = queue.peekFront();
     if (head !== undefined && chunk[position] === MINUS && this.#scanner.outstanding === 0) {
       const start = position + 1;
-      this.cache?.failed(head.command, chunk.latin1Slice(start, Math.min(start + ERROR_KEPT, chunk.length)));
+      this.cache?.failed(head.command, chunk.latin1Slice(start, Math.min(start + MEANING_LENGTH, chunk.length)));
     }
     const result = this.#scan(chunk, position);
     if (result === 'unreadable') return position;
