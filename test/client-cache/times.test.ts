@@ -113,7 +113,7 @@ describe.each<[string, { stringNumbers?: boolean; replyMapping?: 'resp3' }]>([
       const readAll = (from: object) =>
         Promise.all(READS.map(([type, name, ...args], index) => ask(from, name, [keyOf(index, type), ...args])));
       const lasts = performance.now() + TTL;
-    const filled = await Promise.all(
+      const filled = await Promise.all(
         READS.map(async ([type], index) => {
           await FILL[type]?.(keyOf(index, type));
           return other.pexpire(keyOf(index, type), TTL);

@@ -1,16 +1,9 @@
 import type { Arguments } from '../../commands/effects.js';
 import { isPlainNumber } from '../../resp/encoder.js';
 
-/** The arguments of a read after its key. */
-export interface ReadArguments {
-  /** Number of arguments, the key included. */
-  readonly count: number;
-  /** The only one, or all of them joined so that no two lists give the same text. */
-  readonly text: string;
-}
-
 const NONE: readonly unknown[] = [];
-const KEY_ALONE: ReadArguments = { count: 1, text: '' };
+/** Before the texts of several arguments, or of one that could be taken for nothing or for several. */
+const JOINED = '\0';
 
 /** The name under which answers of a key are kept; undefined for a key that is not text, such as a Buffer. */
 export function keyName(argument: unknown): string | undefined {
@@ -26,23 +19,24 @@ export function wireName(argument: unknown): string {
 }
 
 /**
- * The other arguments of a read, on which its answer depends too; undefined if one of them is not text.
+ * The other arguments of a read, on which its answer depends too, as one text that no others have; undefined if one of them
+ * is not text.
  *
  * @param sent - a single argument is not in an array.
  */
-export function readArguments(sent: unknown): ReadArguments | undefined {
-  if (!Array.isArray(sent)) return KEY_ALONE;
+export function readArguments(sent: unknown): string | undefined {
+  if (!Array.isArray(sent)) return '';
   if (sent.length === 2) {
     const text = keyName(sent[1]);
-    return text === undefined ? undefined : { count: 2, text };
+    if (text === undefined || (text !== '' && !text.startsWith(JOINED))) return text;
   }
-  let joined = '';
+  let joined = JOINED;
   for (let index = 1; index < sent.length; index += 1) {
     const text = keyName(sent[index]);
     if (text === undefined) return undefined;
     joined += `${text.length}:${text}`;
   }
-  return { count: sent.length, text: joined };
+  return joined;
 }
 
 /** V8: a shorter part of a text is a copy. A longer one, and joined text, refer to what they were made from. */

@@ -103,8 +103,8 @@ export class ReadCache {
     const name = keyName(args[0]);
     if (name === undefined || !this.tracking.on || this.connection.transaction.open) return undefined;
     const rest = readArguments(args.length === 1 ? name : args);
-    const key = this.store.look(name);
-    const read = rest && key?.find(variant, rest);
+    const key = this.store.key(name);
+    const read = rest === undefined ? undefined : key?.find(variant, rest);
     if (read !== undefined && this.#mayUse(read)) return read;
     const { stats } = this.connection;
     const hasPrefix = this.#hasPrefix(name);
@@ -283,8 +283,7 @@ export class ReadCache {
     if (read?.awaited) return false;
     if (read === undefined) {
       // A lone surrogate becomes another character on the wire, and also in the invalidation.
-      if (!(admitted ?? this.store.admits(name, rest)) || !name.isWellFormed() || !rest.text.isWellFormed())
-        return false;
+      if (!(admitted ?? this.store.admits(name, rest)) || !name.isWellFormed() || !rest.isWellFormed()) return false;
       // While there is an answer, the key is tracked, or the push that ends it comes first.
       const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
       read = this.store.expect(name, variant, rest, tracked);

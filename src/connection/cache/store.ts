@@ -1,10 +1,10 @@
 import { type CommandVariant, isOfMissingKey } from '../../commands/hot-commands.js';
 import { ownCopy } from '../../util/own-copy.js';
-import { ownText, type ReadArguments } from './names.js';
+import { ownText } from './names.js';
 
 /** Approximate bytes of memory per key and per answer, without their own text. */
 const KEY_OVERHEAD = 200;
-const READ_OVERHEAD = 120;
+const READ_OVERHEAD = 140;
 /** Approximate bytes per element of a reply; each is a separate string or number. */
 const ELEMENT_OVERHEAD = 24;
 /** Approximate bytes of a kept Buffer, without its content. */
@@ -32,7 +32,7 @@ export class CachedRead {
   constructor(
     public key: CachedKey,
     readonly variant: CommandVariant,
-    readonly count: number,
+    /** Its arguments after the key, see `readArguments`. */
     readonly text: string,
     /** Whether Redis tracks the key because of this read, as `CLIENT CACHING YES` asks. */
     public tracked: boolean,
@@ -69,14 +69,11 @@ export class CachedKey {
 
   constructor(readonly name: string) {}
 
-  find(variant: CommandVariant, { count, text }: ReadArguments): CachedRead | undefined {
-    if (this.#index !== undefined) return this.#index.get(variant)?.get(indexed(count, text));
+  find(variant: CommandVariant, text: string): CachedRead | undefined {
+    if (this.#index !== undefined) return this.#index.get(variant)?.get(text);
     let read = this.#first;
-    while (read !== undefined) {
-      if (read.variant === variant && read.text === text && read.count === count) return read;
-      read = read.next;
-    }
-    return undefined;
+    while (read !== undefined && (read.variant !== variant || read.text !== text)) read = read.next;
+    return read;
   }
 
   add(read: CachedRead): void {
@@ -109,12 +106,8 @@ export class CachedKey {
       reads = new Map();
       index.set(read.variant, reads);
     }
-    reads.set(indexed(read.count, read.text), read);
+    reads.set(read.text, read);
   }
-}
-
-function indexed(count: number, text: string): string {
-  return `${count}:${text}`;
 }
 
 /**
@@ -139,12 +132,8 @@ export class CacheStore {
   /** Whether a key was forgotten while reads waited for answers of it. */
   lostWaiting = false;
   #keys = new Map<string, CachedKey>();
-  /** Both are made when there is no more room. */
+  /** Made when there is no more room. */
   #recent: RecentReads | undefined;
-  #filter: KeyFilter | undefined;
-  /** The name that was looked for last where there is no room. */
-  #hashedName: string | undefined;
-  #nameHash = FIRST_HASH;
   #hand: CachedKey | undefined;
 
   constructor(
@@ -161,28 +150,15 @@ export class CacheStore {
     return this.#keys.get(name);
   }
 
-  /** The same for a read that is asked for. Where there is no room, most of them are of keys that are not here. */
-  look(name: string): CachedKey | undefined {
-    if (this.#filter !== undefined) {
-      this.#hashedName = name;
-      this.#nameHash = hashOf(name);
-      if (!this.#filter.mayHold(this.#nameHash)) return undefined;
-    }
-    return this.#keys.get(name);
-  }
-
   /**
    * Whether the answer to a read that is not here should be kept. If there is no room, only when it was asked for
    * recently, and the hand does not meet a key that was used.
    */
-  admits(name: string, { text }: ReadArguments): boolean {
+  admits(name: string, text: string): boolean {
     const taken = this.entries + this.awaited;
     if (taken < this.maxEntries && this.bytes < this.maxBytes - KEY_OVERHEAD - READ_OVERHEAD) return true;
     this.#recent ??= new RecentReads(taken);
-    this.#filter ??= new KeyFilter(this.#keys.keys(), this.#keys.size);
-    // The same text: to compare another one costs as much as its hash.
-    const nameHash = name === this.#hashedName ? this.#nameHash : hashOf(name);
-    if (!this.#recent.knows(hashOf(text, nameHash))) return false;
+    if (!this.#recent.knows(hashOf(text, hashOf(name)))) return false;
     const hand = this.#hand;
     if (hand === undefined || !hand.used) return true;
     hand.used = false;
@@ -191,9 +167,9 @@ export class CacheStore {
   }
 
   /** A read is about to be sent whose answer will be kept. */
-  expect(name: string, variant: CommandVariant, { count, text }: ReadArguments, tracked: boolean): CachedRead {
+  expect(name: string, variant: CommandVariant, text: string, tracked: boolean): CachedRead {
     const key = this.#keys.get(name) ?? this.#addKey(new CachedKey(ownText(name)));
-    const read = new CachedRead(key, variant, count, ownText(text), tracked);
+    const read = new CachedRead(key, variant, ownText(text), tracked);
     key.add(read);
     this.awaited += 1;
     return read;
@@ -211,7 +187,6 @@ export class CacheStore {
 
   #addKey(key: CachedKey): CachedKey {
     this.#keys.set(key.name, key);
-    this.#filter?.add(key.name);
     const hand = this.#hand;
     if (hand === undefined) {
       this.#hand = key;
@@ -279,8 +254,6 @@ export class CacheStore {
     for (const key of this.#keys.values()) this.#forget(key);
     // V8: what `clear()` leaves behind refers to the later contents, and keeps them alive once it is old.
     this.#keys = new Map();
-    this.#filter = undefined;
-    this.#hashedName = undefined;
     this.#hand = undefined;
     this.entries = 0;
     this.bytes = 0;
@@ -295,7 +268,6 @@ export class CacheStore {
   #remove(key: CachedKey): void {
     this.#forget(key);
     this.#keys.delete(key.name);
-    this.#filter?.delete(key.name);
     if (this.#hand === key) this.#hand = key.after === key ? undefined : key.after;
     key.before.after = key.after;
     key.after.before = key.before;
@@ -354,42 +326,6 @@ export class RecentReads {
     this.#random = nextRandom(this.#random);
     hashes[this.#random < 0 ? place : place ^ 1] = hash;
     return false;
-  }
-}
-
-const BYTES_PER_KEY = 8;
-const MOST_COUNTED = 255;
-
-/**
- * A counting Bloom filter of one hash: most keys that are not here need not be looked for. In a full cache most reads are
- * of such keys, and to look one of them up in a Map takes two or three accesses to memory that no cache of the processor
- * holds.
- */
-export class KeyFilter {
-  /** How many of the keys have their hash at each place; the largest number stands for more, and stays. */
-  readonly #counts: Uint8Array;
-
-  constructor(names: Iterable<string>, size: number) {
-    this.#counts = new Uint8Array(tableSize(size * BYTES_PER_KEY));
-    for (const name of names) this.add(name);
-  }
-
-  mayHold(nameHash: number): boolean {
-    return this.#counts[placeIn(this.#counts, nameHash)] !== 0;
-  }
-
-  add(name: string): void {
-    this.#change(name, 1);
-  }
-
-  delete(name: string): void {
-    this.#change(name, -1);
-  }
-
-  #change(name: string, by: 1 | -1): void {
-    const place = placeIn(this.#counts, hashOf(name));
-    const count = this.#counts[place] as number;
-    if (count < MOST_COUNTED) this.#counts[place] = count + by;
   }
 }
 
