@@ -238,7 +238,7 @@ export class Connection implements BatchOwner {
   }
 
   /** For the cache: sends a command of its own. */
-  sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encode()): void {
+  sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encodeAssumingAscii()): void {
     this.#enqueue(entry, encoded, undefined, this.#deadlines.for(commandTimeoutOf(this.client)));
   }
 

@@ -18,7 +18,7 @@ const get: CommandVariant = {
     readOnly: true,
     shareable: true,
     cacheable: true,
-missing: null,
+    missing: null,
     paired: false,
     fused: undefined,
   },

@@ -19,7 +19,7 @@ describe('SharedReads', () => {
       readOnly: true,
       shareable: true,
       cacheable: true,
-missing: null,
+      missing: null,
       paired: false,
       fused: undefined,
     },
