@@ -74,11 +74,12 @@ describe('the workflows', () => {
     expect(release).toMatchObject({ environment: 'npm', permissions: { 'id-token': 'write' } });
   });
 
-  it('run the whole matrix, the soak and the coverage every night, and the canary every week', () => {
+  it('run the whole matrix, the soak, the mutants and the coverage every night, and the canary every week', () => {
     const { report, ...checks } = workflow('nightly.yml').jobs;
     expect(Object.values(checks).map(({ steps }) => steps.findLast(({ run }) => run !== undefined)?.run)).toEqual([
       'npm run test:matrix',
       'npm run test:soak',
+      'npm run test:mutants',
       'npm run test:coverage',
     ]);
     expect(report).toMatchObject({ needs: Object.keys(checks), permissions: { issues: 'write' } });
