@@ -81,7 +81,7 @@ export async function bumpCounter(client: Client, key: string, random: Random): 
     case 4:
       return Number(await client.incr(Buffer.from(key)));
     default:
-      return client.incr(key);
+      return Number(await client.incr(key));
   }
 }
 

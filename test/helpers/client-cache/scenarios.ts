@@ -14,6 +14,8 @@ export interface Scenario {
   /** Whether the clients under test connect through a proxy, or the first of them. */
   readonly proxied?: boolean | 'first';
   readonly check?: Partial<CheckOptions>;
+  /** Options of the clients under test. */
+  readonly options?: { readonly stringNumbers?: boolean; readonly replyMapping?: 'resp3' };
   /** Limits of the cache. */
   readonly limits?: Pick<CacheOptions, 'maxEntries'>;
   /** Disturbs until it is told to stop. */
@@ -63,10 +65,11 @@ export async function runScenario(
     const subjects = await Promise.all(
       [0, 1].map(async (index) => {
         const url = proxy !== undefined && (scenario.proxied === true || index === 0) ? proxy.url : server.url;
-        if (scenario.check?.users !== true) return ioredis6.createCoalesced(url, patient, { cache });
+        const options = { ...patient, ...scenario.options };
+        if (scenario.check?.users !== true) return ioredis6.createCoalesced(url, options, { cache });
         const username = `checked-${index}`;
         await admin.call('ACL', 'SETUSER', username, 'on', '>pw', '~*', '&*', '+@all');
-        return ioredis6.createCoalesced(url, { ...patient, username, password: 'pw' }, { cache });
+        return ioredis6.createCoalesced(url, { ...options, username, password: 'pw' }, { cache });
       }),
     );
     const writers = [ioredis6.create(server.url, patient), ioredis6.create(server.url, patient)];
@@ -128,7 +131,8 @@ async function expireKeys({ admin, checker, stopped }: Scene): Promise<void> {
   for (let round = 0; !stopped(); round += 1) {
     const key = keys[round % keys.length] as string;
     const ms = 20 + (round % 7) * 30;
-    const expiredAt = Number(await admin.eval(EXPIRE, 1, key, ms));
+    // A server that is busy refuses.
+    const expiredAt = Number(await admin.eval(EXPIRE, 1, key, ms).catch(() => 0));
     setTimeout(() => checker.expectOf(key, expiredAt), ms + EXPIRED_WITHIN);
     await sleep(10);
   }
@@ -251,6 +255,51 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: 'messages on the same connection', disturb: tell },
   { name: 'jobs on another connection', disturb: giveJobs },
   { name: 'undisturbed', check: { transactions: true } },
+  {
+    name: 'numbers as text, of keys that expire',
+    options: { stringNumbers: true },
+    check: { removed: 'half', transactions: true, pause: 10 },
+    disturb: expireKeys,
+  },
+  {
+    name: 'doubles as numbers and maps as objects',
+    options: { replyMapping: 'resp3' },
+    check: { transactions: true },
+    disturb: tell,
+  },
+  {
+    name: 'a server that is busy with a script now and then',
+    args: ['--busy-reply-threshold', '5'],
+    check: { removed: 'half' },
+    disturb: async (scene) => {
+      const killer = await scene.another();
+      await Promise.all([
+        every({ ...scene, pace: 20 }, 100, async () => {
+          const script = scene.admin.eval('while true do end', 0).catch(() => {});
+          await sleep(25);
+          while ((await killer.call('SCRIPT', 'KILL').catch(String)) !== 'OK') await sleep(5);
+          await script;
+        }),
+        expireKeys(scene),
+      ]);
+    },
+  },
+  {
+    name: 'a replica whose master is gone now and then',
+    args: ['--replica-serve-stale-data', 'no'],
+    check: { removed: 'half' },
+    disturb: async (scene) => {
+      const master = await scene.another();
+      await Promise.all([
+        every(scene, 100, async () => {
+          await master.call('REPLICAOF', '127.0.0.1', '1');
+          await sleep(25);
+          await master.call('REPLICAOF', 'NO', 'ONE');
+        }),
+        expireKeys(scene),
+      ]);
+    },
+  },
   { name: 'writers without pause', check: { pause: 0, keys: 3, transactions: true } },
   {
     name: 'replies in pieces of 1 to 9 bytes',
