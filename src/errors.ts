@@ -9,6 +9,8 @@ export const CODES = {
   CLIENT: 'COALESCE_ERR_CLIENT',
   /** A server announced a reply that exceeds `REPLY_LIMITS`; emitted as the client's `error`. */
   REPLY: 'COALESCE_ERR_REPLY',
+  /** A call was refused: with it more commands than `maxPending` would await their reply. */
+  PENDING: 'COALESCE_ERR_PENDING',
   /** The client's internals are not as expected, so it gets only the cork. */
   CORK_ONLY: 'COALESCE_WARN_CORK_ONLY',
   /** The client is of no release that this package knows, so it stays plain. */

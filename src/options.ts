@@ -61,6 +61,14 @@ export interface CoalesceOptions {
    */
   maxInFlight?: number;
   /**
+   * Commands that may await their reply, per client or node of a Cluster, wherever they wait: on the wire, in the backlog,
+   * for the next connection. A call with which there would be more is rejected at once with `COALESCE_ERR_PENDING`, and
+   * nothing of it is sent; a pipeline or transaction as a whole. Commands that the client sends of its own accord, and
+   * `quit`, are never refused. An integer, minimum 1.
+   * @default undefined, no limit
+   */
+  maxPending?: number | undefined;
+  /**
    * Whether simple commands are encoded and decoded by this package, on the hot path. `false` leaves only the cork.
    * @default true
    */
@@ -249,7 +257,7 @@ function milliseconds<Value>(byDefault: Value, least: number): Rule<Value> {
 }
 
 /** @param note - the unit, where it is not in the name, or the limit. */
-function count(byDefault: number, note = '', most = Number.MAX_SAFE_INTEGER): Rule<number> {
+function count<Value = number>(byDefault: Value, note = '', most = Number.MAX_SAFE_INTEGER): Rule<Value> {
   const isInRange = isFrom(1, most);
   const isCount = (value: unknown) => Number.isInteger(value) && isInRange(value);
   return rule(byDefault, `a positive integer${note}`, isNumber, isCount);
@@ -285,6 +293,7 @@ const OPTIONS: Rules<ResolvedOptions> = {
   maxBatchSize: count(1_000),
   maxBatchBytes: count(8_000, ` of at most ${MOST_BATCH_BYTES}`, MOST_BATCH_BYTES),
   maxInFlight: count(10_000),
+  maxPending: count<number | undefined>(undefined),
   hotPath: boolean(true),
   shareReads: boolean(false),
   fuseReads: boolean(false),

@@ -118,6 +118,10 @@ const COUNTERS: Metrics = {
     'Commands that left within an MGET or HMGET (option fuseReads).',
     (stats) => stats.fusedReads,
   ],
+  redis_coalesce_refused_calls_total: [
+    'Calls refused because too many commands await their reply (option maxPending).',
+    (stats) => stats.refusedCalls,
+  ],
   redis_coalesce_cache_hits_total: [
     'Reads answered from memory (option cache); they are not among the commands sent.',
     ({ cache }) => cache?.hits ?? 0,

@@ -73,6 +73,8 @@ export interface CoalescerStats {
   readonly sharedReads: number;
   /** Commands that left within an MGET or HMGET (`fuseReads`). */
   readonly fusedReads: number;
+  /** Calls refused because of `maxPending`; a pipeline or transaction is one call. */
+  readonly refusedCalls: number;
   /** Commands that await their reply, sent or not. */
   readonly inFlight: number;
   /** Of these, the ones whose bytes wait for room under `maxInFlight`. */
@@ -138,6 +140,7 @@ export class Stats {
   bytesWritten = 0;
   sharedReads = 0;
   fusedReads = 0;
+  refusedCalls = 0;
   polledTurns = 0;
   polledTurnsAnswered = 0;
   hotReplies = 0;
@@ -177,6 +180,7 @@ export class Stats {
       bytesWritten: this.bytesWritten,
       sharedReads: this.sharedReads,
       fusedReads: this.fusedReads,
+      refusedCalls: this.refusedCalls,
       inFlight,
       queued,
       batchSizes: histogram(this.#sizes),

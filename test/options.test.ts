@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
 const KNOWN =
-  'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, hotPath, shareReads, cache, splitKeys, unknownClient';
+  'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, maxPending, hotPath, shareReads, cache, splitKeys, unknownClient';
 const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
 const BUSY_POLL = 'a boolean or a number of microseconds from 1 to 1000000';
 const POSITIVE = 'a positive integer';
@@ -45,6 +45,7 @@ describe('options', () => {
       maxBatchSize: 1000,
       maxBatchBytes: 8_000,
       maxInFlight: 10_000,
+      maxPending: undefined,
       hotPath: true,
       shareReads: false,
       cache: false,
@@ -83,7 +84,7 @@ describe('options', () => {
     expect(resolveOptions(options)).toEqual({ ...DEFAULT_OPTIONS, ...options });
   });
 
-  const counts = (['maxBatchSize', 'maxBatchBytes', 'maxInFlight'] as const).flatMap((name) => {
+  const counts = (['maxBatchSize', 'maxBatchBytes', 'maxInFlight', 'maxPending'] as const).flatMap((name) => {
     const expected = name === 'maxBatchBytes' ? `${POSITIVE} of at most 67108864` : POSITIVE;
     return [
       [name, 0, RangeError, expected, '0 (number)'],

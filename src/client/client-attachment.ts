@@ -1,5 +1,6 @@
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-bound.js';
+import { PendingBound } from '../connection/sending/pending-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { environment } from '../environment.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
@@ -20,6 +21,8 @@ export interface NodesShare {
   readonly counters: Stats;
   readonly inFlight: InFlightBound;
   readonly schedule: BatchSchedule;
+  /** See `PendingBound`. */
+  readonly accepted: WeakSet<object>;
   /** The Cluster: it has the `keyPrefix`, its nodes do not. */
   readonly client: HasOptions;
 }
@@ -30,6 +33,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
   readonly splitter = undefined;
+  readonly bound: PendingBound | undefined;
   readonly counters: Stats;
   readonly inFlight: InFlightBound;
   readonly schedule: BatchSchedule;
@@ -55,6 +59,10 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
     this.commandClass = typeof this.hot === 'string' ? undefined : this.hot;
     this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
+    const { maxPending } = options;
+    if (maxPending !== undefined) {
+      this.bound = new PendingBound(client, maxPending, this.counters, () => this.connection, cluster?.accepted);
+    }
     this.enter();
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
@@ -77,6 +85,10 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     // A Cluster duplicates its nodes to ask for its slots. `monitor()` makes its client through `duplicate()`.
     if (this.cluster !== undefined || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
     new ClientAttachment(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), this.options));
+  }
+
+  boundFor(): PendingBound | undefined {
+    return this.bound;
   }
 
   fallThroughReason(): FallThroughReason | undefined {

@@ -1,7 +1,8 @@
 import calculateSlot from 'cluster-key-slot';
-import type { HotCommand } from '../commands/hot-commands.js';
+import { type HotCommand, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-bound.js';
+import { PendingBound } from '../connection/sending/pending-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { environment } from '../environment.js';
 import { warnAutoPipelining } from '../errors.js';
@@ -27,6 +28,8 @@ import { PlainSplitting, SplitKeys } from './split-keys.js';
 export class ClusterAttachment extends Attachment implements HotRoute, NodesShare {
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
+  readonly accepted = new WeakSet<object>();
+  readonly bound: PendingBound | undefined;
   readonly routing: ClusterRouting;
   readonly splitter: SplitKeys | undefined;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
@@ -44,6 +47,8 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     PlainSplitting.end(client);
     this.schedule = scheduleFunction(options.schedule);
     this.inFlight = new InFlightBound(options.maxInFlight);
+    const { maxPending } = options;
+    if (maxPending !== undefined) this.bound = new PendingBound(client, maxPending, this.counters, () => undefined);
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
     const hot = hotCommandClass(client, options, probeClusterInternals);
@@ -76,6 +81,13 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
 
   fallThroughReason(): FallThroughReason | undefined {
     return this.routing.fallThroughReason() ?? this.patched;
+  }
+
+  boundFor(key: unknown): PendingBound | undefined {
+    if (this.client.status !== 'ready') return this.bound;
+    const slot = slotOf(UNLISTED, key);
+    const node = slot === undefined ? undefined : this.routing.nodeFor(slot, false);
+    return node && this.#nodes.get(node)?.bound;
   }
 
   connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason {
@@ -116,7 +128,7 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
 }
 
 /** The slot of a hot command by its first argument; undefined if that is not its first key. */
-function slotOf(command: HotCommand, key: unknown): number | undefined {
+function slotOf(command: Pick<HotCommand, 'keys'>, key: unknown): number | undefined {
   if (command.keys === 'none' || command.keys === 'own') return undefined;
   if (typeof key === 'string' || key instanceof Buffer) return calculateSlot(key);
   return typeof key === 'number' ? calculateSlot(String(key)) : undefined;

@@ -1,6 +1,7 @@
 import { debugFallThrough } from '../channels.js';
 import { type CommandVariant, type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
+import type { PendingBound } from '../connection/sending/pending-bound.js';
 import type { ClusterRouting } from '../host/cluster-routing.js';
 import { isGenuineMethod } from '../host/probe.js';
 import { isGenuineScriptMethod } from '../host/script.js';
@@ -33,10 +34,16 @@ export interface HotRoute {
   readonly commandClass: HostCommandClass | undefined;
   /** Undefined for a Cluster that is not coalesced. */
   readonly counters: Stats | undefined;
+  /** False after `detach()`. */
+  readonly enabled: boolean;
   /** Set for a Cluster: hands it a command that failed on its node. */
   readonly routing: ClusterRouting | undefined;
   /** Set for a Cluster with the option `splitKeys`. */
   readonly splitter: KeySplitter | undefined;
+  /** Set with the option `maxPending`: the client's own; for a Cluster, that of its offline queue. */
+  readonly bound: PendingBound | undefined;
+  /** The bound that commands with this first key are under. */
+  boundFor?(key: unknown): PendingBound | undefined;
   /** Why no command can take the hot path now. */
   fallThroughReason(): FallThroughReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the hot path. */
@@ -313,6 +320,8 @@ export class CommandSender extends Sender {
     const asks = connection.cache !== undefined && variant.command.cacheable && call?.cache !== false;
     const answer = asks ? connection.cache.asked(variant, prepared) : undefined;
     if (answer !== undefined) return connection.sendHot(variant, '', prepared, routing, call, answer);
+    const refusal = connection.bound?.refusalOf(1);
+    if (refusal !== undefined) return Promise.reject(refusal);
     if (connection.fused?.takes(variant, prepared))
       return connection.sendHot(variant, undefined, prepared, routing, call);
     const head = this.#heads.for(prepared.length);

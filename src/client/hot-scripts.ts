@@ -113,6 +113,8 @@ export class ScriptSender extends Sender {
       encoded = encodeExactly(head, sent);
     }
     if (encoded === undefined) return undefined;
+    const refusal = connection.bound?.refusalOf(1);
+    if (refusal !== undefined) return Promise.reject(refusal);
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
     // is loaded.
     const form = this.#formOn(connection.stream);

@@ -248,6 +248,30 @@ function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {
   return undefined;
 }
 
+/** With `maxPending`: `exec()` of a pipeline or transaction rejects, and sends nothing, where it would exceed the bound. */
+export function refuseWhole(made: unknown, route: HotRoute): void {
+  // `multi({ pipeline: false })` sends MULTI, and returns a promise.
+  if (!('_queue' in Object(made))) return;
+  const pipeline = made as HostPipeline;
+  const { exec } = pipeline;
+  // Host: a Cluster calls it again when a pipeline is redirected.
+  let accepted = false;
+  Object.defineProperty(pipeline, 'exec', {
+    writable: true,
+    configurable: true,
+    enumerable: true,
+    value(this: unknown, ...args: unknown[]) {
+      const bound = accepted || !route.enabled ? undefined : route.boundFor?.(firstKeyOf(pipeline._queue));
+      const refusal = bound?.refusalOf(pipeline._queue.length + pipeline._transactions);
+      accepted = refusal === undefined;
+      if (refusal === undefined) return exec.apply(this as HostPipeline, args);
+      const refused = Promise.reject(refusal);
+      asCallback(refused, args[0]);
+      return refused;
+    },
+  });
+}
+
 /** What the pipelines of one client have in common. */
 interface ClientPipelines {
   readonly pipelineClass: LightPipelineClass;

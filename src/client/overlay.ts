@@ -1,6 +1,7 @@
 import { HOT_COMMANDS } from '../commands/hot-commands.js';
+import { passesOn } from '../host/probe.js';
 import { definedNames, scriptNamed } from '../host/script.js';
-import type { AnyFunction, HasOptions } from '../host/types.js';
+import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 import { blockingMethods } from './blocking.js';
 import { hotCalls, hotCommandNamed } from './hot-calls.js';
@@ -16,22 +17,28 @@ import {
   SPLITS,
 } from './hot-path.js';
 import { ScriptSender } from './hot-scripts.js';
-import { pipelineMethods } from './light-pipeline.js';
+import { pipelineMethods, refuseWhole } from './light-pipeline.js';
 
 /**
  * The overlays by form, one of each per class of clients. `bare` has no command methods, so none of our functions is on
  * the stack of their callers.
  */
-const overlays = { hot: new WeakMap<object, object>(), bare: new WeakMap<object, object>() };
+const overlays = {
+  hot: new WeakMap<object, object>(),
+  bare: new WeakMap<object, object>(),
+  /** The hot one, and what refuses calls under `maxPending`. */
+  bounded: new WeakMap<object, object>(),
+};
 
 /**
  * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`
  * and, unless it is bare, the hot methods. So the class gets no property, and the client only its attachment.
  */
-export function addOverlay(client: HasOptions, { splitKeys }: Pick<ResolvedOptions, 'splitKeys'>): void {
-  const form = client.options.showFriendlyErrorStack && !splitKeys ? 'bare' : 'hot';
+export function addOverlay(client: HasOptions, options: Pick<ResolvedOptions, 'splitKeys' | 'maxPending'>): void {
+  const isBare = client.options.showFriendlyErrorStack && !options.splitKeys;
+  const form = options.maxPending !== undefined ? 'bounded' : isBare ? 'bare' : 'hot';
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
-  if (form === 'hot') for (const name of definedNames(client)) replaceDefined(client, name);
+  if (form !== 'bare') for (const name of definedNames(client)) replaceDefined(client, name);
 }
 
 /** Puts the client's class back, and the host's methods where ours still are among the client's own. */
@@ -44,10 +51,10 @@ export function removeOverlay(client: object): void {
   const overlay = Object.getPrototypeOf(client) as object;
   const parent = Object.getPrototypeOf(overlay) as object;
   // Other code may have put a prototype in front. Then the overlay stays, finds no mark and passes every call on.
-  if (overlays.hot.get(parent) === overlay || overlays.bare.get(parent) === overlay) {
-    Object.setPrototypeOf(client, parent);
-  }
+  if (Object.values(overlays).some((ofForm) => ofForm.get(parent) === overlay)) Object.setPrototypeOf(client, parent);
 }
+
+type Methods = Record<string, AnyFunction>;
 
 function overlayFor(parent: object, form: keyof typeof overlays): object {
   let overlay = overlays[form].get(parent);
@@ -63,7 +70,8 @@ function overlayFor(parent: object, form: keyof typeof overlays): object {
       configurable: true,
     },
   }) as object;
-  if (form === 'hot') addCommandMethods(overlay, parent as Record<string, AnyFunction>);
+  if (form !== 'bare') addCommandMethods(overlay, parent as Record<string, AnyFunction>);
+  if (form === 'bounded') Object.assign(overlay, boundedMethods(overlay as Methods, parent as Methods));
   overlays[form].set(parent, overlay);
   return overlay;
 }
@@ -83,6 +91,32 @@ function addCommandMethods(overlay: object, parent: Record<string, AnyFunction>)
   ];
   const known = methods.filter(([name]) => typeof parent[name] === 'function');
   Object.assign(overlay, Object.fromEntries(known), pipelineMethods(parent));
+}
+
+/**
+ * With `maxPending`: whatever sends a command of the host's passes through `sendCommand`, and pipelines are refused when
+ * they are to be sent.
+ */
+function boundedMethods(overlay: Methods, parent: Methods): Methods {
+  const sendCommand: AnyFunction = function (this: unknown, ...args) {
+    const [command, stream] = args as [HostCommand, unknown];
+    if (routeOf(this)?.bound?.refuses(command, stream)) return command.promise;
+    return (parent.sendCommand as AnyFunction).apply(this, args);
+  };
+  const made = (name: 'pipeline' | 'multi'): [string, AnyFunction] => {
+    const make = (overlay[name] ?? parent[name]) as AnyFunction;
+    return [
+      name,
+      function (this: unknown, ...args) {
+        const result = make.apply(this, args);
+        const route = routeOf(this);
+        if (route !== undefined) refuseWhole(result, route);
+        return result;
+      },
+    ];
+  };
+  const passesOnNow = passesOn(sendCommand, () => parent.sendCommand as AnyFunction);
+  return { sendCommand: passesOnNow, ...Object.fromEntries([made('pipeline'), made('multi')]) };
 }
 
 /** Methods of the client that define others on it, which hide the overlay. */

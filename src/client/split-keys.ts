@@ -123,6 +123,8 @@ export class PlainSplitting implements HotRoute {
   readonly counters = undefined;
   readonly routing = undefined;
   readonly blockedBy = undefined;
+  readonly enabled = false;
+  readonly bound = undefined;
   readonly splitter: SplitKeys;
 
   /** @param client - without an overlay. */
@@ -132,7 +134,7 @@ export class PlainSplitting implements HotRoute {
   ) {
     this.splitter = new SplitKeys(this, commandClass);
     Object.defineProperty(client, SPLITS, { value: this, configurable: true });
-    addOverlay(client, { splitKeys: true });
+    addOverlay(client, { splitKeys: true, maxPending: undefined });
   }
 
   /** Starts it, unless the Cluster's `Command` class is not found: then the host answers all calls. */

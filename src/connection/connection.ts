@@ -28,6 +28,7 @@ import { drainAtExit } from './sending/exit.js';
 import { FusedReads } from './sending/fused-reads.js';
 import type { InFlightBound } from './sending/in-flight-bound.js';
 import { InFlightGate } from './sending/in-flight-gate.js';
+import type { PendingBound } from './sending/pending-bound.js';
 import type { BatchSchedule } from './sending/schedule-function.js';
 import { hookStream } from './stream.js';
 import { TransactionState } from './transaction-state.js';
@@ -46,6 +47,8 @@ export interface ConnectionSetup {
   readonly hot: HostCommandClass | string;
   /** Prefixes of the keys that are cached, as they are on the wire. */
   readonly cachePrefixes: readonly string[] | undefined;
+  /** Set with the option `maxPending`. */
+  readonly bound: PendingBound | undefined;
 }
 
 /*
@@ -75,6 +78,7 @@ export class Connection implements BatchOwner {
   readonly cache: ReadCache | undefined;
   readonly shared: SharedReads | undefined;
   readonly fused: FusedReads | undefined;
+  readonly bound: PendingBound | undefined;
   /** Only with the hot path. */
   readonly context!: EntryContext;
   readonly #deadlines = new Deadlines();
@@ -88,7 +92,7 @@ export class Connection implements BatchOwner {
   #corkOnlyReason: string | undefined;
 
   constructor(
-    { client, options, schedule, counters, inFlight, hot, cachePrefixes }: ConnectionSetup,
+    { client, options, schedule, counters, inFlight, hot, cachePrefixes, bound }: ConnectionSetup,
     readonly stream: Duplex,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
@@ -96,6 +100,7 @@ export class Connection implements BatchOwner {
     this.client = client;
     this.options = options;
     this.stats = counters;
+    this.bound = bound;
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     this.gate = new InFlightGate(options, inFlight, client);
     this.batch = new Batch(this, schedule, stream.write as Batch['write']);
@@ -113,7 +118,7 @@ export class Connection implements BatchOwner {
     const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
     if (typeof hot !== 'string' && listener !== undefined) {
       if (options.fuseReads && !options.cache) this.fused = new FusedReads(client, this.transaction);
-      this.context = { client, commandClass: hot, settlesLate: settlesLate(hot), fusing: this.fused };
+      this.context = { client, commandClass: hot, settlesLate: settlesLate(hot), fusing: this.fused, bound };
       if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
       this.reader = new ReplyReader(this, listener, fresh);
       if (options.shareReads || options.cache) this.shared = new SharedReads(this.transaction);
@@ -189,6 +194,7 @@ export class Connection implements BatchOwner {
       const shares = shareable && (this.options.shareReads || (cacheable && (cache as ReadCache).awaits(entry)));
       if (shares && shared.follow(name, entry, deadline)) {
         this.stats.sharedReads += 1;
+        if (this.bound !== undefined) this.bound.followers += 1;
         return;
       }
     }

@@ -5,7 +5,7 @@
  */
 import type { FallThroughReason } from '../stats.js';
 import type { HostCluster } from './cluster.js';
-import { sourceTest } from './probe.js';
+import { ownBehind, sourceTest } from './probe.js';
 import type { AnyFunction, HostClient, HostCommand } from './types.js';
 
 /** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isGenuineSendCommand` in `probe.ts`. */
@@ -20,8 +20,9 @@ export class ClusterRouting {
 
   /** Why no command of this Cluster can take the hot path now; undefined if one can. */
   fallThroughReason(): FallThroughReason | undefined {
-    const { status, sendCommand, options } = this.cluster;
+    const { status, options } = this.cluster;
     if (status !== 'ready') return 'connection';
+    const sendCommand = ownBehind(this.cluster.sendCommand);
     if (sendCommand !== this.#sendCommand && !isGenuineSendCommand(sendCommand)) return 'patched';
     this.#sendCommand = sendCommand;
     if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';

@@ -77,6 +77,19 @@ export const isGenuineSendCommand = sourceTest('commandQueue.push', 'offlineQueu
 
 const endsInFinally = sourceTest('.finally(');
 
+/** Methods of ours that pass calls on to a client's own, with how to find that. */
+const passedOn = new WeakMap<AnyFunction, () => AnyFunction>();
+
+export function passesOn(ours: AnyFunction, toWhich: () => AnyFunction): AnyFunction {
+  passedOn.set(ours, toWhich);
+  return ours;
+}
+
+/** The method itself, or the client's own behind one of ours, as it is now. */
+export function ownBehind(method: AnyFunction): AnyFunction {
+  return passedOn.get(method)?.() ?? method;
+}
+
 /** Tests whether a value is a function whose source has all these texts, even if it is minified. */
 export function sourceTest(...texts: string[]): (value: unknown) => value is AnyFunction {
   const seen = new WeakMap<object, boolean>();

@@ -10,7 +10,7 @@ import type { ReplyMode } from '../resp/decoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { isRejected } from './command-class.js';
-import { isGenuineSendCommand } from './probe.js';
+import { isGenuineSendCommand, ownBehind } from './probe.js';
 import type {
   AnyFunction,
   HasOptions,
@@ -83,8 +83,8 @@ let lastGenuineSendCommand: AnyFunction | undefined;
 export function fallThroughReason(client: HostClient, stream: Duplex): FallThroughReason | undefined {
   if (client.status !== 'ready' || client.stream !== stream || !stream.writable) return 'connection';
   if (inSubscriberMode(client)) return 'subscriber';
-  const { sendCommand } = client;
-  if (sendCommand !== lastGenuineSendCommand) {
+  if (client.sendCommand !== lastGenuineSendCommand) {
+    const sendCommand = ownBehind(client.sendCommand);
     if (!isGenuineSendCommand(sendCommand)) return 'patched';
     lastGenuineSendCommand = sendCommand;
   }
@@ -124,11 +124,31 @@ export function commandTimeoutOf(client: HostClient): number | undefined {
 }
 
 interface Queueing extends HasOptions {
+  /** A Cluster has none. */
+  readonly commandQueue?: HostQueue;
   readonly offlineQueue?: HostQueue;
   /** Commands of the lost connection. */
   readonly prevCommandQueue?: HostQueue | null;
   readonly isCluster?: unknown;
   nodes?(): Queueing[];
+}
+
+/** How many commands await their reply, wherever they wait: sent, for the next connection, or to be sent again. */
+export function unansweredOf(client: object): number {
+  const { commandQueue, offlineQueue, prevCommandQueue } = client as Queueing;
+  // Host: until the next connection they are the same.
+  const lost = prevCommandQueue === commandQueue ? 0 : (prevCommandQueue?.length ?? 0);
+  return (commandQueue?.length ?? 0) + (offlineQueue?.length ?? 0) + lost;
+}
+
+/** Whether a MULTI that has not been sent is open at the end of the offline queue. */
+export function hasUnsentTransaction(client: object): boolean {
+  const { offlineQueue } = client as Queueing;
+  let isOpen = false;
+  for (let index = 0; index < (offlineQueue?.length ?? 0); index += 1) {
+    isOpen = opensTransaction(offlineQueue?.peekAt(index)?.command.name ?? '', isOpen);
+  }
+  return isOpen;
 }
 
 /** Whether a command of this name leaves a transaction open; `before`, if it has nothing to do with transactions. */

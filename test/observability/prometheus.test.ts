@@ -51,6 +51,7 @@ describe('the metrics', () => {
     expect(values('redis_coalesce_polled_turns_answered_total')).toEqual([stats.polledTurnsAnswered]);
     expect(values('redis_coalesce_written_bytes_total')).toEqual([stats.bytesWritten]);
     expect(values('redis_coalesce_shared_reads_total')).toEqual([0]);
+    expect(values('redis_coalesce_refused_calls_total')).toEqual([0]);
     expect(values('redis_coalesce_cache_hits_total')).toEqual([0]);
     expect(values('redis_coalesce_in_flight_commands')).toEqual([0]);
     expect(values('redis_coalesce_queued_commands')).toEqual([0]);

@@ -22,6 +22,8 @@ export interface EntryContext {
   readonly commandClass: HostCommandClass;
   /** See `settlesLate` in `host/probe.ts`. */
   readonly settlesLate: boolean;
+  /** With the option `maxPending`: counts followers, which are in no queue. */
+  readonly bound?: { followers: number } | undefined;
   /** Set for commands of a Cluster: hands a command that failed back to it. */
   readonly redirect?: (entry: Entry, error: Error) => void;
   /** Set with the option `fuseReads`. */
@@ -92,7 +94,8 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
    * strings. Every caller gets its own value, Buffers included.
    */
   answer(reply: unknown, form: 'decoded' | 'raw'): void {
-    const { followers, variant, read } = this;
+    const { variant, read } = this;
+    const followers = this.followers && takeFollowers(this);
     if (read !== undefined && form === 'raw' && !this.withdrawn) read.raw = ownCopy(reply);
     // Made first: a transformer may change its argument.
     const copies = followers?.map(() => ownCopy(reply));
@@ -109,9 +112,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   fail(error: unknown): void {
     this.failAlone(error);
-    if (this.followers !== undefined) {
-      for (const follower of this.followers) follower.fail(copyOfError(error));
-    }
+    for (const follower of takeFollowers(this)) follower.fail(copyOfError(error));
   }
 
   /** Rejects this caller only: its value could not be made, but each follower has its own value. */
@@ -234,6 +235,16 @@ function leaveDeadline(entry: Entry): void {
   const { observer } = entry;
   entry.observer = SETTLED;
   observer?.settled();
+}
+
+/** The followers of an entry that settles: once, also if a reply comes after a timeout. */
+function takeFollowers(entry: Entry): readonly Entry[] {
+  const { followers } = entry;
+  if (followers === undefined) return [];
+  entry.followers = undefined;
+  const { bound } = entry.context;
+  if (bound !== undefined) bound.followers -= followers.length;
+  return followers;
 }
 
 /** The entry of a single call, which has its own promise. */

@@ -1,0 +1,33 @@
+import { coalesce } from 'ioredis-coalesce/coalesce';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
+import { createCluster, ioredis6, warm } from '../helpers/cluster/clients.js';
+import { keysOverAllSlots } from '../helpers/cluster/program.js';
+import { cold } from '../helpers/cold.js';
+import { refused } from '../helpers/refused.js';
+
+let nodes: RedisCluster;
+
+beforeAll(async () => {
+  nodes = await startCluster({ masters: 3, replicas: 0 });
+});
+afterAll(() => nodes?.stop());
+
+it('maxPending of a Cluster counts per node, hot or not, and its offline queue', async () => {
+  const offline = createCluster(ioredis6, 'plain', nodes, { lazyConnect: true });
+  const before = coalesce(offline, { maxPending: 3 });
+  expect(await refused(keysOverAllSlots(5).map((key) => before.get(key)))).toEqual({ answered: 3, refused: 2 });
+
+  const cluster = await warm(ioredis6.createCoalesced(nodes, {}, { maxPending: 3 }));
+  const one = Array.from({ length: 5 }, () => cluster.get('{a}'));
+  const another = cluster.get('{b}');
+  expect(await refused(one)).toEqual({ answered: 3, refused: 2 });
+  await another;
+  const cluster5 = Array.from({ length: 5 }, (_, index) => cold(cluster, 'get', index % 2 === 0 ? '{a}1' : '{a}2'));
+  expect(await refused(cluster5)).toEqual({ answered: 3, refused: 2 });
+  expect(
+    await refused([cluster.get('{a}'), cluster.get('{a}'), cluster.pipeline().get('{a}').get('{a}').exec()]),
+  ).toEqual({ answered: 2, refused: 1 });
+  expect(await refused([cluster.get('{b}'), cluster.multi().get('{a}').exec()])).toEqual({ answered: 2, refused: 0 });
+  expect(cluster.coalescer.stats().refusedCalls).toBe(5);
+});

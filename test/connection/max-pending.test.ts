@@ -1,0 +1,226 @@
+import { CODES, coalesce } from 'ioredis-coalesce/coalesce';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { cold } from '../helpers/cold.js';
+import { type CoalescedClient, HOSTS, ioredis6, ready, until } from '../helpers/hosts.js';
+import { redisUrl, startServer, uniquePrefix } from '../helpers/redis.js';
+import { refused } from '../helpers/refused.js';
+import { instrument } from '../observability/helpers/open-telemetry.js';
+
+const prefix = uniquePrefix('pending');
+const REFUSED = { code: CODES.PENDING };
+
+const gets = (client: CoalescedClient, count: number) =>
+  Array.from({ length: count }, (_, index) => client.get(`${prefix}${index}`));
+
+/** A server that does not answer while it is stopped. */
+async function stoppableServer(): Promise<{ url: string; stop(): void; go(): void; kill(): Promise<void> }> {
+  const server = await startServer();
+  const go = () => process.kill(server.pid, 'SIGCONT');
+  onTestFinished(async () => {
+    go();
+    await server.stop();
+  });
+  return { url: server.url, stop: () => process.kill(server.pid, 'SIGSTOP'), go, kill: () => server.kill() };
+}
+
+describe.each(HOSTS)('maxPending, $name', (host) => {
+  it('the call that would exceed it is rejected at once, and calls are taken again when there is room', async () => {
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { maxPending: 10 }));
+    const calls = gets(client, 25);
+    await expect(calls[10]).rejects.toMatchObject({
+      ...REFUSED,
+      message: 'ioredis-coalesce: 10 commands of this client await their reply (maxPending)',
+    });
+    expect(client.commandQueue.length).toBe(10);
+    expect(await refused(calls)).toEqual({ answered: 10, refused: 15 });
+    expect(await refused(gets(client, 10))).toEqual({ answered: 10, refused: 0 });
+    expect(client.coalescer.stats().refusedCalls).toBe(15);
+  });
+
+  it.each([
+    ['commands that the host sends', (client: CoalescedClient) => cold(client, 'ECHO', 'a')],
+    ['call()', (client: CoalescedClient) => client.call('echo', 'a')],
+    ['commands without a hot form', (client: CoalescedClient) => client.time()],
+    ['a view', (client: CoalescedClient) => client.coalescer.withOptions({ timeout: 5_000 }).get('a')],
+    ['a view, of a command without a hot form', (client: CoalescedClient) => client.coalescer.withOptions({}).time()],
+    ['a defined script', (client: CoalescedClient) => (client as never as { one(): Promise<unknown> }).one()],
+    [
+      'a script with an argument that the host encodes',
+      (client: CoalescedClient) => (client as never as { one(a: unknown): Promise<unknown> }).one(new Date()),
+    ],
+    [
+      'a callback',
+      (client: CoalescedClient) =>
+        new Promise((resolve, reject) => {
+          client.get('a', (error, value) => (error ? reject(error) : resolve(value)));
+        }),
+    ],
+  ])('counts and refuses %s', async (_, call) => {
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { maxPending: 3 }));
+    client.defineCommand('one', { numberOfKeys: 0, lua: 'return 1' });
+    expect(await refused([call(client), call(client), call(client), call(client)])).toEqual({
+      answered: 3,
+      refused: 1,
+    });
+    expect(await refused([...gets(client, 3), call(client)])).toEqual({ answered: 3, refused: 1 });
+    expect(await refused([call(client), ...gets(client, 3)])).toEqual({ answered: 3, refused: 1 });
+  });
+
+  it('a script that was refused counts as not loaded', async () => {
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { maxPending: 1 }));
+    client.defineCommand('two', { numberOfKeys: 0, lua: `return '${prefix}'` });
+    const two = () => (client as never as { two(): Promise<unknown> }).two();
+    expect(await refused([client.get('a'), two()])).toEqual({ answered: 1, refused: 1 });
+    client.defineCommand('inPipeline', { numberOfKeys: 0, lua: `return '${prefix}'` });
+    expect(await two()).toBe(prefix);
+  });
+
+  it.each([
+    ['pipeline', (client: CoalescedClient) => client.pipeline().incr(`${prefix}p`).incr(`${prefix}p`)],
+    [
+      'pipeline that the host sends',
+      (client: CoalescedClient) => client.pipeline().incr(`${prefix}p`).time().select(0),
+    ],
+    ['transaction', (client: CoalescedClient) => client.multi().incr(`${prefix}p`)],
+    ['batch', (client: CoalescedClient) => client.multi([['incr', `${prefix}p`]])],
+  ])('a %s is refused whole: exec() rejects, and can be called again', async (_, make) => {
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { maxPending: 4 }));
+    await client.del(`${prefix}p`);
+    const waiting = gets(client, 3);
+    const made = make(client);
+    await expect(made.exec()).rejects.toMatchObject(REFUSED);
+    let told: unknown;
+    made
+      .exec((error) => {
+        told = error;
+      })
+      .catch(() => {});
+    await Promise.all(waiting);
+    expect(told).toMatchObject(REFUSED);
+    expect(await client.get(`${prefix}p`)).toBe(null);
+    const results = await made.exec();
+    expect(results?.[0]).toEqual([null, 1]);
+    expect(client.coalescer.stats().refusedCalls).toBe(2);
+  });
+
+  it('MULTI is refused, but no later command of a transaction that has begun', async () => {
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { maxPending: 2 }));
+    const begun = [client.get('a'), client.multi({ pipeline: false }), client.time(), client.set(`${prefix}t`, 1)];
+    expect(await refused([...begun, client.exec()])).toEqual({ answered: 5, refused: 0 });
+    const late = [client.get('a'), client.get('a'), client.multi({ pipeline: false }), client.get('a'), client.exec()];
+    expect(await refused(late)).toEqual({ answered: 2, refused: 3 });
+  });
+
+  it('counts commands that wait for a connection, and a transaction among them is complete', async () => {
+    const client = host.createCoalesced(redisUrl(), { lazyConnect: true }, { maxPending: 3 });
+    const calls = [client.get('a'), client.get('a'), client.multi({ pipeline: false }), client.set(`${prefix}o`, 1)];
+    const more = [client.exec(), client.get('a'), client.pipeline().get('a').exec()];
+    expect(await refused([...calls, ...more])).toEqual({ answered: 5, refused: 2 });
+    expect(await refused(gets(client, 3))).toEqual({ answered: 3, refused: 0 });
+  });
+
+  it('while Redis is stopped, calls are refused, and what was accepted is answered when it goes on', async () => {
+    const server = await stoppableServer();
+    const client = await ready(host.createCoalesced(server.url, {}, { maxPending: 50, maxInFlight: 10 }));
+    server.stop();
+    const first = gets(client, 100);
+    await expect(first[99]).rejects.toMatchObject(REFUSED);
+    expect(client.coalescer.stats()).toMatchObject({ inFlight: 50, queued: 40, refusedCalls: 50 });
+    server.go();
+    expect(await refused(first)).toEqual({ answered: 50, refused: 50 });
+    expect(await refused(gets(client, 50))).toEqual({ answered: 50, refused: 0 });
+  });
+
+  it('a new connection: its handshake, subscriptions and what is sent again are not refused', async () => {
+    const server = await stoppableServer();
+    const options = {
+      db: 2,
+      connectionName: 'pending',
+      autoResendUnfulfilledCommands: true,
+      maxRetriesPerRequest: null,
+    };
+    const client = await ready(host.createCoalesced(server.url, options, { maxPending: 4 }));
+    const other = await ready(host.create(server.url));
+    await client.select(1);
+    server.stop();
+    // The host selects the database again before it sends these again, so there is one more than the limit.
+    const sent = [cold(client, 'ECHO', 'a'), client.set('in', '1'), client.time(), client.pipeline().get('in').exec()];
+    const kill = other.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    server.go();
+    await kill;
+    await until(() => client.status !== 'ready', 'the connection is lost');
+    const offline = gets(client, 5);
+    expect((await refused(offline)).refused).toBeGreaterThanOrEqual(0);
+    const settled = await Promise.allSettled(sent);
+    expect(settled.map(({ status }) => status)).toEqual(Array(4).fill('fulfilled'));
+    expect(await client.get('in')).toBe('1');
+    expect((await other.call('CLIENT', 'LIST')) as string).toContain('name=pending');
+  });
+
+  it('quit() and disconnect() work while calls are refused', async () => {
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { maxPending: 2 }));
+    const calls = [...gets(client, 3), client.quit()];
+    expect(await refused(calls)).toEqual({ answered: 3, refused: 1 });
+    const server = await stoppableServer();
+    const second = await ready(host.createCoalesced(server.url, {}, { maxPending: 2 }));
+    server.stop();
+    const stuck = gets(second, 3);
+    await expect(stuck[2]).rejects.toMatchObject(REFUSED);
+    second.disconnect();
+    const settled = await Promise.allSettled(stuck);
+    expect(settled.map((each) => String((each as PromiseRejectedResult).reason))).toEqual([
+      ...Array(2).fill('Error: Connection is closed.'),
+      expect.stringContaining('maxPending'),
+    ]);
+  });
+});
+
+describe('maxPending', () => {
+  it('counts reads that share a reply, and answers reads from memory while it is full', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxPending: 4, shareReads: true }));
+    expect(await refused(Array.from({ length: 6 }, () => client.get(prefix)))).toEqual({ answered: 4, refused: 2 });
+    expect(await refused(Array.from({ length: 4 }, () => client.get(prefix)))).toEqual({ answered: 4, refused: 0 });
+    const timed = await ready(
+      ioredis6.createCoalesced(redisUrl(), { commandTimeout: 1 }, { maxPending: 4, shareReads: true }),
+    );
+    await Promise.allSettled(Array.from({ length: 4 }, () => timed.get(prefix)));
+    timed.options.commandTimeout = 10_000;
+    await until(() => timed.commandQueue.length === 0, 'late replies');
+    expect(await refused(Array.from({ length: 4 }, () => timed.get(prefix)))).toEqual({ answered: 4, refused: 0 });
+
+    const cached = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxPending: 2, cache: true }));
+    const key = `${prefix}cached`;
+    for (let hits = 0; hits === 0; hits = cached.coalescer.stats().cache?.hits ?? 0) await cached.get(key);
+    const full = [cached.echo('a'), cached.echo('a'), cached.get(key), cached.echo('a')];
+    expect((await Promise.allSettled(full)).map(({ status }) => status)).toEqual([
+      ...Array(3).fill('fulfilled'),
+      'rejected',
+    ]);
+  });
+
+  it('a traced client refuses the same calls, and the hot path knows its tracer', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxPending: 3 }));
+    await client.echo('hot');
+    expect(await refused(gets(client, 5))).toEqual({ answered: 3, refused: 2 });
+    expect(client.coalescer.stats().hotCommands).toBeGreaterThanOrEqual(3);
+    const { restore } = instrument('ioredis');
+    onTestFinished(restore);
+    expect(await refused(gets(client, 5))).toEqual({ answered: 3, refused: 2 });
+    expect(client.coalescer.stats().fallThroughs.patched).toBeGreaterThan(0);
+  });
+
+  it('leaves other clients and the class as they are, and goes with detach()', async () => {
+    const plain = ioredis6.create(redisUrl());
+    const unbound = ioredis6.createCoalesced(redisUrl());
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxPending: 1 }));
+    expect(unbound.sendCommand).toBe(plain.sendCommand);
+    expect(client.sendCommand).not.toBe(plain.sendCommand);
+    const pipeline = client.pipeline().get('a').get('b').get('c');
+    client.coalescer.detach();
+    expect(client.sendCommand).toBe(plain.sendCommand);
+    expect(await pipeline.exec()).toHaveLength(3);
+    expect(await refused(gets(coalesce(client), 1))).toEqual({ answered: 1, refused: 0 });
+    expect(client.coalescer.options.maxPending).toBe(1);
+    expect(await refused(gets(client, 3))).toEqual({ answered: 1, refused: 2 });
+  });
+});
