@@ -15,10 +15,12 @@ import { nextTick, now, setImmediate } from '../../util/clock.js';
 import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
+import { InvalidationReader } from './invalidations.js';
+import { Liveness } from './liveness.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
 import { OwnCommands } from './own-commands.js';
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
-import { InvalidationReader, isRefusal, isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
+import { isRefusal, isReplyError, Tracking, warnUncached } from './tracking.js';
 
 /** Replies to PTTL of a key that is missing, and of one that does not expire. */
 const GONE = -2;
@@ -44,18 +46,22 @@ interface CachedConnection {
 }
 
 /**
- * The answers to reads that one connection keeps in memory: the same read needs no command as long as Redis has
- * announced no change of its key. It is filled and emptied by the reply reader, in the order of the bytes, and ends
- * with its connection.
+ * The answers to reads that one connection keeps in memory: the same read needs no command as long as Redis has announced
+ * no change of its key. It ends with its connection.
  *
- * An answer from memory arrives as a reply does. A read whose answer is there waits (`asked`) until the loop has read
- * its sockets. Then all reads of the turn that wait are looked up again, and answered, or sent if the answer has been
- * revoked (`#endTurn`). So nothing is delivered that bytes already read have revoked, and the clock is read once for
- * all. A command that may change what a waiting read answers has this decided first, since it was issued later.
- *
- * To decide runs no code of users; to deliver runs reply transformers, which may send, detach, or end the connection. So
- * a command that is being sent only decides, and answers are delivered when nothing is half done: at the end of the
- * turn, or before the replies of the next chunk.
+ * 1. A read is looked up (`asked`). If there is an answer that may be used, the read waits until the loop has read its sockets.
+ * 2. At the end of the turn all reads that wait are looked up again (`#endTurn`): answered, or sent if the answer has been
+ *    revoked or is too old. So nothing is delivered that bytes already read have revoked.
+ * 3. A command that may change what a waiting read answers, or show a newer one, has all of them decided first.
+ * 4. To decide runs no code of users. To deliver runs reply transformers, which may do anything: so answers are delivered at
+ *    the end of the turn, or before the replies of the next chunk, when nothing is half done.
+ * 5. When a read is sent, it is decided whether its answer is kept (`sends`). Then it is put into the store, pending, and
+ *    identical reads of the batch share it. CLIENT CACHING YES goes before it, PTTL behind it (`sentKept`).
+ * 6. Each command that is sent drops the keys that it changes, pending reads too. While it is on its way, answers of keys that
+ *    it shows are not used (`heldUntil`); while one of unknown keys is, none is (`OwnCommands`).
+ * 7. The reply fills the pending read, in the order of the bytes (`answered`). It is used once its time to live is known.
+ * 8. An invalidation drops the answers of a key, and leaves pending reads that see the change.
+ * 9. An error drops its key, or everything if it is not about one command (`failed`).
  */
 export class ReadCache {
   readonly invalidations: InvalidationReader;
