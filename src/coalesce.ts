@@ -1,10 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
+import { countRoundTrips, type RoundTrips } from './advise.js';
+import { putOnAdviseLayer } from './client/advise-layer.js';
 import { attach } from './client/attach.js';
 import { attachedTo } from './client/attachment.js';
 import { wrongOption } from './errors.js';
 import type { Coalesced } from './handle.js';
 import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './options.js';
 
+export type { RoundTrips, Site, Wait } from './advise.js';
 export { type BatchEvent, CHANNELS, type ConnectionEvent } from './channels.js';
 export { CODES, type CodedError } from './errors.js';
 export type { ClientCache, Coalesced, Coalescer } from './handle.js';
@@ -53,4 +56,17 @@ function checkSame(client: object, given: CoalesceSetting, resolved: ResolvedOpt
     `the client is coalesced already${resolved ? `, with another ${differing.map(([name]) => name).join(', ')}` : ''}; ` +
       'give options where it is coalesced first, or call client.coalescer.detach() before',
   );
+}
+
+/**
+ * Counts the round trips that `fn` makes on coalesced clients, for tests: those that it issues in its own async context, and in
+ * what it calls. Slows all commands of the process down from then on.
+ *
+ * @param fn - may be async.
+ * @returns when it has: how many commands it has issued, how many of them in line for each other, and where.
+ * @throws what `fn` throws.
+ */
+export function roundTrips(fn: () => unknown): Promise<RoundTrips> {
+  putOnAdviseLayer();
+  return countRoundTrips(fn);
 }

@@ -7,19 +7,24 @@ export const VARIABLE = 'IOREDIS_COALESCE';
  *
  * - `off`: every client stays plain, in every entry of this package;
  * - `stats`: one line per client is printed when the process exits and on SIGUSR2;
+ * - `advise`, `advise:json`: so are the places where round trips wait in line for each other, as text or JSON;
  * - an object: options of the clients that `ioredis-coalesce/register` coalesces, not checked yet.
  */
-type Environment = 'off' | 'stats' | object;
+type Environment = 'off' | Report | object;
+type Report = (typeof REPORTS)[number];
+
+const REPORTS = ['stats', 'advise', 'advise:json'] as const;
 
 /** In lower case. */
 const VALUES = new Map<string, Environment>([
   ...['off', '0', 'false', 'no'].map((value) => [value, 'off'] as const),
   ...['', 'on', '1', 'true', 'yes'].map((value) => [value, {}] as const),
-  ['stats', 'stats'],
+  ...REPORTS.map((value) => [value, value] as const),
 ]);
 
 /** Read once, when this package is loaded. */
 export const environment = parse(process.env[VARIABLE]);
+export const reports = typeof environment === 'string' && environment !== 'off';
 
 /** A value that is none of them warns and leaves clients plain: it may be a misspelled `off`, set in an emergency. */
 function parse(text = ''): Environment {
@@ -32,7 +37,7 @@ function parse(text = ''): Environment {
   } catch {}
   warnEnvironment(
     wrongOption(
-      `the environment variable ${VARIABLE} must be off, on, stats, or a JSON object of options such as ` +
+      `the environment variable ${VARIABLE} must be off, on, stats, advise, or a JSON object of options such as ` +
         `{"maxInFlight":5000}, got ${describe(text)}`,
     ),
   );

@@ -24,7 +24,7 @@ const FACTS = ['connection/transaction-state.ts', 'connection/reply-count.ts'];
 /** Folders that know nothing of this package but `util/`. */
 const LEAVES = ['commands', 'resp', 'util'];
 /** Known to every folder that is no leaf. */
-const COMMON = ['options.ts', 'environment.ts', 'errors.ts', 'stats.ts', 'channels.ts', 'handle.ts'];
+const COMMON = ['options.ts', 'environment.ts', 'errors.ts', 'stats.ts', 'channels.ts', 'handle.ts', 'advise.ts'];
 /** What the entries of their own (`fastify`, `prometheus`, `cli`) may import beside their folder. */
 const SURFACE = ['coalesce.ts', 'handle.ts', 'errors.ts', 'options.ts', 'stats.ts'];
 /** The drop-in classes, which `fastify` makes clients with. */

@@ -2,7 +2,7 @@ import { Connection, type ConnectionSetup } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-bound.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
-import { environment } from '../environment.js';
+import { reports } from '../environment.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
@@ -67,7 +67,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
     if (cluster !== undefined) return;
-    if (environment === 'stats') report(this);
+    if (reports) report(this);
     if (client.options.enableAutoPipelining) warnAutoPipelining();
   }
 

@@ -4,7 +4,7 @@ import type { Connection } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-bound.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
-import { environment } from '../environment.js';
+import { reports } from '../environment.js';
 import { warnAutoPipelining } from '../errors.js';
 import { type HostCluster, probeClusterInternals, SlotWatch, speaksResp3 } from '../host/cluster.js';
 import { ClusterRouting } from '../host/cluster-routing.js';
@@ -60,7 +60,7 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
     for (const node of client.nodes()) this.#onNode(node);
-    if (environment === 'stats') report(this);
+    if (reports) report(this);
     if (client.options.enableAutoPipelining) warnAutoPipelining();
   }
 

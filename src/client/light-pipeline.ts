@@ -248,27 +248,42 @@ function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {
   return undefined;
 }
 
-/** With `maxPending`: `exec()` of a pipeline or transaction rejects, and sends nothing, where it would exceed the bound. */
-export function refuseWhole(made: unknown, route: HotRoute): void {
+/** Those of all its commands. */
+export function argumentsIn({ _queue }: HostPipeline): unknown[] {
+  return _queue.flatMap(({ args }) => args);
+}
+
+/** Puts something around `exec()` of a pipeline or transaction, however it is sent. */
+export function aroundExec(
+  made: unknown,
+  around: (pipeline: HostPipeline, send: (args: unknown[]) => unknown, args: unknown[]) => unknown,
+): void {
   // `multi({ pipeline: false })` sends MULTI, and returns a promise.
   if (!('_queue' in Object(made))) return;
   const pipeline = made as HostPipeline;
   const { exec } = pipeline;
-  // Host: a Cluster calls it again when a pipeline is redirected.
-  let accepted = false;
   Object.defineProperty(pipeline, 'exec', {
     writable: true,
     configurable: true,
     enumerable: true,
-    value(this: unknown, ...args: unknown[]) {
-      const bound = accepted || !route.enabled ? undefined : route.boundFor?.(firstKeyOf(pipeline._queue));
-      const refusal = bound?.refusalOf(pipeline._queue.length + pipeline._transactions);
-      accepted = refusal === undefined;
-      if (refusal === undefined) return exec.apply(this as HostPipeline, args);
-      const refused = Promise.reject(refusal);
-      asCallback(refused, args[0]);
-      return refused;
+    value(this: HostPipeline, ...args: unknown[]) {
+      return around(pipeline, (given) => exec.apply(this, given), args);
     },
+  });
+}
+
+/** With `maxPending`: `exec()` rejects, and sends nothing, where it would exceed the bound. */
+export function refuseWhole(made: unknown, route: HotRoute): void {
+  // Host: a Cluster calls it again when a pipeline is redirected.
+  let accepted = false;
+  aroundExec(made, (pipeline, send, args) => {
+    const bound = accepted || !route.enabled ? undefined : route.boundFor?.(firstKeyOf(pipeline._queue));
+    const refusal = bound?.refusalOf(pipeline._queue.length + pipeline._transactions);
+    accepted = refusal === undefined;
+    if (refusal === undefined) return send(args);
+    const refused = Promise.reject(refusal);
+    asCallback(refused, args[0]);
+    return refused;
   });
 }
 

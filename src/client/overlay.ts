@@ -56,6 +56,19 @@ export function removeOverlay(client: object): void {
 
 type Methods = Record<string, AnyFunction>;
 
+type Change = (overlay: Methods, parent: Methods) => void;
+let change: Change | undefined;
+const made = new Set<WeakRef<object>>();
+
+/** Changes all overlays, those that are made later, too. */
+export function changeOverlays(by: Change): void {
+  change = by;
+  for (const each of made) {
+    const overlay = each.deref();
+    if (overlay !== undefined) by(overlay as Methods, Object.getPrototypeOf(overlay) as Methods);
+  }
+}
+
 function overlayFor(parent: object, form: keyof typeof overlays): object {
   let overlay = overlays[form].get(parent);
   if (overlay !== undefined) return overlay;
@@ -72,6 +85,8 @@ function overlayFor(parent: object, form: keyof typeof overlays): object {
   }) as object;
   if (form !== 'bare') addCommandMethods(overlay, parent as Record<string, AnyFunction>);
   if (form === 'bounded') Object.assign(overlay, boundedMethods(overlay as Methods, parent as Methods));
+  change?.(overlay as Methods, parent as Methods);
+  made.add(new WeakRef(overlay));
   overlays[form].set(parent, overlay);
   return overlay;
 }
@@ -103,7 +118,7 @@ function boundedMethods(overlay: Methods, parent: Methods): Methods {
     if (routeOf(this)?.bound?.refuses(command, stream)) return command.promise;
     return (parent.sendCommand as AnyFunction).apply(this, args);
   };
-  const made = (name: 'pipeline' | 'multi'): [string, AnyFunction] => {
+  const bounded = (name: 'pipeline' | 'multi'): [string, AnyFunction] => {
     const make = (overlay[name] ?? parent[name]) as AnyFunction;
     return [
       name,
@@ -116,7 +131,7 @@ function boundedMethods(overlay: Methods, parent: Methods): Methods {
     ];
   };
   const passesOnNow = passesOn(sendCommand, () => parent.sendCommand as AnyFunction);
-  return { sendCommand: passesOnNow, ...Object.fromEntries([made('pipeline'), made('multi')]) };
+  return { sendCommand: passesOnNow, ...Object.fromEntries([bounded('pipeline'), bounded('multi')]) };
 }
 
 /** Methods of the client that define others on it, which hide the overlay. */

@@ -1,8 +1,14 @@
-/** `IOREDIS_COALESCE=stats`: one line per client on standard error when the process exits, and on SIGUSR2. */
+/**
+ * `IOREDIS_COALESCE=stats`: one line per client on standard error when the process exits, and on SIGUSR2; `advise` prints
+ * what the advisor has found, too.
+ */
 import { writeSync } from 'node:fs';
+import { adviseProcess } from '../advise.js';
+import { environment } from '../environment.js';
 import { isHostCluster, startupNodesOf } from '../host/cluster.js';
 import type { HasOptions } from '../host/types.js';
 import type { CoalescerStats, Stats } from '../stats.js';
+import { putOnAdviseLayer } from './advise-layer.js';
 
 const STANDARD_ERROR = 2;
 
@@ -58,23 +64,39 @@ export function reportPlain(client: object, found: string): void {
 function listen(): void {
   if (isListening) return;
   isListening = true;
+  if (environment !== 'stats') {
+    adviseProcess();
+    putOnAdviseLayer();
+  }
   process.on('exit', print);
   // Windows has no such signal.
-  if (process.platform !== 'win32') process.on('SIGUSR2', print);
+  const isFree = environment === 'stats' || process.listenerCount('SIGUSR2') === 0;
+  if (process.platform !== 'win32' && isFree) process.on('SIGUSR2', print);
 }
 
 /** A line for each client, and one for all of a name that have ended, or were detached. */
 function print(): void {
+  if (environment !== 'advise:json') for (const line of lines()) write(line);
+  if (environment === 'advise') write(adviseProcess().report());
+  if (environment !== 'advise:json') return;
+  writeSync(STANDARD_ERROR, `${JSON.stringify({ ...adviseProcess().found(), clients: lines() })}\n`);
+}
+
+function write(line: string): void {
+  writeSync(STANDARD_ERROR, `ioredis-coalesce: ${line}\n`);
+}
+
+function lines(): string[] {
+  const all: string[] = [];
   const ended = new Map(collected);
   for (const one of reported) {
     const attached = one.attached.deref();
     if (!attached?.enabled || attached.client.status === 'end') addTo(ended, one);
-    else write(one.name, { clients: 1, ...one.counters.snapshot(0, 0) });
+    else all.push(lineOf(one.name, { clients: 1, ...one.counters.snapshot(0, 0) }));
   }
-  for (const [name, figures] of ended) write(name, figures);
-  for (const [name, found] of unknown) {
-    writeSync(STANDARD_ERROR, `ioredis-coalesce: ${name}: plain, since ${found} is not known\n`);
-  }
+  for (const [name, figures] of ended) all.push(lineOf(name, figures));
+  for (const [name, found] of unknown) all.push(`${name}: plain, since ${found} is not known`);
+  return all;
 }
 
 function addTo(sums: Map<string, Figures>, { name, counters }: Reported): void {
@@ -95,7 +117,7 @@ function addTo(sums: Map<string, Figures>, { name, counters }: Reported): void {
  * `127.0.0.1:6379/0: 1200 commands, 100 batches, 12.0 per batch, 98 % hot; not hot: connection 20, arguments 4`, or
  * `127.0.0.1:6379/0, 30 clients that have ended: 1200 commands, …`.
  */
-function write(name: string, { clients, commands, hotCommands, batches, fallThroughs }: Figures): void {
+function lineOf(name: string, { clients, commands, hotCommands, batches, fallThroughs }: Figures): string {
   const who = clients > 1 ? `${name}, ${clients} clients that have ended` : name;
   const reasons = Object.entries(fallThroughs)
     .filter(([, count]) => count > 0)
@@ -105,7 +127,7 @@ function write(name: string, { clients, commands, hotCommands, batches, fallThro
   const hot = Math.floor((100 * hotCommands) / commands);
   const figures =
     commands === 0 ? 'no commands' : `${commands} commands, ${batches} batches, ${mean} per batch, ${hot} % hot${cold}`;
-  writeSync(STANDARD_ERROR, `ioredis-coalesce: ${who}: ${figures}\n`);
+  return `${who}: ${figures}`;
 }
 
 /** Where a client or Cluster connects to, without its password. */

@@ -1,0 +1,195 @@
+import { roundTrips } from 'ioredis-coalesce/coalesce';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type Client, type CoalescedClient, HOSTS, ready, sleep } from '../helpers/hosts.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+const prefix = uniquePrefix('advise');
+
+/** Without lines: what waits for what, and whether it has to. */
+async function found(program: () => unknown): Promise<{ commands: number; sequential: number; waits: string[] }> {
+  const { commands, sequential, sites } = await roundTrips(program);
+  const waits = sites.map(({ first, second, times, roundTrips: length, dependent }) => {
+    const what = first.place === second.place ? `${first.command} ×${length}` : `${first.command} → ${second.command}`;
+    return `${what}, ${times}${dependent ? ', dependent' : ''}`;
+  });
+  return { commands, sequential, waits };
+}
+
+describe.each(HOSTS)('roundTrips() on $name', (host) => {
+  let client: CoalescedClient;
+  const get = (key: string) => client.get(`${prefix}${key}`);
+
+  beforeEach(async () => {
+    client = host.createCoalesced(redisUrl());
+    await ready(client as Client);
+    await client.mset(`${prefix}user`, 'u-4711', `${prefix}json`, '{"cart":"c-815"}');
+    await client.hset(`${prefix}hash`, 'owner', 'o-12345');
+  });
+
+  const shapes: [string, () => unknown, { commands: number; sequential: number; waits: string[] }][] = [
+    [
+      'a loop',
+      async () => {
+        for (let id = 0; id < 5; id += 1) await get(`${id}`);
+      },
+      { commands: 5, sequential: 5, waits: ['get ×5, 1'] },
+    ],
+    [
+      'for await',
+      async () => {
+        async function* ids() {
+          for (let id = 0; id < 4; id += 1) yield id;
+        }
+        for await (const id of ids()) await get(`${id}`);
+      },
+      { commands: 4, sequential: 4, waits: ['get ×4, 1'] },
+    ],
+    [
+      'two helper functions',
+      async () => {
+        const user = async () => get('a');
+        const cart = async () => client.llen(`${prefix}none`);
+        await user();
+        await cart();
+      },
+      { commands: 2, sequential: 2, waits: ['get → llen, 1'] },
+    ],
+    [
+      'a helper of two round trips, then another',
+      async () => {
+        const both = async () => {
+          await get('a');
+          await client.strlen(`${prefix}b`);
+        };
+        await both();
+        await client.exists(`${prefix}c`);
+      },
+      { commands: 3, sequential: 3, waits: ['get → strlen, 1', 'strlen → exists, 1'] },
+    ],
+    ['Promise.all', () => Promise.all(['a', 'b', 'c'].map(get)), { commands: 3, sequential: 1, waits: [] }],
+    [
+      'Promise.all of sequences',
+      () =>
+        Promise.all(
+          ['a', 'b', 'c'].map(async (key) => {
+            await get(key);
+            await client.strlen(`${prefix}${key}`);
+          }),
+        ),
+      { commands: 6, sequential: 2, waits: ['get → strlen, 3'] },
+    ],
+    [
+      'Promise.all in a loop',
+      async () => {
+        for (let round = 0; round < 3; round += 1) await Promise.all([get('a'), client.strlen(`${prefix}b`)]);
+      },
+      { commands: 6, sequential: 3, waits: ['strlen → get, 2'] },
+    ],
+    [
+      'callbacks',
+      () =>
+        new Promise((resolve) => {
+          client.get(`${prefix}a`, () => {
+            client.strlen(`${prefix}b`, () => {
+              client.time(resolve);
+            });
+          });
+        }),
+      { commands: 3, sequential: 3, waits: ['get → strlen, 1', 'strlen → time, 1'] },
+    ],
+    [
+      'a reply in the next key',
+      async () => {
+        const user = await get('user');
+        await get(`cart:${user}`).then(() => {});
+      },
+      { commands: 2, sequential: 2, waits: ['get ×2, 1, dependent'] },
+    ],
+    [
+      'a field of a JSON reply in the next key',
+      async () => {
+        const { cart } = JSON.parse((await get('json')) ?? '{}') as { cart: string };
+        await client.hgetall(`${prefix}${cart}`);
+      },
+      { commands: 2, sequential: 2, waits: ['get → hgetall, 1, dependent'] },
+    ],
+    [
+      'a field of a hash in the next key',
+      async () => {
+        const { owner } = await client.hgetall(`${prefix}hash`);
+        await get(`${owner}`);
+      },
+      { commands: 2, sequential: 2, waits: ['hgetall → get, 1, dependent'] },
+    ],
+    [
+      'a transaction and a pipeline, each as one',
+      async () => {
+        await client.multi().get('a').get('b').exec();
+        await client.pipeline().get('a').get('b').get('c').exec();
+      },
+      { commands: 2, sequential: 2, waits: ['multi → pipeline, 1'] },
+    ],
+    [
+      'a timer in between',
+      async () => {
+        await get('a');
+        await sleep(2);
+        await client.strlen(`${prefix}b`);
+      },
+      { commands: 2, sequential: 1, waits: [] },
+    ],
+    [
+      'computing in between',
+      async () => {
+        await get('a');
+        const end = performance.now() + 5;
+        while (performance.now() < end);
+        await client.strlen(`${prefix}b`);
+      },
+      { commands: 2, sequential: 2, waits: ['get → strlen, 1'] },
+    ],
+    [
+      'a promise that is awaited much later',
+      async () => {
+        const early = get('a');
+        await sleep(10);
+        await early;
+        await sleep(0);
+        await client.strlen(`${prefix}b`);
+      },
+      { commands: 2, sequential: 1, waits: [] },
+    ],
+    [
+      'commands that the client sends, a view and a script',
+      async () => {
+        client.defineCommand('one', { numberOfKeys: 0, lua: 'return 1' });
+        await client.time();
+        await client.coalescer.withOptions({ timeout: 5_000 }).get('a');
+        await (client as never as { one(): Promise<unknown> }).one();
+      },
+      { commands: 3, sequential: 3, waits: ['time → get, 1', 'get → evalsha, 1'] },
+    ],
+    [
+      'two timers that run at once',
+      () => Promise.all([sleep(1).then(() => get('a')), sleep(20).then(() => get('b'))]),
+      { commands: 2, sequential: 1, waits: [] },
+    ],
+  ];
+  it.each(shapes)('%s', async (_, program, expected) => {
+    const { waits, ...counts } = await found(program);
+    expect({ ...counts, waits: waits.toSorted() }).toEqual({ ...expected, waits: expected.waits.toSorted() });
+  });
+
+  it('values and errors are those of the command, and an error that is not caught is reported', async () => {
+    await roundTrips(async () => {
+      expect(await get('user')).toBe('u-4711');
+      await expect(client.hget(`${prefix}user`, 'field')).rejects.toThrow('WRONGTYPE');
+      expect(await client.multi().get(`${prefix}user`).exec()).toEqual([[null, 'u-4711']]);
+    });
+    await expect(
+      roundTrips(() => {
+        throw new Error('mine');
+      }),
+    ).rejects.toThrow('mine');
+  });
+});
