@@ -7,7 +7,7 @@ export const CODES = {
   OPTION: 'COALESCE_ERR_OPTION',
   /** The argument of `coalesce()` is not a client that it can work with. */
   CLIENT: 'COALESCE_ERR_CLIENT',
-  /** A server announced a reply that exceeds `REPLY_LIMITS`; emitted as the client's `error`. */
+  /** A reply exceeds `REPLY_LIMITS`, or would go to a wrong caller; emitted as the client's `error`. */
   REPLY: 'COALESCE_ERR_REPLY',
   /** A call was refused: with it more commands than `maxPending` would await their reply. */
   PENDING: 'COALESCE_ERR_PENDING',

@@ -104,8 +104,11 @@ export class Connection implements BatchOwner {
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     this.gate = new InFlightGate(options, inFlight, client);
     this.batch = new Batch(this, schedule, stream.write as Batch['write']);
-    const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) =>
-      this.#hostWrite(data, encoding, callback);
+    const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) => {
+      const result = this.#hostWrite(data, encoding, callback);
+      if (this.open && data.length > 0) this.replies.lengthDue = client.commandQueue.length + 1;
+      return result;
+    };
     this.#unhook = hookStream(stream, hostWrite, (method) => {
       if (!this.open) return;
       // Not by the client itself, nor amid a handshake, whose few commands are no reason.
@@ -212,6 +215,7 @@ export class Connection implements BatchOwner {
     deadline: Deadline | undefined,
   ): void {
     const { client, gate, batch, replies, fused } = this;
+    if (replies.lengthDue !== undefined) this.#checkQueue();
     const { begun } = this.transaction;
     const revocable = entry instanceof AbortableEntry && entry.withdrawable;
     // Whatever can throw does so before the entry is queued.
@@ -269,6 +273,7 @@ export class Connection implements BatchOwner {
     recording.sentWith(this.context, select);
     const deadline = this.#deadlines.for(commandTimeoutOf(client));
     const queue = client.commandQueue;
+    if (replies.lengthDue !== undefined) this.#checkQueue();
     const { begun } = transaction;
     this.shared?.close();
     this.stats.commands += commands.length;
@@ -350,6 +355,7 @@ export class Connection implements BatchOwner {
     const { gate } = this;
     const { begun } = this.transaction;
     const { commands, repliesOff, script } = this.#readWrite(data);
+    this.#checkQueue(commands - 1);
     if (!this.open || this.stream.destroyed || data.length === 0 || this.#handshaking) {
       return this.batch.write.call(this.stream, data, encoding as BufferEncoding, callback);
     }
@@ -370,6 +376,13 @@ export class Connection implements BatchOwner {
     const result = this.batch.addHost(write, commands);
     if (script) this.batch.scriptAdded();
     return result;
+  }
+
+  /** Host: when it empties its queue, it removes all `data` listeners. */
+  #checkQueue(more = 0): void {
+    const disagreement = this.replies.disagreement(this.client.commandQueue, more);
+    if (disagreement === undefined || !this.open || !this.reader?.checkReady()) return;
+    if (this.stream.listenerCount('data') > 0) this.failed(disagreement);
   }
 
   /** Notes what the commands in a write by the host mean here. It counts as at least one command. */

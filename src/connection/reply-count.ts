@@ -1,3 +1,4 @@
+import { CODES, coded } from '../errors.js';
 import type { HostQueue } from '../host/types.js';
 
 /** The replies of one connection, counted by the commands that have left the host's queue. */
@@ -13,6 +14,21 @@ export class ReplyCount {
    * (`reconnectOnError`, transformers), the command has left the queue; it is counted when the host has returned.
    */
   leaving: object | undefined;
+
+  /** Host: it writes a command, or the last one of a pipeline, then queues it: the length of the queue after that. */
+  lengthDue: number | undefined;
+
+  /**
+   * An error if what the host wrote last is not queued: replies would go to the wrong callers (invariants 1 and 3).
+   *
+   * @param more - commands that the host has queued since, and is about to write.
+   */
+  disagreement(queue: HostQueue, more = 0): Error | undefined {
+    const due = this.lengthDue;
+    this.lengthDue = undefined;
+    if (due === undefined || queue.length === due + more) return undefined;
+    return coded(Error, CODES.REPLY, 'the client did not queue what it wrote, the connection is closed');
+  }
 
   get all(): number {
     return this.light + this.others;

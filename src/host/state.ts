@@ -55,6 +55,11 @@ export function inSubscriberMode(client: HostClient): boolean {
   return condition !== undefined && Boolean(condition.subscriber) && condition.protocol !== 3;
 }
 
+/** Whether replies may leave the queue as it is. Host: messages under RESP2, lines of a monitor, SUBSCRIBE with channels. */
+export function mayAnswerNothing(client: HostClient, head: QueueItem): boolean {
+  return inSubscriberMode(client) || client.status === 'monitoring' || /subscribe$/i.test(head.command.name);
+}
+
 const commands = tracingChannel('ioredis:command');
 const batches = tracingChannel('ioredis:batch');
 

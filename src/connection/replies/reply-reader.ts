@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { CODES } from '../../errors.js';
 import { type InPlaceReader, keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-in-place.js';
-import { inSubscriberMode, replyModeOf } from '../../host/state.js';
+import { inSubscriberMode, mayAnswerNothing, replyModeOf } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../../host/types.js';
 import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../../resp/decoder.js';
@@ -72,6 +72,8 @@ export class ReplyReader implements InPlaceReader {
   #keptChunk: Buffer | undefined;
   readonly #decoder: ReplyDecoder;
   readonly #scanner = new ReplyScanner();
+  /** The head of the queue when the host got the first byte of a reply; undefined for a push. */
+  #answering: QueueItem | undefined;
   /** The entry whose reply is being assembled. */
   #assembledFor: Entry | undefined;
 
@@ -164,6 +166,8 @@ export class ReplyReader implements InPlaceReader {
     this.#reading = true;
     this.cache?.liveness.heard();
     try {
+      const disagreement = this.replies.disagreement(this.client.commandQueue);
+      if (disagreement !== undefined && this.#state === 'reading') throw disagreement;
       // Ordering: before later replies.
       this.cache?.deliver();
       this.#read(chunk);
@@ -296,6 +300,7 @@ export class ReplyReader implements InPlaceReader {
   #forwardReply(chunk: Buffer, position: number): number {
     const queue = this.client.commandQueue;
     const head = queue.peekFront();
+    if (this.#scanner.outstanding === 0) this.#answering = chunk[position] === PUSH ? undefined : head;
     if (head !== undefined && chunk[position] === MINUS && this.#scanner.outstanding === 0) {
       const start = position + 1;
       this.cache?.failed(head.command, chunk.latin1Slice(start, Math.min(start + MEANING_LENGTH, chunk.length)));
@@ -305,7 +310,11 @@ export class ReplyReader implements InPlaceReader {
     const end = result === 'whole' ? this.#scanner.end : chunk.length;
     this.#forward(position === 0 && end === chunk.length ? chunk : chunk.subarray(position, end));
     if (head !== undefined && queue.peekFront() !== head) this.#hostAnswered(head);
-    if (result === 'whole') this.stats.hostReplies += 1;
+    if (result !== 'whole') return end;
+    this.stats.hostReplies += 1;
+    const late = this.#answering;
+    // The host answers later, and the next reply would go to the head: let it decode all of them (invariant 3).
+    if (late !== undefined && queue.peekFront() === late && !mayAnswerNothing(this.client, late)) this.#giveUp();
     return end;
   }
 
