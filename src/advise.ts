@@ -115,7 +115,7 @@ export class Advisor {
       first,
       second,
       times,
-      roundTrips: first.place === second.place ? pairs / times + 1 : 2,
+      roundTrips: isSameSite(first, second) ? pairs / times + 1 : 2,
       firstMs: firstMs / pairs,
       secondMs: secondMs / pairs,
       dependent: dependent * 2 > pairs,
@@ -139,9 +139,13 @@ export class Advisor {
   }
 }
 
+function isSameSite(first: Site | undefined, second: Site): boolean {
+  return first?.place === second.place && first.command === second.command;
+}
+
 function line({ first, second, times, roundTrips, firstMs, secondMs, dependent }: Wait): string {
   const seen = `${times.toLocaleString('en')} ${times === 1 ? 'time' : 'times'}`;
-  if (first.place === second.place) {
+  if (isSameSite(first, second)) {
     const length = Math.round(roundTrips);
     const where = `${first.place}  ${first.command} ×${length} in a row, ${seen}`;
     if (dependent) return `${where}: each needs the reply before it: leave it`;
@@ -205,8 +209,13 @@ export function track({ name, args, send, outcome }: Tracked, below: (...args: n
   const previous = before && predecessorOf(before);
   const isConcurrent = before !== undefined && before.turn < 0 && before.site !== undefined;
   const depth = previous ? previous.depth + 1 : isConcurrent ? before.depth : 1;
-  const isSame = previous?.site?.place === site.place && previous.site.command === site.command;
-  const run = previous && isSame ? previous.run + 1 : 1;
+  // Those that are issued together count as one of a run.
+  const run =
+    previous && isSameSite(previous.site, site)
+      ? previous.run + 1
+      : isConcurrent && isSameSite(before.site, site)
+        ? before.run
+        : 1;
   const counted = previous && { previous };
   const flow = previous && previous === previous.flow.last ? previous.flow : { last: undefined };
   // Entered first: a callback is called in the context of the promise that is made within.

@@ -9,7 +9,10 @@ const prefix = uniquePrefix('advise');
 async function found(program: () => unknown): Promise<{ commands: number; sequential: number; waits: string[] }> {
   const { commands, sequential, sites } = await roundTrips(program);
   const waits = sites.map(({ first, second, times, roundTrips: length, dependent }) => {
-    const what = first.place === second.place ? `${first.command} ×${length}` : `${first.command} → ${second.command}`;
+    const what =
+      first.place === second.place && first.command === second.command
+        ? `${first.command} ×${length}`
+        : `${first.command} → ${second.command}`;
     return `${what}, ${times}${dependent ? ', dependent' : ''}`;
   });
   return { commands, sequential, waits };
@@ -84,6 +87,15 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
         for (let round = 0; round < 3; round += 1) await Promise.all([get('a'), client.strlen(`${prefix}b`)]);
       },
       { commands: 6, sequential: 3, waits: ['strlen → get, 2'] },
+    ],
+    [
+      'two commands of one line, and many of it at once in a loop',
+      async () => {
+        for (let round = 0; round < 3; round += 1) await Promise.all(['a', 'b', 'c'].map((key) => get(key)));
+        await sleep(2);
+        await get('a').then(() => client.strlen(`${prefix}b`));
+      },
+      { commands: 11, sequential: 3, waits: ['get ×3, 1', 'get → strlen, 1'] },
     ],
     [
       'callbacks',
