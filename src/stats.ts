@@ -36,8 +36,9 @@ const NO_FLUSHES = {
  * - `subscriber`: RESP2 subscriber mode;
  * - `options`: `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later. If
  *   `showFriendlyErrorStack` is set from the start, no method of ours is on the callers' stack, and nothing is counted;
- * - `patched`: the method or `sendCommand` is not the host's own, as with tracing by OpenTelemetry;
- * - `traced`: the channel `ioredis:command` has a subscriber, or `ioredis:batch` for transactions;
+ * - `patched`: the method is not the host's own, or `sendCommand` of the client itself; or tracers are over `sendCommand`,
+ *   and the call is a pipeline, has a callback or options, or the client has a cache;
+ * - `traced`: the same for a subscriber of the channel `ioredis:command`, or `ioredis:batch` for transactions;
  * - `arguments`: one is not a string, finite number or Buffer, or only the host can apply `keyPrefix`;
  * - `transformer`: an argument transformer threw;
  * - `routing`: a Cluster's command whose first argument is not a key, whose slot is not known yet, or whose node is
@@ -65,6 +66,8 @@ export interface CoalescerStats {
   readonly commands: number;
   /** Of these, the ones that took the hot path. */
   readonly hotCommands: number;
+  /** Of the hot ones, those that passed through tracers over `sendCommand`, or were published on `ioredis:command`. */
+  readonly watchedCommands: number;
   /** Flushes that wrote something. */
   readonly batches: number;
   /** Bytes of commands handed to the socket. */
@@ -136,6 +139,7 @@ const BUCKETS = 32;
 export class Stats {
   commands = 0;
   hotCommands = 0;
+  watchedCommands = 0;
   batches = 0;
   bytesWritten = 0;
   sharedReads = 0;
@@ -176,6 +180,7 @@ export class Stats {
     return {
       commands: this.commands,
       hotCommands: this.hotCommands,
+      watchedCommands: this.watchedCommands,
       batches: this.batches,
       bytesWritten: this.bytesWritten,
       sharedReads: this.sharedReads,

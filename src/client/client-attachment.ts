@@ -1,3 +1,4 @@
+import type { HotCommand } from '../commands/hot-commands.js';
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-bound.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
@@ -91,15 +92,15 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     return this.bound;
   }
 
-  fallThroughReason(): FallThroughReason | undefined {
-    const connection = this.connectionFor();
+  fallThroughReason(watchable?: boolean): FallThroughReason | undefined {
+    const connection = this.connectionFor(undefined, undefined, watchable);
     return typeof connection === 'string' ? connection : undefined;
   }
 
-  connectionFor(): Connection | FallThroughReason {
+  connectionFor(_command?: HotCommand, _key?: unknown, watchable?: boolean): Connection | FallThroughReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    return connection.fallThroughReason() ?? this.patched ?? connection;
+    return connection.fallThroughReason(watchable) ?? this.patched ?? connection;
   }
 
   get blockedBy(): string | undefined {

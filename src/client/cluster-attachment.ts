@@ -79,8 +79,8 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     new ClusterAttachment(copy as HostCluster, withoutCacheUnless(speaksResp3(copy as HostCluster), this.options));
   }
 
-  fallThroughReason(): FallThroughReason | undefined {
-    return this.routing.fallThroughReason() ?? this.patched;
+  fallThroughReason(watchable?: boolean): FallThroughReason | undefined {
+    return this.routing.fallThroughReason(watchable) ?? this.patched;
   }
 
   boundFor(key: unknown): PendingBound | undefined {
@@ -90,14 +90,17 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     return node && this.#nodes.get(node)?.bound;
   }
 
-  connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason {
+  connectionFor(command: HotCommand, key: unknown, watchable?: boolean): Connection | FallThroughReason {
     // Its node says whether the command class is patched.
-    const reason = this.routing.fallThroughReason();
+    const reason = this.routing.fallThroughReason(watchable);
     if (reason !== undefined) return reason;
     const slot = slotOf(command, key);
     const node = slot === undefined ? undefined : this.routing.nodeFor(slot, command.readOnly);
     const attachment = node && this.#nodes.get(node);
-    return attachment === undefined ? 'routing' : attachment.connectionFor();
+    const connection = attachment?.connectionFor(command, key, watchable) ?? 'routing';
+    if (!this.routing.isLayered || typeof connection === 'string') return connection;
+    connection.watch = 'patched';
+    return connection.cache === undefined ? connection : 'patched';
   }
 
   get blockedBy(): string | undefined {

@@ -9,10 +9,11 @@ const PATIENCE_MS = 60_000;
 /** The reasons that one setting cures: what is the matter, and what to do. */
 const CURES: Partial<Record<FallThroughReason, string>> = {
   traced:
-    'a tracer subscribes to the channel ioredis:command, Sentry even with tracesSampleRate: 0; leave its integration of ' +
-    'Redis out',
+    'a tracer subscribes to the channel ioredis:command, Sentry even with tracesSampleRate: 0, which leaves pipelines and ' +
+    'a cache to the client; leave its integration of Redis out',
   patched:
-    'a tracer or other code has replaced sendCommand or a command method; leave its instrumentation of ioredis out',
+    'a tracer or other code has replaced a command method, or sendCommand, which leaves pipelines and a cache to the ' +
+    'client; leave its instrumentation of ioredis out',
   options: 'enableAutoPipelining or showFriendlyErrorStack is set; turn it off',
 };
 

@@ -45,9 +45,13 @@ export interface HotRoute {
   /** The bound that commands with this first key are under. */
   boundFor?(key: unknown): PendingBound | undefined;
   /** Why no command can take the hot path now. */
-  fallThroughReason(): FallThroughReason | undefined;
-  /** The connection that a command with this first key can be sent on now, or why it cannot take the hot path. */
-  connectionFor(command: HotCommand, key: unknown): Connection | FallThroughReason;
+  fallThroughReason(watchable?: boolean): FallThroughReason | undefined;
+  /**
+   * The connection that a command with this first key can be sent on now, or why it cannot take the hot path.
+   *
+   * @param watchable - see `Connection#fallThroughReason`.
+   */
+  connectionFor(command: HotCommand, key: unknown, watchable?: boolean): Connection | FallThroughReason;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy: string | undefined;
   /** Coalesces a copy that the host's `duplicate(...args)` made, unless it is coalesced already. */
@@ -150,6 +154,9 @@ export class FallThrough {
   ) {}
 }
 
+/** Nothing was sent. Not undefined: a tracer may return that for what it has sent. */
+export const NOT_PLAIN = new FallThrough('arguments');
+
 /** A command has fallen through. */
 export function countFallThrough({ counters }: HotRoute, methodName: string, reason: FallThroughReason): void {
   if (counters === undefined) return;
@@ -220,14 +227,14 @@ export abstract class Sender {
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | FallThrough;
-  /** Sends a command; undefined if its arguments cannot be encoded here. `args` are those of the call. */
+  /** Sends a command; `NOT_PLAIN` if its arguments cannot be encoded here. `args` are those of the call. */
   protected abstract sendOn(
     connection: Connection,
     route: HotRoute,
     prepared: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,
-  ): Promise<unknown> | undefined;
+  ): Promise<unknown> | FallThrough;
 
   /**
    * @param method - the host's, for a call that falls through.
@@ -246,15 +253,17 @@ export abstract class Sender {
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
     const { command } = this.variant;
     const transformer = argumentTransformerOf(commandClass, command.name);
-    let sent: Promise<unknown> | FallThrough | undefined;
+    // A tracer would see another promise than the one that has the callback.
+    const watchable = call === undefined && typeof last !== 'function';
+    let sent: Promise<unknown> | FallThrough = NOT_PLAIN;
     if (transformer === undefined && !Array.isArray(args[0]) && !this.needsKeys(route)) {
-      const connection = route.connectionFor(command, args[0]);
+      const connection = route.connectionFor(command, args[0], watchable);
       if (typeof connection === 'string') return new FallThrough(connection);
       sent = this.sendOn(connection, route, args, args, call);
       // Arrays are looked for only now: doing so before each encoding costs more than this.
-      if (sent === undefined && !holdsArray(args)) return new FallThrough('arguments');
+      if (sent === NOT_PLAIN && !holdsArray(args)) return sent;
     }
-    sent ??= this.#prepareAndSend(route, args, transformer, call);
+    if (sent === NOT_PLAIN) sent = this.#prepareAndSend(route, args, transformer, call, watchable);
     if (typeof last === 'function' && !(sent instanceof FallThrough)) asCallback(sent, last);
     return sent;
   }
@@ -264,13 +273,14 @@ export abstract class Sender {
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
     call: CallOptions | undefined,
+    watchable: boolean,
   ): Promise<unknown> | FallThrough {
     // Transformers and getters of arrays are user code: it runs here only if the command can still be sent here.
     const runsUserCode = transformer !== undefined || holdsArray(args);
-    const reason = runsUserCode ? route.fallThroughReason() : undefined;
+    const reason = runsUserCode ? route.fallThroughReason(watchable) : undefined;
     if (reason !== undefined) return new FallThrough(reason);
     const prepared = this.prepare(route, args, transformer);
-    return prepared instanceof FallThrough ? prepared : this.sendPrepared(route, prepared, args, call);
+    return prepared instanceof FallThrough ? prepared : this.sendPrepared(route, prepared, args, call, watchable);
   }
 
   /** @param args - those of the call. */
@@ -279,11 +289,13 @@ export abstract class Sender {
     { sent, key, read }: Prepared,
     args: readonly unknown[],
     call?: CallOptions,
+    watchable = call === undefined,
   ): Promise<unknown> | FallThrough {
     // Ordering: asked when user code has run.
-    const connection = route.connectionFor(this.variant.command, key);
+    const connection = route.connectionFor(this.variant.command, key, watchable);
     if (typeof connection === 'string') return new FallThrough(connection, read);
-    return this.sendOn(connection, route, sent, args, call) ?? new FallThrough('arguments', read);
+    const promise = this.sendOn(connection, route, sent, args, call);
+    return promise === NOT_PLAIN ? new FallThrough('arguments', read) : promise;
   }
 }
 
@@ -314,7 +326,7 @@ export class CommandSender extends Sender {
     prepared: readonly unknown[],
     _args: readonly unknown[],
     call: CallOptions | undefined,
-  ): Promise<unknown> | undefined {
+  ): Promise<unknown> | FallThrough {
     const { variant } = this;
     // A call that reads past the cache is sent without asking: its answer is kept all the same.
     const asks = connection.cache !== undefined && variant.command.cacheable && call?.cache !== false;
@@ -322,12 +334,13 @@ export class CommandSender extends Sender {
     if (answer !== undefined) return connection.sendHot(variant, '', prepared, routing, call, answer);
     const refusal = connection.bound?.refusalOf(1);
     if (refusal !== undefined) return Promise.reject(refusal);
-    if (connection.fused?.takes(variant, prepared))
+    // A tracer sees each read.
+    if (connection.watch === undefined && connection.fused?.takes(variant, prepared))
       return connection.sendHot(variant, undefined, prepared, routing, call);
     const head = this.#heads.for(prepared.length);
     const exact = connection.batch.exactBatches > 0;
     const encoded = exact ? encodeExactly(head, prepared) : encodeAssumingAscii(head, prepared);
-    return encoded === undefined ? undefined : connection.sendHot(variant, encoded, prepared, routing, call);
+    return encoded === undefined ? NOT_PLAIN : connection.sendHot(variant, encoded, prepared, routing, call);
   }
 }
 

@@ -17,6 +17,7 @@ import {
   flatOf,
   type HotRoute,
   holdsArray,
+  NOT_PLAIN,
   type Prepared,
   prefixedKey,
   type ReadArguments,
@@ -103,7 +104,7 @@ export class ScriptSender extends Sender {
     prepared: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,
-  ): Promise<unknown> | undefined {
+  ): Promise<unknown> | FallThrough {
     const exact = connection.batch.exactBatches > 0;
     let sent = prepared;
     const head = this.#heads.for(sent.length);
@@ -112,22 +113,24 @@ export class ScriptSender extends Sender {
       sent = sent.map(toPlain);
       encoded = encodeExactly(head, sent);
     }
-    if (encoded === undefined) return undefined;
+    if (encoded === undefined) return NOT_PLAIN;
     const refusal = connection.bound?.refusalOf(1);
     if (refusal !== undefined) return Promise.reject(refusal);
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
     // is loaded.
-    const form = this.#formOn(connection.stream);
+    // Behind layers the host asks the entry, when it writes it.
+    const form = connection.watch === 'patched' ? this.variant : this.#formOn(connection.stream);
     if (form === this.#eval) {
       const all = [...form.script.leading, ...sent];
       encoded = encodeExactly(commandHead('eval', all.length), all) as Part[];
     }
-    const promise = connection.sendHot(form, encoded, sent, routing, call);
-    // Ordering: this makes callers settle one step later than the command, as in the host.
-    return promise.catch((error: unknown) => {
-      if (!isNoScript(error)) throw error;
-      return sendWith(call, client as HostClient, [scriptCommand(this.script, args, this.encoding)]);
-    });
+    // Ordering: this makes callers settle one step later than the command, as in the host; tracers follow the same promise.
+    const chained = (promise: Promise<unknown>) =>
+      promise.catch((error: unknown) => {
+        if (!isNoScript(error)) throw error;
+        return sendWith(call, client as HostClient, [scriptCommand(this.script, args, this.encoding)]);
+      });
+    return connection.sendHot(form, encoded, sent, routing, call, undefined, chained);
   }
 
   /** Puts `keyPrefix` before each key. Only the host can find the keys of arguments that are not as expected. */

@@ -7,7 +7,14 @@ import type { ClusterRouting } from '../host/cluster-routing.js';
 import { HostWrites } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
 import { SocketTimeout } from '../host/socket-timeout.js';
-import { addressOf, commandTimeoutOf, fallThroughReason, selectedDatabase } from '../host/state.js';
+import {
+  addressOf,
+  commandTimeoutOf,
+  fallThroughReason,
+  isLayered,
+  publishCommand,
+  selectedDatabase,
+} from '../host/state.js';
 import type { HostClient, HostCommandClass, HostWrite, QueueItem } from '../host/types.js';
 import type { CallOptions, ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
@@ -17,7 +24,15 @@ import { nextTick, setImmediate } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';
 import type { CachedRead } from './cache/store.js';
 import { type Deadline, Deadlines } from './entries/deadlines.js';
-import { AbortableEntry, CallEntry, type Entry, type EntryContext, type OwnEntry } from './entries/entry.js';
+import {
+  AbortableEntry,
+  CallEntry,
+  type Entry,
+  type EntryContext,
+  entryWrittenAs,
+  type OwnEntry,
+  WatchedEntry,
+} from './entries/entry.js';
 import { encodePipeline, PipelineEntry, type PipelineRecording } from './entries/pipeline-entry.js';
 import { SharedReads } from './entries/shared-reads.js';
 import { SignalWatch } from './entries/signals.js';
@@ -67,6 +82,8 @@ export class Connection implements BatchOwner {
   readonly stats: Stats;
   /** Whether hot commands can be sent here; checked before each one. */
   open = true;
+  /** Who watches commands, as of the last check: layers over `sendCommand` (`patched`), or the host's channel (`traced`). */
+  watch: FallThroughReason | undefined;
   /** The user's. */
   readonly transaction: TransactionState;
   readonly batch: Batch;
@@ -135,13 +152,22 @@ export class Connection implements BatchOwner {
     if (!fresh) setImmediate(this.chunkRead);
   }
 
-  /** Why a command cannot take the hot path here now; undefined if it can. */
-  fallThroughReason(): FallThroughReason | undefined {
+  /**
+   * Why a command cannot take the hot path here now; undefined if it can.
+   *
+   * @param watchable - whether it can while it is watched: as an entry that layers see, or on the host's channel.
+   */
+  fallThroughReason(watchable = false): FallThroughReason | undefined {
     const { reader } = this;
     if (!this.open) return 'connection';
     if (reader === undefined) return 'cork-only';
     if (!reader.checkReady()) return reader.stoppedDecoding ? 'cork-only' : 'connection';
-    return fallThroughReason(this.client, this.stream);
+    const reason = fallThroughReason(this.client, this.stream);
+    this.watch = reason;
+    if (reason === undefined || !watchable) return reason;
+    // What is answered from memory no tracer would see.
+    const isHot = reason === 'traced' || (reason === 'patched' && isLayered(this.client));
+    return isHot && this.cache === undefined ? undefined : reason;
   }
 
   /** From now on the host decodes everything, and entries leave the queue uncounted. */
@@ -158,6 +184,7 @@ export class Connection implements BatchOwner {
    * @param routing - of the Cluster that sends it here, if any.
    * @param call - the caller's options, if there are any.
    * @param answer - from memory: the command waits for it, and is encoded again if it has to be sent.
+   * @param chained - makes the command's promise of the one that its reply settles.
    */
   sendHot(
     variant: CommandVariant,
@@ -166,7 +193,9 @@ export class Connection implements BatchOwner {
     routing: ClusterRouting | undefined,
     call: CallOptions | undefined,
     answer?: CachedRead,
+    chained?: (promise: Promise<unknown>) => Promise<unknown>,
   ): Promise<unknown> {
+    if (this.watch === 'patched') return this.#sendThroughLayers(variant, encoded, sent, routing, chained);
     const context = routing === undefined ? this.context : this.#contextIn(routing);
     const select = selectedDatabase(this.client);
     const signal = call?.signal;
@@ -178,10 +207,41 @@ export class Connection implements BatchOwner {
       const withdrawable = !this.transaction.open && variant.command.name !== 'eval';
       entry = new AbortableEntry(variant, context, sent, select, SignalWatch.of(signal), withdrawable);
     }
+    if (chained !== undefined) entry.promise = chained(entry.promise);
     if (answer === undefined) this.#issue(entry, encoded, call);
     else this.cache?.waitsFor(answer, entry, call);
     if (entry instanceof AbortableEntry) entry.watch.add(entry);
-    return entry.promise;
+    if (this.watch === undefined) return entry.promise;
+    this.stats.watchedCommands += 1;
+    const published = publishCommand(this.client, entry);
+    // Host: a Cluster returns the promise of the command, whatever its node returns.
+    return routing === undefined ? published : entry.promise;
+  }
+
+  /**
+   * Sends a command through `sendCommand` as others have replaced it, for a Cluster or its node. What they do with it
+   * counts, and what they return. The host's own, below them, asks the entry for its bytes (`#hostWrite`) and queues it.
+   */
+  #sendThroughLayers(
+    variant: CommandVariant,
+    encoded: string | readonly Part[] | undefined,
+    sent: readonly unknown[],
+    routing: ClusterRouting | undefined,
+    chained: ((promise: Promise<unknown>) => Promise<unknown>) | undefined,
+  ): Promise<unknown> {
+    const { client } = this;
+    // Host: the Cluster's own `sendCommand` redirects the commands that pass through it.
+    const layered = routing?.isLayered ? routing.cluster : client;
+    const context = routing === undefined || layered !== client ? this.context : this.#contextIn(routing);
+    const entry = new WatchedEntry(variant, context, sent, selectedDatabase(client), encoded);
+    if (chained !== undefined) entry.promise = chained(entry.promise);
+    try {
+      const returned = layered.sendCommand(entry) as Promise<unknown>;
+      return routing !== undefined && layered === client ? entry.promise : returned;
+    } finally {
+      // A layer that sends it later sends its arguments as they are then.
+      entry.writable = undefined;
+    }
   }
 
   #issue(entry: CallEntry, encoded: string | readonly Part[] | undefined, call: CallOptions | undefined): void {
@@ -354,6 +414,12 @@ export class Connection implements BatchOwner {
   ): boolean {
     const { gate } = this;
     const { begun } = this.transaction;
+    const entry = entryWrittenAs(data);
+    if (entry !== undefined) this.#checkQueue();
+    if (entry !== undefined && this.open && !this.#handshaking && this.cache === undefined) {
+      this.#writeWatched(entry, data as string | Buffer);
+      return true;
+    }
     const { commands, repliesOff, script } = this.#readWrite(data);
     this.#checkQueue(commands - 1);
     if (!this.open || this.stream.destroyed || data.length === 0 || this.#handshaking) {
@@ -383,6 +449,23 @@ export class Connection implements BatchOwner {
     const disagreement = this.replies.disagreement(this.client.commandQueue, more);
     if (disagreement === undefined || !this.open || !this.reader?.checkReady()) return;
     if (this.stream.listenerCount('data') > 0) this.failed(disagreement);
+  }
+
+  /** Ordering: the host queues the entry when this has returned. */
+  #writeWatched(entry: WatchedEntry, data: string | Buffer): void {
+    const { gate, batch, stats } = this;
+    const { begun } = this.transaction;
+    entry.readHere = true;
+    entry.writable = undefined;
+    stats.commands += 1;
+    stats.hotCommands += 1;
+    stats.watchedCommands += 1;
+    this.replies.expected += 1;
+    // It may be a write (invariant 6).
+    this.shared?.close();
+    if (gate.mustWait(1, begun)) gate.holdHot([data], begun);
+    else batch.addExact([data], 1, true);
+    if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 
   /** Notes what the commands in a write by the host mean here. It counts as at least one command. */

@@ -6,6 +6,7 @@
 import type { FallThroughReason } from '../stats.js';
 import type { HostCluster } from './cluster.js';
 import { ownBehind, sourceTest } from './probe.js';
+import { isLayered } from './state.js';
 import type { AnyFunction, HostClient, HostCommand } from './types.js';
 
 /** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isGenuineSendCommand` in `probe.ts`. */
@@ -15,17 +16,20 @@ const isGenuineSendCommand = sourceTest('handleError', 'getInstanceByKey', 'getS
 export class ClusterRouting {
   /** The Cluster's own `sendCommand`, as last seen. */
   #sendCommand: AnyFunction | undefined;
+  /** Whether others have put something over the Cluster's `sendCommand`, as of the last check. */
+  isLayered = false;
 
   constructor(readonly cluster: HostCluster) {}
 
   /** Why no command of this Cluster can take the hot path now; undefined if one can. */
-  fallThroughReason(): FallThroughReason | undefined {
+  fallThroughReason(watchable = false): FallThroughReason | undefined {
     const { status, options } = this.cluster;
     if (status !== 'ready') return 'connection';
     const sendCommand = ownBehind(this.cluster.sendCommand);
-    if (sendCommand !== this.#sendCommand && !isGenuineSendCommand(sendCommand)) return 'patched';
-    this.#sendCommand = sendCommand;
     if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
+    this.isLayered = sendCommand !== this.#sendCommand && !isGenuineSendCommand(sendCommand);
+    if (this.isLayered) return watchable && isLayered(this.cluster) ? undefined : 'patched';
+    this.#sendCommand = sendCommand;
     return undefined;
   }
 

@@ -88,15 +88,35 @@ let lastGenuineSendCommand: AnyFunction | undefined;
 export function fallThroughReason(client: HostClient, stream: Duplex): FallThroughReason | undefined {
   if (client.status !== 'ready' || client.stream !== stream || !stream.writable) return 'connection';
   if (inSubscriberMode(client)) return 'subscriber';
+  const { options } = client;
+  if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
   if (client.sendCommand !== lastGenuineSendCommand) {
     const sendCommand = ownBehind(client.sendCommand);
     if (!isGenuineSendCommand(sendCommand)) return 'patched';
     lastGenuineSendCommand = sendCommand;
   }
-  const { options } = client;
-  if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
-  if (isTraced(commands)) return 'traced';
+  if (isTraced(commands) && client._buildCommandContext !== undefined) return 'traced';
   return undefined;
+}
+
+/**
+ * Whether `sendCommand` was replaced for all clients of a class, as tracers do. What a client has of its own may be a
+ * test's stub, or the host's: a monitor has one.
+ */
+export function isLayered(client: object): boolean {
+  return !Object.hasOwn(client, 'sendCommand');
+}
+
+/**
+ * Publishes a command on the host's channel, when it has been written and queued, and returns the promise of its caller.
+ * Host: `Redis#sendCommand`, `traceCommand` in `built/tracing.js`.
+ */
+export function publishCommand(client: HostClient, command: HostCommand & { isTraced?: boolean }): Promise<unknown> {
+  command.isTraced = true;
+  const context = client._buildCommandContext?.(command) ?? {};
+  const published = commands.tracePromise(() => command.promise, context);
+  published.catch(() => {});
+  return published;
 }
 
 /**

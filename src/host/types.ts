@@ -84,6 +84,8 @@ export interface HostClient extends EventEmitter {
   /** Later versions; see `SocketTimeout`. */
   setSocketTimeout?(): void;
   readonly socketTimeoutTimer?: unknown;
+  /** Versions that publish their commands: what they publish. */
+  _buildCommandContext?(command: HostCommand): object;
   call(name: string, ...args: string[]): Promise<unknown>;
   connect(): Promise<unknown>;
   disconnect(): void;

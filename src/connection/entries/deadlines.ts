@@ -17,7 +17,7 @@ export const SETTLED: Timed['observer'] = { settled: () => {} };
 /** What can time out: an entry. It tells its observer when it has settled, which then is `SETTLED`. */
 export interface Timed {
   observer: Pick<Deadline, 'settled'> | undefined;
-  fail(error: unknown): void;
+  timedOut(error: unknown): void;
 }
 
 /** `commandTimeout` for hot commands: one timer for those of a millisecond that have the same timeout, instead of one each. */
@@ -123,6 +123,6 @@ export class Deadline {
    * them (invariant 3).
    */
   #expire(): void {
-    for (const entry of this.#entries) if (entry.observer === this) entry.fail(timedOut());
+    for (const entry of this.#entries) if (entry.observer === this) entry.timedOut(timedOut());
   }
 }

@@ -7,7 +7,7 @@ import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../..
 import { commandHead, encodeAssumingAscii, encodeExactly, isAscii, type Part, toBytes } from '../../resp/encoder.js';
 import { ownCopy } from '../../util/own-copy.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
-import { Deadline, SETTLED, type Timed } from './deadlines.js';
+import { Deadlines, SETTLED, type Timed } from './deadlines.js';
 import type { Abortable, SignalWatch } from './signals.js';
 
 /** What a fused command needs of its connection when it was refused. */
@@ -29,6 +29,9 @@ export interface EntryContext {
   /** Set with the option `fuseReads`. */
   readonly fusing?: Fusing | undefined;
 }
+
+/** Of the commands to which the host gives their time. */
+const deadlines = new Deadlines();
 
 /** The index of the first key: after the script, or its hash, and the number of keys. */
 const FIRST_KEY_OF_SCRIPT = 2;
@@ -55,6 +58,9 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   declare observer: Timed['observer'];
   /** Aborted, and nobody else waits for its reply: if it has not left yet, or is sent again, PING is sent in its place. */
   declare withdrawn: boolean | undefined;
+  /** By what a tracer has replaced them. */
+  declare protected replacedResolve: ((reply: unknown) => void) | undefined;
+  declare protected replacedReject: ((error: Error) => void) | undefined;
   /** Of the cache: what it will keep of the reply, as it is or `raw`, from the host. Always there: V8 would otherwise have a class more of each kind of entry. */
   read: { raw?: unknown } | undefined = undefined;
 
@@ -71,7 +77,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
      * The arguments as they were sent, `keyPrefix` applied: an array of strings, numbers and Buffers. A single argument
      * is stored without the array, which saves an eighth of the memory per command in flight.
      */
-    readonly sent: unknown,
+    public sent: unknown,
   ) {}
 
   get command(): this {
@@ -161,28 +167,36 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
    * function, call it unbound and replace it by their own (OpenTelemetry's ioredis instrumentation).
    */
   get resolve(): (reply: unknown) => void {
-    return (reply) => this.answer(reply, 'raw');
+    return this.replacedResolve ?? ((reply) => this.answer(reply, 'raw'));
   }
 
   set resolve(replacement: (reply: unknown) => void) {
-    Object.defineProperty(this, 'resolve', { value: replacement, writable: true, configurable: true });
+    this.replacedResolve = replacement;
   }
 
   get reject(): (error: Error) => void {
-    return (error) => {
-      const { stream } = this.context.client;
-      if (stream !== undefined) this.variant.script?.rejected(stream, error);
-      if (this.context.redirect === undefined || this.withdrawn) this.fail(error);
-      else this.context.redirect(this, error);
-    };
+    return (
+      this.replacedReject ??
+      ((error) => {
+        const { stream } = this.context.client;
+        if (stream !== undefined) this.variant.script?.rejected(stream, error);
+        if (this.context.redirect === undefined || this.withdrawn) this.fail(error);
+        else this.context.redirect(this, error);
+      })
+    );
   }
 
   set reject(replacement: (error: Error) => void) {
-    Object.defineProperty(this, 'reject', { value: replacement, writable: true, configurable: true });
+    this.replacedReject = replacement;
+  }
+
+  /** Its time is over. */
+  timedOut(error: Error): void {
+    this.fail(error);
   }
 
   /** Host: `sendCommand` writes this when it sends a command again. */
-  toWritable(stream: object): Buffer {
+  toWritable(stream: object): string | Buffer {
     const { script } = this.variant;
     if (script !== undefined && !this.withdrawn) {
       this.variant = script.formOn(stream);
@@ -192,12 +206,13 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
         reject(error);
       };
     }
-    return Buffer.concat(this.encode().map(toBytes));
+    const parts = this.encode();
+    return parts.length === 1 ? toBytes(parts[0] as Part) : Buffer.concat(parts.map(toBytes));
   }
 
   /** Host: `sendCommand` starts `commandTimeout` here, unless it is running. */
   setTimeout(ms: number): void {
-    if (this.observer === undefined) new Deadline(ms).add(this);
+    if (this.observer === undefined) deadlines.for(ms)?.add(this);
   }
 
   /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
@@ -249,7 +264,7 @@ function takeFollowers(entry: Entry): readonly Entry[] {
 
 /** The entry of a single call, which has its own promise. */
 export class CallEntry extends Entry {
-  declare readonly promise: Promise<unknown>;
+  declare promise: Promise<unknown>;
   declare protected readonly settleValue: (value: unknown) => void;
   declare protected readonly settleError: (error: unknown) => void;
 
@@ -268,6 +283,102 @@ export class CallEntry extends Entry {
     // Ordering: callers settle in the order of their replies, on the hot path or not.
     this.promise = context.settlesLate ? promise.finally(noop) : promise;
   }
+}
+
+/** The entry that was asked for its bytes last: the host writes them next, and then queues it. */
+let asked: WatchedEntry | undefined;
+
+/** The entry of which the host writes `data`, if these are what the entry has just given it. */
+export function entryWrittenAs(data: string | Uint8Array): WatchedEntry | undefined {
+  const entry = asked;
+  asked = undefined;
+  return entry?.writable === data ? entry : undefined;
+}
+
+/**
+ * The entry of a call that passes through what others, such as tracers, have put over the client's `sendCommand`. It is a
+ * command that they may change; an element of the host's queue holds it.
+ */
+export class WatchedEntry extends CallEntry {
+  /** Host: whether it was published on the channel of commands. */
+  isTraced = false;
+  /** Whether its bytes were appended as a hot command's: then its reply is decoded here. */
+  readHere = false;
+  /** The bytes that the host asks for; until then the text that its call was encoded to, maybe. */
+  writable: string | Buffer | undefined;
+  /** Whether it is another command now: only the host knows what that means. */
+  #isAnother = false;
+  /** Once they were read, or replaced. */
+  #args: unknown[] | undefined;
+
+  constructor(
+    variant: CommandVariant,
+    context: EntryContext,
+    sent: readonly unknown[],
+    select: number,
+    encoded: string | readonly Part[] | undefined,
+  ) {
+    super(variant, context, sent, select);
+    this.replacedResolve = undefined;
+    this.replacedReject = undefined;
+    // A script's call may have to be encoded in its other form.
+    if (typeof encoded === 'string' && variant.script === undefined && isAscii(encoded)) this.writable = encoded;
+  }
+
+  override get name(): string {
+    return this.variant.command.name;
+  }
+
+  override set name(name: string) {
+    this.variant = { command: { ...UNLISTED, name }, encoding: this.variant.encoding };
+    this.#isAnother = true;
+  }
+
+  override get args(): unknown[] {
+    this.#args ??= super.args;
+    return this.#args;
+  }
+
+  override set args(args: unknown[]) {
+    this.#args = args;
+  }
+
+  /** Whether `resolve` is not its own: then it gets what the host's decoder would give it. */
+  get takesRaw(): boolean {
+    return this.replacedResolve !== undefined || Object.hasOwn(this, 'resolve');
+  }
+
+  override timedOut(error: Error): void {
+    this.reject(error);
+  }
+
+  override toWritable(stream: object): string | Buffer {
+    this.readHere = false;
+    this.#noticeChange();
+    const writable = (!this.#isAnother && this.writable) || super.toWritable(stream);
+    const script = this.variant.script;
+    // Host: the script's hash gives way to its text.
+    if (script !== undefined && this.#args !== undefined) this.#args[0] = script.leading[0];
+    this.writable = writable;
+    asked = this.#isAnother ? undefined : this;
+    return writable;
+  }
+
+  #noticeChange(): void {
+    const args = this.#args;
+    if (args === undefined) return;
+    const own = super.args;
+    if (args.length === own.length && args.every((argument, index) => argument === own[index])) return;
+    this.#isAnother = true;
+    this.sent = args.slice(this.variant.script?.leading.length ?? 0);
+  }
+}
+
+/** The entry in an element of the host's queue, if its reply is decoded here. */
+export function entryOf(item: QueueItem | undefined): Entry | undefined {
+  if (item instanceof Entry) return item;
+  const command = item?.command;
+  return command instanceof WatchedEntry && command.readHere ? command : undefined;
 }
 
 /** The entry of a single call that a signal can abort. */

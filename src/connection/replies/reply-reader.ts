@@ -10,7 +10,7 @@ import { ReplyScanner } from '../../resp/reply-scanner.js';
 import type { Stats } from '../../stats.js';
 import { nextTick } from '../../util/clock.js';
 import type { ReadCache } from '../cache/read-cache.js';
-import { Entry } from '../entries/entry.js';
+import { type Entry, entryOf, type WatchedEntry } from '../entries/entry.js';
 import { EXEC, type ExecEntry } from '../entries/pipeline-entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
@@ -74,8 +74,9 @@ export class ReplyReader implements InPlaceReader {
   readonly #scanner = new ReplyScanner();
   /** The head of the queue when the host got the first byte of a reply; undefined for a push. */
   #answering: QueueItem | undefined;
-  /** The entry whose reply is being assembled. */
-  #assembledFor: Entry | undefined;
+  /** The element of the queue whose reply is being assembled, and whether as the host's decoder gives it. */
+  #assembledFor: QueueItem | undefined;
+  #assembledRaw = false;
 
   constructor(
     readonly connection: ReadConnection,
@@ -92,7 +93,7 @@ export class ReplyReader implements InPlaceReader {
     this.#state = fresh ? 'reading' : 'joining';
     // Entries of an earlier attachment settle here too.
     for (let index = 0; index < client.commandQueue.length; index += 1) {
-      if (client.commandQueue.peekAt(index) instanceof Entry) this.replies.expected += 1;
+      if (entryOf(client.commandQueue.peekAt(index)) !== undefined) this.replies.expected += 1;
     }
     stream.removeListener('data', hostListener);
     // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
@@ -221,23 +222,26 @@ export class ReplyReader implements InPlaceReader {
   /** Reads the reply at `position`; returns where it, or the chunk, ends. */
   #readReply(chunk: Buffer, position: number): number {
     const queue = this.client.commandQueue;
-    const head = queue.peekFront();
+    const item = queue.peekFront();
+    const head = entryOf(item);
     // Host: under RESP2 messages of a subscription look like replies; its decoder recognizes them by this condition.
-    if (!(head instanceof Entry) || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
+    if (head === undefined || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     const { command, encoding } = head.variant;
-    const isText = encoding === 'utf8';
+    const raw = head !== item && (head as WatchedEntry).takesRaw;
+    const isText = encoding === 'utf8' && !raw;
     const bytes = isText ? chunk : this.#kept(chunk);
     const value =
       head.variant === EXEC
         ? this.#decodeExec(head as ExecEntry, bytes, position)
-        : this.#decoder.decode(bytes, position, isText, command.paired);
+        : this.#decoder.decode(bytes, position, isText, command.paired && !raw);
     if (value === NOT_DECODED) return this.#forwardReply(chunk, position);
     if (value === INCOMPLETE) {
-      this.#assembledFor = head;
+      this.#assembledFor = item;
+      this.#assembledRaw = raw;
       return chunk.length;
     }
     const { end } = this.#decoder;
-    this.#answer(head, value);
+    this.#answer(head, value, raw);
     return end;
   }
 
@@ -248,8 +252,12 @@ export class ReplyReader implements InPlaceReader {
   }
 
   /** Reads the next piece of a light entry's split reply; returns where the piece ends. */
-  #assemble(entry: Entry, chunk: Buffer): number {
-    if (this.client.commandQueue.peekFront() !== entry) {
+  #assemble(item: QueueItem, chunk: Buffer): number {
+    const raw = this.#assembledRaw;
+    const entry = entryOf(item);
+    const isSame = entry !== undefined && this.client.commandQueue.peekFront() === item;
+    // A tracer may replace `resolve` at any time.
+    if (!isSame || (entry !== item && (entry as WatchedEntry).takesRaw !== raw)) {
       this.#giveUp();
       return 0;
     }
@@ -266,19 +274,20 @@ export class ReplyReader implements InPlaceReader {
       return goesOn ? this.#forwardReply(chunk, end) : end;
     }
     this.#assembledFor = undefined;
-    this.#answer(entry, value);
+    this.#answer(entry, value, raw);
     return end;
   }
 
-  /** Settles the head of the queue with its reply. */
-  #answer(head: Entry, value: unknown): void {
+  /** Settles the head of the queue with its reply; through a `resolve` that a tracer has put there if it is `raw`. */
+  #answer(head: Entry, value: unknown, raw: boolean): void {
     this.client.commandQueue.shift();
     const { replies, cache } = this;
     replies.light += 1;
     this.stats.hotReplies += 1;
     // The reply to a withdrawn read is PONG.
     cache?.answered(head, head.withdrawn ? undefined : value);
-    head.answer(value, 'decoded');
+    if (raw) this.#runOthers(() => head.resolve(value));
+    else head.answer(value, 'decoded');
   }
 
   /**
@@ -320,7 +329,7 @@ export class ReplyReader implements InPlaceReader {
 
   /** The host has removed the head of the queue. */
   #hostAnswered(head: QueueItem): void {
-    const entry = head instanceof Entry ? head : undefined;
+    const entry = entryOf(head);
     if (entry === undefined) this.replies.others += 1;
     else this.replies.light += 1;
     this.cache?.answered(entry, undefined);
@@ -402,16 +411,20 @@ export class ReplyReader implements InPlaceReader {
     const { replies } = this;
     const kept = keep(bytes);
     replies.leaving = this.client.commandQueue.peekFront();
+    this.#runOthers(() => this.hostListener.call(this.connection.stream, kept));
+    replies.leaving = undefined;
+  }
+
+  #runOthers(code: () => void): void {
     this.#forwarding = true;
     try {
-      this.hostListener.call(this.connection.stream, kept);
+      code();
     } catch (error) {
       nextTick(() => {
         throw error;
       });
     } finally {
       this.#forwarding = false;
-      replies.leaving = undefined;
     }
     this.#checkDetached();
   }

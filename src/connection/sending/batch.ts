@@ -198,12 +198,12 @@ export class Batch {
     this.#added(1);
   }
 
-  /** Adds hot commands' exact bytes. */
-  addExact(parts: readonly Part[], commands: number): void {
+  /** Adds hot commands' exact bytes; `inHostWrite` if the host is about to queue the last of them. */
+  addExact(parts: readonly Part[], commands: number, inHostWrite = false): void {
     this.#checkText();
     this.#append(parts);
     this.#hotCommands += commands;
-    this.#added(commands);
+    this.#added(commands, inHostWrite);
   }
 
   #append(parts: readonly Part[]): void {

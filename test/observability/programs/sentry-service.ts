@@ -15,9 +15,12 @@ const redis = new Redis(process.env.TEST_URL as string);
 await redis.ping();
 const before = redis.coalescer.stats();
 await Promise.all(Array.from({ length: 100 }, (_, index) => redis.get(`sentry:${index}`)));
-const { hotCommands, fallThroughs } = redis.coalescer.stats();
+const { hotCommands, watchedCommands } = redis.coalescer.stats();
 console.log(
-  JSON.stringify({ hot: hotCommands - before.hotCommands, traced: fallThroughs.traced - before.fallThroughs.traced }),
+  JSON.stringify({
+    hot: hotCommands - before.hotCommands,
+    watched: watchedCommands - before.watchedCommands,
+  }),
 );
 redis.disconnect();
 await Sentry.close(0);

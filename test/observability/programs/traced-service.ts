@@ -94,7 +94,7 @@ async function coalescedIn(): Promise<{ client: Redis & Coalesced; inSpan: InSpa
 
 async function main(): Promise<void> {
   const { client, inSpan } = await coalescedIn();
-  const { hotCommands } = client.coalescer.stats();
+  const before = client.coalescer.stats();
   const { Redis: IORedis } = require('ioredis') as typeof import('ioredis');
   const plain = await connect(new IORedis(url));
   await serve('plain', plain, inSpan);
@@ -102,8 +102,9 @@ async function main(): Promise<void> {
   const stats = client.coalescer.stats();
   console.log(
     JSON.stringify({
-      hotBefore: hotCommands,
-      hotWhileTraced: stats.hotCommands - hotCommands,
+      hotBefore: before.hotCommands - before.watchedCommands,
+      hot: stats.hotCommands - before.hotCommands,
+      watched: stats.watchedCommands - before.watchedCommands,
       patched: stats.fallThroughs.patched,
     }),
   );

@@ -1,0 +1,489 @@
+import { coalesce } from 'ioredis-coalesce/coalesce';
+import { describe, expect, it } from 'vitest';
+import {
+  type Client,
+  type CoalescedClient,
+  HOSTS,
+  type Host,
+  outcomes,
+  ready,
+  sleep,
+  until,
+} from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { collectUncaught } from '../helpers/uncaught.js';
+import { type Command, following, type Layer, layer, replacing, type Send } from './helpers/layers.js';
+
+const prefix = uniquePrefix('layers');
+const KEY = `${prefix}key`;
+const HASH = `${prefix}hash`;
+/** Larger than a chunk: its reply is split. */
+const LARGE = 'ü'.repeat(200_000);
+
+type Play = (client: Client, log: unknown[]) => Promise<unknown>;
+type Options = Parameters<Host['create']>[1];
+
+/** What a plain client and a coalesced one come to below the same layers, and how many commands were hot. */
+async function beside(host: Host, layers: (log: unknown[]) => Layer[], play: Play, options?: Options, coalesced = {}) {
+  const found: { results: unknown; log: Record<string, unknown[]> }[] = [];
+  let stats: ReturnType<CoalescedClient['coalescer']['stats']> | undefined;
+  for (const kind of ['plain', 'coalesced'] as const) {
+    const log: unknown[] = [];
+    const client = layer(await ready(host.create(redisUrl(), options)), ...layers(log));
+    if (kind === 'coalesced') coalesce(client, coalesced);
+    await warm(client);
+    await client.del(KEY, HASH, `${KEY}:other`);
+    await warm(client);
+    log.length = 0;
+    const results = await play(client, log);
+    found.push({ results, log: byEvent(log) });
+    if (kind === 'plain') continue;
+    const { coalescer } = client as CoalescedClient;
+    await until(() => coalescer.stats().inFlight === 0, 'all replies');
+    stats = coalescer.stats();
+  }
+  const [plain, other] = found;
+  expect(other).toEqual(plain);
+  return { log: plain?.log ?? {}, results: plain?.results, stats: stats as NonNullable<typeof stats> };
+}
+
+/** The lines of each kind in their order: how those of several kinds alternate depends on where chunks of replies end. */
+function byEvent(log: readonly unknown[]): Record<string, unknown[]> {
+  const found: Record<string, unknown[]> = {};
+  for (const line of log) {
+    const [event, ...rest] = line as [string, ...unknown[]];
+    found[event] ??= [];
+    found[event].push(rest);
+  }
+  return found;
+}
+
+/** Its reply shows where the next one begins. */
+async function warm(client: Client): Promise<void> {
+  const answered = client.echo('warm') as Promise<unknown> | undefined;
+  await answered;
+  await sleep(answered === undefined ? 20 : 0);
+}
+
+const everything: Play = async (client) => {
+  const first = await outcomes([
+    client.set(KEY, 'text'),
+    client.get(KEY),
+    client.getBuffer(KEY),
+    client.incr(KEY),
+    client.hset(HASH, { a: 1, b: 'ü' }),
+    client.hgetall(HASH),
+    client.hgetallBuffer(HASH),
+    client.hmget(HASH, 'a', 'none'),
+    client.mget([KEY, `${prefix}none`]),
+    client.call('STRLEN', KEY),
+    client.set(KEY, 12.5),
+    client.incrbyfloat(KEY, 1),
+    client.set(KEY, Buffer.from([0xff, 0])),
+    client.getBuffer(KEY),
+  ]);
+  const second = await outcomes([client.set(KEY, LARGE), client.get(KEY), client.getBuffer(KEY), client.exists(KEY)]);
+  return [...first, ...second];
+};
+
+describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
+  it.each([
+    ['that replace resolve and reject', (log: unknown[]) => [replacing(log)]],
+    ['that follow the promise', (log: unknown[]) => [following(log)]],
+    ['of both kinds, twice', (log: unknown[]) => [replacing(log, '1'), following(log, '2'), replacing(log, '3')]],
+  ])('%s see what they see of a plain client, and every command is hot', async (_, layers) => {
+    const { log, stats } = await beside(host, layers, everything);
+    expect(Object.values(log).flat().length).toBeGreaterThanOrEqual(18);
+    expect(stats.watchedCommands).toBeGreaterThanOrEqual(18);
+    expect(stats.fallThroughs.patched).toBe(0);
+    // All but the error, the reply to `echo`, and what is too large for our reader.
+    expect(stats.replies.hot).toBeGreaterThanOrEqual(16);
+  });
+
+  it('a script is loaded, called and loaded again as on a plain client', async () => {
+    await beside(
+      host,
+      (log) => [replacing(log), following(log)],
+      async (client) => {
+        client.defineCommand('twice', {
+          numberOfKeys: 1,
+          lua: `return {KEYS[1], ARGV[1] .. '${client.constructor.name}'}`,
+        });
+        const { twice } = client as unknown as { twice: (key: string, argument: number) => Promise<unknown> };
+        const call = () => twice.call(client, KEY, 2);
+        const results = [await call(), await call()];
+        await client.script('FLUSH');
+        return [...results, await call(), await call()];
+      },
+    );
+  });
+
+  it('the value that a layer puts in the place of the reply counts', async () => {
+    const shout: Layer = (original) =>
+      function (command, ...rest) {
+        const returned = original.call(this, command, ...rest);
+        const { resolve } = command;
+        command.resolve = (reply) => resolve(Buffer.from(`${String(reply)}!`));
+        return returned;
+      };
+    const { results } = await beside(
+      host,
+      () => [shout, shout],
+      (client) => outcomes([client.set(KEY, 'a'), client.get(KEY)]),
+    );
+    expect(results).toEqual([{ value: 'OK!!' }, { value: 'a!!' }]);
+  });
+
+  it('a layer may define resolve anew, as shimmer does', async () => {
+    const log: unknown[] = [];
+    const define: Layer = (original) =>
+      function (command, ...rest) {
+        const { resolve } = command;
+        const value = (reply: unknown) => {
+          log.push(['resolved', reply]);
+          return resolve(reply);
+        };
+        Object.defineProperty(command, 'resolve', { value, writable: true, configurable: true, enumerable: true });
+        return original.call(this, command, ...rest);
+      };
+    const { results } = await beside(
+      host,
+      () => [define],
+      async (client) => {
+        log.length = 0;
+        return [await outcomes([client.set(KEY, 'a'), client.get(KEY)]), [...log]];
+      },
+    );
+    expect(results).toMatchObject([
+      {},
+      [
+        ['resolved', Buffer.from('OK')],
+        ['resolved', Buffer.from('a')],
+      ],
+    ]);
+  });
+
+  it.each<[string, Layer]>([
+    [
+      'keeps a command and resolves it later by itself',
+      (original) =>
+        function (command, ...rest) {
+          if (command.name !== 'get') return original.call(this, command, ...rest);
+          setTimeout(() => command.resolve(Buffer.from('from elsewhere')), 30);
+          return command.promise;
+        },
+    ],
+    [
+      'resolves a command by itself, and its reply comes later',
+      (original) =>
+        function (command, ...rest) {
+          const returned = original.call(this, command, ...rest);
+          if (command.name === 'get') command.resolve(Buffer.from('early'));
+          return returned;
+        },
+    ],
+    [
+      'rejects a command by itself, and its reply comes later',
+      (original) =>
+        function (command, ...rest) {
+          const returned = original.call(this, command, ...rest);
+          if (command.name === 'get') command.reject(new Error('refused'));
+          return returned;
+        },
+    ],
+    [
+      'sends it twice',
+      (original) =>
+        function (command, ...rest) {
+          original.call(this, command, ...rest);
+          return original.call(this, command, ...rest);
+        },
+    ],
+    [
+      'sends it when a promise has settled',
+      (original) =>
+        async function (command, ...rest) {
+          await sleep(command.name === 'get' ? 5 : 1);
+          return original.call(this, command, ...rest);
+        },
+    ],
+    [
+      'changes an argument',
+      (original) =>
+        function (command, ...rest) {
+          if (command.name === 'append' || command.name === 'get') command.args[0] = `${String(command.args[0])}:other`;
+          return original.call(this, command, ...rest);
+        },
+    ],
+    [
+      'replaces all arguments',
+      (original) =>
+        function (command, ...rest) {
+          if (command.name === 'append') command.args = [command.args[0], 'ä', Buffer.from('too many')];
+          return original.call(this, command, ...rest);
+        },
+    ],
+    [
+      'makes it another command',
+      (original) =>
+        function (command, ...rest) {
+          if (command.name === 'append') command.name = 'set';
+          if (command.name === 'strlen') command.name = 'hgetall';
+          return original.call(this, command, ...rest);
+        },
+    ],
+    [
+      'returns nothing',
+      (original) =>
+        function (command, ...rest) {
+          void original.call(this, command, ...rest);
+        },
+    ],
+    [
+      'returns another promise',
+      (original) =>
+        function (command, ...rest) {
+          return (original.call(this, command, ...rest) as Promise<unknown>).then((value) => [value]);
+        },
+    ],
+    [
+      'throws when it has called on',
+      (original) =>
+        function (command, ...rest) {
+          void original.call(this, command, ...rest);
+          if (command.name === 'get') throw new Error('thrown');
+          return command.promise;
+        },
+    ],
+    [
+      'throws before it calls on',
+      (original) =>
+        function (command, ...rest) {
+          if (command.name === 'get') throw new Error('thrown');
+          return original.call(this, command, ...rest);
+        },
+    ],
+    [
+      'sends another command before it',
+      (original) =>
+        function (this: Client, command: Command, ...rest: unknown[]) {
+          if (command.name === 'get') void this.append(KEY, '+');
+          return original.call(this, command, ...rest);
+        } as Send,
+    ],
+    [
+      'sends another command in its resolve',
+      (original) =>
+        function (this: Client, command: Command, ...rest: unknown[]) {
+          const returned = original.call(this, command, ...rest);
+          const { resolve } = command;
+          command.resolve = (reply) => {
+            if (command.name === 'get') void this.append(KEY, '-');
+            return resolve(reply);
+          };
+          return returned;
+        } as Send,
+    ],
+    [
+      'measures its bytes, and sends it',
+      (original) =>
+        function (this: Client, command: Command & { toWritable?(stream: unknown): unknown }, ...rest: unknown[]) {
+          command.toWritable?.(this.stream);
+          return original.call(this, command, ...rest);
+        } as Send,
+    ],
+  ])('one that %s', async (_, odd) => {
+    const call = (action: () => Promise<unknown>): Promise<unknown> => {
+      try {
+        return Promise.resolve(action());
+      } catch (error) {
+        return Promise.reject(error as Error);
+      }
+    };
+    await beside(
+      host,
+      (log) => [odd, replacing(log)],
+      async (client) => {
+        const round = () =>
+          outcomes([
+            call(() => client.append(KEY, 'a')),
+            call(() => client.get(KEY)),
+            call(() => client.strlen(KEY)),
+            call(() => client.getBuffer(KEY)),
+          ]);
+        const results = [await round(), await round()];
+        await sleep(10);
+        return [results, await outcomes([call(() => client.exists(KEY)), call(() => client.echo('still in step'))])];
+      },
+    );
+  });
+
+  it('one that swallows a command: it is never sent, and its caller waits, as on a plain client', async () => {
+    const swallow: Layer = (original) =>
+      function (command, ...rest) {
+        return command.name === 'get' ? command.promise : original.call(this, command, ...rest);
+      };
+    await beside(
+      host,
+      () => [swallow],
+      async (client) => {
+        let settled = false;
+        const settle = () => {
+          settled = true;
+        };
+        client.get(KEY).then(settle, settle);
+        const others = await outcomes([client.set(KEY, 'a'), client.strlen(KEY), client.echo('after')]);
+        await sleep(5);
+        return [settled, others];
+      },
+    );
+  });
+
+  it('a resolve that throws ends no connection: the error is uncaught, and later replies reach their callers', async () => {
+    const uncaught = collectUncaught();
+    const client = await ready(
+      layer(
+        host.create(redisUrl()),
+        (original) =>
+          function (command, ...rest) {
+            const returned = original.call(this, command, ...rest);
+            const { resolve } = command;
+            command.resolve = (reply) => {
+              resolve(reply);
+              if (command.name === 'get') throw new Error('of a tracer');
+            };
+            return returned;
+          },
+      ),
+    );
+    coalesce(client);
+    await client.echo('warm');
+    expect(await Promise.all([client.get(`${prefix}none`), client.echo('a'), client.exists(`${prefix}none`)])).toEqual([
+      null,
+      'a',
+      0,
+    ]);
+    await until(() => uncaught.length === 1, 'the error');
+    expect(uncaught[0]?.message).toBe('of a tracer');
+  });
+
+  it('a command that timed out is rejected through the layers, and its late reply reaches nobody', async () => {
+    const run = async (kind: 'plain' | 'coalesced') => {
+      const proxy = await startProxy(redisUrl());
+      const log: unknown[] = [];
+      const client = await ready(layer(host.create(proxy.url), replacing(log)));
+      if (kind === 'coalesced') coalesce(client);
+      await client.echo('warm');
+      log.length = 0;
+      proxy.stall();
+      const options = client.options as { commandTimeout: number | undefined };
+      options.commandTimeout = 30;
+      const results = await outcomes([client.get(KEY), client.strlen(KEY)]);
+      options.commandTimeout = undefined;
+      proxy.resume();
+      return { results, log: [...log], later: await client.echo('later'), after: log };
+    };
+    const plain = await run('plain');
+    expect(plain.log.filter((line) => JSON.stringify(line).includes('timed out'))).toHaveLength(2);
+    expect(await run('coalesced')).toEqual(plain);
+  });
+
+  it.each<[string, Options, (proxy: Awaited<ReturnType<typeof startProxy>>, client: Client) => void]>([
+    ['sent again after a reconnect', { retryStrategy: () => 5 }, (proxy) => proxy.reset()],
+    ['rejected with the connection', { retryStrategy: () => null }, (proxy) => proxy.reset()],
+    [
+      'flushed',
+      {},
+      (proxy, client) => {
+        (client as unknown as { flushQueue(error: Error): void }).flushQueue(new Error('flushed'));
+        proxy.reset();
+      },
+    ],
+    [
+      'in flight while coalescing is switched off',
+      {},
+      (_, client) => (client as Client & Partial<Pick<CoalescedClient, 'coalescer'>>).coalescer?.detach(),
+    ],
+  ])('commands that are %s settle through the layers', async (_, options, fault) => {
+    const run = async (kind: 'plain' | 'coalesced') => {
+      const proxy = await startProxy(redisUrl());
+      const log: unknown[] = [];
+      const client = await ready(layer(host.create(proxy.url, options), replacing(log), following(log)));
+      if (kind === 'coalesced') coalesce(client);
+      await client.set(KEY, 'value');
+      log.length = 0;
+      proxy.stall();
+      const replies = outcomes([client.get(KEY), client.hgetall(HASH), client.getBuffer(KEY), client.echo('marked')]);
+      await until(() => proxy.received().includes('marked'), 'the commands to be on the wire');
+      fault(proxy, client);
+      proxy.resume();
+      const results = await replies;
+      if (client.status === 'end') return { results, log: byEvent(log) };
+      await ready(client);
+      return {
+        results,
+        log: byEvent(log.filter((line) => !['info', 'client', 'hello'].includes((line as string[])[1] as string))),
+        more: await client.get(KEY),
+      };
+    };
+    const plain = await run('plain');
+    expect(Object.values(plain.log).flat().length).toBeGreaterThan(7);
+    expect(await run('coalesced')).toEqual(plain);
+  });
+
+  it('reconnectOnError 2 sends a command again through the layers', async () => {
+    const run = async (kind: 'plain' | 'coalesced') => {
+      const log: unknown[] = [];
+      let errors = 0;
+      const reconnectOnError = (error: Error) => (error.message.includes('WRONGTYPE') && errors++ === 0 ? 2 : false);
+      const client = await ready(
+        layer(host.create(redisUrl(), { reconnectOnError, retryStrategy: () => 5 }), replacing(log)),
+      );
+      if (kind === 'coalesced') coalesce(client);
+      await client.set(KEY, 'value');
+      log.length = 0;
+      const results = await outcomes([client.hgetall(KEY), client.get(KEY)]);
+      return { results, errors, log: log.filter((line) => /hgetall/.test(JSON.stringify(line))) };
+    };
+    const plain = await run('plain');
+    expect(plain.errors).toBe(2);
+    expect(await run('coalesced')).toEqual(plain);
+  });
+
+  it('callbacks, an open MULTI, maxInFlight and shareReads', async () => {
+    const { stats } = await beside(
+      host,
+      (log) => [replacing(log), following(log)],
+      async (client, log) => {
+        const called = new Promise((resolve) => {
+          client.get(KEY, (error, value) => {
+            log.push(['callback', error, value]);
+            resolve(value);
+          });
+        });
+        const open = outcomes([
+          client.multi({ pipeline: false }) as unknown as Promise<unknown>,
+          client.set(KEY, 'a'),
+          client.hgetall(HASH),
+          client.exec() as Promise<unknown>,
+        ]);
+        const many = outcomes(Array.from({ length: 30 }, (_, index) => client.setrange(KEY, index, 'ä')));
+        const shared = outcomes([client.get(KEY), client.get(KEY), client.append(KEY, 'b'), client.get(KEY)]);
+        return [await called, await open, await many, await shared];
+      },
+      {},
+      { maxInFlight: 4, shareReads: true },
+    );
+    expect(stats.fallThroughs.patched).toBe(1);
+    expect(stats.sharedReads).toBe(0);
+  });
+
+  it('a stub on the client itself gets commands of the host', async () => {
+    const client = await ready(host.createCoalesced(redisUrl()));
+    const stub = (command: Command) => Promise.resolve(command.constructor.name);
+    (client as unknown as { sendCommand: unknown }).sendCommand = stub;
+    expect(await client.get(KEY)).toBe('Command');
+    expect(client.coalescer.stats().fallThroughs.patched).toBe(1);
+  });
+});
