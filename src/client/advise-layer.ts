@@ -16,7 +16,7 @@ export function putOnAdviseLayer(): void {
   const { send } = Sender.prototype;
   Sender.prototype.send = function sendTracked(this: Sender, route, method, given, call) {
     const { counters } = route;
-    const sentSoFar = () => counters.commands + counters.sharedReads;
+    const sentSoFar = () => (counters === undefined ? 0 : counters.commands + counters.sharedReads);
     const before = sentSoFar();
     const tracked: Tracked = {
       name: this.variant.command.name,

@@ -123,7 +123,9 @@ export class Connection implements BatchOwner {
     this.batch = new Batch(this, schedule, stream.write as Batch['write']);
     const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) => {
       const result = this.#hostWrite(data, encoding, callback);
-      if (this.open && data.length > 0) this.replies.lengthDue = client.commandQueue.length + 1;
+      // Others' code may send between two replies, which take commands out of the queue.
+      if (this.open && data.length > 0 && !this.reader?.runsOthers)
+        this.replies.lengthDue = client.commandQueue.length + 1;
       return result;
     };
     this.#unhook = hookStream(stream, hostWrite, (method) => {

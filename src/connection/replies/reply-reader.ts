@@ -110,6 +110,11 @@ export class ReplyReader implements InPlaceReader {
     return this.#state === 'reading';
   }
 
+  /** Whether the host's code, or that of a tracer, runs amid a chunk. */
+  get runsOthers(): boolean {
+    return this.#forwarding;
+  }
+
   /** Whether the host decodes everything for the rest of this connection. */
   get stoppedDecoding(): boolean {
     return this.#state === 'forwarding';
