@@ -2,6 +2,7 @@
 
 import { FEW } from '../variants/data.js';
 import { type Benchmark, benchmark, burst } from './benchmark.js';
+import { rateCase } from './rates.js';
 
 export const WATCHING: readonly Benchmark[] = [
   benchmark(
@@ -9,9 +10,19 @@ export const WATCHING: readonly Benchmark[] = [
     'Being watched: bursts of 200 GETs',
     [
       ...(['plain', 'plain-otel', 'coalesced', 'coalesced-batch-channel'] as const),
-      ...(['coalesced-prometheus', 'coalesced-otel'] as const),
+      ...(['coalesced-prometheus', 'coalesced-otel', 'span-otel'] as const),
     ],
     [burst('200 GETs', 200)],
+  ),
+  benchmark(
+    'watching-service',
+    'Being watched: a service of 5 HGETs at a share of what plain manages',
+    ['plain', 'plain-otel', 'coalesced-otel'],
+    ([30, 60] as const).map((share) => ({
+      id: rateCase(5, share),
+      workload: { kind: 'service', operation: 'hget', data: FEW, commands: 5, share: share / 100 },
+    })),
+    { warmUpSeconds: 1, smokeCases: 1 },
   ),
   benchmark(
     'watching-calls',

@@ -61,6 +61,7 @@ const LABELS: Readonly<Record<string, string>> = {
   'coalesced-prometheus': 'ioredis-coalesce, scraped by Prometheus',
   'coalesced-otel': 'ioredis-coalesce, OpenTelemetry',
   'plain-otel': 'ioredis, OpenTelemetry',
+  'span-otel': 'OpenTelemetry alone',
   reference: 'bare socket',
   cluster: 'ioredis Cluster',
   'cluster-auto': 'ioredis Cluster, auto-pipelining',

@@ -82,6 +82,7 @@ export const VARIANTS = {
   'coalesced-prometheus': ['the same, scraped by Prometheus every 100 ms', coalesced({})],
   'coalesced-otel': ['the same under OpenTelemetry, one span per command', coalesced({})],
   'plain-otel': ['ioredis under OpenTelemetry, one span per command', ioredis({})],
+  'span-otel': ['OpenTelemetry alone: around a `sendCommand` that sends nothing', spansAlone],
   reference: [
     'a bare socket with a minimal encoder and parser, one promise per command and one flush per turn',
     async (url, { ca }) => {
@@ -123,6 +124,57 @@ function coalesced(own: IoredisOptions, coalesce: CoalesceOptions = {}): Open {
       const { code, message } = error as Error & { code?: string };
       throw code === 'COALESCE_ERR_OPTION' ? new UnsupportedError(message) : error;
     }
+  };
+}
+
+/** What a span per command costs by itself: all replies of a turn come at its end. */
+async function spansAlone(url: string): Promise<OpenVariant> {
+  const { IORedisInstrumentation } = await import('@opentelemetry/instrumentation-ioredis');
+  class Client {
+    readonly options = { host: '127.0.0.1', port: 6379 };
+    connect(): void {}
+    sendCommand(command: { readonly promise: Promise<unknown> }): Promise<unknown> {
+      return command.promise;
+    }
+  }
+  const instrumentation = new IORedisInstrumentation({ requireParentSpan: false, enabled: false });
+  const [definition] = (
+    instrumentation as unknown as { init(): { patch?(module: unknown, version: string): void }[] }
+  ).init();
+  definition?.patch?.(Client, '6.0.0');
+  const inner = new Client();
+  const { client: real, close } = await ioredis({})(url, {});
+  const values = new Map<string, unknown>();
+  let waiting: { args: string[]; resolve(reply: unknown): void }[] = [];
+  const send = (name: string, ...args: string[]): Promise<unknown> => {
+    let resolve: (reply: unknown) => void = () => {};
+    const promise = new Promise<unknown>((settle) => {
+      resolve = settle;
+    });
+    const command = { name, args, promise, resolve, reject: () => {} };
+    if (waiting.push(command) === 1) {
+      setImmediate(() => {
+        const commands = waiting;
+        waiting = [];
+        for (const each of commands) each.resolve(values.get(each.args[0] as string));
+      });
+    }
+    return inner.sendCommand(command);
+  };
+  const read = async (key: string): Promise<unknown> => {
+    const value = await real.get(key);
+    values.set(key, value);
+    return value;
+  };
+  return {
+    client: {
+      get: (key) => (values.has(key) ? send('get', key) : read(key)),
+      set: (key, value) => {
+        values.set(key, value);
+        return send('set', key, value);
+      },
+    },
+    close,
   };
 }
 

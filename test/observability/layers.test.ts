@@ -479,6 +479,19 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     expect(stats.sharedReads).toBe(0);
   });
 
+  it('a write below layers comes between two reads that would share a reply', async () => {
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { shareReads: true }));
+    await client.set(KEY, 'old');
+    await client.set(KEY, 'old');
+    const unlayered = Object.getPrototypeOf(client) as object;
+    const before = client.get(KEY);
+    layer(client, replacing([]));
+    const written = client.set(KEY, 'new');
+    Object.setPrototypeOf(client, unlayered);
+    expect(await Promise.all([before, written, client.get(KEY)])).toEqual(['old', 'OK', 'new']);
+    expect(client.coalescer.stats().watchedCommands).toBe(1);
+  });
+
   it('a stub on the client itself gets commands of the host', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const stub = (command: Command) => Promise.resolve(command.constructor.name);
