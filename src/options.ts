@@ -145,8 +145,8 @@ export interface CacheOptions {
 /** Options of calls, instead of the client's own; every key is optional. */
 export interface CallOptions {
   /**
-   * Rejects the calls with the signal's reason: at once when it is aborted, before they are sent if it is aborted by
-   * then. A command that has left is executed nevertheless.
+   * Rejects the calls with the signal's reason at once when it is aborted. A call that was made before is executed
+   * nevertheless, unless it still waits for a connection.
    * @default undefined
    */
   signal?: AbortSignal | undefined;

@@ -67,7 +67,7 @@ export class SplitKeys implements KeySplitter {
     const errorStack = client.options.showFriendlyErrorStack ? new Error() : undefined;
     const whole = new commandClass(name, args, { keyPrefix, replyEncoding, errorStack });
     const joined = this.#sendWhole(sender, join, rule.step, whole, call);
-    // The parts keep the time of the call, and are withdrawn by its signal, which rejects the caller at once.
+    // The parts keep the time of the call. Its signal rejects the caller, and drops parts that wait for a connection.
     const sent = call === undefined ? joined : guarded(joined, call, undefined);
     asCallback(sent, last);
     return sent;

@@ -201,14 +201,10 @@ export class Connection implements BatchOwner {
     const context = routing === undefined ? this.context : this.#contextIn(routing);
     const select = selectedDatabase(this.client);
     const signal = call?.signal;
-    let entry: CallEntry;
-    if (signal === undefined) entry = new CallEntry(variant, context, sent, select);
-    else {
-      // PING may be sent in its place. Not in a transaction: its reply would be among those of EXEC. Nor in that of EVAL:
-      // later calls rely on the script that it loads.
-      const withdrawable = !this.transaction.open && variant.command.name !== 'eval';
-      entry = new AbortableEntry(variant, context, sent, select, SignalWatch.of(signal), withdrawable);
-    }
+    const entry =
+      signal === undefined
+        ? new CallEntry(variant, context, sent, select)
+        : new AbortableEntry(variant, context, sent, select, SignalWatch.of(signal));
     if (chained !== undefined) entry.promise = chained(entry.promise);
     if (answer === undefined) this.#issue(entry, encoded, call);
     else this.cache?.waitsFor(answer, entry, call);
@@ -279,10 +275,8 @@ export class Connection implements BatchOwner {
     const { client, gate, batch, replies, fused } = this;
     if (replies.lengthDue !== undefined) this.#checkQueue();
     const { begun } = this.transaction;
-    const revocable = entry instanceof AbortableEntry && entry.withdrawable;
     // Whatever can throw does so before the entry is queued.
-    const waits = gate.mustWait(1, begun);
-    const exact = waits || revocable ? entry.exactly(encoded ?? entry.encode()) : undefined;
+    const exact = gate.mustWait(1, begun) ? entry.exactly(encoded ?? entry.encode()) : undefined;
     if (leads !== undefined) this.shared?.lead(leads, entry);
     this.stats.commands += 1;
     this.stats.hotCommands += 1;
@@ -295,9 +289,7 @@ export class Connection implements BatchOwner {
     replies.expected += 1;
     client.commandQueue.push(entry);
     if (exact === undefined) batch.addHot(encoded as string, entry);
-    else if (!revocable) gate.holdHot(exact, begun);
-    else if (waits) gate.hold({ parts: exact, entry }, 1, begun);
-    else batch.addRevocable({ parts: exact, entry });
+    else gate.holdHot(exact, begun);
     if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 

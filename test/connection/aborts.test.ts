@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Cluster, Command } from 'ioredis';
+import { Cluster } from 'ioredis';
 import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { cold } from '../helpers/cold.js';
@@ -10,7 +10,6 @@ import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 
-const PING = '*1\r\n$4\r\nPING\r\n';
 const prefix = uniquePrefix('aborts');
 const reason = new Error('the caller has gone');
 
@@ -100,39 +99,28 @@ describe('a signal', () => {
     ['text that is not ASCII', 'é', 'ö'],
     ['Buffers', Buffer.from([0, 255]), Buffer.from([254, 13, 10])],
     ['large arguments', 'x'.repeat(5_000), 'y'.repeat(70_000)],
-  ])('in the tick of the call: PING is sent in place of the command, with %s', async (_, own, neighbour) => {
-    const { client, view, written, abort, feed } = bind(await Scene.open({ maxBatchBytes: 1_000_000 }));
-    const before = client.set('before', neighbour);
-    const aborted = [view.set('k', own), view.hget('h', own)];
-    const after = client.set('after', neighbour);
-    abort();
-    for (const promise of aborted) await expect(promise).rejects.toBe(reason);
-    await turn();
-    expect(written()).toBe(`${request('set', 'before', neighbour)}${PING}${PING}${request('set', 'after', neighbour)}`);
-    feed('+before\r\n+PONG\r\n+PONG\r\n+after\r\n');
-    expect(await Promise.all([before, after])).toEqual(['before', 'after']);
-  });
-
-  it('a reply transformer of the user does not get the reply to PING', async () => {
-    const { reply } = (Command as unknown as { _transformer: { reply: Record<string, unknown> } })._transformer;
-    const seen: unknown[] = [];
-    Command.setReplyTransformer('getdel', (given) => {
-      seen.push(given);
-      return given;
-    });
-    onTestFinished(() => void Reflect.deleteProperty(reply, 'getdel'));
-    const { client, view, abort, feed } = bind(await Scene.open());
-    const aborted = view.getdel('k');
-    abort();
-    await expect(aborted).rejects.toBe(reason);
-    await turn();
-    feed('+PONG\r\n');
-    const answered = client.getdel('k');
-    await turn();
-    feed('$1\r\nv\r\n');
-    expect(await answered).toBe('v');
-    expect(seen).toEqual(['v']);
-  });
+  ])(
+    'in the tick of the call: its caller is rejected, and the command is sent in its place, with %s',
+    async (_, own, neighbour) => {
+      const { client, view, written, abort, feed } = bind(await Scene.open({ maxBatchBytes: 1_000_000 }));
+      const before = client.set('before', neighbour);
+      const aborted = [view.set('k', own), view.hget('h', own)];
+      const after = client.set('after', neighbour);
+      abort();
+      for (const promise of aborted) await expect(promise).rejects.toBe(reason);
+      await turn();
+      expect(written()).toBe(
+        [
+          request('set', 'before', neighbour),
+          request('set', 'k', own),
+          request('hget', 'h', own),
+          request('set', 'after', neighbour),
+        ].join(''),
+      );
+      feed('+before\r\n+OK\r\n$3\r\nown\r\n+after\r\n');
+      expect(await Promise.all([before, after])).toEqual(['before', 'after']);
+    },
+  );
 
   it('a Buffer that its caller changes afterwards is sent as it was', async () => {
     const { view, written } = bind(await Scene.open());
@@ -151,12 +139,16 @@ describe('a signal', () => {
     void client.set('ö', '4').catch(() => {});
     abort();
     await turn();
-    const two = request('set', 'bytes', '2');
-    const four = request('set', 'ö', '4');
-    expect(written()).toBe(`${PING}${two}${PING}${four}`);
+    const sent = [
+      ['text', '1'],
+      ['bytes', '2'],
+      ['é', '3'],
+      ['ö', '4'],
+    ];
+    expect(written()).toBe(sent.map(([key, value]) => request('set', key as string, value as string)).join(''));
   });
 
-  it('of a command behind which the host has written: it has left', async () => {
+  it('of a command behind which the host has written', async () => {
     const { client, view, written, abort, feed } = bind(await Scene.open());
     const aborted = view.set('k', 'v');
     const host = cold(client, 'ECHO', 'cold');
@@ -246,7 +238,7 @@ describe('in a transaction', () => {
 });
 
 describe('in the backlog', () => {
-  it('an aborted command is sent as PING when there is room', async () => {
+  it('an aborted command is sent when there is room', async () => {
     const { client, view, written, abort, feed } = bind(await Scene.open({ maxInFlight: 1 }));
     const first = client.get('1');
     const aborted = [view.get('a'), view.set('b', Buffer.from('c'))];
@@ -256,13 +248,15 @@ describe('in the backlog', () => {
     for (const promise of aborted) await expect(promise).rejects.toBe(reason);
     feed('$1\r\n1\r\n');
     await turn();
-    feed('+PONG\r\n');
+    feed('$1\r\na\r\n');
     await turn();
-    feed('+PONG\r\n');
+    feed('+OK\r\n');
     await turn();
     feed('$1\r\n2\r\n');
     expect(await Promise.all([first, last])).toEqual(['1', '2']);
-    expect(written()).toBe(`${request('get', '1')}${PING}${PING}${request('get', '2')}`);
+    expect(written()).toBe(
+      [request('get', '1'), request('get', 'a'), request('set', 'b', 'c'), request('get', '2')].join(''),
+    );
   });
 });
 
@@ -312,15 +306,15 @@ describe('with shareReads', () => {
     expect(await Promise.all([leader, follower])).toEqual(['v', 'v']);
   });
 
-  it('no later read follows one that was withdrawn', async () => {
+  it('no later read follows one that was aborted', async () => {
     const { client, view, written, abort, feed } = bind(await Scene.open(options));
-    const withdrawn = view.get('k');
+    const aborted = view.get('k');
     abort();
     const later = client.get('k');
-    await expect(withdrawn).rejects.toBe(reason);
+    await expect(aborted).rejects.toBe(reason);
     await turn();
-    expect(written()).toBe(`${PING}${request('get', 'k')}`);
-    feed('+PONG\r\n$1\r\nv\r\n');
+    expect(written()).toBe(request('get', 'k').repeat(2));
+    feed('$1\r\na\r\n$1\r\nv\r\n');
     expect(await later).toBe('v');
   });
 });
@@ -436,29 +430,7 @@ describe.each(HOSTS)('$name', (host) => {
     await expect(late).rejects.toThrow('Command timed out');
   });
 
-  it('over a lost connection: a script that is not sent again counts as not loaded', async () => {
-    const proxy = await startProxy(redisUrl());
-    const client = await ready(host.createCoalesced(proxy.url));
-    const name = `${prefix}reloaded:${host.name}`;
-    type Scripted = { mark(key: string): Promise<unknown>; exec(): Promise<unknown> };
-    client.defineCommand('mark', { numberOfKeys: 1, lua: `return redis.call('incr', KEYS[1]) -- ${name}` });
-    await (client as unknown as Scripted).mark(`${name}:first`);
-    const controller = new AbortController();
-    const view = client.coalescer.withOptions({ signal: controller.signal }) as unknown as Scripted;
-    const aborted = view.mark(`${name}:a`);
-    client.once('close', () => controller.abort(reason));
-    const lost = proxy.loseRequests(`${name}:a`);
-    await expect(aborted).rejects.toBe(reason);
-    await lost;
-    proxy.resume();
-    expect(await client.ping()).toBe('PONG');
-    const next = client.multi() as unknown as Scripted;
-    void next.mark(`${name}:b`);
-    expect(await next.exec()).toEqual([[null, 1]]);
-    expect(proxy.received().slice(proxy.received().lastIndexOf('multi'))).toContain('eval\r\n');
-  });
-
-  it('over a lost connection: a command that was sent is not sent again', async () => {
+  it('over a lost connection: an aborted command is sent again, as those around it are', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.createCoalesced(proxy.url));
     const controller = new AbortController();
@@ -473,10 +445,10 @@ describe.each(HOSTS)('$name', (host) => {
     await lost;
     proxy.resume();
     expect(await Promise.all(neighbours)).toEqual([1, 2]);
-    expect(await client.get(`${key}:a`)).toBeNull();
+    expect(await client.get(`${key}:a`)).toBe('1');
   });
 
-  it('scripts: one that loads its script is sent, so that later ones find it', async () => {
+  it('scripts: one that loads its script is sent too, so that later ones find it', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const name = `${prefix}${host.name}`;
     client.defineCommand('mark', { numberOfKeys: 1, lua: `return redis.call('incr', KEYS[1]) -- ${name}` });
@@ -496,7 +468,7 @@ describe.each(HOSTS)('$name', (host) => {
 });
 
 describe('a Cluster of scripted nodes', () => {
-  it('an aborted command is not redirected, its neighbours are', async () => {
+  it('an aborted command is redirected as its neighbours are, and disturbs none of them', async () => {
     const slots = (port: number) => `*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n${bulk('127.0.0.1')}:${port}\r\n`;
     const nodes: { port: number; commands: readonly (readonly string[])[] }[] = [];
     for (const at of [0, 1]) {
@@ -524,13 +496,12 @@ describe('a Cluster of scripted nodes', () => {
     await expect(aborted).rejects.toBe(reason);
     expect(await Promise.all(neighbours)).toEqual(['value of {x}1', 'value of {x}2']);
     expect(await cluster.get('{x}3')).toBe('value of {x}3');
-    expect(nodes[1]?.commands.map(([name]) => name)).not.toContain('ping');
-    expect(nodes[1]?.commands.filter(([, key]) => key === '{x}a')).toEqual([]);
+    expect(nodes[1]?.commands.filter(([, key]) => key === '{x}a')).toEqual([['get', '{x}a']]);
   });
 });
 
 describe('with the cache', () => {
-  it('PONG is no answer to a read', async () => {
+  it('the reply to an aborted read is kept as that of any other', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
     const key = `${prefix}cached`;
     await client.set(key, 'value');
@@ -541,7 +512,7 @@ describe('with the cache', () => {
     const aborted = client.coalescer.withOptions({ signal: controller.signal, cache: false }).get(key);
     controller.abort(reason);
     await expect(aborted).rejects.toBe(reason);
-    await client.echo('PONG has come');
+    await client.echo('its reply has come');
     const before = hits();
     for (let round = 0; round < 5; round += 1) expect(await client.get(key)).toBe('value');
     expect(hits()).toBeGreaterThan(before);

@@ -36,8 +36,6 @@ const deadlines = new Deadlines();
 /** The index of the first key: after the script, or its hash, and the number of keys. */
 const FIRST_KEY_OF_SCRIPT = 2;
 
-/** What is sent for a command that was withdrawn: its entry stays queued, and takes the reply. */
-const PING: Part = '*1\r\n$4\r\nPING\r\n';
 /** No caller waits for commands of this package's own. */
 const NOBODY = Promise.resolve();
 
@@ -56,8 +54,6 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   declare followers: Entry[] | undefined;
   /** Its deadline, if it has a timeout; `SETTLED` afterwards, or when it was aborted. */
   declare observer: Timed['observer'];
-  /** Aborted, and nobody else waits for its reply: if it has not left yet, or is sent again, PING is sent in its place. */
-  declare withdrawn: boolean | undefined;
   /** By what a tracer has replaced them. */
   declare protected replacedResolve: ((reply: unknown) => void) | undefined;
   declare protected replacedReject: ((error: Error) => void) | undefined;
@@ -102,12 +98,11 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   answer(reply: unknown, form: 'decoded' | 'raw'): void {
     const { variant, read } = this;
     const followers = this.followers && takeFollowers(this);
-    if (read !== undefined && form === 'raw' && !this.withdrawn) read.raw = ownCopy(reply);
+    if (read !== undefined && form === 'raw') read.raw = ownCopy(reply);
     // Made first: a transformer may change its argument.
     const copies = followers?.map(() => ownCopy(reply));
     try {
-      if (this.withdrawn) this.fulfil(undefined);
-      else if (form === 'raw') this.fulfil(transformReply(this, variant.encoding, reply));
+      if (form === 'raw') this.fulfil(transformReply(this, variant.encoding, reply));
       else if (!transformsReply(this.context.commandClass, variant.command.name)) this.fulfil(reply);
       else this.fulfil(transformReply(this, null, reply));
     } catch (error) {
@@ -129,7 +124,6 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   /** The command as exact RESP, encoded again from its arguments. */
   encode(): Part[] {
-    if (this.withdrawn) return [PING];
     const args = this.arguments();
     const parts = encodeExactly(commandHead(this.name, args.length), args);
     if (parts === undefined) throw new TypeError(`${this.name}: an argument can no longer be encoded`);
@@ -144,7 +138,6 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   /** The command's exact parts. `encoded` is text that was assumed to be ASCII, or exact already. */
   exactly(encoded: string | readonly Part[]): readonly Part[] {
-    if (this.withdrawn) return [PING];
     if (typeof encoded !== 'string') return encoded;
     return isAscii(encoded) ? [encoded] : this.encode();
   }
@@ -180,7 +173,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
       ((error) => {
         const { stream } = this.context.client;
         if (stream !== undefined) this.variant.script?.rejected(stream, error);
-        if (this.context.redirect === undefined || this.withdrawn) this.fail(error);
+        if (this.context.redirect === undefined) this.fail(error);
         else this.context.redirect(this, error);
       })
     );
@@ -198,7 +191,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** Host: `sendCommand` writes this when it sends a command again. */
   toWritable(stream: object): string | Buffer {
     const { script } = this.variant;
-    if (script !== undefined && !this.withdrawn) {
+    if (script !== undefined) {
       this.variant = script.formOn(stream);
       const { reject } = this;
       this.reject = (error) => {
@@ -383,7 +376,6 @@ export function entryOf(item: QueueItem | undefined): Entry | undefined {
 
 /** The entry of a single call that a signal can abort. */
 export class AbortableEntry extends CallEntry implements Abortable {
-  override withdrawn = false;
   place = -1;
 
   constructor(
@@ -392,8 +384,6 @@ export class AbortableEntry extends CallEntry implements Abortable {
     sent: readonly unknown[],
     select: number,
     readonly watch: SignalWatch,
-    /** Whether PING may be sent in its place, if it is aborted. */
-    readonly withdrawable: boolean,
   ) {
     super(variant, context, sent, select);
   }
@@ -408,14 +398,13 @@ export class AbortableEntry extends CallEntry implements Abortable {
     super.failAlone(error);
   }
 
-  /** Rejects its caller. The entry stays queued, so that the next caller does not get its reply (invariant 3). */
+  /** Rejects its caller. The entry stays queued and is sent, so that the next caller does not get its reply (invariant 3). */
   abort(reason: unknown): void {
     if (this.followers !== undefined) {
       // They wait for its reply, and its deadline is theirs.
       this.settleError(reason);
       return;
     }
-    this.withdrawn = this.withdrawable;
     this.failAlone(reason);
     this.observer = SETTLED;
   }

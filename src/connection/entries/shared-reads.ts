@@ -33,7 +33,7 @@ export class SharedReads {
   follow(encoded: string | readonly Part[], entry: Entry, deadline: Deadline | undefined): boolean {
     const name = this.#nameOf(encoded, entry);
     const leader = name === undefined ? undefined : this.#leaders.get(name);
-    if (leader === undefined || leader.withdrawn || leader.observer !== deadline) return false;
+    if (leader === undefined || leader.observer !== deadline) return false;
     leader.followers ??= [];
     leader.followers.push(entry);
     return true;

@@ -289,8 +289,7 @@ export class ReplyReader implements InPlaceReader {
     const { replies, cache } = this;
     replies.light += 1;
     this.stats.hotReplies += 1;
-    // The reply to a withdrawn read is PONG.
-    cache?.answered(head, head.withdrawn ? undefined : value);
+    cache?.answered(head, value);
     if (raw) this.#runOthers(() => head.resolve(value));
     else head.answer(value, 'decoded');
   }

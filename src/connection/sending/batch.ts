@@ -17,16 +17,8 @@ type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?:
 export interface Encodable {
   /** As RESP, on the assumption that text is ASCII. */
   encodeAssumingAscii(): string | readonly Part[];
-  /** The command as RESP, exactly; what is sent in its place, if it was withdrawn. */
+  /** The command as RESP, exactly. */
   encode(): readonly Part[];
-  /** The same of exact parts. */
-  exactly(parts: readonly Part[]): readonly Part[];
-}
-
-/** A command that may be withdrawn until its bytes are handed to the stream. */
-export interface Revocable {
-  readonly parts: readonly Part[];
-  readonly entry: Encodable;
 }
 
 /** The connection of a batch. */
@@ -91,7 +83,7 @@ export class Batch {
   #text = '';
   /** The entries of the commands in `#text`, in order. */
   #textEntries: Encodable[] = [];
-  #parts: (Part | Revocable)[] = [];
+  #parts: Part[] = [];
   /** Whether a group of reads is open (`fuseReads`), whose bytes are made when it ends, and their number by estimate. */
   #hasReads = false;
   #bytesOfReads = 0;
@@ -188,14 +180,6 @@ export class Batch {
     // Who holds batches back on purpose decides for scripts, too.
     if (this.commands === 0 || this.#delay !== undefined || typeof this.options.schedule === 'function') return;
     if (now() - this.#openedAt > SCRIPTS_WAIT_MS) this.flushUnseen('script');
-  }
-
-  addRevocable(command: Revocable): void {
-    this.#checkText();
-    this.#parts.push(command);
-    for (const part of command.parts) this.#bytes += part.length;
-    this.#hotCommands += 1;
-    this.#added(1);
   }
 
   /** Adds hot commands' exact bytes; `inHostWrite` if the host is about to queue the last of them. */
@@ -401,11 +385,7 @@ export class Batch {
   #writePending(): void {
     this.#checkText();
     if (this.#parts.length === 0) return;
-    const parts: Part[] = [];
-    for (const part of this.#parts) {
-      if (typeof part === 'object' && 'entry' in part) appendParts(parts, part.entry.exactly(part.parts));
-      else parts.push(part);
-    }
+    const parts = this.#parts;
     this.#parts = [];
     if (parts.length > 1) this.#cork();
     const { stream } = this.owner;

@@ -1,7 +1,7 @@
 import Denque from 'denque';
 import type { HostQueue, HostWrite } from '../../host/types.js';
 import { appendParts, type Part, toBytes } from '../../resp/encoder.js';
-import type { Batch, Revocable } from './batch.js';
+import type { Batch } from './batch.js';
 import { exiting } from './exit.js';
 import type { InFlightBound } from './in-flight-bound.js';
 
@@ -9,7 +9,7 @@ import type { InFlightBound } from './in-flight-bound.js';
 interface Held {
   commands: number;
   bytes: number;
-  readonly content: Part[] | Revocable | HostWrite;
+  readonly content: Part[] | HostWrite;
   /** Whether a transaction was open when it was issued. */
   readonly inTransaction: boolean;
 }
@@ -111,7 +111,6 @@ export class InFlightGate {
     this.waiting -= first.commands;
     const { content } = first;
     if (Array.isArray(content)) batch.addExact(content, first.commands);
-    else if ('entry' in content) batch.addRevocable(content);
     else batch.addHost(content, first.commands);
     return true;
   }
