@@ -10,8 +10,6 @@
 const LONGEST_NAME = 64;
 /** Names that are kept, of all hashes; then all are forgotten. */
 const MOST_NAMES = 32_768;
-/** Replies after which names are tried again that did not come again: keeping them costs a fifth of such a reply. */
-const LONGEST_REST = 255;
 
 /** By the number of fields: hashes of different kinds mostly differ in it. One for all connections of a thread. */
 const kept = new Map<number, FieldNames>();
@@ -19,36 +17,17 @@ let room = MOST_NAMES;
 
 export class FieldNames {
   readonly #names: (string | undefined)[] = [];
-  /** Whether the last reply was read with names, and how many of them were not known. */
-  #tried = true;
-  #missed = 0;
-  /** Replies that are still read without names, and how many after the next one whose names are not known. */
-  #rest = 0;
-  #nextRest = 0;
 
-  /** For a hash with `count` fields; undefined if they are too many, or if such hashes have new names each time. */
+  /** For a hash with `count` fields; undefined if they are too many. */
   static of(count: number): FieldNames | undefined {
     const known = kept.get(count);
-    if (known !== undefined) return known.#rests(count) ? undefined : known;
+    if (known !== undefined) return known;
     if (count > MOST_NAMES) return undefined;
     if (count > room) FieldNames.forget();
     room -= count;
     const names = new FieldNames();
     kept.set(count, names);
     return names;
-  }
-
-  /** Whether the next reply is read without names. */
-  #rests(count: number): boolean {
-    if (this.#tried) {
-      const inVain = 2 * this.#missed > count;
-      this.#rest = inVain ? this.#nextRest : 0;
-      this.#nextRest = inVain ? Math.min(2 * this.#nextRest + 1, LONGEST_REST) : 0;
-      this.#missed = 0;
-    }
-    this.#tried = this.#rest === 0;
-    if (!this.#tried) this.#rest -= 1;
-    return !this.#tried;
   }
 
   /** Forgets all names. */
@@ -71,7 +50,6 @@ export class FieldNames {
 
   /** Keeps the name of the field at `index`, read from `bytes` bytes. */
   keep(index: number, name: string, bytes: number): void {
-    this.#missed += 1;
     // Only ASCII has as many characters as bytes, or bytes that are no UTF-8: U+FFFD, which equals none.
     if (bytes <= LONGEST_NAME && name.length === bytes) this.#names[index] = name;
   }

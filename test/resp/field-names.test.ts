@@ -57,15 +57,6 @@ describe('names of fields', () => {
     return names?.find(index, chunk, start, start + Buffer.byteLength(name));
   };
 
-  /** A reply with `count` fields; returns whether it was read with names. */
-  function read(count: number, coming: 'known' | 'new'): boolean {
-    const names = FieldNames.of(count);
-    for (let index = 0; names !== undefined && coming === 'new' && index < count; index += 1) {
-      names.keep(index, `field-${index}`, `field-${index}`.length);
-    }
-    return names !== undefined;
-  }
-
   it('are found where an earlier reply had them, and one place beside', () => {
     FieldNames.of(3)?.keep(1, 'name', 4);
     const found = [0, 1, 2, 3].map((index) => find(FieldNames.of(3), index, 'name'));
@@ -81,14 +72,6 @@ describe('names of fields', () => {
     names?.keep(1, long.toString(), 65);
     expect(find(names, 0, 'née')).toBeUndefined();
     expect(names?.find(1, long, 0, 65)).toBeUndefined();
-  });
-
-  it('rest ever longer while they are new each time, and end to rest when they are known', () => {
-    const withNames = Array.from({ length: 1000 }, () => read(4, 'new'));
-    const tries = withNames.flatMap((tried, index) => (tried ? [index] : []));
-    expect(tries).toEqual([0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 767]);
-    while (!read(4, 'known'));
-    expect(Array.from({ length: 10 }, () => read(4, 'known'))).not.toContain(false);
   });
 
   it('are forgotten when they are too many, and not kept of a hash that alone has too many', () => {
