@@ -186,11 +186,11 @@ function guardExec(made: unknown, call: CallOptions): void {
   const pipeline = made as { exec?: AnyFunction } | null;
   const exec = typeof pipeline === 'object' ? pipeline?.exec : undefined;
   if (typeof exec !== 'function') return;
-  const guardedExec = (args: unknown[]): unknown => {
+  const guardedExec = (receiver: unknown, args: unknown[]): unknown => {
     if (call.signal?.aborted) return rejected(call.signal, args);
     const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
-    // Not on a Proxy of it, which may hide what tells that the pipeline has become the host's.
-    const result = guardedIfPromise(exec.apply(made, args), call, call.timeout);
+    // On the object that it is called on, as in the host: a derived one has fields of its own.
+    const result = guardedIfPromise(exec.apply(receiver, args), call, call.timeout);
     if (result instanceof Promise) asCallback(result, callback);
     return result;
   };
@@ -199,8 +199,8 @@ function guardExec(made: unknown, call: CallOptions): void {
     writable: true,
     configurable: true,
     enumerable: true,
-    value(...args: unknown[]) {
-      const result = guardedExec(args);
+    value(this: unknown, ...args: unknown[]) {
+      const result = guardedExec(this, args);
       // Host: a Cluster calls it again when a pipeline is redirected, and looks at no promise.
       if (called && result instanceof Promise) result.catch(() => {});
       called = true;

@@ -322,6 +322,27 @@ describe.each(HOSTS)('$name: an argument that cannot become text', (host) => {
 });
 
 describe.each(HOSTS)('$name: pipelines and transactions of a view', (host) => {
+  it.each<[string, (made: object) => object]>([
+    ['derived from it', (made) => Object.create(made) as object],
+    ['a Proxy of it', (made) => new Proxy(made, {})],
+  ])(
+    'a transaction within a pipeline, on an object %s: it is closed, and the next caller gets its own reply',
+    async (_, wrap) => {
+      const client = await connected(host);
+      const key = `${prefix}wrapped:${host.name}`;
+      const plain = await ready(host.create(redisUrl()));
+      const run = async (some: { pipeline(): object }) => {
+        const made = wrap(some.pipeline()) as ReturnType<CoalescedClient['multi']> & { multi(): unknown };
+        made.multi();
+        made.set(key, 1);
+        void made.exec();
+        return made.exec();
+      };
+      expect(await run(client.coalescer.withOptions({}))).toEqual(await run(plain));
+      expect(await client.get(key)).toBe('1');
+    },
+  );
+
   it.each(['pipeline', 'multi'] as const)('%s: the options are those of exec()', async (kind) => {
     const client = await connected(host);
     const { view, abort, signal } = aborting(client, { timeout: 60_000 });
