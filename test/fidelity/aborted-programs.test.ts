@@ -27,6 +27,12 @@ const KINDS: Readonly<Record<string, (client: CoalescedClient, text: string) => 
   script: (client, text) => (client as CoalescedClient & { same(text: string): Promise<unknown> }).same(text),
   pipeline: async (client, text) => (await client.pipeline().echo(text).exec())?.[0]?.[1],
   transaction: async (client, text) => (await client.multi().echo(text).ping().exec())?.[0]?.[1],
+  'several reads': async (client, text) => {
+    const keys = [1, 2, 3].map((index) => `${prefix}${text}:${index}`);
+    await client.mset(...keys.flatMap((key) => [key, key]));
+    const values = await Promise.all(keys.map((key) => client.get(key)));
+    return String(values) === String(keys) ? text : values;
+  },
   'the same read': async (client, text) => `${text}${await client.get(`${prefix}nothing`)}`,
 };
 
@@ -43,7 +49,13 @@ const step = fc.oneof(
 );
 const programs = fc.array(step, { minLength: 5, maxLength: 40 });
 
-const VARIANTS: readonly CoalesceOptions[] = [{}, { shareReads: true }, { maxInFlight: 3 }, { maxBatchSize: 2 }];
+const VARIANTS: readonly CoalesceOptions[] = [
+  {},
+  { shareReads: true },
+  { fuseReads: true },
+  { maxInFlight: 3 },
+  { maxBatchSize: 2 },
+];
 
 describe.each(HOSTS)('$name', (host) => {
   it.each(VARIANTS)('with %o: random aborts disturb nobody else', async (options) => {
