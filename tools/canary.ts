@@ -3,6 +3,7 @@
  *
  *     npm run canary                 the probe, and the core's tests
  *     npm run canary -- --all        the probe, and all integration tests
+ *     npm run canary -- --main <url> on ioredis's main branch as well, from this repository
  *
  * Clients are the newest that npm has. Servers are those of the matrix: the system's, which may be years old, and the
  * newest that the Python wheels of `matrix-versions.ts` carry, which may be behind what Redis and Valkey have published.
@@ -11,8 +12,14 @@
  * broken, its commands are just no longer hot, which no test of behaviour sees: so each client is probed as well.
  */
 import { execFile } from 'node:child_process';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
+import { KNOWN_RELEASES } from '../src/host/known-releases.js';
+import { changesBetween } from './host-changes.js';
+import type { Digests } from './known-clients-digest.js';
 import type { Cell } from './matrix-report.js';
 import { printCells, runTests } from './matrix-run.js';
 import { type Clients, NODES, type Obtained, obtain, SERVERS } from './matrix-versions.js';
@@ -20,17 +27,26 @@ import { startRedis } from './redis-server.js';
 
 const execute = promisify(execFile);
 const PROBE = fileURLToPath(new URL('canary-probe.ts', import.meta.url));
+const DIGEST = fileURLToPath(new URL('known-clients-digest.ts', import.meta.url));
 /** Tags of the registry beside `latest` under which releases are announced. */
 const PREVIEWS = ['next', 'beta', 'rc'];
 
-const { values: flags } = parseArgs({ options: { all: { type: 'boolean', default: false } } });
+const { values: flags } = parseArgs({
+  options: { all: { type: 'boolean', default: false }, main: { type: 'string' } },
+});
+// What nobody has read yet is tested as if it were known; users' clients of it stay plain.
+process.env.IOREDIS_COALESCE_UNKNOWN_CLIENT = 'coalesce';
 
 const problems: string[] = [];
 const clients = await must(await publishedClients());
+if (flags.main !== undefined) clients.push(await mainBranch(flags.main));
 const servers = await must(SERVERS);
 const [node] = await must(NODES.filter(({ version }) => process.versions.node.startsWith(`${version}.`)));
 
-for (const set of clients) await probe(set);
+for (const set of clients) {
+  await compare(set);
+  await probe(set);
+}
 
 const cells: Cell[] = [];
 if (node === undefined) problems.push(`no tests were run: Node ${process.versions.node} is not one of the matrix`);
@@ -89,5 +105,39 @@ async function probe({ path, packages = {} }: Obtained<Clients>): Promise<void> 
     }
   } finally {
     await server.stop();
+  }
+}
+
+/** Clones and builds the newest commit of ioredis. */
+async function mainBranch(url: string): Promise<Obtained<Clients>> {
+  const path = await mkdtemp(join(tmpdir(), 'canary-main-'));
+  const cwd = join(path, 'node_modules/ioredis');
+  await execute('git', ['clone', '--quiet', '--depth=1', url, cwd]);
+  await execute('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd });
+  await execute('npx', ['tsc'], { cwd });
+  const { stdout } = await execute('git', ['log', '-1', '--format=%h of %cs'], { cwd });
+  const found = `ioredis main, ${stdout.trim()}`;
+  return { kind: 'clients', name: found, packages: { ioredis: url }, path, found };
+}
+
+/** Says whether each client is in the table of known releases, and what was changed since the newest that is. */
+async function compare({ path, packages = {}, found }: Obtained<Clients>): Promise<void> {
+  for (const name of Object.keys(packages)) {
+    const folder = `${path}/node_modules/${name}`;
+    const { stdout } = await execute(process.execPath, ['--import', 'tsx', DIGEST, folder]);
+    const { files } = JSON.parse(stdout) as Digests;
+    if (Object.values(KNOWN_RELEASES).includes(files)) continue;
+    const newest = Object.keys(KNOWN_RELEASES).findLast((release) => release.startsWith(`${name.replace(/\d$/, '')} `));
+    const known = await obtain<Clients>({
+      kind: 'clients',
+      name: `known ${newest}`,
+      packages: { known: `npm:${newest?.replace(' ', '@')}` },
+    });
+    if ('missing' in known) throw new Error(known.missing);
+    const changes = changesBetween(`${known.path}/node_modules/known/built`, `${folder}/built`);
+    problems.push(
+      `${found}: ${name} is not known (digest ${files}), its clients stay plain. Read what was changed since ${newest}, ` +
+        `then npm run known-clients:\n     ${changes.join('\n     ')}`,
+    );
   }
 }

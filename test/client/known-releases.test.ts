@@ -1,6 +1,6 @@
 /** Only clients whose code was read are coalesced: `src/host/recognize.ts`. */
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -8,6 +8,7 @@ import { type BuildOptions, build } from 'esbuild';
 import type { Redis } from 'ioredis';
 import { CODES, type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, describe, expect, it } from 'vitest';
+import { KNOWN_RELEASES } from '../../src/host/known-releases.js';
 import { type Change, type CopiedHost, copyHost } from '../helpers/changed-hosts.js';
 import { endWithTest, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -96,6 +97,12 @@ describe('a client whose text was changed as it was loaded stays plain', () => {
     const change = { file: 'DataHandler.js', text: 'returnReply(reply) {', by: 'returnReply(reply) { void 0;' };
     expect(await use(copy('ioredis5'), change)).toMatch(/^ioredis 5\.\d+\.\d+, changed$/);
   });
+});
+
+it('the peer dependency names what is known, and nothing newer', async () => {
+  const releases = Object.keys(KNOWN_RELEASES).flatMap((release) => /^ioredis (.*)$/.exec(release)?.[1] ?? []);
+  const { peerDependencies } = JSON.parse(readFileSync(join(SRC, '../package.json'), 'utf8'));
+  expect(peerDependencies.ioredis).toBe(`>=${releases[0]} <=${releases.at(-1)}`);
 });
 
 describe('an unknown client', () => {
