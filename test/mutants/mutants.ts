@@ -385,7 +385,7 @@ export const MUTANTS: readonly Mutant[] = [
     'doubles are numbers': [at(DATA, '[decoder_1.RESP_TYPES.DOUBLE]: Buffer,\n    [decoder_1.RESP_TYPES.BOOLEAN]: Number,', '[decoder_1.RESP_TYPES.BOOLEAN]: Number,')],
     'sets are sets': [all('[decoder_1.RESP_TYPES.SET]: Array,', '', DATA)],
     'maps are objects': [at(DATA, '[decoder_1.RESP_TYPES.MAP]: Array,', '')],
-    'numbers are text': [at(DATA, '[decoder_1.RESP_TYPES.BOOLEAN]: Number,', '[decoder_1.RESP_TYPES.BOOLEAN]: Number,\n    [decoder_1.RESP_TYPES.NUMBER]: String,')],
+    'numbers are text': [at(DATA, '[decoder_1.RESP_TYPES.BOOLEAN]: Number,', '[decoder_1.RESP_TYPES.BOOLEAN]: Number,\n    [decoder_1.RESP_TYPES.NUMBER]: String,'), at(CLUSTER, 'slotRangeStart = items[0];', 'slotRangeStart = Number(items[0]);'), at(CLUSTER, 'slotRangeEnd = items[1];', 'slotRangeEnd = Number(items[1]);')],
     'status replies are text': [at(DATA, 'const legacyTypeMapping = {\n    [decoder_1.RESP_TYPES.SIMPLE_STRING]: Buffer,', 'const legacyTypeMapping = {\n    [decoder_1.RESP_TYPES.SIMPLE_STRING]: String,')],
     'pushes that answer nothing are emitted': [before(DATA, "const replyType = reply[0].toString();\n        debug('receive push", 'this.redis.emit("push", reply);\n        ')],
     'the answer of a command tells its protocol': [at(COMMAND, 'this.protocol = context?.protocol ?? 2;', 'this.protocol = context?.protocol ?? 2;\n        this.answersOf = context?.replyMapping === undefined ? "options" : "connection";')],
@@ -473,11 +473,6 @@ export const MUTANTS: readonly Mutant[] = [
     'the pool of a Cluster has another name': [all('.connectionPool', '.pool')],
     'the nodes of the pool have other names': [all('nodes.all', 'nodes.every'), at(POOL, '            all: {},', '            every: {},'), all('this.nodes[role]', 'this.nodes[role === "all" ? "every" : role]', POOL)],
     'the slots of a Cluster have another name': [all('.slots', '.owners', CLUSTER), all('.slots', '.owners', PIPELINE), all('.slots', '.owners', TRANSACTION), all('.slots', '.owners', 'autoPipelining.js')],
-    'keys of nodes have another form': [
-      at('cluster/util.js', 'return node.host + ":" + node.port;', 'return node.host + "|" + node.port;'),
-      all('getInstanceByKey(key) {\n        return this.nodes.all[key];', 'getInstanceByKey(key) {\n        return this.nodes.all[key.replace(/:(\\d+)$/, "|$1")];', POOL),
-      at(PIPELINE, '_this.redis.connectionPool.nodes.all[_this.preferKey]', '_this.redis.connectionPool.getInstanceByKey(_this.preferKey)'),
-    ],
     'nodes are found by another method': [all('getInstanceByKey', 'instanceOf'), all('getSampleInstance', 'anyInstance')],
     'handleError takes the handlers first': [
       at(CLUSTER, 'handleError(error, ttl, handlers) {', 'handleError(handlers, error, ttl) {'),
