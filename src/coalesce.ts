@@ -4,13 +4,13 @@ import { putOnAdviseLayer } from './client/advise-layer.js';
 import { attach } from './client/attach.js';
 import { attachedTo } from './client/attachment.js';
 import { wrongOption } from './errors.js';
-import type { Coalesced } from './handle.js';
+import type { CoalescedClient } from './handle.js';
 import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './options.js';
 
 export type { RoundTrips, Site, Wait } from './advise.js';
 export { type BatchEvent, CHANNELS, type ConnectionEvent } from './channels.js';
 export { CODES, type CodedError } from './errors.js';
-export type { ClientCache, Coalesced, Coalescer } from './handle.js';
+export type { ClientCache, Coalesced, CoalescedClient, Coalescer } from './handle.js';
 export type {
   CacheOptions,
   CallOptions,
@@ -38,11 +38,11 @@ export type { CacheStats, CacheUse, CoalescerStats, FallThroughReason, FlushReas
  *   client which is already coalesced.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
-export function coalesce<T extends object>(client: T, options?: CoalesceSetting): T & Coalesced {
+export function coalesce<T extends object>(client: T, options?: CoalesceSetting): CoalescedClient<T> {
   const resolved = options === undefined ? undefined : resolveSetting(options, 'options');
   attach(client, resolved);
   if (resolved !== undefined) checkSame(client, options as CoalesceSetting, resolved);
-  return client as T & Coalesced;
+  return client as CoalescedClient<T>;
 }
 
 /** A client that was coalesced before keeps its options: no others may be dropped without a word. `true` asks for none. */

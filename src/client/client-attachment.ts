@@ -10,9 +10,15 @@ import { CommandMethods } from '../host/command-class.js';
 import { probeInternals } from '../host/probe.js';
 import { isDebugging, makeOptionsFast } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
-import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import {
+  type CoalesceSetting,
+  DEFAULT_OPTIONS,
+  type ResolvedOptions,
+  resolveSetting,
+  withoutCacheUnless,
+} from '../options.js';
 import { type FallThroughReason, Stats } from '../stats.js';
-import { Attachment } from './attachment.js';
+import { Attachment, addIdleHandle } from './attachment.js';
 import { isBlocking } from './blocking.js';
 import type { HotRoute } from './hot-path.js';
 import { report } from './report.js';
@@ -84,8 +90,14 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
 
   protected coalesceCopy(copy: object, args: readonly unknown[]): void {
     // A Cluster duplicates its nodes to ask for its slots. `monitor()` makes its client through `duplicate()`.
-    if (this.cluster !== undefined || (args[0] as { monitor?: unknown } | undefined)?.monitor) return;
-    new ClientAttachment(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), this.options));
+    const { monitor, coalesce } = (args[0] ?? {}) as {
+      readonly monitor?: unknown;
+      readonly coalesce?: CoalesceSetting;
+    };
+    if (this.cluster !== undefined || monitor) return;
+    const options = coalesce === undefined ? this.options : resolveSetting(coalesce, 'option coalesce');
+    if (options === false) addIdleHandle(copy, DEFAULT_OPTIONS);
+    else new ClientAttachment(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), options));
   }
 
   boundFor(): PendingBound | undefined {

@@ -1,5 +1,13 @@
 import { type RedisOptions as HostOptions, Redis as IORedis } from 'ioredis';
-import DropIn, { Cluster, type ClusterOptions, coalesce, Redis, type RedisOptions, ReplyError } from 'ioredis-coalesce';
+import DropIn, {
+  Cluster,
+  type ClusterOptions,
+  type CoalesceSetting,
+  coalesce,
+  Redis,
+  type RedisOptions,
+  ReplyError,
+} from 'ioredis-coalesce';
 import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest';
 import { cold } from '../helpers/cold.js';
 import { endWithTest, HOSTS, ready, sleep } from '../helpers/hosts.js';
@@ -112,6 +120,12 @@ describe('duplicate()', () => {
     expect(await copy.echo('copy')).toBe('copy');
     expect(copy.coalescer.stats().hotCommands).toBe(1);
     expect(copy.options.db).toBe(2);
+    // As on the drop-in class, whose type a coalesced client can be given to.
+    const duplicate = (coalesce: CoalesceSetting) =>
+      endWithTest(client.duplicate({ db: 2, ...{ coalesce } })) as typeof client;
+    expect(duplicate({ maxBatchSize: 3 }).coalescer.options.maxBatchSize).toBe(3);
+    const plain = duplicate(false);
+    expect(plain.coalescer.enabled).toBe(false);
   });
 });
 

@@ -34,7 +34,7 @@ describe.each(HOSTS)('$name: the turns of a server that is near', (host) => {
     expect(client.coalescer.stats().flushReasons.part).toBeGreaterThanOrEqual(commands < 32 ? 0 : 2);
   });
 
-  it('the order is that of the calls, whoever encodes them', async () => {
+  it('the order is that of the calls, on the fast path and beside it', async () => {
     serverIs('near');
     const client = await ready(host.createCoalesced(redisUrl()));
     await client.del(key);

@@ -61,7 +61,7 @@ it('unexpected internals warn once, for any number of clients', async () => {
   expect(await warned()).toEqual([CODES.CORK_ONLY]);
   expect(warnings[0]?.message).toContain('Command#transformReply() is missing');
   // What it says holds: corked, and not encoded by the hot path.
-  const [client] = clients as [CoalescedClient];
+  const [client] = clients as CoalescedClient[] as [CoalescedClient];
   await client.connect();
   const { batches } = client.coalescer.stats();
   await Promise.all([client.ping(), client.ping(), client.ping()]);

@@ -3,6 +3,7 @@ import { Redis as IORedis } from 'ioredis';
 import Redis, {
   type CallOptions,
   type Coalesced,
+  type CoalescedClient,
   type CoalesceOptions,
   type Coalescer,
   type CoalescerStats,
@@ -25,10 +26,18 @@ const plain = new IORedis({ lazyConnect: true });
 
 // The client keeps its type and gains one property.
 const coalesced = coalesce(plain);
-same<typeof coalesced, typeof plain & Coalesced>();
+same<typeof coalesced, CoalescedClient<typeof plain>>();
 same<typeof coalesced.coalescer, Coalescer<typeof coalesced>>();
 same<Awaited<ReturnType<typeof coalesced.get>>, string | null>();
 same<Awaited<ReturnType<typeof coalesced.getBuffer>>, Buffer | null>();
+
+// It can be given to code that takes the client, the client with `coalescer`, or the drop-in class.
+const accepted: [typeof plain, typeof plain & Coalesced, Redis] = [coalesced, coalesced, coalesced];
+// Its duplicates have the handle, and theirs.
+coalesced.duplicate().duplicate().coalescer.stats();
+coalesce(new IORedis5()).duplicate().coalescer.stats();
+coalesce(new Valkey()).duplicate().coalescer.stats();
+same<Awaited<ReturnType<ReturnType<typeof coalesced.duplicate>['get']>>, string | null>();
 
 // A view of a client has the client's type.
 const view = coalesced.coalescer.withOptions({ signal: new AbortController().signal, timeout: 5, cache: false });
@@ -131,4 +140,4 @@ new Redis({ portt: 1 });
 
 same<ReturnType<Redis['coalescer']['withOptions']>, Redis>();
 
-export { again, dropIn, handle, ReplyError };
+export { accepted, again, dropIn, handle, ReplyError };
