@@ -1,6 +1,6 @@
 import { terminalTable } from '../report/terminal.js';
 import { valuesOf as samplesOf, type VariantResult } from '../suite/results.js';
-import { ratios, spread } from '../suite/stats.js';
+import { spread } from '../suite/stats.js';
 import { type ClientKind, ROUTE_IDS, ROUTES, type RouteId } from './example.js';
 
 /** By what it is called, and which metric it is, with latencies in milliseconds. */
@@ -31,19 +31,12 @@ export interface RouteResult extends Pick<VariantResult, 'figures'> {
 export interface RouteSummary extends Readonly<Record<DemoClient, Figures>> {
   readonly route: RouteId;
   readonly title: string;
-  /** Coalesced divided by plain, round by round, then the median; NaN where plain has nothing to divide by. */
-  readonly ratios: Figures;
 }
 
 type Results = readonly RouteResult[];
 
 export function summarize(results: Results): RouteSummary[] {
-  return ROUTE_IDS.map((route) => ({
-    route,
-    title: ROUTES[route],
-    ...mediansOf(results, route),
-    ratios: eachMeasure((measure) => ratioOf(results, measure, route)),
-  }));
+  return ROUTE_IDS.map((route) => ({ route, title: ROUTES[route], ...mediansOf(results, route) }));
 }
 
 function mediansOf(results: Results, route: RouteId): Record<DemoClient, Figures> {
@@ -51,26 +44,12 @@ function mediansOf(results: Results, route: RouteId): Record<DemoClient, Figures
   return { plain: of('plain'), coalesced: of('coalesced'), cached: of('cached') };
 }
 
-/** A route's figure with the coalesced client divided by another's. */
-function ratioOf(
-  results: Results,
-  measure: Measure,
-  route: RouteId,
-  plainRoute = route,
-  client: DemoClient = 'coalesced',
-): number {
-  const [of, versus] = [valuesOf(results, route, client, measure), valuesOf(results, plainRoute, 'plain', measure)];
-  return median(ratios(of, versus));
-}
-
 export function renderTable(summary: readonly RouteSummary[]): string {
-  const rows = summary.map(({ route, title, plain, coalesced, cached, ratios: divided }) => {
-    const meaningful = (measure: Measure) => route !== 'no-redis' || !['redisCpuUs', 'writes'].includes(measure);
-    const cell = (value: number, measure: Measure) => (meaningful(measure) ? digits(value, measure) : '-');
+  const rows = summary.map(({ route, title, plain, coalesced, cached }) => {
     const columns = MEASURE_IDS.map((measure) => {
-      const ratio = meaningful(measure) && Number.isFinite(divided[measure]) ? `${digits(divided[measure])}×` : '-';
-      const [first, second, last] = [plain, coalesced, cached].map((figures) => cell(figures[measure], measure));
-      return [first, second, ratio, last].join('\n');
+      if (route === 'no-redis' && ['redisCpuUs', 'writes'].includes(measure)) return ['-', '-', '-', '-'].join('\n');
+      const [first, second, last] = [plain, coalesced, cached].map((figures) => digits(figures[measure], measure));
+      return [first, second, ratio(first!, second!), last].join('\n');
     });
     // One row of four lines: a rule between routes only.
     return [title, 'plain\ncoalesced\nratio\ncached', ...columns];
@@ -78,19 +57,36 @@ export function renderTable(summary: readonly RouteSummary[]): string {
   return terminalTable({ head: ['route', 'client', ...Object.values(MEASURES).map(([head]) => head)], rows }, false);
 }
 
-/** What was seen, in one sentence. */
-export function renderVerdict(results: Results): string {
-  const times = (route: RouteId, measure: Measure = 'perSecond', plainRoute = route) =>
-    `${digits(ratioOf(results, measure, route, plainRoute))}×`;
-  return (
-    `With the same handlers, the coalesced client served ${times('parallel')} the requests of the plain one where they ` +
-    `await Promise.all and ${times('sequential')} where they await one by one; its Promise.all served ` +
-    `${times('parallel', 'perSecond', 'pipeline')} a plain client's hand-written pipeline and ` +
-    `${times('parallel', 'perSecond', 'no-redis')} the route without Redis, for ` +
-    `${times('parallel', 'redisCpuUs')} the Redis CPU per request. With the client-side cache it served ` +
-    `${digits(ratioOf(results, 'perSecond', 'parallel', 'parallel', 'cached'))}×, for ` +
-    `${digits(ratioOf(results, 'redisCpuUs', 'parallel', 'parallel', 'cached'))}× the Redis CPU.`
-  );
+/** What was seen, as figures of the table; the first line is for those who read only one. */
+export function renderVerdict(summary: readonly RouteSummary[]): string {
+  const of = (route: RouteId) => summary.find((one) => one.route === route) as RouteSummary;
+  const both = (route: RouteId, measure: Measure, client: DemoClient = 'coalesced') =>
+    [of(route).plain, of(route)[client]].map((figures) => digits(figures[measure], measure)) as [string, string];
+  const line = (route: RouteId, client?: DemoClient) =>
+    `${both(route, 'perSecond', client).join(' → ')} requests/s, p50 ${both(route, 'p50Ms', client).join(' → ')} ms, ` +
+    `Redis CPU ${change(...both(route, 'redisCpuUs', client))}`;
+  return [
+    `8 reads at once: ${line('parallel')}`,
+    `one by one:      ${line('sequential')}`,
+    `with its cache:  ${line('parallel', 'cached')} (8 reads at once)`,
+  ].join('\n');
+}
+
+/** Of two figures as they are shown, so that a reader who divides them agrees. */
+function ratio(plain: string, other: string): string {
+  const divided = numberIn(other) / numberIn(plain);
+  return Number.isFinite(divided) ? `${digits(divided)}×` : '-';
+}
+
+/** `−73 %`. */
+function change(plain: string, other: string): string {
+  const percent = Math.round(100 * (numberIn(other) / numberIn(plain) - 1));
+  if (!Number.isFinite(percent)) return '-';
+  return `${percent < 0 ? '−' : '+'}${Math.abs(percent)} %`;
+}
+
+function numberIn(shown: string): number {
+  return Number(shown.replaceAll(',', ''));
 }
 
 function valuesOf(results: Results, route: RouteId, client: ClientKind, measure: Measure): number[] {

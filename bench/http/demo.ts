@@ -22,7 +22,7 @@ import { CONNECTIONS, ROUTE_IDS, ROUTES, type RouteId } from './example.js';
 import { showLivePage } from './live-page.js';
 
 const HELP = `Runs the Fastify example with a plain ioredis client, with a coalesced one, and with one that also caches what it reads
-(on ioredis 6, and Redis 7 or Valkey): the same handlers, under the same load. Prints one table, and draws a chart.
+(on ioredis 6, and Redis 7 or Valkey): the same handlers, under the same load. Prints a verdict and a table, and draws a chart.
 
   npm run demo                     about two minutes
   npm run demo -- --quick          about 40 seconds; rougher figures
@@ -77,14 +77,14 @@ async function measureAndShow({ quick, json, chart }: Flags, server: BenchServer
     ...(await readSettings({ server, node: process.version })),
   };
   const { cores, cpu, node } = settings;
-  console.log(`\n${renderTable(summary)}\n`);
+  console.log(`\n${renderVerdict(summary)}\n\n${renderTable(summary)}\n`);
   const how =
     `${CONNECTIONS} connections, medians of ${pace.rounds} runs of ${pace.seconds} s each, interleaved; ` +
     `Node ${node}, ${server.version}, ${cores} × ${cpu}`;
   console.log(
     `* per request. ${how}.\n` +
       'The load (autocannon), and Redis if it is here, share this machine with the service: on two cores the service has\n' +
-      'one, the others the other. Read the ratios (coalesced divided by plain), not the absolute figures.\n',
+      'one, the others the other. Read the ratios (the line of coalesced divided by that of plain), not the absolute figures.\n',
   );
   const picture = resolve(chart ?? join(tmpdir(), 'ioredis-coalesce-demo.svg'));
   await writeFile(picture, renderChart(summary, how));
@@ -93,9 +93,8 @@ async function measureAndShow({ quick, json, chart }: Flags, server: BenchServer
     await writeFile(json, `${JSON.stringify({ settings, summary, results }, null, 2)}\n`);
     console.log(`Every figure: ${resolve(json)}`);
   }
-  console.log(`\n${renderVerdict(results)}`);
   console.log(
-    'Next: "npm run demo -- --page" to see it live; README.md, to put it under your own service;\n' +
+    '\nNext: "npm run demo -- --page" to see it live; README.md, to put it under your own service;\n' +
       '"npm run bench" for every figure it promises.',
   );
 }
