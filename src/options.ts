@@ -22,17 +22,13 @@ export interface CoalesceOptions {
   schedule?: Schedule;
   /**
    * Whether the loop looks for replies for a short time before it waits for them, since to wake a waiting thread takes
-   * longer than a Redis on the same machine needs for a few commands.
-   *
-   * - `true`: after a turn of three commands and more, for 8 microseconds per command, at most 100. Not where the first
-   *   reply takes longer than 0.12 milliseconds, nor where windows go without a reply or the process is often preempted.
-   *   Where it holds, turns of 32 commands and more leave in parts of 32, 64, 128 …: Redis executes the first meanwhile.
-   * - a number: for as many microseconds after every turn, until all replies are there. For a Redis on the same machine
-   *   and a processor to spare. Minimum 1, maximum 1000000.
-   * - `false`: never.
+   * longer than a Redis on the same machine needs for a few commands: after a turn of three commands and more, for 8
+   * microseconds per command, at most 100. Not where the first reply takes longer than 0.12 milliseconds, nor where windows
+   * go without a reply or the process is often preempted. Where it holds, turns of 32 commands and more leave in parts of
+   * 32, 64, 128 …: Redis executes the first meanwhile.
    * @default true
    */
-  busyPoll?: boolean | number;
+  busyPoll?: boolean;
   /**
    * Milliseconds for which a batch may be held back for more commands. It is held only while more commands await their
    * reply than are pending in the batch, so a lone command never waits. Trades latency for fewer, larger writes.
@@ -265,9 +261,6 @@ function count<Value = number>(byDefault: Value, note = '', most = Number.MAX_SA
 
 /** A `writev` of strings takes three bytes per character and fails beyond 700 MB; V8 has strings of up to 2^29. */
 const MOST_BATCH_BYTES = 64 * 1024 * 1024;
-/** One second: longer windows are a mistake of the unit. */
-const LONGEST_BUSY_POLL_US = 1_000_000;
-const isBusyPollNumber = isFrom(1, LONGEST_BUSY_POLL_US);
 
 const CACHE_OPTIONS: Rules<ResolvedCacheOptions> = {
   prefixes: { byDefault: undefined, check: validPrefixes },
@@ -283,12 +276,7 @@ const OPTIONS: Rules<ResolvedOptions> = {
     "'immediate', 'tick' or a function that takes the flush",
     (value) => value === 'immediate' || value === 'tick' || typeof value === 'function',
   ),
-  busyPoll: rule(
-    true,
-    `a boolean or a number of microseconds from 1 to ${LONGEST_BUSY_POLL_US}`,
-    (value) => isBoolean(value) || isNumber(value),
-    (value) => isBoolean(value) || isBusyPollNumber(value),
-  ),
+  busyPoll: boolean(true),
   maxFlushDelay: milliseconds(0, 0),
   maxBatchSize: count(1_000),
   maxBatchBytes: count(8_000, ` of at most ${MOST_BATCH_BYTES}`, MOST_BATCH_BYTES),

@@ -6,7 +6,7 @@ import { type CoalescedClient, ioredis6, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 /** A connection whose clock and preemption the test owns. Its loop is the real one. */
-function connection(setting: boolean | number = true) {
+function connection(setting = true) {
   const stats = new Stats();
   const state = { nowMs: 1_000, awaiting: 1, looks: 0, preempted: false };
   const awaiting = () => {
@@ -32,8 +32,8 @@ function connection(setting: boolean | number = true) {
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
 /** The length of the window after a turn of `commands`, in microseconds. */
-async function windowOf(commands: number, setting: boolean | number = true): Promise<number> {
-  const { poll, state } = connection(setting);
+async function windowOf(commands: number): Promise<number> {
+  const { poll, state } = connection();
   const from = state.nowMs;
   poll.turnSent(commands, false);
   for (let looks = -1; looks !== state.looks; ) {
@@ -60,15 +60,9 @@ describe('the window', () => {
     expect(took).toBeLessThanOrEqual(microseconds + 1);
   });
 
-  it.each([1, 3, 1_000])('is as long as the option says after a turn of %i commands', async (commands) => {
-    expect(await windowOf(commands, 250)).toBeGreaterThanOrEqual(250);
-    expect(await windowOf(commands, 250)).toBeLessThanOrEqual(251);
-  });
-
   it('never opens with `false`, nor for a turn that sent nothing', async () => {
     expect(connection(false).polls(100)).toBe(false);
     expect(connection(true).polls(0)).toBe(false);
-    expect(connection(250).polls(0)).toBe(false);
   });
 
   it('looks once in each turn of the loop, and ends when nothing awaits its reply', async () => {
@@ -110,15 +104,6 @@ describe('turns pass without a window', () => {
     poll.answered();
     await expire();
     expect(polls(8)).toBe(true);
-  });
-
-  it('none with a number of microseconds: the user has asked for every turn', async () => {
-    const { polls, expire, state } = connection(100);
-    state.preempted = true;
-    for (let turns = 0; turns < 10; turns += 1) {
-      expect(polls(1)).toBe(true);
-      await expire();
-    }
   });
 
   it('while the thread is often preempted', () => {
@@ -226,10 +211,11 @@ describe.each([true, false])('a client with hotPath: %j', (hotPath) => {
     Promise.all([client.set(key, value), client.get(key), client.strlen(key)]);
 
   it('polls for the replies to three commands, and gets the same values', async () => {
-    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath, busyPoll: 100 }));
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath }));
     for (let number = 10; number < 60; number += 1)
       expect(await three(client, `${number}`)).toEqual(['OK', `${number}`, 2]);
-    expect(client.coalescer.stats().polledTurns).toBeGreaterThanOrEqual(50);
+    // How often, the machine decides: whether windows had a reply, and whether the process was preempted.
+    expect(client.coalescer.stats().polledTurns).toBeGreaterThan(0);
     await client.del(key);
   });
 

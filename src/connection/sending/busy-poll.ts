@@ -29,7 +29,7 @@ const TURNS_PER_LOOK = 64;
  * The rule: **after a turn of three commands or more, the loop looks for their replies for 8 µs per command, at most
  * 100 µs**, no longer than a plain client would have been busy with them. Not where the first reply to an idle wire takes
  * longer than 0.12 ms, not where this thread is often preempted, and after each window without a reply twice as many turns
- * pass without one. The option may be a number of microseconds in place of the rule.
+ * pass without one.
  */
 export class BusyPoll {
   #polling = false;
@@ -48,7 +48,7 @@ export class BusyPoll {
 
   constructor(
     /** The option `busyPoll`. */
-    readonly setting: boolean | number,
+    readonly setting: boolean,
     readonly counters: Pick<Stats, 'polledTurns' | 'polledTurnsAnswered'>,
     /** Commands on the wire that await their reply. */
     readonly awaiting: () => number,
@@ -58,7 +58,7 @@ export class BusyPoll {
 
   /** Whether the rule holds, and the server is known to be near. */
   get isNear(): boolean {
-    return this.setting === true && this.#replyMs > 0 && this.#replyMs <= FAR_MS && !this.#isPreempted;
+    return this.setting && this.#replyMs > 0 && this.#replyMs <= FAR_MS && !this.#isPreempted;
   }
 
   /**
@@ -68,23 +68,19 @@ export class BusyPoll {
    * @param alone - whether nothing awaited its reply when the first of them was added.
    */
   turnSent(commands: number, alone: boolean): void {
-    if (this.setting === false || commands === 0) return;
+    if (!this.setting || commands === 0) return;
     const startedAtMs = this.clock();
     if (alone) this.#sentAtMs = startedAtMs + Math.min(commands, MOST_EXECUTED) * EXECUTED_MS_PER_COMMAND;
-    let windowMs = Math.min(commands * WINDOW_MS_PER_COMMAND, LONGEST_WINDOW_MS);
-    if (typeof this.setting === 'number') windowMs = this.setting / 1000;
-    else {
-      if (commands < FEWEST_COMMANDS || this.#replyMs > FAR_MS) return;
-      this.#isPreempted = this.isPreempted();
-      if (this.#isPreempted) return;
-      if (this.#toSkip > 0) {
-        this.#toSkip -= 1;
-        return;
-      }
+    if (commands < FEWEST_COMMANDS || this.#replyMs > FAR_MS) return;
+    this.#isPreempted = this.isPreempted();
+    if (this.#isPreempted) return;
+    if (this.#toSkip > 0) {
+      this.#toSkip -= 1;
+      return;
     }
     this.counters.polledTurns += 1;
     this.#unanswered += 1;
-    this.#untilMs = startedAtMs + windowMs;
+    this.#untilMs = startedAtMs + Math.min(commands * WINDOW_MS_PER_COMMAND, LONGEST_WINDOW_MS);
     if (this.#polling) return;
     this.#polling = true;
     this.#answered = false;
