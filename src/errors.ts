@@ -23,6 +23,8 @@ export const CODES = {
   STAND_IN: 'COALESCE_WARN_STAND_IN',
   /** The server does not say when keys change, or not reliably, so nothing is cached. */
   CACHE: 'COALESCE_WARN_CACHE',
+  /** For a minute, scripts have held back most answers of a cache, which `scripts: 'keys'` cures. */
+  CACHE_HELD: 'COALESCE_WARN_CACHE_HELD',
   /** A client under load has had no hot command for a minute, for a reason that one setting would cure. */
   NOT_HOT: 'COALESCE_WARN_NOT_HOT',
   /** The server refuses MGET or HMGET to this user, so `fuseReads` has no effect on a connection. */

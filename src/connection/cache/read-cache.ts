@@ -15,6 +15,7 @@ import { nextTick, now, setImmediate } from '../../util/clock.js';
 import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
+import { HeldWatch } from './held-watch.js';
 import { InvalidationReader } from './invalidations.js';
 import { Liveness } from './liveness.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
@@ -84,6 +85,7 @@ export class ReadCache {
   /** False if the server refuses to tell times to live: then only the option `ttl` limits answers. */
   #asksTtl = true;
   readonly #args = new CallArguments();
+  readonly #heldWatch = new HeldWatch();
 
   constructor(
     readonly connection: CachedConnection,
@@ -403,6 +405,7 @@ export class ReadCache {
         break;
       case 'script':
       case 'anything':
+        if (effect === 'script') this.#heldWatch.scriptSent(this.connection.stats);
         this.#own.changesAnything(position);
         break;
       case 'multi':
