@@ -248,9 +248,8 @@ function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {
   return undefined;
 }
 
-/** Those of all its commands. */
-export function argumentsIn({ _queue }: HostPipeline): unknown[] {
-  return _queue.flatMap(({ args }) => args);
+export function argumentsIn(commands: readonly PipelinedCommand[]): unknown[] {
+  return commands.flatMap(({ args }) => args);
 }
 
 /** Puts something around `exec()` of a pipeline or transaction, however it is sent. */

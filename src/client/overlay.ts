@@ -1,5 +1,5 @@
 import { HOT_COMMANDS } from '../commands/hot-commands.js';
-import { passesOn } from '../host/probe.js';
+import { ownBehind, passesOn } from '../host/probe.js';
 import { definedNames, scriptNamed } from '../host/script.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
@@ -9,6 +9,7 @@ import {
   CommandSender,
   commandMethod,
   formOf,
+  type HotRoute,
   MARK,
   type Marked,
   methodsNamed,
@@ -84,7 +85,7 @@ function overlayFor(parent: object, form: keyof typeof overlays): object {
     },
   }) as object;
   if (form !== 'bare') addCommandMethods(overlay, parent as Record<string, AnyFunction>);
-  if (form === 'bounded') Object.assign(overlay, boundedMethods(overlay as Methods, parent as Methods));
+  if (form === 'bounded') aroundCalls(overlay as Methods, parent as Methods, BOUNDED);
   change?.(overlay as Methods, parent as Methods);
   made.add(new WeakRef(overlay));
   overlays[form].set(parent, overlay);
@@ -108,31 +109,39 @@ function addCommandMethods(overlay: object, parent: Record<string, AnyFunction>)
   Object.assign(overlay, Object.fromEntries(known), pipelineMethods(parent));
 }
 
-/**
- * With `maxPending`: whatever sends a command of the host's passes through `sendCommand`, and pipelines are refused when
- * they are to be sent.
- */
-function boundedMethods(overlay: Methods, parent: Methods): Methods {
-  const sendCommand: AnyFunction = function (this: unknown, ...args) {
-    const [command, stream] = args as [HostCommand, unknown];
-    if (routeOf(this)?.bound?.refuses(command, stream)) return command.promise;
-    return (parent.sendCommand as AnyFunction).apply(this, args);
-  };
-  const bounded = (name: 'pipeline' | 'multi'): [string, AnyFunction] => {
-    const make = (overlay[name] ?? parent[name]) as AnyFunction;
-    return [
-      name,
-      function (this: unknown, ...args) {
-        const result = make.apply(this, args);
-        const route = routeOf(this);
-        if (route !== undefined) refuseWhole(result, route);
-        return result;
-      },
-    ];
-  };
-  const passesOnNow = passesOn(sendCommand, () => parent.sendCommand as AnyFunction);
-  return { sendCommand: passesOnNow, ...Object.fromEntries([bounded('pipeline'), bounded('multi')]) };
+/** What is put around a client's calls, beside its hot methods. */
+interface AroundCalls {
+  /** Around a command of the host's: whatever sends one passes through `sendCommand`. */
+  sendCommand(route: HotRoute, args: [command: HostCommand, stream: unknown], pass: () => unknown): unknown;
+  /** A pipeline or transaction was made. */
+  made(pipeline: unknown, route: HotRoute, name: 'pipeline' | 'multi'): void;
 }
+
+export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCalls): void {
+  const present = Object.hasOwn(overlay, 'sendCommand') ? overlay.sendCommand : undefined;
+  const behind = () => present ?? (parent.sendCommand as AnyFunction);
+  const sendCommand: AnyFunction = function (this: unknown, ...args) {
+    const pass = () => behind().apply(this, args);
+    const route = routeOf(this);
+    return route === undefined ? pass() : around.sendCommand(route, args as [HostCommand, unknown], pass);
+  };
+  overlay.sendCommand = passesOn(sendCommand, () => ownBehind(behind()));
+  for (const name of ['pipeline', 'multi'] as const) {
+    const make = overlay[name] as AnyFunction;
+    overlay[name] = function (this: unknown, ...args) {
+      const result = make.apply(this, args);
+      const route = routeOf(this);
+      if (route !== undefined) around.made(result, route, name);
+      return result;
+    };
+  }
+}
+
+/** With `maxPending`. */
+const BOUNDED: AroundCalls = {
+  sendCommand: ({ bound }, [command, stream], pass) => (bound?.refuses(command, stream) ? command.promise : pass()),
+  made: refuseWhole,
+};
 
 /** Methods of the client that define others on it, which hide the overlay. */
 function definingMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
