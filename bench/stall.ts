@@ -1,6 +1,6 @@
 /**
  * What a service holds, and answers, while Redis is stopped (SIGSTOP) for 20 seconds under load: plain ioredis, ioredis with
- * `commandTimeout`, and `maxPending`. `npx tsx bench/stall.ts` prints a table and writes bench/results/stall.json.
+ * `commandTimeout`, and `maxPending`. `npx tsx bench/stall.ts` prints a table and writes bench/stall.json.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -116,7 +116,7 @@ async function main(): Promise<void> {
     await server.stop();
   }
   const settings = { node: process.version, callsPerSecond: CALLS_PER_SECOND, stoppedSeconds: STOPPED_SECONDS };
-  writeFileSync(new URL('results/stall.json', import.meta.url), `${JSON.stringify({ settings, results }, null, 2)}\n`);
+  writeFileSync(new URL('stall.json', import.meta.url), `${JSON.stringify({ settings, results }, null, 2)}\n`);
   console.table(results.map(({ failed, ...rest }) => ({ ...rest, failed: JSON.stringify(failed) })));
 }
 

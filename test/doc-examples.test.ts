@@ -21,6 +21,7 @@ const GIVEN = `
   declare const logger: { debug(...args: unknown[]): void; info(...args: unknown[]): void; warn(...args: unknown[]): void };
   declare const app: import('fastify').FastifyInstance;
   declare const id: string;
+  declare function loadCart(user: string): Promise<unknown>;
   declare const underPressure: import('fastify').FastifyPluginCallback<{
     maxEventLoopUtilization: number; healthCheck: () => Promise<boolean>; healthCheckInterval: number;
   }>;

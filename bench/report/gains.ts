@@ -1,104 +1,55 @@
 /** The few figures that visitors get: README's, and the column of docs/packages.md. */
 
 import { markdownTable } from '../../tools/documents.js';
-import { PLACES } from '../benchmarks/network.js';
-import { COMMANDS, RATE_PLACES, rateCase } from '../benchmarks/rates.js';
+import { rateCase } from '../benchmarks/rates.js';
 import { compare } from '../suite/evaluate.js';
-import {
-  type BenchmarkResult,
-  type CaseResult,
-  caseOf,
-  type GroupResult,
-  spreadOf,
-  variantOf,
-} from '../suite/results.js';
+import { type BenchmarkResult, type CaseResult, type GroupResult, spreadOf, variantOf } from '../suite/results.js';
 import { describeMachine, describeRun } from '../suite/settings.js';
 import type { Metric } from '../variants/protocol.js';
 import { say } from './tables.js';
 
 const GAIN_COLUMN = 'gain';
 const NOT_MEASURED = 'not measured';
-/** Of what plain manages: what many services run at. */
-const SHARE = 30;
 const MS = 1000;
 
-/** What it is called, the metrics in it, how each is shown, and their unit. */
-type Column = readonly [name: string, metrics: readonly Metric[], show: (value: number) => string, unit: string];
-const inMs = (us: number) => say(us / MS);
-
-const NODE: Column = ['CPU of Node', ['cpu'], say, 'µs'];
-const REDIS: Column = ['CPU of Redis', ['serverCpu'], say, 'µs'];
-const OF_SERVICES: readonly Column[] = [NODE, REDIS, ['latency, p50 / p99', ['p50', 'p99'], inMs, 'ms']];
-const OF_BURSTS: readonly Column[] = [
-  NODE,
-  REDIS,
-  ['throughput', ['throughput'], (perSecond) => say(perSecond / 1000), 'k/s'],
-  ['latency of the 50, p50', ['p50'], inMs, 'ms'],
+/** What it is called, the metric, how many of its units are one of those shown, and that unit. */
+type Column = readonly [name: string, metric: Metric, divisor: number, unit: string];
+const COLUMNS: readonly Column[] = [
+  ['CPU of Node', 'cpu', 1, 'µs'],
+  ['CPU of Redis', 'serverCpu', 1, 'µs'],
+  ['latency, p50', 'p50', MS, 'ms'],
 ];
 
-/** Two tables and where they were measured. What stands there stays where nothing was measured. */
+/** What is measured, in which case of which benchmark, and what the names of the clients end in. */
+const ROWS: readonly (readonly [title: string, benchmark: string, start: string, suffix?: string])[] = [
+  ['a request of 5 reads, Redis 0.5 ms away', 'rates', `0.5 ms: ${rateCase(5, 30)}`],
+  ['a `get` of 50 at once, Redis 0.2 ms away', 'network', '0.2 ms: '],
+  ['a `get` of 200 at once, with OpenTelemetry', 'watching', '', '-otel'],
+];
+
+/** README's table, and where it was measured. What stands there stays where a row was not measured. */
 export function gainsRegion(groups: readonly GroupResult[], current: string): string {
-  const all = groups.flatMap(({ benchmarks }) => benchmarks);
-  const services = RATE_PLACES.flatMap((place) => COMMANDS.map((commands) => [place, commands] as const));
-  const perRequest = tableOf(
-    `ioredis → coalesced, per request, at ${SHARE} % of ioredis's own limit there`,
-    services.map(([place, commands]) => {
-      const title = `${place}: ${commands} ${commands === 1 ? 'command' : 'commands'}`;
-      return [title, caseOf(all, 'rates', `${place}: ${rateCase(commands, SHARE)}`)];
-    }),
-    OF_SERVICES,
-  );
-  const perCommand = tableOf(
-    'ioredis → coalesced, per `get`, 50 at once again and again',
-    PLACES.map((place) => [
-      place,
-      all.find(({ id }) => id === 'network')?.cases.find(({ id }) => id.startsWith(`${place}: `)),
-    ]),
-    OF_BURSTS,
-  );
-  const used = groups.filter(({ benchmarks }) => benchmarks.some(({ id }) => id === 'rates' || id === 'network'));
   const runs = new Map<string, Set<string>>();
-  for (const { settings } of used) {
-    const machine = describeMachine(settings);
-    runs.set(machine, (runs.get(machine) ?? new Set()).add(describeRun(settings)));
-  }
-  if (runs.size === 0) return current;
-  const machines = [...runs].map(([machine, own]) => `${machine}; ${[...own].join(' and ')}`);
-  const parts = [perRequest, perCommand, `Medians. ${machines.join('; and ')}.`];
-  return parts.filter((part) => part !== undefined).join('\n\n');
-}
-
-/** What is left of the gain where both clients are traced. What stands there stays where nothing was measured. */
-export function tracedRegion(results: readonly BenchmarkResult[], current: string): string {
-  const found = caseOf(results, 'watching');
-  const [plain, coalesced] = ['plain-otel', 'coalesced-otel'].map((variant) => {
-    const result = variantOf(found, variant);
-    return result && spreadOf(result, 'cpu')?.median;
+  const rows = ROWS.flatMap(([title, benchmark, start, suffix = '']) => {
+    const group = groups.find(({ benchmarks }) => benchmarks.some(({ id }) => id === benchmark));
+    const found = group?.benchmarks.find(({ id }) => id === benchmark)?.cases.find(({ id }) => id.startsWith(start));
+    if (group === undefined || found === undefined) return [];
+    const machine = describeMachine(group.settings);
+    runs.set(machine, (runs.get(machine) ?? new Set()).add(describeRun(group.settings)));
+    const cells = COLUMNS.map(([, metric, divisor, unit]) => {
+      const [plain, coalesced] = ['plain', 'coalesced'].map((client) => {
+        const result = variantOf(found, `${client}${suffix}`);
+        const median = result && spreadOf(result, metric)?.median;
+        return median === undefined ? '–' : say(median / divisor);
+      });
+      return `${plain} → ${coalesced} ${unit}`;
+    });
+    return [[title, ...cells]];
   });
-  if (plain === undefined || coalesced === undefined) return current;
-  return `With OpenTelemetry on both, a \`get\` in bursts of 200 takes ${say(plain)} → ${say(coalesced)} µs of CPU of Node.`;
-}
-
-/** undefined where none of the rows was measured. */
-function tableOf(
-  title: string,
-  rows: readonly (readonly [title: string, CaseResult | undefined])[],
-  columns: readonly Column[],
-): string | undefined {
-  const measured = rows.filter(([, found]) => found !== undefined);
-  if (measured.length === 0) return undefined;
-  const cell = (found: CaseResult | undefined, [, metrics, show, unit]: Column) => {
-    const of = (found: CaseResult | undefined, variant: string) => {
-      const result = variantOf(found, variant);
-      const medians = metrics.map((metric) => result && spreadOf(result, metric)?.median);
-      return medians.map((median) => (median === undefined ? '–' : show(median))).join(' / ');
-    };
-    return `${of(found, 'plain')} → ${of(found, 'coalesced')} ${unit}`;
-  };
-  return markdownTable(
-    [title, ...columns.map(([name]) => name)],
-    measured.map(([name, found]) => [name, ...columns.map((column) => cell(found, column))]),
-  );
+  if (rows.length < ROWS.length) return current;
+  const machines = [...runs].map(([machine, own]) => `${machine}; ${[...own].join(' and ')}`);
+  const table = markdownTable(['ioredis → ioredis-coalesce', ...COLUMNS.map(([name]) => name)], rows);
+  return `${table}\n\nMedians, per request or per \`get\`. ${machines.join('; and ')}.`;
 }
 
 /**

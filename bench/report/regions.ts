@@ -18,7 +18,7 @@ import { describeMachine, describeRun } from '../suite/settings.js';
 import { type Spread, spread } from '../suite/stats.js';
 import { METRICS, type Metric } from '../variants/protocol.js';
 import { labelOf } from './drawing.js';
-import { gainsRegion, packagesRegion, tracedRegion } from './gains.js';
+import { gainsRegion, packagesRegion } from './gains.js';
 import { say, targetCells, times } from './tables.js';
 
 const CHARTS = '../bench/results/';
@@ -34,7 +34,6 @@ export function regionsOf(
     parts.filter((part) => part !== undefined).join('\n\n') || NOTHING;
   return {
     gains: (current: string) => gainsRegion(groups, current),
-    traced: (current: string) => tracedRegion(all, current),
     packages: (table: string) => packagesRegion(table, all),
     'bench-run': runsText(groups),
     'bench-targets': targetsText(all),
