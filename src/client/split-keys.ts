@@ -1,6 +1,7 @@
 import calculateSlot from 'cluster-key-slot';
 import { KEY_POSITIONS } from '../commands/hot-commands.js';
 import { guarded } from '../connection/entries/signals.js';
+import type { PendingBound } from '../connection/sending/pending-bound.js';
 import type { HostCluster } from '../host/cluster.js';
 import { isRejected } from '../host/command-class.js';
 import { probeCommandClass } from '../host/probe.js';
@@ -86,6 +87,7 @@ export class SplitKeys implements KeySplitter {
     const parts = whole.name === name ? partsOf(whole.args as (string | Buffer)[], step) : [];
     if (parts.length === 0) return sendWith(call, this.route.client, [whole as HostCommand]);
     try {
+      this.#refuseWhole(parts);
       const replies = await Promise.all(parts.map(({ args }) => this.#sendPart(sender, args, call)));
       whole.resolve?.(join(replies, parts));
     } catch (error) {
@@ -95,6 +97,19 @@ export class SplitKeys implements KeySplitter {
       whole.reject(error as Error);
     }
     return whole.promise;
+  }
+
+  /** With `maxPending`: all parts are sent, or none. */
+  #refuseWhole(parts: readonly SlotPart[]): void {
+    const commands = new Map<PendingBound | undefined, number>();
+    for (const { args } of parts) {
+      const bound = this.route.boundFor?.(args[0]);
+      commands.set(bound, (commands.get(bound) ?? 0) + 1);
+    }
+    for (const [bound, count] of commands) {
+      const refusal = bound?.refusalOf(count);
+      if (refusal !== undefined) throw refusal;
+    }
   }
 
   #sendPart(sender: Sender, args: unknown[], call: CallOptions | undefined): unknown {

@@ -31,3 +31,13 @@ it('maxPending of a Cluster counts per node, hot or not, and its offline queue',
   expect(await refused([cluster.get('{b}'), cluster.multi().get('{a}').exec()])).toEqual({ answered: 2, refused: 0 });
   expect(cluster.coalescer.stats().refusedCalls).toBe(5);
 });
+
+it('a call that splitKeys would send as several commands is refused whole', async () => {
+  const cluster = await warm(ioredis6.createCoalesced(nodes, {}, { maxPending: 3, splitKeys: true }));
+  await cluster.del('{a}split', '{b}split');
+  const full = Array.from({ length: 3 }, () => cluster.get('{a}'));
+  const split = cluster.mset('{b}split', 1, '{a}split', 1);
+  expect(await refused([...full, split])).toEqual({ answered: 3, refused: 1 });
+  expect(await cluster.mget('{b}split', '{a}split')).toEqual([null, null]);
+  expect(cluster.coalescer.stats().refusedCalls).toBe(1);
+});
