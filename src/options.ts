@@ -30,13 +30,6 @@ export interface CoalesceOptions {
    */
   busyPoll?: boolean;
   /**
-   * Milliseconds for which a batch may be held back for more commands. It is held only while more commands await their
-   * reply than are pending in the batch, so a lone command never waits. Trades latency for fewer, larger writes.
-   * `0` switches it off. Minimum 0, maximum 2147483647.
-   * @default 0
-   */
-  maxFlushDelay?: number;
-  /**
    * Commands in one batch; the command that reaches this limit flushes at once. Smaller values let the server start
    * earlier on a large burst, larger ones save system calls. An integer, minimum 1.
    * @default 1000
@@ -248,10 +241,6 @@ function boolean<Value>(byDefault: Value): Rule<Value> {
   return rule(byDefault, 'a boolean', isBoolean);
 }
 
-function milliseconds<Value>(byDefault: Value, least: number): Rule<Value> {
-  return rule(byDefault, `a number of milliseconds from ${least} to 2147483647`, isNumber, isFrom(least, 0x7fffffff));
-}
-
 /** @param note - the unit, where it is not in the name, or the limit. */
 function count<Value = number>(byDefault: Value, note = '', most = Number.MAX_SAFE_INTEGER): Rule<Value> {
   const isInRange = isFrom(1, most);
@@ -277,7 +266,6 @@ const OPTIONS: Rules<ResolvedOptions> = {
     (value) => value === 'immediate' || value === 'tick' || typeof value === 'function',
   ),
   busyPoll: boolean(true),
-  maxFlushDelay: milliseconds(0, 0),
   maxBatchSize: count(1_000),
   maxBatchBytes: count(8_000, ` of at most ${MOST_BATCH_BYTES}`, MOST_BATCH_BYTES),
   maxInFlight: count(10_000),
@@ -298,7 +286,7 @@ export const DEFAULT_OPTIONS = resolve({}, 'options', OPTIONS, 'an object');
 
 const CALL_OPTIONS: Rules<CallOptions> = {
   signal: rule(undefined, 'an AbortSignal', isSignal),
-  timeout: milliseconds(undefined, 1),
+  timeout: rule(undefined, 'a number of milliseconds from 1 to 2147483647', isNumber, isFrom(1, 0x7fffffff)),
   cache: boolean(undefined),
 };
 

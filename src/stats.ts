@@ -4,7 +4,6 @@
  * - `schedule`: its schedule ran;
  * - `size`, `bytes`: it reached `maxBatchSize`, `maxBatchBytes`;
  * - `script`: a script was added to a batch that was open for more than 40 µs;
- * - `delay`: `maxFlushDelay` was over;
  * - `room`: replies made room under `maxInFlight`;
  * - `large`: the next write by the host is larger than `maxBatchBytes`;
  * - `end`, `exit`: the connection, or the process, is about to end;
@@ -18,7 +17,6 @@ const NO_FLUSHES = {
   part: 0,
   bytes: 0,
   script: 0,
-  delay: 0,
   room: 0,
   large: 0,
   end: 0,

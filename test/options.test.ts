@@ -6,8 +6,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
 const KNOWN =
-  'schedule, busyPoll, maxFlushDelay, maxBatchSize, maxBatchBytes, maxInFlight, maxPending, hotPath, shareReads, fuseReads, cache, splitKeys, unknownClient';
-const MILLISECONDS = 'a number of milliseconds from 0 to 2147483647';
+  'schedule, busyPoll, maxBatchSize, maxBatchBytes, maxInFlight, maxPending, hotPath, shareReads, fuseReads, cache, splitKeys, unknownClient';
 const POSITIVE = 'a positive integer';
 const SCHEDULE = "'immediate', 'tick' or a function that takes the flush";
 
@@ -40,7 +39,6 @@ describe('options', () => {
     expect(resolveOptions(undefined)).toEqual({
       schedule: 'immediate',
       busyPoll: true,
-      maxFlushDelay: 0,
       maxBatchSize: 1000,
       maxBatchBytes: 8_000,
       maxInFlight: 10_000,
@@ -66,9 +64,6 @@ describe('options', () => {
     { schedule: 'immediate' },
     { schedule: 'tick' },
     { schedule: (flush) => flush() },
-    { maxFlushDelay: 0 },
-    { maxFlushDelay: 0.5 },
-    { maxFlushDelay: 2 ** 31 - 1 },
     { maxBatchSize: 1 },
     { maxBatchSize: Number.MAX_SAFE_INTEGER },
     { maxBatchBytes: 1 },
@@ -115,12 +110,6 @@ describe('options', () => {
     ['unknownClient', true, TypeError, "'plain' or 'coalesce'", 'true (boolean)'],
     ['unknownClient', 'hot', TypeError, "'plain' or 'coalesce'", '"hot" (string)'],
     ['maxBatchBytes', 67_108_865, RangeError, `${POSITIVE} of at most 67108864`, '67108865 (number)'],
-    ['maxFlushDelay', -1, RangeError, MILLISECONDS, '-1 (number)'],
-    ['maxFlushDelay', Number.NaN, RangeError, MILLISECONDS, 'NaN (number)'],
-    ['maxFlushDelay', 2 ** 31, RangeError, MILLISECONDS, '2147483648 (number)'],
-    ['maxFlushDelay', Number.POSITIVE_INFINITY, RangeError, MILLISECONDS, 'Infinity (number)'],
-    ['maxFlushDelay', '5', TypeError, MILLISECONDS, '"5" (string)'],
-    ['maxFlushDelay', null, TypeError, MILLISECONDS, 'null'],
     ['schedule', 'immediately', TypeError, SCHEDULE, '"immediately" (string)'],
     ['schedule', 5, TypeError, SCHEDULE, '5 (number)'],
     ['schedule', null, TypeError, SCHEDULE, 'null'],

@@ -1,9 +1,8 @@
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { cold } from '../helpers/cold.js';
-import { type CoalescedClient, HOSTS, ioredis6, outcomes, ready, sleep, until } from '../helpers/hosts.js';
+import { type CoalescedClient, HOSTS, ioredis6, outcomes, ready, sleep } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
-import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 import { commandNames, type SocketSpy, spyOnSocket } from '../helpers/sockets.js';
 
 const prefix = uniquePrefix('batch');
@@ -233,46 +232,5 @@ describe('maxBatchBytes', () => {
     const replies = [client.echo('a'), cold(client, 'ECHO', 'b'.repeat(5_000)), client.echo('c')];
     expect((await Promise.all(replies)).map((value) => String(value)[0])).toEqual(['a', 'b', 'c']);
     expect(commandNames(spy.text())).toEqual(['echo', 'echo', 'echo']);
-  });
-});
-
-describe('maxFlushDelay', () => {
-  const DELAY = 60;
-
-  it('never holds back a lone command, nor a burst on an idle connection', async () => {
-    // Longer than this test may take.
-    const { client } = await spied({ maxFlushDelay: 90_000 });
-    for (let round = 0; round < 5; round += 1) await client.ping();
-    await Promise.all([client.ping(), client.ping(), client.ping()]);
-    expect(client.coalescer.stats().flushReasons.delay).toBe(0);
-  });
-
-  it('holds a batch back while more commands are in flight than are pending', async () => {
-    const server = await startScriptedServer(handshake);
-    const client = await ready(ioredis6.createCoalesced(server.url, { protocol: 2 }, { maxFlushDelay: DELAY }));
-    const spy = spyOnSocket(client);
-    for (let index = 0; index < 10; index += 1) client.echo(String(index)).catch(() => {});
-    await until(() => server.commands.length === 10, 'ten commands on the wire, unanswered');
-    const start = performance.now();
-    client.echo('later').catch(() => {});
-    await sleep(10);
-    expect(spy.writes).toHaveLength(1);
-    await until(() => spy.writes.length === 2, 'the delayed flush');
-    expect(performance.now() - start).toBeGreaterThan(DELAY - 5);
-    expect(client.coalescer.stats().flushReasons.delay).toBe(1);
-  });
-
-  it('sends a batch that was held back as soon as replies have come', async () => {
-    let answering = false;
-    const server = await startScriptedServer((command) => {
-      if (handshake(command) !== undefined) return handshake(command);
-      if (command[1] === '9') answering = true;
-      return answering ? bulk('0').repeat(command[1] === '9' ? 10 : 1) : undefined;
-    });
-    const client = await ready(ioredis6.createCoalesced(server.url, { protocol: 2 }, { maxFlushDelay: 90_000 }));
-    for (let index = 0; index < 10; index += 1) void client.echo(String(index));
-    client.coalescer.flush();
-    // Or this test times out.
-    expect(await client.echo('later')).toBe('0');
   });
 });

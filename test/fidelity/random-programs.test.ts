@@ -42,7 +42,7 @@ const VARIANTS: readonly Variant[] = [
     { maxBatchBytes: 64 },
     { schedule: 'tick' as const },
     { hotPath: false },
-    { maxFlushDelay: 1 },
+    { schedule: (flush: () => void) => void setTimeout(flush, 1) },
   ].map((coalesce) => ({ ...BASE, coalesce })),
   { ...BASE, protocol: 2, keyPrefix: 'p:', coalesce: { shareReads: true } },
   { ...BASE, host: 'ioredis5', coalesce: { shareReads: true, maxInFlight: 3 } },

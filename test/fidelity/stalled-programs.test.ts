@@ -19,11 +19,11 @@ const late = (ms: number) => (flush: () => void) => void setTimeout(flush, ms);
 const BASE: Variant = { host: 'ioredis6', protocol: 3, replyMapping: 'legacy', stringNumbers: false, keyPrefix: '' };
 const VARIANTS: readonly Variant[] = [
   { ...BASE, coalesce: {} },
-  { ...BASE, coalesce: { shareReads: true, maxFlushDelay: 300 } },
+  { ...BASE, coalesce: { shareReads: true, schedule: late(300) } },
   { ...BASE, coalesce: { shareReads: true, schedule: late(60) } },
   { ...BASE, coalesce: { shareReads: true, maxInFlight: 2 } },
   { ...BASE, host: 'ioredis5', coalesce: { shareReads: true, schedule: late(60), maxInFlight: 3 } },
-  { ...BASE, host: 'iovalkey', coalesce: { shareReads: true, maxFlushDelay: 300 } },
+  { ...BASE, host: 'iovalkey', coalesce: { shareReads: true, schedule: late(300) } },
 ];
 
 let server: RedisServer;

@@ -31,7 +31,7 @@ describe.each(HOSTS)('$name: detach()', (host) => {
     const client = await ready(host.create(redisUrl()));
     await client.ping();
     const before = traces(client);
-    const coalesced = coalesce(client, { maxFlushDelay: 5 });
+    const coalesced = coalesce(client, { maxInFlight: 7 });
     expect(Object.getPrototypeOf(client)).not.toBe(before.prototype);
     await Promise.all([coalesced.echo('a'), cold(coalesced, 'ECHO', 'b'), coalesced.multi().echo('c').exec()]);
     coalesced.coalescer.detach();

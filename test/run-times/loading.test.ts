@@ -62,7 +62,7 @@ const program = (before: string, after = '') => `
     const coalesced = [
       coalesce(new Redis(url, options)),
       coalesce(new Redis(url, options), { schedule: 'immediate' }),
-      coalesce(new Redis(url, options), { maxFlushDelay: 1 }),
+      coalesce(new Redis(url, options), { schedule: (flush) => setTimeout(flush, 1) }),
       new DropIn(url, options),
     ];
     const same = [];

@@ -72,7 +72,6 @@ coalesceOnly(plain, { schedule: 'tick' });
 // Options, each by its type.
 const everything: CoalesceOptions = {
   schedule: (flush) => flush(),
-  maxFlushDelay: 0.5,
   maxBatchSize: 1,
   maxBatchBytes: 1,
   maxInFlight: 1,

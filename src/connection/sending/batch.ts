@@ -4,7 +4,7 @@ import type { HostWrite } from '../../host/types.js';
 import type { ResolvedOptions } from '../../options.js';
 import { appendParts, isAscii, type Part } from '../../resp/encoder.js';
 import type { FlushReason, Stats } from '../../stats.js';
-import { clearTimeout, nextTick, now, setTimeout } from '../../util/clock.js';
+import { nextTick, now } from '../../util/clock.js';
 import type { CallEntry } from '../entries/entry.js';
 import { BusyPoll } from './busy-poll.js';
 import { exiting } from './exit.js';
@@ -93,8 +93,6 @@ export class Batch {
   exactBatches = 0;
   #corked = false;
   #scheduled = false;
-  /** Set while the batch is held back (`maxFlushDelay`). */
-  #delay: NodeJS.Timeout | undefined;
 
   constructor(
     readonly owner: BatchOwner,
@@ -178,7 +176,7 @@ export class Batch {
    */
   scriptAdded(): void {
     // Who holds batches back on purpose decides for scripts, too.
-    if (this.commands === 0 || this.#delay !== undefined || typeof this.options.schedule === 'function') return;
+    if (this.commands === 0 || typeof this.options.schedule === 'function') return;
     if (now() - this.#openedAt > SCRIPTS_WAIT_MS) this.flushUnseen('script');
   }
 
@@ -271,8 +269,6 @@ export class Batch {
     this.#joined = 0;
     this.#hotCommands = 0;
     this.#bytes = 0;
-    clearTimeout(this.#delay);
-    this.#delay = undefined;
     try {
       this.#writePending();
       if (this.#corked) {
@@ -289,7 +285,6 @@ export class Batch {
   /** The connection is gone, and pending bytes with it (invariant 8). The host re-sends or rejects their commands. */
   discard(): void {
     this.schedule.discard?.(this.#onSchedule);
-    clearTimeout(this.#delay);
     this.commands = 0;
     this.#hasReads = false;
     this.#text = '';
@@ -334,21 +329,15 @@ export class Batch {
 
   readonly #onSchedule = (): void => {
     this.#scheduled = false;
-    const { maxFlushDelay } = this.options;
     if (this.commands === 0) this.owner.shared?.close();
-    // More replies outstanding than commands to send: waiting costs little, since the connection is busy anyway, and
-    // the batch grows. A lone command, or one behind few, is never held back.
-    else if (maxFlushDelay > 0 && this.awaitingReply > this.commands) {
-      this.#delay ??= setTimeout(() => this.flush('delay'), maxFlushDelay).unref();
-    } else this.flush('schedule');
+    else this.flush('schedule');
     this.#poll.turnSent(this.#sentInTurn, this.#alone);
     this.#sentInTurn = 0;
   };
 
-  /** Replies have come: a batch that was held back is flushed if waiting no longer pays. */
+  /** Replies have come. */
   answered(): void {
     this.#poll.answered();
-    if (this.#delay !== undefined && this.awaitingReply <= this.commands) this.flush('schedule');
   }
 
   /**
