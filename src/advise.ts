@@ -257,7 +257,8 @@ function thisTurn(): number {
 function valuesIn(reply: unknown): string[] {
   const values: string[] = [];
   const add = (value: unknown): void => {
-    if (values.length >= MOST_VALUES || value === null || value === undefined) return;
+    // 0 and 1 are mostly counts, or say yes and no.
+    if (values.length >= MOST_VALUES || value === null || value === undefined || value === 0 || value === 1) return;
     if (typeof value === 'object' && !(value instanceof Buffer)) {
       Object.values(value).forEach(add);
       return;

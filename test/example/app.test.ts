@@ -325,6 +325,17 @@ describe('npm start', () => {
     }
   });
 
+  it('IOREDIS_COALESCE=advise finds the handler that reads one key after the other', { timeout: TIMEOUT }, async () => {
+    const env = { REDIS_URL: redisUrl(), SEED_PREFIX: uniquePrefix('advised'), IOREDIS_COALESCE: 'advise' };
+    service = new ExampleService({ env });
+    const origin = await service.listening();
+    for (const path of ['sequential/1', 'parallel/1', 'sequential/2']) await fetch(`${origin}/${path}`);
+    await service.stop();
+    expect(service.output).toMatch(
+      /^ {2}src\/catalog\.ts:\d+ .* {2}hget ×8 in a row, 2 times: 8 round trips of \d+\.\d ms; issued together/m,
+    );
+  });
+
   it('ends with one clear line when a variable is not what it must be', { timeout: TIMEOUT }, async () => {
     service = new ExampleService({ env: { REDIS_CLIENT: 'maybe' } });
     expect(await service.exited).toBe(1);

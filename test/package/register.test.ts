@@ -300,7 +300,8 @@ describe('IOREDIS_COALESCE', () => {
     expect(stderr).toBe('');
   });
 
-  const expected = 'the environment variable IOREDIS_COALESCE must be off, on, stats, or a JSON object of options';
+  const expected =
+    'the environment variable IOREDIS_COALESCE must be off, on, stats, advise, or a JSON object of options';
 
   it.each([
     ['of', expected, [null, false]],

@@ -1,0 +1,66 @@
+/** `IOREDIS_COALESCE=advise`, in processes of their own: a Fastify service and a BullMQ worker. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import type { RoundTrips } from 'ioredis-coalesce/coalesce';
+import { describe, expect, it } from 'vitest';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+
+const FOLDER = fileURLToPath(new URL('programs/', import.meta.url));
+const PLACE = String.raw`service\.ts:\d+`;
+const MS = String.raw`\d+\.\d`;
+
+/** What the service prints on standard error. */
+async function printed(environment: string, ...args: string[]): Promise<string> {
+  const program = spawn(
+    process.execPath,
+    ['--import', import.meta.resolve('tsx'), 'service.ts', redisUrl(), uniquePrefix('advised'), ...args],
+    {
+      cwd: FOLDER,
+      env: { ...process.env, IOREDIS_COALESCE: environment },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
+  const [stderr] = await Promise.all([text(program.stderr), once(program, 'exit')]);
+  return stderr;
+}
+
+describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
+  it('advise: at exit, a line per client, and one per place', async () => {
+    const stderr = await printed('advise');
+    expect(stderr).toMatch(/^ioredis-coalesce: service \S+: \d+ commands, \d+ batches/m);
+    expect(stderr).toMatch(
+      /^ioredis-coalesce: \d+ places wait for one round trip after another \(\d+ commands seen\)$/m,
+    );
+    for (const line of [
+      `${PLACE} loadItems  get ×5 in a row, 2 times: 5 round trips of ${MS} ms; issued together \\(Promise\\.all, mget\\): 1`,
+      `${PLACE} → ${PLACE}  hgetall, then llen: independent, 1 time; together they would save ${MS} ms of ${MS}`,
+      `${PLACE} → ${PLACE}  get, then hgetall: an argument holds the first's reply: leave it`,
+      `${PLACE} → ${PLACE}  setnx, then ttl: independent, 1 time; together they would save ${MS} ms of ${MS}`,
+    ])
+      expect(stderr).toMatch(new RegExp(`^  ${line}$`, 'm'));
+    expect(stderr).not.toContain('strlen');
+  });
+
+  it('advise: on SIGUSR2, too', async () => {
+    expect(await printed('advise', 'signal')).toContain('get ×5 in a row, 2 times');
+  });
+
+  it('advise:json: one line for a program to read', async () => {
+    const stderr = await printed('advise:json');
+    const found = JSON.parse(stderr.trim().split('\n').at(-1) as string) as RoundTrips & { clients: string[] };
+    const first = { place: expect.stringMatching(PLACE), functionName: 'loadItems', command: 'get' };
+    expect(found.sites).toContainEqual(
+      expect.objectContaining({ first, second: first, times: 2, roundTrips: 5, dependent: false }),
+    );
+    expect(found.sequential).toBe(5);
+    expect(found.clients.length).toBeGreaterThan(0);
+  });
+
+  it('stats: nothing of the advisor is printed', async () => {
+    const stderr = await printed('stats');
+    expect(stderr).toMatch(/^ioredis-coalesce: service \S+: \d+ commands, \d+ batches/m);
+    expect(stderr).not.toContain('in a row');
+  });
+});
