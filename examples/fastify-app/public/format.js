@@ -11,6 +11,12 @@ export function digits(value) {
   return value === 0 ? '0' : String(Number(value.toPrecision(2)));
 }
 
+/** Writes per command, the way round that can be imagined: `1 per 128`. */
+export function perWrite(value) {
+  if (!Number.isFinite(value)) return '–';
+  return value === 0 ? '0' : `1 per ${Number(digits(1 / value).replaceAll(',', '')).toLocaleString('en-US')}`;
+}
+
 /** For an axis: no zeros at the end. */
 export function tick(value) {
   if (value === null) return '';

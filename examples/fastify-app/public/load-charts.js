@@ -1,5 +1,5 @@
 import { axis, bars, Chart, joined, lines, namesOf, stepped } from './charts.js';
-import { digits, median, SENDERS, tick, VARIANTS } from './format.js';
+import { digits, median, perWrite, SENDERS, tick, VARIANTS } from './format.js';
 
 const HINT = 'Run the load to fill this chart';
 const WARMING_UP = 'Warming up each client for a second: the first points come then';
@@ -40,11 +40,12 @@ export class LoadCharts {
     this.#sizes = this.#sizesChart(parent);
     const writes = overTime({
       id: 'writes',
-      title: 'Writes per command',
+      title: 'Socket writes',
       explanation:
-        'System calls to the Redis socket, on a logarithmic axis: 1 is a write for each command, the bottom a thousandth or none.',
+        'Lower is better: 1 is a write for each command, 1/100 one for a hundred, the bottom one for a thousand or none.',
       field: 'writesPerCommand',
       unit: '',
+      show: perWrite,
       logarithmic: true,
     });
     const redisCpu = overTime({
@@ -77,10 +78,10 @@ export class LoadCharts {
 
   /** `counts` has, by client, `latencies` and `commandsBySize`. */
   draw(points, counts) {
-    for (const { chart, field, unit, lowest } of this.#overTime) {
+    for (const { chart, field, unit, lowest, show } of this.#overTime) {
       const words = VARIANTS.map((variant) => {
         const own = points.filter((point) => point.variant === variant).map((point) => point[field]);
-        return `${variant} ${own.length === 0 ? 'not measured yet' : `${digits(median(own))}${unit}`}`;
+        return `${variant} ${own.length === 0 ? 'not measured yet' : `${show(median(own))}${unit}`}`;
       });
       const drawn = points.map((point) => ({ ...point, [field]: Math.max(point[field], lowest) }));
       chart.draw(joined(drawn, field), `median ${words.join(', ')}`);
@@ -89,7 +90,7 @@ export class LoadCharts {
     this.#drawSizes(counts);
   }
 
-  #timeChart({ field, unit, logarithmic, ...figure }) {
+  #timeChart({ field, unit, logarithmic, show = digits, ...figure }) {
     const options = (colour) => ({
       scales: {
         x: { time: false, range: () => [0, this.#seconds] },
@@ -99,7 +100,7 @@ export class LoadCharts {
         axis(colour, { values: (_plot, splits) => splits.map((split) => `${tick(split)} s`), space: 60, size: X_SIZE }),
         axis(colour, {
           ...(logarithmic ? { splits: (_plot, _axis, min, max) => powersOfTen(min, max) } : {}),
-          values: (_plot, splits) => splits.map(tick),
+          values: (_plot, splits) => splits.map(logarithmic ? fraction : tick),
           size: Y_SIZE,
         }),
       ],
@@ -111,10 +112,11 @@ export class LoadCharts {
         ...named(
           values.map((list) => list[index]),
           unit,
+          show,
         ),
       ].join(' · ');
     const chart = new Chart({ ...figure, hint: HINT, key: namesOf(VARIANTS), empty: EMPTY, options, readout });
-    return { chart, field, unit, lowest: logarithmic ? LOWEST : 0 };
+    return { chart, field, unit, show, lowest: logarithmic ? LOWEST : 0 };
   }
 
   #latencyChart(parent) {
@@ -260,9 +262,14 @@ function decades(_plot, min, max) {
   return [10 ** Math.floor(Math.log10(min || 0.1)), 10 ** Math.ceil(Math.log10((max || 1) * 1.01))];
 }
 
-function named(values, unit) {
+/** `1/100` for 0.01: writes per command. */
+function fraction(value) {
+  return value >= 1 ? tick(value) : `1/${tick(1 / value)}`;
+}
+
+function named(values, unit, show = digits) {
   return VARIANTS.flatMap((variant, which) =>
-    Number.isFinite(values[which]) ? [`${variant} ${digits(values[which])}${unit}`] : [],
+    Number.isFinite(values[which]) ? [`${variant} ${show(values[which])}${unit}`] : [],
   );
 }
 

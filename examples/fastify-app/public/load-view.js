@@ -1,5 +1,5 @@
 import { keyOf, namesOf } from './charts.js';
-import { digits, disable, element, isDisabled, median, VARIANTS } from './format.js';
+import { digits, disable, element, isDisabled, median, perWrite, VARIANTS } from './format.js';
 import { LoadCharts } from './load-charts.js';
 
 const NO_RUN = 'No run yet. Press “Run the load”.';
@@ -25,9 +25,10 @@ const FIGURES = [
   },
   {
     field: 'writesPerCommand',
-    name: 'Writes per command',
-    note: 'system calls on the socket',
+    name: 'Socket writes',
+    note: 'one per so many commands',
     unit: '',
+    show: perWrite,
     better: 'fewer',
     worse: 'more',
     low: true,
@@ -75,7 +76,9 @@ export class LoadView {
     for (const input of this.#form.querySelectorAll('input')) {
       const shown = document.querySelector(`#${input.id}-value`);
       const show = () => {
-        shown.textContent = input.value;
+        // Each client also warms up, and there are pauses.
+        const all = input.id === 'seconds' ? `, about ${4 * (Number(input.value) + 1)} in all` : '';
+        shown.textContent = `${input.value}${all}`;
       };
       input.addEventListener('input', show);
       // A reload may bring back another value than the page's own.
@@ -184,15 +187,16 @@ export class LoadView {
   }
 }
 
-function tileOf({ field, name, note, unit, better, worse, low }, figures) {
+function tileOf({ field, name, note, unit, better, worse, low, show = digits }, figures) {
   const values = VARIANTS.map((variant) => figures[variant]?.[field] ?? Number.NaN);
   const [plain, coalesced] = values;
   const gain = low ? plain / coalesced : coalesced / plain;
   const ratio = element('p', { class: 'ratio coalesced' });
   if (Number.isFinite(gain)) {
-    ratio.append(`${digits(gain >= 1 ? gain : 1 / gain)}×`, element('small', {}, gain >= 1 ? better : worse));
+    const words = `${gain >= 1 ? better : worse} than plain, coalesced`;
+    ratio.append(`${digits(gain >= 1 ? gain : 1 / gain)}×`, element('small', {}, words));
   } else {
-    ratio.append('–');
+    ratio.append(element('small', {}, 'Nothing to compare yet.'));
   }
   const most = Math.max(...values.filter(Number.isFinite));
   const list = element('dl');
@@ -201,23 +205,22 @@ function tileOf({ field, name, note, unit, better, worse, low }, figures) {
     const bar = element('span', { class: known ? `bar ${variant}` : undefined });
     bar.style.width = `${(100 * values[which]) / most}%`;
     const term = element('dt', {}, bar, element('span', { class: 'hidden' }, variant));
-    const value = known ? `${digits(values[which])}${unit}` : '–';
-    list.append(term, element('dd', { class: variant }, value));
+    if (known) list.append(term, element('dd', { class: variant }, `${show(values[which])}${unit}`));
   });
   const title = element('p', { class: 'name' }, name, element('small', {}, note));
   return element('li', { class: 'tile card', 'data-field': field }, title, ratio, list);
 }
 
-function rowOf({ field, name, unit }, figures) {
+function rowOf({ field, name, unit, show = digits }, figures) {
   const own = VARIANTS.map((variant) => figures[variant]?.[field] ?? Number.NaN);
   const ratios = own.slice(1).map((value) => value / own[0]);
-  const cells = [...own.map((value) => `${digits(value)}${unit}`), ...ratios.map((ratio) => `${digits(ratio)}×`)];
+  const cells = [...own.map((value) => `${show(value)}${unit}`), ...ratios.map((ratio) => `${digits(ratio)}×`)];
   const values = [...own, ...ratios];
   return element(
     'tr',
     {},
     element('th', { scope: 'row' }, name),
-    ...cells.map((text, index) => element('td', {}, Number.isFinite(values[index]) ? text : '–')),
+    ...cells.map((text, index) => element('td', {}, Number.isFinite(values[index]) ? text : '')),
   );
 }
 
