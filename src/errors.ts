@@ -11,7 +11,7 @@ export const CODES = {
   REPLY: 'COALESCE_ERR_REPLY',
   /** A call was refused: with it more commands than `maxPending` would await their reply. */
   PENDING: 'COALESCE_ERR_PENDING',
-  /** The client's internals are not as expected, so it gets only the cork. */
+  /** A method that leads to the client's internals was replaced, so it gets only the cork. */
   CORK_ONLY: 'COALESCE_WARN_CORK_ONLY',
   /** The client is of no release that this package knows, so it stays plain. */
   UNKNOWN_CLIENT: 'COALESCE_WARN_UNKNOWN_CLIENT',

@@ -91,8 +91,8 @@ export interface CoalesceOptions {
   splitKeys?: boolean;
   /**
    * What becomes of a client of a release that this package does not know, or that was changed: it stays `'plain'`, with
-   * a warning, or `'coalesce'`s as far as its internals look as expected. Then wrong replies are possible, so this is for
-   * those who have read what their client does. The default can be given in `IOREDIS_COALESCE_UNKNOWN_CLIENT`.
+   * a warning, or `'coalesce'`s like one that is known. Then wrong replies are possible, so this is for those who have read
+   * what their client does. The default can be given in `IOREDIS_COALESCE_UNKNOWN_CLIENT`.
    * @default 'plain'
    */
   unknownClient?: 'plain' | 'coalesce';

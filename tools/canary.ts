@@ -8,8 +8,8 @@
  * Clients are the newest that npm has. Servers are those of the matrix: the system's, which may be years old, and the
  * newest that the Python wheels of `matrix-versions.ts` carry, which may be behind what Redis and Valkey have published.
  *
- * The hot path reads private fields and the source of functions of its clients. A version that changed them is not
- * broken, its commands are just no longer hot, which no test of behaviour sees: so each client is probed as well.
+ * The hot path reads private fields and the source of functions of its clients. What is not known stays plain;
+ * here it is coalesced, to see what would be wrong, and probed: that its commands are hot no test of behaviour sees.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';

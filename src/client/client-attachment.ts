@@ -7,7 +7,7 @@ import { reports } from '../environment.js';
 import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
-import { probeInternals } from '../host/probe.js';
+import { commandClassOf } from '../host/probe.js';
 import { isDebugging, makeOptionsFast } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import {
@@ -61,7 +61,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     this.schedule = cluster?.schedule ?? scheduleFunction(options.schedule);
     this.hot = client.options.showFriendlyErrorStack
       ? 'the option showFriendlyErrorStack is set'
-      : hotCommandClass(client, options, probeInternals);
+      : hotCommandClass(client, options);
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
     this.commandClass = typeof this.hot === 'string' ? undefined : this.hot;
@@ -143,18 +143,14 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   }
 }
 
-/** The host's `Command` class if its internals are as the hot path expects; else why there is no hot path. */
-export function hotCommandClass<Client extends HasOptions>(
-  client: Client,
-  { hotPath }: ResolvedOptions,
-  probe: (client: Client) => ReturnType<typeof probeInternals>,
-): HostCommandClass | string {
+/** The host's `Command` class, or why there is no hot path. */
+export function hotCommandClass(client: HasOptions, { hotPath }: ResolvedOptions): HostCommandClass | string {
   if (!hotPath) return 'the option hotPath is false';
   if (isDebugging()) return 'DEBUG prints the commands of the client';
   makeOptionsFast(client);
-  const probed = probe(client);
-  if ('commandClass' in probed) return probed.commandClass;
-  const why = `${probed.missing} is missing`;
+  const commandClass = commandClassOf(client);
+  if (commandClass !== undefined) return commandClass;
+  const why = 'echo() was replaced, which leads to Command';
   warnCorkOnly(why);
   return why;
 }

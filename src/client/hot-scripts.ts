@@ -52,12 +52,11 @@ export class ScriptSender extends Sender {
     this.#eval = this.#formNamed('eval', script.lua);
   }
 
-  /** Undefined if `original` is not the method that the host has made for the script, or its source is not known. */
+  /** Undefined if `original` is not the method that the host has made for the script. */
   static of(script: HostScript, encoding: 'utf8' | null, original: AnyFunction): ScriptSender | undefined {
     const { numberOfKeys } = script;
     if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
-    if (!isGenuineScriptMethod(original) || !LoadedScript.isKnown(script)) return undefined;
-    return new ScriptSender(script, encoding, original);
+    return isGenuineScriptMethod(original) ? new ScriptSender(script, encoding, original) : undefined;
   }
 
   #formNamed(name: string, first: string): ScriptVariant {

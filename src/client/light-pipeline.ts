@@ -22,7 +22,6 @@ import {
   type PipelinedCommand,
   type PipelineMethods,
   pipelineClass,
-  pipelinePrototype,
   unwrapTransaction,
   withCopied,
 } from '../host/pipeline.js';
@@ -304,8 +303,8 @@ interface ClientPipelines {
 export function pipelineMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
   const { pipeline, multi } = parent;
   if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
-  /** Probed when the first pipeline is made; null if the host's pipelines are not as expected. */
-  let light: LightPipelineClass | null | undefined;
+  /** Made with the first pipeline. */
+  let light: LightPipelineClass | undefined;
   const clients = new WeakMap<object, ClientPipelines>();
 
   return {
@@ -345,13 +344,8 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     if (commandClass === undefined) return 'cork-only';
     const reason = route.fallThroughReason();
     if (reason !== undefined) return reason;
-    // Asked first: the probe calls the method, which may be the user's.
     if (!isGenuinePipelineFunction(parent.pipeline) || !isGenuineMultiFunction(parent.multi)) return 'patched';
-    if (light === undefined) {
-      const prototype = pipelinePrototype(client, parent.pipeline as AnyFunction);
-      light = prototype === undefined ? null : lightPipelineClass(prototype, parent);
-    }
-    if (light === null) return 'cork-only';
+    light ??= lightPipelineClass(Object.getPrototypeOf(parent.pipeline.call(client)) as PipelineMethods, parent);
     const copied = countOfCopied(client);
     let ofClient = clients.get(client);
     if (ofClient?.copied !== copied) {

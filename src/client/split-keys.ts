@@ -4,7 +4,7 @@ import { guarded } from '../connection/entries/signals.js';
 import type { PendingBound } from '../connection/sending/pending-bound.js';
 import type { HostCluster } from '../host/cluster.js';
 import { isRejected } from '../host/command-class.js';
-import { probeCommandClass } from '../host/probe.js';
+import { commandClassOf } from '../host/probe.js';
 import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
 import type { HostCommand, HostCommandClass, MadeCommand } from '../host/types.js';
 import type { CallOptions } from '../options.js';
@@ -154,8 +154,8 @@ export class PlainSplitting implements HotRoute {
 
   /** Starts it, unless the Cluster's `Command` class is not found: then the host answers all calls. */
   static start(client: HostCluster): void {
-    const probed = probeCommandClass(client);
-    if ('commandClass' in probed) new PlainSplitting(client, probed.commandClass);
+    const commandClass = commandClassOf(client);
+    if (commandClass) new PlainSplitting(client, commandClass);
   }
 
   /** Ends it, if it has been started: the Cluster is about to be coalesced. */

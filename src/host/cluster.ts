@@ -5,7 +5,7 @@
  * `built/cluster/ConnectionPool.js`.
  */
 import type { EventEmitter } from 'node:events';
-import { probeCommandClass } from './probe.js';
+import { commandClassOf } from './probe.js';
 import type { AnyFunction, HostClient, HostOptions } from './types.js';
 
 interface ClusterOptions extends HostOptions {
@@ -43,8 +43,7 @@ export function startupNodesOf<T>(cluster: HostCluster): T[] {
 /** Whether RESP3 is asked for: by a client, or by the nodes of a Cluster. Host: there ioredis 6 does so by default. */
 export function speaksResp3(client: HostClient | HostCluster): boolean {
   if (!isHostCluster(client)) return client.options.protocol === 3;
-  const probed = probeCommandClass(client);
-  if (!('commandClass' in probed) || !('setReplyContext' in probed.commandClass.prototype)) return false;
+  if (!('setReplyContext' in (commandClassOf(client)?.prototype ?? {}))) return false;
   return (client.options.redisOptions?.protocol ?? 3) === 3;
 }
 
@@ -65,14 +64,6 @@ export class SlotWatch {
     this.#before = now;
     return [...keys].flatMap((key) => connectionPool.getInstanceByKey(key) ?? []);
   }
-}
-
-/** The internals of a Cluster that the hot path needs, or the first one that is missing. */
-export function probeClusterInternals(cluster: HostCluster): ReturnType<typeof probeCommandClass> {
-  if (!Array.isArray(cluster.slots)) return { missing: 'Cluster#slots' };
-  const pool = cluster.connectionPool as Partial<ConnectionPool> | undefined;
-  if (typeof pool?.getInstanceByKey !== 'function') return { missing: 'Cluster#connectionPool.getInstanceByKey()' };
-  return probeCommandClass(cluster);
 }
 
 /** An object that is another one but for some members. That one's methods run on itself. */

@@ -3,7 +3,6 @@
  * makes that table with the same functions.
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { AnyFunction } from './types.js';
 
 /** Modules by the paths of their files. */
@@ -15,25 +14,30 @@ function short(text: string, length: number): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, length);
 }
 
+/** Files whose functions only make values, classes of errors, sockets or clients of their own: no order rests on them. */
+const LEFT_OUT =
+  /^(?:index|ScanStream|constants\/.*|errors\/.*|connectors\/(?!Standalone).*|cluster\/(?:\w+Options|\w*Subscriber\w*)|redis\/\w+Options|utils\/(?!Commander|index|arg|debug).*)\.js$/;
+
 /**
- * Of a package's modules, as they were loaded: a hook may have changed what is on disk. Not of its entry, which may not be
- * loaded and adds nothing, nor of modules without exports, which hold types.
+ * Of a package's modules, as they were loaded: a hook may have changed what is on disk. Not of those without exports,
+ * which hold types.
  *
  * @param folder - of its JavaScript, as it begins the paths of the files.
  */
 export function filesDigest(folder: string, cache: ModuleCache): string {
   const lines: string[] = [];
   for (const [path, module] of Object.entries(cache)) {
-    const file = path.startsWith(folder) ? path.slice(folder.length).replaceAll('\\', '/') : 'index.js';
-    if (file === 'index.js' || Object.keys(module?.exports ?? {}).length === 0) continue;
+    if (!path.startsWith(folder)) continue;
+    const file = path.slice(folder.length).replaceAll('\\', '/');
+    if (LEFT_OUT.test(file) || Object.keys(module?.exports ?? {}).length === 0) continue;
     lines.push(`${file} ${fileDigest(path, module?.exports)}`);
   }
   return short(lines.sort().join('\n'), 16);
 }
 
-/** Of one module. */
+/** Of one module: of its whole text, or where V8 does not tell that, of the functions that it exports. */
 export function fileDigest(path: string, exported: unknown): string {
-  return short(loadedHash(path, exported) ?? hashOnDisk(path, exported), 16);
+  return short(loadedHash(path, exported) ?? [...functionsOf(exported)].map(sourceOf).join('\n'), 16);
 }
 
 /** What a module exports, and the methods of its classes. */
@@ -52,19 +56,12 @@ function* valuesOf(object: unknown): Generator<unknown> {
   }
 }
 
-/** And how many of the module's functions the file has: of some that are loaded, that is all that can be seen. */
-function hashOnDisk(path: string, exported: unknown): string {
-  const text = readFileSync(path, 'utf8');
-  const found = [...functionsOf(exported)].filter((method) => text.includes(sourceOf(method))).length;
-  return `${createHash('sha256').update(text).digest('hex')} ${found}`;
-}
-
 /**
  * Functions that first look at a property of `this` or of their first parameter, or return one that does. Called with an
  * object that throws then, they do nothing else.
  */
 const LOOKS_FIRST =
-  /^(?:static )?(?:function )?\w*\((\w*)[^(){}]*\) \{(?:\s|\/\/.*)*(?:return function \(\w*\) \{\s*)?(?:(?:if|while) \(!?(?:typeof )?|for \(let i = 0; i < |return !?|(?:const|let) (?:\w+|\{[^{}]*\}) = )?(?:if \(!shouldTrace\(\w+\)\)\s*return )?(?:__classPrivateField[GS]et\()?(?:this|\1)(?:[.,(]|(?<=\} = \w+);)/;
+  /^(?:static )?(?:function )?\w* ?\((\w*)[^(){}]*\) \{(?:\s|\/\/.*)*(?:return function \(\w*\) \{\s*)?(?:(?:if|while) \(!?(?:typeof )?|for \(let i = 0; i < |return !?|(?:const|let) (?:\w+|\{[^{}]*\}) = )?(?:if \(!shouldTrace\(\w+\)\)\s*return )?(?:__classPrivateField[GS]et\()?(?:this|\1)(?:[.,(]|(?<=\} = \w+);)/;
 
 const THROWS = () => {
   throw new Error();

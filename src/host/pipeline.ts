@@ -49,14 +49,6 @@ interface PipelineMaker extends HasOptions {
 
 export type PipelineMethods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
 
-/** The fields that `Pipeline`'s constructor sets, apart from the methods of scripts and added commands. */
-const FIELDS = new Set(
-  (
-    'options scriptsSet addedBuiltinSet redis isPipeline replyPending _queue _result _transactions _shaToScript ' +
-    'isCluster promise resolve reject length'
-  ).split(' '),
-);
-
 /** Whether the methods that fill and send pipelines are the host's own; asked anew, since user code may replace them. */
 export function areGenuine({ exec, fillResult, sendCommand, multi }: Partial<PipelineMethods>): boolean {
   return isGenuineExec(exec) && isGenuineFill(fillResult) && isGenuineSend(sendCommand) && isGenuineStart(multi);
@@ -69,16 +61,6 @@ const isGenuineStart = sourceTest('_transactions', 'apply');
 /** The same for the methods of a client that make pipelines. */
 export const isGenuinePipelineFunction = sourceTest('addBatch', 'isArray');
 export const isGenuineMultiFunction = sourceTest('addBatch', 'isArray', 'execBuffer', 'nodeifiedPromise');
-
-/** The prototype of the host's pipelines, if they have the parts that a light pipeline needs. */
-export function pipelinePrototype(client: object, pipeline: AnyFunction): PipelineMethods | undefined {
-  const genuine = pipeline.call(client) as object;
-  const known = new Set([...FIELDS, ...copiedNames(client)]);
-  const fields = Object.getOwnPropertyNames(genuine);
-  if (!fields.every((field) => known.has(field))) return undefined;
-  if (![...FIELDS].every((field) => fields.includes(field))) return undefined;
-  return Object.getPrototypeOf(genuine) as PipelineMethods;
-}
 
 /**
  * A class of objects that are the host's pipelines, made at a twentieth of the cost of its constructor.

@@ -1,10 +1,9 @@
 /**
- * Checks of a client's internals, made when it is attached, and of whether its methods are the host's own. Those of a
- * Cluster, of pipelines and of scripts stand in `cluster.ts`, `cluster-routing.ts`, `pipeline.ts` and `script.ts`; new
- * releases of the hosts are tried by `tools/canary.ts`.
+ * Whether a client's methods are the host's own, or layers have replaced them. The tests for a Cluster, pipelines and
+ * scripts stand in `cluster-routing.ts`, `pipeline.ts` and `script.ts`.
  */
 import type { Duplex } from 'node:stream';
-import type { AnyFunction, HostClient, HostCommandClass, HostQueue } from './types.js';
+import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
 
 /**
  * The first member that every ioredis-like client or Cluster has and `value` lacks; undefined if it has all of them.
@@ -21,25 +20,6 @@ export function missingOfClient(value: object): string | undefined {
   return undefined;
 }
 
-/** The internals of a client that the hot path needs, or the first one that is missing. */
-export function probeInternals(client: HostClient): { commandClass: HostCommandClass } | { missing: string } {
-  const queue = client.commandQueue as Partial<HostQueue> | undefined;
-  for (const method of ['push', 'shift', 'peekFront', 'peekAt'] as const) {
-    if (typeof queue?.[method] !== 'function') return { missing: `commandQueue.${method}()` };
-  }
-  return probeCommandClass(client);
-}
-
-/** The `Command` class behind a client or Cluster, or the first part of it that is missing. */
-export function probeCommandClass(client: object): { commandClass: HostCommandClass } | { missing: string } {
-  const commandClass = captureCommandClass(client);
-  if (typeof commandClass?.prototype?.transformReply !== 'function') return { missing: 'Command#transformReply()' };
-  const transformer = commandClass._transformer as Partial<HostCommandClass['_transformer']> | undefined;
-  if (typeof transformer?.argument !== 'object') return { missing: 'Command._transformer.argument' };
-  if (typeof transformer.reply !== 'object') return { missing: 'Command._transformer.reply' };
-  return { commandClass };
-}
-
 /**
  * Whether the host's promises settle some microtasks after they are resolved. Host: iovalkey and earlier versions
  * of ioredis 5 end `Command#initPromise` in `.finally()`.
@@ -49,10 +29,12 @@ export function settlesLate(commandClass: HostCommandClass): boolean {
 }
 
 /**
+ * The `Command` class behind a client or Cluster; undefined if a method that leads to it was replaced.
+ *
  * Host: on ioredis 6 `client.constructor` is EventEmitter and no static leads from a client to its `Command` class, so
  * a genuine command method makes a command.
  */
-function captureCommandClass(client: object): HostCommandClass | undefined {
+export function commandClassOf(client: object): HostCommandClass | undefined {
   const { echo } = Object.getPrototypeOf(client) as Record<string, unknown>;
   if (!isGenuineMethod(echo)) return undefined;
   let commandClass: HostCommandClass | undefined;

@@ -11,7 +11,7 @@ import Module from 'node:module';
 import { fileDigest, filesDigest, type ModuleCache, methodDigest, sourceOf } from './digest.js';
 import { KNOWN_METHODS, KNOWN_RELEASES } from './known-releases.js';
 import { isGenuinePipelineFunction } from './pipeline.js';
-import { probeCommandClass } from './probe.js';
+import { commandClassOf } from './probe.js';
 import type { AnyFunction } from './types.js';
 
 /** Where the classes are in both packages, and in ioredis 4. */
@@ -105,12 +105,12 @@ function areMethodsKnown(client: object, prototype: object): boolean {
 /** Methods of the client's class and of its commands and pipelines, and some of those that are generated, by their names. */
 export function reachableMethods(client: object, prototype: object): [string, AnyFunction][] {
   const own = prototype as { pipeline?: AnyFunction } & Record<string, unknown>;
-  const probed = probeCommandClass(client);
+  const commandClass = commandClassOf(client);
   const { echo, echoBuffer, call, callBuffer, defineCommand, addBuiltinCommand } = own;
   const classes: Classes = {
     client: prototype,
     commander: { echo, echoBuffer, call, callBuffer, defineCommand, addBuiltinCommand },
-    ...('commandClass' in probed && { command: probed.commandClass.prototype }),
+    ...(commandClass && { command: commandClass.prototype }),
     ...(isGenuinePipelineFunction(own.pipeline) && {
       pipeline: Object.getPrototypeOf(own.pipeline.call(client)) as object,
     }),

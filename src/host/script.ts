@@ -49,9 +49,6 @@ export function scriptNamed(client: object, name: string): HostScript | undefine
 /** Whether a method is the one that the host generates for a script; see `isGenuineMethod`. */
 export const isGenuineScriptMethod = sourceTest('showFriendlyErrorStack', 'replyEncoding', '.execute(');
 
-/** Whether `Script#execute` works as `scriptCommand` and `isNoScript` assume. */
-const isGenuineExecute = sourceTest('evalsha', 'NOSCRIPT', 'unshift', 'sendCommand');
-
 /** Host: the test of `Script#execute` and of its commands. */
 export function isNoScript(error: unknown): boolean {
   return error instanceof Error && error.message.includes('NOSCRIPT');
@@ -98,17 +95,6 @@ export class LoadedScript {
   unload(socket: object, error: Error): void {
     this.load(socket);
     this.#command.reject(error);
-  }
-
-  /** Whether the host's set works as described above; tested with an object that stands in for a socket. */
-  static isKnown(script: HostScript): boolean {
-    if (!isGenuineExecute(script.execute)) return false;
-    const loaded = new LoadedScript(script);
-    const socket = {};
-    const seen = [loaded.load(socket), loaded.load(socket)];
-    loaded.unload(socket, new Error('NOSCRIPT'));
-    seen.push(loaded.load(socket));
-    return seen.join() === 'false,true,false';
   }
 }
 
