@@ -1,5 +1,3 @@
-import type { Client } from '../../helpers/hosts.js';
-
 /** A command as a layer over `sendCommand` meets it, the host's or ours. */
 export interface Command {
   name: string;
@@ -12,8 +10,8 @@ export interface Command {
 export type Send = (this: unknown, command: Command, ...rest: unknown[]) => unknown;
 export type Layer = (original: Send) => Send;
 
-/** Puts layers over the `sendCommand` of one client's class, the last one on top; no other client has them. */
-export function layer<T extends Client>(client: T, ...layers: readonly Layer[]): T {
+/** Puts layers over the `sendCommand` of one client's or Cluster's class, the last one on top; no other client has them. */
+export function layer<T extends object>(client: T, ...layers: readonly Layer[]): T {
   const prototype = Object.create(Object.getPrototypeOf(client) as object) as { sendCommand: Send };
   for (const each of layers) {
     const value = each(prototype.sendCommand);
@@ -39,6 +37,15 @@ export function replacing(log: unknown[], tag = ''): Layer {
         reject(error);
       };
       return returned;
+    };
+}
+
+/** As a wrapper that only counts: it touches nothing. */
+export function passing(log: unknown[]): Layer {
+  return (original) =>
+    function (...all) {
+      log.push(['passed', all[0].name]);
+      return original.apply(this, all);
     };
 }
 
