@@ -57,7 +57,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   ) {
     super();
     this.counters = cluster?.counters ?? new Stats();
-    this.inFlight = cluster?.inFlight ?? new InFlightBound(options.maxInFlight);
+    this.inFlight = cluster?.inFlight ?? new InFlightBound(options.maxInFlight, 1);
     this.schedule = cluster?.schedule ?? scheduleFunction(options.schedule);
     this.hot = client.options.showFriendlyErrorStack
       ? 'the option showFriendlyErrorStack is set'

@@ -46,7 +46,7 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     super();
     PlainSplitting.end(client);
     this.schedule = scheduleFunction(options.schedule);
-    this.inFlight = new InFlightBound(options.maxInFlight);
+    this.inFlight = new InFlightBound(options.maxInFlight, 0);
     const { maxPending } = options;
     if (maxPending !== undefined) this.bound = new PendingBound(client, maxPending, this.counters, () => undefined);
     this.routing = new ClusterRouting(client);

@@ -103,13 +103,13 @@ describe.each(HOSTS)('call() and similar methods, $name', (host) => {
       );
     };
     const plain = await values(host.create(redisUrl()));
-    const client = host.createCoalesced(redisUrl());
+    const client = host.createCoalesced(redisUrl(), {}, { busyPoll: false });
     expect(await values(client)).toEqual(plain);
     expect(client.coalescer.stats().hotCommands).toBe(13);
   });
 
   it('are hot only for hot commands, and are not own properties', async () => {
-    const client = await ready(host.createCoalesced(redisUrl()));
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { busyPoll: false }));
     const caller = client as unknown as Caller;
     for (const method of METHODS) expect(Object.hasOwn(client, method)).toBe(false);
     await Promise.all([caller.call('echo', 'x'), caller.callBuffer('ECHO', 'x'), caller.send_command('echo', 'x')]);
@@ -119,7 +119,7 @@ describe.each(HOSTS)('call() and similar methods, $name', (host) => {
   });
 
   it('leave unusual calls to the host, and count them', async () => {
-    const client = await ready(host.createCoalesced(redisUrl()));
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { busyPoll: false }));
     const caller = client as unknown as Caller;
     expect(await caller.call('echo', { toString: () => 'text' })).toBe('text');
     expect(client.coalescer.stats().fallThroughs.arguments).toBe(1);
@@ -129,7 +129,7 @@ describe.each(HOSTS)('call() and similar methods, $name', (host) => {
   });
 
   it('send a command made with addBuiltinCommand() in upper or lower case as it was added', async () => {
-    const client = await ready(host.createCoalesced(redisUrl()));
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { busyPoll: false }));
     client.addBuiltinCommand('GET');
     client.addBuiltinCommand('echo');
     const methods = client as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
@@ -142,7 +142,7 @@ describe.each(HOSTS)('call() and similar methods, $name', (host) => {
   });
 
   it('work for more spellings than are kept', async () => {
-    const client = await ready(host.createCoalesced(redisUrl()));
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { busyPoll: false }));
     const name = 'zremrangebyrank';
     const spellings = Array.from({ length: 1_100 }, (_, bits) =>
       [...name].map((letter, index) => ((bits >> index) & 1 ? letter.toUpperCase() : letter)).join(''),
@@ -157,7 +157,7 @@ describe('argument transformers of iovalkey', () => {
   const [, , host] = HOSTS as readonly [unknown, unknown, (typeof HOSTS)[number]];
 
   it('that are the host’s own leave hset, hmset, mset and msetnx hot', async () => {
-    const client = await ready(host.createCoalesced(redisUrl()));
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { busyPoll: false }));
     const k = (name: string) => `${prefix}transformed:${name}`;
     await client.del(k('h'), k('a'), k('b'));
     expect(

@@ -47,7 +47,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
   });
 
   it('sends 200 reads over all slots, issued in one turn, as one write to each master', async () => {
-    const cluster = await warm(host.createCoalesced(nodes, {}, { schedule: 'immediate' }));
+    const cluster = await warm(host.createCoalesced(nodes, {}, { busyPoll: false }));
     const keys = keysOverAllSlots(200);
     await Promise.all(keys.map((key) => cluster.set(key, `of ${key}`)));
     const masters = cluster.nodes('master');

@@ -75,26 +75,29 @@ describe('a handshake that fails', () => {
 });
 
 describe('InFlightBound', () => {
-  it('is halved by a connection that is lost with more open than answered, and not by others', () => {
-    const bound = new InFlightBound(10_000);
-    bound.lost(60, 1_000);
+  it('is quartered by connections that are lost in a row without a reply, but for the first, and not by others', () => {
+    const bound = new InFlightBound(10_000, 1);
+    bound.lost(60, 0);
+    bound.lost(60, 1);
+    bound.lost(60, 0);
     bound.lost(1, 0);
+    bound.lost(60, 0);
     expect(bound.current).toBe(10_000);
     bound.lost(60, 0);
-    expect(bound.current).toBe(30);
-    bound.lost(30, 29);
-    bound.lost(3, 0);
+    expect(bound.current).toBe(15);
+    bound.lost(15, 0);
     bound.lost(2, 0);
     expect(bound.current).toBe(1);
   });
 
   it('grows again as replies come, up to maxInFlight', () => {
-    const bound = new InFlightBound(100);
+    const bound = new InFlightBound(100, 0);
     bound.lost(60, 0);
-    for (let replies = 0; replies < 16 * 30 - 1; replies += 1) bound.answered(1);
-    expect(bound.current).toBe(30);
+    for (let replies = 0; replies < 16 * 15 - 1; replies += 1) bound.answered(1);
+    expect(bound.current).toBe(15);
     bound.answered(1);
-    expect(bound.current).toBe(60);
+    expect(bound.current).toBe(30);
+    bound.answered(16 * 30);
     bound.answered(16 * 60);
     expect(bound.current).toBe(100);
   });

@@ -6,14 +6,20 @@ const REPLIES_BEFORE_GROWTH = 16;
  *
  * Redis runs all commands that it has read before it writes their replies, and closes a connection when these exceed
  * `client-output-buffer-limit`. If all of them are sent again at once, the next connection ends at the same place, and
- * so on: nobody ever gets a reply. So a connection that is lost with more commands open than were answered halves what
- * is sent at once, and replies let it grow again.
+ * so on: nobody ever gets a reply. So connections that are lost in a row without a reply quarter what is sent
+ * at once, from the second one on, and replies let it grow again. The first may have been lost for any reason: all is sent
+ * again at once, as by a plain client. A Cluster's counts: a command is given up after 16 of them.
  */
 export class InFlightBound {
   current: number;
   #replies = 0;
+  #lostInARow = 0;
 
-  constructor(readonly maxInFlight: number) {
+  /** @param patience - connections in a row that may be lost without a reply. */
+  constructor(
+    readonly maxInFlight: number,
+    readonly patience: number,
+  ) {
     this.current = maxInFlight;
   }
 
@@ -23,8 +29,9 @@ export class InFlightBound {
    * @param answered - replies since it was ready.
    */
   lost(inFlight: number, answered: number): void {
-    if (inFlight < 2 || answered >= inFlight) return;
-    this.current = Math.min(this.current, inFlight) >> 1 || 1;
+    this.#lostInARow = inFlight > 1 && answered === 0 ? this.#lostInARow + 1 : 0;
+    if (this.#lostInARow <= this.patience) return;
+    this.current = Math.min(this.current, inFlight) >> 2 || 1;
     this.#replies = 0;
   }
 
