@@ -42,7 +42,7 @@ export class LoadCharts {
       id: 'writes',
       title: 'Socket writes',
       explanation:
-        'Lower is better: 1 is a write for each command, 1/100 one for a hundred, the bottom one for a thousand or none.',
+        'Lower is better: 1 is a write for each command, 1 in 100 one for a hundred, the bottom one for a thousand or none.',
       field: 'writesPerCommand',
       unit: '',
       show: perWrite,
@@ -262,9 +262,10 @@ function decades(_plot, min, max) {
   return [10 ** Math.floor(Math.log10(min || 0.1)), 10 ** Math.ceil(Math.log10((max || 1) * 1.01))];
 }
 
-/** `1/100` for 0.01: writes per command. */
+/** `1 in 100` for 0.01: writes per command, in letters that do not reach into the labels below. */
 function fraction(value) {
-  return value >= 1 ? tick(value) : `1/${tick(1 / value)}`;
+  if (value >= 1) return tick(value);
+  return value > LOWEST ? `1 in ${tick(1 / value)}` : `1 in ${tick(LOWEST / value)}k`;
 }
 
 function named(values, unit, show = digits) {

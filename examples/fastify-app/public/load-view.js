@@ -77,7 +77,7 @@ export class LoadView {
       const shown = document.querySelector(`#${input.id}-value`);
       const show = () => {
         // Each client also warms up, and there are pauses.
-        const all = input.id === 'seconds' ? `, about ${4 * (Number(input.value) + 1)} in all` : '';
+        const all = input.id === 'seconds' ? `, ${4 * (Number(input.value) + 1)} in all` : '';
         shown.textContent = `${input.value}${all}`;
       };
       input.addEventListener('input', show);
