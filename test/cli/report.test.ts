@@ -29,4 +29,7 @@ it('the ratios are those of the figures that the table shows', () => {
   const text = renderReport(report);
   expect(text).toMatch(/│ coalesced +│ +500,000 │ +5× │/);
   expect(text).toContain("Coalesced: 5× the commands per second of plain, at 0.2× the client's CPU per command.");
+  expect(text.split('\n').at(-1)).toMatch(
+    /^This is the client alone\. In a service it gains less: .* IOREDIS_COALESCE=stats\.$/,
+  );
 });
