@@ -64,22 +64,37 @@ interface Sums {
 }
 
 /** A round trip; in an async context, the last one that it has issued. */
-interface Trip {
-  readonly advisor: Advisor;
-  /** Shared by those that have waited for each other. */
-  readonly flow: { last?: Trip };
-  /** None for the call of `roundTrips()` itself. */
-  readonly site?: Site;
-  /** How many have waited for each other up to this one. */
-  readonly depth: number;
-  /** How many of these at its end were issued at this site. */
-  readonly run: number;
-  readonly issuedAtMs: number;
-  tookMs: number;
+export class Trip {
+  readonly issuedAtMs = performance.now();
+  tookMs = 0;
   /** The turn of the event loop in which it was answered; -1 before. */
-  turn: number;
+  turn = -1;
   /** Those of the reply, see `valuesIn`. */
-  values: readonly string[];
+  values: readonly string[] = [];
+  /** Those of its wait for the one before. */
+  sums: Sums | undefined;
+
+  /**
+   * @param depth - how many have waited for each other up to this one.
+   * @param run - how many of these at its end were issued at this site.
+   * @param flow - shared by those that have waited for each other.
+   * @param site - none for the call of `roundTrips()` itself.
+   */
+  constructor(
+    readonly advisor: Advisor,
+    readonly depth: number,
+    readonly run: number,
+    readonly flow: { last?: Trip } = {},
+    readonly site?: Site,
+  ) {}
+
+  answered(reply?: unknown): void {
+    if (this.turn >= 0) return;
+    this.tookMs = performance.now() - this.issuedAtMs;
+    this.turn = thisTurn();
+    this.values = valuesIn(reply);
+    if (this.sums !== undefined) this.sums.secondMs += this.tookMs;
+  }
 }
 
 const context = new AsyncLocalStorage<Trip>();
@@ -165,8 +180,7 @@ export function adviseProcess(): Advisor {
 /** Counts the round trips of what `fn` issues; the layer has been put on by then. */
 export async function countRoundTrips(fn: () => unknown): Promise<RoundTrips> {
   const advisor = new Advisor();
-  const start = { advisor, flow: {}, depth: 1, run: 0, issuedAtMs: 0, tookMs: 0, turn: -1, values: [] };
-  await context.run(start, async () => fn());
+  await context.run(new Trip(advisor, 1, 0), async () => fn());
   return advisor.found();
 }
 
@@ -193,33 +207,18 @@ export function track(
   const previous = [before, before?.flow.last].find((one) => one?.turn === turn);
   // Those that are issued together count as one of a run.
   const together = before !== undefined && before.turn < 0 ? before : undefined;
-  const isNext = isSameSite(previous?.site, site);
-  const trip: Trip = {
-    advisor,
-    flow: previous !== undefined && previous === previous.flow.last ? previous.flow : {},
-    site,
-    depth: previous ? previous.depth + 1 : (together?.depth ?? 1),
-    run: isNext ? (previous?.run ?? 0) + 1 : isSameSite(together?.site, site) ? (together?.run ?? 1) : 1,
-    issuedAtMs: performance.now(),
-    tookMs: 0,
-    turn: -1,
-    values: [],
-  };
-  let sums: Sums | undefined;
-  const answered = (reply?: unknown) => {
-    if (trip.turn >= 0) return;
-    trip.tookMs = performance.now() - trip.issuedAtMs;
-    trip.turn = thisTurn();
-    trip.values = valuesIn(reply);
-    if (sums !== undefined) sums.secondMs += trip.tookMs;
-  };
+  const depth = previous ? previous.depth + 1 : (together?.depth ?? 1);
+  const inRun = previous && isSameSite(previous.site, site) ? previous.run + 1 : undefined;
+  const run = inRun ?? (together && isSameSite(together.site, site) ? together.run : 1);
+  const flow = previous && previous === previous.flow.last ? previous.flow : {};
+  const trip = new Trip(advisor, depth, run, flow, site);
   let result: unknown;
   let sent = false;
   // Entered first: a callback is called in the context of the promise that is made within.
   context.enterWith(trip);
   isSending = true;
   try {
-    result = send(answered);
+    result = send((reply) => trip.answered(reply));
     sent = result instanceof Promise && isSent();
   } finally {
     isSending = false;
@@ -227,15 +226,15 @@ export function track(
   }
   if (!sent) return result;
   trip.flow.last = trip;
-  sums = advisor.count(site, trip, args, previous);
+  trip.sums = advisor.count(site, trip, args, previous);
   // The caller's: it is rejected without a handler where the caller has none.
   return (result as Promise<unknown>).then(
     (value) => {
-      answered(value);
+      trip.answered(value);
       return value;
     },
     (error: unknown) => {
-      answered();
+      trip.answered();
       throw error;
     },
   );
@@ -243,13 +242,12 @@ export function track(
 
 /** Ends when the event loop goes on to other work. */
 function thisTurn(): number {
-  if (!isTurning) {
-    isTurning = true;
-    setImmediate(() => {
-      isTurning = false;
-      turn += 1;
-    });
-  }
+  if (isTurning) return turn;
+  isTurning = true;
+  setImmediate(() => {
+    isTurning = false;
+    turn += 1;
+  });
   return turn;
 }
 

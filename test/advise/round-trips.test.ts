@@ -1,5 +1,6 @@
 import { roundTrips } from 'ioredis-coalesce/coalesce';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { Advisor, Trip } from '../../src/advise.js';
 import { type Client, type CoalescedClient, HOSTS, ready, sleep } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
@@ -204,4 +205,31 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
       }),
     ).rejects.toThrow('mine');
   });
+});
+
+it('the report names the twenty places that cost the most time, and how many more there are', () => {
+  const advisor = new Advisor();
+  for (let line = 1; line <= 23; line += 1) {
+    const site = { place: `a.ts:${line}`, functionName: 'load', command: 'get' };
+    const previous = Object.assign(new Trip(advisor, 1, 1, {}, site), { tookMs: line });
+    advisor.count(site, new Trip(advisor, 2, 2), [], previous);
+  }
+  const lines = advisor.report().split('\n');
+  expect(lines[0]).toBe('23 places wait for one round trip after another (23 commands seen)');
+  expect(lines[1]).toBe(
+    '  a.ts:23 load  get ×2 in a row, 1 time: 2 round trips of 23.0 ms; issued together (Promise.all, mget): 1',
+  );
+  expect(lines).toHaveLength(22);
+  expect(lines[21]).toBe('  … and 3 more');
+  expect(new Advisor().report()).toBe('no place waits for one round trip after another (0 commands seen)');
+});
+
+it('what is remembered is bounded: further places are not told apart, and cost no memory', () => {
+  const advisor = new Advisor();
+  for (let line = 0; line < 3_000; line += 1) {
+    const site = { place: `a.ts:${line}`, functionName: '', command: 'get' };
+    advisor.count(site, new Trip(advisor, 2, 2), [], new Trip(advisor, 1, 1, {}, site));
+  }
+  expect(advisor.found().sites).toHaveLength(1_000);
+  expect(advisor.found().commands).toBe(3_000);
 });
