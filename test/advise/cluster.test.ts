@@ -1,0 +1,22 @@
+import { roundTrips } from 'ioredis-coalesce/coalesce';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
+import { ioredis6, warm } from '../helpers/cluster/clients.js';
+import { cold } from '../helpers/cold.js';
+
+let nodes: RedisCluster;
+beforeAll(async () => {
+  nodes = await startCluster({ masters: 3, replicas: 0 });
+});
+afterAll(() => nodes?.stop());
+
+it('a command of a Cluster is one, although a node sends it; a call that splitKeys divides is one, too', async () => {
+  const cluster = await warm(ioredis6.createCoalesced(nodes, {}, { splitKeys: true }));
+  const counted = await roundTrips(async () => {
+    await cluster.get('{a}');
+    await cold(cluster, 'get', '{b}');
+    await cluster.mget('{a}', '{b}');
+    await cluster.pipeline().get('{a}').get('{a}').exec();
+  });
+  expect(counted).toMatchObject({ commands: 4, sequential: 4 });
+});
