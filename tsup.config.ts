@@ -78,10 +78,6 @@ const commandLine: Options = {
   splitting: false,
   outDir: 'dist',
   clean: ['!*/**'],
-  // Small, and for the command line alone: not worth a dependency of everybody's.
-  noExternal: ['cli-progress', 'cli-table3'],
-  // Colours of cli-table3, which does without.
-  external: ['@colors/colors'],
   esbuildPlugins: [
     {
       name: 'require-the-package',

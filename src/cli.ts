@@ -1,32 +1,17 @@
 #!/usr/bin/env node
-/** `npx ioredis-coalesce`: measures what coalescing would gain on the user's own Redis. */
+/** `npx ioredis-coalesce bench`: measures what coalescing would gain on the user's own Redis. */
 import manifest from '../package.json' with { type: 'json' };
-import { BENCH_HELP, CliError, parseBenchArguments, usageError } from './cli/arguments.js';
+import { CliError, HELP, parseBenchArguments, usageError } from './cli/arguments.js';
 import { runBench } from './cli/bench.js';
 
-const HELP = `Usage: ioredis-coalesce <command> [options]
-
-Commands:
-  bench        what would I gain on my Redis? plain, auto-pipelining and coalesced side by side
-
-Options:
-  --help       this text; after a command, its options
-  --version    the version of ioredis-coalesce
-`;
-
-async function main(args: readonly string[]): Promise<void> {
-  // `help bench` is `bench --help`.
-  const [command, ...rest] = args[0] === 'help' ? [...args.slice(1), '--help'] : args;
-  if (command === undefined || command === '--help' || command === '-h') {
-    process.stdout.write(HELP);
-  } else if (command === '--version' || command === '-v') {
-    process.stdout.write(`${manifest.version}\n`);
-  } else if (command === 'bench') {
-    const settings = parseBenchArguments(rest, process.env);
-    if (settings === 'help') process.stdout.write(BENCH_HELP);
+async function main([command = '--help', ...args]: readonly string[]): Promise<void> {
+  const isHelp = ['help', '--help', '-h'].includes(command);
+  if (command === '--version' || command === '-v') process.stdout.write(`${manifest.version}\n`);
+  else if (!isHelp && command !== 'bench') throw usageError('expected the command "bench"');
+  else {
+    const settings = isHelp ? 'help' : parseBenchArguments(args, process.env);
+    if (settings === 'help') process.stdout.write(HELP);
     else await runBench(settings, manifest.version);
-  } else {
-    throw usageError(`expected the command "bench", got "${command}"`, 'ioredis-coalesce --help');
   }
 }
 

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 
 /** The Redis that is measured. */
@@ -8,8 +7,6 @@ export interface Target {
   readonly cluster: boolean;
   /** `host:port` or the path, for messages: never the user or the password. */
   readonly name: string;
-  /** How the server's certificate is checked; undefined for Node's own way. */
-  readonly tls: { readonly ca: string } | { readonly rejectUnauthorized: false } | undefined;
 }
 
 /** Why a command cannot do its work; the message is one line for the user. */
@@ -23,32 +20,29 @@ export class CliError extends Error {
 }
 
 /** A command line that cannot be understood. */
-export function usageError(problem: string, help = 'ioredis-coalesce bench --help'): CliError {
-  return new CliError(`${problem} (see ${help})`, 2);
+export function usageError(problem: string): CliError {
+  return new CliError(`${problem} (see ioredis-coalesce --help)`, 2);
 }
 
-export const BENCH_HELP = `Usage: ioredis-coalesce bench [options]
+export const HELP = `Usage: ioredis-coalesce bench [options]
 
 What would I gain on my Redis? Measures GETs with a plain client, with ioredis's auto-pipelining and with a coalesced
-client, in turns. It reads and writes keys under one random prefix, with an expiry, and removes them at the end and on
-Ctrl-C.
+client, in turns: the client alone, and what Redis uses meanwhile. It reads and writes keys under one random prefix, with
+an expiry, and removes them at the end and on Ctrl-C.
 
 Options:
   --url <url>          redis://user:password@host:port/db, rediss://…, host:port, or the path of a unix socket
                        (default: $REDIS_URL, or redis://127.0.0.1:6379)
   --cluster            the URL is a node of a Cluster
-  --ca <file>          with rediss://: trust this authority's certificate (PEM), as for a self-signed one
-  --insecure           with rediss://: trust any certificate
   --concurrency <n>    callers that each await one command after the other  (default: 100)
   --value-size <n>     bytes of a value  (default: 100)
   --keys <n>           keys that are read  (default: 1000)
   --seconds <n>        time measured for each of the three clients  (default: 5)
   --json               print the result as JSON
-  --help               this text
+  --help               this text; ioredis-coalesce --version prints the version
 
-× plain is the ratio of the two figures shown, each the median of its rounds.
-
-A password is better given in REDIS_URL than on the command line, where other users of the machine can see it.
+A password is better given in REDIS_URL, where other users of the machine do not see it. An authority of your own is
+trusted with NODE_EXTRA_CA_CERTS=<file>.
 `;
 
 const MAX_DATA_BYTES = 256 * 1024 * 1024;
@@ -60,7 +54,7 @@ export function parseBenchArguments(args: readonly string[], env: NodeJS.Process
   const values = parse(args);
   if (values.help) return 'help';
   const settings = {
-    target: targetOf(values.url ?? (env.REDIS_URL || 'redis://127.0.0.1:6379'), values.cluster, tlsCheck(values)),
+    target: targetOf(values.url ?? (env.REDIS_URL || 'redis://127.0.0.1:6379'), values.cluster),
     concurrency: number('--concurrency', values.concurrency, 1, 100_000),
     valueBytes: number('--value-size', values['value-size'], 1, 64 * 1024 * 1024),
     keys: number('--keys', values.keys, 1, 10_000_000),
@@ -81,8 +75,6 @@ function parse(args: readonly string[]) {
       options: {
         url: { type: 'string' },
         cluster: { type: 'boolean', default: false },
-        ca: { type: 'string' },
-        insecure: { type: 'boolean', default: false },
         concurrency: { type: 'string', default: '100' },
         'value-size': { type: 'string', default: '100' },
         keys: { type: 'string', default: '1000' },
@@ -100,17 +92,6 @@ function parse(args: readonly string[]) {
   }
 }
 
-function tlsCheck({ ca, insecure }: { ca?: string | undefined; insecure: boolean }): Target['tls'] {
-  if (ca === undefined) return insecure ? { rejectUnauthorized: false } : undefined;
-  if (insecure) throw usageError('--ca and --insecure exclude each other');
-  try {
-    return { ca: readFileSync(ca, 'utf8') };
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw usageError(`--ca must name a file that can be read, got "${ca}" (${code})`);
-  }
-}
-
 /** A whole number, unless it may be less than 1. */
 function number(flag: string, text: string, min: number, max: number): number {
   const [form, kind] = min < 1 ? [/^\d*\.?\d+$/, 'number'] : [/^\d+$/, 'whole number'];
@@ -121,26 +102,15 @@ function number(flag: string, text: string, min: number, max: number): number {
 
 const HOST_AND_PORT = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/\d+)?$/i;
 
-function targetOf(address: string, cluster: boolean, tls: Target['tls']): Target {
-  const path = address.replace(/^unix:(?:\/\/)?(?=\/)/, '');
-  const isPath = path.startsWith('/');
-  if (isPath && cluster) throw usageError('--cluster needs a URL with a host, not a unix socket');
+function targetOf(address: string, cluster: boolean): Target {
+  if (address.startsWith('/')) {
+    if (cluster) throw usageError('--cluster needs a URL with a host, not a unix socket');
+    return { url: address, cluster, name: address };
+  }
   const url = HOST_AND_PORT.test(address) ? `redis://${address}` : address;
-  const target = isPath ? { url: path, cluster, name: path, tls } : { url, cluster, name: hostAndPortOf(url), tls };
-  if (tls === undefined || speaksTls(target)) return target;
-  throw usageError('--ca and --insecure need TLS: a URL that begins with rediss://');
-}
-
-export function speaksTls({ url }: Target): boolean {
-  return url.startsWith('rediss:');
-}
-
-function hostAndPortOf(url: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed !== undefined && /^rediss?:$/.test(parsed.protocol) && parsed.hostname !== '') {
-    return `${parsed.hostname}:${parsed.port || '6379'}`;
+    return { url, cluster, name: `${parsed.hostname}:${parsed.port || '6379'}` };
   }
-  throw usageError(
-    'the URL of Redis must look like redis://host:port, rediss://host:port, host:port or /path/of/a.sock',
-  );
+  throw usageError('the URL of Redis must look like redis://host:port, rediss://host:port, host:port or /path.sock');
 }

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SingleBar } from 'cli-progress';
 import { type BenchSettings, CliError } from './arguments.js';
 import { briefly, type Client, type Host, loadHost, open, VARIANTS, type Variant, within } from './clients.js';
 import { type Environment, type Rounds, renderReport, reportOf, type Sample } from './report.js';
@@ -24,36 +23,25 @@ export async function runBench(settings: BenchSettings, version: string): Promis
   const expireMs = Math.ceil(VARIANTS.length * seconds * 1000) + EXPIRY_MARGIN;
   /** Or sent, at least. */
   const written: string[] = [];
-  const write = (key: string) => {
-    written.push(key);
-    return keeper.set(key, value, 'PX', expireMs);
-  };
   const variants = {} as Record<Variant, Client>;
-  let failure: unknown;
   try {
+    const write = (key: string) => {
+      written.push(key);
+      return keeper.set(key, value, 'PX', expireMs);
+    };
     await forEach(keys, write, signal);
-    for (const variant of VARIANTS) {
-      const client = await open(host, target, variant);
-      variants[variant] = client;
-      await forEach(keys, (key) => verify(client, key, value), signal);
-    }
+    for (const variant of VARIANTS) variants[variant] = await open(host, target, variant);
     const environment = await environmentOf(host, keeper, version);
-    const report = reportOf(settings, environment, await measureRounds(variants, keys, settings, signal));
+    const report = reportOf(settings, environment, await measureRounds(variants, keys, settings, signal, keeper));
     process.stdout.write(settings.json ? `${JSON.stringify(report, null, 2)}\n` : `${renderReport(report)}\n`);
-  } catch (error) {
-    failure = error;
-  }
-  for (const client of Object.values(variants)) client.disconnect();
-  try {
+  } finally {
+    for (const client of Object.values(variants)) client.disconnect();
     const removed = forEach(written, (key) => keeper.unlink(key));
-    await within(CLEANUP_TIMEOUT, removed);
-  } catch (error) {
-    const left = `keys may be left under a prefix of ours until they expire: ${(error as Error).message}`;
-    if (failure === undefined) failure = new CliError(left);
-    else if (failure instanceof CliError) failure.message += `; ${left}`;
+    await within(CLEANUP_TIMEOUT, removed).catch(({ message }: Error) => {
+      throw new CliError(`keys may be left under a prefix of ours until they expire: ${message}`);
+    });
+    keeper.disconnect();
   }
-  keeper.disconnect();
-  if (failure !== undefined) throw failure;
 }
 
 /** Aborted by the first Ctrl-C or SIGTERM, so that there is time to clean up; the second one ends the process. */
@@ -67,7 +55,6 @@ function interruption(): AbortSignal {
 
 const CHUNK = 1_000;
 
-/** Some at a time, and waits for all of these when one fails: nothing may be in flight when the keys are removed. */
 async function forEach(
   keys: readonly string[],
   command: (key: string) => Promise<unknown>,
@@ -75,17 +62,10 @@ async function forEach(
 ): Promise<void> {
   for (let first = 0; first < keys.length; first += CHUNK) {
     signal?.throwIfAborted();
-    for (const result of await Promise.allSettled(keys.slice(first, first + CHUNK).map(command))) {
-      if (result.status === 'fulfilled') continue;
-      const reason = result.reason as Error;
-      throw reason instanceof CliError ? reason : new CliError(`Redis refused a command: ${briefly(reason)}`);
-    }
+    await Promise.all(keys.slice(first, first + CHUNK).map(command)).catch((error: Error) => {
+      throw new CliError(`Redis refused a command: ${briefly(error)}`);
+    });
   }
-}
-
-async function verify(client: Client, key: string, value: string): Promise<void> {
-  if ((await client.get(key)) === value) return;
-  throw new CliError(`${key} does not hold the ${value.length} characters written to it: was it evicted?`);
 }
 
 /** In turns, so that other load on the machine affects all of them alike. */
@@ -94,33 +74,38 @@ async function measureRounds(
   keys: readonly string[],
   { concurrency, seconds }: BenchSettings,
   signal: AbortSignal,
+  keeper: Client,
 ): Promise<Rounds> {
-  const bar = new SingleBar({
-    format: '{bar} {percentage}% {variant}',
-    clearOnComplete: true,
-    hideCursor: true,
-    // Ctrl-C is handled here: the progress bar is not the only thing to clean up.
-    gracefulExit: false,
-  });
+  const show = (text: string) => process.stderr.isTTY && process.stderr.write(`\r${text}\x1b[K`);
   const rounds: Record<Variant, Sample>[] = [];
-  bar.start((ROUNDS + 1) * VARIANTS.length, 0, { variant: 'warming up' });
-  try {
-    for (let round = 0; round <= ROUNDS; round += 1) {
-      const samples = {} as Record<Variant, Sample>;
-      for (const variant of VARIANTS) {
-        bar.update({ variant: round === 0 ? 'warming up' : `${variant}, round ${round} of ${ROUNDS}` });
-        samples[variant] = await measure(variants[variant], keys, concurrency, seconds / ROUNDS, signal);
-        signal.throwIfAborted();
-        bar.increment();
-        // Work that a variant has left to the event loop must not run while the next one is measured.
-        await sleep(5);
-      }
-      if (round > 0) rounds.push(samples);
+  for (let round = 0; round <= ROUNDS; round += 1) {
+    const samples = {} as Record<Variant, Sample>;
+    for (const variant of VARIANTS) {
+      show(round === 0 ? 'warming up' : `${variant}, round ${round} of ${ROUNDS}`);
+      const before = await redisCpuUs(keeper);
+      const sample = await measure(variants[variant], keys, concurrency, seconds / ROUNDS, signal);
+      show('');
+      signal.throwIfAborted();
+      const redisCpuUsPerCommand = ((await redisCpuUs(keeper)) - before) / sample.commands;
+      samples[variant] = { ...sample, redisCpuUsPerCommand };
+      // Work that a variant has left to the event loop must not run while the next one is measured.
+      await sleep(5);
     }
-  } finally {
-    bar.stop();
+    if (round > 0) rounds.push(samples);
   }
   return rounds;
+}
+
+/** A line of INFO's reply. */
+const field = (info: string, name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+
+/** Of all masters, since their start; NaN where `INFO` may not be called. */
+async function redisCpuUs(keeper: Client): Promise<number> {
+  const { nodes } = keeper as unknown as { nodes?(role: string): Client[] };
+  const masters = nodes === undefined ? [keeper] : nodes.call(keeper, 'master');
+  const infos = await Promise.all(masters.map((node) => node.info('cpu').catch(() => '')));
+  const seconds = (info: string) => Number(field(info, 'used_cpu_sys')) + Number(field(info, 'used_cpu_user'));
+  return infos.reduce((sum, info) => sum + 1e6 * seconds(info), 0);
 }
 
 /** Reading the clock costs as much as a coalesced command, so only one command in this many is timed. */
@@ -133,44 +118,37 @@ async function measure(
   concurrency: number,
   seconds: number,
   signal: AbortSignal,
-): Promise<Sample> {
+): Promise<Omit<Sample, 'redisCpuUsPerCommand'> & { commands: number }> {
   let running = true;
   let commands = 0;
-  const timer = setTimeout(() => {
+  const stop = () => {
     running = false;
-  }, seconds * 1000);
+  };
+  const timer = setTimeout(stop, seconds * 1000);
   const nanoseconds = createHistogram();
-
   const call = async (caller: number): Promise<void> => {
     // Each starts at a different key, so that the callers do not all read one key at the same time.
     let next = Math.floor((caller * keys.length) / concurrency);
     for (let count = caller; running && !signal.aborted; count += 1) {
-      const key = keys[next]!;
+      const sent = count % TIMED_EVERY === 0 ? process.hrtime.bigint() : undefined;
+      const value = await client.get(keys[next]!);
+      if (sent !== undefined) nanoseconds.record(process.hrtime.bigint() - sent);
+      if (value === null) throw new Error('a key is missing: was it evicted?');
       next = next + 1 === keys.length ? 0 : next + 1;
-      if (count % TIMED_EVERY === 0) {
-        const sent = process.hrtime.bigint();
-        await client.get(key);
-        nanoseconds.record(process.hrtime.bigint() - sent);
-      } else {
-        await client.get(key);
-      }
       commands += 1;
     }
   };
-
   const cpuBefore = process.cpuUsage();
   const start = performance.now();
-  try {
-    await Promise.all(Array.from({ length: concurrency }, (_, caller) => call(caller)));
-  } catch (error) {
-    throw new CliError(`the measurement was interrupted: ${briefly(error as Error)}`);
-  } finally {
-    running = false;
-    clearTimeout(timer);
-  }
+  const calls = Promise.all(Array.from({ length: concurrency }, (_, caller) => call(caller)));
+  await calls.finally(stop).catch((error: Error) => {
+    throw new CliError(`the measurement was interrupted: ${briefly(error)}`);
+  });
+  clearTimeout(timer);
   const elapsed = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpuBefore);
   return {
+    commands,
     perSecond: commands / elapsed,
     p50Ms: nanoseconds.percentile(50) / 1e6,
     p99Ms: nanoseconds.percentile(99) / 1e6,
@@ -180,8 +158,7 @@ async function measure(
 
 async function environmentOf(host: Host, client: Client, version: string): Promise<Environment> {
   const server = await client.info('server').catch(() => '');
-  const field = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(server)?.[1]?.trim();
-  const valkey = field('valkey_version');
-  const name = valkey ? `Valkey ${valkey}` : `Redis ${field('redis_version') ?? 'of an unknown version'}`;
+  const valkey = field(server, 'valkey_version');
+  const name = valkey ? `Valkey ${valkey}` : `Redis ${field(server, 'redis_version') ?? 'of an unknown version'}`;
   return { package: version, node: process.versions.node, client: `${host.name} ${host.version}`, server: name };
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { coalesce } from '../coalesce.js';
-import { CliError, speaksTls, type Target } from './arguments.js';
+import { CliError, type Target } from './arguments.js';
 
 export const VARIANTS = ['plain', 'auto', 'coalesced'] as const;
 export type Variant = (typeof VARIANTS)[number];
@@ -62,7 +62,7 @@ export async function open(host: Host, target: Target, variant: Variant): Promis
     client.disconnect();
     const failure: Error & { lastNodeError?: Error } = reason ?? (error as Error);
     const cause = failure.lastNodeError ?? failure;
-    throw new CliError(`cannot use the Redis at ${target.name}: ${briefly(cause)}${tlsHint(target, cause)}`);
+    throw new CliError(`cannot use the Redis at ${target.name}: ${briefly(cause)}`);
   }
 }
 
@@ -72,37 +72,27 @@ export async function within(milliseconds: number, work: Promise<unknown>): Prom
   if (isLate) throw new Error(`no answer within ${milliseconds / 1000} s`);
 }
 
-/** The first line of an error, with a hint where there is one. */
-export function briefly(error: Error): string {
-  const { message } = error;
-  if (message.startsWith('NOAUTH ')) {
-    return 'NOAUTH, it wants a password: redis://user:password@host:port, best in REDIS_URL';
-  }
-  // Errors of several addresses have an empty message.
-  const text = message || ((error as NodeJS.ErrnoException).code ?? error.name);
-  return `${text.split('\n')[0]}${hintOf(error)}`;
+const HINTS: readonly [error: RegExp, hint: string][] = [
+  [/ MOVED /, '; it is a node of a Cluster: add --cluster'],
+  [/ NOAUTH /, '; redis://user:password@host:port, best in REDIS_URL'],
+  [/SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/, '; trust its authority with NODE_EXTRA_CA_CERTS=<file>'],
+  [
+    /^(ETIMEDOUT|ECONNRESET|EPIPE|EPROTO|ERR_SSL)|Connection is closed/,
+    '; with TLS the URL begins with rediss://, else redis://',
+  ],
+];
+
+/** The first line of an error, with a hint where there is one. Errors of several addresses have an empty message. */
+export function briefly({ message, name, code = name }: NodeJS.ErrnoException): string {
+  const hint = HINTS.find(([error]) => error.test(`${code} ${message}`))?.[1] ?? '';
+  return `${(message || code).split('\n')[0]}${hint}`;
 }
 
-function hintOf({ message, code }: NodeJS.ErrnoException): string {
-  if (message.startsWith('MOVED ')) return '; it is a node of a Cluster: add --cluster';
-  const isUntrusted = /^(SELF_SIGNED|DEPTH_ZERO_SELF_SIGNED|UNABLE_TO_(GET|VERIFY))/.test(code ?? '');
-  return isUntrusted ? '; trust its authority with --ca <file>, or any certificate with --insecure' : '';
-}
-
-/** A server that reads TLS where it expects commands waits for more, or closes the connection; and the other way round. */
-function tlsHint(target: Target, { message, code }: NodeJS.ErrnoException): string {
-  const hungUp = /^(ETIMEDOUT|ECONNRESET|EPIPE|EPROTO|ERR_SSL_WRONG_VERSION_NUMBER)$/.test(code ?? '');
-  if (!hungUp && message !== 'Connection is closed.') return '';
-  return speaksTls(target)
-    ? '; if the server does not speak TLS, the URL begins with redis://'
-    : '; if the server speaks TLS, the URL begins with rediss://';
-}
-
-function create(host: Host, { url, cluster, tls }: Target, enableAutoPipelining: boolean): Client {
+function create(host: Host, { url, cluster }: Target, enableAutoPipelining: boolean): Client {
   const common = { lazyConnect: true, enableAutoPipelining };
   if (!cluster) {
     const retries = { retryStrategy: () => null, maxRetriesPerRequest: 0 };
-    return new host.Redis(url, { ...common, ...retries, connectTimeout: CONNECT_TIMEOUT, ...(tls && { tls }) });
+    return new host.Redis(url, { ...common, ...retries, connectTimeout: CONNECT_TIMEOUT });
   }
   const { username, password, protocol } = new URL(url);
   return new host.Cluster([url], {
@@ -113,7 +103,7 @@ function create(host: Host, { url, cluster, tls }: Target, enableAutoPipelining:
       connectTimeout: CONNECT_TIMEOUT,
       ...(username && { username: decodeURIComponent(username) }),
       ...(password && { password: decodeURIComponent(password) }),
-      ...(protocol === 'rediss:' && { tls: tls ?? {} }),
+      ...(protocol === 'rediss:' && { tls: {} }),
     },
   });
 }

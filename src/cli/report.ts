@@ -1,72 +1,59 @@
-import Table from 'cli-table3';
 import type { BenchSettings } from './arguments.js';
 import { VARIANTS, type Variant } from './clients.js';
 
-export type Environment = Readonly<Record<'package' | 'node' | 'client' | 'server', string>>;
-
+/** CPU of Redis is NaN where it is not known, and whoever used it. */
+const FIGURES = ['perSecond', 'p50Ms', 'p99Ms', 'cpuUsPerCommand', 'redisCpuUsPerCommand'] as const;
 /** One round of one variant. */
-export interface Sample {
-  readonly perSecond: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  /** CPU of this process. */
-  readonly cpuUsPerCommand: number;
-}
-
+export type Sample = Readonly<Record<(typeof FIGURES)[number], number>>;
 /** One sample of each variant per round. */
 export type Rounds = readonly Readonly<Record<Variant, Sample>>[];
-
+export type Environment = Readonly<Record<'package' | 'node' | 'client' | 'server', string>>;
 export type Report = ReturnType<typeof reportOf>;
 
 export function reportOf(settings: BenchSettings, environment: Environment, rounds: Rounds) {
-  const { target, valueBytes, concurrency, keys, seconds } = settings;
-  const over = (variant: Variant, figure: keyof Sample) => median(rounds.map((round) => round[variant][figure]));
-  /** As a multiple of the plain client's: of the two figures that are shown. */
-  const timesPlain = (variant: Variant, figure: keyof Sample) => over(variant, figure) / over('plain', figure);
-  const resultOf = (variant: Variant) => ({
-    perSecond: over(variant, 'perSecond'),
-    throughputTimesPlain: timesPlain(variant, 'perSecond'),
-    p50Ms: over(variant, 'p50Ms'),
-    p99Ms: over(variant, 'p99Ms'),
-    cpuUsPerCommand: over(variant, 'cpuUsPerCommand'),
-    cpuTimesPlain: timesPlain(variant, 'cpuUsPerCommand'),
-  });
-  const { name, cluster } = target;
+  const { target, json: _, ...rest } = settings;
+  const medians = (variant: Variant) =>
+    Object.fromEntries(FIGURES.map((name) => [name, median(rounds.map((round) => round[variant][name]))])) as Sample;
   return {
-    settings: { target: name, cluster, concurrency, valueSize: valueBytes, keys, seconds, rounds: rounds.length },
+    settings: { target: target.name, cluster: target.cluster, ...rest, rounds: rounds.length },
     environment,
-    results: { plain: resultOf('plain'), auto: resultOf('auto'), coalesced: resultOf('coalesced') },
+    results: { plain: medians('plain'), auto: medians('auto'), coalesced: medians('coalesced') },
   };
 }
 
+const HEAD = [
+  '                 commands/s',
+  '   × plain',
+  '         p50',
+  '         p99',
+  '     Node CPU',
+  '    Redis CPU',
+];
+
 export function renderReport({ settings, environment, results }: Report): string {
-  const table = new Table({
-    head: ['', 'commands/s', '× plain', 'p50', 'p99', 'CPU/command', '× plain'],
-    colAligns: ['left', 'right', 'right', 'right', 'right', 'right', 'right'],
-    style: { head: [], border: [] },
+  const { target, cluster, concurrency, valueBytes, keys, seconds, rounds } = settings;
+  /** Of the two figures that are shown. */
+  const times = (variant: Variant, name: keyof Sample) => `${digits(results[variant][name] / results.plain[name])}×`;
+  const rows = VARIANTS.map((variant) => {
+    const { perSecond, p50Ms, p99Ms, cpuUsPerCommand, redisCpuUsPerCommand } = results[variant];
+    const name = variant === 'auto' ? 'auto-pipelining' : variant;
+    const count = Math.round(perSecond).toLocaleString('en-US');
+    const cells = [name.padEnd(16) + count.padStart(11), times(variant, 'perSecond')];
+    cells.push(`${digits(p50Ms)} ms`, `${digits(p99Ms)} ms`, `${digits(cpuUsPerCommand)} µs`);
+    cells.push(`${digits(redisCpuUsPerCommand)} µs`);
+    return cells.map((cell, index) => cell.padStart(HEAD[index]!.length)).join('');
   });
-  for (const variant of VARIANTS) {
-    const result = results[variant];
-    table.push([
-      variant === 'auto' ? 'auto-pipelining' : variant,
-      Math.round(result.perSecond).toLocaleString('en-US'),
-      times(result.throughputTimesPlain),
-      `${significant(result.p50Ms)} ms`,
-      `${significant(result.p99Ms)} ms`,
-      `${significant(result.cpuUsPerCommand)} µs`,
-      times(result.cpuTimesPlain),
-    ]);
-  }
-  const { target, cluster, concurrency, valueSize, keys, seconds, rounds } = settings;
-  const { package: version, node, client, server } = environment;
-  const { throughputTimesPlain, cpuTimesPlain } = results.coalesced;
   return [
-    `${target}${cluster ? ' (Cluster)' : ''}: ${server}; Node ${node}, ${client}, ioredis-coalesce ${version}`,
-    `${concurrency} callers that each await one GET after the other; ${keys} keys of ${valueSize} B; ` +
-      `${seconds} s each in ${rounds} rounds, medians`,
-    table.toString(),
-    `Coalesced: ${times(throughputTimesPlain)} the commands per second of plain, at ${times(cpuTimesPlain)} the client's CPU per command.`,
-    'This is the client alone. In a service it gains less: start one pod with ioredis-coalesce/register and IOREDIS_COALESCE=stats.',
+    `${target}${cluster ? ' (Cluster)' : ''}: ${environment.server}; Node ${environment.node}, ${environment.client}, ` +
+      `ioredis-coalesce ${environment.package}`,
+    `${concurrency} callers that each await one GET after the other; ${keys} keys of ${valueBytes} B; ` +
+      `${seconds} s each in ${rounds} rounds, medians; CPU per command`,
+    HEAD.join(''),
+    ...rows,
+    `Coalesced: ${times('coalesced', 'perSecond')} the commands per second of plain, at ` +
+      `${times('coalesced', 'cpuUsPerCommand')} the client's CPU per command and ${times('coalesced', 'redisCpuUsPerCommand')} that of Redis.`,
+    'This measures the client alone: a service does more than ask Redis, and gains less.',
+    'In a service: IOREDIS_COALESCE=stats node --import ioredis-coalesce/register app.js',
   ].join('\n');
 }
 
@@ -76,10 +63,6 @@ function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-function times(ratio: number): string {
-  return `${significant(ratio)}×`;
-}
-
-function significant(value: number): string {
-  return String(Number(value.toPrecision(3)));
+function digits(value: number): string {
+  return Number.isFinite(value) ? String(Number(value.toPrecision(3))) : '?';
 }
