@@ -152,6 +152,53 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
     expect(batches - before.batches).toBeLessThan(REQUESTS);
   });
 
+  it('sixty commands with errors, timeouts, a reconnect and aborts have the spans of a plain client', async () => {
+    traced(host);
+    const proxy = await startProxy(redisUrl());
+    const run = async (create: Host['create']) => {
+      const client = await ready(create(proxy.url, { retryStrategy: () => 5 }));
+      await client.del(`${prefix}sixty`);
+      takeSpans();
+      const values = await inSpan('request', async () => {
+        const k = `${prefix}sixty`;
+        const kinds = [await everyKind(client), await everyKind(client), await everyKind(client)];
+        const gone = new AbortController();
+        const view =
+          'coalescer' in client ? (client as CoalescedClient).coalescer.withOptions({ signal: gone.signal }) : client;
+        const aborted = outcomes([view.get(k), view.incr(k), view.del(k)]);
+        gone.abort();
+        await aborted;
+        await client.echo('after them');
+        const called = await new Promise((settle) => {
+          client.set(k, Buffer.from([0xff]), (error, value) => settle([error, value]));
+        });
+        const options = client.options as { commandTimeout: number | undefined };
+        proxy.stall();
+        options.commandTimeout = 30;
+        const late = await outcomes([client.get(k), client.getBuffer(k), client.strlen(k), client.hgetall(k)]);
+        options.commandTimeout = undefined;
+        proxy.resume();
+        await client.echo('after them');
+        const resent = outcomes([client.getBuffer(k), client.strlen(k), client.hgetall(k), client.echo('resent')]);
+        await proxy.loseReplies('resent');
+        return [kinds, called, late, await resent];
+      });
+      client.disconnect();
+      const { commands, requests } = takeSpans();
+      const own = commands.filter(({ name }) => !['info', 'client', 'hello'].includes(name));
+      const parents = new Set(own.map((span) => span.parentSpanContext?.spanId));
+      expect(parents).toEqual(new Set([requests[0]?.spanContext().spanId]));
+      const timedOut = own.filter(({ status }) => status.message?.includes('timed out'));
+      expect(timedOut).toHaveLength(4);
+      for (const { duration } of timedOut) expect(duration[0] * 1_000 + duration[1] / 1_000_000).toBeGreaterThan(25);
+      // How spans of hot commands and others alternate depends on where chunks of replies end.
+      return { values, spans: own.map((span) => JSON.stringify(described(span))).sort() };
+    };
+    const plain = await run(host.create);
+    expect(plain.spans.length).toBeGreaterThanOrEqual(60);
+    expect(await run(host.createCoalesced)).toEqual(plain);
+  });
+
   it('a span lasts until its own reply', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.createCoalesced(proxy.url));
