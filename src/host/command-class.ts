@@ -7,9 +7,14 @@ import type { AnyFunction, HostCommandClass, MadeCommand } from './types.js';
  * ioredis 6 and the last versions of 5 do, earlier ones and iovalkey do not (`Command#_iterateKeys`).
  */
 export function findsKeysInAnyCase(commandClass: HostCommandClass): boolean {
+  return keysOf(commandClass, 'GET', ['key']).length === 1;
+}
+
+/** The keys among arguments, as the host finds them. */
+export function keysOf(commandClass: HostCommandClass, name: string, args: unknown[]): readonly unknown[] {
   // Not constructed: that would make a promise, and run the argument transformers of users.
-  const probe = Object.create(commandClass.prototype) as HostCommandClass['prototype'];
-  return Object.assign(probe, { name: 'GET', args: ['key'] }).getKeys().length === 1;
+  const command = Object.create(commandClass.prototype) as HostCommandClass['prototype'];
+  return Object.assign(command, { name, args }).getKeys();
 }
 
 /**

@@ -46,10 +46,10 @@ function look(client: object, prototype: object): string {
   const path = Object.keys(cache).find(
     (file) => CLASS_FILE.test(file) && prototypeIn(cache[file]?.exports) === prototype,
   );
-  if (path === undefined) return areMethodsKnown(client, prototype) ? '' : 'a bundled or otherwise loaded client';
+  if (path === undefined) return lookAtMethods(client, prototype);
   const folder = path.replace(/(?<=[\\/]built[\\/]).*$/, '');
   const module = cache[`${folder}Redis.js`] ?? {};
-  const name = found.get(module) ?? lookAtFiles(folder, cache);
+  const name = found.get(module) ?? lookAtFiles(folder, cache) ?? lookAtMethods(client, prototype);
   found.set(module, name);
   return name;
 }
@@ -66,7 +66,19 @@ function prototypeIn(exported: unknown): unknown {
   return (named as { prototype?: unknown } | undefined)?.prototype;
 }
 
-function lookAtFiles(folder: string, cache: ModuleCache): string {
+const lookAtMethods = (client: object, prototype: object) =>
+  areMethodsKnown(client, prototype) ? '' : 'a bundled or otherwise loaded client';
+
+/** Undefined if they cannot be read: they may be gone by now. */
+function lookAtFiles(folder: string, cache: ModuleCache): string | undefined {
+  try {
+    return nameByFiles(folder, cache);
+  } catch {
+    return undefined;
+  }
+}
+
+function nameByFiles(folder: string, cache: ModuleCache): string {
   const { name, version, dependencies } = JSON.parse(readFileSync(`${folder}../package.json`, 'utf8')) as {
     name: string;
     version: string;

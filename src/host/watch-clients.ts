@@ -12,12 +12,6 @@ import type { AnyFunction } from './types.js';
 /** Host: methods that the prototypes of its two classes have themselves. In ioredis 4 `emit` is inherited. */
 const OWN_METHODS = ['setStatus', 'sendCommand', 'emit'];
 
-/** A client or Cluster that is being made. */
-interface Made {
-  setStatus?: AnyFunction;
-  sendCommand?: AnyFunction;
-}
-
 /**
  * Calls `made` with every client and Cluster that is made from now on. It is called within the constructor, so it must
  * not throw.
@@ -32,9 +26,9 @@ export function watchClients(made: (client: object) => void, foreign: () => void
   const seen = new WeakSet<object>();
   emitters.init = function (...args) {
     init.apply(this, args);
-    const client = this as Made;
-    // For all emitters of the process: nothing more.
-    if (typeof client.setStatus !== 'function' || typeof client.sendCommand !== 'function') return;
+    const client = this as object;
+    // For all emitters of the process: nothing more. Not read: a getter may need what its constructor has not made yet.
+    if (!('setStatus' in client && 'sendCommand' in client)) return;
     const prototype = prototypeOfHost(client);
     if (prototype === undefined || watched.has(prototype)) return;
     if (!(client instanceof Object)) return foreign();

@@ -1,6 +1,6 @@
 /** Only clients whose code was read are coalesced: `src/host/recognize.ts`. */
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -47,6 +47,15 @@ const ioredis6 = copy('ioredis');
 describe('a client of a release that is known', () => {
   it.each(['ioredis', 'ioredis5', 'iovalkey'])('is coalesced, wherever the package is: %s', async (name) => {
     expect(await use(copy(name))).toBeGreaterThan(1);
+  });
+
+  it('is coalesced, should its files be gone by now', async () => {
+    const host = copy('ioredis');
+    const { Redis } = host.load();
+    rmSync(host.folder, { recursive: true });
+    const client = coalesce(endWithTest(new Redis(redisUrl())));
+    await client.set(key, 'value');
+    expect([await client.get(key), client.coalescer.enabled]).toEqual(['value', true]);
   });
 
   it('is coalesced if its class was extended, and layers have replaced methods before', async () => {

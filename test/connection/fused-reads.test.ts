@@ -148,6 +148,21 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expect(await Promise.all([client.get(key('a')), client.get(key('b'))])).toEqual(['1', 'zwei']);
     expect(commandNames(spy.text()).join(' ')).toBe('mget get get get get get');
   });
+
+  it('nobody gets the value of another database, should MGET be refused when the next one is selected', async () => {
+    expectWarnings('COALESCE_WARN_FUSE');
+    const { plain } = await scene(host);
+    await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '+@all', '-mget');
+    onTestFinished(() => void plain.call('ACL', 'DELUSER', prefix).catch(() => {}));
+    const options = { username: prefix, password: 'any' };
+    const client = await ready(host.createCoalesced(redisUrl(), options, { fuseReads: true }));
+    const reads = outcomes([client.get(key('a')), client.get(key('b')), client.select(1)]);
+    expect((await reads).map((each) => JSON.stringify(each).match(/NOPERM|OK/)?.[0])).toEqual([
+      'NOPERM',
+      'NOPERM',
+      'OK',
+    ]);
+  });
 });
 
 describe('one difference to plain clients', () => {

@@ -21,6 +21,13 @@ const HASH = `${prefix}hash`;
 /** Larger than a chunk: its reply is split. */
 const LARGE = 'ü'.repeat(200_000);
 
+/** What layers may use of a command to read it. */
+interface ReadCommand extends Command {
+  replyEncoding: string | null;
+  getKeys(): unknown;
+  transformReply(reply: unknown): unknown;
+}
+
 type Play = (client: Client, log: unknown[]) => Promise<unknown>;
 type Options = Parameters<Host['create']>[1];
 
@@ -477,6 +484,52 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     );
     expect(stats.fallThroughs.patched).toBe(1);
     expect(stats.sharedReads).toBe(0);
+  });
+
+  it('a command can be read, copied, derived from and wrapped, as a plain one', async () => {
+    const { Command: Made } = host.Redis as unknown as {
+      Command: new (name: string, args: unknown[], options: object) => Command;
+    };
+    const using = (change: (command: ReadCommand, log: unknown[]) => Command) => (log: unknown[]) => [
+      (original: Send): Send =>
+        function (command, ...rest) {
+          return original.call(this, change(command as ReadCommand, log), ...rest);
+        },
+    ];
+    const layers = [
+      using((command, log) => {
+        log.push(['keys', command.getKeys(), command.replyEncoding]);
+        return command;
+      }),
+      using(({ name, args, replyEncoding }) => new Made(name, args, { replyEncoding })),
+      using((command) => Object.create(command) as Command),
+      using((command) => new Proxy(command, {})),
+      using((command) => {
+        const { transformReply } = command;
+        command.transformReply = (reply) => [transformReply.call(command, reply)];
+        return command;
+      }),
+      using((command) => Object.assign(command, { replyEncoding: null })),
+      using((command, log) => {
+        const { resolve } = command;
+        command.resolve = (reply) => {
+          log.push(['value', command.transformReply(reply)]);
+          return resolve.call(command, reply);
+        };
+        return command;
+      }),
+    ];
+    const play: Play = (client) =>
+      outcomes([
+        client.set(KEY, 'text'),
+        client.get(KEY),
+        client.getBuffer(KEY),
+        client.incr(KEY),
+        client.hset(HASH, { a: 1, b: 'ü' }),
+        client.hgetall(HASH),
+        client.mget([KEY, `${prefix}none`]),
+      ]);
+    for (const each of layers) await beside(host, each, play);
   });
 
   it('a write below layers comes between two reads that would share a reply', async () => {

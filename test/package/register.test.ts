@@ -173,6 +173,14 @@ describe('every client of the process', () => {
     expect(result).toEqual([true, true, 'own', true, 'Redis', true, 'stubbed', true, true]);
   });
 
+  it('and no other emitter is touched: a getter that is not ready when EventEmitter is called', async () => {
+    const { result } = await registered(`
+      import { EventEmitter } from 'node:events';
+      class Own extends EventEmitter { #own = 1; get setStatus() { return this.#own; } }
+      console.log(JSON.stringify(new Own().setStatus));`);
+    expect(result).toBe(1);
+  });
+
   it('that packages make is hot: BullMQ and rate-limiter-flexible, unchanged', async () => {
     const { result, stderr } = await registered(
       `

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
 import { type CommandVariant, UNLISTED } from '../../commands/hot-commands.js';
+import { keysOf } from '../../host/command-class.js';
 import { replyProtocol, selectedDatabase } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../../host/types.js';
@@ -12,7 +13,7 @@ import type { Abortable, SignalWatch } from './signals.js';
 
 /** What a fused command needs of its connection when it was refused. */
 export interface Fusing {
-  readonly mayResend: boolean;
+  mayResend(database: number): boolean;
   refused(error: Error): void;
 }
 
@@ -290,7 +291,8 @@ export function entryWrittenAs(data: string | Uint8Array): WatchedEntry | undefi
 
 /**
  * The entry of a call that passes through what others, such as tracers, have put over the client's `sendCommand`. It is a
- * command that they may change; an element of the host's queue holds it.
+ * command that they may read, change, derive another from or wrap in a Proxy (so it has no private fields); an element of
+ * the host's queue holds it.
  */
 export class WatchedEntry extends CallEntry {
   /** Host: whether it was published on the channel of commands. */
@@ -299,10 +301,12 @@ export class WatchedEntry extends CallEntry {
   readHere = false;
   /** The bytes that the host asks for; until then the text that its call was encoded to, maybe. */
   writable: string | Buffer | undefined;
+  /** Host: of the text in its reply. */
+  replyEncoding: 'utf8' | null;
   /** Whether it is another command now: only the host knows what that means. */
-  #isAnother = false;
+  protected isAnother = false;
   /** Once they were read, or replaced. */
-  #args: unknown[] | undefined;
+  protected readArgs: unknown[] | undefined;
 
   constructor(
     variant: CommandVariant,
@@ -314,6 +318,7 @@ export class WatchedEntry extends CallEntry {
     super(variant, context, sent, select);
     this.replacedResolve = undefined;
     this.replacedReject = undefined;
+    this.replyEncoding = variant.encoding;
     // A script's call may have to be encoded in its other form.
     if (typeof encoded === 'string' && variant.script === undefined && isAscii(encoded)) this.writable = encoded;
   }
@@ -324,21 +329,41 @@ export class WatchedEntry extends CallEntry {
 
   override set name(name: string) {
     this.variant = { command: { ...UNLISTED, name }, encoding: this.variant.encoding };
-    this.#isAnother = true;
+    this.isAnother = true;
   }
 
   override get args(): unknown[] {
-    this.#args ??= super.args;
-    return this.#args;
+    this.readArgs ??= super.args;
+    return this.readArgs;
   }
 
   override set args(args: unknown[]) {
-    this.#args = args;
+    this.readArgs = args;
   }
 
-  /** Whether `resolve` is not its own: then it gets what the host's decoder would give it. */
+  getKeys(): readonly unknown[] {
+    return keysOf(this.context.commandClass, this.name, this.args);
+  }
+
+  transformReply(reply: unknown): unknown {
+    return transformReply(this, this.replyEncoding, reply);
+  }
+
+  /** Whether what gets its reply is not its own: then that is what the host's decoder would give. */
   get takesRaw(): boolean {
-    return this.replacedResolve !== undefined || Object.hasOwn(this, 'resolve');
+    return (
+      this.replacedResolve !== undefined || Object.hasOwn(this, 'resolve') || Object.hasOwn(this, 'transformReply')
+    );
+  }
+
+  /** A raw one by its own `transformReply`, as the host does. It has no followers, and no cache. */
+  override answer(reply: unknown, form: 'decoded' | 'raw'): void {
+    try {
+      if (form === 'decoded') super.answer(reply, form);
+      else this.fulfil(this.transformReply(reply));
+    } catch (error) {
+      this.failAlone(error);
+    }
   }
 
   override timedOut(error: Error): void {
@@ -347,22 +372,23 @@ export class WatchedEntry extends CallEntry {
 
   override toWritable(stream: object): string | Buffer {
     this.readHere = false;
-    this.#noticeChange();
-    const writable = (!this.#isAnother && this.writable) || super.toWritable(stream);
+    this.noticeChange();
+    const writable = (!this.isAnother && this.writable) || super.toWritable(stream);
     const script = this.variant.script;
     // Host: the script's hash gives way to its text.
-    if (script !== undefined && this.#args !== undefined) this.#args[0] = script.leading[0];
+    if (script !== undefined && this.readArgs !== undefined) this.readArgs[0] = script.leading[0];
     this.writable = writable;
-    asked = this.#isAnother ? undefined : this;
+    asked = this.isAnother ? undefined : this;
     return writable;
   }
 
-  #noticeChange(): void {
-    const args = this.#args;
+  protected noticeChange(): void {
+    const args = this.readArgs;
+    if (this.replyEncoding !== this.variant.encoding) this.isAnother = true;
     if (args === undefined) return;
     const own = super.args;
     if (args.length === own.length && args.every((argument, index) => argument === own[index])) return;
-    this.#isAnother = true;
+    this.isAnother = true;
     this.sent = args.slice(this.variant.script?.leading.length ?? 0);
   }
 }

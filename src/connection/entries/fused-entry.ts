@@ -64,7 +64,7 @@ export class FusedEntry extends Entry {
       const isSentAgain = error.name === 'ReplyError' && !isAnswer && !isFollowed;
       if (isSentAgain) fusing?.refused(error);
       for (const member of this.members) {
-        if (!isSentAgain || fusing?.mayResend === false) member.reject(this.#errorFor(member, error));
+        if (!isSentAgain || fusing?.mayResend(this.select) === false) member.reject(this.#errorFor(member, error));
         // One that was aborted or has timed out needs no reply.
         else if (member.observer !== SETTLED || member.followers !== undefined) client.sendCommand(member);
       }

@@ -1,6 +1,7 @@
 import calculateSlot from 'cluster-key-slot';
 import type { CommandVariant } from '../../commands/hot-commands.js';
 import { CODES, warnOnce } from '../../errors.js';
+import { selectedDatabase } from '../../host/state.js';
 import type { HostClient } from '../../host/types.js';
 import { meaningOfError } from '../../resp/error-meaning.js';
 import type { CallEntry, Entry } from '../entries/entry.js';
@@ -86,9 +87,9 @@ export class FusedReads {
     return calculateSlot(keyOf(entry)) === this.#slot;
   }
 
-  /** Whether reads can be sent again now: in a transaction they would be queued by the server. */
-  get mayResend(): boolean {
-    return !this.transaction.open;
+  /** Whether reads of a database can be sent again now: in a transaction they would be queued by the server. */
+  mayResend(database: number): boolean {
+    return !this.transaction.open && selectedDatabase(this.client) === database;
   }
 
   /** A fused command was answered with an error that a read alone would not have got. What passes does not end fusing. */
