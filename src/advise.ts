@@ -276,8 +276,8 @@ function valuesIn(reply: unknown): string[] {
 
 function holdOne(args: readonly unknown[], values: readonly string[]): boolean {
   if (values.length === 0) return false;
-  const texts = args.flat(2).slice(0, MOST_VALUES);
-  return texts.some((text) => {
+  const texts = args.flat(2).filter((arg) => typeof arg !== 'function');
+  return texts.slice(0, MOST_VALUES).some((text) => {
     const words = wordsOf(String(text).slice(0, LONGEST_VALUE * 4));
     return values.some((value) => words.includes(value));
   });

@@ -2,9 +2,8 @@
 import { track } from '../advise.js';
 import { Entry } from '../connection/entries/entry.js';
 import type { AnyFunction } from '../host/types.js';
-import { asCallback } from '../util/promises.js';
 import { isBlocking } from './blocking.js';
-import { FallThrough, Sender } from './hot-path.js';
+import { Sender } from './hot-path.js';
 import { argumentsIn, aroundExec } from './light-pipeline.js';
 import { aroundCalls, changeOverlays } from './overlay.js';
 
@@ -18,11 +17,10 @@ export function putOnAdviseLayer(): void {
     const { counters } = route;
     const sentSoFar = () => (counters === undefined ? 0 : counters.commands + counters.sharedReads);
     const before = sentSoFar();
-    const { args, callback } = withoutCallback(given);
-    const pass = () => send.call(this, route, method, args, call);
-    const sent = track(this.variant.command.name, args, sendTracked as AnyFunction, pass, () => sentSoFar() > before);
-    if (!(sent instanceof FallThrough)) asCallback(sent as Promise<unknown>, callback);
-    return sent as ReturnType<typeof send>;
+    const pass: Parameters<typeof track>[3] = (answered) =>
+      send.call(this, route, method, withCallback(given, answered), call);
+    const isSent = () => sentSoFar() > before;
+    return track(this.variant.command.name, given, sendTracked as AnyFunction, pass, isSent) as ReturnType<typeof send>;
   };
   changeOverlays((overlay, parent) => {
     aroundCalls(overlay, parent, {
@@ -41,20 +39,21 @@ export function putOnAdviseLayer(): void {
       },
       made(pipeline, _route, name) {
         aroundExec(pipeline, function exec({ _queue }, send, given) {
-          const { args, callback } = withoutCallback(given);
-          const result = track(name, argumentsIn(_queue), exec as AnyFunction, () => send(args));
-          asCallback(result as Promise<unknown>, callback);
-          return result;
+          const pass: Parameters<typeof track>[3] = (answered) => send(withCallback(given, answered));
+          return track(name, argumentsIn(_queue), exec as AnyFunction, pass);
         });
       },
     });
   });
 }
 
-/** Callbacks are called when the advisor knows of the reply. */
-function withoutCallback(given: readonly unknown[]): { args: unknown[]; callback: unknown } {
+/** The call's callback, if it has one, is called when the advisor knows of the reply. */
+function withCallback(given: readonly unknown[], answered: (reply: unknown) => void): unknown[] {
   const callback = given.at(-1);
-  return typeof callback === 'function'
-    ? { args: given.slice(0, -1), callback }
-    : { args: given.slice(), callback: undefined };
+  if (typeof callback !== 'function') return given.slice();
+  const told = (...outcome: unknown[]) => {
+    answered(outcome[1]);
+    return callback(...outcome);
+  };
+  return [...given.slice(0, -1), told];
 }
