@@ -90,7 +90,7 @@ function tableOf(all: ReadonlyMap<string, Digests>): string {
   const lines = [...releases].sort(([one], [other]) => collator.compare(one, other));
   const methods = [...new Set([...all.values()].flatMap(({ methods }) => methods))].sort();
   return [
-    '/** Written by `npm run known-clients`: the releases on which the tests have passed, and what they are recognized by. */',
+    '/** Written by `npm run known-clients`: the releases that are known, and what they are recognized by. */',
     '',
     '/** Digests of their files, and of those of the packages that they rest on (`filesDigest`, `fileDigest`). */',
     'export const KNOWN_RELEASES: Readonly<Record<string, string>> = {',

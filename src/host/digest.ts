@@ -30,14 +30,21 @@ export function filesDigest(folder: string, cache: ModuleCache): string {
     if (!path.startsWith(folder)) continue;
     const file = path.slice(folder.length).replaceAll('\\', '/');
     if (LEFT_OUT.test(file) || Object.keys(module?.exports ?? {}).length === 0) continue;
-    lines.push(`${file} ${fileDigest(path, module?.exports)}`);
+    lines.push(`${file} ${moduleHash(path, module?.exports)}`);
   }
   return short(lines.sort().join('\n'), 16);
 }
 
-/** Of one module: of its whole text, or where V8 does not tell that, of the functions that it exports. */
+/** Of one module. */
 export function fileDigest(path: string, exported: unknown): string {
-  return short(loadedHash(path, exported) ?? [...functionsOf(exported)].map(sourceOf).join('\n'), 16);
+  return short(moduleHash(path, exported), 16);
+}
+
+/** Of its whole text, or where V8 does not tell that, the functions that it exports. */
+function moduleHash(path: string, exported: unknown): string {
+  // The shortest first: V8 compiles what is called.
+  const functions = [...functionsOf(exported)].sort((one, other) => sourceOf(one).length - sourceOf(other).length);
+  return loadedHash(path, functions) ?? functions.map(sourceOf).join('\n');
 }
 
 /** What a module exports, and the methods of its classes. */
@@ -77,12 +84,12 @@ interface CallSite {
  * SHA-256 of the text from which a module was compiled. V8 tells it of functions on the stack of an error, so one of the
  * module's is called that does nothing but throw one. Undefined if there is none.
  */
-function loadedHash(path: string, exported: unknown): string | undefined {
+function loadedHash(path: string, functions: readonly AnyFunction[]): string | undefined {
   const { prepareStackTrace, stackTraceLimit } = Error;
   Error.stackTraceLimit = 5;
   Error.prepareStackTrace = (_, sites) => sites;
   try {
-    for (const method of functionsOf(exported)) {
+    for (const method of functions) {
       if (!LOOKS_FIRST.test(sourceOf(method))) continue;
       try {
         (method.call(TRAP, TRAP) as AnyFunction | undefined)?.call(undefined);
