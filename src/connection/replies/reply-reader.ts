@@ -1,4 +1,3 @@
-import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { CODES } from '../../errors.js';
 import { type InPlaceReader, keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-in-place.js';
@@ -99,8 +98,8 @@ export class ReplyReader implements InPlaceReader {
     stream.removeListener('data', hostListener);
     // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
     // there are none, `on`: Node emits data within the read for listeners added by `on`, and on nextTick for prepended
-    // ones. A Connector's stream in memory may answer within the write of a command that is not queued yet.
-    if (stream instanceof Socket && stream.listenerCount('data') === 0) stream.on('data', this.#onData);
+    // ones.
+    if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
     else stream.prependListener('data', this.#onData);
     shareReadBuffer(stream, this);
   }
