@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
 import { obstacles, type Situation, steps } from '../tools/release-steps.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -10,35 +9,7 @@ const WORKFLOWS = readdirSync(`${ROOT}.github/workflows`);
 const read = (file: string) => readFileSync(`${ROOT}${file}`, 'utf8');
 const manifest = JSON.parse(read('package.json')) as { version: string; scripts: Record<string, string> };
 
-interface Job {
-  readonly 'timeout-minutes': number;
-  readonly environment?: string;
-  readonly permissions?: Readonly<Record<string, string>>;
-  readonly steps: readonly { uses?: string; run?: string }[];
-}
-
-interface Workflow {
-  readonly on: { readonly schedule?: readonly { readonly cron: string }[] };
-  readonly permissions: Readonly<Record<string, string>>;
-  readonly jobs: Readonly<Record<string, Job>>;
-}
-
-function workflow(file: string): Workflow {
-  return parse(read(`.github/workflows/${file}`)) as Workflow;
-}
-
-function commandsOf(file: string): string[] {
-  return Object.values(workflow(file).jobs).flatMap((job) => job.steps.flatMap(({ run }) => run ?? []));
-}
-
 describe.each(WORKFLOWS)('the workflow %s', (file) => {
-  const { jobs, permissions } = workflow(file);
-
-  it('has only the permissions that it states, and a time limit for every job', () => {
-    expect(permissions.contents).toBe('read');
-    for (const job of Object.values(jobs)) expect(job['timeout-minutes']).toBeLessThanOrEqual(120);
-  });
-
   it('pins each action by hash, with its version beside it', () => {
     const lines = read(`.github/workflows/${file}`).match(/uses:.*/g) ?? [];
     expect(lines.length).toBeGreaterThan(0);
@@ -46,65 +17,8 @@ describe.each(WORKFLOWS)('the workflow %s', (file) => {
   });
 
   it('runs scripts that exist', () => {
-    const scripts = commandsOf(file).flatMap((command) =>
-      [...command.matchAll(/npm run (\S+)/g)].map(([, name]) => name),
-    );
+    const scripts = [...read(`.github/workflows/${file}`).matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name);
     for (const script of scripts) expect(Object.keys(manifest.scripts)).toContain(script);
-  });
-});
-
-describe('the workflows', () => {
-  it('lint and check types first, then run .ci/run on each supported Node, for each change', () => {
-    expect(commandsOf('ci.yml')).toEqual(['npm ci', 'npm run lint', 'npm run typecheck', '.ci/run']);
-    expect(workflow('ci.yml').jobs.ci).toMatchObject({ needs: 'checks', strategy: { matrix: { node: [22, 24, 26] } } });
-  });
-
-  it('give .ci/run the time that it may take', () => {
-    const [, limit] = /^limit=(\d+) /m.exec(read('.ci/run')) ?? [];
-    expect(Number(limit)).toBeGreaterThan(0);
-    expect(workflow('ci.yml').jobs.ci?.['timeout-minutes']).toBeGreaterThan(Number(limit) / 60);
-  });
-
-  it('can publish from a tag alone: a dry run has no environment and no identity', () => {
-    const { jobs, permissions } = workflow('release.yml');
-    const { 'dry-run': dryRun, release } = jobs;
-    expect(dryRun?.steps.at(-1)?.run).toBe('npm run release -- --dry-run');
-    expect({ ...permissions, ...dryRun?.permissions }).toEqual({ contents: 'read' });
-    expect(dryRun?.environment).toBeUndefined();
-    expect(release).toMatchObject({ environment: 'npm', permissions: { 'id-token': 'write' } });
-  });
-
-  it('run the whole matrix, the soak, the mutants and the coverage every night, and the canary every week', () => {
-    const { report, ...checks } = workflow('nightly.yml').jobs;
-    expect(Object.values(checks).map(({ steps }) => steps.findLast(({ run }) => run !== undefined)?.run)).toEqual([
-      'npm run test:matrix',
-      'npm run test:soak',
-      'npm run test:mutants',
-      'npm run test:coverage',
-    ]);
-    expect(report).toMatchObject({ needs: Object.keys(checks), permissions: { issues: 'write' } });
-    expect(workflow('nightly.yml').on.schedule?.[0]?.cron).toMatch(/^\d+ \d+ \* \* \*$/);
-    expect(commandsOf('canary.yml')).toContain('npm run canary -- --all');
-    expect(workflow('canary.yml').on.schedule?.[0]?.cron).toMatch(/^\d+ \d+ \* \* \d$/);
-  });
-});
-
-describe('the issue form', () => {
-  const form = parse(read('.github/ISSUE_TEMPLATE/bug.yml')) as {
-    body: { type: string; id?: string; attributes: { label?: string } }[];
-  };
-  const labels = form.body.flatMap(({ attributes }) => attributes.label ?? []).join('\n');
-
-  it('asks for the figures that docs/production.md names', () => {
-    for (const question of ['without coalescing', 'hotPath: false', 'stats()', 'Warnings', 'Versions', 'Options']) {
-      expect(labels).toContain(question);
-    }
-  });
-
-  it('gives each question a unique id', () => {
-    const ids = form.body.filter(({ type }) => type !== 'markdown').map(({ id }) => id);
-    expect(ids).not.toContain(undefined);
-    expect(new Set(ids).size).toBe(ids.length);
   });
 });
 
@@ -160,12 +74,5 @@ describe('a release', () => {
     for (const { command } of steps({ dryRun: true })) {
       if (command[1] === 'run') expect(Object.keys(manifest.scripts)).toContain(command[2]);
     }
-  });
-
-  it('of the present state is refused with the name of a section of CONTRIBUTING.md that exists', () => {
-    expect(obstacles({ ...ready, manifest: { version: '1.2.3' } }).join()).toContain(
-      '"The public address" in CONTRIBUTING.md',
-    );
-    expect(read('CONTRIBUTING.md')).toContain('\n## The public address\n');
   });
 });

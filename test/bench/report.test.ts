@@ -1,11 +1,6 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { gridCase } from '../../bench/benchmarks/grid.js';
-import { burstCase } from '../../bench/benchmarks/schedule.js';
-import { stylesOf } from '../../bench/report/drawing.js';
-import { gainsRegion, packagesRegion } from '../../bench/report/gains.js';
-import { CELL_INKS, contrast } from '../../bench/report/heat-map.js';
-import { regionsOf } from '../../bench/report/regions.js';
+import { packagesRegion } from '../../bench/report/gains.js';
 import { allRegions, chartsOf } from '../../bench/report/report.js';
 import { evaluate, measureOf } from '../../bench/suite/evaluate.js';
 import {
@@ -75,7 +70,6 @@ const RATES = result('rates', {
   'loopback: 5 HGETs, 30 %': BOTH,
   '0.5 ms: 5 HGETs, 30 %': BOTH,
 });
-const NETWORK = result('network', { 'loopback: 50 GETs': BOTH, '0.2 ms: 50 GETs': BOTH, 'TLS, 1 ms: 50 GETs': BOTH });
 
 describe('the regions of the documents', async () => {
   const documents = await readDocuments();
@@ -101,71 +95,6 @@ describe('the regions of the documents', async () => {
 function regionIn(text: string, name: string): string {
   return text.slice(text.indexOf(`<!-- ${name}:begin -->`), text.indexOf(`<!-- ${name}:end -->`));
 }
-
-describe("README's table", () => {
-  const OTEL = result('watching', { '200 GETs': { 'plain-otel': FIGURES, 'coalesced-otel': HALF } });
-
-  it('has three rows, the last with OpenTelemetry, and two figures in a cell', () => {
-    const groups = [group('rates', [RATES]), group('network', [NETWORK]), group('watching', [OTEL])];
-    expect(gainsRegion(groups, 'old').split('\n')).toEqual([
-      '| ioredis → ioredis-coalesce | CPU of Node | CPU of Redis | latency, p50 |',
-      '| --- | --- | --- | --- |',
-      '| a request of 5 reads, Redis 0.5 ms away | 6 → 3 µs | 5 → 1 µs | 0.5 → 0.25 ms |',
-      '| a `get` of 50 at once, Redis 0.2 ms away | 6 → 3 µs | 5 → 1 µs | 0.5 → 0.25 ms |',
-      '| a `get` of 200 at once, with OpenTelemetry | 6 → 3 µs | 5 → 1 µs | 0.5 → 0.25 ms |',
-      '',
-      expect.stringMatching(
-        /^Medians, .* 2 cores of A CPU, .*Node 24\.1\.0, Redis 8\.2\.3, .*; revision f00, 2026-11-26\.$/,
-      ),
-    ]);
-  });
-
-  it('stays what it was where a row was not measured', () => {
-    expect(gainsRegion([group('rates', [RATES])], 'the old table')).toBe('the old table');
-  });
-});
-
-describe('docs/benchmarks.md', () => {
-  const regions = regionsOf(
-    [group('rates', [RATES]), group('network', [NETWORK], ['a note'])],
-    new Map([['node20-system', [group('network', [NETWORK])]]]),
-  );
-
-  it('says of each run what it was of, where and when, and what disturbed it', () => {
-    expect(regions['bench-run']).toBe(
-      '- [rates](../bench/results/rates.json), [network](../bench/results/network.json): 2 cores of A CPU, 4 GiB, Linux 6, ' +
-        'Node 24.1.0, Redis 8.2.3, ioredis 6.0.0; revision f00, 2026-11-26\n- network: a note',
-    );
-  });
-
-  it('says which targets are met, with the worst case where there are many', () => {
-    expect(regions['bench-targets']).toContain('5 of 5 targets met.\n');
-    expect(regions['bench-targets']).toContain('client CPU 0.5× plain for every rate (≤ 1.03×)');
-  });
-
-  it('shows each rate from plain to coalesced', () => {
-    expect(regions['bench-rates']).toContain('| loopback: 5 HGETs, 30 % | 100,000 | 6→3 | 5→1 | 0.50→0.25 | 500→250 |');
-  });
-
-  it('has a paragraph for each other setup: the targets it has, and the headline rows', () => {
-    expect(regions['bench-setups']).toMatch(
-      /^\*\*Node 24\.1\.0, Redis 8\.2\.3\*\* \(revision f00, 2026-11-26; network\):\n/,
-    );
-    expect(regions['bench-setups']).toContain('| 0.2 ms: 50 GETs | 100,000→200,000 | 6→3 | 5→1 |');
-    const { 'bench-setups': ofRates } = regionsOf([], new Map([['other', [group('rates', [RATES])]]]));
-    expect(ofRates).toBe('**Node 24.1.0, Redis 8.2.3** (revision f00, 2026-11-26; rates): 5 of 5 targets met.');
-  });
-
-  it('says of a table what it rests on where that is not five rounds of a second', () => {
-    const paced = (seconds: number) => regionsOf([group('network', [{ ...NETWORK, seconds }])])['bench-network'];
-    expect(paced(0.6)).toContain('**Bursts of 50 GETs, by round trip** (5 × 0.6 s)\n');
-    expect(paced(1)).toContain('**Bursts of 50 GETs, by round trip**\n');
-  });
-
-  it('says so where nothing was measured', () => {
-    expect(regions['bench-schedule']).toBe('Not measured yet.');
-  });
-});
 
 describe('a target', () => {
   const timeout = (ratio: number) =>
@@ -195,54 +124,6 @@ describe('a target', () => {
       (one) => `${one.work}: ${measureOf(one)}`,
     );
     expect(measures).toEqual([...new Set(measures)]);
-  });
-});
-
-describe('a chart', () => {
-  const cell = result('grid', {
-    [gridCase('GET', '16 KiB', 20)]: {
-      plain: { throughput: [1000], p50: [100], cpu: [1] },
-      coalesced: { throughput: [1230], p50: [97], cpu: [0.7] },
-    },
-  });
-  const places = result('schedule', {
-    [`loopback: ${burstCase(50)}`]: { plain: FIGURES, coalesced: HALF, 'coalesced-no-poll': HALF, reference: HALF },
-  });
-  const charts = chartsOf([group('grid', [cell]), group('schedule', [places])]);
-  const textOf = (svg: string) => [...svg.matchAll(/<text [^>]*>([^<]*)</g)].map(([, text]) => text!);
-
-  it('is drawn the same from the same figures, however often', () => {
-    expect(chartsOf([group('grid', [cell]), group('schedule', [places])])).toEqual(charts);
-  });
-
-  it('shows the ratio of each cell of the grid, of throughput, latency and CPU', () => {
-    const texts = textOf(charts.get('bench/results/grid.svg')!);
-    expect(texts).toEqual(expect.arrayContaining(['1.23', '0.97', '0.7']));
-  });
-
-  it('has figures that can be read on each cell', () => {
-    const svg = charts.get('bench/results/grid.svg')!;
-    const cells = [...svg.matchAll(/<path d="[^"]*Z" fill="(rgb\([\d,]+\))"/g)].map(([, fill = '']) => fill);
-    const inks = [...svg.matchAll(/<text [^>]*fill="(#000000|#fefefe)"/g)].map(([, ink = '']) => ink);
-    expect(inks).toHaveLength(3);
-    for (const [index, ink] of inks.entries()) expect(contrast(cells[index]!, ink)).toBeGreaterThan(4.5);
-  });
-
-  it.each([...charts.keys()])('%s can be read in the dark, and says which direction is better', (file) => {
-    const svg = charts.get(file)!;
-    const [, rules = ''] = /@media \(prefers-color-scheme:dark\)\{(.*?)\}<\/style>/.exec(svg) ?? [];
-    const colours = [...svg.matchAll(/ (fill|stroke)="(#\w+)"/g)].map(([, what, colour]) => `[${what}="${colour}"]`);
-    // Black is what ECharts gives to areas that are not painted.
-    const same = ['#000', ...(file.endsWith('grid.svg') ? CELL_INKS : [])];
-    const painted = colours.filter((one) => !same.some((colour) => one.includes(colour)));
-    expect(painted).not.toEqual([]);
-    for (const colour of new Set(painted)) expect(rules).toContain(colour);
-    expect(textOf(svg).join()).toMatch(/(more|less) is better/);
-  });
-
-  it('has a style of its own for each client', () => {
-    const styles = stylesOf(['coalesced', 'coalesced-no-poll', 'reference']);
-    expect(new Set(styles.map(({ colour, dash, symbol }) => `${colour} ${dash} ${symbol}`)).size).toBe(3);
   });
 });
 

@@ -148,22 +148,6 @@ describe('docs/grafana-dashboard.json', () => {
   const { panels, templating } = dashboard;
   const queries = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
 
-  it('is a dashboard: panels with ids of their own, side by side, each explained', () => {
-    expect(dashboard.schemaVersion).toBeGreaterThan(30);
-    expect(dashboard.title).toBe('ioredis-coalesce');
-    expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
-    for (const { title, description, targets } of panels) {
-      expect(title).not.toBe('');
-      expect(description).toMatch(/\.$/);
-      expect(targets.length).toBeGreaterThan(0);
-    }
-    const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
-      Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
-    );
-    expect(new Set(cells).size).toBe(cells.length);
-    for (const { gridPos } of panels) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
-  });
-
   it('asks for metrics and labels that exist, and for every metric', async () => {
     const { samples, types } = await exposed();
     const names = new Set(samples.map(({ name }) => name));
