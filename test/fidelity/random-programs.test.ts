@@ -12,11 +12,13 @@ import {
   connect,
   describeVariant,
   invoke,
+  layersOf,
   MATRIX,
   type Variant,
   workOf,
 } from '../helpers/fidelity/variants.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
+import { layer } from '../observability/helpers/layers.js';
 
 /** In all; `SOAK_COMMANDS` asks for more. */
 const COMMANDS = positive('SOAK_COMMANDS', 20_000);
@@ -70,6 +72,17 @@ const VARIANTS: readonly Variant[] = [
   ),
   { ...BASE, keyPrefix: 'p:', coalesce: { cache: { maxEntries: 5 }, maxInFlight: 3 }, meddler: 'transformer' },
   { ...BASE, coalesce: { cache: { prefixes: ['str', 'list', 'h', 'z'] }, shareReads: true }, meddler: 'transformer' },
+  ...(
+    [
+      {},
+      { coalesce: { shareReads: true, maxInFlight: 3 } },
+      { coalesce: { fuseReads: true, maxBatchSize: 3 } },
+      { protocol: 2, keyPrefix: 'p:' },
+      { replyMapping: 'resp3', dropIn: true },
+      { host: 'ioredis5', protocol: 2 },
+      { host: 'iovalkey', protocol: 2, stringNumbers: true },
+    ] as const
+  ).map((more, index): Variant => ({ ...BASE, ...more, layers: SEED + 11 * index })),
 ];
 
 const SHARE = Math.ceil(COMMANDS / VARIANTS.length);
@@ -111,6 +124,8 @@ class Pair {
   coalesced!: Client;
   readonly #meddler: Meddler | undefined;
   #programs = 0;
+  /** What layers have seen of each client. */
+  readonly #seen: Record<'plain' | 'coalesced', unknown[]> = { plain: [], coalesced: [] };
 
   constructor(readonly variant: Variant) {
     const { meddler, coalesce = {} } = variant;
@@ -123,6 +138,10 @@ class Pair {
     this.plain = defineScripts(await connect(variant, { ...server, db: PLAIN[0] }, 'plain'));
     this.coalesced = defineScripts(await connect(coalesced, { ...server, db: COALESCED[0] }, 'coalesced'));
     if (this.#meddler) this.#meddler.client = this.coalesced;
+    if (variant.layers === undefined) return;
+    for (const kind of ['plain', 'coalesced'] as const) {
+      layer(this[kind], ...layersOf(variant.layers, this.#seen[kind]).map(({ make }) => make));
+    }
   }
 
   close(): void {
@@ -143,6 +162,8 @@ class Pair {
     if (rejections !== undefined) {
       found.push(`unhandled rejections\n  ${rejections}`);
     }
+    const seen = difference(this.#takeSeen('plain'), this.#takeSeen('coalesced'));
+    if (seen !== undefined) found.push(`what layers saw\n  ${seen}`);
     for (let index = 0; index < Math.max(plain.data.length, coalesced.data.length); index += 1) {
       const differs = difference(plain.data[index], coalesced.data[index]);
       if (differs !== undefined) {
@@ -157,6 +178,20 @@ class Pair {
       await this.open();
     }
     return found;
+  }
+
+  /**
+   * The names of commands by event. Those of `sent` and `resolved` are in order; in which order promises of scripts, which
+   * settle a step later, and others settle depends on where chunks of replies end.
+   */
+  #takeSeen(kind: 'plain' | 'coalesced'): string {
+    const lines = this.#seen[kind].splice(0) as [event: string, name: string][];
+    const namesOf = (event: string) => {
+      const names = lines.filter(([of]) => of === event).map(([, name]) => name);
+      return event === 'fulfilled' || event === 'failed' ? names.sort() : names;
+    };
+    const events = [...new Set(lines.map(([event]) => event))].sort();
+    return events.map((event) => `${event}: ${namesOf(event)}`).join('\n');
   }
 
   private async run(client: Client, program: Program, dbs: readonly [number, number]) {

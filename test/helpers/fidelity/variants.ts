@@ -3,6 +3,7 @@ import { Redis as Redis6 } from 'ioredis';
 import { type Coalesced, type CoalesceOptions, coalesce, Redis as DropIn } from 'ioredis-coalesce';
 import Redis5 from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
+import { following, type Layer, passing, replacing } from '../../observability/helpers/layers.js';
 
 /** A client as the suites use it: any method by name. */
 export interface Client extends NodeJS.EventEmitter {
@@ -28,6 +29,8 @@ export interface Variant {
   readonly dropIn?: boolean;
   /** The coalesced side is a view of a client, with a signal that is never aborted. */
   readonly view?: boolean;
+  /** Which layers both sides have over `sendCommand`; see `layersOf`. */
+  readonly layers?: number;
 }
 
 type Constructor = new (options: object) => Client;
@@ -61,8 +64,22 @@ export function describeVariant(variant: Variant): string {
     variant.keyPrefix && `keyPrefix ${variant.keyPrefix}`,
     variant.coalesce && JSON.stringify(variant.coalesce),
     variant.meddler && `a ${variant.meddler} that meddles`,
+    variant.layers !== undefined && `layers ${layersOf(variant.layers, []).map(({ kind }) => kind)}`,
   ];
   return parts.filter(Boolean).join(', ');
+}
+
+const LAYERS = { replacing, passing, following };
+const LAYER_KINDS = Object.keys(LAYERS) as (keyof typeof LAYERS)[];
+
+/** None to three layers of three kinds: each number below 40 is one of the ways. */
+export function layersOf(way: number, log: unknown[]): { kind: string; make: Layer }[] {
+  const layers: { kind: string; make: Layer }[] = [];
+  for (let rest = way % 40; rest > 0; rest = Math.floor((rest - 1) / 3)) {
+    const kind = LAYER_KINDS[(rest - 1) % 3] as keyof typeof LAYERS;
+    layers.push({ kind, make: LAYERS[kind](log) });
+  }
+  return layers;
 }
 
 export interface Place {
