@@ -283,7 +283,9 @@ export class Connection implements BatchOwner {
     deadline?.add(entry);
     if (client.options.socketTimeout !== undefined) this.#watchSocket();
     if (encoded === undefined && exact === undefined) {
-      if (batch.addRead(entry as CallEntry, fused as FusedReads)) replies.expected += 1;
+      // Before it may be sent: a Connector's stream may answer within the write.
+      replies.expected += 1;
+      if (!batch.addRead(entry as CallEntry, fused as FusedReads)) replies.expected -= 1;
       return;
     }
     replies.expected += 1;
