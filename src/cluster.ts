@@ -1,5 +1,5 @@
 import { type ClusterNode, type ClusterOptions as HostOptions, Cluster as PlainCluster } from 'ioredis';
-import { attach } from './client/attach.js';
+import { attach } from './attach/attach.js';
 import { wrongOption } from './errors.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
 import type { ClusterMappingOf, HostClusterClass, HostCluster as HostClusterOf, ReplyMapping } from './host/classes.js';

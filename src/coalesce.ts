@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { countRoundTrips, type RoundTrips } from './advise.js';
-import { putOnAdviseLayer } from './client/advise-layer.js';
-import { attach } from './client/attach.js';
-import { attachedTo } from './client/attachment.js';
+import { putOnAdviseLayer } from './attach/advise-layer.js';
+import { attach } from './attach/attach.js';
+import { attachedTo } from './attach/attachment.js';
 import { wrongOption } from './errors.js';
 import type { CoalescedClient } from './handle.js';
 import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './options.js';

@@ -151,7 +151,7 @@ export interface CallOptions {
   cache?: boolean | undefined;
 }
 
-/** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain (`addIdleHandle` in `client/attachment.ts`). */
+/** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain (`addIdleHandle` in `attach/attachment.ts`). */
 export type CoalesceSetting = CoalesceOptions | boolean;
 
 export type ResolvedCacheOptions = Readonly<

@@ -1,5 +1,5 @@
 import * as ioredis from 'ioredis';
-import { attach } from './client/attach.js';
+import { attach } from './attach/attach.js';
 import { Cluster } from './cluster.js';
 import { describe, wrongOption } from './errors.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';

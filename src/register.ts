@@ -17,7 +17,7 @@ if (options) {
   const load = createRequire(import.meta.url);
   watchClients((client) => {
     // The rest of this package, as it is built: with the first client, since most processes have none at their start.
-    const { attachProvisionally } = load('./attach.cjs') as typeof import('./client/attach.js');
+    const { attachProvisionally } = load('./attach.cjs') as typeof import('./attach/attach.js');
     attachProvisionally(client, options);
   }, warnForeign);
 }

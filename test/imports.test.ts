@@ -8,7 +8,8 @@ const BENCH = fileURLToPath(new URL('../bench', import.meta.url));
 
 /** The folders in the order of docs/design.md: each may import from those below it. */
 const LAYERS = [
-  'client',
+  'attach',
+  'calls',
   'connection',
   'connection/replies',
   'connection/cache',
@@ -32,13 +33,13 @@ const CLASSES = ['redis.ts', 'cluster.ts'];
 const ENTRIES = ['fastify', 'prometheus', 'cli'];
 /** The other public files, which may also import these folders. */
 const ASSEMBLED = ['index.ts', 'register.ts', 'redis.ts', 'cluster.ts', 'coalesce.ts'];
-const ASSEMBLED_FROM = ['client', 'host'];
+const ASSEMBLED_FROM = ['attach', 'host'];
 
 /** What only `host/` names, outside comments. */
 const PRIVATE = /\._[a-z]\w*|\b(?:offlineQueue|connectionPool|flushQueue|scriptsSet|pipelineIndex|replyPending)\b/g;
 /** A light pipeline is a pipeline of the host, and inherits these. */
 const INHERITED = ['._queue', '._transactions', 'replyPending'];
-const INHERITING = ['client/light-pipeline.ts', 'connection/entries/pipeline-entry.ts'];
+const INHERITING = ['calls/light-pipeline.ts', 'connection/entries/pipeline-entry.ts'];
 
 interface Import {
   readonly from: string;
@@ -125,7 +126,7 @@ describe('the imports of src/', () => {
     expect(out.map(shown)).toEqual([]);
   });
 
-  it('let the other public files assemble client/ and host/, and nothing deeper', () => {
+  it('let the other public files assemble attach/ and host/, and nothing deeper', () => {
     const deeper = imports.filter(
       ({ from, to }) =>
         ASSEMBLED.includes(from) && ![...COMMON, ...ASSEMBLED].includes(to) && !ASSEMBLED_FROM.includes(folderOf(to)),

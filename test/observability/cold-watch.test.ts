@@ -1,6 +1,6 @@
 import { CODES } from 'ioredis-coalesce/coalesce';
 import { expect, it, onTestFinished } from 'vitest';
-import { ColdWatch } from '../../src/client/cold-watch.js';
+import { ColdWatch } from '../../src/calls/slow-path-warning.js';
 import { type FallThroughReason, Stats } from '../../src/stats.js';
 import { sleep } from '../helpers/hosts.js';
 import { expectWarnings } from '../helpers/warnings.js';

@@ -1,4 +1,5 @@
 import calculateSlot from 'cluster-key-slot';
+import type { HotRoute } from '../calls/route.js';
 import { type HotCommand, UNLISTED } from '../commands/hot-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-bound.js';
@@ -15,7 +16,6 @@ import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type FallThroughReason, Stats } from '../stats.js';
 import { Attachment, attachedTo, staysPlain } from './attachment.js';
 import { ClientAttachment, hotCommandClass, type NodesShare } from './client-attachment.js';
-import type { HotRoute } from './hot-path.js';
 import { report } from './report.js';
 import { PlainSplitting, SplitKeys } from './split-keys.js';
 

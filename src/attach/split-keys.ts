@@ -1,4 +1,8 @@
 import calculateSlot from 'cluster-key-slot';
+import { countFallThrough, FallThrough } from '../calls/fallback.js';
+import { type HotRoute, type KeySplitter, routeOf, SPLITS } from '../calls/route.js';
+import type { Sender } from '../calls/sender.js';
+import { sendWith } from '../calls/view.js';
 import { KEY_POSITIONS } from '../commands/hot-commands.js';
 import { guarded } from '../connection/entries/signals.js';
 import type { PendingBound } from '../connection/sending/pending-bound.js';
@@ -10,17 +14,7 @@ import type { HostCommand, HostCommandClass, MadeCommand } from '../host/types.j
 import type { CallOptions } from '../options.js';
 import type { FallThroughReason } from '../stats.js';
 import { asCallback } from '../util/promises.js';
-import {
-  countFallThrough,
-  FallThrough,
-  type HotRoute,
-  type KeySplitter,
-  routeOf,
-  type Sender,
-  SPLITS,
-} from './hot-path.js';
 import { addOverlay, removeOverlay } from './overlay.js';
-import { sendWith } from './view.js';
 
 /** The part of a call whose keys are in one slot. */
 interface SlotPart {

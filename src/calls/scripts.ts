@@ -12,17 +12,11 @@ import {
   isPlainNumber,
   type Part,
 } from '../resp/encoder.js';
-import {
-  FallThrough,
-  flatOf,
-  type HotRoute,
-  holdsArray,
-  NOT_PLAIN,
-  type Prepared,
-  prefixedKey,
-  type ReadArguments,
-  Sender,
-} from './hot-path.js';
+import { flatOf } from '../util/flat.js';
+import { holdsArray, type Prepared, prefixedKey } from './arguments.js';
+import { FallThrough, NOT_PLAIN, type ReadArguments } from './fallback.js';
+import type { HotRoute } from './route.js';
+import { Sender } from './sender.js';
 import { sendWith } from './view.js';
 
 type ScriptVariant = CommandVariant & { readonly script: ScriptForm };

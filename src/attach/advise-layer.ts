@@ -1,10 +1,10 @@
 /** The layer that shows every call to the advisor (`advise.ts`). It is put on when it is asked for, and costs nothing before. */
 import { track } from '../advise.js';
+import { isBlocking } from '../calls/blocking-warning.js';
+import { argumentsIn, aroundExec } from '../calls/light-pipeline.js';
+import { Sender } from '../calls/sender.js';
 import { Entry } from '../connection/entries/entry.js';
 import type { AnyFunction } from '../host/types.js';
-import { isBlocking } from './blocking.js';
-import { Sender } from './hot-path.js';
-import { argumentsIn, aroundExec } from './light-pipeline.js';
 import { aroundCalls, changeOverlays } from './overlay.js';
 
 let isOn = false;

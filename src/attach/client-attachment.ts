@@ -1,3 +1,5 @@
+import { isBlocking } from '../calls/blocking-warning.js';
+import type { HotRoute } from '../calls/route.js';
 import type { HotCommand } from '../commands/hot-commands.js';
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-bound.js';
@@ -19,8 +21,6 @@ import {
 } from '../options.js';
 import { type FallThroughReason, Stats } from '../stats.js';
 import { Attachment, addIdleHandle } from './attachment.js';
-import { isBlocking } from './blocking.js';
-import type { HotRoute } from './hot-path.js';
 import { report } from './report.js';
 
 /** What the nodes of a Cluster share. */

@@ -32,15 +32,10 @@ import type { AnyFunction, HostClient } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import type { FallThroughReason } from '../stats.js';
 import { asCallback } from '../util/promises.js';
-import {
-  callHost,
-  countFallThrough,
-  FallThrough,
-  type HotRoute,
-  methodsNamed,
-  prepareArguments,
-  routeOf,
-} from './hot-path.js';
+import { prepareArguments } from './arguments.js';
+import { callHost, countFallThrough, FallThrough } from './fallback.js';
+import { methodsNamed } from './method.js';
+import { type HotRoute, routeOf } from './route.js';
 
 interface LightPipeline extends HostPipeline {
   readonly [RECORDING]: Recording;

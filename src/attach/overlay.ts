@@ -1,24 +1,15 @@
+import { blockingMethods } from '../calls/blocking-warning.js';
+import { hotCalls, hotCommandNamed } from '../calls/call-by-name.js';
+import { pipelineMethods, refuseWhole } from '../calls/light-pipeline.js';
+import { commandMethod, formOf, methodsNamed } from '../calls/method.js';
+import { type HotRoute, MARK, type Marked, routeOf, SPLITS } from '../calls/route.js';
+import { ScriptSender } from '../calls/scripts.js';
+import { CommandSender, type Sender } from '../calls/sender.js';
 import { HOT_COMMANDS } from '../commands/hot-commands.js';
 import { ownBehind, passesOn } from '../host/probe.js';
 import { definedNames, scriptNamed } from '../host/script.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
-import { blockingMethods } from './blocking.js';
-import { hotCalls, hotCommandNamed } from './hot-calls.js';
-import {
-  CommandSender,
-  commandMethod,
-  formOf,
-  type HotRoute,
-  MARK,
-  type Marked,
-  methodsNamed,
-  routeOf,
-  type Sender,
-  SPLITS,
-} from './hot-path.js';
-import { ScriptSender } from './hot-scripts.js';
-import { pipelineMethods, refuseWhole } from './light-pipeline.js';
 
 /**
  * The overlays by form, one of each per class of clients. `bare` has no command methods, so none of our functions is on

@@ -2,7 +2,8 @@
 import { CODES, warnOnce } from '../errors.js';
 import type { HostCommand } from '../host/types.js';
 import { setTimeout } from '../util/clock.js';
-import { type HotRoute, type MethodForm, methodsNamed } from './hot-path.js';
+import { type MethodForm, methodsNamed } from './method.js';
+import type { HotRoute } from './route.js';
 
 /**
  * Commands that keep their connection waiting for what other clients do, or for the effect of its own writes (`wait`,

@@ -7,16 +7,9 @@ import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback } from '../util/promises.js';
-import {
-  callHost,
-  countFallThrough,
-  FallThrough,
-  formOf,
-  isGenuineCommand,
-  type MethodForm,
-  type ReadArguments,
-  routeOf,
-} from './hot-path.js';
+import { callHost, countFallThrough, FallThrough, isGenuineCommand, type ReadArguments } from './fallback.js';
+import { formOf, type MethodForm } from './method.js';
+import { routeOf } from './route.js';
 
 /** A client, a Cluster or a stand-in, with its handle. */
 type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Record<PropertyKey, unknown>;

@@ -2,8 +2,9 @@ import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { HostCommandClass } from '../host/types.js';
 import { isAscii } from '../resp/encoder.js';
-import { watchBlocking } from './blocking.js';
-import { CommandSender, type MethodForm } from './hot-path.js';
+import { watchBlocking } from './blocking-warning.js';
+import type { MethodForm } from './method.js';
+import { CommandSender } from './sender.js';
 
 /** The methods that take the name of their command as an argument. */
 const CALLS = [

@@ -1,4 +1,6 @@
 import { inspect } from 'node:util';
+import { MARK } from '../calls/route.js';
+import { viewOf } from '../calls/view.js';
 import type { Connection } from '../connection/connection.js';
 import { environment } from '../environment.js';
 import { warnUnknownClient } from '../errors.js';
@@ -9,10 +11,8 @@ import type { HasOptions, HostClient } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
-import { MARK } from './hot-path.js';
 import { addOverlay, removeOverlay } from './overlay.js';
 import { reportPlain } from './report.js';
-import { viewOf } from './view.js';
 
 /** What is attached to a client, one of the nodes of a Cluster or not, and has a connection of its own. */
 interface Member {

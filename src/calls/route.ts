@@ -1,0 +1,70 @@
+import type { CommandVariant, HotCommand } from '../commands/hot-commands.js';
+import type { Connection } from '../connection/connection.js';
+import type { PendingBound } from '../connection/sending/pending-bound.js';
+import type { ClusterRouting } from '../host/cluster-routing.js';
+import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
+import type { CallOptions } from '../options.js';
+import type { FallThroughReason, Stats } from '../stats.js';
+
+/** On a coalesced client or Cluster, whichever copy of this package did it. */
+export const MARK = Symbol.for('ioredis-coalesce.coalescer');
+
+/** On a plain Cluster that has the option `splitKeys`. */
+export const SPLITS = Symbol.for('ioredis-coalesce.splits');
+
+/**
+ * What the methods of a client or Cluster need of its attachment, `ClientAttachment` or `ClusterAttachment`, or of the
+ * `PlainSplitting` of a Cluster that is not coalesced.
+ */
+export interface HotRoute {
+  readonly client: HasOptions & { sendCommand: AnyFunction };
+  readonly commandClass: HostCommandClass | undefined;
+  /** Undefined for a Cluster that is not coalesced. */
+  readonly counters: Stats | undefined;
+  /** False after `detach()`. */
+  readonly enabled: boolean;
+  /** Set for a Cluster: hands it a command that failed on its node. */
+  readonly routing: ClusterRouting | undefined;
+  /** Set for a Cluster with the option `splitKeys`. */
+  readonly splitter: KeySplitter | undefined;
+  /** Set with the option `maxPending`: the client's own; for a Cluster, that of its offline queue. */
+  readonly bound: PendingBound | undefined;
+  /** The bound that commands with this first key are under. */
+  boundFor?(key: unknown): PendingBound | undefined;
+  /** Why no command can take the hot path now. */
+  fallThroughReason(watchable?: boolean): FallThroughReason | undefined;
+  /**
+   * The connection that a command with this first key can be sent on now, or why it cannot take the hot path.
+   *
+   * @param watchable - see `Connection#fallThroughReason`.
+   */
+  connectionFor(command: HotCommand, key: unknown, watchable?: boolean): Connection | FallThroughReason;
+  /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
+  readonly blockedBy: string | undefined;
+  /** Coalesces a copy that the host's `duplicate(...args)` made, unless it is coalesced already. */
+  attachCopy(copy: object, args: readonly unknown[]): void;
+}
+
+export interface Marked {
+  readonly [MARK]?: HotRoute;
+  readonly [SPLITS]?: HotRoute;
+}
+
+/** The attachment of the object that a method is called on, if it has one. */
+export function routeOf(receiver: unknown): HotRoute | undefined {
+  const marked = receiver as Marked | undefined;
+  const attached = marked?.[MARK] ?? marked?.[SPLITS];
+  return attached !== undefined && attached.client === receiver ? attached : undefined;
+}
+
+/** Sends a call with keys of several slots as several commands; undefined if it can be sent as it is. */
+export interface KeySplitter {
+  /** The host's `Command` class, with the hot path or without. */
+  readonly commandClass: HostCommandClass;
+  /** @param sender - the `Sender` of the whole call, which sends its parts, too. */
+  send(
+    sender: { readonly variant: CommandVariant },
+    given: readonly unknown[],
+    call: CallOptions | undefined,
+  ): Promise<unknown> | undefined;
+}
