@@ -3,12 +3,12 @@ import debug from 'debug';
 import type { FlushReason } from './stats.js';
 
 /**
- * `DEBUG=ioredis-coalesce:*` prints attachments, flushes and fall-throughs, through the package `debug`, as ioredis
+ * `DEBUG=ioredis-coalesce:*` prints attachments, flushes and fallbacks, through the package `debug`, as ioredis
  * does. No arguments of commands are printed.
  */
 export const debugAttach = debug('ioredis-coalesce:attach');
 export const debugFlush = debug('ioredis-coalesce:flush');
-export const debugFallThrough = debug('ioredis-coalesce:fall-through');
+export const debugFallback = debug('ioredis-coalesce:fallback');
 
 /**
  * Names for `diagnostics_channel.tracingChannel(name)`. Events are synchronous, so `start` and `end` are published for
@@ -25,10 +25,10 @@ export const CHANNELS = {
 export interface BatchEvent {
   /** Commands, those of explicit pipelines and transactions included. */
   readonly size: number;
-  /** Of these, the ones that took the hot path. */
-  readonly hotCommands: number;
+  /** Of these, the ones that took the fast path. */
+  readonly fastCommands: number;
   /** Of these, the ones that the host encoded. */
-  readonly hostCommands: number;
+  readonly fallbackCommands: number;
   readonly bytes: number;
   readonly reason: FlushReason;
   /** Milliseconds since the batch's first command, with fractions. */
@@ -40,12 +40,12 @@ export interface BatchEvent {
 export interface ConnectionEvent {
   /**
    * - `attached`: commands of this connection are coalesced from now on.
-   * - `downgraded`: from the hot path to only the cork, see `reason`.
+   * - `downgraded`: from the fast path to only the cork, see `reason`.
    * - `detached`: the connection has ended, or `detach()` was called.
    */
   readonly change: 'attached' | 'downgraded' | 'detached';
-  /** `hot`: hot path and cork; `cork`: only the cork; `detached`: neither. */
-  readonly mode: 'hot' | 'cork' | 'detached';
+  /** `fast`: fast path and cork; `cork`: only the cork; `detached`: neither. */
+  readonly mode: 'fast' | 'cork' | 'detached';
   readonly reason?: string;
   readonly address: string;
 }
@@ -64,7 +64,7 @@ export function traceBatch(event: BatchEvent, send: () => void): void {
 
 /**
  * @param of - has the server's address, which is read only for subscribers.
- * @param reason - why it has not the hot path; undefined if it has.
+ * @param reason - why it has not the fast path; undefined if it has.
  */
 export function reportConnection(
   of: { readonly address: string },
@@ -74,7 +74,7 @@ export function reportConnection(
   const isWatched = connection.start.hasSubscribers || connection.end.hasSubscribers;
   if (!isWatched && !debugAttach.enabled) return;
   const { address } = of;
-  const mode = change === 'detached' ? 'detached' : reason === undefined ? 'hot' : 'cork';
+  const mode = change === 'detached' ? 'detached' : reason === undefined ? 'fast' : 'cork';
   debugAttach('%s: %s, mode %s%s', address, change, mode, reason === undefined ? '' : ` (${reason})`);
   if (isWatched) connection.traceSync(() => {}, { change, mode, ...(reason !== undefined && { reason }), address });
 }

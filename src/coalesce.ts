@@ -21,14 +21,14 @@ export type {
   Schedule,
   ScheduleFunction,
 } from './options.js';
-export type { CacheStats, CacheUse, CoalescerStats, FallThroughReason, FlushReason } from './stats.js';
+export type { CacheStats, CacheUse, CoalescerStats, FallbackReason, FlushReason } from './stats.js';
 
 /**
  * Makes a client coalesce: commands that are issued one at a time are sent as one batch, and each caller's promise is
  * settled from the batched replies. The client is changed in place and behaves as before in every other way.
  *
  * @param client - a `Redis` or `Cluster` of ioredis 5 or 6 or of iovalkey, connected or not, from any copy of the
- *   package. A client that is already coalesced is returned unchanged, with the options it has. A test's stand-in for a
+ *   package. A client that is already coalesced is returned unchanged, with the options it has. A test double for a
  *   client, such as one of ioredis-mock, is left unchanged, with an idle `coalescer` and one warning.
  * @param options - see {@link CoalesceOptions}; default: those that the client had before `detach()`, or else all
  *   defaults. With `false` the client stays plain, and has an idle `coalescer`.

@@ -12,21 +12,21 @@ export const CODES = {
   /** A call was refused: with it more commands than `maxPending` would await their reply. */
   PENDING: 'COALESCE_ERR_PENDING',
   /** A method that leads to the client's internals was replaced, so it gets only the cork. */
-  CORK_ONLY: 'COALESCE_WARN_CORK_ONLY',
+  BATCHING_ONLY: 'COALESCE_WARN_BATCHING_ONLY',
   /** The client is of no release that this package knows, so it stays plain. */
   UNKNOWN_CLIENT: 'COALESCE_WARN_UNKNOWN_CLIENT',
   /** The client has `enableAutoPipelining` on, so its commands stay with the client and are not coalesced. */
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
   /** Commands wait behind a blocking one on a connection that they share with it. */
   BLOCKING: 'COALESCE_WARN_BLOCKING',
-  /** A test's stand-in for a client was passed to `coalesce()`, and is left unchanged. */
-  STAND_IN: 'COALESCE_WARN_STAND_IN',
+  /** A test double for a client was passed to `coalesce()`, and is left unchanged. */
+  TEST_DOUBLE: 'COALESCE_WARN_TEST_DOUBLE',
   /** The server does not say when keys change, or not reliably, so nothing is cached. */
   CACHE: 'COALESCE_WARN_CACHE',
   /** For a minute, scripts have held back most answers of a cache, which `scripts: 'keys'` cures. */
   CACHE_HELD: 'COALESCE_WARN_CACHE_HELD',
-  /** A client under load has had no hot command for a minute, for a reason that one setting would cure. */
-  NOT_HOT: 'COALESCE_WARN_NOT_HOT',
+  /** A client under load has had no fast command for a minute, for a reason that one setting would cure. */
+  NOT_FAST: 'COALESCE_WARN_NOT_FAST',
   /** The server refuses MGET or HMGET to this user, so `fuseReads` has no effect on a connection. */
   FUSE: 'COALESCE_WARN_FUSE',
   /** The environment variable `IOREDIS_COALESCE` has a value that is not known, so clients stay plain. */
@@ -80,11 +80,11 @@ export function warnOnce(code: string, message: string): void {
   process.emitWarning(message, { type: 'CoalesceWarning', code });
 }
 
-export function warnCorkOnly(why: string): void {
+export function warnBatchingOnly(why: string): void {
   warnOnce(
-    CODES.CORK_ONLY,
+    CODES.BATCHING_ONLY,
     `ioredis-coalesce: the client's internals are not as expected (${why}), so its commands are corked but not ` +
-      'encoded by the hot path',
+      'encoded by the fast path',
   );
 }
 

@@ -9,7 +9,7 @@ import type { CoalescerStats } from './stats.js';
 export interface Coalescer<Client = unknown> {
   /**
    * Whether the client is coalesced. False after `detach()`, when `options` and the counters of `stats()` are the last
-   * ones, and `flush()` and `detach()` do nothing. Also false with `coalesce: false` and for a test's stand-in for a
+   * ones, and `flush()` and `detach()` do nothing. Also false with `coalesce: false` and for a test double for a
    * client: then all figures of `stats()` are zero.
    */
   readonly enabled: boolean;

@@ -58,10 +58,10 @@ export interface CoalesceOptions {
    */
   maxPending?: number | undefined;
   /**
-   * Whether simple commands are encoded and decoded by this package, on the hot path. `false` leaves only the cork.
+   * Whether simple commands are encoded and decoded by this package, on the fast path. `false` leaves only the cork.
    * @default true
    */
-  hotPath?: boolean;
+  fastPath?: boolean;
   /**
    * Whether identical reads in one batch are sent once, if no other kind of command is between them. Each caller still
    * gets its own value.
@@ -78,7 +78,7 @@ export interface CoalesceOptions {
   fuseReads?: boolean;
   /**
    * Whether replies to reads are kept in memory until Redis says that their key has changed. `true` takes the defaults
-   * of {@link CacheOptions}. Needs RESP3 (ioredis 6), Redis 7.0.9 or Valkey, and `hotPath`.
+   * of {@link CacheOptions}. Needs RESP3 (ioredis 6), Redis 7.0.9 or Valkey, and `fastPath`.
    * @default false
    */
   cache?: boolean | CacheOptions;
@@ -175,8 +175,8 @@ export function resolveSetting(setting: CoalesceSetting | undefined, name: strin
   if (setting === false) return false;
   if (setting === undefined || setting === true) return DEFAULT_OPTIONS;
   const resolved = resolve(setting, name, OPTIONS, 'an object, true or false');
-  if (!resolved.cache || resolved.hotPath) return resolved;
-  throw wrongOption(`${name}.cache needs the hot path, which ${name}.hotPath: false switches off`);
+  if (!resolved.cache || resolved.fastPath) return resolved;
+  throw wrongOption(`${name}.cache needs the fast path, which ${name}.fastPath: false switches off`);
 }
 
 /** A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache. */
@@ -270,7 +270,7 @@ const OPTIONS: Rules<ResolvedOptions> = {
   maxBatchBytes: count(8_000, ` of at most ${MOST_BATCH_BYTES}`, MOST_BATCH_BYTES),
   maxInFlight: count(10_000),
   maxPending: count<number | undefined>(undefined),
-  hotPath: boolean(true),
+  fastPath: boolean(true),
   shareReads: boolean(false),
   fuseReads: boolean(false),
   cache: {

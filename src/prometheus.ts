@@ -89,15 +89,15 @@ type Counts = Readonly<Record<string, number>>;
 
 const COUNTERS: Metrics = {
   redis_coalesce_commands_total: [
-    'Commands sent, by path: hot (encoded by ioredis-coalesce) or host (encoded by the client itself).',
-    ({ commands, hotCommands }) => by('path', { hot: hotCommands, host: commands - hotCommands }),
+    'Commands sent, by path: fast (encoded by ioredis-coalesce) or fallback (encoded by the client itself).',
+    ({ commands, fastCommands }) => by('path', { fast: fastCommands, fallback: commands - fastCommands }),
   ],
-  redis_coalesce_fall_throughs_total: [
-    'Commands that could take the hot path and were left to the client, by reason.',
-    (stats) => by('reason', stats.fallThroughs),
+  redis_coalesce_fallbacks_total: [
+    'Commands that could take the fast path and were left to the client, by reason.',
+    (stats) => by('reason', stats.fallbacks),
   ],
   redis_coalesce_replies_total: [
-    'Replies received, by who decoded them: hot (ioredis-coalesce) or host (the client itself).',
+    'Replies received, by who decoded them: fast (ioredis-coalesce) or fallback (the client itself).',
     (stats) => by('path', stats.replies),
   ],
   redis_coalesce_batches_total: ['Batches written, by what flushed them.', (stats) => by('reason', stats.flushReasons)],

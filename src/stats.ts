@@ -4,7 +4,7 @@
  * - `schedule`: its schedule ran;
  * - `size`, `bytes`: it reached `maxBatchSize`, `maxBatchBytes`;
  * - `script`: a script was added to a batch that was open for more than 40 µs;
- * - `room`: replies made room under `maxInFlight`;
+ * - `capacity`: replies made room under `maxInFlight`;
  * - `large`: the next write by the host is larger than `maxBatchBytes`;
  * - `end`, `exit`: the connection, or the process, is about to end;
  * - `manual`: `coalescer.flush()` was called.
@@ -17,7 +17,7 @@ const NO_FLUSHES = {
   part: 0,
   bytes: 0,
   script: 0,
-  room: 0,
+  capacity: 0,
   large: 0,
   end: 0,
   exit: 0,
@@ -25,11 +25,11 @@ const NO_FLUSHES = {
 };
 
 /**
- * Why a command that could take the hot path was left to the host. An explicit pipeline or transaction that was left to
+ * Why a command that could take the fast path was left to the host. An explicit pipeline or transaction that was left to
  * the host as a whole counts once:
  *
  * - `connection`: not ready, ending, or just attached while connected; a temporary state;
- * - `cork-only`: the connection never takes the hot path: `hotPath: false`, `DEBUG=ioredis:*`, unknown internals of the
+ * - `batching-only`: the connection never takes the fast path: `fastPath: false`, `DEBUG=ioredis:*`, unknown internals of the
  *   client, or a reply that could not be read;
  * - `subscriber`: RESP2 subscriber mode;
  * - `options`: `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later. If
@@ -43,11 +43,11 @@ const NO_FLUSHES = {
  *   chosen by a function (`scaleReads`);
  * - `command`: an explicit pipeline or transaction holds one that changes the client's state, such as `select`.
  */
-export type FallThroughReason = keyof typeof NO_FALL_THROUGHS;
+export type FallbackReason = keyof typeof NO_FALLBACKS;
 
-const NO_FALL_THROUGHS = {
+const NO_FALLBACKS = {
   connection: 0,
-  'cork-only': 0,
+  'batching-only': 0,
   subscriber: 0,
   options: 0,
   patched: 0,
@@ -62,9 +62,9 @@ const NO_FALL_THROUGHS = {
 export interface CoalescerStats {
   /** Commands sent, those of explicit pipelines and transactions included. */
   readonly commands: number;
-  /** Of these, the ones that took the hot path. */
-  readonly hotCommands: number;
-  /** Of the hot ones, those that passed through tracers over `sendCommand`, or were published on `ioredis:command`. */
+  /** Of these, the ones that took the fast path. */
+  readonly fastCommands: number;
+  /** Of the fast ones, those that passed through tracers over `sendCommand`, or were published on `ioredis:command`. */
   readonly watchedCommands: number;
   /** Flushes that wrote something. */
   readonly batches: number;
@@ -95,10 +95,10 @@ export interface CoalescerStats {
   readonly polledTurns: number;
   /** Of these, the ones for which a reply came in that time. */
   readonly polledTurnsAnswered: number;
-  /** Commands that could take the hot path and were left to the host, by reason. */
-  readonly fallThroughs: Readonly<Record<FallThroughReason, number>>;
-  /** Replies by who decoded them: this package (`hot`) or the host (`host`). */
-  readonly replies: { readonly hot: number; readonly host: number };
+  /** Commands that could take the fast path and were left to the host, by reason. */
+  readonly fallbacks: Readonly<Record<FallbackReason, number>>;
+  /** Replies by who decoded them: this package (`fast`) or the host (`fallback`). */
+  readonly replies: { readonly fast: number; readonly fallback: number };
   /** Only with the option `cache`. */
   readonly cache?: CacheStats;
   /** The package and its version, if the client stays plain because they are not known. */
@@ -136,7 +136,7 @@ const BUCKETS = 32;
 /** The counters behind `coalescer.stats()`; one per client, fed by each of its connections in turn. */
 export class Stats {
   commands = 0;
-  hotCommands = 0;
+  fastCommands = 0;
   watchedCommands = 0;
   batches = 0;
   bytesWritten = 0;
@@ -145,8 +145,8 @@ export class Stats {
   refusedCalls = 0;
   polledTurns = 0;
   polledTurnsAnswered = 0;
-  hotReplies = 0;
-  hostReplies = 0;
+  fastReplies = 0;
+  fallbackReplies = 0;
   cacheHits = 0;
   cacheMisses = 0;
   cacheHeld = 0;
@@ -156,11 +156,11 @@ export class Stats {
   readonly #sizes = new Array<number>(BUCKETS).fill(0);
   readonly #waits = new Array<number>(BUCKETS).fill(0);
   readonly #flushes = { ...NO_FLUSHES };
-  readonly #fallThroughs = { ...NO_FALL_THROUGHS };
+  readonly #fallbacks = { ...NO_FALLBACKS };
 
-  /** Returns how many have fallen through for this reason. */
-  fellThrough(reason: FallThroughReason): number {
-    return ++this.#fallThroughs[reason];
+  /** Returns how many have fallen back for this reason. */
+  fellBack(reason: FallbackReason): number {
+    return ++this.#fallbacks[reason];
   }
 
   /** @param waited - milliseconds from the batch's first command. */
@@ -177,7 +177,7 @@ export class Stats {
   snapshot(inFlight: number, queued: number, cache?: CacheUse): CoalescerStats {
     return {
       commands: this.commands,
-      hotCommands: this.hotCommands,
+      fastCommands: this.fastCommands,
       watchedCommands: this.watchedCommands,
       batches: this.batches,
       bytesWritten: this.bytesWritten,
@@ -192,8 +192,8 @@ export class Stats {
       flushReasons: { ...this.#flushes },
       polledTurns: this.polledTurns,
       polledTurnsAnswered: this.polledTurnsAnswered,
-      fallThroughs: { ...this.#fallThroughs },
-      replies: { hot: this.hotReplies, host: this.hostReplies },
+      fallbacks: { ...this.#fallbacks },
+      replies: { fast: this.fastReplies, fallback: this.fallbackReplies },
       ...(cache && {
         cache: {
           hits: this.cacheHits,

@@ -1,9 +1,9 @@
-/** docs/api.md has a heading for whatever is public, read from the source; docs/commands.md every hot command. */
+/** docs/api.md has a heading for whatever is public, read from the source; docs/commands.md every fast command. */
 import { readFileSync } from 'node:fs';
 import { CHANNELS, CODES } from 'ioredis-coalesce/coalesce';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
-import { HOT_COMMANDS } from '../src/commands/hot-commands.js';
+import { FAST_COMMANDS } from '../src/commands/fast-commands.js';
 import { DEFAULT_OPTIONS, resolveSetting } from '../src/options.js';
 import { headings, section } from './helpers/markdown.js';
 
@@ -122,9 +122,9 @@ describe('docs/api.md', () => {
 });
 
 describe('docs/commands.md', () => {
-  it('lists every command of the hot path, and none that is not on it', () => {
+  it('lists every command of the fast path, and none that is not on it', () => {
     const rows = section(read('docs/commands.md'), 'The list').match(/^\| .*/gm) ?? [];
     const listed = rows.flatMap((row) => [...row.matchAll(/`(\w+)`/g)].map(([, name]) => name));
-    expect(listed.toSorted()).toEqual(HOT_COMMANDS.map(({ name }) => name).toSorted());
+    expect(listed.toSorted()).toEqual(FAST_COMMANDS.map(({ name }) => name).toSorted());
   });
 });

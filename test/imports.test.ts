@@ -37,9 +37,9 @@ const ASSEMBLED_FROM = ['attach', 'host'];
 
 /** What only `host/` names, outside comments. */
 const PRIVATE = /\._[a-z]\w*|\b(?:offlineQueue|connectionPool|flushQueue|scriptsSet|pipelineIndex|replyPending)\b/g;
-/** A light pipeline is a pipeline of the host, and inherits these. */
+/** A fast pipeline is a pipeline of the host, and inherits these. */
 const INHERITED = ['._queue', '._transactions', 'replyPending'];
-const INHERITING = ['calls/light-pipeline.ts', 'connection/entries/pipeline-entry.ts'];
+const INHERITING = ['calls/fast-pipeline.ts', 'connection/entries/pipeline-entry.ts'];
 
 interface Import {
   readonly from: string;
@@ -68,7 +68,7 @@ const imports = importsIn(SRC);
 const folderOf = (file: string) => (file.includes('/') ? dirname(file) : '');
 const shown = ({ from, to }: Import) => `${from} → ${relative('.', to)}`;
 
-it('private fields of the host are named by host/ alone, except those that a light pipeline inherits', () => {
+it('private fields of the host are named by host/ alone, except those that a fast pipeline inherits', () => {
   const named = files
     .filter((file) => folderOf(file) !== 'host')
     .flatMap((file) =>

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
 const KNOWN =
-  'schedule, busyPoll, maxBatchSize, maxBatchBytes, maxInFlight, maxPending, hotPath, shareReads, fuseReads, cache, splitKeys, unknownClient';
+  'schedule, busyPoll, maxBatchSize, maxBatchBytes, maxInFlight, maxPending, fastPath, shareReads, fuseReads, cache, splitKeys, unknownClient';
 const POSITIVE = 'a positive integer';
 const SCHEDULE = "'immediate', 'tick' or a function that takes the flush";
 
@@ -43,7 +43,7 @@ describe('options', () => {
       maxBatchBytes: 8_000,
       maxInFlight: 10_000,
       maxPending: undefined,
-      hotPath: true,
+      fastPath: true,
       shareReads: false,
       fuseReads: false,
       cache: false,
@@ -68,8 +68,8 @@ describe('options', () => {
     { maxBatchSize: Number.MAX_SAFE_INTEGER },
     { maxBatchBytes: 1 },
     { maxInFlight: 1 },
-    { hotPath: false },
-    { hotPath: true },
+    { fastPath: false },
+    { fastPath: true },
     { shareReads: true },
     { splitKeys: true },
     { unknownClient: 'coalesce' },
@@ -93,7 +93,7 @@ describe('options', () => {
       [name, true, TypeError, expected, 'true (boolean)'],
     ] as const;
   });
-  const booleans = (['busyPoll', 'hotPath', 'shareReads', 'fuseReads', 'splitKeys'] as const).flatMap(
+  const booleans = (['busyPoll', 'fastPath', 'shareReads', 'fuseReads', 'splitKeys'] as const).flatMap(
     (name) =>
       [
         [name, 1, TypeError, 'a boolean', '1 (number)'],
@@ -108,7 +108,7 @@ describe('options', () => {
     ...counts,
     ...booleans,
     ['unknownClient', true, TypeError, "'plain' or 'coalesce'", 'true (boolean)'],
-    ['unknownClient', 'hot', TypeError, "'plain' or 'coalesce'", '"hot" (string)'],
+    ['unknownClient', 'fast', TypeError, "'plain' or 'coalesce'", '"fast" (string)'],
     ['maxBatchBytes', 67_108_865, RangeError, `${POSITIVE} of at most 67108864`, '67108865 (number)'],
     ['schedule', 'immediately', TypeError, SCHEDULE, '"immediately" (string)'],
     ['schedule', 5, TypeError, SCHEDULE, '5 (number)'],
@@ -300,7 +300,7 @@ describe('coalesce()', () => {
         `ioredis-coalesce: ${message}give options where it is coalesced first, or call client.coalescer.detach() before`,
       );
     }
-    const same: CoalesceSetting[] = [given, { ...given, hotPath: true }, {}, true];
+    const same: CoalesceSetting[] = [given, { ...given, fastPath: true }, {}, true];
     for (const setting of same) {
       expect(coalesce(client, setting).coalescer).toBe(coalescer);
     }

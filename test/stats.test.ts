@@ -46,11 +46,11 @@ describe('stats', () => {
     const stats = new Stats();
     const before = stats.snapshot(1, 2);
     stats.commands += 1;
-    stats.fellThrough('traced');
+    stats.fellBack('traced');
     stats.flushed('exit', 1, 1, 0);
     expect(before).toMatchObject({ commands: 0, batches: 0, inFlight: 1, queued: 2, batchSizes: {} });
     expect(before.flushReasons.exit).toBe(0);
-    expect(before.fallThroughs.traced).toBe(0);
+    expect(before.fallbacks.traced).toBe(0);
     (before.flushReasons as Record<string, number>).exit = 99;
     expect(stats.snapshot(0, 0).flushReasons.exit).toBe(1);
     expect(new Stats().snapshot(0, 0).flushReasons.exit).toBe(0);
@@ -69,15 +69,15 @@ describe('stats', () => {
     await turn();
     expect(client.coalescer.stats()).toMatchObject({
       commands: before.commands + 5,
-      hotCommands: 4,
+      fastCommands: 4,
       batches: before.batches + 1,
       bytesWritten: socket.written.length,
       queued: 1,
-      replies: { hot: 0, host: 0 },
+      replies: { fast: 0, fallback: 0 },
     });
     socket.feed('$1\r\n1\r\n$1\r\n2\r\n');
-    expect(client.coalescer.stats()).toMatchObject({ inFlight: 3, queued: 0, replies: { hot: 2, host: 0 } });
-    expect(client.coalescer.stats().flushReasons.room).toBe(1);
+    expect(client.coalescer.stats()).toMatchObject({ inFlight: 3, queued: 0, replies: { fast: 2, fallback: 0 } });
+    expect(client.coalescer.stats().flushReasons.capacity).toBe(1);
     socket.feed('+info\r\n:1\r\n-ERR no\r\n');
     expect(await Promise.allSettled(answers)).toMatchObject([
       { value: '1' },
@@ -86,7 +86,7 @@ describe('stats', () => {
       { value: 1 },
       { reason: { message: 'ERR no' } },
     ]);
-    expect(client.coalescer.stats()).toMatchObject({ inFlight: 0, queued: 0, replies: { hot: 3, host: 2 } });
+    expect(client.coalescer.stats()).toMatchObject({ inFlight: 0, queued: 0, replies: { fast: 3, fallback: 2 } });
     expect(client.coalescer.stats().bytesWritten).toBe(socket.written.length);
     client.disconnect();
   });
@@ -115,7 +115,7 @@ describe('stats', () => {
     await turn();
     socket.feed('$1\r\n1\r\n+OK\r\n+OK\r\n');
     await Promise.all(answers);
-    expect(client.coalescer.stats().fallThroughs).toMatchObject({ arguments: 2, connection: 0, patched: 0 });
+    expect(client.coalescer.stats().fallbacks).toMatchObject({ arguments: 2, connection: 0, patched: 0 });
     client.disconnect();
   });
 });

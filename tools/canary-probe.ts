@@ -1,5 +1,5 @@
 /**
- * `canary-probe.ts <folder of a client package> <redis url>`: says in one line whether its commands are hot. A process
+ * `canary-probe.ts <folder of a client package> <redis url>`: says in one line whether its commands are fast. A process
  * for each client, since a warning of one text is given once in a process.
  */
 import { once } from 'node:events';
@@ -28,11 +28,11 @@ redis.disconnect();
 const problems = [
   ...warnings,
   ...differs('values', JSON.stringify(values), '["OK","value",{}]'),
-  ...differs('hot commands', after.hotCommands - before.hotCommands, values.length),
-  ...differs('hot replies', after.replies.hot - before.replies.hot, values.length),
+  ...differs('fast commands', after.fastCommands - before.fastCommands, values.length),
+  ...differs('fast replies', after.replies.fast - before.replies.fast, values.length),
   ...differs('batches', after.batches - before.batches, 1),
 ];
-console.log(`${name} ${version}: ${problems.length === 0 ? 'hot' : problems.join('; ')}`);
+console.log(`${name} ${version}: ${problems.length === 0 ? 'fast' : problems.join('; ')}`);
 if (problems.length > 0) process.exitCode = 1;
 
 function differs<T>(what: string, got: T, expected: T): string[] {

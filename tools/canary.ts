@@ -8,8 +8,8 @@
  * Clients are the newest that npm has. Servers are those of the matrix: the system's, which may be years old, and the
  * newest that the Python wheels of `matrix-versions.ts` carry, which may be behind what Redis and Valkey have published.
  *
- * The hot path reads private fields and the source of functions of its clients. What is not known stays plain;
- * here it is coalesced, to see what would be wrong, and probed: that its commands are hot no test of behaviour sees.
+ * The fast path reads private fields and the source of functions of its clients. What is not known stays plain;
+ * here it is coalesced, to see what would be wrong, and probed: that its commands are fast no test of behaviour sees.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';
@@ -64,7 +64,7 @@ for (const { server, clients: name, failed } of cells) {
 }
 for (const problem of problems) console.error(`!! ${problem}`);
 if (problems.length > 0) process.exitCode = 1;
-else console.log('The newest clients take the hot path, and all tests passed.');
+else console.log('The newest clients take the fast path, and all tests passed.');
 
 /** The versions that can be obtained. One that cannot is a problem, or it would stay untested without notice. */
 async function must<T extends Parameters<typeof obtain>[0]>(versions: readonly T[]): Promise<Obtained<T>[]> {

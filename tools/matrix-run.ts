@@ -13,7 +13,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const INTEGRATION = [
   'test/stats.test.ts',
   'test/{client,client-cache,connection,invariants,cluster,sentinel,tls,lifecycle,hostile}/*.test.ts',
-  'test/fidelity/hot-commands.test.ts',
+  'test/fidelity/fast-commands.test.ts',
 ];
 const QUICK = [
   'test/invariants/*.test.ts',
@@ -21,7 +21,7 @@ const QUICK = [
   'test/lifecycle/{edges,reconnect}.test.ts',
   'test/client-cache/expiry.test.ts',
 ];
-const LEFT_OUT = ['test/client/hot-commands.test.ts', 'test/connection/reply-reader.test.ts'];
+const LEFT_OUT = ['test/client/fast-commands.test.ts', 'test/connection/reply-reader.test.ts'];
 
 interface Report {
   readonly numPassedTests: number;

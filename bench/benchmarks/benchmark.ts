@@ -21,7 +21,7 @@ export interface Benchmark {
   readonly title: string;
   readonly variants: readonly string[];
   readonly cases: readonly Case[];
-  /** Before a variant's first round: its code has to become hot. @default 0.3 */
+  /** Before a variant's first round: its code has to become fast. @default 0.3 */
   readonly warmUpSeconds?: number;
   /**
    * Whether each case takes processes of its own: one keeps its luck with the compiler and the layout of its memory, which is

@@ -18,7 +18,7 @@ export const CORE: readonly Benchmark[] = [
     GETS,
     { counted: true },
   ),
-  benchmark('hot-path', 'Other commands', PAIR, [
+  benchmark('fast-path', 'Other commands', PAIR, [
     burst('200 × SET … EX', 200, 'setex', FEW),
     burst("200 × call('get')", 200, 'call'),
     burst('200 × HGETALL of 8 fields', 200, 'hgetall', FEW),

@@ -79,16 +79,16 @@ export const TARGETS: readonly Target[] = [
   atLeast('cluster', 'throughput', 'cluster-coalesced', 'cluster-auto', 2.5),
 
   // Everything else that is sent.
-  atLeast('hot-path', 'throughput', 'coalesced', 'plain', 3.5, {
+  atLeast('fast-path', 'throughput', 'coalesced', 'plain', 3.5, {
     only: /^200 × (SET|call)/,
     worst: 'SET … EX and call()',
   }),
-  atLeast('hot-path', 'throughput', 'coalesced', 'plain', 2.5, {
+  atLeast('fast-path', 'throughput', 'coalesced', 'plain', 2.5, {
     only: /^200 scripts|^pipeline|^multi/,
     worst: 'scripts, pipelines, transactions',
   }),
-  atLeast('hot-path', 'throughput', 'coalesced', 'plain', 2, { only: / of 100$/, worst: 'replies of 100 elements' }),
-  atMost('hot-path', 'cpu', 'coalesced', 'plain', 1 / 2, everywhere('all of these')),
+  atLeast('fast-path', 'throughput', 'coalesced', 'plain', 2, { only: / of 100$/, worst: 'replies of 100 elements' }),
+  atMost('fast-path', 'cpu', 'coalesced', 'plain', 1 / 2, everywhere('all of these')),
 
   // A service at its limit.
   atLeast('fastify-parallel', 'throughput', 'coalesced', 'plain', 2.7),

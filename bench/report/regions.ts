@@ -43,7 +43,7 @@ export function regionsOf(
     'bench-grid': sections(chart(all, 'grid')),
     'bench-core': sections(
       medians(all, 'burst', ['throughput', 'cpu', 'p50', 'p99']),
-      ratiosTable(all, 'hot-path', ['throughput', 'cpu']),
+      ratiosTable(all, 'fast-path', ['throughput', 'cpu']),
       medians(all, 'fastify-parallel', ['throughput', 'cpu', 'serverCpu', 'p99']),
     ),
     'bench-cache': sections(

@@ -12,7 +12,7 @@ export interface Pace {
   readonly rounds: number;
   /** Of a timed round. */
   readonly seconds: number;
-  /** Before a variant's first round: its code has to become hot. */
+  /** Before a variant's first round: its code has to become fast. */
   readonly warmUpSeconds: number;
   /** Before every later round. */
   readonly rewarmSeconds: number;

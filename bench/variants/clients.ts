@@ -14,7 +14,7 @@ export interface BenchClient {
   pipeline?(): unknown;
   multi?(): unknown;
   defineCommand?(name: string, definition: { lua: string; numberOfKeys?: number }): void;
-  readonly coalescer?: { stats(): { fallThroughs: unknown }; flush(): void };
+  readonly coalescer?: { stats(): { fallbacks: unknown }; flush(): void };
   /** What Prometheus would be told. */
   scrape?(): Promise<string>;
   /** Reads a whole burst in one call, as people write it by hand. */
@@ -68,7 +68,7 @@ export const VARIANTS = {
     }),
   ],
   mget: ['ioredis, each burst one MGET', byHand((redis, keys) => redis.mget(keys as string[]))],
-  cork: ['coalesced with `hotPath: false`: cork mode', coalesced({}, { hotPath: false })],
+  cork: ['coalesced with `fastPath: false`: cork mode', coalesced({}, { fastPath: false })],
   coalesced: ['`new Redis(url)` of this package, its defaults', coalesced({})],
   'coalesced-timeout': ['the same with `commandTimeout: 5000`', coalesced({ commandTimeout: 5000 })],
   'coalesced-no-poll': ['the same with `busyPoll: false`', coalesced({}, { busyPoll: false })],

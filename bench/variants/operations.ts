@@ -105,7 +105,7 @@ export const OPERATIONS = {
   },
   stats: {
     needs: 'coalescer',
-    send: (client) => async () => client.coalescer!.stats().fallThroughs !== undefined,
+    send: (client) => async () => client.coalescer!.stats().fallbacks !== undefined,
     expected: () => true,
   },
   scrape: {

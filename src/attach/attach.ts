@@ -1,7 +1,7 @@
 import { environment } from '../environment.js';
 import { CODES, cacheNeedsResp3, coded, describeType, warnOnce, wrongOption } from '../errors.js';
 import { isHostCluster, speaksResp3 } from '../host/cluster.js';
-import { isStandIn, missingOfClient } from '../host/probe.js';
+import { isTestDouble, missingOfClient } from '../host/probe.js';
 import type { HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import {
@@ -18,16 +18,16 @@ import { PlainSplitting } from './split-keys.js';
 
 /**
  * Coalesces a client or Cluster, unless it is coalesced already. It stays plain, with an idle handle, if `options` is
- * false, if `IOREDIS_COALESCE` is `off`, or if it is a test's stand-in, which has no connection.
+ * false, if `IOREDIS_COALESCE` is `off`, or if it is a test double, which has no connection.
  *
  * @param options - default: those that the client had before `detach()`, or else all defaults.
- * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a stand-in; `COALESCE_ERR_OPTION`
+ * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a test double; `COALESCE_ERR_OPTION`
  *   if `options` has a `cache` and the client does not speak RESP3.
  */
 export function attach(client: unknown, options: ResolvedOptions | false | undefined): void {
   if (typeof client !== 'object' || client === null) throw notAClient(client);
   const missing = missingOfClient(client);
-  if (missing !== undefined && !isStandIn(client)) throw notAClient(client, ` without ${missing}`);
+  if (missing !== undefined && !isTestDouble(client)) throw notAClient(client, ` without ${missing}`);
   if (options !== undefined) releaseProvisional(client);
   if (attachedTo(client) !== undefined) return;
   const chosen = options ?? lastOptions(client);
@@ -36,8 +36,8 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
     if (chosen !== false && chosen.splitKeys && isHostCluster(client)) PlainSplitting.start(client);
   } else if (missing !== undefined) {
     warnOnce(
-      CODES.STAND_IN,
-      'ioredis-coalesce: the client is a stand-in without a connection (ioredis-mock, or a mock of another library), ' +
+      CODES.TEST_DOUBLE,
+      'ioredis-coalesce: the client is a test double without a connection (ioredis-mock, or a mock of another library), ' +
         'so it is left unchanged and nothing is coalesced',
     );
     addIdleHandle(client, chosen);

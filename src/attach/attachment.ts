@@ -25,7 +25,7 @@ export abstract class Attachment implements Coalescer {
   abstract readonly client: HasOptions;
   abstract readonly options: ResolvedOptions;
   abstract readonly counters: Stats;
-  /** Set with the hot path. */
+  /** Set with the fast path. */
   protected abstract readonly commandMethods: CommandMethods | undefined;
   /** Itself, or those of a Cluster's nodes. */
   protected abstract readonly members: readonly Member[];
@@ -34,9 +34,9 @@ export abstract class Attachment implements Coalescer {
   /** Undoes what the subclass has done to the client. */
   protected abstract leave(): void;
 
-  /** Why no command can take the hot path, if a layer has replaced methods of the host's `Command` class. */
+  /** Why no command can take the fast path, if a layer has replaced methods of the host's `Command` class. */
   protected get patched(): 'patched' | undefined {
-    return this.commandMethods?.areGenuine === false ? 'patched' : undefined;
+    return this.commandMethods?.areUnpatched === false ? 'patched' : undefined;
   }
 
   stats(): CoalescerStats {

@@ -1,12 +1,12 @@
 import { isBlocking } from '../calls/blocking-warning.js';
-import type { HotRoute } from '../calls/route.js';
-import type { HotCommand } from '../commands/hot-commands.js';
+import type { FastRoute } from '../calls/route.js';
+import type { FastCommand } from '../commands/fast-commands.js';
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-bound.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { reports } from '../environment.js';
-import { warnAutoPipelining, warnCorkOnly } from '../errors.js';
+import { warnAutoPipelining, warnBatchingOnly } from '../errors.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
@@ -19,7 +19,7 @@ import {
   resolveSetting,
   withoutCacheUnless,
 } from '../options.js';
-import { type FallThroughReason, Stats } from '../stats.js';
+import { type FallbackReason, Stats } from '../stats.js';
 import { Attachment, addIdleHandle } from './attachment.js';
 import { report } from './report.js';
 
@@ -35,7 +35,7 @@ export interface NodesShare {
 }
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
-export class ClientAttachment extends Attachment implements ConnectionSetup, HotRoute {
+export class ClientAttachment extends Attachment implements ConnectionSetup, FastRoute {
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
   readonly routing = undefined;
@@ -44,7 +44,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   readonly counters: Stats;
   readonly inFlight: InFlightBound;
   readonly schedule: BatchSchedule;
-  readonly hot: HostCommandClass | string;
+  readonly fast: HostCommandClass | string;
   readonly cachePrefixes: readonly string[] | undefined;
   protected readonly commandMethods: CommandMethods | undefined;
 
@@ -59,12 +59,12 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     this.counters = cluster?.counters ?? new Stats();
     this.inFlight = cluster?.inFlight ?? new InFlightBound(options.maxInFlight, 1);
     this.schedule = cluster?.schedule ?? scheduleFunction(options.schedule);
-    this.hot = client.options.showFriendlyErrorStack
+    this.fast = client.options.showFriendlyErrorStack
       ? 'the option showFriendlyErrorStack is set'
-      : hotCommandClass(client, options);
+      : fastCommandClass(client, options);
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
-    this.commandClass = typeof this.hot === 'string' ? undefined : this.hot;
+    this.commandClass = typeof this.fast === 'string' ? undefined : this.fast;
     this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
     const { maxPending } = options;
     if (maxPending !== undefined) {
@@ -104,15 +104,15 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
     return this.bound;
   }
 
-  fallThroughReason(watchable?: boolean): FallThroughReason | undefined {
+  fallbackReason(watchable?: boolean): FallbackReason | undefined {
     const connection = this.connectionFor(undefined, undefined, watchable);
     return typeof connection === 'string' ? connection : undefined;
   }
 
-  connectionFor(_command?: HotCommand, _key?: unknown, watchable?: boolean): Connection | FallThroughReason {
+  connectionFor(_command?: FastCommand, _key?: unknown, watchable?: boolean): Connection | FallbackReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    return connection.fallThroughReason(watchable) ?? this.patched ?? connection;
+    return connection.fallbackReason(watchable) ?? this.patched ?? connection;
   }
 
   get blockedBy(): string | undefined {
@@ -143,14 +143,14 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Hot
   }
 }
 
-/** The host's `Command` class, or why there is no hot path. */
-export function hotCommandClass(client: HasOptions, { hotPath }: ResolvedOptions): HostCommandClass | string {
-  if (!hotPath) return 'the option hotPath is false';
+/** The host's `Command` class, or why there is no fast path. */
+export function fastCommandClass(client: HasOptions, { fastPath }: ResolvedOptions): HostCommandClass | string {
+  if (!fastPath) return 'the option fastPath is false';
   if (isDebugging()) return 'DEBUG prints the commands of the client';
   makeOptionsFast(client);
   const commandClass = commandClassOf(client);
   if (commandClass !== undefined) return commandClass;
   const why = 'echo() was replaced, which leads to Command';
-  warnCorkOnly(why);
+  warnBatchingOnly(why);
   return why;
 }

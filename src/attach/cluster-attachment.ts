@@ -1,6 +1,6 @@
 import calculateSlot from 'cluster-key-slot';
-import type { HotRoute } from '../calls/route.js';
-import { type HotCommand, UNLISTED } from '../commands/hot-commands.js';
+import type { FastRoute } from '../calls/route.js';
+import { type FastCommand, UNLISTED } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-bound.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
@@ -13,19 +13,19 @@ import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
-import { type FallThroughReason, Stats } from '../stats.js';
+import { type FallbackReason, Stats } from '../stats.js';
 import { Attachment, attachedTo, staysPlain } from './attachment.js';
-import { ClientAttachment, hotCommandClass, type NodesShare } from './client-attachment.js';
+import { ClientAttachment, fastCommandClass, type NodesShare } from './client-attachment.js';
 import { report } from './report.js';
 import { PlainSplitting, SplitKeys } from './split-keys.js';
 
 /**
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
- * client, with counters that all share. The Cluster's own methods compute the slot and put a hot command straight on
+ * client, with counters that all share. The Cluster's own methods compute the slot and put a fast command straight on
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
  * `Entry#reject` calls the `redirect` of its context (`Connection#contextIn`), which calls `ClusterRouting#redirect`.
  */
-export class ClusterAttachment extends Attachment implements HotRoute, NodesShare {
+export class ClusterAttachment extends Attachment implements FastRoute, NodesShare {
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
   readonly accepted = new WeakSet<object>();
@@ -51,8 +51,8 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     if (maxPending !== undefined) this.bound = new PendingBound(client, maxPending, this.counters, () => undefined);
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
-    const hot = hotCommandClass(client, options);
-    this.commandClass = typeof hot === 'string' ? undefined : hot;
+    const fast = fastCommandClass(client, options);
+    this.commandClass = typeof fast === 'string' ? undefined : fast;
     this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
     const splitClass = options.splitKeys && commandClassOf(client);
     if (splitClass) this.splitter = new SplitKeys(this, splitClass);
@@ -79,8 +79,8 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     new ClusterAttachment(copy as HostCluster, withoutCacheUnless(speaksResp3(copy as HostCluster), this.options));
   }
 
-  fallThroughReason(watchable?: boolean): FallThroughReason | undefined {
-    return this.routing.fallThroughReason(watchable) ?? this.patched;
+  fallbackReason(watchable?: boolean): FallbackReason | undefined {
+    return this.routing.fallbackReason(watchable) ?? this.patched;
   }
 
   boundFor(key: unknown): PendingBound | undefined {
@@ -90,9 +90,9 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
     return node && this.#nodes.get(node)?.bound;
   }
 
-  connectionFor(command: HotCommand, key: unknown, watchable?: boolean): Connection | FallThroughReason {
+  connectionFor(command: FastCommand, key: unknown, watchable?: boolean): Connection | FallbackReason {
     // Its node says whether the command class is patched.
-    const reason = this.routing.fallThroughReason(watchable);
+    const reason = this.routing.fallbackReason(watchable);
     if (reason !== undefined) return reason;
     const slot = slotOf(command, key);
     const node = slot === undefined ? undefined : this.routing.nodeFor(slot, command.readOnly);
@@ -130,8 +130,8 @@ export class ClusterAttachment extends Attachment implements HotRoute, NodesShar
   };
 }
 
-/** The slot of a hot command by its first argument; undefined if that is not its first key. */
-function slotOf(command: Pick<HotCommand, 'keys'>, key: unknown): number | undefined {
+/** The slot of a fast command by its first argument; undefined if that is not its first key. */
+function slotOf(command: Pick<FastCommand, 'keys'>, key: unknown): number | undefined {
   if (command.keys === 'none' || command.keys === 'own') return undefined;
   if (typeof key === 'string' || key instanceof Buffer) return calculateSlot(key);
   return typeof key === 'number' ? calculateSlot(String(key)) : undefined;

@@ -1,11 +1,11 @@
 import { blockingMethods } from '../calls/blocking-warning.js';
-import { hotCalls, hotCommandNamed } from '../calls/call-by-name.js';
-import { pipelineMethods, refuseWhole } from '../calls/light-pipeline.js';
+import { fastCalls, fastCommandNamed } from '../calls/call-by-name.js';
+import { pipelineMethods, refuseWhole } from '../calls/fast-pipeline.js';
 import { commandMethod, formOf, methodsNamed } from '../calls/method.js';
-import { type HotRoute, MARK, type Marked, routeOf, SPLITS } from '../calls/route.js';
+import { type FastRoute, MARK, type Marked, routeOf, SPLITS } from '../calls/route.js';
 import { ScriptSender } from '../calls/scripts.js';
 import { CommandSender, type Sender } from '../calls/sender.js';
-import { HOT_COMMANDS } from '../commands/hot-commands.js';
+import { FAST_COMMANDS } from '../commands/fast-commands.js';
 import { ownBehind, passesOn } from '../host/probe.js';
 import { definedNames, scriptNamed } from '../host/script.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
@@ -16,19 +16,19 @@ import type { ResolvedOptions } from '../options.js';
  * the stack of their callers.
  */
 const overlays = {
-  hot: new WeakMap<object, object>(),
+  fast: new WeakMap<object, object>(),
   bare: new WeakMap<object, object>(),
-  /** The hot one, and what refuses calls under `maxPending`. */
+  /** The fast one, and what refuses calls under `maxPending`. */
   bounded: new WeakMap<object, object>(),
 };
 
 /**
  * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`
- * and, unless it is bare, the hot methods. So the class gets no property, and the client only its attachment.
+ * and, unless it is bare, the fast methods. So the class gets no property, and the client only its attachment.
  */
 export function addOverlay(client: HasOptions, options: Pick<ResolvedOptions, 'splitKeys' | 'maxPending'>): void {
   const isBare = client.options.showFriendlyErrorStack && !options.splitKeys;
-  const form = options.maxPending !== undefined ? 'bounded' : isBare ? 'bare' : 'hot';
+  const form = options.maxPending !== undefined ? 'bounded' : isBare ? 'bare' : 'fast';
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
   if (form !== 'bare') for (const name of definedNames(client)) replaceDefined(client, name);
 }
@@ -84,14 +84,14 @@ function overlayFor(parent: object, form: keyof typeof overlays): object {
 }
 
 function addCommandMethods(overlay: object, parent: Record<string, AnyFunction>): void {
-  const hotMethods = HOT_COMMANDS.flatMap((command) =>
+  const fastMethods = FAST_COMMANDS.flatMap((command) =>
     methodsNamed(command.name).map(([methodName, encoding]) => ({
       methodName,
       parent,
       sender: new CommandSender({ command, encoding }),
     })),
   );
-  const forms = [...hotMethods, ...hotCalls(parent), ...blockingMethods(parent)];
+  const forms = [...fastMethods, ...fastCalls(parent), ...blockingMethods(parent)];
   const methods: [string, AnyFunction][] = [
     ...forms.map((form): [string, AnyFunction] => [form.methodName, commandMethod(form)]),
     ...Object.entries(definingMethods(parent)),
@@ -100,12 +100,12 @@ function addCommandMethods(overlay: object, parent: Record<string, AnyFunction>)
   Object.assign(overlay, Object.fromEntries(known), pipelineMethods(parent));
 }
 
-/** What is put around a client's calls, beside its hot methods. */
+/** What is put around a client's calls, beside its fast methods. */
 interface AroundCalls {
   /** Around a command of the host's: whatever sends one passes through `sendCommand`. */
-  sendCommand(route: HotRoute, args: [command: HostCommand, stream: unknown], pass: () => unknown): unknown;
+  sendCommand(route: FastRoute, args: [command: HostCommand, stream: unknown], pass: () => unknown): unknown;
   /** A pipeline or transaction was made. */
-  made(pipeline: unknown, route: HotRoute, name: 'pipeline' | 'multi'): void;
+  made(pipeline: unknown, route: FastRoute, name: 'pipeline' | 'multi'): void;
 }
 
 export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCalls): void {
@@ -146,7 +146,7 @@ function definingMethods(parent: Record<string, AnyFunction>): Record<string, An
 }
 
 /**
- * Replaces what the host has defined on the client itself under a name, and its `Buffer` form, by hot methods. They stay
+ * Replaces what the host has defined on the client itself under a name, and its `Buffer` form, by fast methods. They stay
  * own properties. Methods that users have defined there are not replaced.
  */
 function replaceDefined(client: object, name: string): void {
@@ -165,6 +165,6 @@ function senderOf(client: object, name: string, encoding: 'utf8' | null, origina
   const sender = script && ScriptSender.of(script, encoding, original);
   if (sender !== undefined) return sender;
   const commandClass = routeOf(client)?.commandClass;
-  const command = commandClass && hotCommandNamed(name, commandClass);
+  const command = commandClass && fastCommandNamed(name, commandClass);
   return command && new CommandSender({ command, encoding });
 }

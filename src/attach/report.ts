@@ -26,9 +26,9 @@ interface Reported {
   readonly attached: WeakRef<Attached>;
 }
 
-interface Figures extends Pick<CoalescerStats, 'commands' | 'hotCommands' | 'batches'> {
+interface Figures extends Pick<CoalescerStats, 'commands' | 'fastCommands' | 'batches'> {
   readonly clients: number;
-  readonly fallThroughs: Readonly<Record<string, number>>;
+  readonly fallbacks: Readonly<Record<string, number>>;
 }
 
 /** Clients that are in memory; they are not kept there. */
@@ -100,33 +100,35 @@ function lines(): string[] {
 }
 
 function addTo(sums: Map<string, Figures>, { name, counters }: Reported): void {
-  const { commands, hotCommands, batches, fallThroughs } = counters.snapshot(0, 0);
+  const { commands, fastCommands, batches, fallbacks } = counters.snapshot(0, 0);
   const sum = sums.get(name);
   sums.set(name, {
     clients: (sum?.clients ?? 0) + 1,
     commands: (sum?.commands ?? 0) + commands,
-    hotCommands: (sum?.hotCommands ?? 0) + hotCommands,
+    fastCommands: (sum?.fastCommands ?? 0) + fastCommands,
     batches: (sum?.batches ?? 0) + batches,
-    fallThroughs: Object.fromEntries(
-      Object.entries(fallThroughs).map(([reason, count]) => [reason, (sum?.fallThroughs[reason] ?? 0) + count]),
+    fallbacks: Object.fromEntries(
+      Object.entries(fallbacks).map(([reason, count]) => [reason, (sum?.fallbacks[reason] ?? 0) + count]),
     ),
   });
 }
 
 /**
- * `127.0.0.1:6379/0: 1200 commands, 100 batches, 12.0 per batch, 98 % hot; not hot: connection 20, arguments 4`, or
+ * `127.0.0.1:6379/0: 1200 commands, 100 batches, 12.0 per batch, 98 % fast; not fast: connection 20, arguments 4`, or
  * `127.0.0.1:6379/0, 30 clients that have ended: 1200 commands, …`.
  */
-function lineOf(name: string, { clients, commands, hotCommands, batches, fallThroughs }: Figures): string {
+function lineOf(name: string, { clients, commands, fastCommands, batches, fallbacks }: Figures): string {
   const who = clients > 1 ? `${name}, ${clients} clients that have ended` : name;
-  const reasons = Object.entries(fallThroughs)
+  const reasons = Object.entries(fallbacks)
     .filter(([, count]) => count > 0)
     .map(([reason, count]) => `${reason} ${count}`);
-  const cold = reasons.length > 0 ? `; not hot: ${reasons.join(', ')}` : '';
+  const cold = reasons.length > 0 ? `; not fast: ${reasons.join(', ')}` : '';
   const mean = (commands / Math.max(batches, 1)).toFixed(1);
-  const hot = Math.floor((100 * hotCommands) / commands);
+  const fast = Math.floor((100 * fastCommands) / commands);
   const figures =
-    commands === 0 ? 'no commands' : `${commands} commands, ${batches} batches, ${mean} per batch, ${hot} % hot${cold}`;
+    commands === 0
+      ? 'no commands'
+      : `${commands} commands, ${batches} batches, ${mean} per batch, ${fast} % fast${cold}`;
   return `${who}: ${figures}`;
 }
 

@@ -1,9 +1,9 @@
 import calculateSlot from 'cluster-key-slot';
-import { countFallThrough, FallThrough } from '../calls/fallback.js';
-import { type HotRoute, type KeySplitter, routeOf, SPLITS } from '../calls/route.js';
+import { countFallback, Fallback } from '../calls/fallback.js';
+import { type FastRoute, type KeySplitter, routeOf, SPLITS } from '../calls/route.js';
 import type { Sender } from '../calls/sender.js';
 import { sendWith } from '../calls/view.js';
-import { KEY_POSITIONS } from '../commands/hot-commands.js';
+import { KEY_POSITIONS } from '../commands/fast-commands.js';
 import { guarded } from '../connection/entries/signals.js';
 import type { PendingBound } from '../connection/sending/pending-bound.js';
 import type { HostCluster } from '../host/cluster.js';
@@ -12,7 +12,7 @@ import { commandClassOf } from '../host/probe.js';
 import { argumentTransformerOf, transformsReply, withTransformation } from '../host/transformers.js';
 import type { HostCommand, HostCommandClass, MadeCommand } from '../host/types.js';
 import type { CallOptions } from '../options.js';
-import type { FallThroughReason } from '../stats.js';
+import type { FallbackReason } from '../stats.js';
 import { asCallback } from '../util/promises.js';
 import { addOverlay, removeOverlay } from './overlay.js';
 
@@ -42,7 +42,7 @@ const JOINS: ReadonlyMap<string, Join> = new Map<string, Join>([
  */
 export class SplitKeys implements KeySplitter {
   constructor(
-    readonly route: HotRoute & { readonly client: HostCluster },
+    readonly route: FastRoute & { readonly client: HostCluster },
     readonly commandClass: HostCommandClass,
   ) {}
 
@@ -111,8 +111,8 @@ export class SplitKeys implements KeySplitter {
     const { name } = sender.variant.command;
     if (route.commandClass !== undefined && !transformsReply(commandClass, name)) {
       const sent = sender.sendPrepared(route, { sent: args, key: args[0] }, args, call);
-      if (!(sent instanceof FallThrough)) return sent;
-      countFallThrough(route, name, sent.reason);
+      if (!(sent instanceof Fallback)) return sent;
+      countFallback(route, name, sent.reason);
     }
     const make = () => new commandClass(name, args, { replyEncoding: null });
     const transforms = argumentTransformerOf(commandClass, name) !== undefined;
@@ -127,7 +127,7 @@ export class SplitKeys implements KeySplitter {
  * What is left of the option `splitKeys` on a Cluster that is not coalesced, after `detach()` or with
  * `IOREDIS_COALESCE=off`: a switch for speed does not change what a call means.
  */
-export class PlainSplitting implements HotRoute {
+export class PlainSplitting implements FastRoute {
   readonly commandClass = undefined;
   readonly counters = undefined;
   readonly routing = undefined;
@@ -157,12 +157,12 @@ export class PlainSplitting implements HotRoute {
     if (Reflect.has(client, SPLITS) && Reflect.deleteProperty(client, SPLITS)) removeOverlay(client);
   }
 
-  fallThroughReason(): FallThroughReason {
-    return 'cork-only';
+  fallbackReason(): FallbackReason {
+    return 'batching-only';
   }
 
-  connectionFor(): FallThroughReason {
-    return 'cork-only';
+  connectionFor(): FallbackReason {
+    return 'batching-only';
   }
 
   attachCopy(copy: object, [, override]: readonly unknown[]): void {

@@ -1,16 +1,16 @@
-import { type HotCommand, KEY_POSITIONS } from '../commands/hot-commands.js';
+import { type FastCommand, KEY_POSITIONS } from '../commands/fast-commands.js';
 import { type ArgumentTransformer, HOST_ONLY, runTransformer, withTransformation } from '../host/transformers.js';
 import type { HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import { flatOf } from '../util/flat.js';
-import { FallThrough, type ReadArguments } from './fallback.js';
+import { Fallback, type ReadArguments } from './fallback.js';
 
 /** Arguments as they are encoded, if they are plain. */
 export interface Prepared {
   readonly sent: readonly unknown[];
   /** The first key. */
   readonly key: unknown;
-  /** For the host, if the command falls through after all. */
+  /** For the host, if the command falls back after all. */
   readonly read?: ReadArguments;
 }
 
@@ -21,29 +21,29 @@ export interface Prepared {
  * @param args - without the callback.
  */
 export function prepareArguments(
-  command: HotCommand,
+  command: FastCommand,
   commandClass: HostCommandClass,
   keyPrefix: string | Buffer | undefined,
   transformer: ArgumentTransformer | undefined,
   args: readonly unknown[],
-): Prepared | FallThrough {
+): Prepared | Fallback {
   // A function here is not the callback, which was removed before: the host converts it to text.
-  if (typeof args[args.length - 1] === 'function') return new FallThrough('arguments');
+  if (typeof args[args.length - 1] === 'function') return new Fallback('arguments');
   const flattened = holdsArray(args) ? flatOf(args) : undefined;
   let sent = flattened ?? args;
   let read: ReadArguments = { flattened };
-  if (transformer === HOST_ONLY) return new FallThrough('transformer', read);
+  if (transformer === HOST_ONLY) return new Fallback('transformer', read);
   if (transformer !== undefined) {
     const transformation = runTransformer(transformer, sent.slice());
     const asTransformed = (call: () => unknown) => withTransformation(commandClass, command.name, transformation, call);
     read = { flattened, asTransformed };
     // Host: it sends anything that has a length.
-    if (!('args' in transformation && Array.isArray(transformation.args))) return new FallThrough('transformer', read);
+    if (!('args' in transformation && Array.isArray(transformation.args))) return new Fallback('transformer', read);
     // A copy: the transformer may keep its array, and change it before the command is sent.
     sent = transformation.args.slice() as unknown[];
   }
   const prefixed = keyPrefix ? withKeyPrefix(command, keyPrefix, sent) : sent;
-  return prefixed === undefined ? new FallThrough('arguments', read) : { sent: prefixed, key: prefixed[0], read };
+  return prefixed === undefined ? new Fallback('arguments', read) : { sent: prefixed, key: prefixed[0], read };
 }
 
 /** Whether `flat()` would change these arguments, and maybe run getters. */
@@ -53,7 +53,7 @@ export function holdsArray(args: readonly unknown[]): boolean {
 }
 
 /** The arguments with `keyPrefix` before each key, in a new array; undefined if only the host can find the keys. */
-function withKeyPrefix(command: HotCommand, prefix: string | Buffer, args: readonly unknown[]): unknown[] | undefined {
+function withKeyPrefix(command: FastCommand, prefix: string | Buffer, args: readonly unknown[]): unknown[] | undefined {
   const positions = KEY_POSITIONS[command.keys];
   if (positions === undefined || typeof prefix !== 'string') return undefined;
   if (Number.isFinite(positions.count) && args.length < positions.count) return undefined;

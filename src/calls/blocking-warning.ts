@@ -3,7 +3,7 @@ import { CODES, warnOnce } from '../errors.js';
 import type { HostCommand } from '../host/types.js';
 import { setTimeout } from '../util/clock.js';
 import { type MethodForm, methodsNamed } from './method.js';
-import type { HotRoute } from './route.js';
+import type { FastRoute } from './route.js';
 
 /**
  * Commands that keep their connection waiting for what other clients do, or for the effect of its own writes (`wait`,
@@ -32,14 +32,14 @@ export function blockingMethods(parent: MethodForm['parent']): MethodForm[] {
 /** Grace period before the warning, in milliseconds. */
 const PATIENCE = 1_000;
 
-const watched = new WeakSet<HotRoute>();
+const watched = new WeakSet<FastRoute>();
 
 /**
  * Warns once per name if other commands still wait behind a blocking one after the grace period.
  *
  * @param name - of the command that is about to be sent, in lower case.
  */
-export function watchBlocking(route: HotRoute, name: string): void {
+export function watchBlocking(route: FastRoute, name: string): void {
   if (!BLOCKING_COMMANDS.includes(name) || watched.has(route)) return;
   watched.add(route);
   setTimeout(() => {

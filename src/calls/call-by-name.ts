@@ -1,4 +1,4 @@
-import { HOT_COMMANDS, type HotCommand } from '../commands/hot-commands.js';
+import { FAST_COMMANDS, type FastCommand } from '../commands/fast-commands.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { HostCommandClass } from '../host/types.js';
 import { isAscii } from '../resp/encoder.js';
@@ -16,10 +16,10 @@ const CALLS = [
 /** The largest number of names kept; a name can be written in many ways, such as `call('gEt')`. */
 const KEPT_NAMES = 1_000;
 
-const commands = new Map(HOT_COMMANDS.map((command) => [command.name, command]));
+const commands = new Map(FAST_COMMANDS.map((command) => [command.name, command]));
 
-/** `call('get', key)` and the like: hot if the command is. */
-export function hotCalls(parent: MethodForm['parent']): MethodForm[] {
+/** `call('get', key)` and the like: fast if the command is. */
+export function fastCalls(parent: MethodForm['parent']): MethodForm[] {
   return CALLS.map(([methodName, encoding]) => {
     const senders = new Map<string, CommandSender>();
     return {
@@ -31,7 +31,7 @@ export function hotCalls(parent: MethodForm['parent']): MethodForm[] {
         if (known === undefined || typeof name !== 'string') return undefined;
         const kept = senders.get(name);
         if (kept !== undefined) return kept;
-        const command = hotCommandNamed(name, known);
+        const command = fastCommandNamed(name, known);
         if (command === undefined) return undefined;
         const sender = new CommandSender({ command, encoding });
         if (senders.size < KEPT_NAMES) senders.set(name, sender);
@@ -45,10 +45,10 @@ export function hotCalls(parent: MethodForm['parent']): MethodForm[] {
 }
 
 /**
- * The hot command of this name, in upper or lower case. Host: the name is sent as given, and transformers and the flag
+ * The fast command of this name, in upper or lower case. Host: the name is sent as given, and transformers and the flag
  * `readonly` are looked up under the name as given (`Cluster#sendCommand`).
  */
-export function hotCommandNamed(name: string, commandClass: HostCommandClass): HotCommand | undefined {
+export function fastCommandNamed(name: string, commandClass: HostCommandClass): FastCommand | undefined {
   const exact = commands.get(name);
   if (exact !== undefined) return exact;
   // Some characters that are not ASCII have an ASCII one as their lower case, such as the Kelvin sign.

@@ -1,15 +1,15 @@
-import { debugFallThrough } from '../channels.js';
-import { isGenuineMethod } from '../host/probe.js';
-import { isGenuineScriptMethod } from '../host/script.js';
+import { debugFallback } from '../channels.js';
+import { isUnpatchedMethod } from '../host/probe.js';
+import { isUnpatchedScriptMethod } from '../host/script.js';
 import type { AnyFunction } from '../host/types.js';
-import type { FallThroughReason } from '../stats.js';
+import type { FallbackReason } from '../stats.js';
 import { flatOf } from '../util/flat.js';
-import type { HotRoute } from './route.js';
-import { coldWatch } from './slow-path-warning.js';
+import type { FastRoute } from './route.js';
+import { slowPathWatch } from './slow-path-warning.js';
 
 /** Whether a method is the host's, and sends one command by `sendCommand`. */
-export function isGenuineCommand(method: AnyFunction): boolean {
-  return isGenuineMethod(method) || isGenuineScriptMethod(method);
+export function isUnpatchedCommand(method: AnyFunction): boolean {
+  return isUnpatchedMethod(method) || isUnpatchedScriptMethod(method);
 }
 
 /** The arguments of a call as far as they have been read. User code in them runs once per call, as on a plain client. */
@@ -21,25 +21,25 @@ export interface ReadArguments {
 }
 
 /** A call that the host must answer. */
-export class FallThrough {
+export class Fallback {
   constructor(
-    readonly reason: FallThroughReason,
+    readonly reason: FallbackReason,
     readonly read?: ReadArguments,
   ) {}
 }
 
 /** Nothing was sent. Not undefined: a tracer may return that for what it has sent. */
-export const NOT_PLAIN = new FallThrough('arguments');
+export const NOT_PLAIN = new Fallback('arguments');
 
-/** A command has fallen through. */
-export function countFallThrough(
-  { counters }: Pick<HotRoute, 'counters'>,
+/** A command has fallen back. */
+export function countFallback(
+  { counters }: Pick<FastRoute, 'counters'>,
   methodName: string,
-  reason: FallThroughReason,
+  reason: FallbackReason,
 ): void {
   if (counters === undefined) return;
-  coldWatch.fellThrough(counters, reason);
-  if (debugFallThrough.enabled) debugFallThrough('%s: %s', methodName, reason);
+  slowPathWatch.fellBack(counters, reason);
+  if (debugFallback.enabled) debugFallback('%s: %s', methodName, reason);
 }
 
 /**
@@ -64,7 +64,7 @@ export function callHost(
 ): unknown {
   const given = flattened === undefined ? args : inOneArray(args, leading, flattened);
   if (asTransformed !== undefined) return asTransformed(() => callHost(method, receiver, given, leading));
-  if (given.length <= MOST_SPREAD || !isGenuineCommand(method)) return method.apply(receiver, given as unknown[]);
+  if (given.length <= MOST_SPREAD || !isUnpatchedCommand(method)) return method.apply(receiver, given as unknown[]);
   const end = endsInCallback(given, leading) ? -1 : given.length;
   return method.apply(receiver, inOneArray(given, leading, flatOf(given.slice(leading, end))));
 }

@@ -1,6 +1,6 @@
 import type { AnyFunction } from '../host/types.js';
-import { callHost, countFallThrough, FallThrough } from './fallback.js';
-import { type HotRoute, routeOf } from './route.js';
+import { callHost, countFallback, Fallback } from './fallback.js';
+import { type FastRoute, routeOf } from './route.js';
 import type { Sender } from './sender.js';
 
 /** The parts of a method of ours that sends one command. A view makes the same call with options of its own (`view.ts`). */
@@ -10,11 +10,11 @@ export interface MethodForm {
   readonly parent: Readonly<Record<string, unknown>>;
   /** How many arguments are in front of the command's, such as the name in `call(name, …)`. */
   readonly leading?: number;
-  /** Sends the calls that can be hot; or a function that finds who sends one, by the name in front of its arguments. */
+  /** Sends the calls that can be fast; or a function that finds who sends one, by the name in front of its arguments. */
   readonly sender?: Sender;
-  senderFor?(route: HotRoute, name: unknown): Sender | undefined;
+  senderFor?(route: FastRoute, name: unknown): Sender | undefined;
   /** Told of each call that has no sender, before the host's method sends it. `args` are all arguments of the method. */
-  watch?(route: HotRoute, args: readonly unknown[]): void;
+  watch?(route: FastRoute, args: readonly unknown[]): void;
 }
 
 const forms = new WeakMap<AnyFunction, MethodForm>();
@@ -31,19 +31,19 @@ export function formOf(method: AnyFunction): MethodForm | undefined {
 export function commandMethod(form: MethodForm): AnyFunction {
   const { methodName, parent, leading = 0, sender } = form;
 
-  function cold(receiver: unknown, route: HotRoute | undefined, args: readonly unknown[], sent?: FallThrough): unknown {
+  function cold(receiver: unknown, route: FastRoute | undefined, args: readonly unknown[], sent?: Fallback): unknown {
     if (route !== undefined) {
       if (sent === undefined) form.watch?.(route, args);
-      else countFallThrough(route, methodName, sent.reason);
+      else countFallback(route, methodName, sent.reason);
     }
     return callHost(parent[methodName] as AnyFunction, receiver, args, leading, sent?.read);
   }
 
-  function hot(this: unknown, ...args: unknown[]): unknown {
+  function fast(this: unknown, ...args: unknown[]): unknown {
     const route = routeOf(this);
     if (route === undefined || sender === undefined) return cold(this, route, args);
     const sent = sender.send(route, parent[methodName] as AnyFunction, args);
-    return sent instanceof FallThrough ? cold(this, route, args, sent) : sent;
+    return sent instanceof Fallback ? cold(this, route, args, sent) : sent;
   }
 
   function named(this: unknown, name: unknown, ...args: unknown[]): unknown {
@@ -51,10 +51,10 @@ export function commandMethod(form: MethodForm): AnyFunction {
     const found = route && form.senderFor?.(route, name);
     if (route === undefined || found === undefined) return cold(this, route, [name, ...args]);
     const sent = found.send(route, parent[methodName] as AnyFunction, args);
-    return sent instanceof FallThrough ? cold(this, route, [name, ...args], sent) : sent;
+    return sent instanceof Fallback ? cold(this, route, [name, ...args], sent) : sent;
   }
 
-  const made = leading === 0 ? hot : named;
+  const made = leading === 0 ? fast : named;
   forms.set(made, form);
   return made;
 }

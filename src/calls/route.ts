@@ -1,10 +1,10 @@
-import type { CommandVariant, HotCommand } from '../commands/hot-commands.js';
+import type { CommandVariant, FastCommand } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
 import type { PendingBound } from '../connection/sending/pending-bound.js';
 import type { ClusterRouting } from '../host/cluster-routing.js';
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
 import type { CallOptions } from '../options.js';
-import type { FallThroughReason, Stats } from '../stats.js';
+import type { FallbackReason, Stats } from '../stats.js';
 
 /** On a coalesced client or Cluster, whichever copy of this package did it. */
 export const MARK = Symbol.for('ioredis-coalesce.coalescer');
@@ -16,7 +16,7 @@ export const SPLITS = Symbol.for('ioredis-coalesce.splits');
  * What the methods of a client or Cluster need of its attachment, `ClientAttachment` or `ClusterAttachment`, or of the
  * `PlainSplitting` of a Cluster that is not coalesced.
  */
-export interface HotRoute {
+export interface FastRoute {
   readonly client: HasOptions & { sendCommand: AnyFunction };
   readonly commandClass: HostCommandClass | undefined;
   /** Undefined for a Cluster that is not coalesced. */
@@ -31,14 +31,14 @@ export interface HotRoute {
   readonly bound: PendingBound | undefined;
   /** The bound that commands with this first key are under. */
   boundFor?(key: unknown): PendingBound | undefined;
-  /** Why no command can take the hot path now. */
-  fallThroughReason(watchable?: boolean): FallThroughReason | undefined;
+  /** Why no command can take the fast path now. */
+  fallbackReason(watchable?: boolean): FallbackReason | undefined;
   /**
-   * The connection that a command with this first key can be sent on now, or why it cannot take the hot path.
+   * The connection that a command with this first key can be sent on now, or why it cannot take the fast path.
    *
-   * @param watchable - see `Connection#fallThroughReason`.
+   * @param watchable - see `Connection#fallbackReason`.
    */
-  connectionFor(command: HotCommand, key: unknown, watchable?: boolean): Connection | FallThroughReason;
+  connectionFor(command: FastCommand, key: unknown, watchable?: boolean): Connection | FallbackReason;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy: string | undefined;
   /** Coalesces a copy that the host's `duplicate(...args)` made, unless it is coalesced already. */
@@ -46,12 +46,12 @@ export interface HotRoute {
 }
 
 export interface Marked {
-  readonly [MARK]?: HotRoute;
-  readonly [SPLITS]?: HotRoute;
+  readonly [MARK]?: FastRoute;
+  readonly [SPLITS]?: FastRoute;
 }
 
 /** The attachment of the object that a method is called on, if it has one. */
-export function routeOf(receiver: unknown): HotRoute | undefined {
+export function routeOf(receiver: unknown): FastRoute | undefined {
   const marked = receiver as Marked | undefined;
   const attached = marked?.[MARK] ?? marked?.[SPLITS];
   return attached !== undefined && attached.client === receiver ? attached : undefined;
@@ -59,7 +59,7 @@ export function routeOf(receiver: unknown): HotRoute | undefined {
 
 /** Sends a call with keys of several slots as several commands; undefined if it can be sent as it is. */
 export interface KeySplitter {
-  /** The host's `Command` class, with the hot path or without. */
+  /** The host's `Command` class, with the fast path or without. */
   readonly commandClass: HostCommandClass;
   /** @param sender - the `Sender` of the whole call, which sends its parts, too. */
   send(

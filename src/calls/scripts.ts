@@ -1,6 +1,6 @@
-import { type CommandVariant, type ScriptForm, UNLISTED } from '../commands/hot-commands.js';
+import { type CommandVariant, type ScriptForm, UNLISTED } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { type HostScript, isGenuineScriptMethod, isNoScript, LoadedScript, scriptCommand } from '../host/script.js';
+import { type HostScript, isNoScript, isUnpatchedScriptMethod, LoadedScript, scriptCommand } from '../host/script.js';
 import type { ArgumentTransformer } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { CallOptions } from '../options.js';
@@ -14,8 +14,8 @@ import {
 } from '../resp/encoder.js';
 import { flatOf } from '../util/flat.js';
 import { holdsArray, type Prepared, prefixedKey } from './arguments.js';
-import { FallThrough, NOT_PLAIN, type ReadArguments } from './fallback.js';
-import type { HotRoute } from './route.js';
+import { Fallback, NOT_PLAIN, type ReadArguments } from './fallback.js';
+import type { FastRoute } from './route.js';
 import { Sender } from './sender.js';
 import { sendWith } from './view.js';
 
@@ -40,7 +40,7 @@ export class ScriptSender extends Sender {
     original: AnyFunction,
   ) {
     super();
-    this.genuine = original;
+    this.unpatched = original;
     this.#loaded = new LoadedScript(script);
     this.variant = this.#formNamed('evalsha', script.sha);
     this.#eval = this.#formNamed('eval', script.lua);
@@ -50,7 +50,7 @@ export class ScriptSender extends Sender {
   static of(script: HostScript, encoding: 'utf8' | null, original: AnyFunction): ScriptSender | undefined {
     const { numberOfKeys } = script;
     if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
-    return isGenuineScriptMethod(original) ? new ScriptSender(script, encoding, original) : undefined;
+    return isUnpatchedScriptMethod(original) ? new ScriptSender(script, encoding, original) : undefined;
   }
 
   #formNamed(name: string, first: string): ScriptVariant {
@@ -74,17 +74,17 @@ export class ScriptSender extends Sender {
   }
 
   /** Keys get a prefix, or the first one decides which node the call goes to. */
-  protected needsKeys({ routing }: HotRoute): boolean {
+  protected needsKeys({ routing }: FastRoute): boolean {
     return Boolean(this.script.keyPrefix) || routing !== undefined;
   }
 
   /** The transformer of EVALSHA would get the script's hash and the number of keys, too: that is left to the host. */
   protected prepare(
-    route: HotRoute,
+    route: FastRoute,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
-  ): Prepared | FallThrough {
-    if (transformer !== undefined) return new FallThrough('transformer');
+  ): Prepared | Fallback {
+    if (transformer !== undefined) return new Fallback('transformer');
     const flattened = holdsArray(args) ? flatOf(args) : undefined;
     const sent = flattened ?? args;
     const read = { flattened };
@@ -93,11 +93,11 @@ export class ScriptSender extends Sender {
 
   protected sendOn(
     connection: Connection,
-    { client, routing }: HotRoute,
+    { client, routing }: FastRoute,
     prepared: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,
-  ): Promise<unknown> | FallThrough {
+  ): Promise<unknown> | Fallback {
     const exact = connection.batch.exactBatches > 0;
     let sent = prepared;
     const head = this.#heads.for(sent.length);
@@ -123,20 +123,20 @@ export class ScriptSender extends Sender {
         if (!isNoScript(error)) throw error;
         return sendWith(call, client as HostClient, [scriptCommand(this.script, args, this.encoding)]);
       });
-    return connection.sendHot(form, encoded, sent, routing, call, undefined, chained);
+    return connection.sendFast(form, encoded, sent, routing, call, undefined, chained);
   }
 
   /** Puts `keyPrefix` before each key. Only the host can find the keys of arguments that are not as expected. */
-  #findKeys(args: unknown[], read: ReadArguments): Prepared | FallThrough {
+  #findKeys(args: unknown[], read: ReadArguments): Prepared | Fallback {
     const { keyPrefix, numberOfKeys } = this.script;
     const first = typeof numberOfKeys === 'number' ? 0 : 1;
     const count = Number(first === 0 ? numberOfKeys : args[0]);
     if (!Number.isInteger(count) || count < 0 || first + count > args.length) {
-      return new FallThrough('arguments', read);
+      return new Fallback('arguments', read);
     }
     for (let index = first; keyPrefix && index < first + count; index += 1) {
       const key = prefixedKey(keyPrefix, args[index]);
-      if (key === undefined) return new FallThrough('arguments', read);
+      if (key === undefined) return new Fallback('arguments', read);
       args[index] = key;
     }
     return { sent: args, key: count > 0 ? args[first] : undefined, read };

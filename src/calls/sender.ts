@@ -1,14 +1,14 @@
-import type { CommandVariant } from '../commands/hot-commands.js';
+import type { CommandVariant } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { isGenuineMethod } from '../host/probe.js';
+import { isUnpatchedMethod } from '../host/probe.js';
 import { type ArgumentTransformer, argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import { CommandHeads, commandHead, encodeAssumingAscii, encodeExactly } from '../resp/encoder.js';
 import { asCallback } from '../util/promises.js';
 import { holdsArray, type Prepared, prepareArguments } from './arguments.js';
-import { FallThrough, NOT_PLAIN } from './fallback.js';
-import type { HotRoute } from './route.js';
+import { Fallback, NOT_PLAIN } from './fallback.js';
+import type { FastRoute } from './route.js';
 
 /**
  * May this call be encoded here? If so, sends it. The question is the same for single commands, `call` and scripts;
@@ -18,85 +18,85 @@ export abstract class Sender {
   /** The command that is sent. */
   abstract readonly variant: CommandVariant;
   /** The host's own method, as last seen. */
-  protected genuine: AnyFunction | undefined;
+  protected unpatched: AnyFunction | undefined;
 
   /** Whether the keys among the arguments have to be found before a call is sent. */
-  protected abstract needsKeys(route: HotRoute): boolean;
+  protected abstract needsKeys(route: FastRoute): boolean;
   /** Flat arguments, transformed and with `keyPrefix`, and their first key. */
   protected abstract prepare(
-    route: HotRoute,
+    route: FastRoute,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
-  ): Prepared | FallThrough;
+  ): Prepared | Fallback;
   /** Sends a command; `NOT_PLAIN` if its arguments cannot be encoded here. `args` are those of the call. */
   protected abstract sendOn(
     connection: Connection,
-    route: HotRoute,
+    route: FastRoute,
     prepared: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,
-  ): Promise<unknown> | FallThrough;
+  ): Promise<unknown> | Fallback;
 
   /**
-   * @param method - the host's, for a call that falls through.
+   * @param method - the host's, for a call that falls back.
    * @param call - the options of this call, if it has any.
    */
-  send(route: HotRoute, method: AnyFunction, given: unknown[], call?: CallOptions): Promise<unknown> | FallThrough {
-    if (method !== this.genuine) {
-      if (!isGenuineMethod(method)) return new FallThrough('patched');
-      this.genuine = method;
+  send(route: FastRoute, method: AnyFunction, given: unknown[], call?: CallOptions): Promise<unknown> | Fallback {
+    if (method !== this.unpatched) {
+      if (!isUnpatchedMethod(method)) return new Fallback('patched');
+      this.unpatched = method;
     }
     const split = route.splitter?.send(this, given, call);
     if (split !== undefined) return split;
     const { commandClass } = route;
-    if (commandClass === undefined) return new FallThrough('cork-only');
+    if (commandClass === undefined) return new Fallback('batching-only');
     const last = given.length > 0 ? given[given.length - 1] : undefined;
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
     const { command } = this.variant;
     const transformer = argumentTransformerOf(commandClass, command.name);
     // A tracer would see another promise than the one that has the callback.
     const watchable = call === undefined && typeof last !== 'function';
-    let sent: Promise<unknown> | FallThrough = NOT_PLAIN;
+    let sent: Promise<unknown> | Fallback = NOT_PLAIN;
     if (transformer === undefined && !Array.isArray(args[0]) && !this.needsKeys(route)) {
       const connection = route.connectionFor(command, args[0], watchable);
-      if (typeof connection === 'string') return new FallThrough(connection);
+      if (typeof connection === 'string') return new Fallback(connection);
       sent = this.sendOn(connection, route, args, args, call);
       // Arrays are looked for only now: doing so before each encoding costs more than this.
       if (sent === NOT_PLAIN && !holdsArray(args)) return sent;
     }
     if (sent === NOT_PLAIN) sent = this.#prepareAndSend(route, args, transformer, call, watchable);
-    if (typeof last === 'function' && !(sent instanceof FallThrough)) asCallback(sent, last);
+    if (typeof last === 'function' && !(sent instanceof Fallback)) asCallback(sent, last);
     return sent;
   }
 
   #prepareAndSend(
-    route: HotRoute,
+    route: FastRoute,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
     call: CallOptions | undefined,
     watchable: boolean,
-  ): Promise<unknown> | FallThrough {
+  ): Promise<unknown> | Fallback {
     // Transformers and getters of arrays are user code: it runs here only if the command can still be sent here.
     const runsUserCode = transformer !== undefined || holdsArray(args);
-    const reason = runsUserCode ? route.fallThroughReason(watchable) : undefined;
-    if (reason !== undefined) return new FallThrough(reason);
+    const reason = runsUserCode ? route.fallbackReason(watchable) : undefined;
+    if (reason !== undefined) return new Fallback(reason);
     const prepared = this.prepare(route, args, transformer);
-    return prepared instanceof FallThrough ? prepared : this.sendPrepared(route, prepared, args, call, watchable);
+    return prepared instanceof Fallback ? prepared : this.sendPrepared(route, prepared, args, call, watchable);
   }
 
   /** @param args - those of the call. */
   sendPrepared(
-    route: HotRoute,
+    route: FastRoute,
     { sent, key, read }: Prepared,
     args: readonly unknown[],
     call?: CallOptions,
     watchable = call === undefined,
-  ): Promise<unknown> | FallThrough {
+  ): Promise<unknown> | Fallback {
     // Ordering: asked when user code has run.
     const connection = route.connectionFor(this.variant.command, key, watchable);
-    if (typeof connection === 'string') return new FallThrough(connection, read);
+    if (typeof connection === 'string') return new Fallback(connection, read);
     const promise = this.sendOn(connection, route, sent, args, call);
-    return promise === NOT_PLAIN ? new FallThrough('arguments', read) : promise;
+    return promise === NOT_PLAIN ? new Fallback('arguments', read) : promise;
   }
 }
 
@@ -108,39 +108,39 @@ export class CommandSender extends Sender {
     super();
   }
 
-  protected needsKeys({ client }: HotRoute): boolean {
+  protected needsKeys({ client }: FastRoute): boolean {
     return Boolean(client.options.keyPrefix);
   }
 
   protected prepare(
-    { client, commandClass }: HotRoute,
+    { client, commandClass }: FastRoute,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
-  ): Prepared | FallThrough {
+  ): Prepared | Fallback {
     const { command } = this.variant;
     return prepareArguments(command, commandClass as HostCommandClass, client.options.keyPrefix, transformer, args);
   }
 
   protected sendOn(
     connection: Connection,
-    { routing }: HotRoute,
+    { routing }: FastRoute,
     prepared: readonly unknown[],
     _args: readonly unknown[],
     call: CallOptions | undefined,
-  ): Promise<unknown> | FallThrough {
+  ): Promise<unknown> | Fallback {
     const { variant } = this;
     // A call that reads past the cache is sent without asking: its answer is kept all the same.
     const asks = connection.cache !== undefined && variant.command.cacheable && call?.cache !== false;
     const answer = asks ? connection.cache.asked(variant, prepared) : undefined;
-    if (answer !== undefined) return connection.sendHot(variant, '', prepared, routing, call, answer);
+    if (answer !== undefined) return connection.sendFast(variant, '', prepared, routing, call, answer);
     const refusal = connection.bound?.refusalOf(1);
     if (refusal !== undefined) return Promise.reject(refusal);
     // A tracer sees each read.
     if (connection.watch === undefined && connection.fused?.takes(variant, prepared))
-      return connection.sendHot(variant, undefined, prepared, routing, call);
+      return connection.sendFast(variant, undefined, prepared, routing, call);
     const head = this.#heads.for(prepared.length);
     const exact = connection.batch.exactBatches > 0;
     const encoded = exact ? encodeExactly(head, prepared) : encodeAssumingAscii(head, prepared);
-    return encoded === undefined ? NOT_PLAIN : connection.sendHot(variant, encoded, prepared, routing, call);
+    return encoded === undefined ? NOT_PLAIN : connection.sendFast(variant, encoded, prepared, routing, call);
   }
 }

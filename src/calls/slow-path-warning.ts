@@ -1,5 +1,5 @@
 import { CODES, warnOnce } from '../errors.js';
-import type { FallThroughReason, Stats } from '../stats.js';
+import type { FallbackReason, Stats } from '../stats.js';
 import { now } from '../util/clock.js';
 
 /** Commands of one reason between two looks: fewer are no load. */
@@ -7,7 +7,7 @@ const COMMANDS_PER_LOOK = 1024;
 const PATIENCE_MS = 60_000;
 
 /** The reasons that one setting cures: what is the matter, and what to do. */
-const CURES: Partial<Record<FallThroughReason, string>> = {
+const CURES: Partial<Record<FallbackReason, string>> = {
   traced:
     'a tracer subscribes to the channel ioredis:command, Sentry even with tracesSampleRate: 0, which leaves pipelines and ' +
     'a cache to the client; leave its integration of Redis out',
@@ -18,35 +18,35 @@ const CURES: Partial<Record<FallThroughReason, string>> = {
 };
 
 /**
- * Warns once per process if a client under load has had no hot command for a minute, for a reason that one setting would
+ * Warns once per process if a client under load has had no fast command for a minute, for a reason that one setting would
  * cure: most of what it could gain is lost, and nothing else tells.
  */
-export class ColdWatch {
-  /** Since when a client has had no hot command, and how many before. */
-  readonly #spells = new WeakMap<Stats, { readonly hotCommands: number; readonly sinceMs: number }>();
+export class SlowPathWatch {
+  /** Since when a client has had no fast command, and how many before. */
+  readonly #spells = new WeakMap<Stats, { readonly fastCommands: number; readonly sinceMs: number }>();
   #warned = false;
 
   constructor(readonly clock: () => number = now) {}
 
   /** Counts a command of the client. */
-  fellThrough(stats: Stats, reason: FallThroughReason): void {
-    if (stats.fellThrough(reason) % COMMANDS_PER_LOOK !== 0 || this.#warned) return;
+  fellBack(stats: Stats, reason: FallbackReason): void {
+    if (stats.fellBack(reason) % COMMANDS_PER_LOOK !== 0 || this.#warned) return;
     const cure = CURES[reason];
     if (cure === undefined) return;
-    const { hotCommands } = stats;
+    const { fastCommands } = stats;
     const spell = this.#spells.get(stats);
-    if (spell?.hotCommands !== hotCommands) {
-      this.#spells.set(stats, { hotCommands, sinceMs: this.clock() });
+    if (spell?.fastCommands !== fastCommands) {
+      this.#spells.set(stats, { fastCommands, sinceMs: this.clock() });
       return;
     }
     if (this.clock() - spell.sinceMs < PATIENCE_MS) return;
     this.#warned = true;
     warnOnce(
-      CODES.NOT_HOT,
+      CODES.NOT_FAST,
       `ioredis-coalesce: for a minute, all commands of a client under load were left to the client, still in batches: ${cure}`,
     );
   }
 }
 
 /** One per process. */
-export const coldWatch = new ColdWatch();
+export const slowPathWatch = new SlowPathWatch();

@@ -1,4 +1,4 @@
-import { HOT_COMMANDS } from '../commands/hot-commands.js';
+import { FAST_COMMANDS } from '../commands/fast-commands.js';
 import { guarded } from '../connection/entries/signals.js';
 import type { Coalesced } from '../handle.js';
 import { boundTo } from '../host/cluster.js';
@@ -7,11 +7,11 @@ import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback } from '../util/promises.js';
-import { callHost, countFallThrough, FallThrough, isGenuineCommand, type ReadArguments } from './fallback.js';
+import { callHost, countFallback, Fallback, isUnpatchedCommand, type ReadArguments } from './fallback.js';
 import { formOf, type MethodForm } from './method.js';
 import { routeOf } from './route.js';
 
-/** A client, a Cluster or a stand-in, with its handle. */
+/** A client, a Cluster or a test double, with its handle. */
 type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Record<PropertyKey, unknown>;
 
 /** The name under which a view has its fields: a name, since people wrap what they are given in a Proxy. */
@@ -43,9 +43,9 @@ const prototypes = new WeakMap<object, object>();
  * A view of `client`, whose calls have these options over those of `base`: the client as it is for calls with options of
  * their own.
  *
- *     view ──► methods of hot commands, `coalescer` ──► Proxy: all other members of the client
+ *     view ──► methods of fast commands, `coalescer` ──► Proxy: all other members of the client
  *
- * Hot methods send as those of the client do, with the same parts (`MethodForm`). Where a call falls through, the host's
+ * Fast methods send as those of the client do, with the same parts (`MethodForm`). Where a call falls back, the host's
  * method is called on the view, of which it uses `options` and `sendCommand` alone: there the command gets its options.
  * All other methods are called on the client.
  *
@@ -103,7 +103,7 @@ function methodNamed(name: PropertyKey): AnyFunction {
   return made;
 }
 
-function sendHot(view: View, form: MethodForm, args: unknown[]): unknown {
+function sendFast(view: View, form: MethodForm, args: unknown[]): unknown {
   const { client, call } = view;
   const { methodName, parent, leading = 0 } = form;
   const method = parent[methodName] as AnyFunction;
@@ -111,8 +111,8 @@ function sendHot(view: View, form: MethodForm, args: unknown[]): unknown {
   const sender = route && (form.sender ?? form.senderFor?.(route, args[0]));
   if (route === undefined || sender === undefined) return callCold(view, method, args, leading);
   const sent = sender.send(route, method, leading === 0 ? args : args.slice(leading), call);
-  if (!(sent instanceof FallThrough)) return sent;
-  countFallThrough(route, methodName, sent.reason);
+  if (!(sent instanceof Fallback)) return sent;
+  countFallback(route, methodName, sent.reason);
   return callCold(view, method, args, leading, sent.read);
 }
 
@@ -120,7 +120,7 @@ function sendHot(view: View, form: MethodForm, args: unknown[]): unknown {
 function callCold(view: View, method: AnyFunction, args: unknown[], leading: number, read?: ReadArguments): unknown {
   const { client, call } = view;
   // A subclass's method, or one that users have put in the host's place, may need all of the client.
-  if (!isGenuineCommand(method)) return callOnClient(view, method, args);
+  if (!isUnpatchedCommand(method)) return callOnClient(view, method, args);
   const callback = args.length > leading ? args.at(-1) : undefined;
   let result: unknown;
   if (typeof callback === 'function') {
@@ -140,8 +140,8 @@ function callCold(view: View, method: AnyFunction, args: unknown[], leading: num
 /** The methods that take the name of their command as an argument. */
 const TAKING_NAMES = new Set<PropertyKey>(['call', 'callBuffer', 'send_command']);
 const MAKING_PIPELINES = new Set<PropertyKey>(['pipeline', 'multi']);
-/** Of commands, if the client's methods are not the host's: stubs, stand-ins. */
-const NAMES = new Set<PropertyKey>(HOT_COMMANDS.flatMap(({ name }) => [name, `${name}Buffer`]));
+/** Of commands, if the client's methods are not the host's: stubs, test doubles. */
+const NAMES = new Set<PropertyKey>(FAST_COMMANDS.flatMap(({ name }) => [name, `${name}Buffer`]));
 
 /** Calls a method of the client. */
 function callMethod(view: View, name: PropertyKey, args: unknown[]): unknown {
@@ -149,9 +149,9 @@ function callMethod(view: View, name: PropertyKey, args: unknown[]): unknown {
   if (name === 'sendCommand') return view.sendCommand(...(args as [HostCommand]));
   const method = client[name] as AnyFunction;
   const form = formOf(method);
-  const isCommand = form !== undefined || isGenuineCommand(method);
+  const isCommand = form !== undefined || isUnpatchedCommand(method);
   if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejected(call.signal, args);
-  if (form !== undefined) return sendHot(view, form, args);
+  if (form !== undefined) return sendFast(view, form, args);
   if (isCommand) return callCold(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
   const result = callOnClient(view, method, args);
   if (MAKING_PIPELINES.has(name)) guardExec(result, call);

@@ -1,4 +1,4 @@
-import { HOT_COMMANDS, KEY_POSITIONS, type KeyRule, words } from './hot-commands.js';
+import { FAST_COMMANDS, KEY_POSITIONS, type KeyRule, words } from './fast-commands.js';
 
 /** A command: its name, then its arguments, as text; an argument that is not there is empty. */
 export interface Arguments {
@@ -116,7 +116,7 @@ const keyed = (changes: boolean, table: typeof CHANGED) =>
 
 const effects = new Map<string, Effect>([
   // Those with a rule of their own are listed above, or may change anything.
-  ...HOT_COMMANDS.filter(({ keys }) => keys !== 'own').map(({ name, readOnly, keys }) => {
+  ...FAST_COMMANDS.filter(({ keys }) => keys !== 'own').map(({ name, readOnly, keys }) => {
     // Redis flags PFCOUNT as `readonly`, which writes the count into the key (src/hyperloglog.c, `pfcountCommand`).
     return [name, { changes: !readOnly || name === 'pfcount', range: rangeOf(keys) }] as const;
   }),

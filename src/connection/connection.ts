@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
 import { reportConnection } from '../channels.js';
 import { effectOf, effectOfName } from '../commands/effects.js';
-import type { CommandVariant } from '../commands/hot-commands.js';
-import { warnCorkOnly } from '../errors.js';
+import type { CommandVariant } from '../commands/fast-commands.js';
+import { warnBatchingOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster-routing.js';
 import { HostWrites } from '../host/pipeline-writer.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
@@ -10,7 +10,7 @@ import { SocketTimeout } from '../host/socket-timeout.js';
 import {
   addressOf,
   commandTimeoutOf,
-  fallThroughReason,
+  fallbackReason,
   isLayered,
   publishCommand,
   selectedDatabase,
@@ -19,7 +19,7 @@ import type { HostClient, HostCommandClass, HostWrite, QueueItem } from '../host
 import type { CallOptions, ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
 import { RequestReader } from '../resp/request-scanner.js';
-import type { FallThroughReason, Stats } from '../stats.js';
+import type { FallbackReason, Stats } from '../stats.js';
 import { nextTick, setImmediate } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';
 import type { CachedRead } from './cache/store.js';
@@ -58,8 +58,8 @@ export interface ConnectionSetup {
   readonly schedule: BatchSchedule;
   readonly counters: Stats;
   readonly inFlight: InFlightBound;
-  /** The host's `Command` class, which the hot path needs; or why there is only the cork. */
-  readonly hot: HostCommandClass | string;
+  /** The host's `Command` class, which the fast path needs; or why there is only the cork. */
+  readonly fast: HostCommandClass | string;
   /** Prefixes of the keys that are cached, as they are on the wire. */
   readonly cachePrefixes: readonly string[] | undefined;
   /** Set with the option `maxPending`. */
@@ -67,8 +67,8 @@ export interface ConnectionSetup {
 }
 
 /*
- * Words of this folder. "Host": ioredis or iovalkey. "Hot": sent and decoded here. "Fall through": a call that is left to the
- * host, still in our batches. "Cork": only the batches, no hot path. "Light entry": what a hot command is in the host's queue.
+ * Words of this folder. "Host": ioredis or iovalkey. "Fast": sent and decoded here. "Fallback": a call that is left to the
+ * host, still in our batches. "Cork": only the batches, no fast path. "Fast entry": what a fast command is in the host's queue.
  * Comments that say "invariant N" mean the list in docs/design.md.
  */
 
@@ -80,10 +80,10 @@ export class Connection implements BatchOwner {
   readonly client: HostClient;
   readonly options: ResolvedOptions;
   readonly stats: Stats;
-  /** Whether hot commands can be sent here; checked before each one. */
+  /** Whether fast commands can be sent here; checked before each one. */
   open = true;
   /** Who watches commands, as of the last check: layers over `sendCommand` (`patched`), or the host's channel (`traced`). */
-  watch: FallThroughReason | undefined;
+  watch: FallbackReason | undefined;
   /** The user's. */
   readonly transaction: TransactionState;
   readonly batch: Batch;
@@ -96,7 +96,7 @@ export class Connection implements BatchOwner {
   readonly shared: SharedReads | undefined;
   readonly fused: FusedReads | undefined;
   readonly bound: PendingBound | undefined;
-  /** Only with the hot path. */
+  /** Only with the fast path. */
   readonly context!: EntryContext;
   readonly #deadlines = new Deadlines();
   #clusterContext: EntryContext | undefined;
@@ -106,10 +106,10 @@ export class Connection implements BatchOwner {
   readonly #unhook: () => void;
   #address: string | undefined;
   readonly #forgetExit: () => void;
-  #corkOnlyReason: string | undefined;
+  #batchingOnlyReason: string | undefined;
 
   constructor(
-    { client, options, schedule, counters, inFlight, hot, cachePrefixes, bound }: ConnectionSetup,
+    { client, options, schedule, counters, inFlight, fast, cachePrefixes, bound }: ConnectionSetup,
     readonly stream: Duplex,
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
@@ -137,17 +137,17 @@ export class Connection implements BatchOwner {
       this.cache?.deliver();
     });
     this.#forgetExit = drainAtExit(() => this.drain('exit'));
-    const listener = typeof hot === 'string' ? undefined : findDataListener(stream);
-    if (typeof hot !== 'string' && listener !== undefined) {
+    const listener = typeof fast === 'string' ? undefined : findDataListener(stream);
+    if (typeof fast !== 'string' && listener !== undefined) {
       if (options.fuseReads && !options.cache) this.fused = new FusedReads(client, this.transaction);
-      this.context = { client, commandClass: hot, settlesLate: settlesLate(hot), fusing: this.fused, bound };
+      this.context = { client, commandClass: fast, settlesLate: settlesLate(fast), fusing: this.fused, bound };
       if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
       this.reader = new ReplyReader(this, listener, fresh);
       if (options.shareReads || options.cache) this.shared = new SharedReads(this.transaction);
     } else {
       stream.on('data', this.chunkRead);
-      this.#corkOnlyReason = typeof hot === 'string' ? hot : UNKNOWN_LISTENER;
-      if (typeof hot !== 'string') warnCorkOnly(UNKNOWN_LISTENER);
+      this.#batchingOnlyReason = typeof fast === 'string' ? fast : UNKNOWN_LISTENER;
+      if (typeof fast !== 'string') warnBatchingOnly(UNKNOWN_LISTENER);
     }
     stream.once('close', this.#onClose);
     // Attached by user code amid a chunk, whose replies are not read here: the backlog may have room afterwards.
@@ -155,21 +155,21 @@ export class Connection implements BatchOwner {
   }
 
   /**
-   * Why a command cannot take the hot path here now; undefined if it can.
+   * Why a command cannot take the fast path here now; undefined if it can.
    *
    * @param watchable - whether it can while it is watched: as an entry that layers see, or on the host's channel.
    */
-  fallThroughReason(watchable = false): FallThroughReason | undefined {
+  fallbackReason(watchable = false): FallbackReason | undefined {
     const { reader } = this;
     if (!this.open) return 'connection';
-    if (reader === undefined) return 'cork-only';
-    if (!reader.checkReady()) return reader.stoppedDecoding ? 'cork-only' : 'connection';
-    const reason = fallThroughReason(this.client, this.stream);
+    if (reader === undefined) return 'batching-only';
+    if (!reader.checkReady()) return reader.stoppedDecoding ? 'batching-only' : 'connection';
+    const reason = fallbackReason(this.client, this.stream);
     this.watch = reason;
     if (reason === undefined || !watchable) return reason;
     // What is answered from memory no tracer would see.
-    const isHot = reason === 'traced' || (reason === 'patched' && isLayered(this.client));
-    return isHot && this.cache === undefined ? undefined : reason;
+    const isFast = reason === 'traced' || (reason === 'patched' && isLayered(this.client));
+    return isFast && this.cache === undefined ? undefined : reason;
   }
 
   /** From now on the host decodes everything, and entries leave the queue uncounted. */
@@ -188,7 +188,7 @@ export class Connection implements BatchOwner {
    * @param answer - from memory: the command waits for it, and is encoded again if it has to be sent.
    * @param chained - makes the command's promise of the one that its reply settles.
    */
-  sendHot(
+  sendFast(
     variant: CommandVariant,
     encoded: string | readonly Part[] | undefined,
     sent: readonly unknown[],
@@ -279,7 +279,7 @@ export class Connection implements BatchOwner {
     const exact = gate.mustWait(1, begun) ? entry.exactly(encoded ?? entry.encode()) : undefined;
     if (leads !== undefined) this.shared?.lead(leads, entry);
     this.stats.commands += 1;
-    this.stats.hotCommands += 1;
+    this.stats.fastCommands += 1;
     deadline?.add(entry);
     if (client.options.socketTimeout !== undefined) this.#watchSocket();
     if (encoded === undefined && exact === undefined) {
@@ -290,15 +290,15 @@ export class Connection implements BatchOwner {
     }
     replies.expected += 1;
     client.commandQueue.push(entry);
-    if (exact === undefined) batch.addHot(encoded as string, entry);
-    else gate.holdHot(exact, begun);
+    if (exact === undefined) batch.addFast(encoded as string, entry);
+    else gate.holdFast(exact, begun);
     if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 
   /** For the cache: sends a read that waited for its answer from memory. */
   sendEntry(entry: CallEntry, call: CallOptions | undefined): void {
     const { client } = this;
-    if (this.fallThroughReason() === undefined) this.#issue(entry, entry.encode(), call);
+    if (this.fallbackReason() === undefined) this.#issue(entry, entry.encode(), call);
     // Host: it holds a command back, or rejects it, as the state of the connection demands.
     else client.sendCommand(entry);
   }
@@ -317,7 +317,7 @@ export class Connection implements BatchOwner {
    * Sends an explicit pipeline or a transaction in one step.
    * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
    *
-   * @param recording - of a pipeline whose commands are light entries, and commands of the host's.
+   * @param recording - of a pipeline whose commands are fast entries, and commands of the host's.
    */
   sendPipeline(recording: PipelineRecording): void {
     const { client, gate, cache, transaction } = this;
@@ -338,7 +338,7 @@ export class Connection implements BatchOwner {
     if (client.options.socketTimeout !== undefined) this.#watchSocket();
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
-        this.stats.hotCommands += 1;
+        this.stats.fastCommands += 1;
         deadline?.add(command);
         replies.expected += 1;
         queue.push(command);
@@ -377,7 +377,7 @@ export class Connection implements BatchOwner {
   /** Tells subscribers, once the client has this connection: they may detach it. */
   announce(): void {
     void this.cache?.tracking.arm();
-    reportConnection(this, 'attached', this.#corkOnlyReason);
+    reportConnection(this, 'attached', this.#batchingOnlyReason);
   }
 
   /** Leaves the stream as it was found; commands in flight settle through the host. */
@@ -454,12 +454,12 @@ export class Connection implements BatchOwner {
     entry.readHere = true;
     entry.writable = undefined;
     stats.commands += 1;
-    stats.hotCommands += 1;
+    stats.fastCommands += 1;
     stats.watchedCommands += 1;
     this.replies.expected += 1;
     // It may be a write (invariant 6).
     this.shared?.close();
-    if (gate.mustWait(1, begun)) gate.holdHot([data], begun);
+    if (gate.mustWait(1, begun)) gate.holdFast([data], begun);
     else batch.addExact([data], 1, true);
     if (entry.variant.script !== undefined) batch.scriptAdded();
   }

@@ -3,9 +3,9 @@ import type { HostQueue } from '../host/types.js';
 
 /** The replies of one connection, counted by the commands that have left the host's queue. */
 export class ReplyCount {
-  /** Light entries that were queued: each gets a reply. */
+  /** Fast entries that were queued: each gets a reply. */
   expected = 0;
-  /** Replies to light entries. */
+  /** Replies to fast entries. */
   light = 0;
   /** Replies to the host's commands. */
   others = 0;

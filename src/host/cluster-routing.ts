@@ -3,14 +3,14 @@
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/cluster/index.js`.
  */
-import type { FallThroughReason } from '../stats.js';
+import type { FallbackReason } from '../stats.js';
 import type { HostCluster } from './cluster.js';
 import { ownBehind, sourceTest } from './probe.js';
 import { isLayered } from './state.js';
 import type { AnyFunction, HostClient, HostCommand } from './types.js';
 
-/** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isGenuineSendCommand` in `probe.ts`. */
-const isGenuineSendCommand = sourceTest('handleError', 'getInstanceByKey', 'getSampleInstance');
+/** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isUnpatchedSendCommand` in `probe.ts`. */
+const isUnpatchedSendCommand = sourceTest('handleError', 'getInstanceByKey', 'getSampleInstance');
 
 /** Routing as the host's Cluster does it: the node of a command, and the redirection of one that failed. */
 export class ClusterRouting {
@@ -21,13 +21,13 @@ export class ClusterRouting {
 
   constructor(readonly cluster: HostCluster) {}
 
-  /** Why no command of this Cluster can take the hot path now; undefined if one can. */
-  fallThroughReason(watchable = false): FallThroughReason | undefined {
+  /** Why no command of this Cluster can take the fast path now; undefined if one can. */
+  fallbackReason(watchable = false): FallbackReason | undefined {
     const { status, options } = this.cluster;
     if (status !== 'ready') return 'connection';
     const sendCommand = ownBehind(this.cluster.sendCommand);
     if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
-    this.isLayered = sendCommand !== this.#sendCommand && !isGenuineSendCommand(sendCommand);
+    this.isLayered = sendCommand !== this.#sendCommand && !isUnpatchedSendCommand(sendCommand);
     if (this.isLayered) return watchable && isLayered(this.cluster) ? undefined : 'patched';
     this.#sendCommand = sendCommand;
     return undefined;

@@ -25,7 +25,7 @@ export function isRejected(command: Partial<Pick<MadeCommand, 'resolve' | 'promi
   return command.promise !== undefined && command.resolve === undefined;
 }
 
-/** The methods that the host calls on every command, and the hot path goes past. */
+/** The methods that the host calls on every command, and the fast path goes past. */
 const IN_SOURCE = {
   initPromise: sourceTest('_transformer', 'stringifyArguments', '_convertValue'),
   stringifyArguments: sourceTest('bufferMode'),
@@ -47,7 +47,7 @@ export class CommandMethods {
     this.#prototype = commandClass.prototype as unknown as Methods;
   }
 
-  get areGenuine(): boolean {
+  get areUnpatched(): boolean {
     const now = this.#prototype;
     const seen = this.#seen;
     return (
@@ -64,8 +64,8 @@ export class CommandMethods {
     const now = this.#prototype;
     const { initPromise, stringifyArguments, toWritable, transformReply, _convertValue } = now;
     const methods: Methods = { initPromise, stringifyArguments, toWritable, transformReply, _convertValue };
-    const areGenuine = (Object.keys(IN_SOURCE) as (keyof Methods)[]).every((name) => IN_SOURCE[name](methods[name]));
-    if (areGenuine) this.#seen = methods;
-    return areGenuine;
+    const areUnpatched = (Object.keys(IN_SOURCE) as (keyof Methods)[]).every((name) => IN_SOURCE[name](methods[name]));
+    if (areUnpatched) this.#seen = methods;
+    return areUnpatched;
   }
 }

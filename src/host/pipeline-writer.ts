@@ -3,7 +3,7 @@ import { RequestReader } from '../resp/request-scanner.js';
 import type { HostClient } from './types.js';
 
 /**
- * Through this the host sends the commands of a light pipeline again, when their connection was lost. It writes all of
+ * Through this the host sends the commands of a fast pipeline again, when their connection was lost. It writes all of
  * them at once, with the last one.
  *
  * Host: `exec` makes a writer like this for its own pipelines (`built/Pipeline.js`), and each of their queue items has

@@ -11,7 +11,7 @@ import type { AnyFunction, HasOptions, HostClient, HostCommand, HostCommandClass
 /** Host: where in its pipeline a command stands. Read when the connection closes (`abortIncompletePipelines`). */
 export const PIPELINE_INDEX = 'pipelineIndex';
 
-/** A command that a pipeline holds: the host's own, or a light entry. */
+/** A command that a pipeline holds: the host's own, or a fast entry. */
 export interface PipelinedCommand extends HostCommand {
   inTransaction: boolean;
   /** ioredis 6 and up: the command has been written once. */
@@ -50,17 +50,19 @@ interface PipelineMaker extends HasOptions {
 export type PipelineMethods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
 
 /** Whether the methods that fill and send pipelines are the host's own; asked anew, since user code may replace them. */
-export function areGenuine({ exec, fillResult, sendCommand, multi }: Partial<PipelineMethods>): boolean {
-  return isGenuineExec(exec) && isGenuineFill(fillResult) && isGenuineSend(sendCommand) && isGenuineStart(multi);
+export function areUnpatched({ exec, fillResult, sendCommand, multi }: Partial<PipelineMethods>): boolean {
+  return (
+    isUnpatchedExec(exec) && isUnpatchedFill(fillResult) && isUnpatchedSend(sendCommand) && isUnpatchedStart(multi)
+  );
 }
-const isGenuineExec = sourceTest('nodeifiedPromise', 'replyPending', 'sendCommand');
-const isGenuineFill = sourceTest('_result', 'replyPending', 'transformReply');
-const isGenuineSend = sourceTest('pipelineIndex', 'inTransaction', 'fillResult');
-const isGenuineStart = sourceTest('_transactions', 'apply');
+const isUnpatchedExec = sourceTest('nodeifiedPromise', 'replyPending', 'sendCommand');
+const isUnpatchedFill = sourceTest('_result', 'replyPending', 'transformReply');
+const isUnpatchedSend = sourceTest('pipelineIndex', 'inTransaction', 'fillResult');
+const isUnpatchedStart = sourceTest('_transactions', 'apply');
 
 /** The same for the methods of a client that make pipelines. */
-export const isGenuinePipelineFunction = sourceTest('addBatch', 'isArray');
-export const isGenuineMultiFunction = sourceTest('addBatch', 'isArray', 'execBuffer', 'nodeifiedPromise');
+export const isUnpatchedPipelineFunction = sourceTest('addBatch', 'isArray');
+export const isUnpatchedMultiFunction = sourceTest('addBatch', 'isArray', 'execBuffer', 'nodeifiedPromise');
 
 /**
  * A class of objects that are the host's pipelines, made at a twentieth of the cost of its constructor.
@@ -162,7 +164,7 @@ const STATEFUL = new Set(
   ).split(' '),
 );
 
-/** Whether a host command can be sent together with light entries, without `sendCommand`, and gets one reply. */
+/** Whether a host command can be sent together with fast entries, without `sendCommand`, and gets one reply. */
 export function isSentAsItIs(command: HostCommand, commandClass: HostCommandClass): boolean {
   if (!(command instanceof commandClass)) return false;
   const name = command.name.toLowerCase();
@@ -206,7 +208,7 @@ export function execUnsent(
 }
 
 /**
- * The host's `exec` for a light transaction.
+ * The host's `exec` for a fast transaction.
  *
  * Host: `multi()` makes it for each transaction (`built/transaction.js`), as a closure over the object that it returns.
  * That object becomes an alias of ours: it has no own properties left, and every read or write of a property goes to ours.

@@ -32,11 +32,11 @@ export function settlesLate(commandClass: HostCommandClass): boolean {
  * The `Command` class behind a client or Cluster; undefined if a method that leads to it was replaced.
  *
  * Host: on ioredis 6 `client.constructor` is EventEmitter and no static leads from a client to its `Command` class, so
- * a genuine command method makes a command.
+ * a unpatched command method makes a command.
  */
 export function commandClassOf(client: object): HostCommandClass | undefined {
   const { echo } = Object.getPrototypeOf(client) as Record<string, unknown>;
-  if (!isGenuineMethod(echo)) return undefined;
+  if (!isUnpatchedMethod(echo)) return undefined;
   let commandClass: HostCommandClass | undefined;
   const sendCommand = (command: object) => {
     commandClass = command.constructor as HostCommandClass;
@@ -49,13 +49,13 @@ export function commandClassOf(client: object): HostCommandClass | undefined {
  * Whether a command method is the one that the host generates. A comparison with the method at attach would miss an
  * older wrapper; but the source of a wrapper is different. Property names survive minifiers.
  */
-export const isGenuineMethod = sourceTest('showFriendlyErrorStack', 'keyPrefix', 'sendCommand');
+export const isUnpatchedMethod = sourceTest('showFriendlyErrorStack', 'keyPrefix', 'sendCommand');
 
 /**
  * Whether `sendCommand` is the host's own. Tracers (OpenTelemetry, Datadog, New Relic, …) wrap it on the prototype,
  * often before this package is loaded; their wrapper's source does not fill the host's queues.
  */
-export const isGenuineSendCommand = sourceTest('commandQueue.push', 'offlineQueue.push', 'setTimeout');
+export const isUnpatchedSendCommand = sourceTest('commandQueue.push', 'offlineQueue.push', 'setTimeout');
 
 const endsInFinally = sourceTest('.finally(');
 
@@ -80,9 +80,9 @@ export function sourceTest(...texts: string[]): (value: unknown) => value is Any
     const known = seen.get(value);
     if (known !== undefined) return known;
     const source = Function.prototype.toString.call(value);
-    const genuine = texts.every((text) => source.includes(text));
-    seen.set(value, genuine);
-    return genuine;
+    const unpatched = texts.every((text) => source.includes(text));
+    seen.set(value, unpatched);
+    return unpatched;
   };
 }
 
@@ -100,11 +100,11 @@ export function findDataListener(stream: Duplex): AnyFunction | undefined {
 }
 
 /**
- * Whether `value` is a stand-in for a client in tests: ioredis-mock, a mock of jest, vitest or sinon, a hand-written fake.
+ * Whether `value` is a test double for a client in tests: ioredis-mock, a mock of jest, vitest or sinon, a hand-written fake.
  * It is used like a client and has no connection: it has commands, but no `sendCommand`, or one that a mocking library has
  * made. Clients of other packages have a `sendCommand` (node-redis), or neither `quit` nor `disconnect`.
  */
-export function isStandIn(value: object): boolean {
+export function isTestDouble(value: object): boolean {
   const { get, set, sendCommand, quit, disconnect } = value as Record<string, unknown>;
   if (isMock(sendCommand) || isMock(get)) return true;
   return [get, set, quit ?? disconnect].every((method) => typeof method === 'function') && sendCommand === undefined;

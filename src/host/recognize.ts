@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs';
 import Module from 'node:module';
 import { fileDigest, filesDigest, type ModuleCache, methodDigest, sourceOf } from './digest.js';
 import { KNOWN_METHODS, KNOWN_RELEASES } from './known-releases.js';
-import { isGenuinePipelineFunction } from './pipeline.js';
+import { isUnpatchedPipelineFunction } from './pipeline.js';
 import { commandClassOf } from './probe.js';
 import type { AnyFunction } from './types.js';
 
@@ -123,7 +123,7 @@ export function reachableMethods(client: object, prototype: object): [string, An
     client: prototype,
     commander: { echo, echoBuffer, call, callBuffer, defineCommand, addBuiltinCommand },
     ...(commandClass && { command: commandClass.prototype }),
-    ...(isGenuinePipelineFunction(own.pipeline) && {
+    ...(isUnpatchedPipelineFunction(own.pipeline) && {
       pipeline: Object.getPrototypeOf(own.pipeline.call(client)) as object,
     }),
   };

@@ -46,8 +46,8 @@ export function scriptNamed(client: object, name: string): HostScript | undefine
   return Object.hasOwn(scriptsSet, name) ? scriptsSet[name] : undefined;
 }
 
-/** Whether a method is the one that the host generates for a script; see `isGenuineMethod`. */
-export const isGenuineScriptMethod = sourceTest('showFriendlyErrorStack', 'replyEncoding', '.execute(');
+/** Whether a method is the one that the host generates for a script; see `isUnpatchedMethod`. */
+export const isUnpatchedScriptMethod = sourceTest('showFriendlyErrorStack', 'replyEncoding', '.execute(');
 
 /** Host: the test of `Script#execute` and of its commands. */
 export function isNoScript(error: unknown): boolean {

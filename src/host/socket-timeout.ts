@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { HostClient } from './types.js';
 
 /**
- * `socketTimeout` for hot commands: their connection ends if nothing is received for that long while one of them awaits
+ * `socketTimeout` for fast commands: their connection ends if nothing is received for that long while one of them awaits
  * its reply.
  *
  * Host: `Redis#setSocketTimeout` adds a listener for the next `data` event, and again after each. With another listener a
@@ -17,7 +17,7 @@ export class SocketTimeout {
     readonly stream: Duplex,
   ) {}
 
-  /** A hot command was issued. */
+  /** A fast command was issued. */
   sent(): void {
     if (this.#timer === undefined) this.#start();
   }

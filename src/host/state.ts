@@ -7,10 +7,10 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import type { Duplex } from 'node:stream';
 import debug from 'debug';
 import type { ReplyMode } from '../resp/decoder.js';
-import type { FallThroughReason } from '../stats.js';
+import type { FallbackReason } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { isRejected } from './command-class.js';
-import { isGenuineSendCommand, ownBehind } from './probe.js';
+import { isUnpatchedSendCommand, ownBehind } from './probe.js';
 import type {
   AnyFunction,
   HasOptions,
@@ -79,21 +79,21 @@ export function tracesBatches(): boolean {
   return isTraced(batches);
 }
 
-let lastGenuineSendCommand: AnyFunction | undefined;
+let lastUnpatchedSendCommand: AnyFunction | undefined;
 
 /**
- * Why a command of this client cannot take the hot path on `stream` now; undefined if it can. Everything is checked per
+ * Why a command of this client cannot take the fast path on `stream` now; undefined if it can. Everything is checked per
  * command: status, options and prototypes may change between two of them.
  */
-export function fallThroughReason(client: HostClient, stream: Duplex): FallThroughReason | undefined {
+export function fallbackReason(client: HostClient, stream: Duplex): FallbackReason | undefined {
   if (client.status !== 'ready' || client.stream !== stream || !stream.writable) return 'connection';
   if (inSubscriberMode(client)) return 'subscriber';
   const { options } = client;
   if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
-  if (client.sendCommand !== lastGenuineSendCommand) {
+  if (client.sendCommand !== lastUnpatchedSendCommand) {
     const sendCommand = ownBehind(client.sendCommand);
-    if (!isGenuineSendCommand(sendCommand)) return 'patched';
-    lastGenuineSendCommand = sendCommand;
+    if (!isUnpatchedSendCommand(sendCommand)) return 'patched';
+    lastUnpatchedSendCommand = sendCommand;
   }
   if (isTraced(commands) && client._buildCommandContext !== undefined) return 'traced';
   return undefined;
@@ -121,7 +121,7 @@ export function publishCommand(client: HostClient, command: HostCommand & { isTr
 
 /**
  * Host: `parseOptions` fills `options` key by key, so V8 keeps it as a dictionary. Five lookups in it are an eighth of
- * the cost of a hot command. V8 keeps an object that serves as a prototype in fast form; nothing else about it changes.
+ * the cost of a fast command. V8 keeps an object that serves as a prototype in fast form; nothing else about it changes.
  * See "Options in fast form" in docs/performance.md.
  */
 export function makeOptionsFast(client: HasOptions): void {

@@ -35,7 +35,7 @@ export function runTransformer(transformer: ArgumentTransformer, args: unknown[]
 
 /**
  * Calls a host's method with arguments that are already transformed, so that its transformer does not run again. Host:
- * a command runs its transformer in its constructor, the first thing that a genuine method does
+ * a command runs its transformer in its constructor, the first thing that a unpatched method does
  * (`Command#initPromise`); it is replaced until then.
  */
 export function withTransformation<T>(

@@ -56,7 +56,7 @@ export class CommandHeads {
 }
 
 /**
- * One command as RESP, for the hot path.
+ * One command as RESP, for the fast path.
  *
  * Testing each string for ASCII would dominate here, and testing a whole batch is nearly free. So text is returned on
  * the assumption that every string argument is ASCII. The sender tests it with `isAscii`, and encodes again with

@@ -109,9 +109,9 @@ describe.each(MODES)('client-side cache, %s', (_, cache) => {
     });
 
     it.each<[string, (client: Client, key: string) => unknown]>([
-      ['a hot command', (client, key) => client.set(key, 'new')],
-      ['a hot command with a Buffer as key', (client, key) => client.set(Buffer.from(key), 'new')],
-      ['a hot command of several keys', (client, key) => client.mset(`${key}x`, '1', key, 'new')],
+      ['a fast command', (client, key) => client.set(key, 'new')],
+      ['a fast command with a Buffer as key', (client, key) => client.set(Buffer.from(key), 'new')],
+      ['a fast command of several keys', (client, key) => client.mset(`${key}x`, '1', key, 'new')],
       ['a pipeline', (client, key) => client.pipeline().ping().set(key, 'new').exec()],
       ['a transaction', (client, key) => client.multi().set(key, 'new').exec()],
       [
@@ -642,12 +642,12 @@ describe('the option cache, where it is not possible', () => {
     client.disconnect();
   });
 
-  it('refuses protocol 2 and hotPath: false', () => {
+  it('refuses protocol 2 and fastPath: false', () => {
     expect(() => ioredis6.createCoalesced(server.url, { protocol: 2, lazyConnect: true }, { cache: true })).toThrow(
       /RESP3/,
     );
-    expect(() => ioredis6.createCoalesced(server.url, { lazyConnect: true }, { cache: true, hotPath: false })).toThrow(
-      /hotPath/,
+    expect(() => ioredis6.createCoalesced(server.url, { lazyConnect: true }, { cache: true, fastPath: false })).toThrow(
+      /fastPath/,
     );
   });
 
@@ -656,7 +656,7 @@ describe('the option cache, where it is not possible', () => {
     const copy = (await ready(endWithTest(client.duplicate({ protocol: 2 } as never)))) as CoalescedClient;
     for (let round = 0; round < 3; round += 1) expect(await copy.get('absent')).toBeNull();
     expect(copy.coalescer.options.cache).toBe(false);
-    expect(copy.coalescer.stats().hotCommands).toBeGreaterThan(0);
+    expect(copy.coalescer.stats().fastCommands).toBeGreaterThan(0);
     const cached = (await ready(endWithTest(client.duplicate()))) as CoalescedClient;
     expect(cached.coalescer.options).toEqual(client.coalescer.options);
   });

@@ -149,30 +149,30 @@ it.each<[string, (client: Client, index: number) => Promise<unknown>]>([
 ])('a scan over %s leaves the hot keys where they are', async (_, read) => {
   const client = await cached(server.url, { maxEntries: 200 });
   await other.rpush(`${k}list`, 'a', 'b');
-  const hot = Array.from({ length: 100 }, (__, index) => `${k}hot:${index}`);
-  const readHot = () => Promise.all(hot.map((key) => client.get(key)));
-  await readHot();
+  const fast = Array.from({ length: 100 }, (__, index) => `${k}fast:${index}`);
+  const readFast = () => Promise.all(fast.map((key) => client.get(key)));
+  await readFast();
   await client.ping();
-  await readHot();
+  await readFast();
   for (let index = 0; index < 5_000; index += 500) {
     await Promise.all(Array.from({ length: 500 }, (__, more) => read(client, index + more)));
   }
   const before = hitsOf(client);
-  await readHot();
+  await readFast();
   expect(hitsOf(client) - before).toBeGreaterThan(90);
 });
 
 describe('while a command is on its way that', () => {
   const held = (client: CoalescedClient) => client.coalescer.stats().cache?.held ?? 0;
-  const hotDuring = async (cache: true | CacheOptions, send: (client: Client) => Promise<unknown>) => {
+  const fastDuring = async (cache: true | CacheOptions, send: (client: Client) => Promise<unknown>) => {
     const client = await cached(server.url, cache);
     await other.set(k, 'v');
     await keep(client, () => client.get(k));
     const before = held(client);
     const sent = send(client).catch(() => {});
-    const hot = await fromMemory(client, () => client.get(k));
+    const fast = await fromMemory(client, () => client.get(k));
     await sent;
-    return { hot, held: held(client) - before };
+    return { fast, held: held(client) - before };
   };
 
   it.each<[string, (client: Client) => Promise<unknown>]>([
@@ -190,7 +190,7 @@ describe('while a command is on its way that', () => {
     ['XREADGROUP', (client) => client.call('XREADGROUP', 'GROUP', 'g', 'c', 'STREAMS', `${k}x`, '>')],
     ['INFO', (client) => client.info()],
   ])('does not change the key, as %s, reads are answered from memory', async (_, send) => {
-    expect(await hotDuring(true, send)).toEqual({ hot: true, held: 0 });
+    expect(await fastDuring(true, send)).toEqual({ fast: true, held: 0 });
   });
 
   it.each<[string, (client: Client, key: string) => Promise<unknown>]>([
@@ -216,7 +216,7 @@ describe('while a command is on its way that', () => {
     ['SORT', (client) => client.sort(`${k}x`)],
     ['KEYS', (client) => client.keys('none')],
   ])('may change or show anything, as %s, reads are sent, and counted as held', async (_, send) => {
-    expect(await hotDuring(true, send)).toEqual({ hot: false, held: 1 });
+    expect(await fastDuring(true, send)).toEqual({ fast: false, held: 1 });
   });
 
   it('shows anything, but changes nothing, reads are answered again once its reply has come', async () => {
@@ -229,7 +229,7 @@ describe('while a command is on its way that', () => {
 
   it('is a script that changes its declared keys only, as the option scripts says, others are answered', async () => {
     const evals = (client: Client) => client.eval("return redis.call('SET', KEYS[1], 'x')", 1, `${k}x`);
-    expect(await hotDuring({ scripts: 'keys' }, evals)).toEqual({ hot: true, held: 0 });
+    expect(await fastDuring({ scripts: 'keys' }, evals)).toEqual({ fast: true, held: 0 });
     const client = await cached(server.url, { scripts: 'keys' });
     client.defineCommand('put', { numberOfKeys: 1, lua: "return redis.call('SET', KEYS[1], ARGV[1])" });
     const put = (client as unknown as { put(key: string, value: string): Promise<unknown> }).put.bind(client);
@@ -331,10 +331,10 @@ it('a Cluster sends explicit pipelines and transactions on the light path, and f
   const nodes = await startCluster({ masters: 2, replicas: 0 });
   try {
     const cluster = await warm(clusters.createCoalesced(nodes, {}, { cache: true }));
-    const { fallThroughs } = cluster.coalescer.stats();
+    const { fallbacks } = cluster.coalescer.stats();
     await cluster.pipeline().get('{a}1').get('{a}2').exec();
     await cluster.multi().set('{a}1', 'v').exec();
-    expect(cluster.coalescer.stats().fallThroughs).toEqual(fallThroughs);
+    expect(cluster.coalescer.stats().fallbacks).toEqual(fallbacks);
     await until(() => {
       void cluster.get('{a}1');
       return (cluster.coalescer.stats().cache?.hits ?? 0) > 0;

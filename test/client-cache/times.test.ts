@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { HOT_COMMANDS, isOfMissingKey } from '../../src/commands/hot-commands.js';
+import { FAST_COMMANDS, isOfMissingKey } from '../../src/commands/fast-commands.js';
 import { meaningOfError } from '../../src/resp/error-meaning.js';
 import { cached, fromMemory, hitsOf, keep } from '../helpers/client-cache/cached.js';
 import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
@@ -94,7 +94,7 @@ const ask = (client: object, name: string, args: readonly string[]) =>
   ((client as Record<string, Method>)[name] as Method).call(client, ...args);
 
 it('the reads that are listed here are all that are kept', () => {
-  const kept = HOT_COMMANDS.filter(({ cacheable }) => cacheable).map(({ name }) => name);
+  const kept = FAST_COMMANDS.filter(({ cacheable }) => cacheable).map(({ name }) => name);
   expect([...new Set(READS.map(([, name]) => name))].sort()).toEqual(kept.sort());
 });
 
@@ -152,7 +152,7 @@ describe.each<[string, { stringNumbers?: boolean; replyMapping?: 'resp3' }]>([
 });
 
 it('an answer of an existing key that a missing one does not have is not taken for one of a missing key', () => {
-  const commandOf = (name: string) => HOT_COMMANDS.find((each) => each.name === name) as (typeof HOT_COMMANDS)[0];
+  const commandOf = (name: string) => FAST_COMMANDS.find((each) => each.name === name) as (typeof FAST_COMMANDS)[0];
   for (const [name, answer] of [
     ['zrank', 0],
     ['zrevrank', '0'],
@@ -275,7 +275,7 @@ it.each(['ttl', 'time to live', 'silence'])(
   'when the %s of a hot key is over, callers of one turn share one read',
   async (what) => {
     const proxy = await startProxy(server.url);
-    const key = `times:${uniquePrefix('hot')}`;
+    const key = `times:${uniquePrefix('fast')}`;
     await other.set(key, 'v');
     const client = await cached(proxy.url, { ttl: what === 'ttl' ? 200 : 60_000 });
     if (what === 'time to live') await other.pexpire(key, 200);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import Denque from 'denque';
 import { describe, expect, it } from 'vitest';
-import type { CommandVariant } from '../../src/commands/hot-commands.js';
+import type { CommandVariant } from '../../src/commands/fast-commands.js';
 import { InvalidationReader } from '../../src/connection/cache/invalidations.js';
 import { readArguments } from '../../src/connection/cache/names.js';
 import { OwnCommands } from '../../src/connection/cache/own-commands.js';

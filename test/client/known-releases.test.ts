@@ -30,16 +30,16 @@ function copy(...args: Parameters<typeof copyHost>): CopiedHost {
   return host;
 }
 
-/** What became of a client of this copy: what it was taken for if it stays plain, and how many of its commands were hot. */
+/** What became of a client of this copy: what it was taken for if it stays plain, and how many of its commands were fast. */
 async function use(host: CopiedHost, change?: Change, options?: CoalesceOptions): Promise<string | number> {
   const client = coalesce(await ready(endWithTest(new (host.load(change).Redis)(redisUrl()))), options);
   const prototype = Object.getPrototypeOf(client) as object;
   await client.set(key, 'value');
   expect(await Promise.all([client.get(key), client.getBuffer(key)])).toEqual(['value', Buffer.from('value')]);
-  const { hotCommands, unknownClient } = client.coalescer.stats();
+  const { fastCommands, unknownClient } = client.coalescer.stats();
   expect(client.coalescer.enabled).toBe(unknownClient === undefined);
   if (unknownClient !== undefined) expect(Object.hasOwn(prototype, 'setStatus')).toBe(true);
-  return unknownClient ?? hotCommands;
+  return unknownClient ?? fastCommands;
 }
 
 const ioredis6 = copy('ioredis');

@@ -3,7 +3,7 @@ import { Cluster, Redis } from 'ioredis-coalesce';
 import { expect, it, vi } from 'vitest';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings('COALESCE_WARN_STAND_IN');
+expectWarnings('COALESCE_WARN_TEST_DOUBLE');
 
 vi.mock('ioredis', async () => {
   const { default: IORedisMock } = await import('ioredis-mock');

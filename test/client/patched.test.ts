@@ -28,8 +28,8 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-function fellThrough(client: CoalescedClient): object {
-  return Object.fromEntries(Object.entries(client.coalescer.stats().fallThroughs).filter(([, count]) => count > 0));
+function fellBack(client: CoalescedClient): object {
+  return Object.fromEntries(Object.entries(client.coalescer.stats().fallbacks).filter(([, count]) => count > 0));
 }
 
 /** Wraps `sendCommand` where it is found, as tracers do; returns what it saw and the way back. */
@@ -80,7 +80,7 @@ describe.each(HOSTS)('$name: wrapped methods of pipelines', (host) => {
       methods[name] = original;
     }
     expect(seen).toEqual(expected);
-    expect(fellThrough(client)).toMatchObject({ patched: 1 });
+    expect(fellBack(client)).toMatchObject({ patched: 1 });
   });
 });
 
@@ -115,7 +115,7 @@ describe('a wrapper of sendCommand on the prototype', () => {
 
   it.each(HOSTS.map((host) => [host.name, host] as const))('set after coalesce() sees all: %s', async (_, host) => {
     const client = await ready(host.createCoalesced(redisUrl()));
-    expect(await client.echo('hot')).toBe('hot');
+    expect(await client.echo('fast')).toBe('fast');
     const { seen, restore } = patch(host.Redis.prototype as object);
     try {
       expect(await Promise.all([client.echo('1'), client.echo('2'), client.call('ECHO', '3')])).toEqual([
@@ -127,10 +127,10 @@ describe('a wrapper of sendCommand on the prototype', () => {
     } finally {
       restore();
     }
-    const { hotCommands } = client.coalescer.stats();
+    const { fastCommands } = client.coalescer.stats();
     expect(await client.echo('unseen')).toBe('unseen');
     expect(seen).toHaveLength(3);
-    expect(client.coalescer.stats().hotCommands).toBe(hotCommands + 1);
+    expect(client.coalescer.stats().fastCommands).toBe(fastCommands + 1);
   });
 
   it('set between the prototype and a client that is coalesced later: sees every command', async () => {
@@ -141,7 +141,7 @@ describe('a wrapper of sendCommand on the prototype', () => {
       seen.length = 0;
       await Promise.all([client.echo('1'), client.echo('2')]);
       expect(seen).toEqual(['echo 1', 'echo 2']);
-      expect(client.coalescer.stats()).toMatchObject({ watchedCommands: 2, fallThroughs: { patched: 0 } });
+      expect(client.coalescer.stats()).toMatchObject({ watchedCommands: 2, fallbacks: { patched: 0 } });
     } finally {
       restore();
     }
@@ -188,7 +188,7 @@ describe.each(HOSTS)('$name: methods of the client, replaced', (host) => {
     const late = await ready(host.createCoalesced(redisUrl()));
     expect(await Promise.all([early.get('a'), late.get('b')])).toEqual(['mocked', 'mocked']);
     expect(spy.mock.calls).toEqual([['a'], ['b']]);
-    expect(await early.echo('others are hot')).toBe('others are hot');
+    expect(await early.echo('others are fast')).toBe('others are fast');
     spy.mockRestore();
     expect(await early.get(`${prefix}none`)).toBeNull();
   });
@@ -221,12 +221,12 @@ describe.each(HOSTS.filter(({ features }) => features.tracing))(
       }
       expect(started).toEqual(keys);
       expect(ended).toEqual(keys);
-      expect(fellThrough(client)).toEqual({});
-      const { hotCommands, watchedCommands } = client.coalescer.stats();
+      expect(fellBack(client)).toEqual({});
+      const { fastCommands, watchedCommands } = client.coalescer.stats();
       expect(watchedCommands).toBe(30);
       await client.get('unseen');
       expect(started).toHaveLength(30);
-      expect(client.coalescer.stats().hotCommands).toBe(hotCommands + 1);
+      expect(client.coalescer.stats().fastCommands).toBe(fastCommands + 1);
     });
   },
 );
@@ -269,7 +269,7 @@ describe('transformers of the user’s', () => {
       await client.ping();
       if (order === 'after') transform();
       expect(await use(client)).toEqual(await use(plain));
-      expect(client.coalescer.stats().hotCommands).toBeGreaterThan(5);
+      expect(client.coalescer.stats().fastCommands).toBeGreaterThan(5);
     } finally {
       Command._transformer.reply.hgetall = hgetall;
       Reflect.deleteProperty(Command._transformer.reply, 'get');
@@ -293,7 +293,7 @@ describe('transformers of the user’s', () => {
   });
 });
 
-describe.each(HOSTS)('$name: options that the hot path leaves to the host', (host) => {
+describe.each(HOSTS)('$name: options that the fast path leaves to the host', (host) => {
   const create = (options: RedisOptions) => ready(host.createCoalesced(redisUrl(), options));
 
   it.each(['incr', 'blpop'] as const)('showFriendlyErrorStack: the first frame is the caller of %s', async (method) => {
@@ -303,8 +303,8 @@ describe.each(HOSTS)('$name: options that the hot path leaves to the host', (hos
     const error = (await reply.catch((reason: unknown) => reason)) as Error;
     expect(error.stack?.split('\n')[1]).toContain('patched.test.ts');
     await client.del(`${prefix}text`);
-    const { commands, hotCommands, fallThroughs } = client.coalescer.stats();
-    expect({ hotCommands, options: fallThroughs.options }).toEqual({ hotCommands: 0, options: 0 });
+    const { commands, fastCommands, fallbacks } = client.coalescer.stats();
+    expect({ fastCommands, options: fallbacks.options }).toEqual({ fastCommands: 0, options: 0 });
     expect(commands).toBeGreaterThanOrEqual(3);
     expect(Object.keys(Object.getPrototypeOf(client))).toEqual([]);
     client.coalescer.detach();
@@ -317,7 +317,7 @@ describe.each(HOSTS)('$name: options that the hot path leaves to the host', (hos
     client.options.showFriendlyErrorStack = true;
     const error = (await client.incrby(`${prefix}text`, 'x').catch((reason: unknown) => reason)) as Error;
     expect(error.stack).toContain('patched.test.ts');
-    expect(fellThrough(client)).toMatchObject({ options: 1 });
+    expect(fellBack(client)).toMatchObject({ options: 1 });
   });
 
   it.skipIf(!host.features.socketTimeout)(
@@ -338,9 +338,9 @@ describe.each(HOSTS)('$name: options that the hot path leaves to the host', (hos
       proxy.resume();
       expect(errors[0]).toBe("Socket timeout. Expecting data, but didn't receive any in 300ms.");
       expect(await reply).toBe('resent');
-      const { hotCommands, commands, fallThroughs } = client.coalescer.stats();
-      expect(fallThroughs.options).toBe(0);
-      expect(hotCommands / commands).toBeGreaterThan(0.5);
+      const { fastCommands, commands, fallbacks } = client.coalescer.stats();
+      expect(fallbacks.options).toBe(0);
+      expect(fastCommands / commands).toBeGreaterThan(0.5);
     },
   );
 
@@ -352,8 +352,8 @@ describe.each(HOSTS)('$name: options that the hot path leaves to the host', (hos
       const client = await create({ enableAutoPipelining: true });
       const again = await create({ enableAutoPipelining: true });
       expect(await Promise.all([client.echo('a'), client.echo('b'), again.echo('c')])).toEqual(['a', 'b', 'c']);
-      expect(client.coalescer.stats().hotCommands).toBe(0);
-      expect(fellThrough(client)).toEqual({ options: 3 });
+      expect(client.coalescer.stats().fastCommands).toBe(0);
+      expect(fellBack(client)).toEqual({ options: 3 });
       await sleep(5);
     } finally {
       process.off('warning', onWarning);
@@ -366,7 +366,7 @@ describe.each(HOSTS)('$name: options that the hot path leaves to the host', (hos
 });
 
 describe('a tracer like OpenTelemetry’s', () => {
-  it('may replace resolve and reject of a re-sent hot command, and call them unbound', async () => {
+  it('may replace resolve and reject of a re-sent fast command, and call them unbound', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 10, commandTimeout: 5_000 }));
     const k = `${prefix}otel`;

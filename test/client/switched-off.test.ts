@@ -14,7 +14,7 @@ const nowhere = [{ host: '127.0.0.1', port: 1 }];
 function expectIdle({ coalescer }: Coalesced): void {
   expect(coalescer.enabled).toBe(false);
   expect(coalescer.options.maxBatchSize).toBe(1_000);
-  expect(coalescer.stats()).toMatchObject({ commands: 0, hotCommands: 0, batches: 0, inFlight: 0, queued: 0 });
+  expect(coalescer.stats()).toMatchObject({ commands: 0, fastCommands: 0, batches: 0, inFlight: 0, queued: 0 });
   coalescer.flush();
   coalescer.detach();
   expect(coalescer.stats().commands).toBe(0);

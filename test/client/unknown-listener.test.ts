@@ -6,12 +6,12 @@ import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { spyOnSocket } from '../helpers/sockets.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings(CODES.CORK_ONLY);
+expectWarnings(CODES.BATCHING_ONLY);
 
 const key = uniquePrefix('unknown-listener');
 
 describe.each(HOSTS)('$name: other code has wrapped the listener of the stream', (host) => {
-  it('commands of every kind are sent in one write and answered, and none takes the hot path', async () => {
+  it('commands of every kind are sent in one write and answered, and none takes the fast path', async () => {
     const plain = await ready(host.create(redisUrl()));
     const { stream } = plain;
     const [listener] = stream.listeners('data') as ((chunk: Buffer) => void)[];
@@ -39,10 +39,10 @@ describe.each(HOSTS)('$name: other code has wrapped the listener of the stream',
       7,
       'é',
     ]);
-    const { hotCommands, fallThroughs, flushReasons } = client.coalescer.stats();
+    const { fastCommands, fallbacks, flushReasons } = client.coalescer.stats();
     // A script of a slow turn leaves sooner.
     expect(socket.writes).toHaveLength(1 + flushReasons.script);
-    expect(hotCommands).toBe(0);
-    expect(fallThroughs['cork-only']).toBeGreaterThan(2);
+    expect(fastCommands).toBe(0);
+    expect(fallbacks['batching-only']).toBeGreaterThan(2);
   });
 });

@@ -22,7 +22,7 @@ import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { collectUncaught } from '../helpers/uncaught.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings(CODES.STAND_IN, CODES.AUTO_PIPELINING);
+expectWarnings(CODES.TEST_DOUBLE, CODES.AUTO_PIPELINING);
 
 const prefix = uniquePrefix('views');
 const reason = new Error('the caller has gone');
@@ -55,7 +55,7 @@ function errorOf(call: (callback: (error?: Error | null) => void) => void): Prom
   return new Promise((resolve) => call((error) => resolve(error?.message)));
 }
 
-const hotCommands = ({ coalescer }: Coalesced) => coalescer.stats().hotCommands;
+const fastCommands = ({ coalescer }: Coalesced) => coalescer.stats().fastCommands;
 
 describe.each(HOSTS)('$name: a view', (host) => {
   it('has the members of its client, and is one for instanceof', async () => {
@@ -90,7 +90,7 @@ describe.each(HOSTS)('$name: a view', (host) => {
     expect(Reflect.ownKeys(view)).toEqual(keys);
   });
 
-  it('sends hot commands on the hot path: methods, call(), scripts, added commands, with a callback too', async () => {
+  it('sends fast commands on the fast path: methods, call(), scripts, added commands, with a callback too', async () => {
     const client = await connected(host, { keyPrefix: prefix });
     client.defineCommand('read', { numberOfKeys: 1, lua: "return redis.call('get', KEYS[1])" });
     client.addBuiltinCommand('strlen');
@@ -100,7 +100,7 @@ describe.each(HOSTS)('$name: a view', (host) => {
     await view.set('k', 'value');
     await view.read('k');
     const called = await client.call('GET', `${prefix}k`);
-    const before = hotCommands(client);
+    const before = fastCommands(client);
     expect(await view.get('k')).toBe('value');
     expect(await view.getBuffer('k')).toEqual(Buffer.from('value'));
     expect(await view.call('GET', `${prefix}k`)).toBe(called);
@@ -111,7 +111,7 @@ describe.each(HOSTS)('$name: a view', (host) => {
       null,
       'value',
     ]);
-    expect(hotCommands(client) - before).toBe(7);
+    expect(fastCommands(client) - before).toBe(7);
   });
 
   it('sends other commands as the client does', async () => {
@@ -143,9 +143,9 @@ describe.each(HOSTS)('$name: a view', (host) => {
     coalesce(client);
     expect(view.coalescer.enabled).toBe(true);
     await client.get(key);
-    const before = hotCommands(client);
+    const before = fastCommands(client);
     expect(await view.get(key)).toBe('value');
-    expect(hotCommands(client)).toBe(before + 1);
+    expect(fastCommands(client)).toBe(before + 1);
     client.coalescer.detach();
     const aborted = [view.get(key), view.blpop(`${key}:none`, 1)];
     abort();
@@ -236,7 +236,7 @@ describe.each(HOSTS)('$name: timeout', (host) => {
   const callsOf = (client: CoalescedClient) => [client.get('k'), cold(client, 'ECHO', 'a'), client.ping()];
   const timedOut = ['get', 'ECHO', 'ping'].map(() => ({ error: `Error/Error: ${TIMED_OUT}` }));
 
-  it('is kept instead of commandTimeout, a longer and a shorter one, hot or cold', async () => {
+  it('is kept instead of commandTimeout, a longer and a shorter one, fast or cold', async () => {
     const { client, proxy } = await silenced(host, { commandTimeout: 50 });
     const patient = callsOf(client.coalescer.withOptions({ timeout: 60_000 }));
     expect(await outcomes(callsOf(client))).toMatchObject(timedOut);

@@ -42,7 +42,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     for (const step of Object.keys(PROGRAM)) {
       expect({ [step]: found[step] }).toEqual({ [step]: plain[step] });
     }
-    expect(coalesced.coalescer.stats().hotCommands).toBeGreaterThan(1000);
+    expect(coalesced.coalescer.stats().fastCommands).toBeGreaterThan(1000);
     expect(coalesced.coalescer.stats().inFlight).toBe(0);
   });
 
@@ -60,7 +60,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     expect(spies.map(({ writes }) => writes.length)).toEqual([1, 1, 1]);
     expect(spies.flatMap((spy) => commandNames(spy.text()))).toEqual(keys.map(() => 'get'));
     expect(after.batches - before.batches).toBe(3);
-    expect(after.hotCommands - before.hotCommands).toBe(200);
+    expect(after.fastCommands - before.fastCommands).toBe(200);
   });
 
   it('sends cold commands in the same write, in program order', async () => {
@@ -227,7 +227,7 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
       expect(copy.coalescer.options.maxBatchSize).toBe(77);
       await copy.set('copy', '1');
       expect(await cluster.get('copy')).toBe('1');
-      expect(copy.coalescer.stats().hotCommands).toBeGreaterThan(0);
+      expect(copy.coalescer.stats().fastCommands).toBeGreaterThan(0);
     } finally {
       copy.disconnect();
     }
@@ -239,16 +239,16 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     const byNode = cluster.nodes('all').map((node) => coalesce(node, { maxBatchSize: 3 }));
     const inFlight = [
       ...keys.map((key) => cluster.set(key, `of ${key}`)),
-      ...byNode.flatMap((node) => [node.echo('hot'), node.call('ECHO', 'cold')]),
+      ...byNode.flatMap((node) => [node.echo('fast'), node.call('ECHO', 'cold')]),
     ];
     const coalesced = coalesce(cluster, { maxBatchSize: 77, schedule: 'immediate' });
-    expect(await Promise.all(inFlight)).toEqual([...keys.map(() => 'OK'), ...byNode.flatMap(() => ['hot', 'cold'])]);
+    expect(await Promise.all(inFlight)).toEqual([...keys.map(() => 'OK'), ...byNode.flatMap(() => ['fast', 'cold'])]);
     for (const node of byNode) expect(node.coalescer.options.maxBatchSize).toBe(77);
     await Promise.all(byNode.map((node) => node.ping()));
     const before = coalesced.coalescer.stats();
     expect(await Promise.all(keys.map((key) => coalesced.get(key)))).toEqual(keys.map((key) => `of ${key}`));
     const after = coalesced.coalescer.stats();
-    expect(after.hotCommands - before.hotCommands).toBe(keys.length);
+    expect(after.fastCommands - before.fastCommands).toBe(keys.length);
     expect(after.batches - before.batches).toBe(3);
     coalesced.coalescer.detach();
     for (const node of byNode) expect(node.coalescer.enabled).toBe(false);
@@ -302,10 +302,10 @@ async function expectWorking(cluster: CoalescedCluster, coalesced: boolean): Pro
   await Promise.all(keys.map((key) => cluster.set(key, `of ${key}`)));
   const before = cluster.coalescer.stats();
   expect(await Promise.all(keys.map((key) => cluster.get(key)))).toEqual(keys.map((key) => `of ${key}`));
-  const { hotCommands, fallThroughs } = cluster.coalescer.stats();
-  expect({ hot: hotCommands - before.hotCommands, fallThroughs }).toEqual({
-    hot: coalesced ? keys.length : 0,
-    fallThroughs: before.fallThroughs,
+  const { fastCommands, fallbacks } = cluster.coalescer.stats();
+  expect({ fast: fastCommands - before.fastCommands, fallbacks }).toEqual({
+    fast: coalesced ? keys.length : 0,
+    fallbacks: before.fallbacks,
   });
   expect(cluster.coalescer.enabled).toBe(coalesced);
   const enabled = cluster.nodes().map((node) => (node as Partial<Coalesced>).coalescer?.enabled ?? false);

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => nodes?.stop());
 
-it('maxPending of a Cluster counts per node, hot or not, and its offline queue', async () => {
+it('maxPending of a Cluster counts per node, fast or not, and its offline queue', async () => {
   const offline = createCluster(ioredis6, 'plain', nodes, { lazyConnect: true });
   const before = coalesce(offline, { maxPending: 3 });
   expect(await refused(keysOverAllSlots(5).map((key) => before.get(key)))).toEqual({ answered: 3, refused: 2 });

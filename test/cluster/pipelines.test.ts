@@ -25,7 +25,7 @@ afterAll(() => nodes?.stop());
 
 type Pipelines = Readonly<Record<string, (cluster: ClusterClient) => (Promise<unknown> | null)[]>>;
 
-/** Hot as a whole, or in what can be. */
+/** Fast as a whole, or in what can be. */
 const HOT: Pipelines = {
   'of one slot': (cluster) => [
     cluster.pipeline().set('{a}1', 'é').get('{a}1').getBuffer('{a}1').mget('{a}1', '{a}2').exec(),
@@ -35,7 +35,7 @@ const HOT: Pipelines = {
     cluster.pipeline().set('k1', '1').get('k1').exec(),
     cluster.pipeline().set('k1', '1').set('k2', '2').set('k3', '3').set('k4', '4').set('k5', '5').exec(),
   ],
-  'with a command that has no key, and one that is not hot': (cluster) => [
+  'with a command that has no key, and one that is not fast': (cluster) => [
     cluster.pipeline().echo('x').set('{a}1', '1').object('ENCODING', '{a}1').call('get', '{a}1').exec(),
     cluster.pipeline().set('{a}1', '1').eval('return KEYS[1]', 1, '{a}1').exec(),
   ],
@@ -59,7 +59,7 @@ const HOT: Pipelines = {
 const COLD: Pipelines = {
   'without a key': (cluster) => [cluster.pipeline().echo('x').echo('y').exec(), cluster.multi().echo('x').exec()],
   'without a command': (cluster) => [cluster.pipeline().exec()],
-  'with a command that the client handles, behind hot ones': (cluster) => [
+  'with a command that the client handles, behind fast ones': (cluster) => [
     cluster.pipeline().hset('{a}h', { f: 'é' }).hgetall('{a}h').select(0).getBuffer('{a}n').exec(),
     cluster.multi().hset('{a}h', { f: 1 }).hgetall('{a}h').get('{a}n').select(0).zrange('{a}none', '0', '1').exec(),
   ],
@@ -77,7 +77,7 @@ describe.each(CLUSTER_HOSTS)('pipelines on a Cluster of $name', (host) => {
       const [plain] = await run('plain', pipelines, options);
       const [coalesced, cluster] = await run('coalesced', pipelines, options);
       expect(coalesced).toEqual(plain);
-      expect((cluster as CoalescedCluster).coalescer.stats().hotCommands).toBeGreaterThan(1);
+      expect((cluster as CoalescedCluster).coalescer.stats().fastCommands).toBeGreaterThan(1);
     }
   });
 
@@ -168,8 +168,8 @@ describe.each(CLUSTER_HOSTS)('pipelines on a Cluster of $name', (host) => {
     const before = cluster.coalescer.stats();
     expect(await cluster.pipeline().get('{a}1').exec()).toEqual([[null, null]]);
     const after = cluster.coalescer.stats();
-    expect(after.hotCommands - before.hotCommands).toBe(0);
-    expect(after.fallThroughs.routing - before.fallThroughs.routing).toBe(1);
+    expect(after.fastCommands - before.fastCommands).toBe(0);
+    expect(after.fallbacks.routing - before.fallbacks.routing).toBe(1);
   });
 });
 
@@ -214,7 +214,7 @@ describe.each(CLUSTER_HOSTS)('redirections of pipelines on a Cluster of $name', 
       const [plain, coalesced] = await Promise.all(KINDS.map((kind) => play(host, kind, story, send)));
       expect({ [name]: coalesced?.outcome }).toEqual({ [name]: plain?.outcome });
       expect({ [name]: coalesced?.asked }).toEqual({ [name]: plain?.asked });
-      expect(coalesced?.hot).toBeGreaterThan(1);
+      expect(coalesced?.fast).toBeGreaterThan(1);
     }
   });
 });
@@ -232,14 +232,14 @@ describe.each(CLUSTER_HOSTS)('commandTimeout of pipelines on a Cluster of $name'
     );
     expect(plain?.outcome).toEqual({ value: ['Command timed out', 'Command timed out'] });
     expect(coalesced?.outcome).toEqual(plain?.outcome);
-    expect(coalesced?.hot).toBeGreaterThan(1);
+    expect(coalesced?.fast).toBeGreaterThan(1);
   });
 });
 
 interface Played {
   readonly outcome: Outcome | undefined;
   readonly asked: readonly string[];
-  readonly hot: number;
+  readonly fast: number;
 }
 
 /** Sends a pipeline to a Cluster of two nodes, of which the first owns all slots. */
@@ -275,7 +275,7 @@ async function play(
     outcome: JSON.parse(JSON.stringify(outcome).replaceAll(/127\.0\.0\.1:\d+/g, 'a node')),
     // TRYAGAIN and CLUSTERDOWN are tried again at any node.
     asked: asked.map((command) => command.join(' ')).sort(),
-    hot: kind === 'plain' ? 0 : (cluster as CoalescedCluster).coalescer.stats().hotCommands,
+    fast: kind === 'plain' ? 0 : (cluster as CoalescedCluster).coalescer.stats().fastCommands,
   };
 }
 

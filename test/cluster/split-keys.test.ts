@@ -284,7 +284,7 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
     const slots = new Set(KEYS.map((key) => calculateSlot(key))).size;
     expect(spies.map(({ writes }) => writes.length)).toEqual([1, 1, 1]);
     expect(spies.flatMap((spy) => commandNames(spy.text())).sort()).toEqual(['get', ...Array(slots).fill('mget')]);
-    expect(after.hotCommands - before.hotCommands).toBe(slots + 1);
+    expect(after.fastCommands - before.fastCommands).toBe(slots + 1);
   });
 
   it('keys of one slot go out as one command, in the order of the call', async () => {
@@ -338,14 +338,14 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
     expect(await detached.multi().get('a').exec()).toEqual([[null, '1']]);
   });
 
-  it('coalesced again after detach(): hot, and detached again: split', async () => {
+  it('coalesced again after detach(): fast, and detached again: split', async () => {
     const { cluster } = await clients();
     cluster.coalescer.detach();
     coalesce(cluster);
-    const hotCommands = () => cluster.coalescer.stats().hotCommands;
-    // A connection in use is hot once a reply has told that no transaction is open.
-    for (let before = Number.NaN; hotCommands() - before !== 2; ) {
-      before = hotCommands();
+    const fastCommands = () => cluster.coalescer.stats().fastCommands;
+    // A connection in use is fast once a reply has told that no transaction is open.
+    for (let before = Number.NaN; fastCommands() - before !== 2; ) {
+      before = fastCommands();
       expect(await cluster.mset('a', '1', 'b', '2')).toBe('OK');
     }
     cluster.coalescer.detach();
@@ -375,7 +375,7 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
 
   it.each([
     ['not connected yet', () => {}, {}],
-    ['with hotPath: false', (cluster: CoalescedCluster) => warm(cluster), { hotPath: false }],
+    ['with fastPath: false', (cluster: CoalescedCluster) => warm(cluster), { fastPath: false }],
   ])('%s: the Cluster sends the parts itself', async (_, prepare, coalesceOptions) => {
     await emptyAll(await ready(hostOf(host).create(single.url)));
     const cluster = host.createCoalesced(nodes, {}, { ...SPLIT, ...coalesceOptions });

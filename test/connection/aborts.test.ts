@@ -78,7 +78,7 @@ class Scene {
 afterEach(() => Scene.closeAll());
 
 describe('a signal', () => {
-  it('that is aborted before the call: nothing is sent, hot or cold, with a promise or a callback', async () => {
+  it('that is aborted before the call: nothing is sent, fast or cold, with a promise or a callback', async () => {
     const { client, view, signal, written, abort } = bind(await Scene.open());
     abort();
     const called: unknown[] = [];
@@ -171,7 +171,7 @@ describe('a signal', () => {
     expect(await Promise.all([first, second, third])).toEqual(['1', '2', '3']);
   });
 
-  it('calls a callback once, with the reason, hot or cold', async () => {
+  it('calls a callback once, with the reason, fast or cold', async () => {
     const { view, abort, feed } = bind(await Scene.open());
     const called: unknown[] = [];
     void view.get('a', (...outcome) => called.push(outcome)).catch(() => {});

@@ -22,7 +22,7 @@ describe.each(HOSTS)('$name: one batch', (host) => {
     expect(spy.writes).toHaveLength(1);
     const after = client.coalescer.stats();
     expect(after.batches - before.batches).toBe(1);
-    expect(after.hotCommands - before.hotCommands).toBe(200);
+    expect(after.fastCommands - before.fastCommands).toBe(200);
     expect(after.bytesWritten - before.bytesWritten).toBe(spy.writes[0]?.length);
     expect((after.batchSizes['256'] ?? 0) - (before.batchSizes['256'] ?? 0)).toBe(1);
   });
@@ -63,10 +63,10 @@ describe.each(HOSTS)('$name: one batch', (host) => {
 
 describe('cork mode', () => {
   it('sends a batch in one socket write', async () => {
-    const { client, spy } = await spied({ hotPath: false });
+    const { client, spy } = await spied({ fastPath: false });
     await Promise.all(Array.from({ length: 200 }, (_, index) => client.get(`${prefix}none:${index}`)));
     expect(spy.writes).toHaveLength(1);
-    expect(client.coalescer.stats().hotCommands).toBe(0);
+    expect(client.coalescer.stats().fastCommands).toBe(0);
   });
 });
 
@@ -141,8 +141,8 @@ describe('a slow turn', () => {
   };
 
   it.each([
-    ['on the hot path', {}],
-    ['by the host', { hotPath: false }],
+    ['on the fast path', {}],
+    ['by the host', { fastPath: false }],
   ])('sends its scripts while it lasts, since Redis takes its time for them: %s', async (_, options) => {
     const { client, spy, echo } = await scripted(options);
     const before = client.coalescer.stats().flushReasons.script;

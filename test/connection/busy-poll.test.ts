@@ -205,13 +205,13 @@ describe('preemption', () => {
   });
 });
 
-describe.each([true, false])('a client with hotPath: %j', (hotPath) => {
+describe.each([true, false])('a client with fastPath: %j', (fastPath) => {
   const key = uniquePrefix('busy-poll');
   const three = (client: CoalescedClient, value: string) =>
     Promise.all([client.set(key, value), client.get(key), client.strlen(key)]);
 
   it('polls for the replies to three commands, and gets the same values', async () => {
-    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath }));
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { fastPath }));
     for (let number = 10; number < 60; number += 1)
       expect(await three(client, `${number}`)).toEqual(['OK', `${number}`, 2]);
     // How often, the machine decides: whether windows had a reply, and whether the process was preempted.
@@ -220,7 +220,7 @@ describe.each([true, false])('a client with hotPath: %j', (hotPath) => {
   });
 
   it('does not with `busyPoll: false`', async () => {
-    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath, busyPoll: false }));
+    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { fastPath, busyPoll: false }));
     for (let number = 10; number < 60; number += 1) await three(client, `${number}`);
     expect(client.coalescer.stats().polledTurns).toBe(0);
     await client.del(key);
@@ -229,7 +229,7 @@ describe.each([true, false])('a client with hotPath: %j', (hotPath) => {
   it('learns from its first turns that a server is far away', async () => {
     const proxy = await openDelayProxy(redisUrl(), 2);
     onTestFinished(() => proxy.close());
-    const client = await ready(ioredis6.createCoalesced(proxy.url, {}, { hotPath }));
+    const client = await ready(ioredis6.createCoalesced(proxy.url, {}, { fastPath }));
     for (let number = 10; number < 60; number += 1) await three(client, `${number}`);
     expect(client.coalescer.stats().polledTurns).toBeLessThanOrEqual(1);
     await client.del(key);

@@ -75,16 +75,16 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
       placed.map(({ start, end }) => (start + end) >> 1),
       ...Array.from({ length: 18 }, (_, at) => edges.flatMap((own, n) => [own[at] ?? 0, (own[at] ?? 0) + 2_001 + n])),
     ];
-    let hot = 0;
+    let fast = 0;
     for (const cuts of ways) {
       const chunks = () => cutAt(replies, cuts);
       const { plain, ours } = await playBoth(options, steps, chunks);
       expect(plain.seen.length).toBe(steps.length);
       expect(ours.seen, `cut at ${cuts}`).toStrictEqual(plain.seen);
-      expect(ours.hot, `cut at ${cuts}`).toBe(oursAmong(steps, chunks()));
-      hot += ours.hot;
+      expect(ours.fast, `cut at ${cuts}`).toBe(oursAmong(steps, chunks()));
+      fast += ours.fast;
     }
-    expect(hot).toBeGreaterThan(ways.length * 4);
+    expect(fast).toBeGreaterThan(ways.length * 4);
   });
 
   it('have the values of a plain client if a chunk takes two reads, and the second one begins anywhere', async () => {
@@ -101,7 +101,7 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
       expect(whole - 64 * 1024 - second).toBeGreaterThan(first!.start);
       const { plain, ours } = await playBoth(options, steps, chunks);
       expect(ours.seen, `${second} bytes`).toStrictEqual(plain.seen);
-      expect(ours.hot, `${second} bytes`).toBe(oursAmong(steps, chunks()));
+      expect(ours.fast, `${second} bytes`).toBe(oursAmong(steps, chunks()));
     }
   });
 
@@ -126,7 +126,7 @@ describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
         const chunks = () => cutAt(repliesOf(steps), cuts);
         const { plain, ours } = await playBoth(options, steps, chunks);
         expect(ours.seen).toStrictEqual(plain.seen);
-        expect(ours.hot).toBe(oursAmong(steps, chunks()));
+        expect(ours.fast).toBe(oursAmong(steps, chunks()));
       }),
       { numRuns: 25 },
     );
@@ -148,7 +148,7 @@ it('a string of more than 2 MiB in short pieces, alone and in a list, has the va
   };
   const { plain, ours } = await playBoth({}, steps, pieces);
   expect(ours.seen).toStrictEqual(plain.seen);
-  expect(ours.hot).toBe(2);
+  expect(ours.fast).toBe(2);
 });
 
 describe.each(SETTINGS)('a reply of any kind, split in two: $title', ({ protocol, options }) => {
@@ -163,17 +163,17 @@ describe.each(SETTINGS)('a reply of any kind, split in two: $title', ({ protocol
       { command: GET, reply: bulk('behind') },
     ];
     const plain = await play(options, steps, [repliesOf(steps)]);
-    const hot: number[] = [];
+    const fast: number[] = [];
     for (let cut = 1; cut < bytes.length; cut += 1) {
       const ours = await play({ ...options, coalesce: {} }, steps, cutAt(repliesOf(steps), [cut, bytes.length + cut]));
       expect(ours.seen, `cut at ${cut}`).toStrictEqual(plain.seen);
-      hot.push(ours.hot);
+      fast.push(ours.fast);
     }
     // Of aggregates all are ours but those that are cut in their header or in their last element.
     const elements = '*~%'.includes(String.fromCharCode(bytes[0] as number))
       ? Number(bytes.toString('latin1', 1, 2))
       : 0;
-    if (elements > 1) expect(hot.filter((replies) => replies === 3).length).toBeGreaterThan(elements);
+    if (elements > 1) expect(fast.filter((replies) => replies === 3).length).toBeGreaterThan(elements);
   });
 });
 
@@ -264,7 +264,7 @@ describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (opti
       for (const chunk of cutAt(bulk(LONG), [4_000])) socket.feed(chunk);
       expect(await next).toBe(LONG.toString());
       expect(witness.seen).toHaveLength(STEPS.length);
-      expect(coalescer.stats().replies.hot).toBe(1);
+      expect(coalescer.stats().replies.fast).toBe(1);
       client.disconnect();
     }
   });
@@ -407,7 +407,7 @@ describe('a long reply', () => {
       );
     const { plain, ours } = await playBoth({}, steps, chunks);
     expect(ours.seen).toStrictEqual(plain.seen);
-    expect(ours.hot).toBe(1);
+    expect(ours.fast).toBe(1);
   });
 
   it('settles all callers who share it', async () => {
@@ -418,7 +418,7 @@ describe('a long reply', () => {
     for (const chunk of cutAt(replies, [4_000, 9_005])) socket.feed(chunk);
     const text = LONG.toString();
     expect(await Promise.all(values)).toStrictEqual([text, 'other', text, text, LONG]);
-    expect(client.coalescer.stats()).toMatchObject({ sharedReads: 2, replies: { hot: 3 }, inFlight: 0 });
+    expect(client.coalescer.stats()).toMatchObject({ sharedReads: 2, replies: { fast: 3 }, inFlight: 0 });
     client.disconnect();
   });
 
@@ -452,7 +452,7 @@ describe('a long reply', () => {
       first.field?.fill('#');
       first.more = Buffer.from('of the first');
       expect(second).toStrictEqual({ field: LONG });
-      expect(client.coalescer.stats()).toMatchObject({ sharedReads: 1, replies: { hot: 1 } });
+      expect(client.coalescer.stats()).toMatchObject({ sharedReads: 1, replies: { fast: 1 } });
       client.disconnect();
     }
   });
@@ -579,7 +579,7 @@ describe('a long reply', () => {
     await cutting;
     const differing = values.flatMap((value, index) => (isDeepStrictEqual(value, expected[index]) ? [] : [index]));
     expect(differing).toEqual([]);
-    expect(client.coalescer.stats().replies.hot).toBeGreaterThan(values.length / 2);
+    expect(client.coalescer.stats().replies.fast).toBeGreaterThan(values.length / 2);
     await writer.del(keys.flatMap((key) => [...'slhzm'].map((kind) => key + kind)));
   });
 });

@@ -34,7 +34,7 @@ function numbers(count: number): string[] {
 }
 
 describe('maxInFlight', () => {
-  it.each([1, 2, 10, 100])('%i: never more commands than that are on the wire, hot or cold', async (maxInFlight) => {
+  it.each([1, 2, 10, 100])('%i: never more commands than that are on the wire, fast or cold', async (maxInFlight) => {
     const { server, client } = await slow({ maxInFlight });
     const texts = numbers(300);
     const replies = texts.map((text, index) => (index % 3 === 0 ? cold(client, 'ECHO', text) : client.echo(text)));
@@ -67,8 +67,8 @@ describe('maxInFlight', () => {
     }
   });
 
-  it('limits commands on the wire without the hot path, too', async () => {
-    const { server, client } = await slow({ maxInFlight: 5, hotPath: false });
+  it('limits commands on the wire without the fast path, too', async () => {
+    const { server, client } = await slow({ maxInFlight: 5, fastPath: false });
     const texts = numbers(100);
     expect(await Promise.all(texts.map((text) => client.echo(text)))).toEqual(texts);
     expect(server.maxUnanswered).toBeLessThanOrEqual(5);
@@ -107,7 +107,7 @@ describe('maxInFlight', () => {
 
   it('the host’s own pipeline goes at once where it fits, and alone where it is larger than the limit', async () => {
     for (const maxInFlight of [5, 8]) {
-      const { client } = await slow({ maxInFlight, hotPath: false });
+      const { client } = await slow({ maxInFlight, fastPath: false });
       const pipeline = client.pipeline();
       for (const text of numbers(8)) pipeline.echo(text);
       const replies = pipeline.exec();

@@ -40,9 +40,9 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
   it.each([
     ['commands that the host sends', (client: CoalescedClient) => cold(client, 'ECHO', 'a')],
     ['call()', (client: CoalescedClient) => client.call('echo', 'a')],
-    ['commands without a hot form', (client: CoalescedClient) => client.time()],
+    ['commands without a fast form', (client: CoalescedClient) => client.time()],
     ['a view', (client: CoalescedClient) => client.coalescer.withOptions({ timeout: 5_000 }).get('a')],
-    ['a view, of a command without a hot form', (client: CoalescedClient) => client.coalescer.withOptions({}).time()],
+    ['a view, of a command without a fast form', (client: CoalescedClient) => client.coalescer.withOptions({}).time()],
     ['a defined script', (client: CoalescedClient) => (client as never as { one(): Promise<unknown> }).one()],
     [
       'a script with an argument that the host encodes',
@@ -198,11 +198,11 @@ describe('maxPending', () => {
     ]);
   });
 
-  it('a traced client refuses the same calls, and the hot path knows its tracer', async () => {
+  it('a traced client refuses the same calls, and the fast path knows its tracer', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxPending: 3 }));
-    await client.echo('hot');
+    await client.echo('fast');
     expect(await refused(gets(client, 5))).toEqual({ answered: 3, refused: 2 });
-    expect(client.coalescer.stats().hotCommands).toBeGreaterThanOrEqual(3);
+    expect(client.coalescer.stats().fastCommands).toBeGreaterThanOrEqual(3);
     const { restore } = instrument('ioredis');
     onTestFinished(restore);
     expect(await refused(gets(client, 5))).toEqual({ answered: 3, refused: 2 });

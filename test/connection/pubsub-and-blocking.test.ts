@@ -19,7 +19,7 @@ const SETUPS: readonly (readonly [string, Host, Protocol])[] = [
 ];
 
 describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
-  it('subscribe works with hot commands before and after it in one tick', async () => {
+  it('subscribe works with fast commands before and after it in one tick', async () => {
     await expectAsPlain(async (kind) => {
       const client = await connectAs(kind, host, redisUrl(), options);
       return outcomes([
@@ -43,7 +43,7 @@ describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
     }
   });
 
-  it('messages arrive, unsubscribe ends it, and the client is hot again', async () => {
+  it('messages arrive, unsubscribe ends it, and the client is fast again', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), options, { schedule: 'immediate' }));
     const publisher = await ready(host.createCoalesced(redisUrl(), options));
     const messages: string[] = [];
@@ -65,10 +65,10 @@ describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
     expect(messages).toEqual(['a=1', 'buffer=1', 'p=2', 'a=\r\n$1\r\né', 'buffer=\r\n$1\r\né']);
     await client.unsubscribe(`${prefix}a`);
     await client.punsubscribe();
-    const { hotCommands } = client.coalescer.stats();
+    const { fastCommands } = client.coalescer.stats();
     const spy = spyOnSocket(client);
-    expect(await Promise.all([client.echo('hot'), client.echo('again')])).toEqual(['hot', 'again']);
-    expect(client.coalescer.stats().hotCommands).toBe(hotCommands + 2);
+    expect(await Promise.all([client.echo('fast'), client.echo('again')])).toEqual(['fast', 'again']);
+    expect(client.coalescer.stats().fastCommands).toBe(fastCommands + 2);
     expect(spy.writes).toHaveLength(1);
   });
 
@@ -85,7 +85,7 @@ describe.each(SETUPS)('%s: subscriptions', (_, host, options) => {
 });
 
 describe('RESP3', () => {
-  it('messages between the replies of hot commands answer none of them', async () => {
+  it('messages between the replies of fast commands answer none of them', async () => {
     const client = await connectAs('coalesced', ioredis6, redisUrl(), { protocol: 3 });
     const publisher = await connectAs('coalesced', ioredis6, redisUrl());
     const messages: string[] = [];
@@ -103,7 +103,7 @@ describe('RESP3', () => {
     expect(messages.filter((message) => message.startsWith('text'))).toEqual(texts);
   });
 
-  it('a hot command that a message listener issues is answered', async () => {
+  it('a fast command that a message listener issues is answered', async () => {
     const client = await connectAs('coalesced', ioredis6, redisUrl(), { protocol: 3 });
     const echoes: Promise<string>[] = [];
     client.on('message', (_channel: string, message: string) => echoes.push(client.echo(message)));
@@ -115,7 +115,7 @@ describe('RESP3', () => {
 });
 
 describe.each(HOSTS)('$name: blocking commands', (host) => {
-  it('BLPOP with hot and cold commands behind it: the same order as on a plain client', async () => {
+  it('BLPOP with fast and cold commands behind it: the same order as on a plain client', async () => {
     await expectAsPlain(async (kind) => {
       const client = await connectAs(kind, host, redisUrl());
       const other = await connectAs(kind, host, redisUrl());
@@ -124,7 +124,7 @@ describe.each(HOSTS)('$name: blocking commands', (host) => {
       const replies = [
         note('before', client.echo('before')),
         note('blpop', client.blpop(`${prefix}list`, 5)),
-        note('hot', client.echo('hot')),
+        note('fast', client.echo('fast')),
         note('cold', cold(client, 'ECHO', 'cold')),
       ];
       await until(() => order.length === 1, 'the command before it');

@@ -63,7 +63,7 @@ describe.each(SETTINGS)('reply reader: $title', ({ protocol, options }) => {
       expect(plain.seen.length).toBe(steps.length);
       const outcome = await runProgram(coalesced, steps, chunks);
       expect(outcome.seen, way).toStrictEqual(plain.seen);
-      if (way === 'whole') expect(outcome).toMatchObject({ written: plain.written, hot: 4 });
+      if (way === 'whole') expect(outcome).toMatchObject({ written: plain.written, fast: 4 });
     }
   });
 
@@ -86,7 +86,7 @@ describe.each(SETTINGS)('reply reader: $title', ({ protocol, options }) => {
   });
 
   it('any program with any replies, split anywhere, gets the values of a plain client', async () => {
-    let hot = 0;
+    let fast = 0;
     await fc.assert(
       fc.asyncProperty(
         anyProgram(protocol),
@@ -98,12 +98,12 @@ describe.each(SETTINGS)('reply reader: $title', ({ protocol, options }) => {
           const outcome = await runProgram(coalesced, steps, chunks, atOnce);
           expect(outcome.seen).toStrictEqual(plain.seen);
           expect(outcome.written).toBe(plain.written);
-          hot += outcome.hot;
+          fast += outcome.fast;
         },
       ),
       { numRuns: 60 },
     );
-    expect(hot).toBeGreaterThan(50);
+    expect(fast).toBeGreaterThan(50);
   });
 
   const malformed = MALFORMED.filter(([title]) => {
@@ -193,7 +193,7 @@ describe.each(SETTINGS)('reply reader: $title', ({ protocol, options }) => {
 describe('reply reader', () => {
   const RESP3: FakeOptions = { protocol: 3 };
 
-  it('takes the hot path again after it has joined, wherever replies are split', async () => {
+  it('takes the fast path again after it has joined, wherever replies are split', async () => {
     const replies = [
       '$1\r\nx\r\n',
       '$-1\r\n',
@@ -218,7 +218,7 @@ describe('reply reader', () => {
       socket.feed('$1\r\ny\r\n');
       expect(await value).toBe('y');
       const { replies } = (client as typeof client & Coalesced).coalescer.stats();
-      expect(replies.hot, `${reply} cut at ${position}`).toBe(1);
+      expect(replies.fast, `${reply} cut at ${position}`).toBe(1);
       client.disconnect();
     }
   });
@@ -231,7 +231,7 @@ describe('reply reader', () => {
       await turn();
       for (const chunk of cutAt(Buffer.from(`${odd}$1\r\ny\r\n`), [position])) socket.feed(chunk);
       expect(await values).toEqual(['abc', 'y']);
-      expect(client.coalescer.stats().replies.hot, `cut at ${position}`).toBe(1);
+      expect(client.coalescer.stats().replies.fast, `cut at ${position}`).toBe(1);
       client.disconnect();
     }
   });
@@ -261,8 +261,8 @@ describe('reply reader', () => {
           // Nothing more is encoded on a stream whose reader is dead.
           if (options !== undefined) {
             expect((client as typeof client & Coalesced).coalescer.stats()).toMatchObject({
-              hotCommands: 3,
-              fallThroughs: { connection: 1 },
+              fastCommands: 3,
+              fallbacks: { connection: 1 },
             });
           }
           return { seen: witness.seen, statusInListener };

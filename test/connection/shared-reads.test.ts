@@ -3,7 +3,7 @@ import { types } from 'node:util';
 import { Command } from 'ioredis';
 import Redis from 'ioredis-coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { CommandVariant } from '../../src/commands/hot-commands.js';
+import type { CommandVariant } from '../../src/commands/fast-commands.js';
 import type { Entry } from '../../src/connection/entries/entry.js';
 import { SharedReads } from '../../src/connection/entries/shared-reads.js';
 import { TransactionState } from '../../src/connection/transaction-state.js';

@@ -35,7 +35,7 @@ describe.each(HOSTS.filter(({ features }) => features.socketTimeout))('$name: so
     await expectAsPlain((kind) => silence(kind, issue));
   });
 
-  it('keeps commands on the hot path', async () => {
+  it('keeps commands on the fast path', async () => {
     const client = (await connectAs('coalesced', host, redisUrl(), { socketTimeout: MS })) as CoalescedClient;
     const before = client.coalescer.stats();
     await Promise.all([
@@ -44,8 +44,8 @@ describe.each(HOSTS.filter(({ features }) => features.socketTimeout))('$name: so
       client.pipeline().get(`${prefix}k`).exec(),
     ]);
     const after = client.coalescer.stats();
-    expect(after.hotCommands - before.hotCommands).toBe(3);
-    expect(after.fallThroughs.options).toBe(0);
+    expect(after.fastCommands - before.fastCommands).toBe(3);
+    expect(after.fallbacks.options).toBe(0);
   });
 
   it.each(KINDS)('%s: runs only while a command awaits its reply, from the last bytes on', async (kind) => {

@@ -18,7 +18,7 @@ describe.each(HOSTS)('$name: transactions', (host) => {
     });
   }
 
-  it('multi()…exec() works between hot commands, in every form', async () => {
+  it('multi()…exec() works between fast commands, in every form', async () => {
     await expectParity((client, key) =>
       outcomes([
         client.set(key, '1'),
@@ -49,7 +49,7 @@ describe.each(HOSTS)('$name: transactions', (host) => {
     );
   });
 
-  it('multi({ pipeline: false }) works with hot commands in between', async () => {
+  it('multi({ pipeline: false }) works with fast commands in between', async () => {
     const settled = await expectParity((client, key) =>
       outcomes([
         client.echo('before'),
@@ -119,10 +119,10 @@ describe.each(HOSTS)('$name: transactions', (host) => {
     const before = client.coalescer.stats();
     const pipeline = client.pipeline();
     for (let index = 0; index < 10; index += 1) pipeline.echo(index % 2 === 0 ? 'x' : Buffer.from('y'));
-    await Promise.all([client.multi().echo('a').echo('b').exec(), pipeline.exec(), client.echo('hot')]);
+    await Promise.all([client.multi().echo('a').echo('b').exec(), pipeline.exec(), client.echo('fast')]);
     const after = client.coalescer.stats();
     expect(after.commands - before.commands).toBe(4 + 10 + 1);
-    expect(after.hotCommands - before.hotCommands).toBe(4 + 10 + 1);
+    expect(after.fastCommands - before.fastCommands).toBe(4 + 10 + 1);
     expect(after.batches - before.batches).toBe(1);
   });
 });

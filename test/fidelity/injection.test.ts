@@ -125,7 +125,7 @@ describe.each(VARIANTS.map((variant) => [JSON.stringify(describeVariant(variant)
         expect(keys.filter((key) => key.startsWith('db 0 "injected"'))).toEqual([]);
         expect(keys).toEqual(await admin.dump([PLAIN_DB]));
         await expect(invoke(coalesced, 'echo', ['still in step'])).resolves.toBe('still in step');
-        expect(workOf(coalesced).hotShare).toBeGreaterThan(0.5);
+        expect(workOf(coalesced).fastShare).toBeGreaterThan(0.5);
       },
     );
 

@@ -193,7 +193,7 @@ describeScenarios('explicit pipelines', HOSTS, {
         return reads;
       },
     };
-    await track('hot', client.pipeline().hset('h', counting).hgetall('h').exec());
+    await track('fast', client.pipeline().hset('h', counting).hgetall('h').exec());
     await track('cold', client.pipeline().hset('h', counting).select(1).exec());
     await track(
       'odd',
@@ -222,7 +222,7 @@ describeScenarios('explicit pipelines', HOSTS, {
     await track('redefined', method(client.pipeline().get('n'), 'sumOf')('n', 5).exec());
   },
 
-  'commands that are not hot, of every kind': async ({ ready, track }) => {
+  'commands that are not fast, of every kind': async ({ ready, track }) => {
     const client = await ready();
     const pipeline = client.pipeline().set('k', 'v');
     method(pipeline, 'call')('GET', 'k');
@@ -489,7 +489,7 @@ describeScenarios('transactions in a pipeline', HOSTS, {
     await track('unwatched', client.multi().set('k', 'mine').get('k').exec());
   },
 
-  'commands that are not hot': async ({ ready, track }) => {
+  'commands that are not fast': async ({ ready, track }) => {
     const client = (await ready()) as Client & Sha;
     client.defineCommand('sumOf', { numberOfKeys: 1, lua: 'return redis.call("INCRBY", KEYS[1], ARGV[1])' });
     for (const run of ['first', 'second']) {

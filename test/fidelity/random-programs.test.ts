@@ -43,7 +43,7 @@ const VARIANTS: readonly Variant[] = [
     { maxInFlight: 3, shareReads: true },
     { maxBatchBytes: 64 },
     { schedule: 'tick' as const },
-    { hotPath: false },
+    { fastPath: false },
     { schedule: (flush: () => void) => void setTimeout(flush, 1) },
   ].map((coalesce) => ({ ...BASE, coalesce })),
   { ...BASE, protocol: 2, keyPrefix: 'p:', coalesce: { shareReads: true } },
@@ -90,8 +90,8 @@ const SHARE = Math.ceil(COMMANDS / VARIANTS.length);
 let server: RedisServer;
 let admin: Admin;
 let total = 0;
-/** Of the variants with a hot path: the shares of hot commands; and the reads shared where reads are. */
-const hotShares: number[] = [];
+/** Of the variants with a fast path: the shares of fast commands; and the reads shared where reads are. */
+const fastShares: number[] = [];
 let shared = 0;
 let fused = 0;
 const unhandled = new UnhandledRejections();
@@ -235,11 +235,11 @@ describe.each(VARIANTS.map((variant, index) => [describeVariant(variant), varian
         total += count;
         // A meddler makes clients anew, with counters of their own.
         if (variant.meddler) return;
-        const { hotShare, sharedReads, fusedReads } = workOf(pair.coalesced);
-        const { hotPath = true, shareReads = false, fuseReads = false } = variant.coalesce ?? {};
-        expect(hotShare > 0).toBe(hotPath);
-        if (hotPath) hotShares.push(hotShare);
-        if (hotPath && shareReads) shared += sharedReads;
+        const { fastShare, sharedReads, fusedReads } = workOf(pair.coalesced);
+        const { fastPath = true, shareReads = false, fuseReads = false } = variant.coalesce ?? {};
+        expect(fastShare > 0).toBe(fastPath);
+        if (fastPath) fastShares.push(fastShare);
+        if (fastPath && shareReads) shared += sharedReads;
         else expect(sharedReads).toBe(0);
         if (fuseReads) fused += fusedReads;
         else expect(fusedReads).toBe(0);
@@ -250,9 +250,9 @@ describe.each(VARIANTS.map((variant, index) => [describeVariant(variant), varian
 );
 
 // Over all variants: the few programs of one may have next to none.
-it('many of the commands were hot, and reads were shared and fused', () => {
+it('many of the commands were fast, and reads were shared and fused', () => {
   // Of what is generated, about 45 in 100 commands are single, plain and on the allow-list.
-  expect(hotShares.reduce((sum, share) => sum + share, 0) / hotShares.length).toBeGreaterThan(0.25);
+  expect(fastShares.reduce((sum, share) => sum + share, 0) / fastShares.length).toBeGreaterThan(0.25);
   expect(shared).toBeGreaterThan(0);
   expect(fused).toBeGreaterThan(0);
 });

@@ -17,7 +17,7 @@ export function createAs(
   return kind === 'plain' ? host.create(url, options) : host.createCoalesced(url, options, coalesceOptions);
 }
 
-/** The same, ready: the hot path of a coalesced one is, too. */
+/** The same, ready: the fast path of a coalesced one is, too. */
 export function connectAs(...asked: Parameters<typeof createAs>): Promise<Client> {
   return ready(createAs(...asked));
 }

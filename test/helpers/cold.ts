@@ -3,7 +3,7 @@ import type { Client } from './hosts.js';
 type Call = (name: string, ...args: unknown[]) => Promise<unknown>;
 
 /**
- * Sends a command that could take the hot path through the host, as `call()` of a plain client does: the host's own
+ * Sends a command that could take the fast path through the host, as `call()` of a plain client does: the host's own
  * method is the last one on the client's chain of prototypes.
  */
 export function cold(client: object, name: string, ...args: unknown[]): ReturnType<Client['call']> {

@@ -161,7 +161,7 @@ export interface Interruption {
 export interface Outcome {
   readonly seen: Seen[];
   readonly written: string;
-  readonly hot: number;
+  readonly fast: number;
 }
 
 /** Like `runProgram`, with something that happens on the way. */
@@ -184,12 +184,12 @@ export async function play(
     if (interruption?.after === index + 1) await interruption.does(connection);
   }
   await turn();
-  const hot = coalescer?.stats().replies.hot ?? 0;
+  const fast = coalescer?.stats().replies.fast ?? 0;
   await disconnectFake(connection);
   return {
     seen: witness.seen.map(([who, what]) => [who, inShort(what)]),
     written: socket.written.toString('latin1'),
-    hot,
+    fast,
   };
 }
 

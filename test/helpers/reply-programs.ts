@@ -16,7 +16,7 @@ export interface Outcome {
   readonly seen: Seen[];
   readonly written: string;
   /** Replies decoded by us; 0 for a plain client. */
-  readonly hot: number;
+  readonly fast: number;
 }
 
 export const PUSH: Step = {
@@ -61,9 +61,9 @@ export async function runProgram(
     if (!atOnce) await Promise.resolve();
   }
   await turn();
-  const hot = options.coalesce === undefined ? 0 : (client as IORedis & Coalesced).coalescer.stats().replies.hot;
+  const fast = options.coalesce === undefined ? 0 : (client as IORedis & Coalesced).coalescer.stats().replies.fast;
   await disconnectFake({ client, socket });
-  return { seen: witness.seen, written: socket.written.toString('latin1'), hot };
+  return { seen: witness.seen, written: socket.written.toString('latin1'), fast };
 }
 
 /** Commands of every kind with any replies: what comes back need not be what the command would get. */

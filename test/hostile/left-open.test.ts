@@ -19,11 +19,11 @@ describe.each(HOSTS)('$name without autoResendUnfulfilledCommands', (host) => {
     await Promise.all(answered);
     proxy.halfOpen();
     const lost = [
-      client.echo('hot'),
+      client.echo('fast'),
       cold(client, 'ECHO', 'cold'),
       client.multi().echo('in a transaction').exec(),
       client.pipeline().echo('in a pipeline').exec(),
-      client.echo('hot again'),
+      client.echo('fast again'),
     ];
     await new Promise(setImmediate);
     proxy.reset();

@@ -176,7 +176,7 @@ describe('Invariant 9: when the host drops its data listener, our reader stops a
         const client = await connectAs(kind, host, server.url, options);
         const issued: Promise<unknown>[] = [];
         client.once('error', () => {
-          issued.push(client.echo('hot from the listener'), cold(client, 'ECHO', 'cold from the listener'));
+          issued.push(client.echo('fast from the listener'), cold(client, 'ECHO', 'cold from the listener'));
         });
         const settled = await outcomes([client.echo('a'), client.echo('b'), client.echo('c')]);
         return [settled, await outcomesWithin(100, issued), await outcomes([client.echo('later')])];
@@ -199,9 +199,9 @@ describe('Invariant 9: when the host drops its data listener, our reader stops a
     const settled = await outcomesWithin(60, replies);
     expect(settled[0]).toEqual({ value: 'before' });
     expect(settled.slice(2)).toEqual(['open', 'open']);
-    const { hotCommands } = client.coalescer.stats();
+    const { fastCommands } = client.coalescer.stats();
     const after = outcomes([client.echo('after')]);
-    expect(client.coalescer.stats().hotCommands).toBe(hotCommands);
+    expect(client.coalescer.stats().fastCommands).toBe(fastCommands);
     stream.destroy();
     expect((await after)[0]).toHaveProperty('error');
   });

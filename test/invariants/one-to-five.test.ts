@@ -57,7 +57,7 @@ describe('Invariant 1: queue order is wire order', () => {
     ['with a write per turn', { schedule: 'immediate' }],
     ['with small batches', { maxBatchSize: 3 }],
     ['with batches of few bytes', { maxBatchBytes: 64 }],
-    ['with the cork alone', { hotPath: false }],
+    ['with the cork alone', { fastPath: false }],
     ['within a tick', { schedule: 'tick' }],
   ] as const)('the bytes on the wire are in the order of the queue: %s', async (_, options) => {
     const proxy = await startProxy(redisUrl());
@@ -227,13 +227,13 @@ describe.each(HOSTS)('Invariant 5: an entry can always be re-sent: $name', (host
       const client = await ready(
         host.createCoalesced(proxy.url, { ...(options as RedisOptions), retryStrategy: () => 5 }),
       );
-      const { hotCommands } = client.coalescer.stats();
+      const { fastCommands } = client.coalescer.stats();
       // The connection is lost before the commands are executed, so all values come from the second time.
       proxy.swallowRequests();
       const settled = outcomes(program(client));
       await sleep(5);
       // Host: iovalkey's argument transformers are of another kind, so what they apply to is left to it.
-      expect(client.coalescer.stats().hotCommands).toBeGreaterThanOrEqual(hotCommands + plain.length - 1);
+      expect(client.coalescer.stats().fastCommands).toBeGreaterThanOrEqual(fastCommands + plain.length - 1);
       proxy.reset();
       expect(await settled).toEqual(plain);
       expect(proxy.connections).toBe(2);

@@ -37,9 +37,9 @@ describe('Invariant 6: no write between a leader and its followers', () => {
   });
 
   it.each<[string, (client: Client, value: string) => Promise<unknown>]>([
-    ['a hot write', (client, value) => client.set(k, value)],
-    ['a hot write of a Buffer', (client, value) => client.set(k, Buffer.from(value))],
-    ['a write that falls through', (client, value) => client.mset(new Map([[k, value]]))],
+    ['a fast write', (client, value) => client.set(k, value)],
+    ['a fast write of a Buffer', (client, value) => client.set(k, Buffer.from(value))],
+    ['a write that falls back', (client, value) => client.mset(new Map([[k, value]]))],
     ['call()', (client, value) => client.call('SET', k, value)],
     ['a script', (client, value) => client.eval("return redis.call('SET', KEYS[1], ARGV[1])", 1, k, value)],
     ['a transaction', (client, value) => client.multi().set(k, value).exec()],
@@ -107,7 +107,7 @@ describe('Invariant 11: no sharing of reads from MULTI to EXEC or DISCARD, nor o
     [{}, ...SHARED_OUTSIDE],
     [{ maxInFlight: 2 }, ...SHARED_OUTSIDE],
     // The cork alone shares nothing anywhere.
-    [{ hotPath: false }, 'get get multi get get exec get get multi get get discard get get', 0],
+    [{ fastPath: false }, 'get get multi get get exec get get multi get get discard get get', 0],
   ])(
     'shares nothing in a transaction that is sent command by command, with options %o',
     async (options, sent, shared) => {

@@ -140,7 +140,7 @@ describeScenarios('connecting again after an end', HOSTS, {
     client.disconnect();
     const copy = client.duplicate();
     await track('get', copy.get('k'));
-    await track('hot', copy.append('k', '!'));
+    await track('fast', copy.append('k', '!'));
     note('coalesced as its original', 'coalescer' in copy === (kind === 'coalesced') || host.name);
     copy.disconnect();
     await until(() => copy.status === 'end', 'the end of the copy');
@@ -153,7 +153,7 @@ describeScenarios('connecting again after an end', HOSTS, {
     await (await admin()).client('KILL', 'ID', id);
     await closed;
     await track('behind', client.set('k', 'v'));
-    await track('hot', client.get('k'));
+    await track('fast', client.get('k'));
   },
 
   // A server that closes with replies unread is noticed as an error or as an end.

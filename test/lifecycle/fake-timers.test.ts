@@ -43,14 +43,14 @@ describeScenarios('under a fake clock', HOSTS, {
     vi.advanceTimersByTime(1);
     await Promise.all(replies);
     note('connections', proxy.connections);
-    await track('hot', client.append('k', '?'));
+    await track('fast', client.append('k', '?'));
     vi.useRealTimers();
   },
 
   'commandTimeout runs by it': async ({ ready, track, note, url }) => {
     const proxy = await startProxy(url);
     const client = await ready({ commandTimeout: 30_000 }, { url: proxy.url });
-    await track('hot', client.set('k', 'v'));
+    await track('fast', client.set('k', 'v'));
     proxy.stall();
     vi.useFakeTimers({ toFake: [...CLIENTS_CLOCK] });
     const replies = [track('get', client.get('k')), track('call', cold(client, 'GET', 'k'))];

@@ -14,12 +14,12 @@ describe('the comparison of a plain client with a coalesced one', () => {
     },
     'the class of an error': async ({ ready, track, kind }) => {
       const client = await ready();
-      await client.echo('hot');
+      await client.echo('fast');
       await track('reply', Promise.reject(kind === 'plain' ? new TypeError('no') : new RangeError('no')));
     },
     'an event more': async ({ ready, kind }) => {
       const client = await ready();
-      await client.echo('hot');
+      await client.echo('fast');
       if (kind === 'coalesced') client.emit('close');
     },
     'the order of settling': async ({ ready, track, kind }) => {
@@ -32,13 +32,13 @@ describe('the comparison of a plain client with a coalesced one', () => {
       await track('set', client.set('key', 'v', 'NX'));
       if (kind === 'coalesced') await client.append('key', '!');
     },
-    'nothing hot': async ({ ready, track }) => {
+    'nothing fast': async ({ ready, track }) => {
       const client = await ready();
       await track('cold', cold(client, 'ECHO', 'x'));
     },
     'a promise left open': scenario({ open: 1 }, async ({ ready, track, kind }) => {
       const client = await ready();
-      await client.echo('hot');
+      await client.echo('fast');
       void track('reply', kind === 'plain' ? new Promise(() => {}) : Promise.resolve());
     }),
   };

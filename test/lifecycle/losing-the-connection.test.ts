@@ -137,7 +137,7 @@ describeScenarios('commands in flight when the connection is lost', HOSTS, {
     await track('online', client.append('k', '!'));
   },
 
-  'a blocking command with hot ones behind it': async ({ ready, track, admin, url }) => {
+  'a blocking command with fast ones behind it': async ({ ready, track, admin, url }) => {
     const proxy = await startProxy(url);
     const client = await ready({}, { url: proxy.url });
     const replies = [
@@ -165,7 +165,7 @@ describeScenarios('a server that closes within a reply', HOSTS, {
     await track('online', client.echo('e'));
   },
 
-  'the server closes within the length of a reply to a cold command among hot ones': async ({ ready, track }) => {
+  'the server closes within the length of a reply to a cold command among fast ones': async ({ ready, track }) => {
     const server = await closesAfter({ b: '$1', c: 'close' });
     const client = await ready({}, { url: server.url });
     const echo = (text: string) => (text === 'b' ? cold(client, 'ECHO', text) : client.echo(text));
@@ -211,7 +211,7 @@ async function issueFromErrorListener({ ready, track }: Scene, garbage: string):
   client.on('error', () => {
     listened += 1;
     if (listened > 1) return;
-    void track('from the listener', client.echo('hot'));
+    void track('from the listener', client.echo('fast'));
     void track('from the listener, cold', cold(client, 'ECHO', 'cold') as Promise<unknown>);
     void track('from the listener, pipeline', client.pipeline().echo('piped').exec());
   });
@@ -235,7 +235,7 @@ describeScenarios('protocol garbage', HOSTS, {
 describeScenarios('reconnectOnError', HOSTS, {
   ...Object.fromEntries(
     ([1, 2, true, false] as const).map((answer) => [
-      `returns ${answer}: hot, cold, in a pipeline and in a transaction`,
+      `returns ${answer}: fast, cold, in a pipeline and in a transaction`,
       async ({ ready, track, note, url }: Scene) => {
         const proxy = await startProxy(url);
         let asked = 0;
@@ -249,10 +249,10 @@ describeScenarios('reconnectOnError', HOSTS, {
           { url: proxy.url },
         );
         await client.rpush('list', 'x');
-        for (const name of ['hot', 'cold', 'pipeline', 'multi'] as const) {
+        for (const name of ['fast', 'cold', 'pipeline', 'multi'] as const) {
           asked = 0;
           const failing = {
-            hot: () => client.get('list'),
+            fast: () => client.get('list'),
             cold: () => cold(client, 'GET', 'list'),
             pipeline: () => client.pipeline().get('list').echo('piped').exec(),
             multi: () => client.multi().get('list').echo('queued').exec(),
@@ -284,7 +284,7 @@ const SUBSCRIBER = {
             note(event, args);
           });
         }
-        await track('hot before', client.set('k', 'v'));
+        await track('fast before', client.set('k', 'v'));
         await track('subscribe', client.subscribe('a', 'b'));
         await track('psubscribe', client.psubscribe('p*'));
         await track('unsubscribe', client.unsubscribe('b'));
@@ -300,7 +300,7 @@ const SUBSCRIBER = {
         // Host: `unsubscribe()` without arguments stays open as long as another kind of subscription is left.
         await track('unsubscribe', client.unsubscribe('a'));
         await track('punsubscribe', client.punsubscribe('p*'));
-        await track('hot behind', client.get('k'));
+        await track('fast behind', client.get('k'));
       },
     ]),
   ),

@@ -6,7 +6,7 @@ import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server
 
 startServerOfScenes();
 
-/** A pipeline and a transaction between single commands, all of them hot. */
+/** A pipeline and a transaction between single commands, all of them fast. */
 function issue({ track }: Pick<Scene, 'track'>, client: Client, name: string): Promise<unknown> {
   return Promise.all([
     track(`${name} before`, client.echo('a')),

@@ -51,14 +51,14 @@ function subscriber(protocol: { protocol?: 2 | 3 }): Scenarios {
       const contents = ['+OK\r\n', '$-1\r\n', '*1\r\n:1\r\n', '-ERR no\r\n', '', 'message', '\r\n'];
       const received: string[] = [];
       client.on('message', (_channel, message) => received.push(message));
-      await track('hot', client.set('k', 'v'));
+      await track('fast', client.set('k', 'v'));
       await track('subscribe', client.subscribe('a'));
       const other = await admin();
       await Promise.all(contents.map((text) => other.publish('a', text)));
       await until(() => received.length === contents.length, 'all messages');
       note('received', received);
       await track('unsubscribe', client.unsubscribe());
-      await track('hot behind', client.get('k'));
+      await track('fast behind', client.get('k'));
     },
 
     'quit() and disconnect() in subscriber mode': async ({ ready, track, note }) => {
@@ -66,7 +66,7 @@ function subscriber(protocol: { protocol?: 2 | 3 }): Scenarios {
         await ready(protocol, { name: 'quits' }),
         await ready(protocol, { name: 'disconnects' }),
       ] as const;
-      for (const client of [first, second]) await track('hot', client.set('k', 'v'));
+      for (const client of [first, second]) await track('fast', client.set('k', 'v'));
       for (const client of [first, second]) await track('subscribe', client.subscribe('a'));
       await Promise.all([once(first, 'end'), track('quit', first.quit())]);
       const ended = once(second, 'end');
@@ -160,7 +160,7 @@ describeScenarios('monitor', HOSTS, {
     },
   ),
 
-  'a monitor that becomes an ordinary client is hot': async ({ client, track, note, mixed }) => {
+  'a monitor that becomes an ordinary client is fast': async ({ client, track, note, mixed }) => {
     const monitor = client({ monitor: true } as never);
     await until(() => isMonitoring(monitor), 'the monitor');
     await track('refused', monitor.set('k', 'v'));
@@ -206,13 +206,13 @@ describeScenarios('commands that the server refuses', HOSTS, {
     const call = (text: string) => shout.call(client, 'k', text);
     await Promise.all([
       track('defined, first', call('a')),
-      track('hot', client.append('k', '-')),
+      track('fast', client.append('k', '-')),
       track('defined, second', call('b')),
     ]);
     await (await admin()).script('FLUSH');
     await Promise.all([
       track('defined, third', call('c')),
-      track('hot', client.append('k', '-')),
+      track('fast', client.append('k', '-')),
       track('defined, fourth', call('d')),
     ]);
   },
@@ -268,7 +268,7 @@ describeScenarios('commands that the server refuses', HOSTS, {
     ]);
   },
 
-  'unknown commands and wrong arity, hot and cold': async ({ ready, track }) => {
+  'unknown commands and wrong arity, fast and cold': async ({ ready, track }) => {
     const client = await ready();
     const get = client.get as unknown as (...args: string[]) => Promise<unknown>;
     await Promise.all([

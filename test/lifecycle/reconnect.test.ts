@@ -92,7 +92,7 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     expect(proxy.connections).toBe(2);
   });
 
-  it('the new connection is hot again, and in the database that was selected', async () => {
+  it('the new connection is fast again, and in the database that was selected', async () => {
     const proxy = await startProxy(redisUrl());
     const client = await ready(host.createCoalesced(proxy.url, { retryStrategy: () => 10 }));
     await client.select(3);
@@ -104,11 +104,11 @@ describe.each(HOSTS)('$name: a lost connection', (host) => {
     proxy.resume();
     expect(await Promise.all(inFlight)).toEqual(['in 3', 'OK', null]);
     expect(proxy.connections).toBe(2);
-    const { hotCommands } = client.coalescer.stats();
+    const { fastCommands } = client.coalescer.stats();
     expect(await client.get(`${prefix}${host.name}`)).toBeNull();
     await client.select(3);
     expect(await client.getdel(`${prefix}${host.name}`)).toBe('in 3');
-    expect(client.coalescer.stats().hotCommands).toBe(hotCommands + 2);
+    expect(client.coalescer.stats().fastCommands).toBe(fastCommands + 2);
   });
 
   it('autoResendUnfulfilledCommands: false settles what a plain client settles, and leaves open what it leaves', async () => {

@@ -66,7 +66,7 @@ class Play {
   readonly #made: (Redis | Cluster)[] = [];
   /** Commands of the coalesced clients: all, and by the fast path. */
   commands = 0;
-  hot = 0;
+  fast = 0;
 
   constructor(
     readonly stage: Stage,
@@ -124,9 +124,9 @@ class Play {
   async finish(): Promise<void> {
     for (const client of this.#made.splice(0)) {
       if (this.options !== false) {
-        const { commands, hotCommands } = (client as ReturnType<typeof coalesce<Redis>>).coalescer.stats();
+        const { commands, fastCommands } = (client as ReturnType<typeof coalesce<Redis>>).coalescer.stats();
         this.commands += commands;
-        this.hot += hotCommands;
+        this.fast += fastCommands;
       }
       const ended = client.status === 'end' ? undefined : once(client, 'end');
       client.disconnect();
@@ -927,7 +927,7 @@ async function main(): Promise<Verdict> {
   }
   let stage: Stage | undefined;
   let plain: Transcript | undefined;
-  let counts = { commands: 0, hot: 0 };
+  let counts = { commands: 0, fast: 0 };
   const warnings = new Set<string>();
   process.on('warning', ({ name, message, ...rest }) =>
     warnings.add(`${(rest as { code?: string }).code ?? name}: ${message}`),
@@ -935,7 +935,7 @@ async function main(): Promise<Verdict> {
   process.on('uncaughtException', (error: Error) => stage?.uncaught.push(error.message));
   const conclude = (verdict: Verdict['verdict'], more: Partial<Verdict> = {}): Verdict => ({
     verdict,
-    way: counts.hot > 0 ? 'fast' : counts.commands > 0 ? 'batches' : 'plain',
+    way: counts.fast > 0 ? 'fast' : counts.commands > 0 ? 'batches' : 'plain',
     steps: plain?.length ?? 0,
     warnings: [...warnings],
     ...more,

@@ -18,7 +18,7 @@ import { handshake, startScriptedServer } from '../helpers/scripted-server.js';
 import { spyOnSocket } from '../helpers/sockets.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings('COALESCE_WARN_CORK_ONLY');
+expectWarnings('COALESCE_WARN_BATCHING_ONLY');
 
 const SECRET = uniquePrefix('secret');
 const { host: ADDRESS } = new URL(redisUrl());
@@ -86,8 +86,8 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
     expect(started).toEqual([
       {
         size: 5,
-        hotCommands: 4,
-        hostCommands: 1,
+        fastCommands: 4,
+        fallbackCommands: 1,
         bytes: Buffer.concat(socket.writes).length,
         reason: 'schedule',
         waited: expect.any(Number),
@@ -101,7 +101,7 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
 
     await client.echo('alone');
     expect(ended).toHaveLength(2);
-    expect(ended[1]).toMatchObject({ size: 1, hotCommands: 1, hostCommands: 0, reason: 'schedule' });
+    expect(ended[1]).toMatchObject({ size: 1, fastCommands: 1, fallbackCommands: 0, reason: 'schedule' });
   });
 
   it('agrees with the counters of stats()', async () => {
@@ -114,9 +114,9 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
     client.coalescer.flush();
     await lone;
     const after = client.coalescer.stats();
-    const sum = (key: 'size' | 'hotCommands' | 'bytes') => ended.reduce((total, event) => total + event[key], 0);
+    const sum = (key: 'size' | 'fastCommands' | 'bytes') => ended.reduce((total, event) => total + event[key], 0);
     expect(sum('size')).toBe(after.commands - before.commands);
-    expect(sum('hotCommands')).toBe(after.hotCommands - before.hotCommands);
+    expect(sum('fastCommands')).toBe(after.fastCommands - before.fastCommands);
     expect(sum('bytes')).toBe(after.bytesWritten - before.bytesWritten);
     expect(ended).toHaveLength(after.batches - before.batches);
     expect(ended.map(({ reason }) => reason)).toEqual(['size', 'size', 'size', 'size', 'schedule', 'manual']);
@@ -135,14 +135,14 @@ describe('ioredis-coalesce:connection', () => {
   it('reports attached, and detached by detach(), each with start and end', async () => {
     const { started, ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
     const client = await warmed(ioredis6);
-    expect(started).toEqual([{ change: 'attached', mode: 'hot', address: ADDRESS }]);
+    expect(started).toEqual([{ change: 'attached', mode: 'fast', address: ADDRESS }]);
     client.coalescer.detach();
     expect(ended).toEqual([
-      { change: 'attached', mode: 'hot', address: ADDRESS },
+      { change: 'attached', mode: 'fast', address: ADDRESS },
       { change: 'detached', mode: 'detached', reason: 'detach()', address: ADDRESS },
     ]);
     coalesce(client);
-    expect(changes(ended.slice(2))).toEqual([{ change: 'attached', mode: 'hot' }]);
+    expect(changes(ended.slice(2))).toEqual([{ change: 'attached', mode: 'fast' }]);
   });
 
   it('reports detached when a connection is lost, and attached with the next one', async () => {
@@ -156,16 +156,16 @@ describe('ioredis-coalesce:connection', () => {
     await until(() => ended.length === 4, 'the connection to be closed');
     const closed = { change: 'detached', mode: 'detached', reason: 'the connection is closed' };
     expect(changes(ended)).toEqual([
-      { change: 'attached', mode: 'hot' },
+      { change: 'attached', mode: 'fast' },
       closed,
-      { change: 'attached', mode: 'hot' },
+      { change: 'attached', mode: 'fast' },
       closed,
     ]);
   });
 
-  it('reports mode cork, with the reason, for a client without the hot path', async () => {
+  it('reports mode cork, with the reason, for a client without the fast path', async () => {
     const { ended } = listen<ConnectionEvent>(CHANNELS.CONNECTION);
-    clients.push(await ready(ioredis6.createCoalesced(redisUrl(), {}, { hotPath: false })));
+    clients.push(await ready(ioredis6.createCoalesced(redisUrl(), {}, { fastPath: false })));
     const odd = class extends ioredis6.Redis {
       override echo(): never {
         throw new Error('not the host’s own');
@@ -174,8 +174,8 @@ describe('ioredis-coalesce:connection', () => {
     const client = coalesce(new odd(redisUrl(), {}) as Client);
     clients.push(await ready(client));
     expect(changes(ended)).toEqual([
-      { change: 'attached', mode: 'cork', reason: 'the option hotPath is false' },
-      { change: 'attached', mode: 'cork', reason: 'Command#transformReply() is missing' },
+      { change: 'attached', mode: 'cork', reason: 'the option fastPath is false' },
+      { change: 'attached', mode: 'cork', reason: 'echo() was replaced, which leads to Command' },
     ]);
   });
 
@@ -189,7 +189,7 @@ describe('ioredis-coalesce:connection', () => {
     await client.echo('decoded');
     await outcomes([client.incr('a')]);
     expect(changes(ended).slice(0, 2)).toEqual([
-      { change: 'attached', mode: 'hot' },
+      { change: 'attached', mode: 'fast' },
       { change: 'downgraded', mode: 'cork', reason: 'a reply is not RESP or not whole, the client decodes it' },
     ]);
   });
@@ -225,8 +225,8 @@ describe('the content of the events', () => {
       new Set([
         'result',
         'size',
-        'hotCommands',
-        'hostCommands',
+        'fastCommands',
+        'fallbackCommands',
         'bytes',
         'reason',
         'waited',
@@ -267,7 +267,7 @@ describe('without subscribers', () => {
     const onEnd = (event: unknown) => void seen.push(event);
     channel.end.subscribe(onEnd);
     await client.echo('a');
-    expect(seen).toMatchObject([{ size: 1, hotCommands: 1 }]);
+    expect(seen).toMatchObject([{ size: 1, fastCommands: 1 }]);
     expect(asked).toBe(1);
     channel.end.unsubscribe(onEnd);
     await client.echo('b');

@@ -39,7 +39,7 @@ interface Scene {
   /** When both clients know where all slots are. */
   readonly prepare?: (place: Place) => Promise<unknown>;
   readonly play: (cluster: ClusterClient, place: Place) => Promise<unknown>;
-  /** At least so many of its commands take the hot path. */
+  /** At least so many of its commands take the fast path. */
   readonly watched: number;
   readonly end?: (place: Place) => Promise<unknown>;
 }

@@ -58,18 +58,18 @@ it('OpenTelemetry has a span for each command under its own request, as with a p
   };
   const tracing = instrument();
   try {
-    const { hotCommands } = client.coalescer.stats();
+    const { fastCommands } = client.coalescer.stats();
     const expected = await traced(plain);
     expect(expected.spans).toHaveLength(4 * KEYS.length + 1);
     expect(await traced(client)).toEqual(expected);
     const watched = 3 * KEYS.length + 1;
-    expect(client.coalescer.stats()).toMatchObject({ hotCommands: hotCommands + watched, watchedCommands: watched });
+    expect(client.coalescer.stats()).toMatchObject({ fastCommands: fastCommands + watched, watchedCommands: watched });
   } finally {
     tracing.restore();
   }
-  const { hotCommands } = client.coalescer.stats();
+  const { fastCommands } = client.coalescer.stats();
   await use(client);
-  expect(client.coalescer.stats().hotCommands).toBe(hotCommands + 3 * KEYS.length + 1);
+  expect(client.coalescer.stats().fastCommands).toBe(fastCommands + 3 * KEYS.length + 1);
 });
 
 it('ioredis:command has one event for each command, as with a plain Cluster', async () => {
@@ -100,9 +100,9 @@ it('batches of each node are reported under its address, and add up to the count
   expect(new Set(events.map(({ address }) => address))).toEqual(
     new Set(nodes.startupNodes.map(({ host, port }) => `${host}:${port}`)),
   );
-  const sum = (key: 'size' | 'hotCommands' | 'bytes') => events.reduce((total, event) => total + event[key], 0);
+  const sum = (key: 'size' | 'fastCommands' | 'bytes') => events.reduce((total, event) => total + event[key], 0);
   expect(sum('size')).toBe(after.commands - before.commands);
-  expect(sum('hotCommands')).toBe(after.hotCommands - before.hotCommands);
+  expect(sum('fastCommands')).toBe(after.fastCommands - before.fastCommands);
   expect(sum('bytes')).toBe(after.bytesWritten - before.bytesWritten);
 });
 
@@ -112,7 +112,7 @@ it('is one client in Prometheus, with its nodes counted together', async () => {
   await use(client);
   const stats = client.coalescer.stats();
   const { values } = parseExposition(await register.metrics());
-  expect(values('redis_coalesce_commands_total', { client: 'cluster', path: 'hot' })).toEqual([stats.hotCommands]);
+  expect(values('redis_coalesce_commands_total', { client: 'cluster', path: 'fast' })).toEqual([stats.fastCommands]);
   expect(values('redis_coalesce_batch_size_commands_count')).toEqual([stats.batches]);
   expect(values('redis_coalesce_in_flight_commands')).toEqual([0]);
 });

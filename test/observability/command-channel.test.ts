@@ -66,18 +66,18 @@ async function everyKind(client: Client): Promise<unknown> {
 it('the events of every command equal those of a plain client', async () => {
   const plain = await ready(ioredis6.create(redisUrl()));
   const client = await ready(ioredis6.createCoalesced(redisUrl()));
-  await client.echo('hot');
+  await client.echo('fast');
   const events = recordEvents();
   const results = await everyKind(plain);
   const expected = events.splice(0);
   expect(await everyKind(client)).toEqual(results);
   expect(events).toEqual(expected);
   expect(expected.filter(({ event }) => event === 'start').length).toBeGreaterThan(12);
-  const { hotCommands, watchedCommands, fallThroughs } = client.coalescer.stats();
+  const { fastCommands, watchedCommands, fallbacks } = client.coalescer.stats();
   expect(watchedCommands).toBeGreaterThan(7);
-  expect(hotCommands - watchedCommands).toBe(1);
+  expect(fastCommands - watchedCommands).toBe(1);
   // The pipeline and the transaction.
-  expect(fallThroughs.traced).toBe(2);
+  expect(fallbacks.traced).toBe(2);
 });
 
 it(`${REQUESTS} concurrent requests: each event in the context of its own caller`, async () => {
@@ -106,11 +106,11 @@ it(`${REQUESTS} concurrent requests: each event in the context of its own caller
 });
 
 it.each(['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const)(
-  'a subscriber of only %s sees the same as on a plain client, and commands are hot again afterwards',
+  'a subscriber of only %s sees the same as on a plain client, and commands are fast again afterwards',
   async (event) => {
     const plain = await ready(ioredis6.create(redisUrl()));
     const client = await ready(ioredis6.createCoalesced(redisUrl()));
-    await client.echo('hot');
+    await client.echo('fast');
     const seen: unknown[] = [];
     const see = (context: unknown) => void seen.push((context as CommandContext).command);
     channel[event].subscribe(see);
@@ -121,9 +121,9 @@ it.each(['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const)(
     expect(seen).toEqual(expected);
     expect(expected.length).toBeGreaterThan(0);
     unsubscribe();
-    await client.echo('hot');
+    await client.echo('fast');
     expect(seen).toHaveLength(expected.length);
-    const { hotCommands, watchedCommands } = client.coalescer.stats();
-    expect(hotCommands - watchedCommands).toBe(2);
+    const { fastCommands, watchedCommands } = client.coalescer.stats();
+    expect(fastCommands - watchedCommands).toBe(2);
   },
 );

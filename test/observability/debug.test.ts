@@ -27,13 +27,13 @@ async function printedWith(DEBUG: string): Promise<string[]> {
 }
 
 describe.concurrent('DEBUG', () => {
-  it('ioredis-coalesce:* shows attachments, flushes and fall-throughs, and no argument', async () => {
+  it('ioredis-coalesce:* shows attachments, flushes and fallbacks, and no argument', async () => {
     const lines = await printedWith('ioredis-coalesce:*');
     const attach = lines.filter((line) => line.startsWith('ioredis-coalesce:attach '));
     const flush = lines.filter((line) => line.startsWith('ioredis-coalesce:flush '));
-    const fallThrough = lines.filter((line) => line.startsWith('ioredis-coalesce:fall-through '));
+    const fallback = lines.filter((line) => line.startsWith('ioredis-coalesce:fallback '));
     expect(attach).toEqual([
-      `ioredis-coalesce:attach ${host}: attached, mode hot`,
+      `ioredis-coalesce:attach ${host}: attached, mode fast`,
       `ioredis-coalesce:attach ${host}: detached, mode detached (detach())`,
     ]);
     expect(flush.some((line) => line.startsWith(`ioredis-coalesce:flush ${host}: 3 commands, `))).toBe(true);
@@ -42,12 +42,12 @@ describe.concurrent('DEBUG', () => {
         /^ioredis-coalesce:flush 127\.0\.0\.1:\d+: (?:1 command|(?!1 )\d+ commands), \d+ bytes, [a-z]+$/,
       );
     }
-    expect(fallThrough).toEqual([
-      'ioredis-coalesce:fall-through set: arguments',
-      'ioredis-coalesce:fall-through getBuffer: arguments',
-      'ioredis-coalesce:fall-through append: arguments',
+    expect(fallback).toEqual([
+      'ioredis-coalesce:fallback set: arguments',
+      'ioredis-coalesce:fallback getBuffer: arguments',
+      'ioredis-coalesce:fallback append: arguments',
     ]);
-    expect(lines).toHaveLength(attach.length + flush.length + fallThrough.length);
+    expect(lines).toHaveLength(attach.length + flush.length + fallback.length);
     expect(lines.join('\n')).not.toContain(secret);
   });
 

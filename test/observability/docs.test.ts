@@ -58,7 +58,7 @@ describe('docs/production.md', () => {
     expect(firstCells('## Statistics, field by field').toSorted()).toEqual(Object.keys(stats).toSorted());
   });
 
-  it.each(['flushReasons', 'fallThroughs'] as const)('has every reason of %s', (field) => {
+  it.each(['flushReasons', 'fallbacks'] as const)('has every reason of %s', (field) => {
     expect(firstCells(`### \`${field}\``).toSorted()).toEqual(Object.keys(stats[field]).toSorted());
   });
 

@@ -31,7 +31,7 @@ interface ReadCommand extends Command {
 type Play = (client: Client, log: unknown[]) => Promise<unknown>;
 type Options = Parameters<Host['create']>[1];
 
-/** What a plain client and a coalesced one come to below the same layers, and how many commands were hot. */
+/** What a plain client and a coalesced one come to below the same layers, and how many commands were fast. */
 async function beside(host: Host, layers: (log: unknown[]) => Layer[], play: Play, options?: Options, coalesced = {}) {
   const found: { results: unknown; log: Record<string, unknown[]> }[] = [];
   let stats: ReturnType<CoalescedClient['coalescer']['stats']> | undefined;
@@ -99,13 +99,13 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     ['that replace resolve and reject', (log: unknown[]) => [replacing(log)]],
     ['that follow the promise', (log: unknown[]) => [following(log)]],
     ['of both kinds, twice', (log: unknown[]) => [replacing(log, '1'), following(log, '2'), replacing(log, '3')]],
-  ])('%s see what they see of a plain client, and every command is hot', async (_, layers) => {
+  ])('%s see what they see of a plain client, and every command is fast', async (_, layers) => {
     const { log, stats } = await beside(host, layers, everything);
     expect(Object.values(log).flat().length).toBeGreaterThanOrEqual(18);
     expect(stats.watchedCommands).toBeGreaterThanOrEqual(18);
-    expect(stats.fallThroughs.patched).toBe(0);
+    expect(stats.fallbacks.patched).toBe(0);
     // All but the error, the reply to `echo`, and what is too large for our reader.
-    expect(stats.replies.hot).toBeGreaterThanOrEqual(16);
+    expect(stats.replies.fast).toBeGreaterThanOrEqual(16);
   });
 
   it('a script is loaded, called and loaded again as on a plain client', async () => {
@@ -482,7 +482,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
       {},
       { maxInFlight: 4, shareReads: true },
     );
-    expect(stats.fallThroughs.patched).toBe(1);
+    expect(stats.fallbacks.patched).toBe(1);
     expect(stats.sharedReads).toBe(0);
   });
 
@@ -550,6 +550,6 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     const stub = (command: Command) => Promise.resolve(command.constructor.name);
     (client as unknown as { sendCommand: unknown }).sendCommand = stub;
     expect(await client.get(KEY)).toBe('Command');
-    expect(client.coalescer.stats().fallThroughs.patched).toBe(1);
+    expect(client.coalescer.stats().fallbacks.patched).toBe(1);
   });
 });

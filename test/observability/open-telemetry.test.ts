@@ -91,7 +91,7 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
     const later = await ready(host.create(redisUrl()));
     if (order === 'after') {
       await coalesce(later).echo('the reply that shows where the next one begins');
-      await Promise.all([later.echo('hot'), later.echo('hot')]);
+      await Promise.all([later.echo('fast'), later.echo('fast')]);
     }
     traced(host);
     const client = coalesce(later);
@@ -102,17 +102,17 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
     expect(found).toEqual(expected);
     expect(new Set(found.parents)).toEqual(new Set(['the request']));
     // Pipelines and transactions are left to the host.
-    const { fallThroughs, hotCommands, watchedCommands } = client.coalescer.stats();
-    expect(fallThroughs.patched).toBe(2);
+    const { fallbacks, fastCommands, watchedCommands } = client.coalescer.stats();
+    expect(fallbacks.patched).toBe(2);
     expect(watchedCommands).toBeGreaterThan(10);
-    expect(hotCommands - watchedCommands).toBe(order === 'after' ? 2 : 0);
+    expect(fastCommands - watchedCommands).toBe(order === 'after' ? 2 : 0);
   });
 
   it(`${REQUESTS} concurrent requests: each command under its own request`, async () => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { schedule: 'immediate' }));
-    await client.echo('hot');
+    await client.echo('fast');
     const before = client.coalescer.stats();
-    expect(before.hotCommands).toBe(1);
+    expect(before.fastCommands).toBe(1);
     traced(host, { dbStatementSerializer: (name, args) => [name, ...args].join(' ') });
     const active: boolean[] = [];
     const handle = (request: number) =>
@@ -191,7 +191,7 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
       const timedOut = own.filter(({ status }) => status.message?.includes('timed out'));
       expect(timedOut).toHaveLength(4);
       for (const { duration } of timedOut) expect(duration[0] * 1_000 + duration[1] / 1_000_000).toBeGreaterThan(25);
-      // How spans of hot commands and others alternate depends on where chunks of replies end.
+      // How spans of fast commands and others alternate depends on where chunks of replies end.
       return { values, spans: own.map((span) => JSON.stringify(described(span))).sort() };
     };
     const plain = await run(host.create);
@@ -234,28 +234,28 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
     expect(await lose(host.createCoalesced)).toEqual(spans);
   });
 
-  it('commands are hot again when it is switched off, and traced again when it is switched on', async () => {
+  it('commands are fast again when it is switched off, and traced again when it is switched on', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
-    const unwatched = () => client.coalescer.stats().hotCommands - client.coalescer.stats().watchedCommands;
-    const hotOf = async (count: number) => {
+    const unwatched = () => client.coalescer.stats().fastCommands - client.coalescer.stats().watchedCommands;
+    const fastOf = async (count: number) => {
       const before = unwatched();
       await inSpan('request', () => Promise.all(Array.from({ length: count }, () => client.echo('a'))));
       return unwatched() - before;
     };
     await client.echo('decoded by the host');
     for (const _ of ['once', 'and again']) {
-      expect(await hotOf(10)).toBe(10);
-      const inFlight = hotOf(4);
+      expect(await fastOf(10)).toBe(10);
+      const inFlight = fastOf(4);
       const tracing = traced(host);
       try {
         await inFlight;
         takeSpans();
-        expect(await hotOf(10)).toBe(0);
+        expect(await fastOf(10)).toBe(0);
         expect(takeSpans().commands).toHaveLength(10);
       } finally {
         tracing.restore();
       }
-      expect(await hotOf(10)).toBe(10);
+      expect(await fastOf(10)).toBe(10);
       expect(takeSpans().commands).toEqual([]);
     }
   });

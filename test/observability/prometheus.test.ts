@@ -36,16 +36,18 @@ describe('the metrics', () => {
     const worker = await ready(host.createCoalesced(redisUrl(), {}, { maxInFlight: 5_000 }));
     await worker.ping();
     collectMetrics(worker, { register });
-    await Promise.all(Array.from({ length: 100 }, () => worker.echo('hot')));
+    await Promise.all(Array.from({ length: 100 }, () => worker.echo('fast')));
     await Promise.all([cold(worker, 'ECHO', 'host'), worker.echo(1n as unknown as string)]);
 
     const stats = worker.coalescer.stats();
     const { values } = await scrape(register);
-    expect(values('redis_coalesce_commands_total', { path: 'hot' })).toEqual([stats.hotCommands]);
-    expect(values('redis_coalesce_commands_total', { path: 'host' })).toEqual([stats.commands - stats.hotCommands]);
-    expect(values('redis_coalesce_fall_throughs_total', { reason: 'arguments' })).toEqual([1]);
-    expect(values('redis_coalesce_replies_total', { path: 'hot' })).toEqual([stats.replies.hot]);
-    expect(values('redis_coalesce_replies_total', { path: 'host' })).toEqual([stats.replies.host]);
+    expect(values('redis_coalesce_commands_total', { path: 'fast' })).toEqual([stats.fastCommands]);
+    expect(values('redis_coalesce_commands_total', { path: 'fallback' })).toEqual([
+      stats.commands - stats.fastCommands,
+    ]);
+    expect(values('redis_coalesce_fallbacks_total', { reason: 'arguments' })).toEqual([1]);
+    expect(values('redis_coalesce_replies_total', { path: 'fast' })).toEqual([stats.replies.fast]);
+    expect(values('redis_coalesce_replies_total', { path: 'fallback' })).toEqual([stats.replies.fallback]);
     expect(values('redis_coalesce_batches_total', { reason: 'schedule' })).toEqual([stats.flushReasons.schedule]);
     expect(values('redis_coalesce_polled_turns_total')).toEqual([stats.polledTurns]);
     expect(values('redis_coalesce_polled_turns_answered_total')).toEqual([stats.polledTurnsAnswered]);
@@ -60,7 +62,7 @@ describe('the metrics', () => {
     expect(values('redis_coalesce_batch_size_commands_count')).toEqual([stats.batches]);
     expect(values('redis_coalesce_batch_size_commands_sum')).toEqual([stats.commands]);
     expect(values('redis_coalesce_flush_wait_seconds_sum')).toEqual([stats.flushWaitTotal / 1000]);
-    expect(stats.hotCommands).toBeGreaterThanOrEqual(100);
+    expect(stats.fastCommands).toBeGreaterThanOrEqual(100);
   });
 
   it('are the hits and the size of the cache', async () => {
@@ -90,8 +92,8 @@ describe('the metrics', () => {
     const { samples } = await scrape(register);
     const reasons = (name: string) =>
       samples.filter((sample) => sample.name === name).map(({ labels }) => labels.reason ?? '');
-    const { fallThroughs, flushReasons } = stats.snapshot(0, 0);
-    expect(reasons('redis_coalesce_fall_throughs_total')).toEqual(Object.keys(fallThroughs));
+    const { fallbacks, flushReasons } = stats.snapshot(0, 0);
+    expect(reasons('redis_coalesce_fallbacks_total')).toEqual(Object.keys(fallbacks));
     expect(reasons('redis_coalesce_batches_total')).toEqual(Object.keys(flushReasons));
   });
 
@@ -172,7 +174,7 @@ describe('the metrics', () => {
     for (const _ of ['first', 'second']) {
       const text = await register.metrics();
       expect(text).toContain('# TYPE redis_coalesce_commands counter');
-      expect(text).toContain('redis_coalesce_commands_total{path="hot"} 0');
+      expect(text).toContain('redis_coalesce_commands_total{path="fast"} 0');
       expect(text.endsWith('# EOF\n')).toBe(true);
     }
     remove();

@@ -14,10 +14,10 @@ async function service(how: string): Promise<unknown> {
   return JSON.parse(stdout.trim().split('\n').at(-1) as string);
 }
 
-it('Sentry subscribes to each command, even with tracesSampleRate: 0, and all are hot', async () => {
-  expect(await service('as-it-is')).toEqual({ hot: 100, watched: 100 });
+it('Sentry subscribes to each command, even with tracesSampleRate: 0, and all are fast', async () => {
+  expect(await service('as-it-is')).toEqual({ fast: 100, watched: 100 });
 });
 
-it('with the recipe of docs/production.md, all commands are hot', async () => {
-  expect(await service('without-redis')).toEqual({ hot: 100, watched: 0 });
+it('with the recipe of docs/production.md, all commands are fast', async () => {
+  expect(await service('without-redis')).toEqual({ fast: 100, watched: 0 });
 });

@@ -18,8 +18,8 @@ interface Span {
 interface Run {
   readonly spans: readonly Span[];
   readonly counts: {
-    readonly hotBefore: number;
-    readonly hot: number;
+    readonly fastBefore: number;
+    readonly fast: number;
     readonly watched: number;
     readonly patched: number;
   };
@@ -50,7 +50,7 @@ async function serviceTracedBy(tracer: string, order: string): Promise<Run> {
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Run['counts'] & Printed);
-  const counts = lines.find((line) => 'hotBefore' in line);
+  const counts = lines.find((line) => 'fastBefore' in line);
   if (counts === undefined) throw new Error(`expected the service to print its counts, got: ${stdout}`);
   return {
     counts,
@@ -96,9 +96,9 @@ describe.concurrent.each(['open-telemetry', 'dd-trace'])('%s, the package, in a 
         expect(commands.filter((line) => line.includes('ERR value is not an integer'))).toHaveLength(1);
       }
       expect(requestsOf('coalesced', spans)).toEqual(plain);
-      expect(counts.hotBefore > 0).toBe(order === 'after');
+      expect(counts.fastBefore > 0).toBe(order === 'after');
       // All but the pipelines, of which each counts once.
-      expect(counts).toMatchObject({ hot: 5 * 50, watched: 5 * 50, patched: 50 });
+      expect(counts).toMatchObject({ fast: 5 * 50, watched: 5 * 50, patched: 50 });
     },
     60_000,
   );

@@ -4,7 +4,7 @@ import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings(CODES.CORK_ONLY, CODES.AUTO_PIPELINING, CODES.BLOCKING);
+expectWarnings(CODES.BATCHING_ONLY, CODES.AUTO_PIPELINING, CODES.BLOCKING);
 
 const prefix = uniquePrefix('warnings');
 
@@ -58,19 +58,19 @@ it('unexpected internals warn once, for any number of clients', async () => {
   const clients = [1, 2].map(() =>
     coalesce(new odd(redisUrl(), { lazyConnect: true }) as Client, { schedule: 'immediate' }),
   );
-  expect(await warned()).toEqual([CODES.CORK_ONLY]);
+  expect(await warned()).toEqual([CODES.BATCHING_ONLY]);
   expect(warnings[0]?.message).toContain('echo() was replaced');
-  // What it says holds: corked, and not encoded by the hot path.
+  // What it says holds: corked, and not encoded by the fast path.
   const [client] = clients as CoalescedClient[] as [CoalescedClient];
   await client.connect();
   const { batches } = client.coalescer.stats();
   await Promise.all([client.ping(), client.ping(), client.ping()]);
-  expect(client.coalescer.stats()).toMatchObject({ batches: batches + 1, hotCommands: 0 });
+  expect(client.coalescer.stats()).toMatchObject({ batches: batches + 1, fastCommands: 0 });
   client.disconnect();
 });
 
-it('hotPath: false causes no warning', async () => {
-  await (await createReady({}, { hotPath: false })).echo('a');
+it('fastPath: false causes no warning', async () => {
+  await (await createReady({}, { fastPath: false })).echo('a');
   expect(await warned()).toEqual([]);
 });
 

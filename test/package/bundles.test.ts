@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import webpack from 'webpack';
 import { linkPackage, type PackedPackage, type Project, packPackage, runProgram } from '../helpers/packed.js';
 
-/** One program for each entry. Each prints what it got, and whether its commands were hot. */
+/** One program for each entry. Each prints what it got, and whether its commands were fast. */
 const PROGRAMS = {
   index: `
     import Redis, { coalesce, Redis as Same, ReplyError } from 'ioredis-coalesce';
@@ -51,7 +51,7 @@ const ENTRIES = Object.keys(PROGRAMS) as Entry[];
 const REPORT = `
   const [url, prefix] = process.argv.slice(2);
   function report(redis, found) {
-    console.log(JSON.stringify({ ...found, hot: redis.coalescer.stats().hotCommands > 0 }));
+    console.log(JSON.stringify({ ...found, fast: redis.coalescer.stats().fastCommands > 0 }));
     process.exit();
   }`;
 
@@ -172,8 +172,8 @@ describe.each(CASES)('bundled by %s', (name, bundler, kind) => {
     await bundler(sources, folder, kind);
   }, 120_000);
 
-  it.each(ENTRIES)('the entry %s works, and is hot', async (entry) => {
-    expect(await runProgram(join(folder, `${entry}.${extension}`))).toEqual({ value: 'v', right: true, hot: true });
+  it.each(ENTRIES)('the entry %s works, and is fast', async (entry) => {
+    expect(await runProgram(join(folder, `${entry}.${extension}`))).toEqual({ value: 'v', right: true, fast: true });
   });
 });
 
@@ -193,7 +193,7 @@ it('rollup makes one file of a top-level await that registers the Fastify plugin
   const bundle = await rollup({ input, external: ['fastify', 'ioredis'], plugins: rollupPlugins(), onwarn: () => {} });
   await bundle.write({ file, format: 'esm', inlineDynamicImports: true });
   await bundle.close();
-  expect(await runProgram(file)).toEqual({ value: 'v', right: true, hot: true });
+  expect(await runProgram(file)).toEqual({ value: 'v', right: true, fast: true });
 });
 
 /** CommonJS has no `await` outside of functions. */

@@ -166,7 +166,7 @@ test('two copies of the package in one process, as beside a bundle, work on the 
          found[name] = [same, ...replies, ...(await Promise.all([...inFlight, ...more])), client.coalescer.options.shareReads];
          first.coalesce(client);
          await client.echo('f');
-         found[name].push(client.coalescer.stats().hotCommands > 0);
+         found[name].push(client.coalescer.stats().fastCommands > 0);
          client.disconnect();
        }
        const idle = esm.coalesce(new Plain({ lazyConnect: true }), false);
@@ -183,7 +183,7 @@ test('two copies of the package in one process, as beside a bundle, work on the 
     'esm first': answers,
     'cjs first': answers,
     idle: [false, true],
-    warnings: ['COALESCE_WARN_STAND_IN'],
+    warnings: ['COALESCE_WARN_TEST_DOUBLE'],
   });
 });
 

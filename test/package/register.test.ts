@@ -63,8 +63,8 @@ const use = (client: string) => `
   const [url, prefix] = process.argv.slice(2);
   ${client}
   const values = await Promise.all([redis.set(prefix + 'a', '1'), redis.get(prefix + 'a'), redis.del(prefix + 'a')]);
-  const { commands, hotCommands } = redis.coalescer?.stats() ?? {};
-  console.log(JSON.stringify({ values, enabled: redis.coalescer?.enabled, options: redis.coalescer?.options, hot: hotCommands }));
+  const { commands, fastCommands } = redis.coalescer?.stats() ?? {};
+  console.log(JSON.stringify({ values, enabled: redis.coalescer?.enabled, options: redis.coalescer?.options, fast: fastCommands }));
   await redis.quit();`;
 
 const ESM = `import Redis from 'ioredis'; ${use('const redis = new Redis(url); await redis.ping();')}`;
@@ -74,7 +74,7 @@ describe('every client of the process', () => {
   it.each(['ioredis', 'ioredis5', 'iovalkey'])('of %s is coalesced as it is constructed', async (host) => {
     const { result } = await registered(ESM.replace("'ioredis'", `'${host}'`));
     expect(result).toMatchObject({ values: ['OK', '1', 1], enabled: true });
-    expect((result as { hot: number }).hot).toBeGreaterThanOrEqual(3);
+    expect((result as { fast: number }).fast).toBeGreaterThanOrEqual(3);
   });
 
   it.each([
@@ -181,7 +181,7 @@ describe('every client of the process', () => {
     expect(result).toBe(1);
   });
 
-  it('that packages make is hot: BullMQ and rate-limiter-flexible, unchanged', async () => {
+  it('that packages make is fast: BullMQ and rate-limiter-flexible, unchanged', async () => {
     const { result, stderr } = await registered(
       `
       import { Queue, Worker, QueueEvents } from 'bullmq';
@@ -213,7 +213,7 @@ describe('every client of the process', () => {
     expect(lines.length).toBeGreaterThanOrEqual(2);
     expect(lines.some((line) => /, [2-9] clients that have ended: /.test(line))).toBe(true);
     expect(
-      lines.some((line) => /: \d+ commands, \d+ batches, [\d.]+ per batch, (?:[5-9]\d|100) % hot/.test(line)),
+      lines.some((line) => /: \d+ commands, \d+ batches, [\d.]+ per batch, (?:[5-9]\d|100) % fast/.test(line)),
     ).toBe(true);
   });
 
@@ -342,7 +342,7 @@ describe('IOREDIS_COALESCE', () => {
       .filter((line) => line.startsWith('ioredis-coalesce: '));
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(
-      /^ioredis-coalesce: sessions 127\.0\.0\.1:\d+\/0: \d+ commands, \d+ batches, \d+\.\d per batch, \d+ % hot/,
+      /^ioredis-coalesce: sessions 127\.0\.0\.1:\d+\/0: \d+ commands, \d+ batches, \d+\.\d per batch, \d+ % fast/,
     );
   });
 

@@ -26,7 +26,7 @@ async function killAndRetry(kind: ClientKind): Promise<object> {
   work(async () => 'done by the second', { stalledInterval: 200 });
   const result: unknown = await job.waitUntilFinished(events);
   const after = (await queue.getJob(job.id!))!;
-  expectTookPart(kind, client, { batched: false, hot: true });
+  expectTookPart(kind, client, { batched: false, fast: true });
   return {
     result,
     state: await after.getState(),

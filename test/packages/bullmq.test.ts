@@ -26,9 +26,9 @@ describe.each(CLIENT_KINDS)('BullMQ with $name', (kind) => {
       wait: 0,
       active: 0,
     });
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
     expect(duplicates.length).toBeGreaterThan(1);
-    for (const duplicate of duplicates) expectTookPart(kind, duplicate, { batched: false, hot: false });
+    for (const duplicate of duplicates) expectTookPart(kind, duplicate, { batched: false, fast: false });
   });
 
   it('retries a job that fails, and gives up with its reason', async () => {
@@ -44,7 +44,7 @@ describe.each(CLIENT_KINDS)('BullMQ with $name', (kind) => {
     expect((await queue.getFailed()).map(({ failedReason, attemptsMade }) => [failedReason, attemptsMade])).toEqual([
       ['hopeless, attempt 3', 3],
     ]);
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 
   it('starts a delayed job when its time has come', async () => {
@@ -59,7 +59,7 @@ describe.each(CLIENT_KINDS)('BullMQ with $name', (kind) => {
     await Promise.all([delayed, atOnce].map((job) => job.waitUntilFinished(events)));
     expect(order).toEqual(['at once', 'delayed']);
     expect(startedAt).toBeGreaterThanOrEqual(delayed.timestamp + 300);
-    expectTookPart(kind, client, { batched: false, hot: true });
+    expectTookPart(kind, client, { batched: false, fast: true });
   });
 
   it('keeps to a rate limit', async () => {
@@ -72,7 +72,7 @@ describe.each(CLIENT_KINDS)('BullMQ with $name', (kind) => {
     const { processedOn } = (await queue.getJob(jobs[0]!.id!))!;
     // Two in each window, so the fifth is in the third. Redis counts in whole milliseconds.
     expect(started[4]! - processedOn!).toBeGreaterThanOrEqual(2 * 200 - 2);
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 
   it('processes jobs by priority, and repeats scheduled jobs', async () => {
@@ -91,7 +91,7 @@ describe.each(CLIENT_KINDS)('BullMQ with $name', (kind) => {
     await Promise.all(jobs.map((job) => job.waitUntilFinished(events)));
     expect(order).toEqual([1, 2, 3, 4, 5]);
     await allBeats;
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 
   it('runs a flow: children first, then their parent with what they returned', async () => {
@@ -112,6 +112,6 @@ describe.each(CLIENT_KINDS)('BullMQ with $name', (kind) => {
     const { job } = await flows.add({ name: 'parent', queueName, children });
     expect(await job.waitUntilFinished(events)).toEqual([1, 4, 9, 16]);
     expect(order).toEqual(['child', 'child', 'child', 'child', 'parent']);
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 });

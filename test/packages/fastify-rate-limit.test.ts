@@ -23,7 +23,7 @@ describe.each(CLIENT_KINDS)('@fastify/rate-limit with $name', (kind) => {
       expect(headers).toMatchObject({ 'x-ratelimit-limit': String(MAX), 'x-ratelimit-remaining': '0' });
       expect(Number(headers['retry-after'])).toBeGreaterThan(0);
     }
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 
   it('counts callers, and routes with their own limit, separately', async () => {
@@ -38,7 +38,7 @@ describe.each(CLIENT_KINDS)('@fastify/rate-limit with $name', (kind) => {
       (replies) => replies.filter(({ statusCode }) => statusCode === 200).length,
     );
     expect(passed).toEqual([MAX, MAX, 3]);
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 });
 

@@ -34,7 +34,7 @@ describe.each(CLIENT_KINDS)('@fastify/redis with $name', (kind) => {
     expect(users.map((reply) => reply.json<unknown>())).toEqual(
       ids.map((id) => ({ user: { id, name: `User ${id} ☕` }, missing: null })),
     );
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 
   it('answers a command that Redis refuses with that error', async () => {
@@ -48,7 +48,7 @@ describe.each(CLIENT_KINDS)('@fastify/redis with $name', (kind) => {
     const reply = await app.inject('/wrong');
     expect(reply.statusCode).toBe(500);
     expect(reply.json()).toMatchObject({ message: 'ERR value is not an integer or out of range' });
-    expectTookPart(kind, client, { batched: false, hot: true });
+    expectTookPart(kind, client, { batched: false, fast: true });
   });
 
   it('separates clients by namespace, and quits only the one with closeClient', async () => {
@@ -66,7 +66,7 @@ describe.each(CLIENT_KINDS)('@fastify/redis with $name', (kind) => {
     await until(() => closed.status === 'end', 'the namespace’s client ends with the app', 15_000);
     expect(kept.status).toBe('ready');
     expect(await kept.get(`${prefix}${kind.name}:last`)).toBe('written');
-    expectTookPart(kind, kept, { batched: false, hot: true });
+    expectTookPart(kind, kept, { batched: false, fast: true });
   });
 });
 

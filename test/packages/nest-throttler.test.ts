@@ -31,7 +31,7 @@ describe.each(KINDS)('@nest-lab/throttler-storage-redis with $name', (kind) => {
     expect(remaining.sort((a, b) => a - b)).toEqual(Array.from({ length: LIMIT }, (_, index) => index));
     for (const reply of replies)
       if (reply.status === 429) expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
-    for (const client of clients) expectTookPart(kind, client, { batched: false, hot: false });
+    for (const client of clients) expectTookPart(kind, client, { batched: false, fast: false });
   });
 
   it('counts concurrent hits of the storage itself exactly, and blocks beyond the limit', async () => {
@@ -45,7 +45,7 @@ describe.each(KINDS)('@nest-lab/throttler-storage-redis with $name', (kind) => {
     expect(hits.map(({ isBlocked }) => isBlocked)).toEqual(
       Array.from({ length: REQUESTS }, (_, index) => index >= LIMIT),
     );
-    expectTookPart(kind, client, { batched: true, hot: false });
+    expectTookPart(kind, client, { batched: true, fast: false });
   });
 });
 

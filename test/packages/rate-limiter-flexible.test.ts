@@ -25,7 +25,7 @@ describe.each(CLIENT_KINDS)('rate-limiter-flexible with $name', (kind) => {
         .map(async ({ key, result }) => ({ key, granted: await isGranted(result) })),
     );
     // Before get(), which is a transaction and so a batch in any case.
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
     for (const key of CALLERS) {
       const own = attempts.filter((attempt) => attempt.key === key);
       expect(own.map(({ granted }) => granted)).toEqual(own.map((_attempt, index) => index < POINTS));
@@ -50,7 +50,7 @@ describe.each(CLIENT_KINDS)('rate-limiter-flexible with $name', (kind) => {
     expect(await limiter.delete('bob')).toBe(true);
     expect(await limiter.delete('bob')).toBe(false);
     expect(await isGranted(limiter.consume('bob'))).toBe(true);
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 
   it('falls back to the insurance limiter when the client has ended', async () => {
@@ -61,7 +61,7 @@ describe.each(CLIENT_KINDS)('rate-limiter-flexible with $name', (kind) => {
     await client.quit();
     expect((await limiter.consume('ann')).remainingPoints).toBe(0);
     expect(await isGranted(limiter.consume('ann'))).toBe(false);
-    expectTookPart(kind, client, { batched: false, hot: true });
+    expectTookPart(kind, client, { batched: false, fast: true });
   });
 });
 

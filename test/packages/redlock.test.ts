@@ -33,7 +33,7 @@ describe.each(CLIENT_KINDS)('redlock with $name', (kind) => {
     expect(mostInside).toBe(1);
     expect(await client.get(`${prefix}counter`)).toBe(String(WORKERS));
     expect(await client.exists(`${prefix}lock`)).toBe(0);
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 
   it('extends a lock, refuses a second holder, and frees the resource', async () => {
@@ -49,7 +49,7 @@ describe.each(CLIENT_KINDS)('redlock with $name', (kind) => {
     await extended.release();
     expect(await client.exists(resource)).toBe(0);
     await expect(extended.release()).rejects.toBeInstanceOf(ExecutionError);
-    expectTookPart(kind, client, { batched: false, hot: true });
+    expectTookPart(kind, client, { batched: false, fast: true });
   });
 
   it('extends the lock while using() runs, and frees it after', async () => {
@@ -65,7 +65,7 @@ describe.each(CLIENT_KINDS)('redlock with $name', (kind) => {
     expect(result).toEqual({ held: 1, aborted: false });
     expect(extend.mock.settledResults[0]?.type).toBe('fulfilled');
     expect(await client.exists(resource)).toBe(0);
-    expectTookPart(kind, client, { batched: false, hot: true });
+    expectTookPart(kind, client, { batched: false, fast: true });
   });
 
   it('needs only a majority of its servers', async () => {
@@ -82,6 +82,6 @@ describe.each(CLIENT_KINDS)('redlock with $name', (kind) => {
     await expect(redlock.acquire([resource], MINUTE)).rejects.toBeInstanceOf(ExecutionError);
     expect(await Promise.all(clients.map((client) => client.get(resource)))).toEqual(['taken', 'taken', null]);
     await Promise.all(clients.map((client) => client.del(resource)));
-    for (const client of clients) expectTookPart(kind, client, { batched: false, hot: true });
+    for (const client of clients) expectTookPart(kind, client, { batched: false, fast: true });
   });
 });

@@ -9,7 +9,7 @@ describe.each(CLIENT_KINDS)('@socket.io/redis-streams-adapter with $name', (kind
   it('broadcasts to the clients of the other server, in order, binary included', async () => {
     const { here, there, client } = await connect(kind);
     await expectBroadcasts(here, there);
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 
   it('keeps to rooms, also those joined from the other server', async () => {
@@ -25,7 +25,7 @@ describe.each(CLIENT_KINDS)('@socket.io/redis-streams-adapter with $name', (kind
       ['for', 'red'],
     ]);
     expect(here.received).toEqual([]);
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 
   it('finds the sockets of all servers and asks the other server', async () => {
@@ -34,7 +34,7 @@ describe.each(CLIENT_KINDS)('@socket.io/redis-streams-adapter with $name', (kind
     expect(sockets.map(({ id }) => id).sort()).toEqual([here.socket.id, there.socket.id].sort());
     there.server.on('ask', (question: string, answer: (text: string) => void) => answer(`${question}: all well`));
     expect(await here.server.serverSideEmitWithAck('ask', 'there')).toEqual(['there: all well']);
-    expectTookPart(kind, client, { batched: false, hot: true });
+    expectTookPart(kind, client, { batched: false, fast: true });
   });
 
   it('restores a client that lost its connection, with the missed events', async () => {
@@ -53,7 +53,7 @@ describe.each(CLIENT_KINDS)('@socket.io/redis-streams-adapter with $name', (kind
     await until(() => here.received.length === 2, 'the event that was missed', PATIENCE);
     expect(here.received.map(([event]) => event)).toEqual(['before', 'during']);
     expect([here.socket.recovered, here.socket.id, present]).toEqual([true, before, true]);
-    expectTookPart(kind, client, { batched: true, hot: true });
+    expectTookPart(kind, client, { batched: true, fast: true });
   });
 });
 
@@ -84,7 +84,7 @@ async function connect(kind: ClientKind): Promise<{ here: Site; there: Site; cli
   const begun = ({ received }: Site) => received.filter(([event]) => event === 'begin').length === 2;
   await until(() => sites.every(begun), 'the beginning', PATIENCE);
   for (const { received } of sites) received.length = 0;
-  for (const duplicate of duplicates.flat()) expectTookPart(kind, duplicate, { batched: false, hot: false });
+  for (const duplicate of duplicates.flat()) expectTookPart(kind, duplicate, { batched: false, fast: false });
   return { here, there, client: clients[0] };
 }
 

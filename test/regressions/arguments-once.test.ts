@@ -86,7 +86,7 @@ function scripts(client: Client): Scripts {
   return client as unknown as Scripts;
 }
 
-/** Each with an argument that the hot path cannot take, so that the command falls through after it was looked at. */
+/** Each with an argument that the fast path cannot take, so that the command falls back after it was looked at. */
 const FALLING_THROUGH: Record<string, (client: Client, counter: Counter, key: string) => Promise<unknown>> = {
   'hset of an object with a getter': (c, { object }, key) =>
     c.hset(key, Object.defineProperty(object, 'flag', { value: true, enumerable: true }) as never),
@@ -252,7 +252,7 @@ const WITHIN: Record<string, (client: Client) => unknown> = {
   'disconnect(true)': (client) => client.disconnect(true),
   'stream.destroy()': (client) => client.stream.destroy(),
   'stream.end()': (client) => client.stream.end(),
-  'a hot command': (client) => client.echo('nested').catch(() => {}),
+  'a fast command': (client) => client.echo('nested').catch(() => {}),
   'a cold command': (client) => client.call('ECHO', 'nested').catch(() => {}),
   'select()': (client) => client.select(3).catch(() => {}),
   'multi()': (client) => client.multi({ pipeline: false }),
@@ -371,7 +371,7 @@ describe('iovalkey: commands whose arguments the host transforms', () => {
     ['mset of a Map', (c, key) => c.mset(new Map([[key, '1']]))],
     ['msetnx of pairs', (c, key) => c.msetnx(key, 1, `${key}2`, 'é')],
     ['msetnx of an array', (c, key) => c.msetnx([key, 1] as never)],
-  ])('%s takes the hot path, with the values of a plain client', async (title, send) => {
+  ])('%s takes the fast path, with the values of a plain client', async (title, send) => {
     const key = `${prefix}transformed:${title}`;
     await expectAsPlain(async (kind) => {
       const client = await connectAs(kind, iovalkey, redisUrl());
@@ -381,7 +381,7 @@ describe('iovalkey: commands whose arguments the host transforms', () => {
     });
     const client = await ready(iovalkey.createCoalesced(redisUrl()));
     await send(client, key).catch(() => {});
-    expect(client.coalescer.stats()).toMatchObject({ hotCommands: 1, commands: 1 });
+    expect(client.coalescer.stats()).toMatchObject({ fastCommands: 1, commands: 1 });
   });
 });
 

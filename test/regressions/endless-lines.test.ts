@@ -38,13 +38,13 @@ describe.each(ENDLESS)('%j, then %j without end', (begin, again) => {
     expect(['oversized', 'malformed']).toContain(result);
   });
 
-  it.each(['hot', 'cold', 'none'] as const)(
+  it.each(['fast', 'cold', 'none'] as const)(
     'the connection ends while its next reply is for %s command',
     async (next) => {
       const { client, socket } = await coalescedFake({}, { protocol: 3 });
       const errors: unknown[] = [];
       client.on('error', (error) => errors.push(plainError(error)));
-      if (next === 'hot') client.get('k').catch(() => {});
+      if (next === 'fast') client.get('k').catch(() => {});
       if (next === 'cold') client.call('GET', 'k').catch(() => {});
       await turn();
       socket.feed(Buffer.from(begin));

@@ -41,7 +41,7 @@ describe.each(HOSTS)('$name: CLIENT REPLY OFF, then more commands than maxInFlig
       SILENCED[title]?.(client).catch(() => {});
       const replies: Promise<unknown>[] = [];
       for (const [index, key] of keys.entries()) {
-        // Over several turns, hot and cold.
+        // Over several turns, fast and cold.
         if (index % 40 === 0) await sleep(0);
         replies.push(index % 7 === 0 ? client.call('SET', key, 'v') : client.set(key, 'v'));
       }

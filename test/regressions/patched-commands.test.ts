@@ -104,13 +104,13 @@ describe.each(HOSTS)('$name: Command.prototype', (host) => {
     );
   });
 
-  it('unwrapped again: commands are hot again', async () => {
+  it('unwrapped again: commands are fast again', async () => {
     const client = (await connectAs('coalesced', host, redisUrl())) as CoalescedClient;
     const { restore } = wrap(host, 'toWritable');
     await client.echo('x');
-    expect(client.coalescer.stats()).toMatchObject({ hotCommands: 0, fallThroughs: { patched: 1 } });
+    expect(client.coalescer.stats()).toMatchObject({ fastCommands: 0, fallbacks: { patched: 1 } });
     restore();
     await client.echo('x');
-    expect(client.coalescer.stats()).toMatchObject({ hotCommands: 1, fallThroughs: { patched: 1 } });
+    expect(client.coalescer.stats()).toMatchObject({ fastCommands: 1, fallbacks: { patched: 1 } });
   });
 });

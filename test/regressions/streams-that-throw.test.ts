@@ -9,8 +9,8 @@ import { collectUncaught } from '../helpers/uncaught.js';
 const prefix = uniquePrefix('streams-that-throw');
 
 const SENT: Readonly<Record<string, (client: Client) => Promise<unknown>[]>> = {
-  'a hot command': (client) => [client.echo('1')],
-  'hot commands in several parts': (client) => [client.echo('1'), client.set(`${prefix}k`, 'x'.repeat(10_000))],
+  'a fast command': (client) => [client.echo('1')],
+  'fast commands in several parts': (client) => [client.echo('1'), client.set(`${prefix}k`, 'x'.repeat(10_000))],
   'commands of the host': (client) => [client.call('COMMAND', 'COUNT'), client.config('GET', 'port')],
   both: (client) => [client.echo('1'), client.config('GET', 'port'), client.echo('2')],
   'a pipeline and a transaction': (client) => [

@@ -38,7 +38,7 @@ describe.each(HOSTS)('$name: shareReads in a transaction that', (host) => {
       await BEFORE[title]?.(client);
       if (kind === 'coalesced') coalesce(client, { shareReads: true });
       const read = () => client.get(`${prefix}k`);
-      // The first reply shows where replies begin; from then on commands are hot.
+      // The first reply shows where replies begin; from then on commands are fast.
       const first = await client.echo('1');
       const replies = await outcomes([read(), read(), client.call('EXEC')]);
       return [first, ...replies, ...(await outcomes([read(), read()]))];

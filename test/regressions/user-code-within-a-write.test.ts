@@ -20,9 +20,9 @@ beforeAll(async () => {
 
 /** What a subscriber sends; every one of them is answered with X. */
 const NESTED: Record<string, (client: Client) => Promise<unknown>> = {
-  'a hot command': (c) => c.get(key('x')),
+  'a fast command': (c) => c.get(key('x')),
   'a cold command': (c) => c.call('GET', key('x')),
-  'a hot command of text beyond ASCII': (c) => c.get(key('é')),
+  'a fast command of text beyond ASCII': (c) => c.get(key('é')),
   'a pipeline': (c) =>
     c
       .pipeline()
@@ -47,7 +47,7 @@ const FLUSHED_WITHIN: Record<string, { options: object; send(client: Client): Pr
     },
     gives: ['A', 'B', 'OK', 'C'],
   },
-  'a pipeline larger than maxBatchBytes behind hot commands': {
+  'a pipeline larger than maxBatchBytes behind fast commands': {
     options: {},
     send: async (c) => {
       const before = [c.get(key('d')), c.get(key('a'))];
@@ -63,7 +63,7 @@ const FLUSHED_WITHIN: Record<string, { options: object; send(client: Client): Pr
     send: (c) => Promise.all([c.call('GET', key('a')), c.call('GET', key('b')), c.call('GET', key('c'))]),
     gives: ['A', 'B', 'C'],
   },
-  'hot commands, one of which reaches maxBatchSize': {
+  'fast commands, one of which reaches maxBatchSize': {
     options: { maxBatchSize: 2 },
     send: (c) => Promise.all([c.get(key('a')), c.get(key('b')), c.get(key('c')), c.get(key('d'))]),
     gives: ['A', 'B', 'C', 'D'],
@@ -164,11 +164,11 @@ describe.each(HOSTS)('$name: a subscriber of the batches that detach() or an end
       const replies = names.map((name, index) => (index % 3 === 2 ? client.call('ECHO', name) : client.echo(name)));
       const nested: Promise<unknown>[] = [];
       watchBatches(moment, () => {
-        if (nested.length < 3) nested.push(client.echo('nested hot'), client.call('ECHO', 'nested cold'));
+        if (nested.length < 3) nested.push(client.echo('nested fast'), client.call('ECHO', 'nested cold'));
       });
       ENDINGS[ending]?.(client);
       expect(await Promise.all(replies)).toEqual(names);
-      expect(await Promise.all(nested)).toEqual(nested.map((_, index) => `nested ${index % 2 ? 'cold' : 'hot'}`));
+      expect(await Promise.all(nested)).toEqual(nested.map((_, index) => `nested ${index % 2 ? 'cold' : 'fast'}`));
       expect(nested.length).toBeGreaterThan(0);
     },
   );
@@ -215,7 +215,7 @@ describe.each(HOSTS)('$name: a schedule function that is called for a command', 
   });
 
   it.each([
-    ['a hot command', (c: Client) => c.get(key('x'))],
+    ['a fast command', (c: Client) => c.get(key('x'))],
     ['a cold command', (c: Client) => c.call('GET', key('x'))],
   ])('sends %s: each caller gets its own value', async (_, nest) => {
     let nested: Promise<unknown> | undefined;

@@ -55,7 +55,7 @@ for (const title of WRAPPER_NAMES) {
 
     "a transaction with a command that makes it the host's, executed twice": async ({ ready, track }) => {
       const client = await ready();
-      await track('hot', client.get('n'));
+      await track('fast', client.get('n'));
       const transaction = wrap(client.multi().incr('n')).select(0).incr('n');
       await track('m', transaction.exec());
       await track('again', transaction.exec());
@@ -65,8 +65,8 @@ for (const title of WRAPPER_NAMES) {
 
     'a pipeline': async ({ ready, track, note }) => {
       const client = await ready();
-      // A wrapper may hide what makes a pipeline hot.
-      await track('hot', client.get('a'));
+      // A wrapper may hide what makes a pipeline fast.
+      await track('fast', client.get('a'));
       const pipeline = wrap(client.pipeline());
       pipeline
         .set('a', '1')
@@ -84,7 +84,7 @@ for (const title of WRAPPER_NAMES) {
 
     'a pipeline that holds a transaction': async ({ ready, track }) => {
       const client = await ready();
-      await track('hot', client.get('a'));
+      await track('fast', client.get('a'));
       const pipeline = wrap(client.pipeline().set('a', '1'));
       method(pipeline, 'multi')();
       pipeline.incr('a').get('a');
@@ -108,7 +108,7 @@ for (const title of WRAPPER_NAMES) {
 
     'recorded while ready, executed when the client is not': async ({ ready, track }) => {
       const client = await ready();
-      await track('hot', client.get('k'));
+      await track('fast', client.get('k'));
       const pipeline = wrap(client.pipeline().set('k', 'v')).get('k');
       const transaction = wrap(client.multi().incr('n')).get('n');
       client.disconnect();
@@ -183,7 +183,7 @@ describeScenarios('pipelines whose methods are replaced or called past', HOSTS, 
     await track('behind', client.get('a'));
   },
 
-  'many arguments of a command that falls through': async ({ ready, track }) => {
+  'many arguments of a command that falls back': async ({ ready, track }) => {
     const client = await ready();
     const members = Array.from({ length: 100_000 }, (_, index) => String(index));
     const pipeline = client.pipeline().get('k');
@@ -210,7 +210,7 @@ describeScenarios('pipelines whose methods are replaced or called past', HOSTS, 
       for (const name in client[kind]()) names.push(name);
       note(kind, names.sort());
     }
-    await track('hot', client.get('k'));
+    await track('fast', client.get('k'));
   },
 });
 

@@ -16,7 +16,7 @@ const PROGRAM = fileURLToPath(new URL('programs/metered-before.ts', import.meta.
 
 const LONG = 'long '.repeat(30_000);
 
-/** Each byte of the replies is another one on the wire: a stand-in for encryption or compression. */
+/** Each byte of the replies is another one on the wire: a test double for encryption or compression. */
 const swap = (bytes: Buffer): Buffer => Buffer.from(bytes.map((byte) => byte ^ 0x55));
 
 class SwappedReplies extends Relay {

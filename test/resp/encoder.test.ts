@@ -134,11 +134,11 @@ describe('encoder', () => {
 });
 
 describe('encoding within a batch', () => {
-  type Step = readonly ['hot' | 'cold' | 'pipeline', ...Argument[]];
+  type Step = readonly ['fast' | 'cold' | 'pipeline', ...Argument[]];
 
   function issue({ client }: FakeConnection, steps: readonly Step[]): void {
     for (const [kind, ...args] of steps) {
-      if (kind === 'hot') client.rpush('list', ...(args as string[])).catch(() => {});
+      if (kind === 'fast') client.rpush('list', ...(args as string[])).catch(() => {});
       else if (kind === 'cold') cold(client, 'rpush', 'cold', ...(args as string[])).catch(() => {});
       else {
         client
@@ -165,22 +165,22 @@ describe('encoding within a batch', () => {
   it('puts ASCII, other text, Buffers and host writes on the wire like a plain client', async () => {
     const batches: Step[][] = [
       [
-        ['hot', 'plain'],
-        ['hot', 'żółw'],
+        ['fast', 'plain'],
+        ['fast', 'żółw'],
         ['cold', 'cold ż'],
-        ['hot', 'plain again'],
+        ['fast', 'plain again'],
         ['pipeline', 'é'],
-        ['hot', '🐢', 1.5],
-        ['hot', Buffer.from([0xff, 0]), 'ż'],
-        ['hot', 'x'.repeat(5000)],
-        ['hot', 'ż'.repeat(5000)],
+        ['fast', '🐢', 1.5],
+        ['fast', Buffer.from([0xff, 0]), 'ż'],
+        ['fast', 'x'.repeat(5000)],
+        ['fast', 'ż'.repeat(5000)],
         ['cold', Buffer.from([0xfe])],
-        ['hot', 'last'],
+        ['fast', 'last'],
       ],
       // The batches after text that was not ASCII are encoded exactly from the start.
       ...Array.from({ length: 40 }, (_, index): Step[] => [
-        ['hot', `batch ${index}`],
-        ['hot', index % 3 === 0 ? 'ż' : 'z'],
+        ['fast', `batch ${index}`],
+        ['fast', index % 3 === 0 ? 'ż' : 'z'],
       ]),
     ];
     expect(await bytesOf(true, batches)).toBe(await bytesOf(false, batches));
@@ -190,7 +190,7 @@ describe('encoding within a batch', () => {
     const steps: Step[] = [];
     for (let index = 0; index < 50; index += 1) {
       steps.push(
-        ['hot', `${index}`, index % 7 === 0 ? 'ż' : 'z'],
+        ['fast', `${index}`, index % 7 === 0 ? 'ż' : 'z'],
         [index % 5 === 0 ? 'pipeline' : 'cold', `${index} é`],
       );
     }
@@ -198,7 +198,7 @@ describe('encoding within a batch', () => {
   });
 
   const step: fc.Arbitrary<Step> = fc.tuple(
-    fc.constantFrom('hot' as const, 'hot' as const, 'cold' as const, 'pipeline' as const),
+    fc.constantFrom('fast' as const, 'fast' as const, 'cold' as const, 'pipeline' as const),
     fc.oneof(
       fc.constantFrom<Argument>('a', 'ż', '🐢', '\ud800', 7, 'x'.repeat(4097)),
       fc.string({ unit: 'binary', maxLength: 5 }),
@@ -214,7 +214,7 @@ describe('encoding within a batch', () => {
           maxBatchSize: fc.constantFrom(1, 2, 3, 1000),
           maxBatchBytes: fc.constantFrom(1, 50, 8_000),
           schedule: fc.constantFrom('immediate' as const, 'tick' as const),
-          hotPath: fc.boolean(),
+          fastPath: fc.boolean(),
         }),
         async (batches, options) => {
           expect(await bytesOf(true, batches, options)).toBe(await bytesOf(false, batches));

@@ -66,7 +66,7 @@ const program = (before: string, after = '') => `
       new DropIn(url, options),
     ];
     const same = [];
-    for (const client of coalesced) same.push((await use(client)) === plain && client.coalescer.stats().hotCommands > 100);
+    for (const client of coalesced) same.push((await use(client)) === plain && client.coalescer.stats().fastCommands > 100);
     console.log(JSON.stringify({ plain: plain.length > 100, same }));
   }
   run();`;

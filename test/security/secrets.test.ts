@@ -9,7 +9,7 @@ import { type RedisServer, startServer } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings('COALESCE_WARN_CORK_ONLY', 'COALESCE_WARN_AUTO_PIPELINING');
+expectWarnings('COALESCE_WARN_BATCHING_ONLY', 'COALESCE_WARN_AUTO_PIPELINING');
 
 /** What must not come to light, each under the name it is searched by. */
 const SECRETS = {
@@ -207,10 +207,10 @@ describe.each(HOSTS)('$name', (host) => {
     };
     const options = { lazyConnect: true, username: 'keeper', password: SECRETS.password };
     const pipelining = create(host, 'coalesced', server.url, { ...options, enableAutoPipelining: true });
-    const corkOnly = coalesce(new odd(server.url, options) as Client);
-    corkOnly.on('error', () => {});
-    await Promise.allSettled([...commands(pipelining), ...commands(corkOnly)]);
-    corkOnly.disconnect();
+    const batchingOnly = coalesce(new odd(server.url, options) as Client);
+    batchingOnly.on('error', () => {});
+    await Promise.allSettled([...commands(pipelining), ...commands(batchingOnly)]);
+    batchingOnly.disconnect();
     expect(found()).toEqual([]);
     if (host === HOSTS[0]) {
       // Once per process, so with the first host.

@@ -35,7 +35,7 @@ function create(host: Host, options: RedisOptions): Client {
 
 const TEXTS = ['a', 'é ключ', '\r\n', '', 'x'.repeat(100_000)];
 
-/** In one turn: hot and other commands, large values, errors of the server and of the ACL. */
+/** In one turn: fast and other commands, large values, errors of the server and of the ACL. */
 function program(client: Client): Promise<unknown>[] {
   return [
     ...TEXTS.map((text, index) => client.set(`shop:${index}`, text)),
@@ -83,7 +83,7 @@ describe.each(HOSTS)('$name', (host) => {
       const plain = await run(create(host, options));
       const client = coalesce(create(host, options));
       expect(await run(client)).toEqual(plain);
-      expect(client.coalescer.stats().hotCommands).toBeGreaterThan(2 * TEXTS.length);
+      expect(client.coalescer.stats().fastCommands).toBeGreaterThan(2 * TEXTS.length);
       expect(plain.again).toContainEqual({ value: user === 'a user of the ACL' ? secured.user.username : 'default' });
       const refused = plain.first.filter(
         (reply) => typeof reply === 'object' && 'error' in reply && /NOPERM/.test(reply.error),

@@ -75,7 +75,7 @@ const everything: CoalesceOptions = {
   maxBatchSize: 1,
   maxBatchBytes: 1,
   maxInFlight: 1,
-  hotPath: false,
+  fastPath: false,
   shareReads: true,
   cache: { prefixes: ['user:'], ttl: 1000, maxEntries: 10, maxBytes: 1000 },
   splitKeys: true,
@@ -116,7 +116,7 @@ coalesced.coalescer = mine.coalescer;
 const stats: CoalescerStats = coalesced.coalescer.stats();
 same<typeof stats.flushReasons, Readonly<Record<FlushReason, number>>>();
 same<typeof stats.batchSizes, Readonly<Record<string, number>>>();
-same<typeof stats.replies.hot, number>();
+same<typeof stats.replies.fast, number>();
 // @ts-expect-error: read-only
 stats.commands = 0;
 // @ts-expect-error: no such counter

@@ -11,17 +11,17 @@ const LONGEST_SILENCE = 2_000;
  */
 export class Liveness {
   /** Milliseconds of `now()` when the last chunk of bytes came. */
-  heardAt = now();
+  lastByteAt = now();
   #probing = false;
 
-  heard(): void {
-    this.heardAt = now();
+  bytesReceived(): void {
+    this.lastByteAt = now();
     this.#probing = false;
   }
 
   /** Whether a read may be answered from memory at `time`. */
   allows(time: number): boolean {
-    const silence = time - this.heardAt;
+    const silence = time - this.lastByteAt;
     if (silence < SILENCE_PROBED_AFTER) return true;
     if (silence >= LONGEST_SILENCE || !this.#probing) {
       this.#probing = true;

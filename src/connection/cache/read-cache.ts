@@ -6,7 +6,7 @@ import {
   type KeyedEffect,
   scriptKeys,
 } from '../../commands/effects.js';
-import type { CommandVariant } from '../../commands/hot-commands.js';
+import type { CommandVariant } from '../../commands/fast-commands.js';
 import type { HostClient, HostCommand } from '../../host/types.js';
 import type { CallOptions, ResolvedCacheOptions } from '../../options.js';
 import { MEANING_LENGTH, meaningOfError } from '../../resp/error-meaning.js';
@@ -242,7 +242,7 @@ export class ReadCache {
   }
 
   /**
-   * A hot command's entry is about to be queued.
+   * A fast command's entry is about to be queued.
    *
    * @returns whether the answer will be kept.
    */
@@ -447,7 +447,7 @@ export class ReadCache {
   /**
    * The head of the queue has its reply.
    *
-   * @param entry - the head, if it is a light entry.
+   * @param entry - the head, if it is a fast entry.
    * @param value - the decoded reply; undefined if the host has decoded it.
    */
   answered(entry: Entry | undefined, value: unknown): void {
@@ -469,7 +469,7 @@ export class ReadCache {
     const showsMore = this.#own.pushesLate && key.reads > 0;
     const { evictions } = this.store;
     read.form = form;
-    this.store.put(read, value, this.liveness.heardAt);
+    this.store.put(read, value, this.liveness.lastByteAt);
     stats.cacheEvictions += this.store.evictions - evictions;
     if (!showsMore) return;
     key.newest = replies.all > key.heldUntil ? read : undefined;

@@ -1,4 +1,4 @@
-import { type CommandVariant, isOfMissingKey } from '../../commands/hot-commands.js';
+import { type CommandVariant, isOfMissingKey } from '../../commands/fast-commands.js';
 import { ownCopy } from '../../util/own-copy.js';
 import { ownText } from './names.js';
 import { hashOf, RecentReads } from './recent-reads.js';

@@ -20,7 +20,7 @@ export interface Timed {
   timedOut(error: unknown): void;
 }
 
-/** `commandTimeout` for hot commands: one timer for those of a millisecond that have the same timeout, instead of one each. */
+/** `commandTimeout` for fast commands: one timer for those of a millisecond that have the same timeout, instead of one each. */
 export class Deadlines {
   #last: Deadline | undefined;
 

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
-import { type CommandVariant, UNLISTED } from '../../commands/hot-commands.js';
+import { type CommandVariant, UNLISTED } from '../../commands/fast-commands.js';
 import { keysOf } from '../../host/command-class.js';
 import { replyProtocol, selectedDatabase } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
@@ -212,7 +212,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
   setReplyContext(_condition: NonNullable<HostClient['condition']>): void {}
 
-  /** Host: read by a Cluster that sends a command. The slot of the first key, a hot command's first argument. */
+  /** Host: read by a Cluster that sends a command. The slot of the first key, a fast command's first argument. */
   getSlot(): number {
     return calculateSlot(this.args[this.variant.script === undefined ? 0 : FIRST_KEY_OF_SCRIPT] as string | Buffer);
   }
@@ -274,7 +274,7 @@ export class CallEntry extends Entry {
     // Set by `keepSettlers` in the line above. Read at once: another promise runs the hooks of tracers, which may send.
     this.settleValue = lastResolve;
     this.settleError = lastReject;
-    // Ordering: callers settle in the order of their replies, on the hot path or not.
+    // Ordering: callers settle in the order of their replies, on the fast path or not.
     this.promise = context.settlesLate ? promise.finally(noop) : promise;
   }
 }
@@ -297,7 +297,7 @@ export function entryWrittenAs(data: string | Uint8Array): WatchedEntry | undefi
 export class WatchedEntry extends CallEntry {
   /** Host: whether it was published on the channel of commands. */
   isTraced = false;
-  /** Whether its bytes were appended as a hot command's: then its reply is decoded here. */
+  /** Whether its bytes were appended as a fast command's: then its reply is decoded here. */
   readHere = false;
   /** The bytes that the host asks for; until then the text that its call was encoded to, maybe. */
   writable: string | Buffer | undefined;

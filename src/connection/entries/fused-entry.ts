@@ -1,4 +1,4 @@
-import { type CommandVariant, type FusedName, UNLISTED } from '../../commands/hot-commands.js';
+import { type CommandVariant, type FusedName, UNLISTED } from '../../commands/fast-commands.js';
 import { type ErrorMeaning, meaningOfError } from '../../resp/error-meaning.js';
 import { SETTLED } from './deadlines.js';
 import { type CallEntry, copyOfError, Entry, type EntryContext } from './entry.js';

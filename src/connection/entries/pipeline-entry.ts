@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { type CommandVariant, type HotCommand, KEY_POSITIONS, UNLISTED } from '../../commands/hot-commands.js';
+import { type CommandVariant, type FastCommand, KEY_POSITIONS, UNLISTED } from '../../commands/fast-commands.js';
 import {
   type HostPipeline,
   PIPELINE_INDEX,
@@ -28,19 +28,19 @@ const PIECE = 256 * 1024;
 /** Longer text is sent as Buffers: a writev of strings takes three bytes per character, and fails beyond 700 MB. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
-/** A hot command in one of its variants, as pipelines hold it. */
+/** A fast command in one of its variants, as pipelines hold it. */
 export class PipelineVariant implements CommandVariant {
   readonly heads: CommandHeads;
 
   constructor(
-    readonly command: HotCommand,
+    readonly command: FastCommand,
     readonly encoding: 'utf8' | null,
   ) {
     this.heads = new CommandHeads((count) => commandHead(command.name, count));
   }
 }
 
-/** Of light transactions. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */
+/** Of fast transactions. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */
 export const MULTI = new PipelineVariant({ ...UNLISTED, name: 'multi', keys: 'none' }, 'utf8');
 export const EXEC = new PipelineVariant({ ...UNLISTED, name: 'exec', keys: 'none' }, null);
 
@@ -54,7 +54,7 @@ function noop(): void {}
 
 const NONE: number[] = [];
 
-/** What a light pipeline has recorded, and what its entries have in common. The host sends them again through it. */
+/** What a fast pipeline has recorded, and what its entries have in common. The host sends them again through it. */
 export class PipelineRecording<Route = unknown> extends PipelineWriter {
   /** Whether it still records. Once it was sent, or left to the host, later calls go to the host's methods. */
   open = true;
@@ -70,7 +70,7 @@ export class PipelineRecording<Route = unknown> extends PipelineWriter {
   #positions: number[] = NONE;
 
   constructor(
-    /** The light pipeline itself; users may hold a Proxy of it, or an object derived from it. */
+    /** The fast pipeline itself; users may hold a Proxy of it, or an object derived from it. */
     readonly pipeline: HostPipeline,
     readonly route: Route,
     /** That of the connection, once it was sent. Until then one with which the host may send its entries. */
@@ -143,7 +143,7 @@ function fillWithError(pipeline: HostPipeline, failed: Promise<unknown>, positio
 }
 
 /**
- * The light entry of a command in an explicit pipeline or a transaction: its result fills a place in the host's
+ * The fast entry of a command in an explicit pipeline or a transaction: its result fills a place in the host's
  * pipeline, which has one promise for all.
  *
  * It also takes the place of the host's command in the pipeline, so that the host can send the pipeline, or send it again.

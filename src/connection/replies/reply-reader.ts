@@ -18,7 +18,7 @@ import type { TransactionState } from '../transaction-state.js';
 /**
  * - `joining`: attached to a connection in use; the host may hold a partial reply, so it gets all bytes until a reply
  *   has ended.
- * - `reading`: replies to light entries are decoded here.
+ * - `reading`: replies to fast entries are decoded here.
  * - `forwarding`: malformed bytes were seen; the host gets all bytes and raises its own error.
  * - `dead`: the host has dropped its listener; the rest of the chunk is discarded.
  * - `removed`: detached; the host's listener is back in our place.
@@ -48,14 +48,14 @@ interface ReadConnection {
 
 /**
  * Stands in front of the host's decoder on one connection. It splits a chunk into replies. A reply is decoded here if
- * the head of the host's queue is a light entry and the reply is whole and of an ordinary kind; otherwise its bytes go
+ * the head of the host's queue is a fast entry and the reply is whole and of an ordinary kind; otherwise its bytes go
  * untouched to the listener that the host registered.
  *
  * Bytes come by `readInPlace` where a socket is read into shared memory (`host/read-in-place.ts`), and else by `data`.
  *
- * A reply that is split by the end of a chunk has one owner (invariant 4). A light entry's reply is assembled here;
+ * A reply that is split by the end of a chunk has one owner (invariant 4). A fast entry's reply is assembled here;
  * until its last byte it can be handed to the host, from its first byte on. Any other reply is the host's, and the
- * scanner finds its last byte. If the host decodes a light entry's reply, it resolves the entry like any command.
+ * scanner finds its last byte. If the host decodes a fast entry's reply, it resolves the entry like any command.
  */
 export class ReplyReader implements InPlaceReader {
   #state: State;
@@ -104,7 +104,7 @@ export class ReplyReader implements InPlaceReader {
     shareReadBuffer(stream, this);
   }
 
-  /** Whether hot commands may be encoded: this reader, or the host, will see their replies in order. */
+  /** Whether fast commands may be encoded: this reader, or the host, will see their replies in order. */
   checkReady(): boolean {
     if (this.#forwarding) this.#checkDetached();
     return this.#state === 'reading';
@@ -120,7 +120,7 @@ export class ReplyReader implements InPlaceReader {
     return this.#state === 'forwarding';
   }
 
-  /** Puts the host's listener back in our place. It decodes all later replies, those to light entries included. */
+  /** Puts the host's listener back in our place. It decodes all later replies, those to fast entries included. */
   remove(): void {
     this.#checkDetached();
     if (this.#state === 'removed' || this.#state === 'dead') return;
@@ -170,7 +170,7 @@ export class ReplyReader implements InPlaceReader {
 
   #readChunk(chunk: Buffer): void {
     this.#reading = true;
-    this.cache?.liveness.heard();
+    this.cache?.liveness.bytesReceived();
     try {
       const disagreement = this.replies.disagreement(this.client.commandQueue);
       if (disagreement !== undefined && this.#state === 'reading') throw disagreement;
@@ -256,7 +256,7 @@ export class ReplyReader implements InPlaceReader {
     return this.#decoder.decodeElements(chunk, position, head);
   }
 
-  /** Reads the next piece of a light entry's split reply; returns where the piece ends. */
+  /** Reads the next piece of a fast entry's split reply; returns where the piece ends. */
   #assemble(item: QueueItem, chunk: Buffer): number {
     const raw = this.#assembledRaw;
     const entry = entryOf(item);
@@ -288,7 +288,7 @@ export class ReplyReader implements InPlaceReader {
     this.client.commandQueue.shift();
     const { replies, cache } = this;
     replies.light += 1;
-    this.stats.hotReplies += 1;
+    this.stats.fastReplies += 1;
     cache?.answered(head, value);
     if (raw) this.#runOthers(() => head.resolve(value));
     else head.answer(value, 'decoded');
@@ -324,7 +324,7 @@ export class ReplyReader implements InPlaceReader {
     this.#forward(position === 0 && end === chunk.length ? chunk : chunk.subarray(position, end));
     if (head !== undefined && queue.peekFront() !== head) this.#hostAnswered(head);
     if (result !== 'whole') return end;
-    this.stats.hostReplies += 1;
+    this.stats.fallbackReplies += 1;
     const late = this.#answering;
     // The host answers later, and the next reply would go to the head: let it decode all of them (invariant 3).
     if (late !== undefined && queue.peekFront() === late && !mayAnswerNothing(this.client, late)) this.#giveUp();
@@ -339,14 +339,14 @@ export class ReplyReader implements InPlaceReader {
     this.cache?.answered(entry, undefined);
   }
 
-  /** No light entry is in flight: the host gets the rest of the chunk in one piece; the scanner only counts replies. */
+  /** No fast entry is in flight: the host gets the rest of the chunk in one piece; the scanner only counts replies. */
   #forwardRest(chunk: Buffer, start: number): number {
     let position = start;
     while (position < chunk.length) {
       const result = this.#scan(chunk, position);
       if (result === 'unreadable') return start;
       if (result === 'more') break;
-      this.stats.hostReplies += 1;
+      this.stats.fallbackReplies += 1;
       position = this.#scanner.end;
     }
     this.#forward(start === 0 ? chunk : chunk.subarray(start));

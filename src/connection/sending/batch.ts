@@ -13,7 +13,7 @@ import type { BatchSchedule } from './schedule-function.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
-/** A hot command's entry, as far as a batch knows it. */
+/** A fast command's entry, as far as a batch knows it. */
 export interface Encodable {
   /** As RESP, on the assumption that text is ASCII. */
   encodeAssumingAscii(): string | readonly Part[];
@@ -57,19 +57,19 @@ const EXACT_BATCHES = 32;
  *
  *     idle ──first command──▶ open ──schedule, size, bytes, end──▶ idle
  *
- *     stream   [host write][hot text][host write]       corked, in program order
+ *     stream   [host write][fast text][host write]       corked, in program order
  *     #parts                                     [text, Buffer, text]   exact bytes, not handed over yet
  *     #text                                                           [text]   taken for ASCII, not checked yet
  *
- * Hot commands are collected in `#text` and `#parts` and go to the stream in one piece: before a write by the host, so
+ * Fast commands are collected in `#text` and `#parts` and go to the stream in one piece: before a write by the host, so
  * that the order is kept, or at the flush.
  */
 export class Batch {
   readonly options: ResolvedOptions;
   /** Commands in the open batch; 0 when idle. */
   commands = 0;
-  /** Of these, the hot ones. */
-  #hotCommands = 0;
+  /** Of these, the fast ones. */
+  #fastCommands = 0;
   #openedAt = 0;
   /** Subscribers of the batch channel are running. */
   #notifying = false;
@@ -112,12 +112,12 @@ export class Batch {
   }
 
   /**
-   * Adds one hot command's bytes.
+   * Adds one fast command's bytes.
    *
    * @param encoded - text on the assumption that it is ASCII, or exact parts.
    * @param entry - encodes the command again if the assumption was wrong.
    */
-  addHot(encoded: string | readonly Part[], entry: Encodable): void {
+  addFast(encoded: string | readonly Part[], entry: Encodable): void {
     if (typeof encoded !== 'string') {
       this.addExact(encoded, 1);
       return;
@@ -125,7 +125,7 @@ export class Batch {
     if (this.#hasReads) this.#endReads();
     this.#text += encoded;
     this.#textEntries.push(entry);
-    this.#hotCommands += 1;
+    this.#fastCommands += 1;
     this.#bytes += encoded.length;
     this.#added(1);
   }
@@ -146,7 +146,7 @@ export class Batch {
     const bytes = lengthOf(entry.sent);
     this.#bytesOfReads += bytes;
     this.#bytes += bytes;
-    this.#hotCommands += 1;
+    this.#fastCommands += 1;
     this.#added(1);
     return !joins;
   }
@@ -180,11 +180,11 @@ export class Batch {
     if (now() - this.#openedAt > SCRIPTS_WAIT_MS) this.flushUnseen('script');
   }
 
-  /** Adds hot commands' exact bytes; `inHostWrite` if the host is about to queue the last of them. */
+  /** Adds fast commands' exact bytes; `inHostWrite` if the host is about to queue the last of them. */
   addExact(parts: readonly Part[], commands: number, inHostWrite = false): void {
     this.#checkText();
     this.#append(parts);
-    this.#hotCommands += commands;
+    this.#fastCommands += commands;
     this.#added(commands, inHostWrite);
   }
 
@@ -242,11 +242,11 @@ export class Batch {
   }
 
   #event(reason: FlushReason): BatchEvent {
-    const hotCommands = this.#hotCommands;
+    const fastCommands = this.#fastCommands;
     return {
       size: this.commands,
-      hotCommands,
-      hostCommands: this.commands - hotCommands,
+      fastCommands,
+      fallbackCommands: this.commands - fastCommands,
       bytes: this.#bytes,
       reason,
       waited: now() - this.#openedAt,
@@ -267,7 +267,7 @@ export class Batch {
     this.#sentInTurn += commands;
     this.commands = 0;
     this.#joined = 0;
-    this.#hotCommands = 0;
+    this.#fastCommands = 0;
     this.#bytes = 0;
     try {
       this.#writePending();
@@ -370,7 +370,7 @@ export class Batch {
     this.owner.stream.cork();
   }
 
-  /** Ordering: pending bytes of hot commands reach the stream here, before the host's next write (invariant 2). */
+  /** Ordering: pending bytes of fast commands reach the stream here, before the host's next write (invariant 2). */
   #writePending(): void {
     this.#checkText();
     if (this.#parts.length === 0) return;

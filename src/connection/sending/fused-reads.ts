@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot';
-import type { CommandVariant } from '../../commands/hot-commands.js';
+import type { CommandVariant } from '../../commands/fast-commands.js';
 import { CODES, warnOnce } from '../../errors.js';
 import { selectedDatabase } from '../../host/state.js';
 import type { HostClient } from '../../host/types.js';

@@ -5,7 +5,7 @@ import type { Batch } from './batch.js';
 import { exiting } from './exit.js';
 import type { InFlightBound } from './in-flight-bound.js';
 
-/** One element of the backlog: bytes of hot commands, or one write of the host's. It is sent as a whole. */
+/** One element of the backlog: bytes of fast commands, or one write of the host's. It is sent as a whole. */
 interface Held {
   commands: number;
   bytes: number;
@@ -66,7 +66,7 @@ export class InFlightGate {
   }
 
   /** @param encoded - one command, in exact parts: text in the backlog is not checked again. */
-  holdHot(encoded: readonly Part[], inTransaction: boolean): void {
+  holdFast(encoded: readonly Part[], inTransaction: boolean): void {
     const { maxBatchBytes } = this.limits;
     const maxRun = this.#maxRun;
     this.waiting += 1;
@@ -95,7 +95,7 @@ export class InFlightGate {
     this.bound.answered(Math.max(0, this.#passedBefore - this.passed));
     while (this.#next(batch, this.bound.current - this.passed, this.passed <= 0));
     this.#passedBefore = this.passed;
-    batch.flush('room');
+    batch.flush('capacity');
   }
 
   /** Hands the batch the whole backlog, without the limit: the stream is about to end. */
@@ -104,9 +104,9 @@ export class InFlightGate {
   }
 
   /** Hands the batch the next element of the backlog if it fits, or in any case if `any`; false if none was handed. */
-  #next(batch: Batch, room: number, any: boolean): boolean {
+  #next(batch: Batch, capacity: number, any: boolean): boolean {
     const first = this.#backlog.peekFront();
-    if (first === undefined || !(any || first.inTransaction || first.commands <= room)) return false;
+    if (first === undefined || !(any || first.inTransaction || first.commands <= capacity)) return false;
     this.#backlog.shift();
     this.waiting -= first.commands;
     const { content } = first;

@@ -46,7 +46,7 @@ export class PendingBound {
 
   /**
    * Rejects a command that the host is about to send, and returns true, if it would exceed the bound. Commands of pipelines
-   * are asked for by `exec()`, and light entries when they are made.
+   * are asked for by `exec()`, and fast entries when they are made.
    */
   refuses(command: HostCommand, stream: unknown): boolean {
     const { accepted } = this;

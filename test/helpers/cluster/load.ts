@@ -99,7 +99,7 @@ export class Load {
           const [value, field, count] = await Promise.all([
             this.#issue(this.#client.get(key)),
             this.#issue(this.#client.hget(`h:${key}`, 'field')),
-            // Not on the hot path.
+            // Not on the fast path.
             this.#issue(cold(this.#client, 'get', `n:${key}`)),
           ]);
           this.#compare(key, value, known.value, round);

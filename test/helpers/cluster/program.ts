@@ -28,7 +28,7 @@ export const PROGRAM: Readonly<Record<string, Step>> = {
       cluster.set(`n:${key}`, index),
       cluster.incrby(`n:${key}`, 1000),
     ]),
-  'commands that are not on the hot path': (cluster) =>
+  'commands that are not on the fast path': (cluster) =>
     KEYS.flatMap((key) => [cluster.get(key), cold(cluster, 'strlen', key), cold(cluster, 'pttl', key)]),
   hashes: (cluster) =>
     KEYS.flatMap((key, index) => [

@@ -16,7 +16,7 @@ export const COMMANDS: Record<Host, CommandClass> = {
   iovalkey: ValkeyCommand as unknown as CommandClass,
 };
 
-/** Commands that the hosts transform nothing of, on the hot path's list but for the last. */
+/** Commands that the hosts transform nothing of, on the fast path's list but for the last. */
 const NAMES = ['get', 'set', 'append', 'rpush', 'hget', 'wait'];
 
 /** Registers argument transformers that change nothing and count how often they are called, until `remove`. */

@@ -81,7 +81,7 @@ export const WIDTHS: readonly number[] = [31, 32, 33];
 export class Counted {
   constructor(
     readonly form: 'object' | 'text',
-    /** Whether the hot path can take what the object holds. */
+    /** Whether the fast path can take what the object holds. */
     readonly plain: boolean,
   ) {}
 }

@@ -229,7 +229,7 @@ function hasText(value: unknown): boolean {
   }
 }
 
-/** Commands of a client that is behind a wrapper are not hot. */
+/** Commands of a client that is behind a wrapper are not fast. */
 const through = fc.constantFrom<Wrapper | undefined>(
   ...Array<undefined>(20 * WRAPPER_NAMES.length).fill(undefined),
   ...WRAPPER_NAMES,

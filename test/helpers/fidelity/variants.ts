@@ -124,8 +124,8 @@ export function invoke(client: Client, name: string, args: readonly unknown[]): 
 }
 
 /** What a coalesced client did by itself: a comparison in which it did nothing would prove nothing. */
-export function workOf(client: Client): { hotShare: number; sharedReads: number; fusedReads: number } {
+export function workOf(client: Client): { fastShare: number; sharedReads: number; fusedReads: number } {
   const { coalescer } = client as unknown as Coalesced;
-  const { commands, hotCommands, sharedReads, fusedReads } = coalescer.stats();
-  return { hotShare: hotCommands / commands, sharedReads, fusedReads };
+  const { commands, fastCommands, sharedReads, fusedReads } = coalescer.stats();
+  return { fastShare: fastCommands / commands, sharedReads, fusedReads };
 }

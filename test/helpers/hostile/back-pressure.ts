@@ -70,7 +70,7 @@ export async function pressServer(options: PressureOptions): Promise<Pressure> {
     let last: Promise<void> = Promise.resolve();
     for (let issued = 0; issued < commands; ) {
       for (let burst = 0; burst < BURST && issued < commands; burst += 1, issued += 1) {
-        // One in ten is not of the hot path.
+        // One in ten is not of the fast path.
         last = (issued % 10 === 3 ? cold(client, 'INCR', KEY) : client.incr(KEY)).then(take);
       }
       await new Promise(setImmediate);

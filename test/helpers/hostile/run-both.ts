@@ -27,7 +27,7 @@ export async function runBoth(
   if (!scenario.leavesOpen && plain.open > 0 !== coalesced.open > 0) {
     faults.push(`open at the end: ${plain.open} of the plain client, ${coalesced.open} of the coalesced one`);
   }
-  if (coalesced.hotCommands === 0) faults.push('expected the hot path to carry commands, got none');
+  if (coalesced.fastCommands === 0) faults.push('expected the fast path to carry commands, got none');
   return { rows, faults };
 }
 

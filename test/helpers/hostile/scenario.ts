@@ -57,8 +57,8 @@ export interface RunOptions {
 export interface Run extends Tally {
   readonly reconnects: number;
   readonly strikes: number;
-  /** What the hot path carried; 0 for a plain client. */
-  readonly hotCommands: number;
+  /** What the fast path carried; 0 for a plain client. */
+  readonly fastCommands: number;
 }
 
 /** A new replica need not wait for others. */
@@ -142,11 +142,11 @@ export async function run(scenario: Scenario, options: RunOptions): Promise<Run>
     proxy.faults = {};
     await scenario.heal?.(stage);
     await Promise.race([working, sleepUnref(LAST_REPLIES_MS)]);
-    const { hotCommands } =
-      kind === 'coalesced' ? (client as Client & Coalesced).coalescer.stats() : { hotCommands: 0 };
+    const { fastCommands } =
+      kind === 'coalesced' ? (client as Client & Coalesced).coalescer.stats() : { fastCommands: 0 };
     // What is open is rejected below, as the client's end has it.
     const errors = new Map(tally.errors);
-    return { ...tally, errors, reconnects, strikes: strikes + proxy.strikes, hotCommands };
+    return { ...tally, errors, reconnects, strikes: strikes + proxy.strikes, fastCommands };
   } finally {
     client.disconnect();
     for (const admin of admins.values()) admin.disconnect();

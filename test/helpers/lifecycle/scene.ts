@@ -21,7 +21,7 @@ export interface Scene {
   admin(): Promise<Client>;
   /** Records what becomes of a promise; resolves when it has settled, however it did. */
   track(name: string, promise: Promise<unknown>): Promise<void>;
-  /** Commands of every kind, hot ones among them, recorded under names that begin with `name`. */
+  /** Commands of every kind, fast ones among them, recorded under names that begin with `name`. */
   mixed(client: Client, name: string): Promise<void>;
   note(what: string, value?: unknown): void;
 }
@@ -30,7 +30,7 @@ export interface Scenario {
   (scene: Scene): Promise<void>;
   /** How many promises a plain client leaves open in it. */
   open?: number;
-  /** Nothing in it can take the hot path. */
+  /** Nothing in it can take the fast path. */
   cold?: boolean;
   /** How lines of the story begin that a plain client tells in some runs and not in others. */
   races?: readonly string[];
@@ -126,19 +126,19 @@ async function record(host: Host, kind: Kind, url: string, play: Scenario): Prom
   await recorder.settle(play.open ?? 0);
   recorder.note('data', await dataOf(admin));
   const transcript = recorder.transcript(play.races);
-  if (kind === 'coalesced') expectHot(clients, play);
+  if (kind === 'coalesced') expectFast(clients, play);
   for (const client of [...clients, admin]) client.disconnect();
   return transcript;
 }
 
 /** A comparison of two plain clients would prove nothing. */
-function expectHot(clients: readonly Client[], { cold = false }: Scenario): void {
-  const hot = clients.reduce((sum, client) => {
+function expectFast(clients: readonly Client[], { cold = false }: Scenario): void {
+  const fast = clients.reduce((sum, client) => {
     const { coalescer } = client as CoalescedClient;
-    return sum + (coalescer?.stats().hotCommands ?? 0);
+    return sum + (coalescer?.stats().fastCommands ?? 0);
   }, 0);
-  if (cold) expect(hot).toBe(0);
-  else expect(hot, 'hot commands of the coalesced client').toBeGreaterThan(0);
+  if (cold) expect(fast).toBe(0);
+  else expect(fast, 'fast commands of the coalesced client').toBeGreaterThan(0);
 }
 
 /** All keys of all databases with their contents. */

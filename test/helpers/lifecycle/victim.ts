@@ -62,7 +62,7 @@ async function suffer({ host, kind }: Orders, url: string): Promise<Fate> {
   }, SAMPLE_EVERY);
 
   const replies = ['open', 'open', 'open'];
-  [client.get('hot'), client.call('GET', 'cold'), client.get('behind')].forEach((reply, index) => {
+  [client.get('fast'), client.call('GET', 'cold'), client.get('behind')].forEach((reply, index) => {
     reply.then(
       (value) => {
         replies[index] = typeof value === 'string' ? `string of ${value.length}` : typeof value;

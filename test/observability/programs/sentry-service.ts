@@ -1,4 +1,4 @@
-/** A service with Sentry's own SDK: prints how many of its commands were hot. */
+/** A service with Sentry's own SDK: prints how many of its commands were fast. */
 import * as Sentry from '@sentry/node';
 
 const withoutRedis = process.argv[2] === 'without-redis';
@@ -15,10 +15,10 @@ const redis = new Redis(process.env.TEST_URL as string);
 await redis.ping();
 const before = redis.coalescer.stats();
 await Promise.all(Array.from({ length: 100 }, (_, index) => redis.get(`sentry:${index}`)));
-const { hotCommands, watchedCommands } = redis.coalescer.stats();
+const { fastCommands, watchedCommands } = redis.coalescer.stats();
 console.log(
   JSON.stringify({
-    hot: hotCommands - before.hotCommands,
+    fast: fastCommands - before.fastCommands,
     watched: watchedCommands - before.watchedCommands,
   }),
 );

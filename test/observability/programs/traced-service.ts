@@ -69,7 +69,7 @@ async function serve(name: string, client: Redis, inSpan: InSpan): Promise<void>
   await Promise.all(Array.from({ length: REQUESTS }, (_, request) => handle(request)));
 }
 
-/** A coalesced client that has used its hot path, unless commands are traced already. */
+/** A coalesced client that has used its fast path, unless commands are traced already. */
 async function warmed<T extends Redis & Coalesced>(client: T): Promise<T> {
   await client.echo('the reply that shows where the next one begins');
   await Promise.all([client.echo('warm'), client.echo('warm')]);
@@ -102,10 +102,10 @@ async function main(): Promise<void> {
   const stats = client.coalescer.stats();
   console.log(
     JSON.stringify({
-      hotBefore: before.hotCommands - before.watchedCommands,
-      hot: stats.hotCommands - before.hotCommands,
+      fastBefore: before.fastCommands - before.watchedCommands,
+      fast: stats.fastCommands - before.fastCommands,
       watched: stats.watchedCommands - before.watchedCommands,
-      patched: stats.fallThroughs.patched,
+      patched: stats.fallbacks.patched,
     }),
   );
   plain.disconnect();

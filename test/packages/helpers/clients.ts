@@ -42,18 +42,18 @@ export const CLIENT_KINDS: readonly ClientKind[] = [PLAIN, COALESCED, DROP_IN, C
 
 /**
  * Holds that the scenario has not passed beside the subject: commands left in fewer batches than there were, where the
- * client gathers, and, for a package whose commands are of the hot path's list, some of them took it. Of a plain client
+ * client gathers, and, for a package whose commands are of the fast path's list, some of them took it. Of a plain client
  * it holds that it is one.
  */
-export function expectTookPart(kind: ClientKind, client: Client, expected: { batched: boolean; hot: boolean }): void {
+export function expectTookPart(kind: ClientKind, client: Client, expected: { batched: boolean; fast: boolean }): void {
   if (kind === PLAIN) {
     expect(client).not.toHaveProperty('coalescer');
     return;
   }
-  const { commands, batches, hotCommands } = statsOf(client);
+  const { commands, batches, fastCommands } = statsOf(client);
   expect(commands, 'commands sent by the coalesced client').toBeGreaterThan(0);
   if (expected.batched && kind.gathers) expect(batches, `batches, of ${commands} commands`).toBeLessThan(commands);
-  if (expected.hot) expect(hotCommands, `hot commands, of ${commands}`).toBeGreaterThan(0);
+  if (expected.fast) expect(fastCommands, `fast commands, of ${commands}`).toBeGreaterThan(0);
 }
 
 function statsOf(client: Client): ReturnType<Coalesced['coalescer']['stats']> {

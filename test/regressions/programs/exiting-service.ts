@@ -29,11 +29,11 @@ function write(client: Redis): void {
     const key = `${prefix}${index}`;
     const reply =
       index % 4 === 0
-        ? client.set(key, 'hot')
+        ? client.set(key, 'fast')
         : index % 4 === 1
           ? client.call('SET', key, 'cold')
           : index % 4 === 2
-            ? client.set(key, 'hot, é€')
+            ? client.set(key, 'fast, é€')
             : client.pipeline().set(key, 'piped').exec();
     reply.catch(() => {});
   }
@@ -69,7 +69,7 @@ client.on('error', () => {});
 if (kind === 'coalesced') coalesce(client, maxInFlight === undefined ? {} : { maxInFlight });
 client.once('ready', () => {
   if (within === 'an exit listener') process.on('exit', onExit);
-  // In a turn of its own: the hot path is ready.
+  // In a turn of its own: the fast path is ready.
   setImmediate(() => {
     process.kill(serverPid, 'SIGSTOP');
     if (within === 'the tick') write(client);

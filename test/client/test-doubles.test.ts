@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { endWithTest, sleep } from '../helpers/hosts.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings(CODES.STAND_IN);
+expectWarnings(CODES.TEST_DOUBLE);
 
 let warnings: (Error & { code?: string })[] = [];
 const onWarning = (warning: Error) => void warnings.push(warning);
@@ -22,7 +22,7 @@ function expectUntouched(client: object, properties: readonly PropertyKey[], pro
   expect(Object.getPrototypeOf(client)).toBe(prototype);
 }
 
-describe('a stand-in for a client', () => {
+describe('a test double for a client', () => {
   it('from ioredis-mock answers as before; one warning says that nothing is coalesced', async () => {
     for (const mock of [new IORedisMock(), new IORedisMock()]) {
       const properties = Reflect.ownKeys(mock);
@@ -40,8 +40,8 @@ describe('a stand-in for a client', () => {
       mock.disconnect();
     }
     await sleep(5);
-    expect(warnings.map(({ code }) => code)).toEqual([CODES.STAND_IN]);
-    expect(warnings[0]?.message).toMatch(/^ioredis-coalesce: the client is a stand-in/);
+    expect(warnings.map(({ code }) => code)).toEqual([CODES.TEST_DOUBLE]);
+    expect(warnings[0]?.message).toMatch(/^ioredis-coalesce: the client is a test double/);
   });
 
   it('from ioredis-mock’s Cluster is left unchanged', async () => {

@@ -95,7 +95,7 @@ describe.each(HOSTS)('$name: a Cluster of scripted nodes', (host) => {
     const coalesced = await run(host.Cluster, story, { coalesced: true, random });
     expect(coalesced.outcomes).toEqual(plain.outcomes);
     expect(coalesced.asked).toEqual(plain.asked);
-    expect(coalesced.hot).toBe(true);
+    expect(coalesced.fast).toBe(true);
   });
 
   it.each(Object.entries(ENDINGS))('%s: as a plain Cluster', async (_name, { story, options, meanwhile }) => {
@@ -154,7 +154,7 @@ interface Run {
   readonly outcomes: readonly Outcome[];
   /** What each node was asked; or both together, where the host tries again at a random one. */
   readonly asked: readonly string[];
-  readonly hot: boolean;
+  readonly fast: boolean;
   readonly elapsed: number;
   /** Whether a timer of {@link LATE} ms was first: timers keep their order, however slow the machine is. */
   readonly late: boolean;
@@ -199,7 +199,7 @@ async function run(
   }: { coalesced: boolean; random?: boolean } & Partial<Omit<Ending, 'story'>>,
 ): Promise<Run> {
   const { client, coalescer, owner, other, address } = await connect(Cluster, story, { coalesced, options });
-  const warm = coalescer?.stats().hotCommands ?? 0;
+  const warm = coalescer?.stats().fastCommands ?? 0;
   const started = performance.now();
   let late = false;
   const timer = setTimeout(() => {
@@ -219,7 +219,7 @@ async function run(
   return {
     outcomes: found.map((outcome) => JSON.parse(JSON.stringify(outcome).replaceAll(/127\.0\.0\.1:\d+/g, nodeName))),
     asked: random ? byNode.flat().sort() : byNode.flatMap((list, index) => [`node ${index}`, ...list]),
-    hot: coalescer?.stats().hotCommands === keys.length + warm,
+    fast: coalescer?.stats().fastCommands === keys.length + warm,
     elapsed,
     late,
   };

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Command } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HOT_COMMANDS, type KeyRule } from '../../src/commands/hot-commands.js';
+import { FAST_COMMANDS, type KeyRule } from '../../src/commands/fast-commands.js';
 import { coalescedFake, connectFake, type FakeConnection, HOSTS } from '../helpers/fake-connection.js';
 import type { HostName } from '../helpers/host-decoder.js';
 
@@ -38,26 +38,26 @@ const RANDOM_OR_STATEFUL = `
   .trim()
   .split(/\s+/);
 
-describe('hot commands', () => {
+describe('fast commands', () => {
   it('are listed once each, in lower case', () => {
-    const names = HOT_COMMANDS.map(({ name }) => name);
+    const names = FAST_COMMANDS.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     for (const name of names) expect(name).toMatch(/^[a-z]+$/);
   });
 
   it('cover an everyday service', () => {
-    const names = new Set(HOT_COMMANDS.map(({ name }) => name));
+    const names = new Set(FAST_COMMANDS.map(({ name }) => name));
     const everyday = `get set mget mset incr decr del exists expire ttl hget hset hmget hgetall hincrby lpush rpush lpop
       rpop lrange llen sadd srem smembers sismember zadd zrem zrange zscore publish xadd eval evalsha ping`;
     for (const name of everyday.trim().split(/\s+/)) expect(names, name).toContain(name);
   });
 
-  it.each(HOT_COMMANDS)('$name is known to every host', ({ name }) => {
+  it.each(FAST_COMMANDS)('$name is known to every host', ({ name }) => {
     expect(table.list).toContain(name);
     expect(HOSTS.ioredis.prototype).toHaveProperty(name);
   });
 
-  it.each(HOT_COMMANDS)('$name neither blocks nor changes its connection', ({ name }) => {
+  it.each(FAST_COMMANDS)('$name neither blocks nor changes its connection', ({ name }) => {
     expect(OF_THE_CONNECTION).not.toContain(name);
     expect(table.hasFlag(name, 'blocking')).toBe(false);
     for (const flag of [
@@ -71,7 +71,7 @@ describe('hot commands', () => {
     expect(Command.checkFlag('HANDSHAKE_COMMANDS', name)).toBe(false);
   });
 
-  it.each(HOT_COMMANDS.filter(({ keys }) => keys !== 'own'))(
+  it.each(FAST_COMMANDS.filter(({ keys }) => keys !== 'own'))(
     '$name has its keys where the host has them',
     (command) => {
       const expected = KEY_INDEXES[command.keys as Exclude<KeyRule, 'own'>];
@@ -82,7 +82,7 @@ describe('hot commands', () => {
     },
   );
 
-  it.each(HOT_COMMANDS.filter(({ shareable }) => shareable))(
+  it.each(FAST_COMMANDS.filter(({ shareable }) => shareable))(
     '$name, which may be shared, reads and no more',
     ({ name }) => {
       expect(RANDOM_OR_STATEFUL).not.toContain(name);
@@ -112,7 +112,7 @@ describe('hot commands', () => {
       return socket.written.toString();
     }
 
-    it.each(HOT_COMMANDS.filter(({ name }) => name in HOSTS[hostName].prototype))(
+    it.each(FAST_COMMANDS.filter(({ name }) => name in HOSTS[hostName].prototype))(
       '$name is sent as by a plain client',
       async ({ name, keys }) => {
         const calls = (keys === 'pairs' ? [0, 2, 4] : [0, 1, 2, 3, 5]).map((count) =>
@@ -124,9 +124,9 @@ describe('hot commands', () => {
       },
     );
 
-    it('takes the hot path for most of them', () => {
-      const { commands, hotCommands } = coalesced.client.coalescer.stats();
-      expect(hotCommands / commands).toBeGreaterThan(0.7);
+    it('takes the fast path for most of them', () => {
+      const { commands, fastCommands } = coalesced.client.coalescer.stats();
+      expect(fastCommands / commands).toBeGreaterThan(0.7);
     });
   });
 });

@@ -27,7 +27,7 @@ interface Told {
 }
 
 /** Plays the same over a fake connection with a plain and with a coalesced client: what is written, and what callers see. */
-async function compare(hostName: HostName, options: RedisOptions, play: Play): Promise<{ told: Told; hot: number }> {
+async function compare(hostName: HostName, options: RedisOptions, play: Play): Promise<{ told: Told; fast: number }> {
   const tell = async (coalesced: boolean) => {
     const connection = await connectFake({
       hostName,
@@ -45,8 +45,8 @@ async function compare(hostName: HostName, options: RedisOptions, play: Play): P
     await turn();
     await turn();
     const told = { written: connection.socket.written.toString('latin1'), seen: witness.seen.map(canonical) };
-    const stats = (connection.client as unknown as { coalescer?: { stats(): { hotCommands: number } } }).coalescer;
-    return { told, hot: stats?.stats().hotCommands ?? 0 };
+    const stats = (connection.client as unknown as { coalescer?: { stats(): { fastCommands: number } } }).coalescer;
+    return { told, fast: stats?.stats().fastCommands ?? 0 };
   };
   const plain = await tell(false);
   const coalesced = await tell(true);
@@ -95,8 +95,8 @@ describe.each(HOSTS)('a defined script on %s', (hostName) => {
     });
   });
 
-  it('is hot from its first call on, with plain arguments', async () => {
-    const { hot } = await compare(hostName, {}, async ({ scripts, socket, watch }) => {
+  it('is fast from its first call on, with plain arguments', async () => {
+    const { fast } = await compare(hostName, {}, async ({ scripts, socket, watch }) => {
       watch('1', scripts.one('k'));
       watch('2', scripts.one('k', Buffer.from('a')));
       watch('3', scripts.loose(1, ['k', 'a']));
@@ -104,7 +104,7 @@ describe.each(HOSTS)('a defined script on %s', (hostName) => {
       await turn();
       socket.feed('+OK\r\n:1\r\n*2\r\n$1\r\na\r\n$-1\r\n$1\r\nb\r\n');
     });
-    expect(hot).toBe(4);
+    expect(fast).toBe(4);
   });
 
   it('settles its callers in the order of a plain client, between other commands of one packet', async () => {
@@ -123,7 +123,7 @@ describe.each(HOSTS)('a defined script on %s', (hostName) => {
   });
 
   it('that the server has forgotten is sent once as EVAL, and then as EVALSHA', async () => {
-    const { told, hot } = await compare(hostName, {}, async ({ scripts, socket, watch }) => {
+    const { told, fast } = await compare(hostName, {}, async ({ scripts, socket, watch }) => {
       watch('loads', scripts.one('k'));
       await turn();
       socket.feed('+loaded\r\n');
@@ -140,7 +140,7 @@ describe.each(HOSTS)('a defined script on %s', (hostName) => {
       socket.feed('+third\r\n');
     });
     expect(told.seen).toHaveLength(4);
-    expect(hot).toBeGreaterThanOrEqual(3);
+    expect(fast).toBeGreaterThanOrEqual(3);
   });
 
   it('that fails to compile is sent as EVALSHA, and as EVAL when the server does not know it', async () => {
@@ -231,14 +231,14 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(plain).toHaveLength(6);
   });
 
-  it('are hot whether they were defined by the option, before or after coalesce()', async () => {
+  it('are fast whether they were defined by the option, before or after coalesce()', async () => {
     const { client, methods } = await create(false);
     const coalesced = coalesce(client);
     client.defineCommand('later', SCRIPTS.loose);
     await client.echo('the first one after coalesce() is cold');
-    const before = coalesced.coalescer.stats().hotCommands;
+    const before = coalesced.coalescer.stats().fastCommands;
     expect(await Promise.all([methods.early?.('k'), methods.late?.('k'), methods.later?.(0)])).toEqual([1, 1, 'é']);
-    expect(coalesced.coalescer.stats().hotCommands - before).toBe(3);
+    expect(coalesced.coalescer.stats().fastCommands - before).toBe(3);
   });
 
   it('stay replaced when a user has put others in their place', async () => {
@@ -299,7 +299,7 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(await methods.late?.('k', 'l')).toBe(2);
   });
 
-  it('may have the name of a hot command', async () => {
+  it('may have the name of a fast command', async () => {
     const { client, methods } = await create(true);
     client.defineCommand('get', SCRIPTS.one);
     expect(await methods.get?.('k')).toBe(1);
@@ -307,13 +307,13 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(await methods.get?.('none')).toBeNull();
   });
 
-  it('are hot on the client, and their copies on a pipeline run the same script', async () => {
+  it('are fast on the client, and their copies on a pipeline run the same script', async () => {
     const { client, methods } = await create(true);
     const { coalescer } = client as unknown as ReturnType<typeof coalesce>;
     await client.ping();
-    const before = coalescer.stats().hotCommands;
+    const before = coalescer.stats().fastCommands;
     expect(await methods.late?.('k')).toBe(1);
-    expect(coalescer.stats().hotCommands).toBe(before + 1);
+    expect(coalescer.stats().fastCommands).toBe(before + 1);
     const pipeline = client.pipeline();
     void (pipeline as unknown as Methods).late?.('k');
     expect(await pipeline.exec()).toEqual([[null, 1]]);
@@ -323,7 +323,7 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     const { client, methods } = await create(true);
     const { coalescer } = client as unknown as ReturnType<typeof coalesce>;
     const reasons = () =>
-      Object.fromEntries(Object.entries(coalescer.stats().fallThroughs).filter(([, count]) => count > 0));
+      Object.fromEntries(Object.entries(coalescer.stats().fallbacks).filter(([, count]) => count > 0));
     await client.ping();
     expect(reasons()).toEqual({});
     await methods.late?.('k', { toString: () => 'text' });
@@ -341,11 +341,11 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
   });
 });
 
-it('a client with hotPath: false leaves scripts to the host, and says so', async () => {
+it('a client with fastPath: false leaves scripts to the host, and says so', async () => {
   const [host] = REAL_HOSTS;
   const client = await ready(
-    host!.createCoalesced(redisUrl(), { scripts: { early: SCRIPTS.one } }, { hotPath: false }),
+    host!.createCoalesced(redisUrl(), { scripts: { early: SCRIPTS.one } }, { fastPath: false }),
   );
   expect(await (client as unknown as Scripts & { early(key: string): Promise<number> }).early('k')).toBe(1);
-  expect(client.coalescer.stats()).toMatchObject({ hotCommands: 0, fallThroughs: { 'cork-only': 1 } });
+  expect(client.coalescer.stats()).toMatchObject({ fastCommands: 0, fallbacks: { 'batching-only': 1 } });
 });

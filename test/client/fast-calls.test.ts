@@ -6,7 +6,7 @@ import type { HostName } from '../helpers/host-decoder.js';
 import { type CoalescedClient, HOSTS, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
-const prefix = uniquePrefix('hot-calls');
+const prefix = uniquePrefix('fast-calls');
 
 type Method = 'call' | 'callBuffer' | 'send_command';
 type Caller = Record<Method, (...args: unknown[]) => Promise<unknown>>;
@@ -105,24 +105,24 @@ describe.each(HOSTS)('call() and similar methods, $name', (host) => {
     const plain = await values(host.create(redisUrl()));
     const client = host.createCoalesced(redisUrl(), {}, { busyPoll: false });
     expect(await values(client)).toEqual(plain);
-    expect(client.coalescer.stats().hotCommands).toBe(13);
+    expect(client.coalescer.stats().fastCommands).toBe(13);
   });
 
-  it('are hot only for hot commands, and are not own properties', async () => {
+  it('are fast only for fast commands, and are not own properties', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { busyPoll: false }));
     const caller = client as unknown as Caller;
     for (const method of METHODS) expect(Object.hasOwn(client, method)).toBe(false);
     await Promise.all([caller.call('echo', 'x'), caller.callBuffer('ECHO', 'x'), caller.send_command('echo', 'x')]);
-    expect(client.coalescer.stats().hotCommands).toBe(3);
+    expect(client.coalescer.stats().fastCommands).toBe(3);
     await caller.call('info', 'server');
-    expect(client.coalescer.stats().hotCommands).toBe(3);
+    expect(client.coalescer.stats().fastCommands).toBe(3);
   });
 
   it('leave unusual calls to the host, and count them', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { busyPoll: false }));
     const caller = client as unknown as Caller;
     expect(await caller.call('echo', { toString: () => 'text' })).toBe('text');
-    expect(client.coalescer.stats().fallThroughs.arguments).toBe(1);
+    expect(client.coalescer.stats().fallbacks.arguments).toBe(1);
     const own = client as unknown as { call: unknown };
     own.call = () => 'replaced';
     expect(caller.call('echo', 'x')).toBe('replaced');
@@ -138,7 +138,7 @@ describe.each(HOSTS)('call() and similar methods, $name', (host) => {
       'x',
       Buffer.from('x'),
     ]);
-    expect(client.coalescer.stats().hotCommands).toBe(3);
+    expect(client.coalescer.stats().fastCommands).toBe(3);
   });
 
   it('work for more spellings than are kept', async () => {
@@ -149,14 +149,14 @@ describe.each(HOSTS)('call() and similar methods, $name', (host) => {
     );
     const replies = await Promise.all(spellings.map((spelling) => client.call(spelling, `${prefix}none`, 0, 1)));
     expect(new Set(replies)).toEqual(new Set([0]));
-    expect(client.coalescer.stats().hotCommands).toBe(1_100);
+    expect(client.coalescer.stats().fastCommands).toBe(1_100);
   });
 });
 
 describe('argument transformers of iovalkey', () => {
   const [, , host] = HOSTS as readonly [unknown, unknown, (typeof HOSTS)[number]];
 
-  it('that are the host’s own leave hset, hmset, mset and msetnx hot', async () => {
+  it('that are the host’s own leave hset, hmset, mset and msetnx fast', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { busyPoll: false }));
     const k = (name: string) => `${prefix}transformed:${name}`;
     await client.del(k('h'), k('a'), k('b'));
@@ -170,6 +170,6 @@ describe('argument transformers of iovalkey', () => {
         client.mget(k('a'), k('b')),
       ]),
     ).toEqual([1, 'OK', 'OK', 1, { f: '1', g: '2' }, ['A', 'B']]);
-    expect(client.coalescer.stats()).toMatchObject({ hotCommands: 7, fallThroughs: { transformer: 0 } });
+    expect(client.coalescer.stats()).toMatchObject({ fastCommands: 7, fallbacks: { transformer: 0 } });
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HOT_COMMANDS } from '../../src/commands/hot-commands.js';
+import { FAST_COMMANDS } from '../../src/commands/fast-commands.js';
 import { canonical } from '../helpers/fidelity/canonical.js';
 import { ENTRIES, NORMALISE } from '../helpers/fidelity/command-table.js';
 import { Admin } from '../helpers/fidelity/fixture.js';
@@ -54,9 +54,9 @@ async function run(client: Client, row: Row, mode: Mode, suffix: '' | 'Buffer'):
   return outcomes;
 }
 
-it('the table has every command of the hot path', () => {
+it('the table has every command of the fast path', () => {
   const covered = new Set(ENTRIES.flatMap(({ calls }) => calls.map(([name]) => name)));
-  expect(HOT_COMMANDS.map(({ name }) => name).filter((name) => !covered.has(name))).toEqual([]);
+  expect(FAST_COMMANDS.map(({ name }) => name).filter((name) => !covered.has(name))).toEqual([]);
 });
 
 describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
@@ -91,6 +91,6 @@ describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as c
       }
     }
     expect(mismatches.slice(0, 20).join('\n'), `${mismatches.length} mismatches`).toBe('');
-    expect(workOf(coalesced).hotShare).toBeGreaterThan(0.5);
+    expect(workOf(coalesced).fastShare).toBeGreaterThan(0.5);
   });
 });

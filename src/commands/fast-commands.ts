@@ -1,5 +1,5 @@
 /**
- * The hot path's allow-list, as data.
+ * The fast path's allow-list, as data.
  *
  * A command may be in the list if it takes plain arguments, gets exactly one reply, does not block and does not change
  * the state of its connection. The number of arguments is not checked: the server refuses a wrong one, with the same
@@ -12,7 +12,7 @@
  */
 export type KeyRule = 'first' | 'two' | 'all' | 'pairs' | 'none' | 'own';
 
-export interface HotCommand {
+export interface FastCommand {
   /** Lower case, as the host writes it on the wire. */
   readonly name: string;
   readonly keys: KeyRule;
@@ -42,11 +42,11 @@ export const UNLISTED = {
   missing: undefined,
   paired: false,
   fused: undefined,
-} as const satisfies Omit<HotCommand, 'name'>;
+} as const satisfies Omit<FastCommand, 'name'>;
 
-/** A hot command in one of its two variants: `get` or `getBuffer`. */
+/** A fast command in one of its two variants: `get` or `getBuffer`. */
 export interface CommandVariant {
-  readonly command: HotCommand;
+  readonly command: FastCommand;
   readonly encoding: 'utf8' | null;
   /** Set for a defined script. */
   readonly script?: ScriptForm;
@@ -75,7 +75,7 @@ export const KEY_POSITIONS = {
 type Table = Partial<Record<KeyRule, string>>;
 
 /** Reads that may be shared, and kept in memory, by what they answer for a missing key; an empty array or object is null. */
-const CACHEABLE_READS: readonly [missing: HotCommand['missing'], names: string][] = [
+const CACHEABLE_READS: readonly [missing: FastCommand['missing'], names: string][] = [
   [
     null,
     `get hget hmget hgetall hkeys hvals lrange lindex lpos smembers
@@ -127,7 +127,7 @@ const OTHERS: Table = {
 
 const FUSED: Readonly<Record<string, FusedName>> = { get: 'mget', hget: 'hmget' };
 
-export const HOT_COMMANDS: readonly HotCommand[] = [
+export const FAST_COMMANDS: readonly FastCommand[] = [
   ...CACHEABLE_READS.flatMap(([missing, names]) =>
     commands({ first: names }, { readOnly: true, shareable: true, cacheable: true }, missing),
   ),
@@ -138,9 +138,9 @@ export const HOT_COMMANDS: readonly HotCommand[] = [
 
 function commands(
   table: Table,
-  flags: Pick<HotCommand, 'readOnly' | 'shareable' | 'cacheable'>,
-  missing?: HotCommand['missing'],
-): HotCommand[] {
+  flags: Pick<FastCommand, 'readOnly' | 'shareable' | 'cacheable'>,
+  missing?: FastCommand['missing'],
+): FastCommand[] {
   return Object.entries(table).flatMap(([keys, names]) =>
     words(names).map((name) => {
       return { name, keys: keys as KeyRule, ...flags, missing, paired: name === 'hgetall', fused: FUSED[name] };
@@ -153,7 +153,7 @@ export function words(text: string): string[] {
 }
 
 /** Whether a missing key has this answer, too. */
-export function isOfMissingKey({ missing }: Pick<HotCommand, 'missing'>, answer: unknown): boolean {
+export function isOfMissingKey({ missing }: Pick<FastCommand, 'missing'>, answer: unknown): boolean {
   if (Array.isArray(answer)) return missing !== undefined && answer.every((each) => isOfMissingKey({ missing }, each));
   if (missing !== null) return missing !== undefined && String(answer) === String(missing);
   return answer === null || (typeof answer === 'object' && Object.keys(answer).length === 0);

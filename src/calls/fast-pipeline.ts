@@ -1,4 +1,4 @@
-import { HOT_COMMANDS, type HotCommand, UNLISTED } from '../commands/hot-commands.js';
+import { FAST_COMMANDS, type FastCommand, UNLISTED } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
 import type { EntryContext } from '../connection/entries/entry.js';
 import {
@@ -10,51 +10,51 @@ import {
   PipelineVariant,
 } from '../connection/entries/pipeline-entry.js';
 import {
-  areGenuine,
+  areUnpatched,
   countOfCopied,
   execUnsent,
   type HostPipeline,
   hostTransactionExec,
   inheritConstructor,
-  isGenuineMultiFunction,
-  isGenuinePipelineFunction,
   isSentAsItIs,
+  isUnpatchedMultiFunction,
+  isUnpatchedPipelineFunction,
   type PipelinedCommand,
   type PipelineMethods,
   pipelineClass,
   unwrapTransaction,
   withCopied,
 } from '../host/pipeline.js';
-import { isGenuineMethod, settlesLate } from '../host/probe.js';
+import { isUnpatchedMethod, settlesLate } from '../host/probe.js';
 import { tracesBatches } from '../host/state.js';
 import { argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
-import type { FallThroughReason } from '../stats.js';
+import type { FallbackReason } from '../stats.js';
 import { asCallback } from '../util/promises.js';
 import { prepareArguments } from './arguments.js';
-import { callHost, countFallThrough, FallThrough } from './fallback.js';
+import { callHost, countFallback, Fallback } from './fallback.js';
 import { methodsNamed } from './method.js';
-import { type HotRoute, routeOf } from './route.js';
+import { type FastRoute, routeOf } from './route.js';
 
-interface LightPipeline extends HostPipeline {
+interface FastPipeline extends HostPipeline {
   readonly [RECORDING]: Recording;
   addBatch(commands: readonly unknown[]): unknown;
 }
 
-type LightPipelineClass = new (client: object, route: HotRoute, unsent: EntryContext) => LightPipeline;
+type FastPipelineClass = new (client: object, route: FastRoute, unsent: EntryContext) => FastPipeline;
 
 /**
- * Where a light pipeline has its recording: an ordinary property, so that it is found through a Proxy of the pipeline
+ * Where a fast pipeline has its recording: an ordinary property, so that it is found through a Proxy of the pipeline
  * and from an object derived from it, as the fields of a host's pipeline are.
  */
 const RECORDING = Symbol('recording');
 
-type Recording = PipelineRecording<HotRoute>;
+type Recording = PipelineRecording<FastRoute>;
 
 /** A Proxy may pass on names alone. A transaction is known then by its first command, and a pipeline that has one. */
 function recordingOf(receiver: unknown): Recording | undefined {
-  const pipeline = receiver as Partial<LightPipeline> | undefined;
+  const pipeline = receiver as Partial<FastPipeline> | undefined;
   const found = pipeline?.[RECORDING];
   if (found !== undefined) return found;
   const first = pipeline?._queue?.[0];
@@ -62,12 +62,12 @@ function recordingOf(receiver: unknown): Recording | undefined {
 }
 
 /** Stands for a pipeline on a Cluster, which sends it to the master of its first key's slot. */
-const ANY_WRITE: HotCommand = { ...UNLISTED, name: '' };
+const ANY_WRITE: FastCommand = { ...UNLISTED, name: '' };
 
 /**
  * Host pipelines that are cheap to make and to fill.
  *
- * A pipeline records its commands as light entries; the host makes the commands that are not simple, and they are
+ * A pipeline records its commands as fast entries; the host makes the commands that are not simple, and they are
  * queued between the entries. `exec()` encodes all, then puts their entries into the client's queue and their bytes
  * into its batch in one step. Where that is not possible, the host's `exec` sends entries and commands alike, and makes
  * the commands that are added later.
@@ -78,20 +78,20 @@ const ANY_WRITE: HotCommand = { ...UNLISTED, name: '' };
  * @param host - the prototype of the host's pipelines.
  * @param parent - has the host's method that makes transactions.
  */
-function lightPipelineClass(host: PipelineMethods, parent: Record<string, AnyFunction>): LightPipelineClass {
-  class Light extends pipelineClass(host) implements LightPipeline {
-    declare addBatch: LightPipeline['addBatch'];
+function fastPipelineClass(host: PipelineMethods, parent: Record<string, AnyFunction>): FastPipelineClass {
+  class Light extends pipelineClass(host) implements FastPipeline {
+    declare addBatch: FastPipeline['addBatch'];
     // Not hidden from `util.inspect`: that would take as long as all else here.
     readonly [RECORDING]: Recording;
 
-    constructor(client: object, route: HotRoute, unsent: EntryContext) {
+    constructor(client: object, route: FastRoute, unsent: EntryContext) {
       super(client, route.routing !== undefined);
       this[RECORDING] = new PipelineRecording(this, route, unsent);
     }
 
     static {
       inheritConstructor(Light);
-      for (const command of HOT_COMMANDS) {
+      for (const command of FAST_COMMANDS) {
         for (const [name, encoding] of methodsNamed(command.name)) {
           if (typeof host[name] === 'function') {
             const value = recordingMethod(host, name, new PipelineVariant(command, encoding));
@@ -139,8 +139,8 @@ function lightPipelineClass(host: PipelineMethods, parent: Record<string, AnyFun
   return Light;
 
   /** The connection that can send the pipeline now, or why the host must send it. */
-  function connectionOf({ route, isTransaction, pipeline }: Recording): Connection | FallThroughReason {
-    if (!areGenuine(host)) return 'patched';
+  function connectionOf({ route, isTransaction, pipeline }: Recording): Connection | FallbackReason {
+    if (!areUnpatched(host)) return 'patched';
     if (isTransaction && tracesBatches()) return 'traced';
     if (route.routing?.readsFromMasters === false) return 'routing';
     return route.connectionFor(ANY_WRITE, pipeline.isCluster ? firstKeyOf(pipeline._queue) : undefined);
@@ -174,23 +174,23 @@ function lightPipelineClass(host: PipelineMethods, parent: Record<string, AnyFun
     return send(recording, pipeline, connection).then(unwrapTransaction);
   }
 
-  function leaveToHost(recording: Recording, reason: FallThroughReason): void {
-    countFallThrough(recording.route, recording.isTransaction ? 'multi' : 'pipeline', reason);
+  function leaveToHost(recording: Recording, reason: FallbackReason): void {
+    countFallback(recording.route, recording.isTransaction ? 'multi' : 'pipeline', reason);
     recording.open = false;
   }
 }
 
 function recordingMethod(host: Record<string, AnyFunction>, name: string, variant: PipelineVariant): AnyFunction {
-  let genuine: AnyFunction | undefined;
+  let unpatched: AnyFunction | undefined;
   return function record(this: unknown, ...args) {
     const method = host[name] as AnyFunction;
     const recording = recordingOf(this);
     if (!recording?.open) return callHost(method, this, args);
-    const isGenuine = method === genuine || isGenuineMethod(method);
-    if (isGenuine) genuine = method;
-    const left = isGenuine ? tryRecording(recording, this as HostPipeline, variant, args) : new FallThrough('patched');
+    const isUnpatched = method === unpatched || isUnpatchedMethod(method);
+    if (isUnpatched) unpatched = method;
+    const left = isUnpatched ? tryRecording(recording, this as HostPipeline, variant, args) : new Fallback('patched');
     if (left === undefined) return this;
-    countFallThrough(recording.route, name, left.reason);
+    countFallback(recording.route, name, left.reason);
     return callHost(method, this, args, 0, left.read);
   };
 }
@@ -204,21 +204,21 @@ function tryRecording(
   receiver: HostPipeline,
   variant: PipelineVariant,
   args: readonly unknown[],
-): FallThrough | undefined {
+): Fallback | undefined {
   const { client } = recording.route;
   const { command } = variant;
-  if (client.options.showFriendlyErrorStack) return new FallThrough('options');
-  if (command.keys === 'own' && recording.pipeline.isCluster) return new FallThrough('routing');
+  if (client.options.showFriendlyErrorStack) return new Fallback('options');
+  if (command.keys === 'own' && recording.pipeline.isCluster) return new Fallback('routing');
   const { keyPrefix } = client.options;
   const transformer = argumentTransformerOf(recording.context.commandClass, command.name);
   let sent = args;
   if (keyPrefix || transformer !== undefined || !arePlain(args)) {
     const prepared = prepareArguments(command, recording.context.commandClass, keyPrefix, transformer, args);
-    if (prepared instanceof FallThrough) return prepared;
+    if (prepared instanceof Fallback) return prepared;
     // A transformer or getter may have sent the pipeline, or left it to the host.
-    if (!recording.open) return new FallThrough('transformer', prepared.read);
+    if (!recording.open) return new Fallback('transformer', prepared.read);
     sent = prepared.sent;
-    if (!arePlain(sent)) return new FallThrough('arguments', prepared.read);
+    if (!arePlain(sent)) return new Fallback('arguments', prepared.read);
   }
   receiver._queue.push(new PipelineEntry(variant, sent.length === 1 ? sent[0] : sent, recording, receiver));
   return undefined;
@@ -266,7 +266,7 @@ export function aroundExec(
 }
 
 /** With `maxPending`: `exec()` rejects, and sends nothing, where it would exceed the bound. */
-export function refuseWhole(made: unknown, route: HotRoute): void {
+export function refuseWhole(made: unknown, route: FastRoute): void {
   // Host: a Cluster calls it again when a pipeline is redirected.
   let accepted = false;
   aroundExec(made, (pipeline, send, args) => {
@@ -282,15 +282,15 @@ export function refuseWhole(made: unknown, route: HotRoute): void {
 
 /** What the pipelines of one client have in common. */
 interface ClientPipelines {
-  readonly pipelineClass: LightPipelineClass;
+  readonly pipelineClass: FastPipelineClass;
   readonly copied: number;
   /** The context of their entries until they are sent, or when the host sends them, as its own commands. */
   readonly unsent: EntryContext;
 }
 
 /**
- * `pipeline` and `multi` for the overlay of a class of clients: they make light pipelines, or call the host's method if
- * a light pipeline could not take the hot path. This file records a light one, `Connection#sendPipeline` sends it,
+ * `pipeline` and `multi` for the overlay of a class of clients: they make fast pipelines, or call the host's method if
+ * a fast pipeline could not take the fast path. This file records a light one, `Connection#sendPipeline` sends it,
  * `pipeline-entry.ts` settles it.
  *
  * @param parent - the client's prototype.
@@ -299,7 +299,7 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
   const { pipeline, multi } = parent;
   if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
   /** Made with the first pipeline. */
-  let light: LightPipelineClass | undefined;
+  let light: FastPipelineClass | undefined;
   const clients = new WeakMap<object, ClientPipelines>();
 
   return {
@@ -325,22 +325,22 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     },
   };
 
-  function make(client: unknown, kind: 'pipeline' | 'multi'): LightPipeline | undefined {
+  function make(client: unknown, kind: 'pipeline' | 'multi'): FastPipeline | undefined {
     const route = routeOf(client);
     if (route === undefined) return undefined;
     const made = tryMake(client as object, route);
     if (typeof made !== 'string') return made;
-    countFallThrough(route, kind, made);
+    countFallback(route, kind, made);
     return undefined;
   }
 
-  function tryMake(client: object, route: HotRoute): LightPipeline | FallThroughReason {
+  function tryMake(client: object, route: FastRoute): FastPipeline | FallbackReason {
     const { commandClass } = route;
-    if (commandClass === undefined) return 'cork-only';
-    const reason = route.fallThroughReason();
+    if (commandClass === undefined) return 'batching-only';
+    const reason = route.fallbackReason();
     if (reason !== undefined) return reason;
-    if (!isGenuinePipelineFunction(parent.pipeline) || !isGenuineMultiFunction(parent.multi)) return 'patched';
-    light ??= lightPipelineClass(Object.getPrototypeOf(parent.pipeline.call(client)) as PipelineMethods, parent);
+    if (!isUnpatchedPipelineFunction(parent.pipeline) || !isUnpatchedMultiFunction(parent.multi)) return 'patched';
+    light ??= fastPipelineClass(Object.getPrototypeOf(parent.pipeline.call(client)) as PipelineMethods, parent);
     const copied = countOfCopied(client);
     let ofClient = clients.get(client);
     if (ofClient?.copied !== copied) {
