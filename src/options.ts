@@ -70,7 +70,7 @@ export interface CoalesceOptions {
   shareReads?: boolean;
   /**
    * Sends `get`s that stand next to each other as one MGET, and `hget`s of one hash as one HMGET, of at most 64: a read then
-   * takes half of Redis's CPU. Each caller gets its own value. One difference: `get` of a key of another type gives `null`
+   * takes less of Redis's CPU. Each caller gets its own value. One difference: `get` of a key of another type gives `null`
    * instead of WRONGTYPE. ACLs, MONITOR and SLOWLOG see MGET and HMGET. Not in transactions, while keys are watched, in
    * explicit pipelines, nor on a client with `cache`.
    * @default false

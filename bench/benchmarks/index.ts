@@ -1,6 +1,7 @@
 import type { Benchmark } from './benchmark.js';
 import { CACHE } from './cache.js';
 import { CORE } from './core.js';
+import { FUSED } from './fused.js';
 import { GRID } from './grid.js';
 import { NETWORK } from './network.js';
 import { PACKAGES } from './packages.js';
@@ -22,6 +23,7 @@ export const GROUPS: Readonly<Record<string, readonly Benchmark[]>> = {
   scale: SCALE,
   peers: PEERS,
   watching: WATCHING,
+  fused: FUSED,
 };
 
 export const BENCHMARKS: readonly Benchmark[] = Object.values(GROUPS).flat();

@@ -59,7 +59,9 @@ export function regionsOf(
     'bench-watching': sections(
       medians(all, 'watching', ['throughput', 'cpu']),
       medians(all, 'watching-calls', ['cpu']),
+      medians(all, 'watching-service', ['cpu', 'serverCpu', 'p50', 'p99']),
     ),
+    'bench-fused': sections(medians(all, 'fused', ['throughput', 'cpu', 'serverCpu'])),
     'bench-setups': sections(...[...others].map(([, results]) => setupText(results))),
   };
 }
