@@ -8,6 +8,7 @@
 import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import Module from 'node:module';
+import { types } from 'node:util';
 import { fileDigest, filesDigest, type ModuleCache, methodDigest, sourceOf } from './digest.js';
 import { KNOWN_METHODS, KNOWN_RELEASES } from './known-releases.js';
 import { isUnpatchedPipelineFunction } from './pipeline.js';
@@ -57,8 +58,9 @@ function look(client: object, prototype: object): string {
 /** V8 alone tells what text was loaded, and Deno puts more around it. */
 function moduleCache(): ModuleCache {
   if (process.versions.bun !== undefined || process.versions.deno !== undefined) return {};
-  // Any path will do.
-  return Module.createRequire(process.execPath).cache;
+  // Any path will do. Jest's cache is a Proxy, of modules whose text it has wrapped in its own way.
+  const { cache } = Module.createRequire(process.execPath);
+  return types.isProxy(cache) ? {} : cache;
 }
 
 function prototypeIn(exported: unknown): unknown {

@@ -62,7 +62,6 @@ const program = (before: string, after = '') => `
     const coalesced = [
       coalesce(new Redis(url, options)),
       coalesce(new Redis(url, options), { schedule: 'immediate' }),
-      coalesce(new Redis(url, options), { schedule: (flush) => setTimeout(flush, 1) }),
       new DropIn(url, options),
     ];
     const same = [];
@@ -74,7 +73,7 @@ const program = (before: string, after = '') => `
 describe('the package is loaded', () => {
   it.each(Object.entries(SURROUNDINGS))('%s, and answers as a plain client', async (_, { before, after }) => {
     await project.write('loading.cjs', program(before, after));
-    expect(await project.run('loading.cjs')).toEqual({ plain: true, same: [true, true, true, true] });
+    expect(await project.run('loading.cjs')).toEqual({ plain: true, same: [true, true, true] });
   });
 });
 
