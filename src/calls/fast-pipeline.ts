@@ -39,26 +39,21 @@ import { type FastRoute, routeOf } from './route.js';
 
 interface FastPipeline extends HostPipeline {
   readonly [RECORDING]: Recording;
+  execBuffer?: AnyFunction;
   addBatch(commands: readonly unknown[]): unknown;
 }
 
 type FastPipelineClass = new (client: object, route: FastRoute, unsent: EntryContext) => FastPipeline;
 
-/**
- * Where a fast pipeline has its recording: an ordinary property, so that it is found through a Proxy of the pipeline
- * and from an object derived from it, as the fields of a host's pipeline are.
- */
+/** Where a fast pipeline has its recording. Not hidden from `util.inspect`: that would take as long as all else here. */
 const RECORDING = Symbol('recording');
 
 type Recording = PipelineRecording<FastRoute>;
 
-/** A Proxy may pass on names alone. A transaction is known then by its first command, and a pipeline that has one. */
+/** What a fast pipeline records. On a Proxy of it, or an object derived from it, the host's own methods are called. */
 function recordingOf(receiver: unknown): Recording | undefined {
-  const pipeline = receiver as Partial<FastPipeline> | undefined;
-  const found = pipeline?.[RECORDING];
-  if (found !== undefined) return found;
-  const first = pipeline?._queue?.[0];
-  return first instanceof PipelineEntry ? (first.recording as Recording) : undefined;
+  const recording = (receiver as Partial<FastPipeline> | undefined)?.[RECORDING];
+  return recording?.pipeline === receiver ? recording : undefined;
 }
 
 /** Stands for a pipeline on a Cluster, which sends it to the master of its first key's slot. */
@@ -69,19 +64,13 @@ const ANY_WRITE: FastCommand = { ...UNLISTED, name: '' };
  *
  * A pipeline records its commands as fast entries; the host makes the commands that are not simple, and they are
  * queued between the entries. `exec()` encodes all, then puts their entries into the client's queue and their bytes
- * into its batch in one step. Where that is not possible, the host's `exec` sends entries and commands alike, and makes
- * the commands that are added later.
- *
- * Users may call any method on a Proxy of the pipeline, or on an object derived from it. As in the host, that object
- * gets the result of the command, and `exec()` sets the fields of the object it is called on.
+ * into its batch in one step. Where that is not possible, the host's `exec` sends entries and commands alike.
  *
  * @param host - the prototype of the host's pipelines.
- * @param parent - has the host's method that makes transactions.
  */
-function fastPipelineClass(host: PipelineMethods, parent: Record<string, AnyFunction>): FastPipelineClass {
-  class Light extends pipelineClass(host) implements FastPipeline {
+function fastPipelineClass(host: PipelineMethods): FastPipelineClass {
+  class Fast extends pipelineClass(host) implements FastPipeline {
     declare addBatch: FastPipeline['addBatch'];
-    // Not hidden from `util.inspect`: that would take as long as all else here.
     readonly [RECORDING]: Recording;
 
     constructor(client: object, route: FastRoute, unsent: EntryContext) {
@@ -90,94 +79,101 @@ function fastPipelineClass(host: PipelineMethods, parent: Record<string, AnyFunc
     }
 
     static {
-      inheritConstructor(Light);
+      inheritConstructor(Fast);
       for (const command of FAST_COMMANDS) {
         for (const [name, encoding] of methodsNamed(command.name)) {
           if (typeof host[name] === 'function') {
             const value = recordingMethod(host, name, new PipelineVariant(command, encoding));
-            Object.assign(Light.prototype, { [name]: value });
+            Object.assign(Fast.prototype, { [name]: value });
           }
         }
       }
       // As the host's, which `for … in` finds.
-      for (const name of ['exec', 'execBuffer']) Object.defineProperty(Light.prototype, name, { enumerable: true });
-    }
-
-    /** Called with the command that a host method made. It is sent as it is, unless the client itself must handle it. */
-    sendCommand(command: PipelinedCommand, ...rest: unknown[]): unknown {
-      const recording = recordingOf(this);
-      if (recording?.open && !isSentAsItIs(command, recording.context.commandClass)) leaveToHost(recording, 'command');
-      return host.sendCommand.call(this, command, ...rest);
+      Object.defineProperty(Fast.prototype, 'exec', { enumerable: true });
     }
 
     override exec(...args: unknown[]): unknown {
-      const recording = recordingOf(this);
-      if (recording === undefined) return host.exec.apply(this, args);
-      const { isTransaction, pipeline } = recording;
-      // Host: behind `multi()` in a pipeline, `exec()` records EXEC.
-      const sends = this._queue.length > 0 && this._transactions <= (isTransaction ? 1 : 0);
-      if (recording.open && sends && !this.nodeifiedPromise) {
-        const connection = connectionOf(recording);
-        if (typeof connection !== 'string') {
-          if (!isTransaction) return send(recording, this, connection, args[0]);
-          const transaction = sendTransaction(recording, connection);
-          asCallback(transaction, args[0]);
-          return transaction;
-        }
-        leaveToHost(recording, connection);
-      }
-      return (isTransaction ? hostTransactionExec(pipeline, parent.multi as AnyFunction) : host.exec).apply(this, args);
-    }
-
-    execBuffer(...args: unknown[]): unknown {
-      const recording = recordingOf(this);
-      if (!recording?.isTransaction) return host.execBuffer.apply(this, args);
-      if (this._transactions > 0) host.execBuffer.call(recording.pipeline);
-      return recording.pipeline.exec(...args);
+      return trySending(host, recordingOf(this), args[0]) ?? host.exec.apply(this, args);
     }
   }
-  return Light;
+  return Fast;
+}
 
-  /** The connection that can send the pipeline now, or why the host must send it. */
-  function connectionOf({ route, isTransaction, pipeline }: Recording): Connection | FallbackReason {
-    if (!areUnpatched(host)) return 'patched';
-    if (isTransaction && tracesBatches()) return 'traced';
-    if (route.routing?.readsFromMasters === false) return 'routing';
-    return route.connectionFor(ANY_WRITE, pipeline.isCluster ? firstKeyOf(pipeline._queue) : undefined);
-  }
+/**
+ * Makes a pipeline a transaction, as the host does: with `exec()` and `execBuffer()` of its own.
+ *
+ * @param multi - the host's method that makes transactions.
+ */
+function makeTransaction(pipeline: FastPipeline, host: PipelineMethods, multi: AnyFunction): void {
+  pipeline[RECORDING].isTransaction = true;
+  pipeline.exec = function exec(this: unknown, ...args) {
+    const sent = trySending(host, recordingOf(this), args[0]);
+    return sent ?? hostTransactionExec(pipeline, multi).apply(this, args);
+  };
+  pipeline.execBuffer = function execBuffer(this: unknown, ...args) {
+    if ((this as HostPipeline)._transactions > 0) host.execBuffer.call(pipeline);
+    return pipeline.exec(...args);
+  };
+}
 
-  /** @param receiver - the object that `exec()` was called on. */
-  function send(
-    recording: Recording,
-    receiver: HostPipeline,
-    connection: Connection,
-    callback?: unknown,
-  ): Promise<unknown> {
-    if (receiver.isCluster) {
-      const { promise, sends } = execUnsent(receiver, host.exec, callback);
-      if (sends) connection.sendPipeline(recording);
-      return promise;
-    }
-    receiver.nodeifiedPromise = true;
-    asCallback(receiver.promise, callback);
-    receiver.replyPending = receiver._queue.length;
-    connection.sendPipeline(recording);
-    return receiver.promise;
-  }
-
-  function sendTransaction(recording: Recording, connection: Connection): Promise<unknown> {
-    const { pipeline } = recording;
-    if (pipeline._transactions > 0) {
-      pipeline._transactions -= 1;
-      pipeline._queue.push(new ExecEntry(EXEC, [], recording, pipeline));
-    }
-    return send(recording, pipeline, connection).then(unwrapTransaction);
-  }
-
-  function leaveToHost(recording: Recording, reason: FallbackReason): void {
-    countFallback(recording.route, recording.isTransaction ? 'multi' : 'pipeline', reason);
+/** Sends what was recorded; returns undefined if the host has to. */
+function trySending(
+  host: PipelineMethods,
+  recording: Recording | undefined,
+  callback: unknown,
+): Promise<unknown> | undefined {
+  if (recording === undefined) return undefined;
+  const { isTransaction, pipeline } = recording;
+  // Host: behind `multi()` in a pipeline, `exec()` records EXEC.
+  const sends = pipeline._queue.length > 0 && pipeline._transactions <= (isTransaction ? 1 : 0);
+  if (!recording.open || !sends || pipeline.nodeifiedPromise) return undefined;
+  const connection = connectionFor(host, recording);
+  if (typeof connection === 'string') {
+    countFallback(recording.route, isTransaction ? 'multi' : 'pipeline', connection);
     recording.open = false;
+    return undefined;
   }
+  if (!isTransaction) return send(host, recording, connection, callback);
+  if (pipeline._transactions > 0) {
+    pipeline._transactions -= 1;
+    pipeline._queue.push(new ExecEntry(EXEC, [], recording));
+  }
+  const transaction = send(host, recording, connection).then(unwrapTransaction);
+  asCallback(transaction, callback);
+  return transaction;
+}
+
+/** The connection that can send the pipeline now, or why the host must send it. */
+function connectionFor(
+  host: PipelineMethods,
+  { route, isTransaction, pipeline, context }: Recording,
+): Connection | FallbackReason {
+  if (!areUnpatched(host)) return 'patched';
+  for (const command of pipeline._queue) {
+    if (!(command instanceof PipelineEntry) && !isSentAsItIs(command, context.commandClass)) return 'command';
+  }
+  if (isTransaction && tracesBatches()) return 'traced';
+  if (route.routing?.readsFromMasters === false) return 'routing';
+  return route.connectionFor(ANY_WRITE, pipeline.isCluster ? firstKeyOf(pipeline._queue) : undefined);
+}
+
+function send(
+  host: PipelineMethods,
+  recording: Recording,
+  connection: Connection,
+  callback?: unknown,
+): Promise<unknown> {
+  const { pipeline } = recording;
+  if (pipeline.isCluster) {
+    const { promise, sends } = execUnsent(pipeline, host.exec, callback);
+    if (sends) connection.sendPipeline(recording);
+    return promise;
+  }
+  pipeline.nodeifiedPromise = true;
+  asCallback(pipeline.promise, callback);
+  pipeline.replyPending = pipeline._queue.length;
+  connection.sendPipeline(recording);
+  return pipeline.promise;
 }
 
 function recordingMethod(host: Record<string, AnyFunction>, name: string, variant: PipelineVariant): AnyFunction {
@@ -188,7 +184,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
     if (!recording?.open) return callHost(method, this, args);
     const isUnpatched = method === unpatched || isUnpatchedMethod(method);
     if (isUnpatched) unpatched = method;
-    const left = isUnpatched ? tryRecording(recording, this as HostPipeline, variant, args) : new Fallback('patched');
+    const left = isUnpatched ? tryRecording(recording, variant, args) : new Fallback('patched');
     if (left === undefined) return this;
     countFallback(recording.route, name, left.reason);
     return callHost(method, this, args, 0, left.read);
@@ -199,12 +195,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
  * Records a command, or says why its method has to make a host command. Argument transformers run now, and their
  * results are kept: arrays and objects may change until `exec()`.
  */
-function tryRecording(
-  recording: Recording,
-  receiver: HostPipeline,
-  variant: PipelineVariant,
-  args: readonly unknown[],
-): Fallback | undefined {
+function tryRecording(recording: Recording, variant: PipelineVariant, args: readonly unknown[]): Fallback | undefined {
   const { client } = recording.route;
   const { command } = variant;
   if (client.options.showFriendlyErrorStack) return new Fallback('options');
@@ -220,7 +211,7 @@ function tryRecording(
     sent = prepared.sent;
     if (!arePlain(sent)) return new Fallback('arguments', prepared.read);
   }
-  receiver._queue.push(new PipelineEntry(variant, sent.length === 1 ? sent[0] : sent, recording, receiver));
+  recording.pipeline._queue.push(new PipelineEntry(variant, sent.length === 1 ? sent[0] : sent, recording));
   return undefined;
 }
 
@@ -290,7 +281,7 @@ interface ClientPipelines {
 
 /**
  * `pipeline` and `multi` for the overlay of a class of clients: they make fast pipelines, or call the host's method if
- * a fast pipeline could not take the fast path. This file records a light one, `Connection#sendPipeline` sends it,
+ * a fast pipeline could not take the fast path. This file records it, `Connection#sendPipeline` sends it,
  * `pipeline-entry.ts` settles it.
  *
  * @param parent - the client's prototype.
@@ -298,8 +289,9 @@ interface ClientPipelines {
 export function pipelineMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
   const { pipeline, multi } = parent;
   if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
-  /** Made with the first pipeline. */
-  let light: FastPipelineClass | undefined;
+  /** Known with the first pipeline. */
+  let host: PipelineMethods | undefined;
+  let general: FastPipelineClass | undefined;
   const clients = new WeakMap<object, ClientPipelines>();
 
   return {
@@ -315,12 +307,11 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
       const isPipelined = !options || (options as { pipeline?: unknown }).pipeline !== false;
       const made = isPipelined ? make(this, 'multi') : undefined;
       if (made === undefined) return (parent.multi as AnyFunction).apply(this, args);
-      const recording = made[RECORDING];
       made._transactions = 1;
-      made._queue.push(new PipelineEntry(MULTI, [], recording, made));
+      made._queue.push(new PipelineEntry(MULTI, [], made[RECORDING]));
       if (Array.isArray(commands)) made.addBatch(commands);
       // Host: the `exec()` that sends exists only now, so one among the commands has recorded EXEC.
-      recording.isTransaction = true;
+      makeTransaction(made, host as PipelineMethods, parent.multi as AnyFunction);
       return made;
     },
   };
@@ -340,11 +331,12 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
     const reason = route.fallbackReason();
     if (reason !== undefined) return reason;
     if (!isUnpatchedPipelineFunction(parent.pipeline) || !isUnpatchedMultiFunction(parent.multi)) return 'patched';
-    light ??= fastPipelineClass(Object.getPrototypeOf(parent.pipeline.call(client)) as PipelineMethods, parent);
+    host ??= Object.getPrototypeOf(parent.pipeline.call(client)) as PipelineMethods;
+    general ??= fastPipelineClass(host);
     const copied = countOfCopied(client);
     let ofClient = clients.get(client);
     if (ofClient?.copied !== copied) {
-      const pipelineClass = copied === 0 ? light : withCopied(light, client);
+      const pipelineClass = copied === 0 ? general : withCopied(general, client);
       const unsent = { client: client as HostClient, commandClass, settlesLate: settlesLate(commandClass) };
       ofClient = { pipelineClass, copied, unsent };
       clients.set(client, ofClient);

@@ -70,7 +70,6 @@ export class PipelineRecording<Route = unknown> extends PipelineWriter {
   #positions: number[] = NONE;
 
   constructor(
-    /** The fast pipeline itself; users may hold a Proxy of it, or an object derived from it. */
     readonly pipeline: HostPipeline,
     readonly route: Route,
     /** That of the connection, once it was sent. Until then one with which the host may send its entries. */
@@ -162,10 +161,9 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     variant: PipelineVariant,
     sent: unknown,
     readonly recording: PipelineRecording,
-    /** The object that the command was called on: the pipeline itself, a Proxy of it, or one derived from it. */
-    readonly pipeline: HostPipeline,
   ) {
     super(variant, sent);
+    const { pipeline } = recording;
     this[PIPELINE_INDEX] = pipeline._queue.length;
     this.inTransaction = pipeline._transactions > 0;
   }
@@ -198,9 +196,10 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     this.#settled = true;
     this.#own?.resolve(value);
     if (this.#hostFills) return;
-    const { recording, pipeline, [PIPELINE_INDEX]: index } = this;
-    // Users can see when the last result is filled in, and that results of a Proxy go through it.
-    if (index < recording.sent - 1 && pipeline === recording.pipeline && !isThenable(value)) {
+    const { recording, [PIPELINE_INDEX]: index } = this;
+    const { pipeline } = recording;
+    // Users can see when the last result is filled in.
+    if (index < recording.sent - 1 && !isThenable(value)) {
       recording.fillSoon([null, value], index);
     } else {
       const filled = recording.settled(value).then((settled) => pipeline.fillResult([null, settled], index));
@@ -216,7 +215,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     const failed = this.recording.settled(undefined).then(() => {
       throw error;
     });
-    fillWithError(this.pipeline, failed, this[PIPELINE_INDEX]);
+    fillWithError(this.recording.pipeline, failed, this[PIPELINE_INDEX]);
   }
 
   // ---- Called or read by the host ----

@@ -236,7 +236,7 @@ const through = fc.constantFrom<Wrapper | undefined>(
 );
 
 const wrapping = fc.record<Wrapping>({
-  wrapper: fc.constantFrom(...Array<undefined>(4).fill(undefined), 'derived', ...WRAPPER_NAMES),
+  wrapper: fc.constantFrom(...Array<undefined>(12).fill(undefined), 'derived', ...WRAPPER_NAMES),
   midway: fc.boolean(),
   shown: fc.constantFrom(false, false, false, true),
 });
