@@ -23,7 +23,7 @@ export const WATCHING: readonly Benchmark[] = [
       workload: { kind: 'service', operation: 'hget', data: FEW, commands: 5, share: share / 100 },
     })),
     // A tracer exports its spans every few seconds.
-    { warmUpSeconds: 1, seconds: 5, smokeCases: 1 },
+    { warmUpSeconds: 1, seconds: 3, smokeCases: 1 },
   ),
   benchmark(
     'watching-calls',
