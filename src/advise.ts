@@ -6,6 +6,7 @@
  * other I/O are told apart by that alone, without a clock.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { setImmediate } from './util/clock.js';
 
@@ -19,19 +20,19 @@ export interface Site {
   readonly command: string;
 }
 
-/** Two commands of which the second has waited for the first; a loop if they are issued at the same place. */
+/** Two places of which the second has waited for the first; a loop if they are the same. All figures are sums. */
 export interface Wait {
   readonly first: Site;
   readonly second: Site;
-  /** How often they were seen; for a loop, how often it ran. */
-  readonly times: number;
-  /** Round trips of a run of the loop, on average; 2 for a pair. */
-  readonly roundTrips: number;
-  /** Milliseconds that each of them took, on average. */
-  readonly firstMs: number;
-  readonly secondMs: number;
-  /** Whether arguments of the second mostly hold a value of the reply to the first. */
-  readonly dependent: boolean;
+  /** How often it has waited: `waits / times + 1` are the round trips of a run of a loop, on average. */
+  waits: number;
+  /** Loops that have run; for two places the same as `waits`. */
+  times: number;
+  /** Of these waits, those in which the second's arguments held a value of the reply to the first. */
+  dependent: number;
+  /** Milliseconds that the first has taken, and the second. */
+  firstMs: number;
+  secondMs: number;
 }
 
 /** What `roundTrips()` has counted. */
@@ -52,88 +53,52 @@ const LONGEST_VALUE = 200;
 const LONGEST_JSON = 16_384;
 const MOST_FRAMES = 40;
 
-/** The sums of a wait. */
-interface Sums {
-  readonly first: Site;
-  readonly second: Site;
-  times: number;
-  pairs: number;
-  firstMs: number;
-  secondMs: number;
-  dependent: number;
-}
-
 /** A round trip; in an async context, the last one that it has issued. */
-export class Trip {
-  readonly issuedAtMs = performance.now();
-  tookMs = 0;
-  /** The turn of the event loop in which it was answered; -1 before. */
-  turn = -1;
-  /** Those of the reply, see `valuesIn`. */
-  values: readonly string[] = [];
-  /** Those of its wait for the one before. */
-  sums: Sums | undefined;
-
-  /**
-   * @param depth - how many have waited for each other up to this one.
-   * @param run - how many of these at its end were issued at this site.
-   * @param flow - shared by those that have waited for each other.
-   * @param site - none for the call of `roundTrips()` itself.
-   */
-  constructor(
-    readonly advisor: Advisor,
-    readonly depth: number,
-    readonly run: number,
-    readonly flow: { last?: Trip } = {},
-    readonly site?: Site,
-  ) {}
-
-  answered(reply?: unknown): void {
-    if (this.turn >= 0) return;
-    this.tookMs = performance.now() - this.issuedAtMs;
-    this.turn = thisTurn();
-    this.values = valuesIn(reply);
-    if (this.sums !== undefined) this.sums.secondMs += this.tookMs;
-  }
+export interface Trip {
+  readonly advisor: Advisor;
+  /** How many have waited for each other up to this one. */
+  readonly depth: number;
+  /** Shared by those that have waited for each other. */
+  readonly flow: { last?: Trip };
+  /** None for the call of `roundTrips()` itself. */
+  readonly site?: Site;
+  /** `sending`: what is sent in its context is part of it. `answered`: until the event loop goes on to other work. */
+  state: 'sending' | 'issued' | 'answered' | 'over';
+  tookMs: number;
+  /** Values of the reply that were not among its own arguments. */
+  values: readonly string[];
+  /** Its wait for the one before; that of one at the same place that was issued with it, otherwise. */
+  wait?: Wait | undefined;
 }
 
 const context = new AsyncLocalStorage<Trip>();
-let turn = 0;
-let isTurning = false;
-let isSending = false;
 
 /** Counts the waits of one process, or of one call of `roundTrips()`. */
 export class Advisor {
   #commands = 0;
   #sequential = 0;
-  readonly #sums = new Map<string, Sums>();
+  readonly #waits = new Map<string, Wait>();
 
-  count(site: Site, { depth, run }: Trip, args: readonly unknown[], previous: Trip | undefined): Sums | undefined {
+  /** @param text - the trip's arguments. */
+  count(site: Site, trip: Trip, text: string, previous: Trip | undefined): void {
     this.#commands += 1;
-    this.#sequential = Math.max(this.#sequential, depth);
-    if (previous?.site === undefined) return undefined;
+    this.#sequential = Math.max(this.#sequential, trip.depth);
+    if (previous?.site === undefined) return;
     const key = JSON.stringify([previous.site, site]);
-    const none = { first: previous.site, second: site, times: 0, pairs: 0, firstMs: 0, secondMs: 0, dependent: 0 };
-    const sums = this.#sums.get(key) ?? none;
-    if (this.#sums.size < MOST_PLACES) this.#sums.set(key, sums);
-    sums.pairs += 1;
-    if (run <= 2) sums.times += 1;
-    sums.firstMs += previous.tookMs;
-    if (holdOne(args, previous.values)) sums.dependent += 1;
-    return sums;
+    const none = { waits: 0, times: 0, dependent: 0, firstMs: 0, secondMs: 0 };
+    const wait = this.#waits.get(key) ?? { first: previous.site, second: site, ...none };
+    if (this.#waits.size < MOST_PLACES) this.#waits.set(key, wait);
+    wait.waits += 1;
+    // Otherwise its loop goes on.
+    if (previous.wait !== wait) wait.times += 1;
+    if (previous.values.some((value) => holds(text, value))) wait.dependent += 1;
+    wait.firstMs += previous.tookMs;
+    trip.wait = wait;
   }
 
   found(): RoundTrips {
-    const sites = [...this.#sums.values()].map(({ pairs, ...sums }) => ({
-      ...sums,
-      roundTrips: isSameSite(sums.first, sums.second) ? pairs / sums.times + 1 : 2,
-      firstMs: sums.firstMs / pairs,
-      secondMs: sums.secondMs / pairs,
-      dependent: sums.dependent * 2 > pairs,
-    }));
-    const lostMs = ({ dependent, roundTrips, times, firstMs }: Wait) =>
-      dependent ? 0 : (roundTrips - 1) * times * firstMs;
-    sites.sort((a, b) => lostMs(b) - lostMs(a));
+    const lostMs = (wait: Wait) => (isDependent(wait) ? 0 : wait.firstMs);
+    const sites = [...this.#waits.values()].sort((a, b) => lostMs(b) - lostMs(a));
     return { commands: this.#commands, sequential: this.#sequential, sites };
   }
 
@@ -146,6 +111,10 @@ export class Advisor {
   }
 }
 
+function isDependent({ dependent, waits }: Wait): boolean {
+  return dependent * 2 > waits;
+}
+
 function isSameSite(first: Site | undefined, second: Site): boolean {
   return first?.place === second.place && first.command === second.command;
 }
@@ -154,17 +123,19 @@ function counted(value: number): string {
   return value.toLocaleString('en');
 }
 
-function lineOf({ first, second, times, roundTrips, firstMs, secondMs, dependent }: Wait): string {
+function lineOf(wait: Wait): string {
+  const { first, second, waits, times } = wait;
   const seen = `${counted(times)} ${times === 1 ? 'time' : 'times'}`;
+  const [firstMs, secondMs] = [wait.firstMs / waits, wait.secondMs / waits];
   if (!isSameSite(first, second)) {
     const pair = `${first.place} → ${second.place}  ${first.command}, then ${second.command}`;
-    if (dependent) return `${pair}: an argument holds the first's reply: leave it`;
+    if (isDependent(wait)) return `${pair}: an argument holds the first's reply: leave it`;
     const saved = Math.min(firstMs, secondMs).toFixed(1);
     return `${pair}: independent, ${seen}; together they would save ${saved} ms of ${(firstMs + secondMs).toFixed(1)}`;
   }
-  const length = Math.round(roundTrips);
+  const length = Math.round(waits / times) + 1;
   const loop = `${first.place} ${first.functionName}  ${first.command} ×${length} in a row, ${seen}`;
-  if (dependent) return `${loop}: an argument holds the reply before it: leave it`;
+  if (isDependent(wait)) return `${loop}: an argument holds the reply before it: leave it`;
   const how = first.command === 'get' ? 'Promise.all, mget' : 'Promise.all';
   return `${loop}: ${length} round trips of ${firstMs.toFixed(1)} ms; issued together (${how}): 1`;
 }
@@ -180,7 +151,7 @@ export function adviseProcess(): Advisor {
 /** Counts the round trips of what `fn` issues; the layer has been put on by then. */
 export async function countRoundTrips(fn: () => unknown): Promise<RoundTrips> {
   const advisor = new Advisor();
-  await context.run(new Trip(advisor, 1, 0), async () => fn());
+  await context.run({ advisor, depth: 1, flow: {}, state: 'issued', tookMs: 0, values: [] }, async () => fn());
   return advisor.found();
 }
 
@@ -188,130 +159,124 @@ export async function countRoundTrips(fn: () => unknown): Promise<RoundTrips> {
  * Sends one command, pipeline or transaction as the next round trip of the present async context, and returns its promise.
  * What is sent within is part of it. Calls without a frame of user code are not noted: the client's own.
  *
- * @param below - callers of this function are looked for user code.
- * @param send - may call `answered` with the reply before callbacks are called.
- * @param isSent - whether it was sent: not if it was answered from memory, or another call sends it.
+ * @param given - arguments of the call; a callback at their end is called when the advisor knows of the reply.
+ * @param send - sends it, with these arguments.
+ * @param isSent - whether it was sent: not if it was answered from memory.
  */
 export function track(
   name: string,
   args: readonly unknown[],
-  below: (...args: never[]) => unknown,
-  send: (answered: (reply: unknown) => void) => unknown,
+  given: unknown[],
+  send: (given: unknown[]) => unknown,
   isSent: () => boolean = () => true,
 ): unknown {
   const before = context.getStore();
   const advisor = before?.advisor ?? ofProcess;
-  const site = isSending || advisor === undefined ? undefined : siteOf(name, below);
-  if (advisor === undefined || site === undefined) return send(() => {});
+  const site = advisor === undefined || before?.state === 'sending' ? undefined : siteOf(name);
+  if (advisor === undefined || site === undefined) return send(given);
   // The context of a function that has awaited another one has the first command of that one.
-  const previous = [before, before?.flow.last].find((one) => one?.turn === turn);
-  // Those that are issued together count as one of a run.
-  const together = before !== undefined && before.turn < 0 ? before : undefined;
-  const depth = previous ? previous.depth + 1 : (together?.depth ?? 1);
-  const inRun = previous && isSameSite(previous.site, site) ? previous.run + 1 : undefined;
-  const run = inRun ?? (together && isSameSite(together.site, site) ? together.run : 1);
-  const flow = previous && previous === previous.flow.last ? previous.flow : {};
-  const trip = new Trip(advisor, depth, run, flow, site);
-  let result: unknown;
-  let sent = false;
-  // Entered first: a callback is called in the context of the promise that is made within.
+  const previous = [before, before?.flow.last].find((one) => one?.state === 'answered');
+  const together = before?.state === 'issued' ? before : undefined;
+  const text = textOf(args);
+  const issuedAtMs = performance.now();
+  const trip: Trip = {
+    advisor,
+    depth: previous ? previous.depth + 1 : (together?.depth ?? 1),
+    flow: previous && previous === previous.flow.last ? previous.flow : {},
+    site,
+    state: 'sending',
+    tookMs: 0,
+    values: [],
+    wait: together && isSameSite(together.site, site) ? together.wait : undefined,
+  };
+  const answered = (reply?: unknown): void => {
+    if (trip.state !== 'issued') return;
+    trip.state = 'answered';
+    setImmediate(() => {
+      trip.state = 'over';
+    });
+    trip.tookMs = performance.now() - issuedAtMs;
+    if (previous !== undefined && trip.wait !== undefined) trip.wait.secondMs += trip.tookMs;
+    trip.values = valuesIn(reply).filter((value) => !holds(text, value));
+  };
+  const callback = given.at(-1);
+  const told = (error: unknown, reply: unknown) => {
+    answered(reply);
+    return (callback as AnyCallback)(error, reply);
+  };
+  // A callback is called in the context of the promise that is made within.
+  const result = context.run(trip, send, typeof callback === 'function' ? given.toSpliced(-1, 1, told) : given);
+  if (!(result instanceof Promise) || !isSent()) return result;
+  trip.state = 'issued';
   context.enterWith(trip);
-  isSending = true;
-  try {
-    result = send((reply) => trip.answered(reply));
-    sent = result instanceof Promise && isSent();
-  } finally {
-    isSending = false;
-    if (!sent) context.enterWith(before as Trip);
-  }
-  if (!sent) return result;
   trip.flow.last = trip;
-  trip.sums = advisor.count(site, trip, args, previous);
+  advisor.count(site, trip, text, previous);
   // The caller's: it is rejected without a handler where the caller has none.
-  return (result as Promise<unknown>).then(
+  return result.then(
     (value) => {
-      trip.answered(value);
+      answered(value);
       return value;
     },
     (error: unknown) => {
-      trip.answered();
+      answered();
       throw error;
     },
   );
 }
 
-/** Ends when the event loop goes on to other work. */
-function thisTurn(): number {
-  if (isTurning) return turn;
-  isTurning = true;
-  setImmediate(() => {
-    isTurning = false;
-    turn += 1;
-  });
-  return turn;
-}
+type AnyCallback = (error: unknown, reply: unknown) => unknown;
 
-/** Values of a reply by which a later argument can be known, those in JSON too. */
+/** Values of a reply, those in JSON too. 0 and 1 are mostly counts, or say yes and no. */
 function valuesIn(reply: unknown): string[] {
-  const values: string[] = [];
-  const add = (value: unknown): void => {
-    // 0 and 1 are mostly counts, or say yes and no.
-    if (values.length >= MOST_VALUES || value === null || value === undefined || value === 0 || value === 1) return;
-    if (typeof value === 'object' && !(value instanceof Buffer)) {
-      Object.values(value).forEach(add);
-      return;
-    }
-    const text = String(value);
-    const words = wordsOf(text);
-    // Short ones are found as words only.
-    if (text.length <= LONGEST_VALUE && text !== 'OK') values.push(words.length < 6 ? words : words.slice(1, -1));
-    if (!/^\s*[{[]/.test(text) || text.length > LONGEST_JSON) return;
+  if (reply === null || reply === undefined) return [];
+  if (typeof reply === 'object' && !(reply instanceof Buffer))
+    return Object.values(reply).slice(0, MOST_VALUES).flatMap(valuesIn).slice(0, MOST_VALUES);
+  const text = String(reply);
+  if (/^\s*[{[]/.test(text) && text.length <= LONGEST_JSON) {
     try {
-      add(JSON.parse(text));
+      return valuesIn(JSON.parse(text));
     } catch {}
-  };
-  add(reply);
-  return values.filter((words) => /[^:]/.test(words));
+  }
+  return text.length > LONGEST_VALUE || /^(?:OK|[01])?$/.test(text) ? [] : [text];
 }
 
-function holdOne(args: readonly unknown[], values: readonly string[]): boolean {
-  if (values.length === 0) return false;
-  const texts = args.flat(2).filter((arg) => typeof arg !== 'function');
-  return texts.slice(0, MOST_VALUES).some((text) => {
-    const words = wordsOf(String(text).slice(0, LONGEST_VALUE * 4));
-    return values.some((value) => words.includes(value));
-  });
+function textOf(args: readonly unknown[]): string {
+  const texts = args
+    .flat(2)
+    .slice(0, MOST_VALUES)
+    .filter((argument) => typeof argument !== 'function');
+  return texts.map((argument) => String(argument).slice(0, LONGEST_VALUE * 4)).join(' ');
 }
 
-/** `:u:4711:` of `u-4711`. */
-function wordsOf(text: string): string {
-  return `:${text.replace(/[^\p{L}\p{N}]+/gu, ':')}:`;
+/** Whether arguments hold a value; a short one only as a word. */
+function holds(text: string, value: string): boolean {
+  return value.length > 3 ? text.includes(value) : text.split(/[^\p{L}\p{N}]+/u).includes(value);
 }
 
 const PACKAGE = /node_modules[\\/](?!\.pnpm)((?:@[^\\/]+[\\/])?[^\\/]+)/g;
-const OWN_PACKAGES = new Set(['ioredis', 'iovalkey', 'ioredis-coalesce', 'standard-as-callback']);
+const CLIENT_PACKAGES = new Set(['ioredis', 'iovalkey', 'ioredis-coalesce', 'standard-as-callback']);
 const FRAME = /^\s*at (?:async )?(?:(.*) \()?(.+?)(:\d+):\d+\)?$/;
-let ownFolder: string | undefined;
 
 /** The first frame of user code, and the package that it calls, if another one than the client's issues the command. */
-function siteOf(command: string, below: (...args: never[]) => unknown): Site | undefined {
-  ownFolder ??= /(?:\(|at )([^()\n]*)[\\/][^\\/]+:\d+:\d+\)?$/m.exec(new Error().stack ?? '')?.[1] ?? 'unknown';
+function siteOf(command: string): Site | undefined {
   const { stackTraceLimit } = Error;
-  const holder: { stack?: unknown } = {};
   Error.stackTraceLimit = MOST_FRAMES;
-  Error.captureStackTrace(holder, below);
-  const frames = String(holder.stack).split('\n');
+  const { stack } = new Error();
   Error.stackTraceLimit = stackTraceLimit;
+  let ownFolder: string | undefined;
   let by = '';
-  for (const frame of frames) {
+  for (const frame of String(stack).split('\n')) {
     const [, functionName = '', path = '', line = ''] = FRAME.exec(frame) ?? [];
-    if (path === '' || /^node:|<anonymous>/.test(path) || path.startsWith(ownFolder)) continue;
+    if (path === '' || /^node:|<anonymous>/.test(path)) continue;
+    // The first frame is this function's.
+    ownFolder ??= path.slice(0, -basename(path).length);
+    if (path.startsWith(ownFolder)) continue;
     const inPackage = [...path.matchAll(PACKAGE)].at(-1)?.[1];
     if (inPackage === undefined) {
       const file = path.startsWith('file:') ? fileURLToPath(path) : path;
-      return { place: file.replace(`${process.cwd()}/`, '') + line, functionName, command: command + by };
+      return { place: relative('', file) + line, functionName, command: command + by };
     }
-    if (by === '' && !OWN_PACKAGES.has(inPackage)) by = ` by ${inPackage}`;
+    if (by === '' && !CLIENT_PACKAGES.has(inPackage)) by = ` by ${inPackage}`;
   }
   return undefined;
 }

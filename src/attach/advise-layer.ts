@@ -17,43 +17,24 @@ export function putOnAdviseLayer(): void {
     const { counters } = route;
     const sentSoFar = () => (counters === undefined ? 0 : counters.commands + counters.sharedReads);
     const before = sentSoFar();
-    const pass: Parameters<typeof track>[3] = (answered) =>
-      send.call(this, route, method, withCallback(given, answered), call);
-    const isSent = () => sentSoFar() > before;
-    return track(this.variant.command.name, given, sendTracked as AnyFunction, pass, isSent) as ReturnType<typeof send>;
+    const pass = (args: unknown[]) => send.call(this, route, method, args, call);
+    return track(this.variant.command.name, given, given, pass, () => sentSoFar() > before) as ReturnType<typeof send>;
   };
   changeOverlays((overlay, parent) => {
     aroundCalls(overlay, parent, {
       sendCommand(_route, [command, stream], pass) {
         // What a blocking command waits for is no round trip.
         if (stream !== undefined || command instanceof Entry || isBlocking(command)) return pass();
-        return track(command.name, command.args, overlay.sendCommand as AnyFunction, (answered) => {
-          const { resolve } = command;
-          // Host: its callback is called before what follows its promise.
-          command.resolve = (reply) => {
-            answered(reply);
-            resolve?.(reply);
-          };
+        const { name, args, resolve } = command;
+        // Host: a callback is called before what follows the promise.
+        return track(name, args, [(_error: null, reply: unknown) => resolve?.(reply)], ([told]) => {
+          command.resolve = (reply) => (told as AnyFunction)(null, reply);
           return pass();
         });
       },
       made(pipeline, _route, name) {
-        aroundExec(pipeline, function exec({ _queue }, send, given) {
-          const pass: Parameters<typeof track>[3] = (answered) => send(withCallback(given, answered));
-          return track(name, argumentsIn(_queue), exec as AnyFunction, pass);
-        });
+        aroundExec(pipeline, ({ _queue }, send, given) => track(name, argumentsIn(_queue), given, send));
       },
     });
   });
-}
-
-/** The call's callback, if it has one, is called when the advisor knows of the reply. */
-function withCallback(given: readonly unknown[], answered: (reply: unknown) => void): unknown[] {
-  const callback = given.at(-1);
-  if (typeof callback !== 'function') return given.slice();
-  const told = (...outcome: unknown[]) => {
-    answered(outcome[1]);
-    return callback(...outcome);
-  };
-  return [...given.slice(0, -1), told];
 }

@@ -246,14 +246,9 @@ export function aroundExec(
   if (!('_queue' in Object(made))) return;
   const pipeline = made as HostPipeline;
   const { exec } = pipeline;
-  Object.defineProperty(pipeline, 'exec', {
-    writable: true,
-    configurable: true,
-    enumerable: true,
-    value(this: HostPipeline, ...args: unknown[]) {
-      return around(pipeline, (given) => exec.apply(this, given), args);
-    },
-  });
+  pipeline.exec = function (this: HostPipeline, ...args: unknown[]) {
+    return around(pipeline, (given) => exec.apply(this, given), args);
+  };
 }
 
 /** With `maxPending`: `exec()` rejects, and sends nothing, where it would exceed the bound. */

@@ -166,12 +166,20 @@ export function unansweredOf(client: object): number {
   return (commandQueue?.length ?? 0) + (offlineQueue?.length ?? 0) + lost;
 }
 
-/** Whether a MULTI that has not been sent is open at the end of the offline queue. */
+/** Whether a MULTI is open at the end of what the next connection is sent. */
 export function hasUnsentTransaction(client: object): boolean {
-  const { offlineQueue } = client as Queueing;
-  let isOpen = false;
-  for (let index = 0; index < (offlineQueue?.length ?? 0); index += 1) {
-    isOpen = opensTransaction(offlineQueue?.peekAt(index)?.command.name ?? '', isOpen);
+  return isOpenAfter((client as Queueing).offlineQueue, isOpenAfter(resent(client as Queueing)));
+}
+
+/** Host: before the offline queue, it sends the commands of the lost connection again. */
+function resent({ options, prevCommandQueue }: Queueing): HostQueue | null | undefined {
+  return options.autoResendUnfulfilledCommands ? prevCommandQueue : undefined;
+}
+
+function isOpenAfter(queue: HostQueue | null | undefined, before = false): boolean {
+  let isOpen = before;
+  for (let index = 0; index < (queue?.length ?? 0); index += 1) {
+    isOpen = opensTransaction(queue?.peekAt(index)?.command.name ?? '', isOpen);
   }
   return isOpen;
 }
@@ -207,15 +215,10 @@ export function dropUnsent(client: object, command: HostCommand): void {
 
 /** Takes these commands out of the offline queues; returns those that were there. */
 function dropAll(client: object, commands: ReadonlySet<HostCommand>): HostCommand[] {
-  const { offlineQueue, prevCommandQueue, options, isCluster, nodes } = client as Queueing;
+  const { offlineQueue, isCluster, nodes } = client as Queueing;
   const taken = isCluster === true ? (nodes?.call(client) ?? []).flatMap((node) => dropAll(node, commands)) : [];
   if (offlineQueue === undefined) return taken;
-  let inTransaction = false;
-  // Host: before the offline queue, it sends the commands of the lost connection again.
-  const lost = options.autoResendUnfulfilledCommands ? prevCommandQueue : undefined;
-  for (let index = 0; index < (lost?.length ?? 0); index += 1) {
-    inTransaction = opensTransaction(lost?.peekAt(index)?.command.name ?? '', inTransaction);
-  }
+  let inTransaction = isOpenAfter(resent(client as Queueing));
   // Each is taken from the front, and put back at the end, if it stays.
   for (let left = offlineQueue.length; left > 0; left -= 1) {
     const item = offlineQueue.shift() as QueueItem;

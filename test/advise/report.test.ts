@@ -52,7 +52,7 @@ describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
     const found = JSON.parse(stderr.trim().split('\n').at(-1) as string) as RoundTrips & { clients: string[] };
     const first = { place: expect.stringMatching(PLACE), functionName: 'loadItems', command: 'get' };
     expect(found.sites).toContainEqual(
-      expect.objectContaining({ first, second: first, times: 2, roundTrips: 5, dependent: false }),
+      expect.objectContaining({ first, second: first, times: 2, waits: 8, dependent: 0 }),
     );
     expect(found.sequential).toBe(5);
     expect(found.clients.length).toBeGreaterThan(0);

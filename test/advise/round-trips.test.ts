@@ -1,6 +1,6 @@
 import { roundTrips } from 'ioredis-coalesce/coalesce';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Advisor, Trip } from '../../src/advise.js';
+import { Advisor, type Trip } from '../../src/advise.js';
 import { type Client, type CoalescedClient, HOSTS, ready, sleep } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
@@ -9,14 +9,14 @@ const prefix = uniquePrefix('advise');
 /** Without lines: what waits for what, and whether it has to. */
 async function found(program: () => unknown): Promise<{ commands: number; sequential: number; waits: string[] }> {
   const { commands, sequential, sites } = await roundTrips(program);
-  const waits = sites.map(({ first, second, times, roundTrips: length, dependent }) => {
+  const lines = sites.map(({ first, second, waits, times, dependent }) => {
     const what =
       first.place === second.place && first.command === second.command
-        ? `${first.command} ×${length}`
+        ? `${first.command} ×${waits / times + 1}`
         : `${first.command} → ${second.command}`;
-    return `${what}, ${times}${dependent ? ', dependent' : ''}`;
+    return `${what}, ${times}${dependent === 0 ? '' : ', dependent'}`;
   });
-  return { commands, sequential, waits };
+  return { commands, sequential, waits: lines };
 }
 
 describe.each(HOSTS)('roundTrips() on $name', (host) => {
@@ -26,7 +26,14 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
   beforeEach(async () => {
     client = host.createCoalesced(redisUrl());
     await ready(client as Client);
-    await client.mset(`${prefix}user`, 'u-4711', `${prefix}json`, '{"cart":"c-815"}');
+    await client.mset(
+      `${prefix}user`,
+      'u-4711',
+      `${prefix}json`,
+      '{"cart":"c-815"}',
+      `${prefix}user:c-815`,
+      '{"id":"c-815"}',
+    );
     await client.hset(`${prefix}hash`, 'owner', 'o-12345');
   });
 
@@ -135,6 +142,14 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
       { commands: 2, sequential: 2, waits: ['hgetall → get, 1, dependent'] },
     ],
     [
+      'an identity in the next key that the first key and its reply have, too',
+      async () => {
+        await client.get(`${prefix}user:c-815`);
+        await client.hgetall(`${prefix}c-815`);
+      },
+      { commands: 2, sequential: 2, waits: ['get → hgetall, 1'] },
+    ],
+    [
       'a transaction and a pipeline, each as one',
       async () => {
         await client.multi().get('a').get('b').exec();
@@ -207,12 +222,20 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
   });
 });
 
+const trip = (advisor: Advisor, line: number): Required<Pick<Trip, 'site'>> & Trip => ({
+  advisor,
+  depth: 1,
+  flow: {},
+  site: { place: `a.ts:${line}`, functionName: 'load', command: 'get' },
+  state: 'issued',
+  tookMs: line,
+  values: [],
+});
+
 it('the report names the twenty places that cost the most time, and how many more there are', () => {
   const advisor = new Advisor();
   for (let line = 1; line <= 23; line += 1) {
-    const site = { place: `a.ts:${line}`, functionName: 'load', command: 'get' };
-    const previous = Object.assign(new Trip(advisor, 1, 1, {}, site), { tookMs: line });
-    advisor.count(site, new Trip(advisor, 2, 2), [], previous);
+    advisor.count(trip(advisor, line).site, trip(advisor, line), '', trip(advisor, line));
   }
   const lines = advisor.report().split('\n');
   expect(lines[0]).toBe('23 places wait for one round trip after another (23 commands seen)');
@@ -227,8 +250,7 @@ it('the report names the twenty places that cost the most time, and how many mor
 it('what is remembered is bounded: further places are not told apart, and cost no memory', () => {
   const advisor = new Advisor();
   for (let line = 0; line < 3_000; line += 1) {
-    const site = { place: `a.ts:${line}`, functionName: '', command: 'get' };
-    advisor.count(site, new Trip(advisor, 2, 2), [], new Trip(advisor, 1, 1, {}, site));
+    advisor.count(trip(advisor, line).site, trip(advisor, line), '', trip(advisor, line));
   }
   expect(advisor.found().sites).toHaveLength(1_000);
   expect(advisor.found().commands).toBe(3_000);

@@ -247,15 +247,6 @@ describe('of single members', () => {
     expect(await Promise.all([client.get(key('a')), client.get(key('b'))])).toEqual(['<1>', '<zwei>']);
   });
 
-  it('each counts for `maxPending`', async () => {
-    const { client } = await scene(ioredis6, { maxPending: 3 });
-    for (const round of [1, 2]) {
-      const settled = await Promise.allSettled(['a', 'b', 'a', 'a'].map((name) => client.get(key(name))));
-      const values = settled.map((one) => (one.status === 'fulfilled' ? one.value : one.reason.code));
-      expect({ round, values }).toEqual({ round, values: ['1', 'zwei', '1', 'COALESCE_ERR_PENDING'] });
-    }
-  });
-
   it('a client detached while they are on their way answers all', async () => {
     const { client } = await scene(ioredis6);
     const reads = [

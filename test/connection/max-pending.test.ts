@@ -157,6 +157,20 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect((await other.call('CLIENT', 'LIST')) as string).toContain('name=pending');
   });
 
+  it('the rest of a transaction is taken whose MULTI will be sent again', async () => {
+    const server = await stoppableServer();
+    const options = { maxRetriesPerRequest: null };
+    const client = await ready(host.createCoalesced(server.url, options, { maxPending: 2 }));
+    server.stop();
+    const calls: Promise<unknown>[] = [client.multi({ pipeline: false })];
+    client.disconnect(true);
+    await until(() => client.status !== 'ready', 'the connection is lost');
+    calls.push(client.set('again', '1'), client.get('again'), client.exec(), client.get('again'));
+    server.go();
+    expect(await refused(calls)).toEqual({ answered: 4, refused: 1 });
+    expect(await client.get('again')).toBe('1');
+  });
+
   it('quit() and disconnect() work while calls are refused', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { maxPending: 2 }));
     const calls = [...gets(client, 3), client.quit()];
@@ -176,18 +190,10 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
 });
 
 describe('maxPending', () => {
-  it('counts reads that share a reply, and answers reads from memory while it is full', async () => {
+  it('counts reads that share a reply as one, and answers reads from memory while it is full', async () => {
     const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxPending: 4, shareReads: true }));
-    expect(await refused(Array.from({ length: 6 }, () => client.get(prefix)))).toEqual({ answered: 4, refused: 2 });
-    expect(await refused(Array.from({ length: 4 }, () => client.get(prefix)))).toEqual({ answered: 4, refused: 0 });
-    const timed = await ready(
-      ioredis6.createCoalesced(redisUrl(), { commandTimeout: 1 }, { maxPending: 4, shareReads: true }),
-    );
-    await Promise.allSettled(Array.from({ length: 4 }, () => timed.get(prefix)));
-    timed.options.commandTimeout = 10_000;
-    await until(() => timed.commandQueue.length === 0, 'late replies');
-    expect(await refused(Array.from({ length: 4 }, () => timed.get(prefix)))).toEqual({ answered: 4, refused: 0 });
-
+    const shared = Array.from({ length: 6 }, () => client.get(prefix));
+    expect(await refused([...shared, ...gets(client, 4)])).toEqual({ answered: 9, refused: 1 });
     const cached = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxPending: 2, cache: true }));
     const key = `${prefix}cached`;
     for (let hits = 0; hits === 0; hits = cached.coalescer.stats().cache?.hits ?? 0) await cached.get(key);

@@ -23,8 +23,6 @@ export interface EntryContext {
   readonly commandClass: HostCommandClass;
   /** See `settlesLate` in `host/probe.ts`. */
   readonly settlesLate: boolean;
-  /** With the option `maxPending`: counts followers, which are in no queue. */
-  readonly bound?: { followers: number } | undefined;
   /** Set for commands of a Cluster: hands a command that failed back to it. */
   readonly redirect?: (entry: Entry, error: Error) => void;
   /** Set with the option `fuseReads`. */
@@ -41,11 +39,6 @@ const FIRST_KEY_OF_SCRIPT = 2;
 const NOBODY = Promise.resolve();
 
 function noop(): void {}
-
-/** An argument as it is in a host's command. */
-function asRead(argument: unknown): unknown {
-  return typeof argument === 'number' ? String(argument) : argument;
-}
 
 /**
  * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`. A
@@ -158,7 +151,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   /** Strings and Buffers, as in a host's command. Read for `error.command` and by tracers. */
   get args(): unknown[] {
-    return this.arguments().map(asRead);
+    return this.arguments().map((argument) => (typeof argument === 'number' ? String(argument) : argument));
   }
 
   /**
@@ -256,8 +249,6 @@ function takeFollowers(entry: Entry): readonly Entry[] {
   const { followers } = entry;
   if (followers === undefined) return [];
   entry.followers = undefined;
-  const { bound } = entry.context;
-  if (bound !== undefined) bound.followers -= followers.length;
   return followers;
 }
 
@@ -391,8 +382,8 @@ export class WatchedEntry extends CallEntry {
     const args = this.readArgs;
     if (this.replyEncoding !== this.variant.encoding) this.isAnother = true;
     if (args === undefined) return;
-    const own = this.arguments();
-    if (args.length === own.length && args.every((argument, index) => argument === asRead(own[index]))) return;
+    const own = super.args;
+    if (args.length === own.length && args.every((argument, index) => argument === own[index])) return;
     this.isAnother = true;
     this.sent = args.slice(this.variant.script?.leading.length ?? 0);
   }

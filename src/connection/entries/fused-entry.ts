@@ -46,7 +46,6 @@ export class FusedEntry extends Entry {
 
   override answer(reply: unknown, form: 'decoded' | 'raw'): void {
     const values = reply as readonly unknown[];
-    this.#leaveBound();
     for (let index = 0; index < this.members.length; index += 1) this.members[index]?.answer(values[index], form);
   }
 
@@ -58,7 +57,6 @@ export class FusedEntry extends Entry {
   override get reject(): (error: Error) => void {
     return (error) => {
       const { client, redirect, fusing } = this.context;
-      this.#leaveBound();
       const isAnswer = this.name === 'hmget' && error.message.startsWith('WRONGTYPE');
       const isFollowed = redirect !== undefined && FOLLOWED.has(meaningOfError(error.message));
       const isSentAgain = error.name === 'ReplyError' && !isAnswer && !isFollowed;
@@ -69,12 +67,6 @@ export class FusedEntry extends Entry {
         else if (member.observer !== SETTLED || member.followers !== undefined) client.sendCommand(member);
       }
     };
-  }
-
-  /** `maxPending`: all members but one were in no queue. */
-  #leaveBound(): void {
-    const { bound } = this.context;
-    if (bound !== undefined) bound.followers -= this.members.length - 1;
   }
 
   #errorFor({ name, args }: CallEntry, error: Error): Error {

@@ -55,8 +55,6 @@ export class FusedReads {
       commandQueue.pop();
       commandQueue.push(this.#entry);
     } else members.push(entry);
-    const { bound } = entry.context;
-    if (bound !== undefined) bound.followers += 1;
     return true;
   }
 

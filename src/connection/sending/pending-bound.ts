@@ -17,8 +17,6 @@ const NEVER_REFUSED = new Set(
  * Cluster itself, those in its offline queue. All queues are the host's, so it only has to look at their lengths.
  */
 export class PendingBound {
-  /** Reads that share the reply to another one, and so are in no queue. */
-  followers = 0;
   #offlineTransaction: boolean | undefined;
 
   constructor(
@@ -35,7 +33,7 @@ export class PendingBound {
    * without some of its commands it would be another one.
    */
   refusalOf(commands: number): CodedError | undefined {
-    const pending = unansweredOf(this.client) + this.followers;
+    const pending = unansweredOf(this.client);
     if (pending + commands <= this.maxPending || this.#continuesTransaction()) {
       this.#offlineTransaction = undefined;
       return undefined;
@@ -59,8 +57,7 @@ export class PendingBound {
   }
 
   #continuesTransaction(): boolean {
-    if (this.connection()?.transaction.begun) return true;
-    if (this.client.status === 'ready') return false;
+    if (this.client.status === 'ready') return this.connection()?.transaction.begun === true;
     // The queue is searched once for all calls that are refused until it changes.
     this.#offlineTransaction ??= hasUnsentTransaction(this.client);
     return this.#offlineTransaction;
