@@ -23,6 +23,8 @@ export interface Benchmark {
   readonly cases: readonly Case[];
   /** Before a variant's first round: its code has to become fast. @default 0.3 */
   readonly warmUpSeconds?: number;
+  /** Length of a timed round. @default 1 */
+  readonly seconds?: number;
   /**
    * Whether each case takes processes of its own: one keeps its luck with the compiler and the layout of its memory, which is
    * worth up to a tenth.

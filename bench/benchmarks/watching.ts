@@ -17,12 +17,13 @@ export const WATCHING: readonly Benchmark[] = [
   benchmark(
     'watching-service',
     'Being watched: a service of 5 HGETs at a share of what plain manages',
-    ['plain', 'plain-otel', 'coalesced-otel'],
+    ['plain', 'plain-otel', 'coalesced', 'coalesced-otel'],
     ([30, 60] as const).map((share) => ({
       id: rateCase(5, share),
       workload: { kind: 'service', operation: 'hget', data: FEW, commands: 5, share: share / 100 },
     })),
-    { warmUpSeconds: 1, smokeCases: 1 },
+    // A tracer exports its spans every few seconds.
+    { warmUpSeconds: 1, seconds: 3, smokeCases: 1 },
   ),
   benchmark(
     'watching-calls',

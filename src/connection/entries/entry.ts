@@ -40,6 +40,11 @@ const NOBODY = Promise.resolve();
 
 function noop(): void {}
 
+/** An argument as it is in a host's command. */
+function asRead(argument: unknown): unknown {
+  return typeof argument === 'number' ? String(argument) : argument;
+}
+
 /**
  * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`. A
  * subclass decides how it settles: through one caller's promise, or as one element of a pipeline's result.
@@ -151,7 +156,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   /** Strings and Buffers, as in a host's command. Read for `error.command` and by tracers. */
   get args(): unknown[] {
-    return this.arguments().map((argument) => (typeof argument === 'number' ? String(argument) : argument));
+    return this.arguments().map(asRead);
   }
 
   /**
@@ -382,8 +387,8 @@ export class WatchedEntry extends CallEntry {
     const args = this.readArgs;
     if (this.replyEncoding !== this.variant.encoding) this.isAnother = true;
     if (args === undefined) return;
-    const own = super.args;
-    if (args.length === own.length && args.every((argument, index) => argument === own[index])) return;
+    const own = this.arguments();
+    if (args.length === own.length && args.every((argument, index) => argument === asRead(own[index]))) return;
     this.isAnother = true;
     this.sent = args.slice(this.variant.script?.leading.length ?? 0);
   }
