@@ -111,7 +111,8 @@ describe.each(HOSTS)('$name: 70,000 arguments', (host) => {
 });
 
 describe.each(HOSTS)('$name: any number of arguments that a plain client takes', (host) => {
-  it.each([999, 4_097, 65_536, 115_000])('%i', async (count) => {
+  // What cuts arguments into pieces is this package's, the same for each host.
+  it.each(host === ioredis6 ? [999, 4_097, 65_536, 115_000] : [115_000])('%i', async (count) => {
     const members = membersOf(count);
     for (const situation of ['ready', 'connecting']) {
       for (const way of ['sadd', 'sadd with null and a Buffer', 'call', 'a script']) {
