@@ -25,7 +25,7 @@ const ALONE = [
   'test/connection/{batch,busy-poll,scheduler}.test.ts',
   'test/hostile/{back-pressure,memory}.test.ts',
   'test/lifecycle/fake-timers.test.ts',
-  'test/regressions/deadlines.test.ts',
+  'test/connection/deadlines.test.ts',
   'test/security/secrets.test.ts',
 ];
 
