@@ -5,12 +5,12 @@
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Cluster, Redis } from 'ioredis';
-import { filesDigest, methodDigest } from '../src/host/digest.js';
-import { DEPENDENCIES, dependencyDigest, hostPrototype, reachableMethods } from '../src/host/recognize.js';
+import { digestOf, filesDigest, type LoadedModule, methodDigest } from '../src/host/digest.js';
+import { dependenciesOf, hostPrototype, reachableMethods } from '../src/host/recognize.js';
 
 /** What `known-clients.ts` puts into its table. */
 export interface Digests {
-  /** Of the files of the package. */
+  /** Of the files that its clients rest on, and of those that a Cluster does. */
   readonly files: string;
   /** By name and version. */
   readonly dependencies: Readonly<Record<string, string>>;
@@ -21,19 +21,21 @@ export interface Digests {
 const folder = `${realpathSync(process.argv[2] as string)}/`;
 const require = createRequire(folder);
 const entry = require('./built/index.js') as { default: typeof Redis; Cluster: typeof Cluster };
-const { dependencies } = require('./package.json') as { dependencies: Record<string, string> };
-
 const clients = [new entry.default({ lazyConnect: true }), new entry.Cluster([], { lazyConnect: true })];
 const methods = clients.flatMap((client) =>
   reachableMethods(client, hostPrototype(client)).map((found) => methodDigest(...found)),
 );
-const found = DEPENDENCIES.filter((name) => name in dependencies).map((name) => {
+const built = `${folder}built/`;
+const modules = Object.values(require.cache as Record<string, LoadedModule>).filter(({ filename }) =>
+  filename.startsWith(built),
+);
+const dependencies = [...dependenciesOf(modules, built)].map(([name, module]) => {
   const { version } = require(`${name}/package.json`) as { version: string };
-  return [`${name} ${version}`, dependencyDigest(name, `${folder}built/`, require.cache)] as const;
+  return [`${name} ${version}`, digestOf([[name, module]])] as const;
 });
 const digests: Digests = {
-  files: filesDigest(`${folder}built/`, require.cache),
-  dependencies: Object.fromEntries(found),
+  files: [false, true].map((whole) => filesDigest(built, modules, whole)).join(' '),
+  dependencies: Object.fromEntries(dependencies),
   methods,
 };
 console.log(JSON.stringify(digests));

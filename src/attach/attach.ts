@@ -32,8 +32,9 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   if (attachedTo(client) !== undefined) return;
   const chosen = options ?? lastOptions(client);
   if (chosen === false || environment === 'off') {
+    const splits = chosen !== false && chosen.splitKeys && isHostCluster(client) && !staysPlain(client, chosen);
     addIdleHandle(client, DEFAULT_OPTIONS);
-    if (chosen !== false && chosen.splitKeys && isHostCluster(client)) PlainSplitting.start(client);
+    if (splits) PlainSplitting.start(client);
   } else if (missing !== undefined) {
     warnOnce(
       CODES.TEST_DOUBLE,

@@ -75,7 +75,7 @@ function overlayFor(parent: object, form: keyof typeof overlays): object {
       configurable: true,
     },
   }) as object;
-  if (form !== 'bare') addCommandMethods(overlay, parent as Record<string, AnyFunction>);
+  if (form !== 'bare') addCommandMethods(overlay as Methods, parent as Methods);
   if (form === 'bounded') aroundCalls(overlay as Methods, parent as Methods, BOUNDED);
   change?.(overlay as Methods, parent as Methods);
   made.add(new WeakRef(overlay));
@@ -83,7 +83,7 @@ function overlayFor(parent: object, form: keyof typeof overlays): object {
   return overlay;
 }
 
-function addCommandMethods(overlay: object, parent: Record<string, AnyFunction>): void {
+function addCommandMethods(overlay: Methods, parent: Methods): void {
   const fastMethods = FAST_COMMANDS.flatMap((command) =>
     methodsNamed(command.name).map(([methodName, encoding]) => ({
       methodName,
@@ -91,13 +91,10 @@ function addCommandMethods(overlay: object, parent: Record<string, AnyFunction>)
       sender: new CommandSender({ command, encoding }),
     })),
   );
-  const forms = [...fastMethods, ...fastCalls(parent), ...blockingMethods(parent)];
-  const methods: [string, AnyFunction][] = [
-    ...forms.map((form): [string, AnyFunction] => [form.methodName, commandMethod(form)]),
-    ...Object.entries(definingMethods(parent)),
-  ];
-  const known = methods.filter(([name]) => typeof parent[name] === 'function');
-  Object.assign(overlay, Object.fromEntries(known), pipelineMethods(parent));
+  // One by one: V8 takes thrice as long to make them of entries.
+  for (const form of [...fastMethods, ...fastCalls(parent), ...blockingMethods(parent)])
+    if (typeof parent[form.methodName] === 'function') overlay[form.methodName] = commandMethod(form);
+  Object.assign(overlay, definingMethods(parent), pipelineMethods(parent));
 }
 
 /** What is put around a client's calls, beside its fast methods. */

@@ -5,70 +5,78 @@
 import { createHash } from 'node:crypto';
 import type { AnyFunction } from './types.js';
 
-/** Modules by the paths of their files. */
-export type ModuleCache = Readonly<Record<string, { readonly exports: unknown } | undefined>>;
+/** A module in Node's cache. */
+export interface LoadedModule {
+  readonly filename: string;
+  readonly exports: unknown;
+  /** The modules that it has loaded or found loaded. */
+  readonly children: readonly LoadedModule[];
+}
 
 export const sourceOf = (method: AnyFunction) => Function.prototype.toString.call(method);
 
-function short(text: string, length: number): string {
-  return createHash('sha256').update(text).digest('base64url').slice(0, length);
-}
-
-/** Files whose functions only make values, classes of errors, sockets or clients of their own: no order rests on them. */
-const LEFT_OUT =
-  /^(?:index|ScanStream|constants\/.*|errors\/.*|connectors\/(?!Standalone).*|cluster\/(?:\w+Options|\w*Subscriber\w*)|redis\/\w+Options|utils\/(?!Commander|index|arg|debug).*)\.js$/;
-
 /**
- * Of a package's modules, as they were loaded: a hook may have changed what is on disk. Not of those without exports,
- * which hold types.
- *
- * @param folder - of its JavaScript, as it begins the paths of the files.
+ * The files that clients rest on, and packages beneath; others make values, errors, sockets, or clients of their own. Of
+ * each a function that first looks at a property, by its name and how its text begins: called with what throws then, it does
+ * nothing else. Where releases differ, or layers may have replaced the first, there is another.
  */
-export function filesDigest(folder: string, cache: ModuleCache): string {
-  const lines: string[] = [];
-  for (const [path, module] of Object.entries(cache)) {
-    if (!path.startsWith(folder)) continue;
-    const file = path.slice(folder.length).replaceAll('\\', '/');
-    if (LEFT_OUT.test(file) || Object.keys(module?.exports ?? {}).length === 0) continue;
-    lines.push(`${file} ${moduleHash(path, module?.exports)}`);
-  }
-  return short(lines.sort().join('\n'), 16);
-}
+const ENTRANCES: Readonly<Record<string, readonly (readonly [name: string, beginning: string])[]>> = {
+  'Command.js': [['getSlot', 'getSlot() {\n        if (typeof this.']],
+  'DataHandler.js': [['returnFatalError', 'returnFatalError(err) {\n        err.']],
+  'Pipeline.js': [
+    ['multi', 'function () {\n    this.'],
+    ['sendCommand', 'sendCommand(command) {\n        if (this.'],
+  ],
+  'Redis.js': [['resetCommandQueue', 'resetCommandQueue() {\n        this.']],
+  'Script.js': [['execute', 'execute(container, args, options, callback) {\n        if (typeof this.']],
+  'SubscriptionSet.js': [['add', 'add(set, channel) {\n        this.']],
+  'autoPipelining.js': [
+    ['getFirstValueInFlattenedArray', 'function getFirstValueInFlattenedArray(args) {\n    for (let i = 0; i < args.'],
+  ],
+  'cluster/ConnectionPool.js': [
+    ['getNodes', 'getNodes(role = "all") {\n        const nodes = this.'],
+    ['getNodes', 'getNodes(role = "all") {\n        const nodeRecords = this.'],
+  ],
+  'cluster/DelayQueue.js': [['execute', 'execute(bucket) {\n        const queue = this.']],
+  'cluster/index.js': [['resetOfflineQueue', 'resetOfflineQueue() {\n        this.']],
+  'cluster/util.js': [['getNodeKey', 'function getNodeKey(node) {\n    node.']],
+  'connectors/StandaloneConnector.js': [['connect', 'connect(_) {\n        const { options } = this;']],
+  'himport/HimportCoordinator.js': [['getDefinitions', 'getDefinitions() {\n        return this.']],
+  'redis/event_handler.js': [
+    ['readyHandler', 'function readyHandler(self) {\n    return function () {\n        self.'],
+    ['closeHandler', 'function closeHandler(self) {\n    return function () {\n        const prevStatus = self.'],
+  ],
+  'replyTransformers.js': [
+    ['transformVsimReply', 'function (result, context) {\n    return vsimTransformers[context.'],
+  ],
+  'resp/decoder.js': [['reset', 'reset() {\n        __classPrivateFieldSet(this,']],
+  'tracing.js': [
+    [
+      'traceConnect',
+      'function traceConnect(fn, contextFactory) {\n    if (!shouldTrace(connectChannel))\n        return fn(',
+    ],
+  ],
+  'transaction.js': [['addTransactionSupport', 'function addTransactionSupport(redis) {\n    redis.']],
+  'utils/Commander.js': [['addBuiltinCommand', 'addBuiltinCommand(commandName) {\n        this.']],
+  'utils/argumentParsers.js': [['parseBlockOption', '(args) => {\n    for (let i = 0; i < args.']],
+  'utils/debug.js': [['genRedactedString', 'function genRedactedString(str, maxLen) {\n    const { length } = str;']],
+  'utils/index.js': [['sample', 'function sample(array, from = 0) {\n    const length = array.']],
+  denque: [['peekFront', 'function peekFront() {\n  return this.']],
+  'redis-parser': [['reset', 'reset () {\n    this.']],
+  'standard-as-callback': [
+    [
+      'default',
+      'function asCallback(promise, nodeback, options) {\n    if (typeof nodeback === "function") {\n        promise.',
+    ],
+  ],
+};
 
-/** Of one module. */
-export function fileDigest(path: string, exported: unknown): string {
-  return short(moduleHash(path, exported), 16);
+/** What a module exports: functions, or a class in one of two places or alone. */
+interface Exported {
+  readonly prototype?: object;
+  readonly default?: Exported;
+  readonly Decoder?: Exported;
 }
-
-/** Of its whole text, or where V8 does not tell that, the functions that it exports. */
-function moduleHash(path: string, exported: unknown): string {
-  // The shortest first: V8 compiles what is called.
-  const functions = [...functionsOf(exported)].sort((one, other) => sourceOf(one).length - sourceOf(other).length);
-  return loadedHash(path, functions) ?? functions.map(sourceOf).join('\n');
-}
-
-/** What a module exports, and the methods of its classes. */
-function* functionsOf(exported: unknown): Generator<AnyFunction> {
-  for (const value of [exported, ...valuesOf(exported)]) {
-    if (typeof value !== 'function') continue;
-    yield value as AnyFunction;
-    for (const method of valuesOf(value.prototype)) if (typeof method === 'function') yield method as AnyFunction;
-  }
-}
-
-function* valuesOf(object: unknown): Generator<unknown> {
-  for (const name of Object.getOwnPropertyNames(object ?? {})) {
-    const { value, get } = Object.getOwnPropertyDescriptor(object, name) ?? {};
-    yield value ?? get;
-  }
-}
-
-/**
- * Functions that first look at a property of `this` or of their first parameter, or return one that does. Called with an
- * object that throws then, they do nothing else.
- */
-const LOOKS_FIRST =
-  /^(?:static )?(?:function )?\w* ?\((\w*)[^(){}]*\) \{(?:\s|\/\/.*)*(?:return function \(\w*\) \{\s*)?(?:(?:if|while) \(!?(?:typeof )?|for \(let i = 0; i < |return !?|(?:const|let) (?:\w+|\{[^{}]*\}) = )?(?:if \(!shouldTrace\(\w+\)\)\s*return )?(?:__classPrivateField[GS]et\()?(?:this|\1)(?:[.,(]|(?<=\} = \w+);)/;
 
 const THROWS = () => {
   throw new Error();
@@ -81,28 +89,51 @@ interface CallSite {
 }
 
 /**
- * SHA-256 of the text from which a module was compiled. V8 tells it of functions on the stack of an error, so one of the
- * module's is called that does nothing but throw one. Undefined if there is none.
+ * Of a package's modules, as they were loaded: a hook may have changed what is on disk.
+ *
+ * @param folder - of its JavaScript, as it begins the paths of the files.
+ * @param whole - with what a Cluster rests on beyond other clients.
  */
-function loadedHash(path: string, functions: readonly AnyFunction[]): string | undefined {
+export function filesDigest(folder: string, modules: readonly LoadedModule[], whole: boolean): string {
+  const named = modules.map((module) => [module.filename.slice(folder.length).replaceAll('\\', '/'), module] as const);
+  return digestOf(whole ? named : named.filter(([name]) => !name.startsWith('cluster/')));
+}
+
+/** The sum of the first 48 bits of their hashes, since modules are in no order; `NaN` if one has none. */
+export function digestOf(modules: readonly (readonly [name: string, module: LoadedModule])[]): string {
   const { prepareStackTrace, stackTraceLimit } = Error;
   Error.stackTraceLimit = 5;
   Error.prepareStackTrace = (_, sites) => sites;
   try {
-    for (const method of functions) {
-      if (!LOOKS_FIRST.test(sourceOf(method))) continue;
-      try {
-        (method.call(TRAP, TRAP) as AnyFunction | undefined)?.call(undefined);
-      } catch (error) {
-        const sites = (error as { stack: CallSite[] }).stack;
-        const site = sites.find((candidate) => candidate.getFileName() === path);
-        if (site !== undefined) return site.getScriptHash();
-      }
+    let sum = 0;
+    for (const [name, module] of modules) {
+      const entrances = ENTRANCES[name];
+      if (entrances !== undefined) sum += Number.parseInt(loadedHash(module, entrances)?.slice(0, 12) ?? '', 16);
     }
-    return undefined;
+    return sum.toString(36);
   } finally {
     Object.assign(Error, { prepareStackTrace, stackTraceLimit });
   }
+}
+
+/**
+ * SHA-256 of the text from which a module was compiled. V8 tells it of functions on the stack of an error, so one of the
+ * module's is called. Undefined if there is none that begins as expected.
+ */
+function loadedHash({ filename, exports }: LoadedModule, entrances: (typeof ENTRANCES)[string]): string | undefined {
+  const exported = (exports ?? {}) as Exported;
+  const { prototype } = exported.Decoder ?? exported.default ?? exported;
+  for (const [name, beginning] of entrances) {
+    const method: unknown = Reflect.get(prototype ?? exported, name) ?? Reflect.get(exported, name);
+    if (typeof method !== 'function' || !sourceOf(method as AnyFunction).startsWith(beginning)) continue;
+    try {
+      (method.call(TRAP, TRAP, TRAP) as AnyFunction).call(undefined);
+    } catch (error) {
+      const sites = (error as { stack: CallSite[] }).stack;
+      return sites.find((site) => site.getFileName() === filename)?.getScriptHash();
+    }
+  }
+  return undefined;
 }
 
 /** What bundlers and minifiers leave alone: property names, private ones too, and the words of asynchronous functions. */
@@ -118,5 +149,8 @@ export function methodDigest(name: string, method: AnyFunction): string {
     const word = found.replace('?', '');
     if (!UNRELIABLE.includes(word)) counts[word] = (counts[word] ?? 0) + 1;
   }
-  return short(`${name} ${method.length} ${Object.entries(counts).sort().join()}`, 4);
+  return createHash('sha256')
+    .update(`${name} ${method.length} ${Object.entries(counts).sort().join()}`)
+    .digest('base64url')
+    .slice(0, 4);
 }

@@ -9,7 +9,8 @@ import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import Module from 'node:module';
 import { types } from 'node:util';
-import { fileDigest, filesDigest, type ModuleCache, methodDigest, sourceOf } from './digest.js';
+import { isHostCluster } from './cluster.js';
+import { digestOf, filesDigest, type LoadedModule, methodDigest, sourceOf } from './digest.js';
 import { KNOWN_METHODS, KNOWN_RELEASES } from './known-releases.js';
 import { isUnpatchedPipelineFunction } from './pipeline.js';
 import { commandClassOf } from './probe.js';
@@ -17,13 +18,15 @@ import type { AnyFunction } from './types.js';
 
 /** Where the classes are in both packages, and in ioredis 4. */
 const CLASS_FILE = /[\\/]built[\\/](?:Redis|redis[\\/]index|cluster[\\/]index)\.js$/;
-/** What the queue, the decoder and callbacks rest on. */
-export const DEPENDENCIES = ['denque', 'redis-parser', 'standard-as-callback'];
+/** What the queue, callbacks and the decoder rest on; ioredis 6 has a decoder of its own. */
+const DEPENDENCY = /[\\/]node_modules[\\/](denque|standard-as-callback|redis-parser)[\\/]/;
+/** All have the first two. */
+const LEAST_DEPENDENCIES = 2;
 
 type Classes = Record<string, object>;
 
-const known = new Set(Object.values(KNOWN_RELEASES));
-/** By the class's prototype, or a package's module. */
+const known = new Set(Object.values(KNOWN_RELEASES).flatMap((digests) => digests.split(' ')));
+/** By the class's prototype: what was found, empty for a known release. */
 const found = new WeakMap<object, string>();
 
 /** Where no release is known: what was found, such as `ioredis 7.0.0`. Otherwise undefined. Looks once per class. */
@@ -43,63 +46,74 @@ export function hostPrototype(client: object): object {
 }
 
 function look(client: object, prototype: object): string {
-  const cache = moduleCache();
-  const path = Object.keys(cache).find(
-    (file) => CLASS_FILE.test(file) && prototypeIn(cache[file]?.exports) === prototype,
-  );
-  if (path === undefined) return lookAtMethods(client, prototype);
-  const folder = path.replace(/(?<=[\\/]built[\\/]).*$/, '');
-  const module = cache[`${folder}Redis.js`] ?? {};
-  const name = found.get(module) ?? lookAtFiles(folder, cache) ?? lookAtMethods(client, prototype);
-  found.set(module, name);
-  return name;
+  const modules = loadedModules();
+  const { filename } = modules.find((module) => prototypeIn(module) === prototype) ?? {};
+  const folder = filename?.replace(/(?<=[\\/]built[\\/]).*$/, '');
+  const name = folder && lookAtFiles(folder, modules, isHostCluster(client));
+  return name ?? (areMethodsKnown(client, prototype) ? '' : 'a bundled or otherwise loaded client');
 }
 
 /** V8 alone tells what text was loaded, and Deno puts more around it. */
-function moduleCache(): ModuleCache {
-  if (process.versions.bun !== undefined || process.versions.deno !== undefined) return {};
+function loadedModules(): LoadedModule[] {
+  if (process.versions.bun !== undefined || process.versions.deno !== undefined) return [];
   // Any path will do. Jest's cache is a Proxy, of modules whose text it has wrapped in its own way.
   const { cache } = Module.createRequire(process.execPath);
-  return types.isProxy(cache) ? {} : cache;
+  if (types.isProxy(cache)) return [];
+  // Others have put anything in the place of modules.
+  return (Object.values(cache) as Partial<LoadedModule>[]).filter(
+    (module): module is LoadedModule => typeof module?.filename === 'string',
+  );
 }
 
-function prototypeIn(exported: unknown): unknown {
-  const { default: named = exported } = (exported ?? {}) as { default?: unknown };
-  return (named as { prototype?: unknown } | undefined)?.prototype;
+/** Of the class that a module holds. */
+function prototypeIn({ filename, exports }: LoadedModule): object | undefined {
+  if (!CLASS_FILE.test(filename)) return undefined;
+  const { default: named = exports } = (exports ?? {}) as { default?: unknown };
+  return (named as { prototype?: object } | undefined)?.prototype;
 }
 
-const lookAtMethods = (client: object, prototype: object) =>
-  areMethodsKnown(client, prototype) ? '' : 'a bundled or otherwise loaded client';
-
-/** Undefined if they cannot be read: they may be gone by now. */
-function lookAtFiles(folder: string, cache: ModuleCache): string | undefined {
+/** Undefined if they do not tell: made by a loader that leaves out what they load, or where intrinsics are frozen. */
+function lookAtFiles(folder: string, loaded: readonly LoadedModule[], isCluster: boolean): string | undefined {
+  const own = loaded.filter(({ filename }) => filename.startsWith(folder));
+  const dependencies = dependenciesOf(own, folder);
+  if (dependencies.size < LEAST_DEPENDENCIES) return undefined;
+  let other: string | undefined;
   try {
-    return nameByFiles(folder, cache);
+    if (known.has(filesDigest(folder, own, isCluster))) {
+      other = [...dependencies].find((dependency) => !known.has(digestOf([dependency])))?.[0];
+      if (other === undefined) return '';
+    }
   } catch {
     return undefined;
   }
+  const name = nameOf(folder, other);
+  // The nodes of an unknown Cluster stay plain, too.
+  for (const prototype of own.map(prototypeIn)) if (prototype !== undefined) found.set(prototype, name);
+  return name;
 }
 
-function nameByFiles(folder: string, cache: ModuleCache): string {
-  const { name, version, dependencies } = JSON.parse(readFileSync(`${folder}../package.json`, 'utf8')) as {
-    name: string;
-    version: string;
-    dependencies: Record<string, string>;
-  };
-  const release = `${name} ${version}`;
-  if (!known.has(filesDigest(folder, cache))) return release in KNOWN_RELEASES ? `${release}, changed` : release;
-  const changed = DEPENDENCIES.filter((dependency) => dependency in dependencies).find(
-    (dependency) => !known.has(dependencyDigest(dependency, folder, cache)),
-  );
-  return changed === undefined ? '' : `${release} with another ${changed}`;
+/** The packages that these modules have loaded, by name. */
+export function dependenciesOf(modules: readonly LoadedModule[], folder: string): Map<string, LoadedModule> {
+  const dependencies = new Map<string, LoadedModule>();
+  for (const module of new Set(modules.flatMap(({ children }) => children))) {
+    if (module.filename.startsWith(folder)) continue;
+    const [, name] = DEPENDENCY.exec(module.filename) ?? [];
+    // Host: what a package exports is in its main file, or in one beside it.
+    const main = module.children.find(({ exports }) => exports === module.exports) ?? module;
+    if (name !== undefined) dependencies.set(name, main);
+  }
+  return dependencies;
 }
 
-export function dependencyDigest(name: string, folder: string, cache: ModuleCache): string {
-  // Host: what the package exports is in its main file, or in one beside it.
-  const main = Module.createRequire(folder).resolve(name);
-  const exported = cache[main]?.exports;
-  const path = Object.keys(cache).find((file) => file !== main && cache[file]?.exports === exported) ?? main;
-  return fileDigest(path, exported);
+function nameOf(folder: string, otherDependency: string | undefined): string {
+  try {
+    const { name, version } = JSON.parse(readFileSync(`${folder}../package.json`, 'utf8')) as Record<string, string>;
+    const release = `${name} ${version}`;
+    if (otherDependency !== undefined) return `${release} with another ${otherDependency}`;
+    return release in KNOWN_RELEASES ? `${release}, changed` : release;
+  } catch {
+    return 'a client without its package.json';
+  }
 }
 
 /** A method that is not known may be a layer over the client: a function, and not from its classes. */

@@ -1,7 +1,8 @@
 /** Only clients whose code was read are coalesced: `src/host/recognize.ts`. */
 import { execFile } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { appendFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type BuildOptions, build } from 'esbuild';
@@ -93,14 +94,32 @@ describe('a client whose text was changed as it was loaded stays plain', () => {
     ['resp/decoder.js', '"use strict";', '"use strict"; const added = 1;'],
     ['utils/Commander.js', 'function generateFunction', 'const added = 1; function generateFunction'],
     ['utils/index.js', '"use strict";', '"use strict"; const added = 1;'],
-    ['cluster/index.js', '"use strict";', '"use strict"; const added = 1;'],
-    ['cluster/ConnectionPool.js', '"use strict";', '"use strict"; const added = 1;'],
+    ['SubscriptionSet.js', '"use strict";', '"use strict"; const added = 1;'],
+    ['himport/HimportCoordinator.js', '"use strict";', '"use strict"; const added = 1;'],
+    ['utils/argumentParsers.js', '"use strict";', '"use strict"; const added = 1;'],
+    ['utils/debug.js', '"use strict";', '"use strict"; const added = 1;'],
     ['connectors/StandaloneConnector.js', '"use strict";', '"use strict"; const added = 1;'],
   ];
 
   it.each(CHANGES)('%s', async (file, text, by) => {
     expect(await use(ioredis6, { file, text, by })).toBe('ioredis 6.0.0, changed');
   });
+
+  it.each(['index', 'ConnectionPool', 'DelayQueue', 'util'])(
+    'a Cluster and its nodes, by cluster/%s.js, but not a client that is coalesced before',
+    async (name) => {
+      const file = `cluster/${name}.js`;
+      const { Redis, Cluster } = ioredis6.load({ file, text: '"use strict";', by: '"use strict"; const added = 1;' });
+      const lone = coalesce(endWithTest(new Redis(redisUrl())));
+      const cluster = coalesce(new Cluster([], { lazyConnect: true }), { splitKeys: true });
+      const node = coalesce(new Redis(redisUrl(), { lazyConnect: true }));
+      expect(lone.coalescer.enabled).toBe(true);
+      for (const plain of [cluster, node]) {
+        expect(plain.coalescer.stats().unknownClient).toBe('ioredis 6.0.0, changed');
+        expect(Object.hasOwn(Object.getPrototypeOf(plain), 'setStatus')).toBe(true);
+      }
+    },
+  );
 
   it.each(['connectors/SentinelConnector/index.js', 'errors/index.js', 'utils/lodash.js'])(
     'but not by %s',
@@ -109,6 +128,20 @@ describe('a client whose text was changed as it was loaded stays plain', () => {
       expect(await use(ioredis6, change)).toBeGreaterThan(1);
     },
   );
+
+  it.each([
+    ['ioredis', 'denque', 'index.js'],
+    ['ioredis5', 'redis-parser', 'lib/parser.js'],
+    ['iovalkey', 'standard-as-callback', 'built/index.js'],
+  ])('one of %s, by another %s', async (name, dependency, file) => {
+    const host = copy(name);
+    const folder = join(host.folder, 'node_modules', dependency);
+    const { resolve } = createRequire(import.meta.url);
+    cpSync(dirname(resolve(`${dependency}/package.json`)), folder, { recursive: true, dereference: true });
+    expect(await use(host)).toBeGreaterThan(1);
+    appendFileSync(join(folder, file), '// changed');
+    expect(await use(host)).toMatch(new RegExp(`^${name.slice(0, 7)}.* with another ${dependency}$`));
+  });
 
   it('of ioredis 5, too, whose decoder is a package of its own', async () => {
     const change = { file: 'DataHandler.js', text: 'returnReply(reply) {', by: 'returnReply(reply) { void 0;' };
@@ -134,6 +167,17 @@ describe('an unknown client', () => {
     expect(await use(future)).toBe('ioredis 6.1.0');
     const cluster = coalesce(new (future.load().Cluster)([], { lazyConnect: true }) as Redis);
     expect(cluster.coalescer.stats().unknownClient).toBe('ioredis 6.1.0');
+  });
+
+  it.each(['on', 'off'])('that is a Cluster does not split keys either, with IOREDIS_COALESCE=%s', async (value) => {
+    const code = `const cluster = coalesce(new Cluster([], { lazyConnect: true }), { splitKeys: true });
+      console.log(Object.getPrototypeOf(cluster) === Cluster.prototype, cluster.coalescer.stats().unknownClient);`;
+    const file = await bundle(future.folder, [`${future.folder}/built/index.js`], {}, code);
+    const { stdout, stderr } = await run(process.execPath, [file], {
+      env: { ...process.env, IOREDIS_COALESCE: value },
+    });
+    expect(stdout).toBe('true ioredis 6.1.0\n');
+    expect(stderr).toContain('COALESCE_WARN_UNKNOWN_CLIENT');
   });
 
   it('whose file was patched stays plain', async () => {
@@ -197,18 +241,26 @@ describe('in a bundle, where no file of the client can be found', () => {
   });
 });
 
-/** A program that uses two clients of the package in `host`, and prints whether they are coalesced. */
-async function bundle(host: string, external: string[], options: BuildOptions = {}): Promise<string> {
+const TWO_CLIENTS = `
+  const clients = [new Redis(process.argv[2]), new Redis(process.argv[2])].map((client) => coalesce(client));
+  Promise.all(clients.map((client) => client.get('key'))).then(() => {
+    console.log(clients.every(({ coalescer }) => coalescer.enabled));
+    for (const client of clients) client.disconnect();
+  });`;
+
+/** A program with the package in `host`: by default it uses two clients, and prints whether they are coalesced. */
+async function bundle(
+  host: string,
+  external: string[],
+  options: BuildOptions = {},
+  code = TWO_CLIENTS,
+): Promise<string> {
   const entry = join(host, 'program.ts');
   writeFileSync(
     entry,
     `import { coalesce } from 'ioredis-coalesce/coalesce';
-     import { Redis } from ${JSON.stringify(`${host}/built/index.js`)};
-     const clients = [new Redis(process.argv[2]), new Redis(process.argv[2])].map((client) => coalesce(client));
-     Promise.all(clients.map((client) => client.get('key'))).then(() => {
-       console.log(clients.every(({ coalescer }) => coalescer.enabled));
-       for (const client of clients) client.disconnect();
-     });`,
+     import { Cluster, Redis } from ${JSON.stringify(`${host}/built/index.js`)};
+     ${code}`,
   );
   const outfile = join(host, `program${options.minify ? '.min' : ''}.cjs`);
   const alias = { 'ioredis-coalesce': SRC };
