@@ -1,27 +1,13 @@
 import { parseArgs } from 'node:util';
 
-/** The Redis that is measured. */
-export interface Target {
-  /** As the client takes it: a URL, or the path of a unix socket. */
-  readonly url: string;
-  readonly cluster: boolean;
-  /** `host:port` or the path, for messages: never the user or the password. */
-  readonly name: string;
-}
-
 /** Why a command cannot do its work; the message is one line for the user. */
 export class CliError extends Error {
-  constructor(
-    message: string,
-    readonly exitCode = 1,
-  ) {
-    super(message);
-  }
+  exitCode = 1;
 }
 
 /** A command line that cannot be understood. */
 export function usageError(problem: string): CliError {
-  return new CliError(`${problem} (see ioredis-coalesce --help)`, 2);
+  return Object.assign(new CliError(`${problem} (see ioredis-coalesce --help)`), { exitCode: 2 });
 }
 
 export const HELP = `Usage: ioredis-coalesce bench [options]
@@ -46,43 +32,42 @@ trusted with NODE_EXTRA_CA_CERTS=<file>.
 `;
 
 const MAX_DATA_BYTES = 256 * 1024 * 1024;
-
 export type BenchSettings = Exclude<ReturnType<typeof parseBenchArguments>, 'help'>;
+/** The Redis that is measured: as the client takes it, and a name without the user or the password, for messages. */
+export type Target = ReturnType<typeof targetOf>;
 
 /** @throws {CliError} whose message never repeats the address, since it may hold a password. */
 export function parseBenchArguments(args: readonly string[], env: NodeJS.ProcessEnv) {
-  const values = parse(args);
+  const values = parse([...args]);
   if (values.help) return 'help';
   const settings = {
     target: targetOf(values.url ?? (env.REDIS_URL || 'redis://127.0.0.1:6379'), values.cluster),
-    concurrency: number('--concurrency', values.concurrency, 1, 100_000),
-    valueBytes: number('--value-size', values['value-size'], 1, 64 * 1024 * 1024),
-    keys: number('--keys', values.keys, 1, 10_000_000),
+    concurrency: inRange('--concurrency', values.concurrency, 1, 100_000),
+    valueBytes: inRange('--value-size', values['value-size'], 1, 64 * 1024 * 1024),
+    keys: inRange('--keys', values.keys, 1, 10_000_000),
     /** Measured per variant, over all rounds. */
-    seconds: number('--seconds', values.seconds, 0.1, 3600),
+    seconds: inRange('--seconds', values.seconds, 0.1, 3600),
     json: values.json,
   };
   const bytes = settings.keys * settings.valueBytes;
   if (bytes <= MAX_DATA_BYTES) return settings;
-  const limit = `at most ${MAX_DATA_BYTES} bytes, since all of it is written to Redis`;
-  throw usageError(`--keys × --value-size must be ${limit}, got ${bytes}`);
+  throw usageError(`--keys × --value-size must be at most ${MAX_DATA_BYTES} bytes, which are written, got ${bytes}`);
 }
 
-function parse(args: readonly string[]) {
+const OPTIONS = {
+  url: { type: 'string' },
+  cluster: { type: 'boolean', default: false },
+  concurrency: { type: 'string', default: '100' },
+  'value-size': { type: 'string', default: '100' },
+  keys: { type: 'string', default: '1000' },
+  seconds: { type: 'string', default: '5' },
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+function parse(args: string[]) {
   try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        url: { type: 'string' },
-        cluster: { type: 'boolean', default: false },
-        concurrency: { type: 'string', default: '100' },
-        'value-size': { type: 'string', default: '100' },
-        keys: { type: 'string', default: '1000' },
-        seconds: { type: 'string', default: '5' },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    }).values;
+    return parseArgs({ args, options: OPTIONS }).values;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (!code?.startsWith('ERR_PARSE_ARGS')) throw error;
@@ -93,24 +78,20 @@ function parse(args: readonly string[]) {
 }
 
 /** A whole number, unless it may be less than 1. */
-function number(flag: string, text: string, min: number, max: number): number {
+function inRange(name: string, text: string, min: number, max: number): number {
   const [form, kind] = min < 1 ? [/^\d*\.?\d+$/, 'number'] : [/^\d+$/, 'whole number'];
   const value = form.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;
-  throw usageError(`${flag} must be a ${kind} from ${min} to ${max}, got "${text}"`);
+  throw usageError(`${name} must be a ${kind} from ${min} to ${max}, got "${text}"`);
 }
 
-const HOST_AND_PORT = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/\d+)?$/i;
-
-function targetOf(address: string, cluster: boolean): Target {
-  if (address.startsWith('/')) {
-    if (cluster) throw usageError('--cluster needs a URL with a host, not a unix socket');
-    return { url: address, cluster, name: address };
-  }
-  const url = HOST_AND_PORT.test(address) ? `redis://${address}` : address;
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed !== undefined && /^rediss?:$/.test(parsed.protocol) && parsed.hostname !== '') {
-    return { url, cluster, name: `${parsed.hostname}:${parsed.port || '6379'}` };
-  }
+function targetOf(address: string, cluster: boolean) {
+  const isPath = address.startsWith('/');
+  if (isPath && cluster) throw usageError('--cluster needs a URL with a host, not a unix socket');
+  if (isPath) return { url: address, cluster, name: address };
+  const isHostAndPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/\d+)?$/i.test(address);
+  const url = isHostAndPort ? `redis://${address}` : address;
+  const { protocol = '', hostname = '', port = '' } = URL.canParse(url) ? new URL(url) : {};
+  if (/^rediss?:$/.test(protocol) && hostname !== '') return { url, cluster, name: `${hostname}:${port || '6379'}` };
   throw usageError('the URL of Redis must look like redis://host:port, rediss://host:port, host:port or /path.sock');
 }

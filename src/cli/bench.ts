@@ -1,42 +1,48 @@
 import { randomBytes } from 'node:crypto';
 import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cluster } from 'ioredis';
 import { type BenchSettings, CliError } from './arguments.js';
 import { briefly, type Client, type Host, loadHost, open, VARIANTS, type Variant, within } from './clients.js';
 import { type Environment, type Rounds, renderReport, reportOf, type Sample } from './report.js';
 
 const ROUNDS = 5;
 const CLEANUP_TIMEOUT = 10_000;
-/** Milliseconds after the run at which keys expire, if they could not be removed. */
-const EXPIRY_MARGIN = 10 * 60_000;
+
+interface Run {
+  readonly settings: BenchSettings;
+  readonly keys: readonly string[];
+  /** Writing, asking and removing share one connection, so that no write can arrive after the removal. */
+  readonly keeper: Client;
+  readonly clients: Partial<Record<Variant, Client>>;
+  readonly signal: AbortSignal;
+}
 
 /** @throws {CliError} after the keys have been removed. */
 export async function runBench(settings: BenchSettings, version: string): Promise<void> {
   const { target, valueBytes, seconds } = settings;
   const host = loadHost();
-  // Writing and removing share one connection, so that no write can arrive after the removal.
   const keeper = await open(host, target, 'plain');
-  const signal = interruption();
   const prefix = `ioredis-coalesce:bench:${randomBytes(8).toString('hex')}:`;
   const keys = Array.from({ length: settings.keys }, (_, index) => `${prefix}${index}`);
+  // The first Ctrl-C or SIGTERM leaves time to clean up; the second one ends the process.
+  const interruption = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM']) {
+    const reason = Object.assign(new CliError(`interrupted by ${name}`), { exitCode: 130 });
+    process.once(name, () => interruption.abort(reason));
+  }
+  const run: Run = { settings, keys, keeper, clients: {}, signal: interruption.signal };
   const value = randomBytes(valueBytes).toString('hex').slice(0, valueBytes);
-  const expireMs = Math.ceil(VARIANTS.length * seconds * 1000) + EXPIRY_MARGIN;
-  /** Or sent, at least. */
-  const written: string[] = [];
-  const variants = {} as Record<Variant, Client>;
+  // If they cannot be removed, they expire ten minutes after the run.
+  const expireMs = Math.ceil(VARIANTS.length * seconds * 1000) + 10 * 60_000;
   try {
-    const write = (key: string) => {
-      written.push(key);
-      return keeper.set(key, value, 'PX', expireMs);
-    };
-    await forEach(keys, write, signal);
-    for (const variant of VARIANTS) variants[variant] = await open(host, target, variant);
-    const environment = await environmentOf(host, keeper, version);
-    const report = reportOf(settings, environment, await measureRounds(variants, keys, settings, signal, keeper));
+    await forEach(keys, (key) => keeper.set(key, value, 'PX', expireMs), run.signal);
+    for (const variant of VARIANTS) run.clients[variant] = await open(host, target, variant);
+    const report = reportOf(settings, await environmentOf(host, keeper, version), await measureRounds(run));
     process.stdout.write(settings.json ? `${JSON.stringify(report, null, 2)}\n` : `${renderReport(report)}\n`);
   } finally {
-    for (const client of Object.values(variants)) client.disconnect();
-    const removed = forEach(written, (key) => keeper.unlink(key));
+    for (const client of Object.values(run.clients)) client.disconnect();
+    const removed = forEach(keys, (key) => keeper.unlink(key));
     await within(CLEANUP_TIMEOUT, removed).catch(({ message }: Error) => {
       throw new CliError(`keys may be left under a prefix of ours until they expire: ${message}`);
     });
@@ -44,22 +50,8 @@ export async function runBench(settings: BenchSettings, version: string): Promis
   }
 }
 
-/** Aborted by the first Ctrl-C or SIGTERM, so that there is time to clean up; the second one ends the process. */
-function interruption(): AbortSignal {
-  const controller = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(name, () => controller.abort(new CliError(`interrupted by ${name}`, 130)));
-  }
-  return controller.signal;
-}
-
 const CHUNK = 1_000;
-
-async function forEach(
-  keys: readonly string[],
-  command: (key: string) => Promise<unknown>,
-  signal?: AbortSignal,
-): Promise<void> {
+async function forEach(keys: readonly string[], command: (key: string) => Promise<unknown>, signal?: AbortSignal) {
   for (let first = 0; first < keys.length; first += CHUNK) {
     signal?.throwIfAborted();
     await Promise.all(keys.slice(first, first + CHUNK).map(command)).catch((error: Error) => {
@@ -69,25 +61,15 @@ async function forEach(
 }
 
 /** In turns, so that other load on the machine affects all of them alike. */
-async function measureRounds(
-  variants: Readonly<Record<Variant, Client>>,
-  keys: readonly string[],
-  { concurrency, seconds }: BenchSettings,
-  signal: AbortSignal,
-  keeper: Client,
-): Promise<Rounds> {
+async function measureRounds(run: Run): Promise<Rounds> {
   const show = (text: string) => process.stderr.isTTY && process.stderr.write(`\r${text}\x1b[K`);
   const rounds: Record<Variant, Sample>[] = [];
   for (let round = 0; round <= ROUNDS; round += 1) {
     const samples = {} as Record<Variant, Sample>;
     for (const variant of VARIANTS) {
       show(round === 0 ? 'warming up' : `${variant}, round ${round} of ${ROUNDS}`);
-      const before = await redisCpuUs(keeper);
-      const sample = await measure(variants[variant], keys, concurrency, seconds / ROUNDS, signal);
+      samples[variant] = await measure(run, run.clients[variant] as Client);
       show('');
-      signal.throwIfAborted();
-      const redisCpuUsPerCommand = ((await redisCpuUs(keeper)) - before) / sample.commands;
-      samples[variant] = { ...sample, redisCpuUsPerCommand };
       // Work that a variant has left to the event loop must not run while the next one is measured.
       await sleep(5);
     }
@@ -101,8 +83,7 @@ const field = (info: string, name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 
 
 /** Of all masters, since their start; NaN where `INFO` may not be called. */
 async function redisCpuUs(keeper: Client): Promise<number> {
-  const { nodes } = keeper as unknown as { nodes?(role: string): Client[] };
-  const masters = nodes === undefined ? [keeper] : nodes.call(keeper, 'master');
+  const masters = 'nodes' in keeper ? (keeper as unknown as Cluster).nodes('master') : [keeper];
   const infos = await Promise.all(masters.map((node) => node.info('cpu').catch(() => '')));
   const seconds = (info: string) => Number(field(info, 'used_cpu_sys')) + Number(field(info, 'used_cpu_user'));
   return infos.reduce((sum, info) => sum + 1e6 * seconds(info), 0);
@@ -111,48 +92,37 @@ async function redisCpuUs(keeper: Client): Promise<number> {
 /** Reading the clock costs as much as a coalesced command, so only one command in this many is timed. */
 const TIMED_EVERY = 16;
 
-/** `concurrency` callers, each of which awaits one GET after the other, for `seconds`. */
-async function measure(
-  client: Client,
-  keys: readonly string[],
-  concurrency: number,
-  seconds: number,
-  signal: AbortSignal,
-): Promise<Omit<Sample, 'redisCpuUsPerCommand'> & { commands: number }> {
-  let running = true;
+/** One round of callers that each await one GET after the other. */
+async function measure({ settings, keys, keeper, signal }: Run, client: Client): Promise<Sample> {
+  const { concurrency, seconds } = settings;
   let commands = 0;
-  const stop = () => {
-    running = false;
-  };
-  const timer = setTimeout(stop, seconds * 1000);
   const nanoseconds = createHistogram();
   const call = async (caller: number): Promise<void> => {
     // Each starts at a different key, so that the callers do not all read one key at the same time.
-    let next = Math.floor((caller * keys.length) / concurrency);
-    for (let count = caller; running && !signal.aborted; count += 1) {
+    const first = Math.floor((caller * keys.length) / concurrency);
+    for (let count = caller; !(time.aborted || signal.aborted); count += 1) {
       const sent = count % TIMED_EVERY === 0 ? process.hrtime.bigint() : undefined;
-      const value = await client.get(keys[next]!);
+      const value = await client.get(keys[(first + count) % keys.length]!);
       if (sent !== undefined) nanoseconds.record(process.hrtime.bigint() - sent);
       if (value === null) throw new Error('a key is missing: was it evicted?');
-      next = next + 1 === keys.length ? 0 : next + 1;
       commands += 1;
     }
   };
+  const redisBefore = await redisCpuUs(keeper);
+  const time = AbortSignal.timeout((seconds / ROUNDS) * 1000);
   const cpuBefore = process.cpuUsage();
   const start = performance.now();
-  const calls = Promise.all(Array.from({ length: concurrency }, (_, caller) => call(caller)));
-  await calls.finally(stop).catch((error: Error) => {
+  await Promise.all(Array.from({ length: concurrency }, (_, caller) => call(caller))).catch((error: Error) => {
     throw new CliError(`the measurement was interrupted: ${briefly(error)}`);
   });
-  clearTimeout(timer);
-  const elapsed = (performance.now() - start) / 1000;
   const { user, system } = process.cpuUsage(cpuBefore);
+  signal.throwIfAborted();
   return {
-    commands,
-    perSecond: commands / elapsed,
+    perSecond: (commands * 1000) / (performance.now() - start),
     p50Ms: nanoseconds.percentile(50) / 1e6,
     p99Ms: nanoseconds.percentile(99) / 1e6,
     cpuUsPerCommand: (user + system) / commands,
+    redisCpuUsPerCommand: ((await redisCpuUs(keeper)) - redisBefore) / commands,
   };
 }
 

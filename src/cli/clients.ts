@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
+import type * as ioredis from 'ioredis';
 import { coalesce } from '../coalesce.js';
 import { CliError, type Target } from './arguments.js';
 
@@ -9,14 +9,10 @@ export const VARIANTS = ['plain', 'auto', 'coalesced'] as const;
 export type Variant = (typeof VARIANTS)[number];
 
 /** A Redis or a Cluster, of ioredis 5, ioredis 6 or iovalkey: what is used here, all of them have. */
-export type Client = Redis;
+export type Client = ioredis.Redis;
 
-export interface Host {
-  readonly name: string;
-  readonly version: string;
-  readonly Redis: new (url: string, options: object) => Client;
-  readonly Cluster: new (nodes: readonly string[], options: object) => Client;
-}
+type ConnectError = Error & { lastNodeError?: Error };
+export type Host = Pick<typeof ioredis, 'Redis' | 'Cluster'> & Readonly<Record<'name' | 'version', string>>;
 
 const CONNECT_TIMEOUT = 3_000;
 const ANSWER_TIMEOUT = 5_000;
@@ -45,13 +41,13 @@ export async function open(host: Host, target: Target, variant: Variant): Promis
   const client = create(host, target, variant === 'auto');
   // Before it connects: a service has connections that coalesce from their first byte.
   if (variant === 'coalesced') coalesce(client);
-  let reason: Error | undefined;
-  const remember = (error: Error): void => {
-    // A Cluster first says only that no connection came about, and then why.
-    if (error.message !== 'Connection is closed.') reason ??= error;
-  };
-  client.on('error', remember);
-  client.on('node error', remember);
+  let reason: ConnectError | undefined;
+  for (const name of ['error', 'node error']) {
+    client.on(name, (error: Error) => {
+      // A Cluster first says only that no connection came about, and then why.
+      if (error.message !== 'Connection is closed.') reason ??= error;
+    });
+  }
   try {
     const answer = client.connect().then(() => client.get('ioredis-coalesce:bench:'));
     await within(ANSWER_TIMEOUT, answer);
@@ -60,9 +56,8 @@ export async function open(host: Host, target: Target, variant: Variant): Promis
     return client;
   } catch (error) {
     client.disconnect();
-    const failure: Error & { lastNodeError?: Error } = reason ?? (error as Error);
-    const cause = failure.lastNodeError ?? failure;
-    throw new CliError(`cannot use the Redis at ${target.name}: ${briefly(cause)}`);
+    const failure = reason ?? (error as ConnectError);
+    throw new CliError(`cannot use the Redis at ${target.name}: ${briefly(failure.lastNodeError ?? failure)}`);
   }
 }
 
@@ -76,10 +71,7 @@ const HINTS: readonly [error: RegExp, hint: string][] = [
   [/ MOVED /, '; it is a node of a Cluster: add --cluster'],
   [/ NOAUTH /, '; redis://user:password@host:port, best in REDIS_URL'],
   [/SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/, '; trust its authority with NODE_EXTRA_CA_CERTS=<file>'],
-  [
-    /^(ETIMEDOUT|ECONNRESET|EPIPE|EPROTO|ERR_SSL)|Connection is closed/,
-    '; with TLS the URL begins with rediss://, else redis://',
-  ],
+  [/^E(TIMED|CONNRES|PIPE|PRO|RR_SSL)|is closed/, '; with TLS the URL begins with rediss://, else redis://'],
 ];
 
 /** The first line of an error, with a hint where there is one. Errors of several addresses have an empty message. */
@@ -90,20 +82,15 @@ export function briefly({ message, name, code = name }: NodeJS.ErrnoException): 
 
 function create(host: Host, { url, cluster }: Target, enableAutoPipelining: boolean): Client {
   const common = { lazyConnect: true, enableAutoPipelining };
-  if (!cluster) {
-    const retries = { retryStrategy: () => null, maxRetriesPerRequest: 0 };
-    return new host.Redis(url, { ...common, ...retries, connectTimeout: CONNECT_TIMEOUT });
-  }
+  const options = { connectTimeout: CONNECT_TIMEOUT, retryStrategy: () => null, maxRetriesPerRequest: 0 };
+  if (!cluster) return new host.Redis(url, { ...common, ...options });
+  // The options of each node, except its address.
   const { username, password, protocol } = new URL(url);
-  return new host.Cluster([url], {
-    ...common,
-    clusterRetryStrategy: () => null,
-    // The options of each node, except its address.
-    redisOptions: {
-      connectTimeout: CONNECT_TIMEOUT,
-      ...(username && { username: decodeURIComponent(username) }),
-      ...(password && { password: decodeURIComponent(password) }),
-      ...(protocol === 'rediss:' && { tls: {} }),
-    },
-  });
+  const redisOptions = {
+    connectTimeout: CONNECT_TIMEOUT,
+    ...(username && { username: decodeURIComponent(username) }),
+    ...(password && { password: decodeURIComponent(password) }),
+    ...(protocol === 'rediss:' && { tls: {} }),
+  };
+  return new host.Cluster([url], { ...common, clusterRetryStrategy: () => null, redisOptions }) as unknown as Client;
 }

@@ -8,10 +8,9 @@ export type Sample = Readonly<Record<(typeof FIGURES)[number], number>>;
 /** One sample of each variant per round. */
 export type Rounds = readonly Readonly<Record<Variant, Sample>>[];
 export type Environment = Readonly<Record<'package' | 'node' | 'client' | 'server', string>>;
-export type Report = ReturnType<typeof reportOf>;
 
-export function reportOf(settings: BenchSettings, environment: Environment, rounds: Rounds) {
-  const { target, json: _, ...rest } = settings;
+export function reportOf({ target, json: _, ...rest }: BenchSettings, environment: Environment, rounds: Rounds) {
+  const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] as number;
   const medians = (variant: Variant) =>
     Object.fromEntries(FIGURES.map((name) => [name, median(rounds.map((round) => round[variant][name]))])) as Sample;
   return {
@@ -21,35 +20,26 @@ export function reportOf(settings: BenchSettings, environment: Environment, roun
   };
 }
 
-const HEAD = [
-  '                 commands/s',
-  '   × plain',
-  '         p50',
-  '         p99',
-  '     Node CPU',
-  '    Redis CPU',
-];
+const HEAD = ['', 'commands/s', '× plain', 'p50, ms', 'p99, ms', 'Node, µs', 'Redis, µs'];
+const WIDTHS = [16, 11, 10, 10, 10, 12, 12];
 
-export function renderReport({ settings, environment, results }: Report): string {
+export function renderReport({ settings, environment, results }: ReturnType<typeof reportOf>): string {
   const { target, cluster, concurrency, valueBytes, keys, seconds, rounds } = settings;
+  const lineOf = ([name = '', ...cells]: readonly string[]) =>
+    name.padEnd(WIDTHS[0]!) + cells.map((cell, index) => cell.padStart(WIDTHS[index + 1]!)).join('');
   /** Of the two figures that are shown. */
   const times = (variant: Variant, name: keyof Sample) => `${digits(results[variant][name] / results.plain[name])}×`;
   const rows = VARIANTS.map((variant) => {
-    const { perSecond, p50Ms, p99Ms, cpuUsPerCommand, redisCpuUsPerCommand } = results[variant];
-    const name = variant === 'auto' ? 'auto-pipelining' : variant;
-    const count = Math.round(perSecond).toLocaleString('en-US');
-    const cells = [name.padEnd(16) + count.padStart(11), times(variant, 'perSecond')];
-    cells.push(`${digits(p50Ms)} ms`, `${digits(p99Ms)} ms`, `${digits(cpuUsPerCommand)} µs`);
-    cells.push(`${digits(redisCpuUsPerCommand)} µs`);
-    return cells.map((cell, index) => cell.padStart(HEAD[index]!.length)).join('');
+    const [perSecond = 0, ...figures] = FIGURES.map((name) => results[variant][name]);
+    const first = [variant === 'auto' ? 'auto-pipelining' : variant, Math.round(perSecond).toLocaleString('en-US')];
+    return [...first, times(variant, 'perSecond'), ...figures.map(digits)];
   });
   return [
     `${target}${cluster ? ' (Cluster)' : ''}: ${environment.server}; Node ${environment.node}, ${environment.client}, ` +
       `ioredis-coalesce ${environment.package}`,
     `${concurrency} callers that each await one GET after the other; ${keys} keys of ${valueBytes} B; ` +
       `${seconds} s each in ${rounds} rounds, medians; CPU per command`,
-    HEAD.join(''),
-    ...rows,
+    ...[HEAD, ...rows].map(lineOf),
     `Coalesced: ${times('coalesced', 'perSecond')} the commands per second of plain, at ` +
       `${times('coalesced', 'cpuUsPerCommand')} the client's CPU per command and ${times('coalesced', 'redisCpuUsPerCommand')} that of Redis.`,
     'This measures the client alone: a service does more than ask Redis, and gains less.',
@@ -57,12 +47,4 @@ export function renderReport({ settings, environment, results }: Report): string
   ].join('\n');
 }
 
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
-}
-
-function digits(value: number): string {
-  return Number.isFinite(value) ? String(Number(value.toPrecision(3))) : '?';
-}
+const digits = (value: number) => (Number.isFinite(value) ? String(Number(value.toPrecision(3))) : '?');

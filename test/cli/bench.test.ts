@@ -22,9 +22,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
     expect(stdout).toContain(`${new URL(url).host}: Redis`);
     expect(stdout).toContain('100 callers that each await one GET after the other; 50 keys of 33 B');
     for (const variant of ['plain', 'auto-pipelining', 'coalesced']) {
-      expect(stdout).toMatch(
-        new RegExp(`^${variant} +[\\d,]+ +[\\d.]+× +[\\d.]+ ms +[\\d.]+ ms +[\\d.]+ µs +[\\d.]+ µs$`, 'm'),
-      );
+      expect(stdout).toMatch(new RegExp(`^${variant} +[\\d,]+ +[\\d.]+×( +[\\d.]+){4}$`, 'm'));
     }
     expect(stdout).toMatch(/^Coalesced: [\d.]+× the commands per second of plain/m);
     expect(stdout).toContain('This measures the client alone');
