@@ -46,6 +46,16 @@ export function prepareArguments(
   return prefixed === undefined ? new Fallback('arguments', read) : { sent: prefixed, key: prefixed[0], read };
 }
 
+/** Whether all of these can be encoded here. */
+export function arePlain(args: readonly unknown[]): boolean {
+  for (let index = 0; index < args.length; index += 1) {
+    const argument = args[index];
+    if (typeof argument === 'string') continue;
+    if (typeof argument === 'number' ? !isPlainNumber(argument) : !(argument instanceof Buffer)) return false;
+  }
+  return true;
+}
+
 /** Whether `flat()` would change these arguments, and maybe run getters. */
 export function holdsArray(args: readonly unknown[]): boolean {
   for (let index = 0; index < args.length; index += 1) if (Array.isArray(args[index])) return true;

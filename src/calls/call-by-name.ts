@@ -33,7 +33,7 @@ export function fastCalls(parent: MethodForm['parent']): MethodForm[] {
         if (kept !== undefined) return kept;
         const command = fastCommandNamed(name, known);
         if (command === undefined) return undefined;
-        const sender = new CommandSender({ command, encoding });
+        const sender = new CommandSender(command, encoding);
         if (senders.size < KEPT_NAMES) senders.set(name, sender);
         return sender;
       },

@@ -28,9 +28,6 @@ export class Fallback {
   ) {}
 }
 
-/** Nothing was sent. Not undefined: a tracer may return that for what it has sent. */
-export const NOT_PLAIN = new Fallback('arguments');
-
 /** A command has fallen back. */
 export function countFallback(
   { counters }: Pick<FastRoute, 'counters'>,

@@ -1,14 +1,7 @@
-import { FAST_COMMANDS, type FastCommand, UNLISTED } from '../commands/fast-commands.js';
+import { type CommandVariant, FAST_COMMANDS, type FastCommand, UNLISTED } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
-import type { EntryContext } from '../connection/entries/entry.js';
-import {
-  EXEC,
-  ExecEntry,
-  MULTI,
-  PipelineEntry,
-  PipelineRecording,
-  PipelineVariant,
-} from '../connection/entries/pipeline-entry.js';
+import { type EntryContext, variantOf } from '../connection/entries/entry.js';
+import { EXEC, ExecEntry, MULTI, PipelineEntry, PipelineRecording } from '../connection/entries/pipeline-entry.js';
 import {
   areUnpatched,
   countOfCopied,
@@ -29,10 +22,9 @@ import { isUnpatchedMethod, settlesLate } from '../host/probe.js';
 import { tracesBatches } from '../host/state.js';
 import { argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
-import { isPlainNumber } from '../resp/encoder.js';
 import type { FallbackReason } from '../stats.js';
 import { asCallback } from '../util/promises.js';
-import { prepareArguments } from './arguments.js';
+import { arePlain, prepareArguments } from './arguments.js';
 import { callHost, countFallback, Fallback } from './fallback.js';
 import { methodsNamed } from './method.js';
 import { type FastRoute, routeOf } from './route.js';
@@ -83,7 +75,7 @@ function fastPipelineClass(host: PipelineMethods): FastPipelineClass {
       for (const command of FAST_COMMANDS) {
         for (const [name, encoding] of methodsNamed(command.name)) {
           if (typeof host[name] === 'function') {
-            const value = recordingMethod(host, name, new PipelineVariant(command, encoding));
+            const value = recordingMethod(host, name, variantOf(command, encoding));
             Object.assign(Fast.prototype, { [name]: value });
           }
         }
@@ -176,7 +168,7 @@ function send(
   return pipeline.promise;
 }
 
-function recordingMethod(host: Record<string, AnyFunction>, name: string, variant: PipelineVariant): AnyFunction {
+function recordingMethod(host: Record<string, AnyFunction>, name: string, variant: CommandVariant): AnyFunction {
   let unpatched: AnyFunction | undefined;
   return function record(this: unknown, ...args) {
     const method = host[name] as AnyFunction;
@@ -195,7 +187,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
  * Records a command, or says why its method has to make a host command. Argument transformers run now, and their
  * results are kept: arrays and objects may change until `exec()`.
  */
-function tryRecording(recording: Recording, variant: PipelineVariant, args: readonly unknown[]): Fallback | undefined {
+function tryRecording(recording: Recording, variant: CommandVariant, args: readonly unknown[]): Fallback | undefined {
   const { client } = recording.route;
   const { command } = variant;
   if (client.options.showFriendlyErrorStack) return new Fallback('options');
@@ -213,16 +205,6 @@ function tryRecording(recording: Recording, variant: PipelineVariant, args: read
   }
   recording.pipeline._queue.push(new PipelineEntry(variant, sent.length === 1 ? sent[0] : sent, recording));
   return undefined;
-}
-
-/** Whether the encoder takes all of these. */
-function arePlain(args: readonly unknown[]): boolean {
-  for (let index = 0; index < args.length; index += 1) {
-    const argument = args[index];
-    if (typeof argument === 'string' || argument instanceof Buffer) continue;
-    if (typeof argument !== 'number' || !isPlainNumber(argument)) return false;
-  }
-  return true;
 }
 
 function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {

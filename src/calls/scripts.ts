@@ -4,17 +4,10 @@ import { type HostScript, isNoScript, isUnpatchedScriptMethod, LoadedScript, scr
 import type { ArgumentTransformer } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { CallOptions } from '../options.js';
-import {
-  CommandHeads,
-  commandHead,
-  encodeAssumingAscii,
-  encodeExactly,
-  isPlainNumber,
-  type Part,
-} from '../resp/encoder.js';
+import { CommandHeads, commandHead, encodeExactly, isPlainNumber } from '../resp/encoder.js';
 import { flatOf } from '../util/flat.js';
 import { holdsArray, type Prepared, prefixedKey } from './arguments.js';
-import { Fallback, NOT_PLAIN, type ReadArguments } from './fallback.js';
+import { Fallback, type ReadArguments } from './fallback.js';
 import type { FastRoute } from './route.js';
 import { Sender } from './sender.js';
 import { sendWith } from './view.js';
@@ -27,12 +20,6 @@ export class ScriptSender extends Sender {
   readonly variant: ScriptVariant;
   readonly #loaded: LoadedScript;
   readonly #eval: ScriptVariant;
-  /** Everything up to the call's own arguments. */
-  readonly #heads = new CommandHeads((count) => {
-    const { leading } = this.variant.script;
-    const [text] = encodeExactly(commandHead('evalsha', leading.length + count), leading) as [string];
-    return text.slice(0, -'\r\n'.length);
-  });
 
   private constructor(
     readonly script: HostScript,
@@ -55,11 +42,18 @@ export class ScriptSender extends Sender {
 
   #formNamed(name: string, first: string): ScriptVariant {
     const { numberOfKeys, readOnly } = this.script;
+    const leading = typeof numberOfKeys === 'number' ? [first, numberOfKeys] : [first];
+    const heads = new CommandHeads((count) => {
+      const [text] = encodeExactly(commandHead(name, leading.length + count), leading) as [string];
+      return text.slice(0, -'\r\n'.length);
+    });
     return {
       command: { ...UNLISTED, name, readOnly: Boolean(readOnly) },
       encoding: this.encoding,
+      // The text of a script may be long, and is seldom sent.
+      heads: name === 'evalsha' ? heads : undefined,
       script: {
-        leading: typeof numberOfKeys === 'number' ? [first, numberOfKeys] : [first],
+        leading,
         formOn: (stream) => this.#formOn(stream),
         rejected: (stream, error) => {
           if (isNoScript(error)) this.#loaded.unload(stream, error);
@@ -91,39 +85,30 @@ export class ScriptSender extends Sender {
     return this.needsKeys(route) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
   }
 
+  protected override plainOf(args: readonly unknown[]): readonly unknown[] | undefined {
+    return super.plainOf(args) ?? super.plainOf(args.map(toPlain));
+  }
+
   protected sendOn(
     connection: Connection,
     { client, routing }: FastRoute,
-    prepared: readonly unknown[],
+    plain: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,
-  ): Promise<unknown> | Fallback {
-    const exact = connection.batch.exactBatches > 0;
-    let sent = prepared;
-    const head = this.#heads.for(sent.length);
-    let encoded = exact ? encodeExactly(head, sent) : encodeAssumingAscii(head, sent);
-    if (encoded === undefined && !holdsArray(sent)) {
-      sent = sent.map(toPlain);
-      encoded = encodeExactly(head, sent);
-    }
-    if (encoded === undefined) return NOT_PLAIN;
+  ): Promise<unknown> {
     const refusal = connection.bound?.refusalOf(1);
     if (refusal !== undefined) return Promise.reject(refusal);
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
     // is loaded.
     // Behind layers the host asks the entry, when it writes it.
     const form = connection.watch === 'patched' ? this.variant : this.#formOn(connection.stream);
-    if (form === this.#eval) {
-      const all = [...form.script.leading, ...sent];
-      encoded = encodeExactly(commandHead('eval', all.length), all) as Part[];
-    }
     // Ordering: this makes callers settle one step later than the command, as in the host; tracers follow the same promise.
     const chained = (promise: Promise<unknown>) =>
       promise.catch((error: unknown) => {
         if (!isNoScript(error)) throw error;
         return sendWith(call, client as HostClient, [scriptCommand(this.script, args, this.encoding)]);
       });
-    return connection.sendFast(form, encoded, sent, routing, call, undefined, chained);
+    return connection.sendFast(form, plain, routing, call, undefined, chained);
   }
 
   /** Puts `keyPrefix` before each key. Only the host can find the keys of arguments that are not as expected. */

@@ -1,13 +1,13 @@
-import type { CommandVariant } from '../commands/fast-commands.js';
+import type { CommandVariant, FastCommand } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
+import { variantOf } from '../connection/entries/entry.js';
 import { isUnpatchedMethod } from '../host/probe.js';
 import { type ArgumentTransformer, argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import type { CallOptions } from '../options.js';
-import { CommandHeads, commandHead, encodeAssumingAscii, encodeExactly } from '../resp/encoder.js';
 import { asCallback } from '../util/promises.js';
-import { holdsArray, type Prepared, prepareArguments } from './arguments.js';
-import { Fallback, NOT_PLAIN } from './fallback.js';
+import { arePlain, holdsArray, type Prepared, prepareArguments } from './arguments.js';
+import { Fallback } from './fallback.js';
 import type { FastRoute } from './route.js';
 
 /**
@@ -28,14 +28,19 @@ export abstract class Sender {
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | Fallback;
-  /** Sends a command; `NOT_PLAIN` if its arguments cannot be encoded here. `args` are those of the call. */
+  /** Sends a command. `args` are those of the call, `plain` what becomes of them. */
   protected abstract sendOn(
     connection: Connection,
     route: FastRoute,
-    prepared: readonly unknown[],
+    plain: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,
-  ): Promise<unknown> | Fallback;
+  ): Promise<unknown>;
+
+  /** These arguments in the form in which they can be encoded here; undefined if the host has to do it. */
+  protected plainOf(args: readonly unknown[]): readonly unknown[] | undefined {
+    return arePlain(args) ? args : undefined;
+  }
 
   /**
    * @param method - the host's, for a call that falls back.
@@ -56,15 +61,14 @@ export abstract class Sender {
     const transformer = argumentTransformerOf(commandClass, command.name);
     // A tracer would see another promise than the one that has the callback.
     const watchable = call === undefined && typeof last !== 'function';
-    let sent: Promise<unknown> | Fallback = NOT_PLAIN;
-    if (transformer === undefined && !Array.isArray(args[0]) && !this.needsKeys(route)) {
+    const plain = transformer === undefined && !this.needsKeys(route) ? this.plainOf(args) : undefined;
+    let sent: Promise<unknown> | Fallback;
+    if (plain === undefined) sent = this.#prepareAndSend(route, args, transformer, call, watchable);
+    else {
       const connection = route.connectionFor(command, args[0], watchable);
       if (typeof connection === 'string') return new Fallback(connection);
-      sent = this.sendOn(connection, route, args, args, call);
-      // Arrays are looked for only now: doing so before each encoding costs more than this.
-      if (sent === NOT_PLAIN && !holdsArray(args)) return sent;
+      sent = this.sendOn(connection, route, plain, args, call);
     }
-    if (sent === NOT_PLAIN) sent = this.#prepareAndSend(route, args, transformer, call, watchable);
     if (typeof last === 'function' && !(sent instanceof Fallback)) asCallback(sent, last);
     return sent;
   }
@@ -95,17 +99,18 @@ export abstract class Sender {
     // Ordering: asked when user code has run.
     const connection = route.connectionFor(this.variant.command, key, watchable);
     if (typeof connection === 'string') return new Fallback(connection, read);
-    const promise = this.sendOn(connection, route, sent, args, call);
-    return promise === NOT_PLAIN ? new Fallback('arguments', read) : promise;
+    const plain = this.plainOf(sent);
+    return plain === undefined ? new Fallback('arguments', read) : this.sendOn(connection, route, plain, args, call);
   }
 }
 
 /** Sends the commands of one name. */
 export class CommandSender extends Sender {
-  readonly #heads = new CommandHeads((count) => commandHead(this.variant.command.name, count));
+  readonly variant: CommandVariant;
 
-  constructor(readonly variant: CommandVariant) {
+  constructor(command: FastCommand, encoding: 'utf8' | null) {
     super();
+    this.variant = variantOf(command, encoding);
   }
 
   protected needsKeys({ client }: FastRoute): boolean {
@@ -124,23 +129,16 @@ export class CommandSender extends Sender {
   protected sendOn(
     connection: Connection,
     { routing }: FastRoute,
-    prepared: readonly unknown[],
+    plain: readonly unknown[],
     _args: readonly unknown[],
     call: CallOptions | undefined,
-  ): Promise<unknown> | Fallback {
+  ): Promise<unknown> {
     const { variant } = this;
     // A call that reads past the cache is sent without asking: its answer is kept all the same.
     const asks = connection.cache !== undefined && variant.command.cacheable && call?.cache !== false;
-    const answer = asks ? connection.cache.asked(variant, prepared) : undefined;
-    if (answer !== undefined) return connection.sendFast(variant, '', prepared, routing, call, answer);
-    const refusal = connection.bound?.refusalOf(1);
+    const answer = asks ? connection.cache.asked(variant, plain) : undefined;
+    const refusal = answer === undefined ? connection.bound?.refusalOf(1) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
-    // A tracer sees each read.
-    if (connection.watch === undefined && connection.fused?.takes(variant, prepared))
-      return connection.sendFast(variant, undefined, prepared, routing, call);
-    const head = this.#heads.for(prepared.length);
-    const exact = connection.batch.exactBatches > 0;
-    const encoded = exact ? encodeExactly(head, prepared) : encodeAssumingAscii(head, prepared);
-    return encoded === undefined ? NOT_PLAIN : connection.sendFast(variant, encoded, prepared, routing, call);
+    return connection.sendFast(variant, plain, routing, call, answer);
   }
 }

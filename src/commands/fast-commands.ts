@@ -48,8 +48,10 @@ export const UNLISTED = {
 export interface CommandVariant {
   readonly command: FastCommand;
   readonly encoding: 'utf8' | null;
+  /** What precedes a call's own arguments on the wire, by their number; undefined if it has to be encoded each time. */
+  readonly heads: { for(argumentCount: number): string } | undefined;
   /** Set for a defined script. */
-  readonly script?: ScriptForm;
+  readonly script?: ScriptForm | undefined;
 }
 
 /** A script as EVAL or EVALSHA. */

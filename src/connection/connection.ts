@@ -181,23 +181,21 @@ export class Connection implements BatchOwner {
   /**
    * Ordering: the bytes and the entry are appended in one synchronous step (invariant 1).
    *
-   * @param encoded - the command as RESP; undefined for a read that may be fused, which is encoded with its neighbours.
-   * @param sent - its arguments as encoded, `keyPrefix` applied.
+   * @param sent - its arguments, `keyPrefix` applied, all of which can be encoded.
    * @param routing - of the Cluster that sends it here, if any.
    * @param call - the caller's options, if there are any.
-   * @param answer - from memory: the command waits for it, and is encoded again if it has to be sent.
+   * @param answer - from memory: the command waits for it, and is encoded if it has to be sent.
    * @param chained - makes the command's promise of the one that its reply settles.
    */
   sendFast(
     variant: CommandVariant,
-    encoded: string | readonly Part[] | undefined,
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
     call: CallOptions | undefined,
     answer?: CachedRead,
     chained?: (promise: Promise<unknown>) => Promise<unknown>,
   ): Promise<unknown> {
-    if (this.watch === 'patched') return this.#sendThroughLayers(variant, encoded, sent, routing, chained);
+    if (this.watch === 'patched') return this.#sendThroughLayers(variant, sent, routing, chained);
     const context = routing === undefined ? this.context : this.#contextIn(routing);
     const select = selectedDatabase(this.client);
     const signal = call?.signal;
@@ -206,8 +204,10 @@ export class Connection implements BatchOwner {
         ? new CallEntry(variant, context, sent, select)
         : new AbortableEntry(variant, context, sent, select, SignalWatch.of(signal));
     if (chained !== undefined) entry.promise = chained(entry.promise);
-    if (answer === undefined) this.#issue(entry, encoded, call);
-    else this.cache?.waitsFor(answer, entry, call);
+    if (answer !== undefined) this.cache?.waitsFor(answer, entry, call);
+    // Each tracer's command is seen by itself.
+    else if (this.watch === undefined && this.fused?.takes(entry)) this.#issue(entry, undefined, call);
+    else this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), call);
     if (entry instanceof AbortableEntry) entry.watch.add(entry);
     if (this.watch === undefined) return entry.promise;
     this.stats.watchedCommands += 1;
@@ -222,7 +222,6 @@ export class Connection implements BatchOwner {
    */
   #sendThroughLayers(
     variant: CommandVariant,
-    encoded: string | readonly Part[] | undefined,
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
     chained: ((promise: Promise<unknown>) => Promise<unknown>) | undefined,
@@ -231,7 +230,7 @@ export class Connection implements BatchOwner {
     // Host: the Cluster's own `sendCommand` redirects the commands that pass through it.
     const layered = routing?.isLayered ? routing.cluster : client;
     const context = routing === undefined || layered !== client ? this.context : this.#contextIn(routing);
-    const entry = new WatchedEntry(variant, context, sent, selectedDatabase(client), encoded);
+    const entry = new WatchedEntry(variant, context, sent, selectedDatabase(client));
     if (chained !== undefined) entry.promise = chained(entry.promise);
     try {
       const returned = layered.sendCommand(entry) as Promise<unknown>;
@@ -242,52 +241,48 @@ export class Connection implements BatchOwner {
     }
   }
 
+  /** @param encoded - as RESP; undefined for a read that may be fused, which is encoded with its neighbours. */
   #issue(entry: CallEntry, encoded: string | readonly Part[] | undefined, call: CallOptions | undefined): void {
     const { client, cache, shared } = this;
     const { shareable, cacheable } = entry.variant.command;
     const timeout = call?.timeout ?? commandTimeoutOf(client);
     const deadline = timeout === undefined ? undefined : this.#deadlines.for(timeout);
-    /** By which identical reads are found. */
-    let name = encoded;
-    if (shared !== undefined) {
-      name ??= entry.encodeAssumingAscii();
-      if (!shareable) shared.close();
-      const shares = shareable && (this.options.shareReads || (cacheable && (cache as ReadCache).awaits(entry)));
-      if (shares && shared.follow(name, entry, deadline)) {
-        this.stats.sharedReads += 1;
-        return;
-      }
+    if (!shareable) shared?.close();
+    const shares = shareable && (this.options.shareReads || (cacheable && cache?.awaits(entry)));
+    let name = shares ? shared?.nameOf(entry) : undefined;
+    if (name !== undefined && shared?.follow(name, entry, deadline)) {
+      this.stats.sharedReads += 1;
+      return;
     }
     const kept = cache?.sends(entry) ?? false;
-    const leads = kept || (this.options.shareReads && shareable);
-    this.#enqueue(entry, encoded, leads ? name : undefined, deadline);
+    if (kept) name ??= shared?.nameOf(entry);
+    this.#enqueue(entry, encoded, deadline, name);
     if (kept) cache?.sentKept(entry);
   }
 
-  /** @param leads - by what identical reads find it, which may share its reply. */
+  /** @param name - by which identical reads find it, if they may share its reply. */
   #enqueue(
     entry: Entry,
     encoded: string | readonly Part[] | undefined,
-    leads: string | readonly Part[] | undefined,
     deadline: Deadline | undefined,
+    name?: string,
   ): void {
     const { client, gate, batch, replies, fused } = this;
     if (replies.lengthDue !== undefined) this.#checkQueue();
     const { begun } = this.transaction;
     // Whatever can throw does so before the entry is queued.
     const exact = gate.mustWait(1, begun) ? entry.exactly(encoded ?? entry.encode()) : undefined;
-    if (leads !== undefined) this.shared?.lead(leads, entry);
+    if (name !== undefined) this.shared?.lead(name, entry);
     this.stats.commands += 1;
     this.stats.fastCommands += 1;
     deadline?.add(entry);
     if (client.options.socketTimeout !== undefined) this.#watchSocket();
+    // Before it may be sent: a Connector's stream may answer within the write.
+    replies.expected += 1;
     if (encoded === undefined && exact === undefined) {
-      // Before it may be sent: a Connector's stream may answer within the write.
-      replies.expected += 1;
       if (!batch.addRead(entry as CallEntry, fused as FusedReads)) replies.expected -= 1;
       return;
     }
-    replies.expected += 1;
     client.commandQueue.push(entry);
     if (exact === undefined) batch.addFast(encoded as string, entry);
     else gate.holdFast(exact, begun);
@@ -303,8 +298,8 @@ export class Connection implements BatchOwner {
   }
 
   /** For the cache: sends a command of its own. */
-  sendOwn(entry: OwnEntry, encoded: string | readonly Part[] = entry.encodeAssumingAscii()): void {
-    this.#enqueue(entry, encoded, undefined, this.#deadlines.for(commandTimeoutOf(this.client)));
+  sendOwn(entry: OwnEntry): void {
+    this.#enqueue(entry, entry.encodeAssumingAscii(), this.#deadlines.for(commandTimeoutOf(this.client)));
   }
 
   #watchSocket(): void {

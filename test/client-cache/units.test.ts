@@ -1,30 +1,19 @@
 import { createHash } from 'node:crypto';
 import Denque from 'denque';
 import { describe, expect, it } from 'vitest';
-import type { CommandVariant } from '../../src/commands/fast-commands.js';
+import { type CommandVariant, UNLISTED } from '../../src/commands/fast-commands.js';
 import { InvalidationReader } from '../../src/connection/cache/invalidations.js';
 import { readArguments } from '../../src/connection/cache/names.js';
 import { OwnCommands } from '../../src/connection/cache/own-commands.js';
 import { hashOf, RecentReads } from '../../src/connection/cache/recent-reads.js';
 import { type CachedRead, CacheStore } from '../../src/connection/cache/store.js';
+import { variantOf } from '../../src/connection/entries/entry.js';
 import { ReplyCount } from '../../src/connection/reply-count.js';
 import type { QueueItem } from '../../src/host/types.js';
 import { ownCopy } from '../../src/util/own-copy.js';
 import { heapNow } from '../helpers/hostile/heap.js';
 
-const get: CommandVariant = {
-  command: {
-    name: 'get',
-    keys: 'first',
-    readOnly: true,
-    shareable: true,
-    cacheable: true,
-    missing: null,
-    paired: false,
-    fused: undefined,
-  },
-  encoding: 'utf8',
-};
+const get: CommandVariant = variantOf({ ...UNLISTED, name: 'get', cacheable: true, missing: null }, 'utf8');
 const NONE = '';
 const field = (text: string) => text;
 

@@ -3,8 +3,8 @@ import { types } from 'node:util';
 import { Command } from 'ioredis';
 import Redis from 'ioredis-coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { CommandVariant } from '../../src/commands/fast-commands.js';
-import type { Entry } from '../../src/connection/entries/entry.js';
+import { UNLISTED } from '../../src/commands/fast-commands.js';
+import { type Entry, variantOf } from '../../src/connection/entries/entry.js';
 import { SharedReads } from '../../src/connection/entries/shared-reads.js';
 import { TransactionState } from '../../src/connection/transaction-state.js';
 import { cold } from '../helpers/cold.js';
@@ -12,64 +12,55 @@ import { coalescedFake } from '../helpers/fake-connection.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 describe('SharedReads', () => {
-  const get: CommandVariant = {
-    command: {
-      name: 'get',
-      keys: 'first',
-      readOnly: true,
-      shareable: true,
-      cacheable: true,
-      missing: null,
-      paired: false,
-      fused: undefined,
-    },
-    encoding: 'utf8',
-  };
-  const getBuffer: CommandVariant = { ...get, encoding: null };
-  const newEntry = (variant = get) => ({ variant }) as Entry;
+  const get = variantOf({ ...UNLISTED, name: 'get', shareable: true }, 'utf8');
+  const getBuffer = variantOf(get.command, null);
+  const newEntry = (encoded: string | string[], variant = get) =>
+    ({ variant, encodeAssumingAscii: () => encoded }) as unknown as Entry;
   /** Whether it follows another one; else it leads. */
-  const joins = (shared: SharedReads, encoded: string | string[], entry: Entry) => {
-    const follows = shared.follow(encoded, entry, undefined);
-    if (!follows) shared.lead(encoded, entry);
+  const joins = (shared: SharedReads, entry: Entry) => {
+    const name = shared.nameOf(entry);
+    if (name === undefined) return false;
+    const follows = shared.follow(name, entry, undefined);
+    if (!follows) shared.lead(name, entry);
     return follows;
   };
 
   it('makes a read follow an identical one of the same variant', () => {
     const shared = new SharedReads(new TransactionState());
-    const [leader, follower] = [newEntry(), newEntry()];
-    expect(joins(shared, 'get a', leader)).toBe(false);
-    expect(joins(shared, 'get a', follower)).toBe(true);
+    const [leader, follower] = [newEntry('get a'), newEntry('get a')];
+    expect(joins(shared, leader)).toBe(false);
+    expect(joins(shared, follower)).toBe(true);
     expect(leader.followers).toEqual([follower]);
-    expect(joins(shared, 'get b', newEntry())).toBe(false);
-    expect(joins(shared, 'get a', newEntry(getBuffer))).toBe(false);
+    expect(joins(shared, newEntry('get b'))).toBe(false);
+    expect(joins(shared, newEntry('get a', getBuffer))).toBe(false);
   });
 
   it('forgets all leaders when closed', () => {
     const shared = new SharedReads(new TransactionState());
-    joins(shared, 'get a', newEntry());
+    joins(shared, newEntry('get a'));
     shared.close();
-    expect(joins(shared, 'get a', newEntry())).toBe(false);
-    expect(joins(shared, 'get a', newEntry())).toBe(true);
+    expect(joins(shared, newEntry('get a'))).toBe(false);
+    expect(joins(shared, newEntry('get a'))).toBe(true);
   });
 
   it('shares nothing in a transaction', () => {
     const transaction = new TransactionState();
     const shared = new SharedReads(transaction);
-    joins(shared, 'get a', newEntry());
+    joins(shared, newEntry('get a'));
     transaction.issued('multi');
-    expect(joins(shared, 'get a', newEntry())).toBe(false);
-    expect(joins(shared, 'get b', newEntry())).toBe(false);
+    expect(joins(shared, newEntry('get a'))).toBe(false);
+    expect(joins(shared, newEntry('get b'))).toBe(false);
     transaction.issued('exec');
-    expect(joins(shared, 'get b', newEntry())).toBe(false);
+    expect(joins(shared, newEntry('get b'))).toBe(false);
   });
 
   it('keeps text that states characters apart from text that states bytes', () => {
     const shared = new SharedReads(new TransactionState());
     const [assumed, exact] = ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n', ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n']];
-    expect(joins(shared, assumed, newEntry())).toBe(false);
-    expect(joins(shared, exact, newEntry())).toBe(false);
-    expect(joins(shared, assumed, newEntry())).toBe(true);
-    expect(joins(shared, exact, newEntry())).toBe(true);
+    expect(joins(shared, newEntry(assumed))).toBe(false);
+    expect(joins(shared, newEntry(exact))).toBe(false);
+    expect(joins(shared, newEntry(assumed))).toBe(true);
+    expect(joins(shared, newEntry(exact))).toBe(true);
   });
 });
 

@@ -29,7 +29,6 @@ const LASTING = -1;
 
 const CLIENT = ownVariant('client');
 const PTTL = ownVariant('pttl');
-const CACHING_YES = '*3\r\n$6\r\nclient\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n';
 
 const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
 
@@ -43,7 +42,7 @@ interface CachedConnection {
   /** Sends a read that was not answered from memory, behind everything that was sent before. */
   sendEntry(entry: CallEntry, call: CallOptions | undefined): void;
   /** Sends a command of the cache's own. */
-  sendOwn(entry: OwnEntry, encoded?: string): void;
+  sendOwn(entry: OwnEntry): void;
 }
 
 /**
@@ -310,7 +309,6 @@ export class ReadCache {
         this.store.drop(read.key);
         if (isReplyError(error) && isRefusal(error)) this.#refused(error);
       }),
-      CACHING_YES,
     );
   }
 

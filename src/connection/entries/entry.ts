@@ -1,11 +1,19 @@
 import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
-import { type CommandVariant, UNLISTED } from '../../commands/fast-commands.js';
+import { type CommandVariant, type FastCommand, UNLISTED } from '../../commands/fast-commands.js';
 import { keysOf } from '../../host/command-class.js';
 import { replyProtocol, selectedDatabase } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../../host/types.js';
-import { commandHead, encodeAssumingAscii, encodeExactly, isAscii, type Part, toBytes } from '../../resp/encoder.js';
+import {
+  CommandHeads,
+  commandHead,
+  encodeAssumingAscii,
+  encodeExactly,
+  isAscii,
+  type Part,
+  toBytes,
+} from '../../resp/encoder.js';
 import { ownCopy } from '../../util/own-copy.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
 import { Deadlines, SETTLED, type Timed } from './deadlines.js';
@@ -135,9 +143,10 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   }
 
   /** As RESP, on the assumption that text is ASCII; see `encodeAssumingAscii` in `resp/encoder.ts`. */
-  encodeAssumingAscii(): string | readonly Part[] {
-    const args = this.arguments();
-    return encodeAssumingAscii(commandHead(this.name, args.length), args) ?? this.encode();
+  encodeAssumingAscii(): string | Part[] {
+    const args = this.ownArguments();
+    const { heads } = this.variant;
+    return (heads && encodeAssumingAscii(heads.for(args.length), args)) ?? this.encode();
   }
 
   /** The command's exact parts. `encoded` is text that was assumed to be ASCII, or exact already. */
@@ -235,8 +244,13 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     return this.toJSON();
   }
 
+  /** Those of the call, without what a script has before them. */
+  protected ownArguments(): readonly unknown[] {
+    return Array.isArray(this.sent) ? this.sent : [this.sent];
+  }
+
   protected arguments(): readonly unknown[] {
-    const own: readonly unknown[] = Array.isArray(this.sent) ? this.sent : [this.sent];
+    const own = this.ownArguments();
     const { script } = this.variant;
     return script === undefined ? own : [...script.leading, ...own];
   }
@@ -300,7 +314,7 @@ export class WatchedEntry extends CallEntry {
   isTraced = false;
   /** Whether its bytes were appended as a fast command's: then its reply is decoded here. */
   readHere = false;
-  /** The bytes that the host asks for; until then the text that its call was encoded to, maybe. */
+  /** The bytes that the host has asked for, until it has written them. */
   writable: string | Buffer | undefined;
   /** Host: of the text in its reply. */
   replyEncoding: 'utf8' | null;
@@ -309,19 +323,11 @@ export class WatchedEntry extends CallEntry {
   /** Once they were read, or replaced. */
   protected readArgs: unknown[] | undefined;
 
-  constructor(
-    variant: CommandVariant,
-    context: EntryContext,
-    sent: readonly unknown[],
-    select: number,
-    encoded: string | readonly Part[] | undefined,
-  ) {
+  constructor(variant: CommandVariant, context: EntryContext, sent: readonly unknown[], select: number) {
     super(variant, context, sent, select);
     this.replacedResolve = undefined;
     this.replacedReject = undefined;
     this.replyEncoding = variant.encoding;
-    // A script's call may have to be encoded in its other form.
-    if (typeof encoded === 'string' && variant.script === undefined && isAscii(encoded)) this.writable = encoded;
   }
 
   override get name(): string {
@@ -329,7 +335,7 @@ export class WatchedEntry extends CallEntry {
   }
 
   override set name(name: string) {
-    this.variant = { command: { ...UNLISTED, name }, encoding: this.variant.encoding };
+    this.variant = variantOf({ ...UNLISTED, name }, this.variant.encoding);
     this.isAnother = true;
   }
 
@@ -374,8 +380,9 @@ export class WatchedEntry extends CallEntry {
   override toWritable(stream: object): string | Buffer {
     this.readHere = false;
     this.noticeChange();
-    const writable = (!this.isAnother && this.writable) || super.toWritable(stream);
-    const script = this.variant.script;
+    const text = this.variant.script === undefined ? this.encodeAssumingAscii() : undefined;
+    const writable = typeof text === 'string' && isAscii(text) ? text : super.toWritable(stream);
+    const { script } = this.variant;
     // Host: the script's hash gives way to its text.
     if (script !== undefined && this.readArgs !== undefined) this.readArgs[0] = script.leading[0];
     this.writable = writable;
@@ -437,8 +444,14 @@ export class AbortableEntry extends CallEntry implements Abortable {
   }
 }
 
+/** A fast command as entries have it. */
+export function variantOf(command: FastCommand, encoding: 'utf8' | null): CommandVariant {
+  const heads = new CommandHeads((count) => commandHead(command.name, count));
+  return { command, encoding, heads, script: undefined };
+}
+
 export function ownVariant(name: string): CommandVariant {
-  return { command: { ...UNLISTED, name, keys: 'none', readOnly: true }, encoding: 'utf8' };
+  return variantOf({ ...UNLISTED, name, keys: 'none', readOnly: true }, 'utf8');
 }
 
 /** A command of this package's own, among those of the user. */

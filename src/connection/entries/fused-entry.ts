@@ -1,7 +1,7 @@
 import { type CommandVariant, type FusedName, UNLISTED } from '../../commands/fast-commands.js';
 import { type ErrorMeaning, meaningOfError } from '../../resp/error-meaning.js';
 import { SETTLED } from './deadlines.js';
-import { type CallEntry, copyOfError, Entry, type EntryContext } from './entry.js';
+import { type CallEntry, copyOfError, Entry, type EntryContext, variantOf } from './entry.js';
 
 /** Errors that a Cluster follows or tries again for each command. */
 const FOLLOWED = new Set<ErrorMeaning>(['moved', 'passing']);
@@ -15,7 +15,7 @@ const VARIANTS: Record<FusedName, { readonly text: CommandVariant; readonly byte
 
 function variantsOf(name: FusedName) {
   const command = { ...UNLISTED, name, readOnly: true };
-  return { text: { command, encoding: 'utf8' }, bytes: { command, encoding: null } } as const;
+  return { text: variantOf(command, 'utf8'), bytes: variantOf(command, null) };
 }
 
 /**
@@ -36,7 +36,7 @@ export class FusedEntry extends Entry {
   }
 
   /** MGET key …, or HMGET key field …: the last argument of each member, which are strings. */
-  protected override arguments(): readonly unknown[] {
+  protected override ownArguments(): readonly unknown[] {
     const { members } = this;
     if (this.name === 'mget') return members.map(({ sent }) => sent);
     const [first] = members as [CallEntry];

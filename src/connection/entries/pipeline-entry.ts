@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { type CommandVariant, type FastCommand, KEY_POSITIONS, UNLISTED } from '../../commands/fast-commands.js';
+import { type CommandVariant, KEY_POSITIONS, UNLISTED } from '../../commands/fast-commands.js';
 import {
   type HostPipeline,
   PIPELINE_INDEX,
@@ -10,17 +10,9 @@ import {
 import { PipelineWriter } from '../../host/pipeline-writer.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { HostClient } from '../../host/types.js';
-import {
-  appendParts,
-  CommandHeads,
-  commandHead,
-  encodeAssumingAscii,
-  isAscii,
-  type Part,
-  toBytes,
-} from '../../resp/encoder.js';
+import { appendParts, isAscii, type Part, toBytes } from '../../resp/encoder.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
-import { Entry, type EntryContext, transformReply } from './entry.js';
+import { Entry, type EntryContext, transformReply, variantOf } from './entry.js';
 
 /** Text is checked and joined in pieces of about this many characters. */
 const PIECE = 256 * 1024;
@@ -28,21 +20,9 @@ const PIECE = 256 * 1024;
 /** Longer text is sent as Buffers: a writev of strings takes three bytes per character, and fails beyond 700 MB. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
-/** A fast command in one of its variants, as pipelines hold it. */
-export class PipelineVariant implements CommandVariant {
-  readonly heads: CommandHeads;
-
-  constructor(
-    readonly command: FastCommand,
-    readonly encoding: 'utf8' | null,
-  ) {
-    this.heads = new CommandHeads((count) => commandHead(command.name, count));
-  }
-}
-
 /** Of fast transactions. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */
-export const MULTI = new PipelineVariant({ ...UNLISTED, name: 'multi', keys: 'none' }, 'utf8');
-export const EXEC = new PipelineVariant({ ...UNLISTED, name: 'exec', keys: 'none' }, null);
+export const MULTI = variantOf({ ...UNLISTED, name: 'multi', keys: 'none' }, 'utf8');
+export const EXEC = variantOf({ ...UNLISTED, name: 'exec', keys: 'none' }, null);
 
 interface OwnPromise {
   readonly promise: Promise<unknown>;
@@ -158,7 +138,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   inTransaction: boolean;
 
   constructor(
-    variant: PipelineVariant,
+    variant: CommandVariant,
     sent: unknown,
     readonly recording: PipelineRecording,
   ) {
@@ -183,12 +163,6 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   override setReplyContext(condition: NonNullable<HostClient['condition']>): void {
     const { recording } = this;
     if (recording.sender?.condition !== condition) recording.sender = { condition };
-  }
-
-  /** As RESP, on the assumption that text is ASCII; see `encodeAssumingAscii`. */
-  override encodeAssumingAscii(): string | Part[] {
-    const args = this.arguments();
-    return encodeAssumingAscii((this.variant as PipelineVariant).heads.for(args.length), args) ?? this.encode();
   }
 
   protected settleValue(value: unknown): void {

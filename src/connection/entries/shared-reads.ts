@@ -1,4 +1,3 @@
-import type { Part } from '../../resp/encoder.js';
 import type { TransactionState } from '../transaction-state.js';
 import type { Deadline } from './deadlines.js';
 import type { Entry } from './entry.js';
@@ -12,7 +11,7 @@ import type { Entry } from './entry.js';
  * `coalesce()`.
  */
 export class SharedReads {
-  /** By the encoded command, see `#nameOf`. */
+  /** By `nameOf`. */
   #leaders = new Map<string, Entry>();
   #stopped = false;
 
@@ -28,11 +27,11 @@ export class SharedReads {
   /**
    * Makes `entry` follow an identical read of this batch, if there is one with the same deadline.
    *
+   * @param name - see `nameOf`.
    * @returns whether it follows: it is not sent then, and settles with its leader.
    */
-  follow(encoded: string | readonly Part[], entry: Entry, deadline: Deadline | undefined): boolean {
-    const name = this.#nameOf(encoded, entry);
-    const leader = name === undefined ? undefined : this.#leaders.get(name);
+  follow(name: string, entry: Entry, deadline: Deadline | undefined): boolean {
+    const leader = this.#leaders.get(name);
     if (leader === undefined || leader.observer !== deadline) return false;
     leader.followers ??= [];
     leader.followers.push(entry);
@@ -40,9 +39,8 @@ export class SharedReads {
   }
 
   /** `entry` is about to be sent. Identical reads may follow it. */
-  lead(encoded: string | readonly Part[], entry: Entry): void {
-    const name = this.#nameOf(encoded, entry);
-    if (name !== undefined) this.#leaders.set(name, entry);
+  lead(name: string, entry: Entry): void {
+    this.#leaders.set(name, entry);
   }
 
   /** No later read may follow an earlier one. */
@@ -52,15 +50,18 @@ export class SharedReads {
   }
 
   /**
-   * The same for reads with the same answer; undefined for one that is not shared: it has several parts, or is bytes.
+   * A name that reads with the same answer have in common; undefined for one that is not shared: it has several parts, or
+   * is bytes.
    * Text assumed to be ASCII states lengths in characters; exact text states them in bytes, with each byte as a character.
    * So the same text means a different key in each.
    */
-  #nameOf(encoded: string | readonly Part[], { variant }: Entry): string | undefined {
+  nameOf(entry: Entry): string | undefined {
     if (this.transaction.open || this.#stopped) return undefined;
+    const encoded = entry.encodeAssumingAscii();
+    const { encoding } = entry.variant;
     const isExact = typeof encoded !== 'string';
     const text = isExact && encoded.length === 1 ? encoded[0] : encoded;
     if (typeof text !== 'string') return undefined;
-    return isExact || variant.encoding === null ? `${isExact} ${variant.encoding} ${text}` : text;
+    return isExact || encoding === null ? `${isExact} ${encoding} ${text}` : text;
   }
 }

@@ -1,8 +1,9 @@
 import type { Duplex } from 'node:stream';
 import { type BatchEvent, debugFlush, traceBatch, watchesBatches } from '../../channels.js';
+import type { CommandVariant } from '../../commands/fast-commands.js';
 import type { HostWrite } from '../../host/types.js';
 import type { ResolvedOptions } from '../../options.js';
-import { appendParts, isAscii, type Part } from '../../resp/encoder.js';
+import { appendParts, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../../resp/encoder.js';
 import type { FlushReason, Stats } from '../../stats.js';
 import { nextTick, now } from '../../util/clock.js';
 import type { CallEntry } from '../entries/entry.js';
@@ -90,7 +91,7 @@ export class Batch {
   /** Reads of this batch that share a place in the queue with the one before them. */
   #joined = 0;
   /** Batches for which text is likely not to be ASCII, so that assuming ASCII would mean encoding twice. */
-  exactBatches = 0;
+  #exactBatches = 0;
   #corked = false;
   #scheduled = false;
 
@@ -111,10 +112,16 @@ export class Batch {
     return this.owner.gate.passed - (this.commands - this.#joined);
   }
 
+  /** A fast command as RESP: text on the assumption that it is ASCII, or exact parts; undefined as `encodeExactly`. */
+  encode({ heads }: CommandVariant, args: readonly unknown[]): string | Part[] | undefined {
+    const head = heads?.for(args.length);
+    if (head === undefined) return undefined;
+    return this.#exactBatches > 0 ? encodeExactly(head, args) : encodeAssumingAscii(head, args);
+  }
+
   /**
    * Adds one fast command's bytes.
    *
-   * @param encoded - text on the assumption that it is ASCII, or exact parts.
    * @param entry - encodes the command again if the assumption was wrong.
    */
   addFast(encoded: string | readonly Part[], entry: Encodable): void {
@@ -158,7 +165,7 @@ export class Batch {
     this.#bytes -= this.#bytesOfReads;
     this.#bytesOfReads = 0;
     if (reads > 1) this.owner.stats.fusedReads += reads;
-    const encoded = this.exactBatches > 0 ? entry.encode() : entry.encodeAssumingAscii();
+    const encoded = this.#exactBatches > 0 ? entry.encode() : entry.encodeAssumingAscii();
     if (typeof encoded === 'string') {
       this.#text += encoded;
       this.#textEntries.push(entry);
@@ -263,7 +270,7 @@ export class Batch {
       const what = commands === 1 ? 'command' : 'commands';
       debugFlush('%s: %d %s, %d bytes, %s', this.owner.address, commands, what, bytes, reason);
     }
-    if (this.exactBatches > 0) this.exactBatches -= 1;
+    if (this.#exactBatches > 0) this.#exactBatches -= 1;
     this.#sentInTurn += commands;
     this.commands = 0;
     this.#joined = 0;
@@ -356,7 +363,7 @@ export class Batch {
       return;
     }
     this.#bytes -= text.length;
-    this.exactBatches = EXACT_BATCHES;
+    this.#exactBatches = EXACT_BATCHES;
     try {
       for (const entry of entries) this.#append(entry.encode());
     } catch (error) {

@@ -1,5 +1,4 @@
 import calculateSlot from 'cluster-key-slot';
-import type { CommandVariant } from '../../commands/fast-commands.js';
 import { CODES, warnOnce } from '../../errors.js';
 import { selectedDatabase } from '../../host/state.js';
 import type { HostClient } from '../../host/types.js';
@@ -29,12 +28,13 @@ export class FusedReads {
     readonly transaction: TransactionState,
   ) {}
 
-  /** Whether a read can be sent with others. Its arguments are plain text then, which can always be encoded. */
-  takes({ command }: CommandVariant, args: readonly unknown[]): boolean {
+  /** Whether a read can be sent with others: its key, or its key and field, are text. */
+  takes({ variant, sent }: Entry): boolean {
+    const { fused } = variant.command;
     const { transaction } = this;
-    if (command.fused === undefined || this.#stopped || transaction.open || transaction.watching) return false;
-    const [key, field] = args;
-    return typeof key === 'string' && (command.fused === 'mget' ? args.length === 1 : isField(args, field));
+    if (fused === undefined || this.#stopped || transaction.open || transaction.watching) return false;
+    if (fused === 'mget') return typeof sent === 'string';
+    return Array.isArray(sent) && sent.length === 2 && typeof sent[0] === 'string' && typeof sent[1] === 'string';
   }
 
   /**
@@ -101,10 +101,6 @@ export class FusedReads {
         'one by one on this connection: allow both commands for these keys, or leave the option out',
     );
   }
-}
-
-function isField(args: readonly unknown[], field: unknown): boolean {
-  return args.length === 2 && typeof field === 'string';
 }
 
 function keyOf({ sent }: CallEntry): string {
