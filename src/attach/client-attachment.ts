@@ -2,7 +2,7 @@ import { isBlocking } from '../calls/blocking-warning.js';
 import type { FastRoute } from '../calls/route.js';
 import type { FastCommand } from '../commands/fast-commands.js';
 import { Connection, type ConnectionSetup } from '../connection/connection.js';
-import { InFlightBound } from '../connection/sending/in-flight-bound.js';
+import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { reports } from '../environment.js';

@@ -2,7 +2,7 @@ import calculateSlot from 'cluster-key-slot';
 import type { FastRoute } from '../calls/route.js';
 import { type FastCommand, UNLISTED } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
-import { InFlightBound } from '../connection/sending/in-flight-bound.js';
+import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { reports } from '../environment.js';

@@ -2,7 +2,7 @@ import { type FastCommand, KEY_POSITIONS } from '../commands/fast-commands.js';
 import { type ArgumentTransformer, HOST_ONLY, runTransformer, withTransformation } from '../host/transformers.js';
 import type { HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
-import { flatOf } from '../util/flat.js';
+import { flatOf } from '../util/values.js';
 import { Fallback, type ReadArguments } from './fallback.js';
 
 /** Arguments as they are encoded, if they are plain. */

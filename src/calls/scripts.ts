@@ -5,7 +5,7 @@ import type { ArgumentTransformer } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import { CommandHeads, commandHead, encodeExactly, isPlainNumber } from '../resp/encoder.js';
-import { flatOf } from '../util/flat.js';
+import { flatOf } from '../util/values.js';
 import { holdsArray, type Prepared, prefixedKey } from './arguments.js';
 import { Fallback, type ReadArguments } from './fallback.js';
 import type { FastRoute } from './route.js';

@@ -5,12 +5,11 @@ import { type CommandVariant, UNLISTED } from '../../src/commands/fast-commands.
 import { InvalidationReader } from '../../src/connection/cache/invalidations.js';
 import { readArguments } from '../../src/connection/cache/names.js';
 import { OwnCommands } from '../../src/connection/cache/own-commands.js';
-import { hashOf, RecentReads } from '../../src/connection/cache/recent-reads.js';
-import { type CachedRead, CacheStore } from '../../src/connection/cache/store.js';
+import { type CachedRead, CacheStore, hashOf, RecentReads } from '../../src/connection/cache/store.js';
 import { variantOf } from '../../src/connection/entries/entry.js';
 import { ReplyCount } from '../../src/connection/reply-count.js';
 import type { QueueItem } from '../../src/host/types.js';
-import { ownCopy } from '../../src/util/own-copy.js';
+import { ownCopy } from '../../src/util/values.js';
 import { heapNow } from '../helpers/hostile/heap.js';
 
 const get: CommandVariant = variantOf({ ...UNLISTED, name: 'get', cacheable: true, missing: null }, 'utf8');

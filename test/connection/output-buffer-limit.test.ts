@@ -1,6 +1,6 @@
 /** Replies that together exceed the server's `client-output-buffer-limit`: what is sent again at once has to shrink. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { InFlightBound } from '../../src/connection/sending/in-flight-bound.js';
+import { InFlightBound } from '../../src/connection/sending/in-flight-gate.js';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { createCluster, ioredis6 as ioredis6Cluster, warm } from '../helpers/cluster/clients.js';
 import { ioredis5, ioredis6, ready } from '../helpers/hosts.js';

@@ -1,6 +1,6 @@
 import { CODES } from 'ioredis-coalesce/coalesce';
 import { expect, it, onTestFinished } from 'vitest';
-import { SlowPathWatch } from '../../src/calls/slow-path-warning.js';
+import { SlowPathWatch } from '../../src/calls/fallback.js';
 import { type FallbackReason, Stats } from '../../src/stats.js';
 import { sleep } from '../helpers/hosts.js';
 import { expectWarnings } from '../helpers/warnings.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { flatOf } from '../../src/util/flat.js';
+import { flatOf } from '../../src/util/values.js';
 
 describe('flatOf', () => {
   it('gives what flat() gives', () => {

@@ -15,13 +15,11 @@ import { nextTick, now, setImmediate } from '../../util/clock.js';
 import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
-import { HeldWatch } from './held-watch.js';
 import { InvalidationReader } from './invalidations.js';
-import { Liveness } from './liveness.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
-import { OwnCommands } from './own-commands.js';
+import { HeldWatch, OwnCommands } from './own-commands.js';
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
-import { isRefusal, isReplyError, Tracking, warnUncached } from './tracking.js';
+import { isRefusal, isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
 
 /** Replies to PTTL of a key that is missing, and of one that does not expire. */
 const GONE = -2;

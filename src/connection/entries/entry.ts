@@ -14,8 +14,8 @@ import {
   type Part,
   toBytes,
 } from '../../resp/encoder.js';
-import { ownCopy } from '../../util/own-copy.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
+import { ownCopy } from '../../util/values.js';
 import { Deadlines, SETTLED, type Timed } from './deadlines.js';
 import type { Abortable, SignalWatch } from './signals.js';
 

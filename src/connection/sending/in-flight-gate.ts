@@ -3,7 +3,6 @@ import type { HostQueue, HostWrite } from '../../host/types.js';
 import { appendParts, type Part, toBytes } from '../../resp/encoder.js';
 import type { Batch } from './batch.js';
 import { exiting } from './exit.js';
-import type { InFlightBound } from './in-flight-bound.js';
 
 /** One element of the backlog: bytes of fast commands, or one write of the host's. It is sent as a whole. */
 interface Held {
@@ -113,5 +112,52 @@ export class InFlightGate {
     if (Array.isArray(content)) batch.addExact(content, first.commands);
     else batch.addHost(content, first.commands);
     return true;
+  }
+}
+
+/** A bound doubles after this many times as many replies: long enough not to lose connections again and again. */
+const REPLIES_BEFORE_GROWTH = 16;
+
+/**
+ * How many commands of a client may be unanswered on the wire: `maxInFlight`, or fewer for a while.
+ *
+ * Redis runs all commands that it has read before it writes their replies, and closes a connection when these exceed
+ * `client-output-buffer-limit`. If all of them are sent again at once, the next connection ends at the same place, and
+ * so on: nobody ever gets a reply. So connections that are lost in a row without a reply quarter what is sent
+ * at once, from the second one on, and replies let it grow again. The first may have been lost for any reason: all is sent
+ * again at once, as by a plain client. A Cluster's counts: a command is given up after 16 of them.
+ */
+export class InFlightBound {
+  current: number;
+  #replies = 0;
+  #lostInARow = 0;
+
+  /** @param patience - connections in a row that may be lost without a reply. */
+  constructor(
+    readonly maxInFlight: number,
+    readonly patience: number,
+  ) {
+    this.current = maxInFlight;
+  }
+
+  /**
+   * A connection was lost, not closed by the client.
+   *
+   * @param answered - replies since it was ready.
+   */
+  lost(inFlight: number, answered: number): void {
+    this.#lostInARow = inFlight > 1 && answered === 0 ? this.#lostInARow + 1 : 0;
+    if (this.#lostInARow <= this.patience) return;
+    this.current = Math.min(this.current, inFlight) >> 2 || 1;
+    this.#replies = 0;
+  }
+
+  /** Replies have come while commands wait for room. */
+  answered(replies: number): void {
+    if (this.current === this.maxInFlight) return;
+    this.#replies += replies;
+    if (this.#replies < REPLIES_BEFORE_GROWTH * this.current) return;
+    this.#replies = 0;
+    this.current = Math.min(this.maxInFlight, this.current * 2);
   }
 }
