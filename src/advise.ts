@@ -97,7 +97,7 @@ export class Advisor {
   }
 
   found(): RoundTrips {
-    const lostMs = (wait: Wait) => (isDependent(wait) ? 0 : wait.firstMs);
+    const lostMs = (wait: Wait) => (isDependent(wait) ? 0 : Math.min(wait.firstMs, wait.secondMs));
     const sites = [...this.#waits.values()].sort((a, b) => lostMs(b) - lostMs(a));
     return { commands: this.#commands, sequential: this.#sequential, sites };
   }
@@ -229,8 +229,11 @@ type AnyCallback = (error: unknown, reply: unknown) => unknown;
 /** Values of a reply, those in JSON too. 0 and 1 are mostly counts, or say yes and no. */
 function valuesIn(reply: unknown): string[] {
   if (reply === null || reply === undefined) return [];
-  if (typeof reply === 'object' && !(reply instanceof Buffer))
-    return Object.values(reply).slice(0, MOST_VALUES).flatMap(valuesIn).slice(0, MOST_VALUES);
+  if (typeof reply === 'object' && !(reply instanceof Buffer)) {
+    // Names of fields are identities where there is a number in them.
+    const names = Array.isArray(reply) ? [] : Object.keys(reply).filter((name) => /\d/.test(name));
+    return [...names, ...Object.values(reply)].slice(0, MOST_VALUES).flatMap(valuesIn).slice(0, MOST_VALUES);
+  }
   const text = String(reply);
   if (/^\s*[{[]/.test(text) && text.length <= LONGEST_JSON) {
     try {

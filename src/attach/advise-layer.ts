@@ -23,9 +23,9 @@ export function putOnAdviseLayer(): void {
   changeOverlays((overlay, parent) => {
     aroundCalls(overlay, parent, {
       sendCommand(_route, [command, stream], pass) {
-        // What a blocking command waits for is no round trip.
-        if (stream !== undefined || command instanceof Entry || isBlocking(command)) return pass();
         const { name, args, resolve } = command;
+        // What a blocking command waits for is no round trip, nor is `quit()`.
+        if (stream !== undefined || command instanceof Entry || isBlocking(command) || name === 'quit') return pass();
         // Host: a callback is called before what follows the promise.
         return track(name, args, [(_error: null, reply: unknown) => resolve?.(reply)], ([told]) => {
           command.resolve = (reply) => (told as AnyFunction)(null, reply);
