@@ -175,11 +175,16 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     [
       'keeps a command and resolves it later by itself',
       (original) =>
-        function (command, ...rest) {
+        function (this: { commandQueue: { length: number } }, command: Command, ...rest: unknown[]) {
           if (command.name !== 'get') return original.call(this, command, ...rest);
-          setTimeout(() => command.resolve(Buffer.from('from elsewhere')), 30);
+          // Once the other commands have their replies.
+          const resolve = () => {
+            if (this.commandQueue.length > 0) setTimeout(resolve, 5);
+            else command.resolve(Buffer.from('from elsewhere'));
+          };
+          setTimeout(resolve, 5);
           return command.promise;
-        },
+        } as Send,
     ],
     [
       'resolves a command by itself, and its reply comes later',
