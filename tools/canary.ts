@@ -126,8 +126,9 @@ async function compare({ path, packages = {}, found }: Obtained<Clients>): Promi
     const folder = `${path}/node_modules/${name}`;
     const { stdout } = await execute(process.execPath, ['--import', 'tsx', DIGEST, folder]);
     const { files } = JSON.parse(stdout) as Digests;
-    if (Object.values(KNOWN_RELEASES).includes(files)) continue;
-    const newest = Object.keys(KNOWN_RELEASES).findLast((release) => release.startsWith(`${name.replace(/\d$/, '')} `));
+    if (files in KNOWN_RELEASES) continue;
+    const releases = Object.values(KNOWN_RELEASES).flat();
+    const newest = releases.findLast((release) => release.startsWith(`${name.replace(/\d$/, '')} `));
     const known = await obtain<Clients>({
       kind: 'clients',
       name: `known ${newest}`,

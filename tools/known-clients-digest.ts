@@ -5,15 +5,14 @@
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Cluster, Redis } from 'ioredis';
-import { digestOf, filesDigest, type LoadedModule, methodDigest } from '../src/host/digest.js';
-import { dependenciesOf, hostPrototype, reachableMethods } from '../src/host/recognize.js';
+import { filesDigest, type LoadedModule, methodDigest } from '../src/host/digest.js';
+import { hostPrototype } from '../src/host/probe.js';
+import { reachableMethods } from '../src/host/recognize.js';
 
 /** What `known-clients.ts` puts into its table. */
 export interface Digests {
   /** Of the files that its clients rest on, and of those that a Cluster does. */
   readonly files: string;
-  /** By name and version. */
-  readonly dependencies: Readonly<Record<string, string>>;
   /** Of the methods that can be reached from a client and a Cluster. */
   readonly methods: readonly string[];
 }
@@ -23,19 +22,11 @@ const require = createRequire(folder);
 const entry = require('./built/index.js') as { default: typeof Redis; Cluster: typeof Cluster };
 const clients = [new entry.default({ lazyConnect: true }), new entry.Cluster([], { lazyConnect: true })];
 const methods = clients.flatMap((client) =>
-  reachableMethods(client, hostPrototype(client)).map((found) => methodDigest(...found)),
+  reachableMethods(client, hostPrototype(client) as object).map((found) => methodDigest(...found)),
 );
-const built = `${folder}built/`;
-const modules = Object.values(require.cache as Record<string, LoadedModule>).filter(({ filename }) =>
-  filename.startsWith(built),
-);
-const dependencies = [...dependenciesOf(modules, built)].map(([name, module]) => {
-  const { version } = require(`${name}/package.json`) as { version: string };
-  return [`${name} ${version}`, digestOf([[name, module]])] as const;
-});
+const loaded = Object.values(require.cache as Record<string, LoadedModule>);
 const digests: Digests = {
-  files: [false, true].map((whole) => filesDigest(built, modules, whole)).join(' '),
-  dependencies: Object.fromEntries(dependencies),
+  files: [false, true].map((whole) => filesDigest(`${folder}built/`, loaded, whole)).join(' '),
   methods,
 };
 console.log(JSON.stringify(digests));

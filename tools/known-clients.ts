@@ -48,7 +48,7 @@ async function publishedVersions(name: string, [major, minor]: readonly [number,
 
 async function add(name: string, version: string): Promise<void> {
   const release = `${name} ${version}`;
-  const isKnown = release in KNOWN_RELEASES;
+  const isKnown = Object.values(KNOWN_RELEASES).flat().includes(release);
   if (!isKnown && flags.untested) return;
   // Tests import it by the name of its major version.
   const alias = name === 'ioredis' && !version.startsWith(`${NEWEST_MAJOR}.`) ? 'ioredis5' : name;
@@ -81,20 +81,18 @@ async function pass(clients: Obtained<Clients>): Promise<boolean> {
 }
 
 function tableOf(all: ReadonlyMap<string, Digests>): string {
-  const releases = new Map<string, string>();
-  for (const [release, { files, dependencies }] of all) {
-    releases.set(release, files);
-    for (const [dependency, digest] of Object.entries(dependencies)) releases.set(dependency, digest);
-  }
+  const releases = new Map<string, string[]>();
   const collator = new Intl.Collator('en', { numeric: true });
-  const lines = [...releases].sort(([one], [other]) => collator.compare(one, other));
+  for (const [release, { files }] of [...all].sort(([one], [other]) => collator.compare(one, other))) {
+    releases.set(files, [...(releases.get(files) ?? []), release]);
+  }
   const methods = [...new Set([...all.values()].flatMap(({ methods }) => methods))].sort();
   return [
     '/** Written by `npm run known-clients`: the releases that are known, and what they are recognized by. */',
     '',
-    '/** Digests of their files, and of those of the packages that they rest on (`filesDigest`, `fileDigest`). */',
-    'export const KNOWN_RELEASES: Readonly<Record<string, string>> = {',
-    ...lines.map(([release, digest]) => `  '${release}': '${digest}',`),
+    '/** By digests of what their clients rest on, and their Clusters (`filesDigest`). */',
+    'export const KNOWN_RELEASES: Readonly<Record<string, readonly string[]>> = {',
+    ...[...releases].map(([files, names]) => `  '${files}': [${names.map((name) => `'${name}'`).join(', ')}],`),
     '};',
     '',
     '/** Digests of the methods of all of them, of four characters each (`methodDigest`). */',

@@ -16,7 +16,7 @@ export interface LoadedModule {
 export const sourceOf = (method: AnyFunction) => Function.prototype.toString.call(method);
 
 /**
- * The files that clients rest on, and packages beneath; others make values, errors, sockets, or clients of their own. Of
+ * The files that clients rest on, those of other packages too; the rest make values, errors, sockets, or clients of their own. Of
  * each a function that first looks at a property, by its name and how its text begins: called with what throws then, it does
  * nothing else. Where releases differ, or layers may have replaced the first, there is another.
  */
@@ -61,9 +61,9 @@ const ENTRANCES: Readonly<Record<string, readonly (readonly [name: string, begin
   'utils/argumentParsers.js': [['parseBlockOption', '(args) => {\n    for (let i = 0; i < args.']],
   'utils/debug.js': [['genRedactedString', 'function genRedactedString(str, maxLen) {\n    const { length } = str;']],
   'utils/index.js': [['sample', 'function sample(array, from = 0) {\n    const length = array.']],
-  denque: [['peekFront', 'function peekFront() {\n  return this.']],
-  'redis-parser': [['reset', 'reset () {\n    this.']],
-  'standard-as-callback': [
+  'denque/index.js': [['peekFront', 'function peekFront() {\n  return this.']],
+  'redis-parser/lib/parser.js': [['reset', 'reset () {\n    this.']],
+  'standard-as-callback/built/index.js': [
     [
       'default',
       'function asCallback(promise, nodeback, options) {\n    if (typeof nodeback === "function") {\n        promise.',
@@ -78,6 +78,8 @@ interface Exported {
   readonly Decoder?: Exported;
 }
 
+const PACKAGES = 'node_modules';
+
 const THROWS = () => {
   throw new Error();
 };
@@ -89,25 +91,28 @@ interface CallSite {
 }
 
 /**
- * Of a package's modules, as they were loaded: a hook may have changed what is on disk.
+ * Of what a package's clients rest on, as it was loaded: a hook may have changed what is on disk. The sum of the first 48
+ * bits of the hashes, since modules are in no order; `NaN` if one has none, `0` if no loaded package is linked with it.
  *
  * @param folder - of its JavaScript, as it begins the paths of the files.
  * @param whole - with what a Cluster rests on beyond other clients.
  */
-export function filesDigest(folder: string, modules: readonly LoadedModule[], whole: boolean): string {
-  const named = modules.map((module) => [module.filename.slice(folder.length).replaceAll('\\', '/'), module] as const);
-  return digestOf(whole ? named : named.filter(([name]) => !name.startsWith('cluster/')));
-}
-
-/** The sum of the first 48 bits of their hashes, since modules are in no order; `NaN` if one has none. */
-export function digestOf(modules: readonly (readonly [name: string, module: LoadedModule])[]): string {
+export function filesDigest(folder: string, loaded: readonly LoadedModule[], whole: boolean): string {
+  const own = loaded.filter(({ filename }) => filename.startsWith(folder));
+  const others = new Set(
+    own.flatMap(({ children }) => children.filter(({ filename }) => !filename.startsWith(folder))),
+  );
+  if (others.size === 0) return '0';
   const { prepareStackTrace, stackTraceLimit } = Error;
   Error.stackTraceLimit = 5;
   Error.prepareStackTrace = (_, sites) => sites;
   try {
     let sum = 0;
-    for (const [name, module] of modules) {
-      const entrances = ENTRANCES[name];
+    for (const module of [...own, ...[...others].flatMap((other) => [other, ...other.children])]) {
+      const { filename } = module;
+      const start = filename.startsWith(folder) ? folder.length : filename.lastIndexOf(PACKAGES) + PACKAGES.length + 1;
+      const name = filename.slice(start).replaceAll('\\', '/');
+      const entrances = whole || !name.startsWith('cluster/') ? ENTRANCES[name] : undefined;
       if (entrances !== undefined) sum += Number.parseInt(loadedHash(module, entrances)?.slice(0, 12) ?? '', 16);
     }
     return sum.toString(36);

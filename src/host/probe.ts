@@ -20,6 +20,18 @@ export function missingOfClient(value: object): string | undefined {
   return undefined;
 }
 
+/** Host: methods that the prototypes of its two classes have themselves. In ioredis 4 `emit` is inherited. */
+const OWN_METHODS = ['setStatus', 'sendCommand', 'emit'];
+
+/** The prototype of the host's class, which users may have extended. */
+export function hostPrototype(client: object): { setStatus: AnyFunction } | undefined {
+  let found: object | undefined;
+  for (let object = client; object; object = Object.getPrototypeOf(object) as object) {
+    if (OWN_METHODS.every((name) => Object.hasOwn(object, name))) found = object;
+  }
+  return found as { setStatus: AnyFunction } | undefined;
+}
+
 /**
  * Whether the host's promises settle some microtasks after they are resolved. Host: iovalkey and earlier versions
  * of ioredis 5 end `Command#initPromise` in `.finally()`.

@@ -10,39 +10,26 @@ import { readFileSync } from 'node:fs';
 import Module from 'node:module';
 import { types } from 'node:util';
 import { isHostCluster } from './cluster.js';
-import { digestOf, filesDigest, type LoadedModule, methodDigest, sourceOf } from './digest.js';
+import { filesDigest, type LoadedModule, methodDigest, sourceOf } from './digest.js';
 import { KNOWN_METHODS, KNOWN_RELEASES } from './known-releases.js';
 import { isUnpatchedPipelineFunction } from './pipeline.js';
-import { commandClassOf } from './probe.js';
+import { commandClassOf, hostPrototype } from './probe.js';
 import type { AnyFunction } from './types.js';
 
 /** Where the classes are in both packages, and in ioredis 4. */
 const CLASS_FILE = /[\\/]built[\\/](?:Redis|redis[\\/]index|cluster[\\/]index)\.js$/;
-/** What the queue, callbacks and the decoder rest on; ioredis 6 has a decoder of its own. */
-const DEPENDENCY = /[\\/]node_modules[\\/](denque|standard-as-callback|redis-parser)[\\/]/;
-/** All have the first two. */
-const LEAST_DEPENDENCIES = 2;
-
 type Classes = Record<string, object>;
 
-const known = new Set(Object.values(KNOWN_RELEASES).flatMap((digests) => digests.split(' ')));
+const known = new Set(Object.keys(KNOWN_RELEASES).flatMap((digests) => digests.split(' ')));
 /** By the class's prototype: what was found, empty for a known release. */
 const found = new WeakMap<object, string>();
 
 /** Where no release is known: what was found, such as `ioredis 7.0.0`. Otherwise undefined. Looks once per class. */
 export function unknownRelease(client: object): string | undefined {
-  const prototype = hostPrototype(client);
+  const prototype = hostPrototype(client) ?? (Object.getPrototypeOf(client) as object);
   const name = found.get(prototype) ?? look(client, prototype);
   found.set(prototype, name);
   return name === '' ? undefined : name;
-}
-
-/** The one of the host's class: users extend it. */
-export function hostPrototype(client: object): object {
-  let last = Object.getPrototypeOf(client) as object;
-  for (let prototype = last; prototype !== null; prototype = Object.getPrototypeOf(prototype) as object)
-    if (Object.hasOwn(prototype, 'setStatus')) last = prototype;
-  return last;
 }
 
 function look(client: object, prototype: object): string {
@@ -74,43 +61,27 @@ function prototypeIn({ filename, exports }: LoadedModule): object | undefined {
 
 /** Undefined if they do not tell: made by a loader that leaves out what they load, or where intrinsics are frozen. */
 function lookAtFiles(folder: string, loaded: readonly LoadedModule[], isCluster: boolean): string | undefined {
-  const own = loaded.filter(({ filename }) => filename.startsWith(folder));
-  const dependencies = dependenciesOf(own, folder);
-  if (dependencies.size < LEAST_DEPENDENCIES) return undefined;
-  let other: string | undefined;
   try {
-    if (known.has(filesDigest(folder, own, isCluster))) {
-      other = [...dependencies].find((dependency) => !known.has(digestOf([dependency])))?.[0];
-      if (other === undefined) return '';
-    }
+    const digest = filesDigest(folder, loaded, isCluster);
+    if (digest === '0') return undefined;
+    if (known.has(digest)) return '';
   } catch {
     return undefined;
   }
-  const name = nameOf(folder, other);
+  const name = nameOf(folder);
   // The nodes of an unknown Cluster stay plain, too.
-  for (const prototype of own.map(prototypeIn)) if (prototype !== undefined) found.set(prototype, name);
+  for (const module of loaded) {
+    const prototype = module.filename.startsWith(folder) ? prototypeIn(module) : undefined;
+    if (prototype !== undefined) found.set(prototype, name);
+  }
   return name;
 }
 
-/** The packages that these modules have loaded, by name. */
-export function dependenciesOf(modules: readonly LoadedModule[], folder: string): Map<string, LoadedModule> {
-  const dependencies = new Map<string, LoadedModule>();
-  for (const module of new Set(modules.flatMap(({ children }) => children))) {
-    if (module.filename.startsWith(folder)) continue;
-    const [, name] = DEPENDENCY.exec(module.filename) ?? [];
-    // Host: what a package exports is in its main file, or in one beside it.
-    const main = module.children.find(({ exports }) => exports === module.exports) ?? module;
-    if (name !== undefined) dependencies.set(name, main);
-  }
-  return dependencies;
-}
-
-function nameOf(folder: string, otherDependency: string | undefined): string {
+function nameOf(folder: string): string {
   try {
     const { name, version } = JSON.parse(readFileSync(`${folder}../package.json`, 'utf8')) as Record<string, string>;
     const release = `${name} ${version}`;
-    if (otherDependency !== undefined) return `${release} with another ${otherDependency}`;
-    return release in KNOWN_RELEASES ? `${release}, changed` : release;
+    return Object.values(KNOWN_RELEASES).flat().includes(release) ? `${release}, it or a dependency changed` : release;
   } catch {
     return 'a client without its package.json';
   }

@@ -91,8 +91,6 @@ export interface HostClient extends EventEmitter {
   disconnect(): void;
   duplicate(override: object): object;
   asking(): Promise<unknown>;
-  /** Emits `error` only to listeners; without any it prints it. */
-  silentEmit(event: 'error', error: unknown): unknown;
 }
 
 type ArgumentTransformers = Record<

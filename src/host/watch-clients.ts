@@ -7,10 +7,8 @@
  * stubs on prototypes work as before.
  */
 import { EventEmitter } from 'node:events';
+import { hostPrototype } from './probe.js';
 import type { AnyFunction } from './types.js';
-
-/** Host: methods that the prototypes of its two classes have themselves. In ioredis 4 `emit` is inherited. */
-const OWN_METHODS = ['setStatus', 'sendCommand', 'emit'];
 
 /**
  * Calls `made` with every client and Cluster that is made from now on. It is called within the constructor, so it must
@@ -29,7 +27,7 @@ export function watchClients(made: (client: object) => void, foreign: () => void
     const client = this as object;
     // For all emitters of the process: nothing more. Not read: a getter may need what its constructor has not made yet.
     if (!('setStatus' in client && 'sendCommand' in client)) return;
-    const prototype = prototypeOfHost(client);
+    const prototype = hostPrototype(client);
     if (prototype === undefined || watched.has(prototype)) return;
     if (!(client instanceof Object)) return foreign();
     watched.add(prototype);
@@ -43,12 +41,4 @@ export function watchClients(made: (client: object) => void, foreign: () => void
       return result;
     };
   };
-}
-
-function prototypeOfHost(client: object): { setStatus: AnyFunction } | undefined {
-  let found: object | undefined;
-  for (let object = client; object; object = Object.getPrototypeOf(object) as object) {
-    if (OWN_METHODS.every((name) => Object.hasOwn(object, name))) found = object;
-  }
-  return found as { setStatus: AnyFunction } | undefined;
 }

@@ -17,6 +17,7 @@ import { expectWarnings } from '../helpers/warnings.js';
 
 expectWarnings(CODES.UNKNOWN_CLIENT);
 
+const CHANGED = 'ioredis 6.0.0, it or a dependency changed';
 const SRC = fileURLToPath(new URL('../../src', import.meta.url));
 const run = promisify(execFile);
 const key = uniquePrefix('known-releases');
@@ -102,7 +103,7 @@ describe('a client whose text was changed as it was loaded stays plain', () => {
   ];
 
   it.each(CHANGES)('%s', async (file, text, by) => {
-    expect(await use(ioredis6, { file, text, by })).toBe('ioredis 6.0.0, changed');
+    expect(await use(ioredis6, { file, text, by })).toBe(CHANGED);
   });
 
   it.each(['index', 'ConnectionPool', 'DelayQueue', 'util'])(
@@ -115,7 +116,7 @@ describe('a client whose text was changed as it was loaded stays plain', () => {
       const node = coalesce(new Redis(redisUrl(), { lazyConnect: true }));
       expect(lone.coalescer.enabled).toBe(true);
       for (const plain of [cluster, node]) {
-        expect(plain.coalescer.stats().unknownClient).toBe('ioredis 6.0.0, changed');
+        expect(plain.coalescer.stats().unknownClient).toBe(CHANGED);
         expect(Object.hasOwn(Object.getPrototypeOf(plain), 'setStatus')).toBe(true);
       }
     },
@@ -140,17 +141,19 @@ describe('a client whose text was changed as it was loaded stays plain', () => {
     cpSync(dirname(resolve(`${dependency}/package.json`)), folder, { recursive: true, dereference: true });
     expect(await use(host)).toBeGreaterThan(1);
     appendFileSync(join(folder, file), '// changed');
-    expect(await use(host)).toMatch(new RegExp(`^${name.slice(0, 7)}.* with another ${dependency}$`));
+    expect(await use(host)).toMatch(/, it or a dependency changed$/);
   });
 
   it('of ioredis 5, too, whose decoder is a package of its own', async () => {
     const change = { file: 'DataHandler.js', text: 'returnReply(reply) {', by: 'returnReply(reply) { void 0;' };
-    expect(await use(copy('ioredis5'), change)).toMatch(/^ioredis 5\.\d+\.\d+, changed$/);
+    expect(await use(copy('ioredis5'), change)).toMatch(/^ioredis 5\.\d+\.\d+, it or a dependency changed$/);
   });
 });
 
 it('the peer dependency names what is known, and nothing newer', async () => {
-  const releases = Object.keys(KNOWN_RELEASES).flatMap((release) => /^ioredis (.*)$/.exec(release)?.[1] ?? []);
+  const releases = Object.values(KNOWN_RELEASES)
+    .flat()
+    .flatMap((release) => /^ioredis (.*)$/.exec(release)?.[1] ?? []);
   const { peerDependencies } = JSON.parse(readFileSync(join(SRC, '../package.json'), 'utf8'));
   expect(peerDependencies.ioredis).toBe(`>=${releases[0]} <=${releases.at(-1)}`);
 });
@@ -181,7 +184,7 @@ describe('an unknown client', () => {
   });
 
   it('whose file was patched stays plain', async () => {
-    expect(await use(copy('ioredis', undefined, change))).toBe('ioredis 6.0.0, changed');
+    expect(await use(copy('ioredis', undefined, change))).toBe(CHANGED);
   });
 
   it("is coalesced with unknownClient: 'coalesce'", async () => {
