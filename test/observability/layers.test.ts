@@ -44,6 +44,8 @@ async function beside(host: Host, layers: (log: unknown[]) => Layer[], play: Pla
     await warm(client);
     log.length = 0;
     const results = await play(client, log);
+    const { commandQueue } = client as unknown as { commandQueue: { length: number } };
+    await until(() => commandQueue.length === 0, 'the replies to what layers have sent by themselves');
     found.push({ results, log: byEvent(log) });
     if (kind === 'plain') continue;
     const { coalescer } = client as CoalescedClient;
