@@ -92,7 +92,7 @@ export function fallbackReason(client: HostClient, stream: Duplex): FallbackReas
   if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
   if (client.sendCommand !== lastUnpatchedSendCommand) {
     const sendCommand = ownBehind(client.sendCommand);
-    if (!isUnpatchedSendCommand(sendCommand)) return 'patched';
+    if (sendCommand !== lastUnpatchedSendCommand && !isUnpatchedSendCommand(sendCommand)) return 'patched';
     lastUnpatchedSendCommand = sendCommand;
   }
   if (isTraced(commands) && client._buildCommandContext !== undefined) return 'traced';
