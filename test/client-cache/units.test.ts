@@ -378,12 +378,16 @@ describe('OwnCommands', () => {
 
   it('with late pushes, it reports the keys that a reply has shown, and from when they may be used', () => {
     const shown: unknown[] = [];
-    const own = new OwnCommands(new ReplyCount(), true, (keys, position) => shown.push([keys, position]));
-    own.shows(['a', 'b'], 1);
+    const own = new OwnCommands(new ReplyCount(), true, (name, position) => shown.push([name, position]));
+    own.noteShown('a', 1);
+    own.noteShown('b', 1);
     answer(own, 1, 1);
     expect(shown).toEqual([]);
     answer(own, 1, 5);
-    expect(shown).toEqual([[['a', 'b'], 7]]);
+    expect(shown).toEqual([
+      ['a', 7],
+      ['b', 7],
+    ]);
   });
 
   it.each([

@@ -3,10 +3,10 @@ import { CODES, warnOnce } from '../../errors.js';
 import { now } from '../../util/clock.js';
 import type { ReplyCount } from '../reply-count.js';
 
-/** Reads on their way whose answers are not kept, by position. */
+/** A key that the reply to a read on its way will show, whose answer is not kept. */
 interface Shown {
   readonly position: number;
-  readonly keys: readonly string[];
+  readonly name: string;
 }
 
 const NEVER = -1;
@@ -26,7 +26,7 @@ const NEVER = -1;
  * shows it, and a reply may show a change before its push.
  */
 export class OwnCommands {
-  /** With BCAST only, as the next two. */
+  /** In the order of their positions; used with BCAST only, as `#anything` and `#awaited`. */
   readonly #shown = new Denque<Shown>();
   /** The position of the last command on its way that may have changed, or show, any key. */
   #anything = NEVER;
@@ -39,8 +39,8 @@ export class OwnCommands {
     readonly replies: ReplyCount,
     /** Whether pushes come at the end of the server's turn (BCAST). */
     readonly pushesLate: boolean,
-    /** A reply has shown these keys: their answers must wait until the reply at `position` has come. */
-    readonly hold: (keys: readonly string[], position: number) => void,
+    /** A reply has shown this key: its answers must wait until the reply at `position` has come. */
+    readonly hold: (name: string, position: number) => void,
   ) {}
 
   /** Whether no command of unknown keys keeps answers from being used. */
@@ -64,10 +64,10 @@ export class OwnCommands {
     else this.#heldUntil = Math.max(this.#heldUntil, position);
   }
 
-  /** A read of kept keys whose own answer is not kept. */
-  shows(keys: readonly string[], position: number): void {
+  /** The reply at `position` will show a key of which answers are kept; its own answer is not kept. */
+  noteShown(name: string, position: number): void {
     if (!this.pushesLate) return;
-    this.#shown.push({ position, keys });
+    this.#shown.push({ position, name });
     this.#awaits(position);
   }
 
@@ -103,7 +103,7 @@ export class OwnCommands {
         return;
       }
       this.#shown.shift();
-      this.hold(first.keys, next);
+      this.hold(first.name, next);
     }
   }
 }

@@ -76,9 +76,6 @@ export class ReadCache {
   readonly #calls = new WeakMap<CallEntry, CallOptions>();
   /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
   #multiAt = -1;
-  /** The key of a read that was asked for, if there is nothing of it, and whether its answer should be kept. */
-  #missed: string | undefined;
-  #isAdmitted = false;
   /** False if the server refuses to tell times to live: then only the option `ttl` limits answers. */
   #asksTtl = true;
   readonly #args = new CallArguments();
@@ -92,8 +89,8 @@ export class ReadCache {
   ) {
     const { client, replies, transaction } = connection;
     this.store = new CacheStore(options.maxEntries, options.maxBytes);
-    this.#own = new OwnCommands(replies, prefixes !== undefined, (keys, position) => {
-      for (const name of keys) hold(this.store.key(name), position);
+    this.#own = new OwnCommands(replies, prefixes !== undefined, (name, position) => {
+      hold(this.store.key(name), position);
     });
     this.tracking = new Tracking(client, prefixes ?? [], transaction);
     this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
@@ -112,13 +109,8 @@ export class ReadCache {
     const read = rest === undefined ? undefined : key?.find(variant, rest);
     if (read !== undefined && this.#mayUse(read)) return read;
     const { stats } = this.connection;
-    const hasPrefix = this.#hasPrefix(name);
-    if (hasPrefix) stats.cacheMisses += 1;
+    if (this.#hasPrefix(name)) stats.cacheMisses += 1;
     if (read !== undefined && !read.awaited) stats.cacheHeld += 1;
-    if (key === undefined) {
-      this.#missed = name;
-      this.#isAdmitted = rest !== undefined && hasPrefix && this.store.admits(name, rest);
-    }
     return undefined;
   }
 
@@ -223,9 +215,9 @@ export class ReadCache {
     this.#decided.push(entry);
   }
 
-  /** Ordering: whether reads that wait must be decided before a command that concerns this key. */
-  #mustDecide(key: CachedKey | undefined): boolean {
-    return this.waits && (this.store.lostWaiting || (key !== undefined && key.waiting > 0));
+  /** Ordering: whether reads that wait must be decided before a command that concerns the key of this name. */
+  #mustDecide(name: string): boolean {
+    return this.store.lostWaiting || (this.store.key(name)?.waiting ?? 0) > 0;
   }
 
   // ---- Sent ----
@@ -244,13 +236,12 @@ export class ReadCache {
    * @returns whether the answer will be kept.
    */
   sends(entry: Entry): boolean {
-    const { command, script } = entry.variant;
+    const { command } = entry.variant;
     if (command.cacheable) return this.#sendsRead(entry);
     const effect = effectOfName(command.name);
-    const args = this.#args.of(command.name, entry.sent, script?.leading);
-    if (this.waits) this.#decideFor(effect, args);
+    if (this.waits) this.#decideFor(effect, this.#argsOf(entry));
     // To decide may have sent reads, which are arguments of calls, too.
-    this.#note(effect, this.#args.of(command.name, entry.sent, script?.leading), this.#nextPosition);
+    this.#note(effect, this.#argsOf(entry), this.#nextPosition);
     return false;
   }
 
@@ -259,26 +250,20 @@ export class ReadCache {
     const argument = Array.isArray(sent) ? sent[0] : sent;
     const text = keyName(argument);
     const name = text ?? wireName(argument);
-    const admitted = name === this.#missed ? this.#isAdmitted : undefined;
-    this.#missed = undefined;
-    if (admitted === false && !this.#mustDecide(undefined)) return false;
-    let key = admitted === undefined ? this.store.key(name) : undefined;
-    if (this.#mustDecide(key)) {
-      this.decideAll();
-      key = this.store.key(name);
-    }
-    const keeps = text !== undefined && this.#keeps(entry, name, key, admitted);
+    if (this.waits && this.#mustDecide(name)) this.decideAll();
+    const key = this.store.key(name);
+    const keeps = text !== undefined && this.#keeps(entry, name, key);
     if (key === undefined && !keeps) return false;
     const read = entry.read as CachedRead | undefined;
     const position = this.#nextPosition;
-    if (!keeps) this.#own.shows([name], position);
+    if (!keeps) this.#own.noteShown(name, position);
     hold(read?.key ?? key, position);
     if (read !== undefined) read.readAt = position;
     return keeps;
   }
 
   /** Whether the answer to a read will be kept; then `entry.read` is set, and Redis has been asked to track the key. */
-  #keeps(entry: Entry, name: string, key: CachedKey | undefined, admitted: boolean | undefined): boolean {
+  #keeps(entry: Entry, name: string, key: CachedKey | undefined): boolean {
     const { variant, sent } = entry;
     if (!this.tracking.on || this.connection.transaction.open || !this.#hasPrefix(name)) return false;
     const rest = readArguments(sent);
@@ -288,7 +273,7 @@ export class ReadCache {
     if (read?.awaited) return false;
     if (read === undefined) {
       // A lone surrogate becomes another character on the wire, and also in the invalidation.
-      if (!(admitted ?? this.store.admits(name, rest)) || !name.isWellFormed() || !rest.isWellFormed()) return false;
+      if (!this.store.admits(name, rest) || !name.isWellFormed() || !rest.isWellFormed()) return false;
       // While there is an answer, the key is tracked, or the push that ends it comes first.
       const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
       read = this.store.expect(name, variant, rest, tracked);
@@ -375,12 +360,8 @@ export class ReadCache {
   /** Ordering: reads that wait were issued before a command that may change their answers, or show newer ones. */
   #decideFor(effect: Effect, args: Arguments): void {
     const keyed = this.#keyed(effect);
-    if (keyed === undefined ? effect !== 'none' : this.#mustDecideFor(keyed, args)) this.decideAll();
-  }
-
-  #mustDecideFor(effect: KeyedEffect, args: Arguments): boolean {
-    for (const name of keysIn(effect, args)) if (this.#mustDecide(this.store.key(name))) return true;
-    return false;
+    const must = keyed === undefined ? effect !== 'none' : keysIn(keyed, args).some((name) => this.#mustDecide(name));
+    if (must) this.decideAll();
   }
 
   #keyed(effect: Effect): KeyedEffect | undefined {
@@ -423,17 +404,13 @@ export class ReadCache {
   }
 
   #noteKeys(effect: KeyedEffect, args: Arguments, position: number): void {
-    const { start, end, step } = effect.range(args);
-    const last = Math.min(end, args.count);
-    for (let index = start; index < last; index += step) {
-      const name = args.text(index);
+    for (const name of keysIn(effect, args)) {
       const key = this.store.key(name);
       if (key === undefined) continue;
-      if (effect.changes) {
-        this.store.drop(key);
-      } else {
+      if (effect.changes) this.store.drop(key);
+      else {
         hold(key, position);
-        this.#own.shows([name], position);
+        this.#own.noteShown(name, position);
       }
     }
   }
@@ -486,8 +463,8 @@ export class ReadCache {
       this.store.clear();
     } else {
       const effect = effectOf(this.#argsOf(item));
-      if (typeof effect === 'object')
-        for (const name of keysIn(effect, this.#args)) this.store.drop(this.store.key(name));
+      const names = typeof effect === 'object' ? keysIn(effect, this.#args) : [];
+      for (const name of names) this.store.drop(this.store.key(name));
     }
   }
 
@@ -539,7 +516,9 @@ function hold(key: CachedKey | undefined, position: number): void {
   key.newest = undefined;
 }
 
-function* keysIn(effect: KeyedEffect, args: Arguments): Generator<string> {
+function keysIn(effect: KeyedEffect, args: Arguments): string[] {
   const { start, end, step } = effect.range(args);
-  for (let index = start; index < Math.min(end, args.count); index += step) yield args.text(index);
+  const names: string[] = [];
+  for (let index = start; index < Math.min(end, args.count); index += step) names.push(args.text(index));
+  return names;
 }
