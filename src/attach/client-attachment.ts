@@ -10,7 +10,7 @@ import { warnAutoPipelining, warnBatchingOnly } from '../errors.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
-import { isDebugging, makeOptionsFast } from '../host/state.js';
+import { isDebugging } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import {
   type CoalesceSetting,
@@ -147,7 +147,6 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Fas
 export function fastCommandClass(client: HasOptions, { fastPath }: ResolvedOptions): HostCommandClass | string {
   if (!fastPath) return 'the option fastPath is false';
   if (isDebugging()) return 'DEBUG prints the commands of the client';
-  makeOptionsFast(client);
   const commandClass = commandClassOf(client);
   if (commandClass !== undefined) return commandClass;
   const why = 'echo() was replaced, which leads to Command';

@@ -11,6 +11,7 @@ import { type HostCluster, SlotWatch, speaksResp3 } from '../host/cluster.js';
 import { ClusterRouting } from '../host/cluster-routing.js';
 import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
+import { makeOptionsFast } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type FallbackReason, Stats } from '../stats.js';
@@ -51,6 +52,7 @@ export class ClusterAttachment extends Attachment implements FastRoute, NodesSha
     if (maxPending !== undefined) this.bound = new PendingBound(client, maxPending, this.counters, () => undefined);
     this.routing = new ClusterRouting(client);
     this.#slots = new SlotWatch(client);
+    makeOptionsFast(client);
     const fast = fastCommandClass(client, options);
     this.commandClass = typeof fast === 'string' ? undefined : fast;
     this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);

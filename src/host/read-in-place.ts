@@ -40,17 +40,21 @@ const { emit } = EventEmitter.prototype;
 const areNodes = sourceTest('readableAddChunk')(push) && sourceTest('kErrorMonitor')(emit);
 
 let shared: Buffer | undefined;
-/** Of the sockets that are read into the shared buffer; undefined for those that are to emit all. */
-const readers = new WeakMap<Duplex, InPlaceReader | undefined>();
+/**
+ * The reader of a socket that is read into the shared buffer; undefined if it is to emit all. Not in a `WeakMap`: V8's
+ * frequent collections of young objects keep all values of one, and with them each connection that has ended.
+ */
+const READER = Symbol('ioredis-coalesce.reader');
 
 /** Reads `stream` into the shared buffer from now on, if it is a plain socket that has no `onread` of its own. */
 export function shareReadBuffer(stream: Duplex, reader: InPlaceReader): void {
-  if (readers.has(stream) || useSharedBuffer(stream)) readers.set(stream, reader);
+  if (!(READER in stream) && !useSharedBuffer(stream)) return;
+  Object.defineProperty(stream, READER, { value: reader, configurable: true });
 }
 
 /** Emits all that is read on `stream` as `data` from now on. */
 export function unshareReadBuffer(stream: Duplex, reader: InPlaceReader): void {
-  if (readers.get(stream) === reader) readers.set(stream, undefined);
+  if ((stream as NodeSocket)[READER] === reader) Object.defineProperty(stream, READER, { value: undefined });
 }
 
 function useSharedBuffer(stream: Duplex): boolean {
@@ -71,7 +75,7 @@ function useSharedBuffer(stream: Duplex): boolean {
   // Returns whether Node is to read on.
   socket[callbackField] = (length: number, memory: Buffer): boolean => {
     const bytes = memory.subarray(0, length);
-    const reader = readers.get(stream);
+    const reader = socket[READER] as InPlaceReader | undefined;
     // Node: `addChunk` in lib/internal/streams/readable.js emits bytes at once under these conditions.
     const { readableFlowing, readableLength, readableEncoding } = stream;
     const isFlowing = readableFlowing === true && readableLength === 0 && readableEncoding === null;
@@ -83,7 +87,7 @@ function useSharedBuffer(stream: Duplex): boolean {
 
 /** Returns bytes in memory that is not used again: a copy, or themselves if they are not in the shared buffer. */
 export function keep(bytes: Buffer): Buffer {
-  if (bytes.buffer !== shared?.buffer) return bytes;
+  if (shared === undefined || bytes.buffer !== shared.buffer) return bytes;
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   bytes.copy(copy);
   return copy;

@@ -53,6 +53,12 @@ class Reader implements InPlaceReader {
   }
 }
 
+/** Gets as many fast replies as a connection has had when it is read in place. The first may wait for the handshake. */
+async function use<T extends { get(key: string): Promise<unknown> }>(client: T): Promise<T> {
+  for (let replies = 0; replies <= 32; replies += 1) await client.get('none');
+  return client;
+}
+
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await delay(1);
 }
@@ -182,14 +188,22 @@ describe('shareReadBuffer', () => {
 describe.each(HOSTS)('a connection of $name', ({ create, createCoalesced }) => {
   const streamOf = (client: object) => (client as { stream: Socket }).stream;
 
-  it('is read in place, from its handshake on or while in use, and gives values that stay as they are', async () => {
-    const early = await ready(createCoalesced(redisUrl()));
-    const late = coalesce(await ready(create(redisUrl())));
+  it('is read in place after 32 replies to fast commands, not in its first steps', async () => {
+    const client = await ready(createCoalesced(redisUrl()));
+    for (let n = 0; n < 31; n += 1) await client.get('none');
+    await client.info();
+    expect(memoryOf(streamOf(client))).toBeNull();
+    await client.get('none');
+    expect(memoryOf(streamOf(client))).toBeInstanceOf(Buffer);
+  });
+
+  it('is read in place, coalesced from the start or while in use, and gives values that stay as they are', async () => {
+    const early = await use(await ready(createCoalesced(redisUrl())));
+    const late = await use(coalesce(await ready(create(redisUrl()))));
     const key = uniquePrefix('read-buffer');
     const long = 'long '.repeat(20_000);
     await Promise.all([early.set(key, 'short'), early.set(`${key}long`, long)]);
     for (const client of [early, late]) {
-      await client.ping();
       expect(memoryOf(streamOf(client))).toBeInstanceOf(Buffer);
       const first = await Promise.all([client.getBuffer(key), client.getBuffer(`${key}long`), client.get(key)]);
       for (let n = 0; n < 50; n += 1) await Promise.all([client.echo('%'.repeat(300)), client.getBuffer(key)]);
@@ -198,7 +212,7 @@ describe.each(HOSTS)('a connection of $name', ({ create, createCoalesced }) => {
   });
 
   it('emits all that is read where the user has a listener for it', async () => {
-    const client = await ready(createCoalesced(redisUrl()));
+    const client = await use(await ready(createCoalesced(redisUrl())));
     const stream = streamOf(client);
     let seen = '';
     const listener = (bytes: Buffer) => {
@@ -215,7 +229,7 @@ describe.each(HOSTS)('a connection of $name', ({ create, createCoalesced }) => {
 });
 
 it('replies for the host that cannot be copied end the connection: no later one goes to another caller', async () => {
-  const client = await ready(ioredis6.createCoalesced(redisUrl(), { retryStrategy: () => null }));
+  const client = await use(await ready(ioredis6.createCoalesced(redisUrl(), { retryStrategy: () => null })));
   client.on('error', () => {});
   const allocate = vi.spyOn(Buffer, 'allocUnsafeSlow').mockImplementationOnce(() => {
     throw new RangeError('Array buffer allocation failed');

@@ -5,6 +5,9 @@ import { AbstractConnector, Redis as IORedis, type RedisOptions } from 'ioredis'
 import { type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import IORedis5 from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
+import type { ClientAttachment } from '../../src/attach/client-attachment.js';
+import { MARK } from '../../src/calls/route.js';
+import { shareReadBuffer } from '../../src/host/read-in-place.js';
 import type { HostName } from './host-decoder.js';
 
 /** Node's fields for the option `onread` of a socket. */
@@ -109,6 +112,9 @@ export async function connectFake({
   if (options !== undefined) coalesce(client, options);
   await once(client, 'ready');
   await turn();
+  // As after the first replies of a connection.
+  const { [MARK]: attachment } = client as { [MARK]?: ClientAttachment };
+  if (attachment?.connection?.reader !== undefined) shareReadBuffer(socket, attachment.connection.reader);
   return { client, socket };
 }
 

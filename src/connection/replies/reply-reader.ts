@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { CODES } from '../../errors.js';
 import { type InPlaceReader, keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-in-place.js';
-import { inSubscriberMode, mayAnswerNothing, replyModeOf } from '../../host/state.js';
+import { inSubscriberMode, makeOptionsFast, mayAnswerNothing, replyModeOf } from '../../host/state.js';
 import { transformsReply } from '../../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../../host/types.js';
 import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../../resp/decoder.js';
@@ -30,6 +30,8 @@ const MINUS = 45;
 const LF = 10;
 /** Characters that are kept of a line: as many as `+QUEUED` has. */
 const LINE_KEPT = 7;
+/** What makes replies cheaper is done after so many: many clients ask once and quit. */
+const REPLIES_BEFORE_TUNING = 32;
 
 /** The connection of a reader. */
 interface ReadConnection {
@@ -77,6 +79,7 @@ export class ReplyReader implements InPlaceReader {
   /** The element of the queue whose reply is being assembled, and whether as the host's decoder gives it. */
   #assembledFor: QueueItem | undefined;
   #assembledRaw = false;
+  #isTuned = false;
 
   constructor(
     readonly connection: ReadConnection,
@@ -101,7 +104,6 @@ export class ReplyReader implements InPlaceReader {
     // ones.
     if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
     else stream.prependListener('data', this.#onData);
-    shareReadBuffer(stream, this);
   }
 
   /** Whether fast commands may be encoded: this reader, or the host, will see their replies in order. */
@@ -183,6 +185,11 @@ export class ReplyReader implements InPlaceReader {
     } finally {
       this.#reading = false;
       this.#keptChunk = undefined;
+    }
+    if (!this.#isTuned && this.#state === 'reading' && this.replies.light >= REPLIES_BEFORE_TUNING) {
+      this.#isTuned = true;
+      makeOptionsFast(this.client);
+      shareReadBuffer(this.connection.stream, this);
     }
     this.connection.chunkRead();
   }

@@ -1,7 +1,7 @@
 import { processWide } from '../../util/process-wide.js';
 
 /** Of all copies. None of them keeps a copy in memory whose connections are gone, unless the listener is its own. */
-const drains = processWide('exit-drains', () => new Set<() => void>());
+const drains = processWide('exit-drains', (): (() => void)[] => []);
 /** At most one. */
 const listeners = processWide('exit-listeners', () => new Set<() => void>());
 /** Whether the process emits `exit`: what is not sent now is not sent at all. */
@@ -20,7 +20,7 @@ export function drainAtExit(send: () => void): () => void {
     exiting = true;
     send();
   };
-  drains.add(drain);
+  drains.push(drain);
   if (!listens()) {
     listeners.clear();
     listeners.add(drainAll);
@@ -28,8 +28,10 @@ export function drainAtExit(send: () => void): () => void {
     process.prependListener('exit', drainAll);
   }
   return () => {
-    drains.delete(drain);
-    if (drains.size > 0) return;
+    // Not a `Set`: what it was made of before it grew keeps each connection that has ended until a full collection.
+    const index = drains.indexOf(drain);
+    if (index >= 0) drains.splice(index, 1);
+    if (drains.length > 0) return;
     for (const listener of listeners) process.off('exit', listener);
     listeners.clear();
   };
@@ -42,5 +44,5 @@ function listens(): boolean {
 }
 
 function drainAll(): void {
-  for (const drain of drains) drain();
+  for (const drain of [...drains]) drain();
 }
