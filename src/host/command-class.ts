@@ -62,10 +62,9 @@ export class CommandMethods {
 
   #look(): boolean {
     const now = this.#prototype;
+    if (!(Object.keys(IN_SOURCE) as (keyof Methods)[]).every((name) => IN_SOURCE[name](now[name]))) return false;
     const { initPromise, stringifyArguments, toWritable, transformReply, _convertValue } = now;
-    const methods: Methods = { initPromise, stringifyArguments, toWritable, transformReply, _convertValue };
-    const areUnpatched = (Object.keys(IN_SOURCE) as (keyof Methods)[]).every((name) => IN_SOURCE[name](methods[name]));
-    if (areUnpatched) this.#seen = methods;
-    return areUnpatched;
+    this.#seen = { initPromise, stringifyArguments, toWritable, transformReply, _convertValue };
+    return true;
   }
 }

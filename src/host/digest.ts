@@ -16,59 +16,39 @@ export interface LoadedModule {
 export const sourceOf = (method: AnyFunction) => Function.prototype.toString.call(method);
 
 /**
- * The files that clients rest on, those of other packages too; the rest make values, errors, sockets, or clients of their own. Of
- * each a function that first looks at a property, by its name and how its text begins: called with what throws then, it does
+ * The files that clients rest on, those of other packages too; the rest make values, errors, sockets, or clients of their
+ * own. Of each a function that first looks at a property, and how its body begins: called with what throws then, it does
  * nothing else. Where releases differ, or layers may have replaced the first, there is another.
  */
-const ENTRANCES: Readonly<Record<string, readonly (readonly [name: string, beginning: string])[]>> = {
-  'Command.js': [['getSlot', 'getSlot() {\n        if (typeof this.']],
-  'DataHandler.js': [['returnFatalError', 'returnFatalError(err) {\n        err.']],
-  'Pipeline.js': [
-    ['multi', 'function () {\n    this.'],
-    ['sendCommand', 'sendCommand(command) {\n        if (this.'],
-  ],
-  'Redis.js': [['resetCommandQueue', 'resetCommandQueue() {\n        this.']],
-  'Script.js': [['execute', 'execute(container, args, options, callback) {\n        if (typeof this.']],
-  'SubscriptionSet.js': [['add', 'add(set, channel) {\n        this.']],
-  'autoPipelining.js': [
-    ['getFirstValueInFlattenedArray', 'function getFirstValueInFlattenedArray(args) {\n    for (let i = 0; i < args.'],
-  ],
-  'cluster/ConnectionPool.js': [
-    ['getNodes', 'getNodes(role = "all") {\n        const nodes = this.'],
-    ['getNodes', 'getNodes(role = "all") {\n        const nodeRecords = this.'],
-  ],
-  'cluster/DelayQueue.js': [['execute', 'execute(bucket) {\n        const queue = this.']],
-  'cluster/index.js': [['resetOfflineQueue', 'resetOfflineQueue() {\n        this.']],
-  'cluster/util.js': [['getNodeKey', 'function getNodeKey(node) {\n    node.']],
-  'connectors/StandaloneConnector.js': [['connect', 'connect(_) {\n        const { options } = this;']],
-  'himport/HimportCoordinator.js': [['getDefinitions', 'getDefinitions() {\n        return this.']],
-  'redis/event_handler.js': [
-    ['readyHandler', 'function readyHandler(self) {\n    return function () {\n        self.'],
-    ['closeHandler', 'function closeHandler(self) {\n    return function () {\n        const prevStatus = self.'],
-  ],
-  'replyTransformers.js': [
-    ['transformVsimReply', 'function (result, context) {\n    return vsimTransformers[context.'],
-  ],
-  'resp/decoder.js': [['reset', 'reset() {\n        __classPrivateFieldSet(this,']],
-  'tracing.js': [
-    [
-      'traceConnect',
-      'function traceConnect(fn, contextFactory) {\n    if (!shouldTrace(connectChannel))\n        return fn(',
-    ],
-  ],
-  'transaction.js': [['addTransactionSupport', 'function addTransactionSupport(redis) {\n    redis.']],
-  'utils/Commander.js': [['addBuiltinCommand', 'addBuiltinCommand(commandName) {\n        this.']],
-  'utils/argumentParsers.js': [['parseBlockOption', '(args) => {\n    for (let i = 0; i < args.']],
-  'utils/debug.js': [['genRedactedString', 'function genRedactedString(str, maxLen) {\n    const { length } = str;']],
-  'utils/index.js': [['sample', 'function sample(array, from = 0) {\n    const length = array.']],
-  'denque/index.js': [['peekFront', 'function peekFront() {\n  return this.']],
-  'redis-parser/lib/parser.js': [['reset', 'reset () {\n    this.']],
-  'standard-as-callback/built/index.js': [
-    [
-      'default',
-      'function asCallback(promise, nodeback, options) {\n    if (typeof nodeback === "function") {\n        promise.',
-    ],
-  ],
+const ENTRANCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'Command.js': { getSlot: 'if (typeof this.' },
+  'DataHandler.js': { returnFatalError: 'err.' },
+  'Pipeline.js': { multi: 'this.', sendCommand: 'if (this.' },
+  'Redis.js': { resetCommandQueue: 'this.' },
+  'Script.js': { execute: 'if (typeof this.' },
+  'SubscriptionSet.js': { add: 'this.' },
+  'autoPipelining.js': { getFirstValueInFlattenedArray: 'for (let i = 0; i < args.' },
+  'cluster/ConnectionPool.js': { getNodes: 'const nodes = this.', removeNode: 'const { nodeRecords } = this;' },
+  'cluster/DelayQueue.js': { execute: 'const queue = this.' },
+  'cluster/index.js': { resetOfflineQueue: 'this.' },
+  'cluster/util.js': { getNodeKey: 'node.' },
+  'connectors/StandaloneConnector.js': { connect: 'const { options } = this;' },
+  'himport/HimportCoordinator.js': { getDefinitions: 'return this.' },
+  'redis/event_handler.js': {
+    readyHandler: 'return function () {\n        self.',
+    closeHandler: 'return function () {\n        const prevStatus = self.',
+  },
+  'replyTransformers.js': { transformVsimReply: 'return vsimTransformers[context.' },
+  'resp/decoder.js': { reset: '__classPrivateFieldSet(this,' },
+  'tracing.js': { traceConnect: 'if (!shouldTrace(connectChannel))\n        return fn(' },
+  'transaction.js': { addTransactionSupport: 'redis.' },
+  'utils/Commander.js': { addBuiltinCommand: 'this.' },
+  'utils/argumentParsers.js': { parseBlockOption: 'for (let i = 0; i < args.' },
+  'utils/debug.js': { genRedactedString: 'const { length } = str;' },
+  'utils/index.js': { sample: 'const length = array.' },
+  'denque/index.js': { peekFront: 'return this.' },
+  'redis-parser/lib/parser.js': { reset: 'this.' },
+  'standard-as-callback/built/index.js': { default: 'if (typeof nodeback === "function") {\n        promise.' },
 };
 
 /** What a module exports: functions, or a class in one of two places or alone. */
@@ -125,14 +105,16 @@ export function filesDigest(folder: string, loaded: readonly LoadedModule[], who
  * SHA-256 of the text from which a module was compiled. V8 tells it of functions on the stack of an error, so one of the
  * module's is called. Undefined if there is none that begins as expected.
  */
-function loadedHash({ filename, exports }: LoadedModule, entrances: (typeof ENTRANCES)[string]): string | undefined {
+function loadedHash({ filename, exports }: LoadedModule, entrances: Record<string, string>): string | undefined {
   const exported = (exports ?? {}) as Exported;
   const { prototype } = exported.Decoder ?? exported.default ?? exported;
-  for (const [name, beginning] of entrances) {
+  for (const [name, beginning] of Object.entries(entrances)) {
     const method: unknown = Reflect.get(prototype ?? exported, name) ?? Reflect.get(exported, name);
-    if (typeof method !== 'function' || !sourceOf(method as AnyFunction).startsWith(beginning)) continue;
+    const source = typeof method === 'function' ? sourceOf(method as AnyFunction) : '';
+    const body = source.slice(source.indexOf('{') + 1, 200).trimStart();
+    if (source.startsWith('async') || !body.startsWith(beginning)) continue;
     try {
-      (method.call(TRAP, TRAP, TRAP) as AnyFunction).call(undefined);
+      ((method as AnyFunction).call(TRAP, TRAP, TRAP) as AnyFunction).call(undefined);
     } catch (error) {
       const sites = (error as { stack: CallSite[] }).stack;
       return sites.find((site) => site.getFileName() === filename)?.getScriptHash();
