@@ -5,13 +5,7 @@ import { timedOut } from './signals.js';
 const OPEN_MS = 1;
 /** A timer that fires so much later than it should was held up, in milliseconds. */
 const LATE_MS = 2;
-/**
- * A timer is started again this many times, not more: it keeps the `AsyncLocalStorage` context in which it was made, a
- * request's for example, for as long as it is used.
- */
-const MOST_RESTARTS = 8;
-
-/** Of an entry that has settled, maybe before its reply has come. */
+/** The observer of an entry that has settled, maybe before its reply has come. */
 export const SETTLED: Timed['observer'] = { settled: () => {} };
 
 /** What can time out: an entry. It tells its observer when it has settled, which then is `SETTLED`. */
@@ -31,7 +25,7 @@ export class Deadlines {
    */
   for(ms: number | undefined): Deadline | undefined {
     if (ms === undefined) return undefined;
-    if (!this.#last?.takes(ms)) this.#last = new Deadline(ms);
+    if (!this.#last?.isOpenFor(ms)) this.#last = new Deadline(ms);
     return this.#last;
   }
 }
@@ -49,13 +43,12 @@ const fakeNow = (): number => (setTimeout === nodeTimeout ? 0 : Date.now());
 export class Deadline {
   #entries: Timed[] = [];
   #unsettled = 0;
-  #startedAt = now();
-  #fakeStartedAt = fakeNow();
-  /** What the global gives may be a number, or have no `refresh`: in jsdom, or of a stub. Undefined once it has fired. */
-  #timer: Partial<NodeJS.Timeout> | undefined;
+  readonly #startedAt = now();
+  readonly #fakeStartedAt = fakeNow();
+  /** Undefined once it has fired, or was cleared. */
+  #timer: NodeJS.Timeout | undefined;
   readonly #clock = setTimeout;
-  #restarts = 0;
-  /** Whether it is about to be cleared, unless it is started again until then. */
+  /** Whether it is about to be cleared, unless a command is added until then. */
   #clearing = false;
 
   constructor(readonly ms: number) {
@@ -70,19 +63,10 @@ export class Deadline {
     this.#unsettled += 1;
   }
 
-  /** Whether a command that is issued now, with a timeout of `ms`, may be added. Starts again, if it is old and has none. */
-  takes(ms: number): boolean {
+  /** Whether a command that is issued now, with a timeout of `ms`, may be added. */
+  isOpenFor(ms: number): boolean {
     if (this.ms !== ms || this.#timer === undefined || this.#clock !== setTimeout) return false;
-    const time = now();
-    const fakeTime = fakeNow();
-    if (time - this.#startedAt < OPEN_MS && fakeTime === this.#fakeStartedAt) return true;
-    if (this.#unsettled > 0 || this.#restarts === MOST_RESTARTS || typeof this.#timer.refresh !== 'function')
-      return false;
-    this.#restarts += 1;
-    this.#startedAt = time;
-    this.#fakeStartedAt = fakeTime;
-    this.#timer.refresh();
-    return true;
+    return now() - this.#startedAt < OPEN_MS && fakeNow() === this.#fakeStartedAt;
   }
 
   /** One of its entries has settled. */
@@ -91,12 +75,12 @@ export class Deadline {
     if (this.#unsettled > 0) return;
     this.#entries = [];
     if (this.#clearing) return;
-    // Later: the next command is likely to start it again. To make and to clear timers costs the most here.
+    // Later: the next command is likely to join it. To make and to clear timers costs the most here.
     this.#clearing = true;
     setImmediate(() => {
       this.#clearing = false;
       if (this.#unsettled > 0) return;
-      clearTimeout(this.#timer as NodeJS.Timeout | undefined);
+      clearTimeout(this.#timer);
       this.#timer = undefined;
     });
   }
