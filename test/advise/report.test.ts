@@ -1,4 +1,4 @@
-/** `IOREDIS_COALESCE=advise`, in processes of their own: a Fastify service and a BullMQ worker. */
+/** `IOREDIS_COALESCE=advise`, in processes of their own: Fastify and a BullMQ worker; Nest on Express and a worker thread. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -8,14 +8,14 @@ import { describe, expect, it } from 'vitest';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const FOLDER = fileURLToPath(new URL('programs/', import.meta.url));
-const PLACE = String.raw`service\.ts:\d+`;
+const PLACE = String.raw`(?:service|nest)\.ts:\d+`;
 const MS = String.raw`\d+\.\d`;
 
-/** What the service prints on standard error. */
-async function printed(environment: string, ...args: string[]): Promise<string> {
+/** What a program prints on standard error. */
+async function printed(environment: string, args: string[] = [], name = 'service.ts'): Promise<string> {
   const program = spawn(
     process.execPath,
-    ['--import', import.meta.resolve('tsx'), 'service.ts', redisUrl(), uniquePrefix('advised'), ...args],
+    ['--import', import.meta.resolve('tsx'), name, redisUrl(), uniquePrefix('advised'), ...args],
     {
       cwd: FOLDER,
       env: { ...process.env, IOREDIS_COALESCE: environment },
@@ -43,8 +43,17 @@ describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
     expect(stderr).not.toContain('strlen');
   });
 
+  it('advise: a middleware with callbacks, a class behind a controller, and each thread by itself', async () => {
+    const stderr = await printed('advise', [], 'nest.ts');
+    const [thread = '', app = ''] = stderr.split(/^ioredis-coalesce: .* wait.* for one round trip.*$/m).slice(1);
+    expect(thread).toMatch(new RegExp(`^  ${PLACE} workInThread  strlen ×4 in a row, 1 time`, 'm'));
+    expect(app).not.toContain('strlen');
+    for (const pair of ['get, then exists', 'exists, then hgetall', 'hgetall, then llen'])
+      expect(app).toMatch(new RegExp(`^  ${PLACE} → ${PLACE}  ${pair}: independent, 1 time`, 'm'));
+  });
+
   it('advise: on SIGUSR2, too', async () => {
-    expect(await printed('advise', 'signal')).toContain('get ×5 in a row, 2 times');
+    expect(await printed('advise', ['signal'])).toContain('get ×5 in a row, 2 times');
   });
 
   it('advise:json: one line for a program to read', async () => {
