@@ -257,7 +257,7 @@ function holds(text: string, value: string): boolean {
 }
 
 const PACKAGE = /node_modules[\\/](?!\.pnpm)((?:@[^\\/]+[\\/])?[^\\/]+)/g;
-const CLIENT_PACKAGES = new Set(['ioredis', 'iovalkey', 'ioredis-coalesce', 'standard-as-callback']);
+const CLIENT_PACKAGE = /^(?:(?:ioredis|iovalkey)\d*|ioredis-coalesce|standard-as-callback)$/;
 const FRAME = /^\s*at (?:async )?(?:(.*) \()?(.+?)(:\d+):\d+\)?$/;
 
 /** The first frame of user code, and the package that it calls, if another one than the client's issues the command. */
@@ -279,7 +279,7 @@ function siteOf(command: string): Site | undefined {
       const file = path.startsWith('file:') ? fileURLToPath(path) : path;
       return { place: relative('', file) + line, functionName, command: command + by };
     }
-    if (by === '' && !CLIENT_PACKAGES.has(inPackage)) by = ` by ${inPackage}`;
+    if (by === '' && !CLIENT_PACKAGE.test(inPackage)) by = ` by ${inPackage}`;
   }
   return undefined;
 }

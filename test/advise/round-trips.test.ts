@@ -1,7 +1,7 @@
 import { roundTrips } from 'ioredis-coalesce/coalesce';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Advisor, type Trip, type Wait } from '../../src/advise.js';
-import { type Client, type CoalescedClient, HOSTS, ready, sleep } from '../helpers/hosts.js';
+import { type Client, type CoalescedClient, HOSTS, ioredis6, ready, sleep } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const prefix = uniquePrefix('advise');
@@ -26,14 +26,8 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
   beforeEach(async () => {
     client = host.createCoalesced(redisUrl());
     await ready(client as Client);
-    await client.mset(
-      `${prefix}user`,
-      'u-4711',
-      `${prefix}json`,
-      '{"cart":"c-815"}',
-      `${prefix}user:c-815`,
-      '{"id":"c-815"}',
-    );
+    const values = { user: 'u-4711', json: '{"cart":"c-815"}', 'user:c-815': '{"id":"c-815"}', short: 'q' };
+    await client.mset(Object.fromEntries(Object.entries(values).map(([key, value]) => [prefix + key, value])));
     await client.hset(`${prefix}hash`, 'owner', 'o-12345');
     await client.hset(`${prefix}names`, 'item-17', '2', 'owner', 'x');
   });
@@ -107,16 +101,16 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
       { commands: 11, sequential: 3, waits: ['get ×3, 1', 'get → strlen, 1'] },
     ],
     [
-      'callbacks',
+      'callbacks, of a command that is not fast, too',
       () =>
         new Promise((resolve) => {
           client.get(`${prefix}a`, () => {
-            client.strlen(`${prefix}b`, () => {
-              client.time(resolve);
+            client.lastsave(() => {
+              client.strlen(`${prefix}b`, resolve);
             });
           });
         }),
-      { commands: 3, sequential: 3, waits: ['get → strlen, 1', 'strlen → time, 1'] },
+      { commands: 3, sequential: 3, waits: ['get → lastsave, 1', 'lastsave → strlen, 1'] },
     ],
     [
       'a reply in the next key',
@@ -125,6 +119,29 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
         await get(`cart:${user}`).then(() => {});
       },
       { commands: 2, sequential: 2, waits: ['get ×2, 1, dependent'] },
+    ],
+    [
+      'a short reply in the next key, as a word and as part of one',
+      async () => {
+        await client.get(`${prefix}short`);
+        await client.strlen(`${prefix}quick`);
+        await client.get(`${prefix}short`);
+        await client.exists(`${prefix}q:1`);
+      },
+      {
+        commands: 4,
+        sequential: 4,
+        waits: ['get → strlen, 1', 'strlen → get, 1', 'get → exists, 1, dependent'],
+      },
+    ],
+    [
+      'a blocking command after another one',
+      async () => {
+        await get('a');
+        await client.wait(0, 1);
+        await client.blpop(`${prefix}none`, 0.01);
+      },
+      { commands: 1, sequential: 1, waits: [] },
     ],
     [
       'a field of a JSON reply in the next key',
@@ -246,6 +263,16 @@ const trip = (advisor: Advisor, line: number): Required<Pick<Trip, 'site'>> & Tr
   state: 'issued',
   tookMs: line,
   values: [],
+});
+
+it('answers from memory are not counted', async () => {
+  const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
+  const hits = () => client.coalescer.stats().cache?.hits ?? 0;
+  while (hits() === 0) await client.get(`${prefix}cached`);
+  const { commands } = await roundTrips(async () => {
+    for (let read = 0; read < 3; read += 1) await client.get(`${prefix}cached`);
+  });
+  expect({ commands, hits: hits() }).toEqual({ commands: 0, hits: 4 });
 });
 
 it('the report names the twenty places that cost the most time, and how many more there are', () => {
