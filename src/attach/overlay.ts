@@ -125,7 +125,7 @@ export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCal
   }
 }
 
-/** With `maxPending`. */
+/** What refuses calls under `maxPending`. */
 const BOUNDED: AroundCalls = {
   sendCommand: ({ bound }, [command, stream], pass) => (bound?.refuses(command, stream) ? command.promise : pass()),
   made: refuseWhole,

@@ -93,7 +93,7 @@ export class SplitKeys implements KeySplitter {
     return whole.promise;
   }
 
-  /** With `maxPending`: all parts are sent, or none. */
+  /** Throws if `maxPending` refuses a part: all parts are sent, or none. */
   #refuseWhole(parts: readonly SlotPart[]): void {
     const commands = new Map<PendingBound | undefined, number>();
     for (const { args } of parts) {

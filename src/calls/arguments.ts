@@ -10,7 +10,7 @@ export interface Prepared {
   readonly sent: readonly unknown[];
   /** The first key. */
   readonly key: unknown;
-  /** For the host, if the command falls back after all. */
+  /** What the host needs, if the command falls back after all. */
   readonly read?: ReadArguments;
 }
 

@@ -233,7 +233,7 @@ export function aroundExec(
   };
 }
 
-/** With `maxPending`: `exec()` rejects, and sends nothing, where it would exceed the bound. */
+/** Makes `exec()` reject, and send nothing, where it would exceed the bound of `maxPending`. */
 export function refuseWhole(made: unknown, route: FastRoute): void {
   // Host: a Cluster calls it again when a pipeline is redirected.
   let accepted = false;

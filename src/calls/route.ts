@@ -6,10 +6,10 @@ import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js
 import type { CallOptions } from '../options.js';
 import type { FallbackReason, Stats } from '../stats.js';
 
-/** On a coalesced client or Cluster, whichever copy of this package did it. */
+/** The name of the attachment on a coalesced client or Cluster, whichever copy of this package made it. */
 export const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
-/** On a plain Cluster that has the option `splitKeys`. */
+/** The name of what a plain Cluster has instead, with the option `splitKeys`. */
 export const SPLITS = Symbol.for('ioredis-coalesce.splits');
 
 /**
@@ -23,11 +23,11 @@ export interface FastRoute {
   readonly counters: Stats | undefined;
   /** False after `detach()`. */
   readonly enabled: boolean;
-  /** Set for a Cluster: hands it a command that failed on its node. */
+  /** Hands a Cluster a command that failed on its node; undefined for a client. */
   readonly routing: ClusterRouting | undefined;
-  /** Set for a Cluster with the option `splitKeys`. */
+  /** Splits the calls of a Cluster with the option `splitKeys`. */
   readonly splitter: KeySplitter | undefined;
-  /** Set with the option `maxPending`: the client's own; for a Cluster, that of its offline queue. */
+  /** The bound of the option `maxPending`: the client's own; for a Cluster, that of its offline queue. */
   readonly bound: PendingBound | undefined;
   /** The bound that commands with this first key are under. */
   boundFor?(key: unknown): PendingBound | undefined;

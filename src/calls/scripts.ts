@@ -16,7 +16,7 @@ type ScriptVariant = CommandVariant & { readonly script: ScriptForm };
 
 /** Sends the calls of a defined script, in one of its two forms on the wire. The host decides which one is sent. */
 export class ScriptSender extends Sender {
-  /** As EVALSHA. */
+  /** The form that is sent as EVALSHA. */
   readonly variant: ScriptVariant;
   readonly #loaded: LoadedScript;
   readonly #eval: ScriptVariant;

@@ -140,7 +140,7 @@ function callCold(view: View, method: AnyFunction, args: unknown[], leading: num
 /** The methods that take the name of their command as an argument. */
 const TAKING_NAMES = new Set<PropertyKey>(['call', 'callBuffer', 'send_command']);
 const MAKING_PIPELINES = new Set<PropertyKey>(['pipeline', 'multi']);
-/** Of commands, if the client's methods are not the host's: stubs, test doubles. */
+/** The methods of commands, also where the client's are not the host's: stubs, test doubles. */
 const NAMES = new Set<PropertyKey>(FAST_COMMANDS.flatMap(({ name }) => [name, `${name}Buffer`]));
 
 /** Calls a method of the client. */

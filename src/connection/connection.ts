@@ -61,7 +61,7 @@ export interface ConnectionSetup {
   readonly fast: HostCommandClass | string;
   /** Prefixes of the keys that are cached, as they are on the wire. */
   readonly cachePrefixes: readonly string[] | undefined;
-  /** Set with the option `maxPending`. */
+  /** The bound of the option `maxPending`, if it is set. */
   readonly bound: PendingBound | undefined;
 }
 
@@ -99,7 +99,7 @@ export class Connection implements BatchOwner {
   readonly context!: EntryContext;
   readonly #deadlines = new Deadlines();
   #clusterContext: EntryContext | undefined;
-  /** Set while the client has the option. */
+  /** The timeout of the host's option of that name, while the client has it. */
   #socketTimeout: SocketTimeout | undefined;
   readonly #writes = new HostWrites();
   readonly #unhook: () => void;
@@ -171,7 +171,7 @@ export class Connection implements BatchOwner {
     return isFast && this.cache === undefined ? undefined : reason;
   }
 
-  /** From now on the host decodes everything, and entries leave the queue uncounted. */
+  /** The reader says that from now on the host decodes everything, and entries leave the queue uncounted. */
   stoppedDecoding(): void {
     // Later: subscribers must not run inside the reader (invariant 7).
     nextTick(() => reportConnection(this, 'downgraded', NOT_READ));
@@ -288,7 +288,7 @@ export class Connection implements BatchOwner {
     if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 
-  /** For the cache: sends a read that waited for its answer from memory. */
+  /** Sends a read that waited for its answer from memory. */
   sendEntry(entry: CallEntry, call: CallOptions | undefined): void {
     const { client } = this;
     if (this.fallbackReason() === undefined) this.#issue(entry, entry.encode(), call);
@@ -296,7 +296,7 @@ export class Connection implements BatchOwner {
     else client.sendCommand(entry);
   }
 
-  /** For the cache: sends a command of its own. */
+  /** Sends a command of the cache's own. */
   sendOwn(entry: OwnEntry): void {
     this.#enqueue(entry, entry.encodeAssumingAscii(), this.#deadlines.for(commandTimeoutOf(this.client)));
   }

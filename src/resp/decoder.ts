@@ -23,7 +23,7 @@ class OpenAggregate {
     room: number,
     /** Whether it becomes an object: each even element is a key. */
     readonly keyed: boolean,
-    /** Of the fields of a hash, whose elements are names and values in turn; undefined for others. */
+    /** The names of a hash's fields, whose elements are names and values in turn; undefined for others. */
     readonly names: FieldNames | undefined,
   ) {
     this.values = new Array<unknown>(Math.min(length, room));
@@ -78,7 +78,7 @@ const LONGEST_FORESEEN = 2 * 1024 * 1024;
  */
 const EXTERNAL_TEXT = 0xf_be_e9;
 
-/** With up to this many digits all decoders agree: beyond 2^53 the host's sum of `n * 10 + d` rounds in its own way. */
+/** The most digits of an integer on which all decoders agree: beyond 2^53 the host's sum of `n * 10 + d` rounds in its own way. */
 const MAX_DIGITS = 15;
 /** `$0\r\n\r\n`. */
 const SHORTEST_STRING = 6;
@@ -118,10 +118,10 @@ export class ReplyDecoder {
 
   // ---- A reply that is split over several chunks ----
 
-  /** Its bytes before the element that was split, and their number. */
+  /** The bytes of the reply before the element that was split, and their number. */
   #pieces: Buffer[] = [];
   #bytes = 0;
-  /** Its aggregates, the innermost first. */
+  /** The open aggregates of the reply, the innermost first. */
   #open: OpenAggregate[] = [];
   /** The bytes of the element that was split: the beginning of a string, or of a line. Of a string, memory for the rest follows. */
   #element = EMPTY;

@@ -21,7 +21,7 @@ const LARGE = 4096;
  */
 const LONG_TEXT = 64 * 1024;
 
-/** That of a user's subclass may be another. */
+/** Buffer's own method: that of a user's subclass may be another. */
 const { latin1Slice } = Buffer.prototype;
 
 const LENGTHS = 1024;

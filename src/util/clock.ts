@@ -15,7 +15,7 @@ interface FakeClock {
   readonly [original: `_${string}`]: unknown;
 }
 
-/** It replaces those of Node's modules too. So if fake ones are on already, the real ones are asked of them. */
+/** The real function: fake timers replace those of Node's modules too, and know what they have replaced. */
 function real<T extends object>(name: string, present: T): T {
   const { clock } = present as { clock?: FakeClock };
   const inModule = clock?.timersModuleMethods?.find(({ methodName }) => methodName === name);

@@ -2,7 +2,7 @@ import type { Arguments } from '../../commands/effects.js';
 import { isPlainNumber } from '../../resp/encoder.js';
 
 const NONE: readonly unknown[] = [];
-/** Before the texts of several arguments, or of one that could be taken for nothing or for several. */
+/** What precedes the texts of several arguments, or of one that could be taken for nothing or for several. */
 const JOINED = '\0';
 
 /** The name under which answers of a key are kept; undefined for a key that is not text, such as a Buffer. */
@@ -43,7 +43,7 @@ export function readArguments(sent: unknown): string | undefined {
 const SHORTEST_REFERRING = 13;
 const scratch = Buffer.allocUnsafeSlow(1024);
 
-/** The same text without what it was cut out of. It has no lone surrogates. */
+/** A copy of a text, which keeps nothing alive of what it was cut out of. It has no lone surrogates. */
 export function ownText(text: string): string {
   if (text.length < SHORTEST_REFERRING) return text;
   if (text.length * 3 > scratch.length) return Buffer.from(text).toString();

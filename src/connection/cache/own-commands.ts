@@ -26,7 +26,7 @@ const NEVER = -1;
  * shows it, and a reply may show a change before its push.
  */
 export class OwnCommands {
-  /** In the order of their positions; used with BCAST only, as `#anything` and `#awaited`. */
+  /** Keys that replies will show, in the order of their positions; used with BCAST only, as `#anything` and `#awaited`. */
   readonly #shown = new Denque<Shown>();
   /** The position of the last command on its way that may have changed, or show, any key. */
   #anything = NEVER;

@@ -10,7 +10,7 @@ const ELEMENT_OVERHEAD = 24;
 /** Approximate bytes of a kept Buffer, without its content. */
 const BUFFER_OVERHEAD = 50;
 
-/** Up to this many answers of one key are searched one by one; for more there is an index. */
+/** The most answers of one key that are searched one by one; for more there is an index. */
 const MAX_LISTED = 8;
 
 /** A read that is on its way, or its answer: the value as decoded, before the command's reply transformer. */
@@ -19,7 +19,7 @@ export class CachedRead {
   next: CachedRead | undefined;
   /** Whether its reply has not come. Until then `value` is for those who were promised the earlier answer. */
   awaited = true;
-  /** With `KeptBytes` in place of Buffers. */
+  /** The answer, with `KeptBytes` in place of Buffers. */
   value: unknown = undefined;
   bytes = 0;
   /** Milliseconds of `now()`, without fractions; the position of a read on its way. */
@@ -32,7 +32,7 @@ export class CachedRead {
   constructor(
     public key: CachedKey,
     readonly variant: CommandVariant,
-    /** Its arguments after the key, see `readArguments`. */
+    /** The arguments after the key, see `readArguments`. */
     readonly text: string,
     /** Whether Redis tracks the key because of this read, as `CLIENT CACHING YES` asks. */
     public tracked: boolean,
@@ -56,12 +56,12 @@ export class CachedKey {
   /** Reads that were found, and wait for the end of the turn. */
   waiting = 0;
   bytes = 0;
-  /** Until the reply at this position has come, only `newest` of its answers may be used; see `OwnCommands`. */
+  /** The position until whose reply only `newest` of its answers may be used; see `OwnCommands`. */
   heldUntil = -1;
   newest: CachedRead | undefined;
   /** When it expires, in milliseconds of `now()`; undefined until the server has told: until then, no answer is used. */
   expiresAt: number | undefined;
-  /** Its neighbours in the ring of keys that the clock's hand goes round. */
+  /** The neighbours in the ring of keys that the clock's hand goes round. */
   before: CachedKey = this;
   after: CachedKey = this;
   #first: CachedRead | undefined;
@@ -237,7 +237,7 @@ export class CacheStore {
     return key.reads;
   }
 
-  /** The same for all keys. */
+  /** All keys may have changed: does what `invalidate` does, for each. */
   invalidateAll(): number {
     const { entries } = this;
     for (const name of [...this.#keys.keys()]) this.invalidate(name);

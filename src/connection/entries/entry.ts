@@ -31,13 +31,13 @@ export interface EntryContext {
   readonly commandClass: HostCommandClass;
   /** See `settlesLate` in `host/probe.ts`. */
   readonly settlesLate: boolean;
-  /** Set for commands of a Cluster: hands a command that failed back to it. */
+  /** Hands a command of a Cluster that failed back to it; undefined for others. */
   readonly redirect?: (entry: Entry, error: Error) => void;
-  /** Set with the option `fuseReads`. */
+  /** What a fused command needs, with the option `fuseReads`. */
   readonly fusing?: Fusing | undefined;
 }
 
-/** Of the commands to which the host gives their time. */
+/** The deadlines of commands to which the host gives their time. */
 const deadlines = new Deadlines();
 
 /** The index of the first key: after the script, or its hash, and the number of keys. */
@@ -64,12 +64,15 @@ function asRead(argument: unknown): unknown {
 export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
   declare followers: Entry[] | undefined;
-  /** Its deadline, if it has a timeout; `SETTLED` afterwards, or when it was aborted. */
+  /** The deadline, if there is a timeout; `SETTLED` afterwards, or when the call was aborted. */
   declare observer: Timed['observer'];
-  /** By what a tracer has replaced them. */
+  /** What a tracer has put in the place of `resolve` and `reject`. */
   declare protected replacedResolve: ((reply: unknown) => void) | undefined;
   declare protected replacedReject: ((error: Error) => void) | undefined;
-  /** Of the cache: what it will keep of the reply, as it is or `raw`, from the host. Always there: V8 would otherwise have a class more of each kind of entry. */
+  /**
+   * What the cache will keep of the reply, as it is or `raw`, from the host. Always there: V8 would otherwise have a class
+   * more of each kind of entry.
+   */
   read: { raw?: unknown } | undefined = undefined;
 
   abstract readonly context: EntryContext;
@@ -142,7 +145,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     return parts;
   }
 
-  /** As RESP, on the assumption that text is ASCII; see `encodeAssumingAscii` in `resp/encoder.ts`. */
+  /** The command as RESP, on the assumption that text is ASCII; see `encodeAssumingAscii` in `resp/encoder.ts`. */
   encodeAssumingAscii(): string | Part[] {
     const args = this.ownArguments();
     const { heads } = this.variant;
@@ -196,7 +199,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     this.replacedReject = replacement;
   }
 
-  /** Its time is over. */
+  /** Rejects the caller, whose time is over. */
   timedOut(error: Error): void {
     this.fail(error);
   }
@@ -234,7 +237,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     return this.variant.command.readOnly;
   }
 
-  /** As the host's commands are shown: a log of the client may hold it, whose `context` leads back to the client. */
+  /** Shows what the host's commands show: a log of the client may hold it, whose `context` leads back to the client. */
   toJSON(): object {
     const { name, args, select } = this;
     return { name, replyEncoding: this.variant.encoding, args, select };
@@ -244,7 +247,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     return this.toJSON();
   }
 
-  /** Those of the call, without what a script has before them. */
+  /** The arguments of the call, without what a script has before them. */
   protected ownArguments(): readonly unknown[] {
     return Array.isArray(this.sent) ? this.sent : [this.sent];
   }
@@ -320,7 +323,7 @@ export class WatchedEntry extends CallEntry {
   replyEncoding: 'utf8' | null;
   /** Whether it is another command now: only the host knows what that means. */
   protected isAnother = false;
-  /** Once they were read, or replaced. */
+  /** The arguments as others see them, once they were read, or replaced. */
   protected readArgs: unknown[] | undefined;
 
   constructor(variant: CommandVariant, context: EntryContext, sent: readonly unknown[], select: number) {
@@ -463,7 +466,7 @@ export class OwnEntry extends Entry {
     variant: CommandVariant,
     sent: unknown,
     readonly context: EntryContext,
-    /** Called with the outcome, also of a reply that comes after a timeout; an error is not undefined. */
+    /** Gets the outcome, also of a reply that comes after a timeout; an error is not undefined. */
     readonly done: (error: unknown, value?: unknown) => void,
   ) {
     super(variant, sent);

@@ -20,7 +20,7 @@ const PIECE = 256 * 1024;
 /** Longer text is sent as Buffers: a writev of strings takes three bytes per character, and fails beyond 700 MB. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
-/** Of fast transactions. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */
+/** The first and the last command of fast transactions. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */
 export const MULTI = variantOf({ ...UNLISTED, name: 'multi', keys: 'none' }, 'utf8');
 export const EXEC = variantOf({ ...UNLISTED, name: 'exec', keys: 'none' }, null);
 
@@ -52,7 +52,7 @@ export class PipelineRecording<Route = unknown> extends PipelineWriter {
   constructor(
     readonly pipeline: HostPipeline,
     readonly route: Route,
-    /** That of the connection, once it was sent. Until then one with which the host may send its entries. */
+    /** The context of the connection, once it was sent. Until then one with which the host may send its entries. */
     public context: EntryContext,
   ) {
     super();
@@ -62,7 +62,7 @@ export class PipelineRecording<Route = unknown> extends PipelineWriter {
     return this.pipeline._queue;
   }
 
-  /** Its commands are about to be queued on a connection where the database `select` is selected. */
+  /** Called when its commands are about to be queued on a connection where the database `select` is selected. */
   sentWith(context: EntryContext, select: number): void {
     this.open = false;
     this.context = context;
@@ -129,7 +129,7 @@ function fillWithError(pipeline: HostPipeline, failed: Promise<unknown>, positio
  */
 export class PipelineEntry extends Entry implements PipelinedCommand {
   #settled = false;
-  /** Set once the promise of this single command was read. */
+  /** The promise of this single command, once it was read. */
   #own: OwnPromise | undefined;
   /** The host fills the pipeline from the promise. */
   #hostFills = false;

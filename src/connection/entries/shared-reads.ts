@@ -11,7 +11,7 @@ import type { Entry } from './entry.js';
  * `coalesce()`.
  */
 export class SharedReads {
-  /** By `nameOf`. */
+  /** The leaders of the open batch, by `nameOf`. */
   #leaders = new Map<string, Entry>();
   #stopped = false;
 

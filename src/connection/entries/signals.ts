@@ -2,7 +2,7 @@ import type { CallOptions } from '../../options.js';
 
 /** Something that waits for a reply, and that its caller can abort. */
 export interface Abortable {
-  /** Its place among those that its signal can abort. */
+  /** The place among those that its signal can abort. */
   place: number;
   abort(reason: unknown): void;
 }
@@ -10,7 +10,7 @@ export interface Abortable {
 /** Gaps that are not worth closing. */
 const FEW = 64;
 
-/** Those that something waits under. Not a WeakMap: one signal per request would be work for the garbage collector. */
+/** Signals with at least one pending call. Not a WeakMap: one signal per request would be work for the garbage collector. */
 const watches = new Map<AbortSignal, SignalWatch>();
 
 /**
@@ -47,7 +47,7 @@ export class SignalWatch {
     this.#waiting += 1;
   }
 
-  /** It has settled. */
+  /** Forgets what has settled. */
   delete(waiting: Abortable): void {
     if (this.#places[waiting.place] !== waiting) return;
     this.#places[waiting.place] = undefined;

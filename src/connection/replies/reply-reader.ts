@@ -44,7 +44,7 @@ interface ReadConnection {
   readonly transaction: Pick<TransactionState, 'unknown' | 'replied'>;
   /** A chunk has been read to its end. */
   chunkRead(): void;
-  /** From now on the host decodes everything, and entries leave the queue uncounted. */
+  /** Told that from now on the host decodes everything, and entries leave the queue uncounted. */
   stoppedDecoding(): void;
 }
 

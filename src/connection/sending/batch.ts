@@ -16,7 +16,7 @@ type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?:
 
 /** A fast command's entry, as far as a batch knows it. */
 export interface Encodable {
-  /** As RESP, on the assumption that text is ASCII. */
+  /** The command as RESP, on the assumption that text is ASCII. */
   encodeAssumingAscii(): string | readonly Part[];
   /** The command as RESP, exactly. */
   encode(): readonly Part[];
@@ -33,7 +33,7 @@ export interface BatchOwner {
   readonly gate: { readonly passed: number };
   /** Closed when the batch was sent, or the turn has ended: later commands belong to another one. */
   readonly shared: { close(): void } | undefined;
-  /** With `fuseReads`. */
+  /** The groups of reads of the option `fuseReads`. */
   readonly fused: FusedReads | undefined;
   /** Bytes could not be written: their commands are queued and will not be answered. */
   failed(error: unknown): void;
@@ -70,7 +70,7 @@ export class Batch {
   readonly options: ResolvedOptions;
   /** Commands in the open batch; 0 when idle. */
   commands = 0;
-  /** Of these, the fast ones. */
+  /** The fast ones among `commands`. */
   #fastCommands = 0;
   #openedAt = 0;
   /** Subscribers of the batch channel are running. */
@@ -240,7 +240,7 @@ export class Batch {
     }
   }
 
-  /** Like `flush`, for places where user code must not run: subscribers are called on the next tick. */
+  /** Flushes where user code must not run: subscribers are called on the next tick. */
   flushUnseen(reason: FlushReason): void {
     if (this.commands === 0) return;
     this.#checkText();

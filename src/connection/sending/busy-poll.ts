@@ -4,7 +4,7 @@ import { now, setImmediate } from '../../util/clock.js';
 /** Plain ioredis is busy with each command of a small turn for 8 to 12 µs. */
 const WINDOW_MS_PER_COMMAND = 0.008;
 const LONGEST_WINDOW_MS = 0.1;
-/** After turns of fewer commands, windows cost CPU and gain nothing at a fixed rate of arrivals. */
+/** The smallest turn that opens a window: for fewer commands it costs CPU and gains nothing at a fixed rate of arrivals. */
 const FEWEST_COMMANDS = 3;
 /** A reply to an idle wire that takes longer comes from another machine, or from a server that was busy. */
 const FAR_MS = 0.12;

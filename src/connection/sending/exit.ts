@@ -1,8 +1,8 @@
 import { processWide } from '../../util/process-wide.js';
 
-/** Of all copies. None of them keeps a copy in memory whose connections are gone, unless the listener is its own. */
+/** What to send at exit, shared by all loaded copies of the package, so that an unused copy can be collected. */
 const drains = processWide('exit-drains', (): (() => void)[] => []);
-/** At most one. */
+/** The listener of the copy that was first: none or one. */
 const listeners = processWide('exit-listeners', () => new Set<() => void>());
 /** Whether the process emits `exit`: what is not sent now is not sent at all. */
 export let exiting = false;

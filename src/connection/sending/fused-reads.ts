@@ -19,7 +19,7 @@ const MOST_MEMBERS = 64;
  */
 export class FusedReads {
   #members: CallEntry[] = [];
-  /** In the queue, for all members. */
+  /** The entry that stands in the queue for all members. */
   #entry: Entry | undefined;
   #slot: number | undefined;
   #stopped = false;
