@@ -24,9 +24,11 @@ const clients = [new entry.default({ lazyConnect: true }), new entry.Cluster([],
 const methods = clients.flatMap((client) =>
   reachableMethods(client, hostPrototype(client) as object).map((found) => methodDigest(...found)),
 );
-const loaded = Object.values(require.cache as Record<string, LoadedModule>);
+const built = `${folder}built/`;
+const modules = Object.values(require.cache as Record<string, LoadedModule>);
+const own = modules.filter(({ filename }) => filename.startsWith(built));
 const digests: Digests = {
-  files: [false, true].map((whole) => filesDigest(`${folder}built/`, loaded, whole)).join(' '),
+  files: [false, true].map((whole) => filesDigest(built, own, whole)).join(' '),
   methods,
 };
 console.log(JSON.stringify(digests));

@@ -75,10 +75,10 @@ interface CallSite {
  * bits of the hashes, since modules are in no order; `NaN` if one has none, `0` if no loaded package is linked with it.
  *
  * @param folder - of its JavaScript, as it begins the paths of the files.
+ * @param own - all in that folder.
  * @param whole - with what a Cluster rests on beyond other clients.
  */
-export function filesDigest(folder: string, loaded: readonly LoadedModule[], whole: boolean): string {
-  const own = loaded.filter(({ filename }) => filename.startsWith(folder));
+export function filesDigest(folder: string, own: readonly LoadedModule[], whole: boolean): string {
   const others = new Set(
     own.flatMap(({ children }) => children.filter(({ filename }) => !filename.startsWith(folder))),
   );

@@ -33,36 +33,36 @@ export function unknownRelease(client: object): string | undefined {
 }
 
 function look(client: object, prototype: object): string {
-  const modules = loadedModules();
-  const { filename } = modules.find((module) => prototypeIn(module) === prototype) ?? {};
-  const folder = filename?.replace(/(?<=[\\/]built[\\/]).*$/, '');
-  const name = folder && lookAtFiles(folder, modules, isHostCluster(client));
+  const cache = moduleCache();
+  const paths = Object.keys(cache);
+  // Services have thousands of modules: the cheap question first.
+  const path = paths.find(
+    (file) => file.includes('built') && CLASS_FILE.test(file) && prototypeIn(cache[file]) === prototype,
+  );
+  const folder = path?.replace(/(?<=[\\/]built[\\/]).*$/, '');
+  const own = paths.filter((file) => folder !== undefined && file.startsWith(folder)).map((file) => cache[file]);
+  const name = folder && lookAtFiles(folder, own as LoadedModule[], isHostCluster(client));
   return name ?? (areMethodsKnown(client, prototype) ? '' : 'a bundled or otherwise loaded client');
 }
 
 /** V8 alone tells what text was loaded, and Deno puts more around it. */
-function loadedModules(): LoadedModule[] {
-  if (process.versions.bun !== undefined || process.versions.deno !== undefined) return [];
+function moduleCache(): Readonly<Record<string, LoadedModule | undefined>> {
+  if (process.versions.bun !== undefined || process.versions.deno !== undefined) return {};
   // Any path will do. Jest's cache is a Proxy, of modules whose text it has wrapped in its own way.
   const { cache } = Module.createRequire(process.execPath);
-  if (types.isProxy(cache)) return [];
-  // Others have put anything in the place of modules.
-  return (Object.values(cache) as Partial<LoadedModule>[]).filter(
-    (module): module is LoadedModule => typeof module?.filename === 'string',
-  );
+  return types.isProxy(cache) ? {} : cache;
 }
 
-/** Of the class that a module holds. */
-function prototypeIn({ filename, exports }: LoadedModule): object | undefined {
-  if (!CLASS_FILE.test(filename)) return undefined;
-  const { default: named = exports } = (exports ?? {}) as { default?: unknown };
-  return (named as { prototype?: object } | undefined)?.prototype;
+/** Of the class that a module exports. */
+function prototypeIn(module: LoadedModule | undefined): unknown {
+  const { default: named = module?.exports } = (module?.exports ?? {}) as { default?: unknown };
+  return (named as { prototype?: unknown } | undefined)?.prototype;
 }
 
 /** Undefined if they do not tell: made by a loader that leaves out what they load, or where intrinsics are frozen. */
-function lookAtFiles(folder: string, loaded: readonly LoadedModule[], isCluster: boolean): string | undefined {
+function lookAtFiles(folder: string, own: readonly LoadedModule[], isCluster: boolean): string | undefined {
   try {
-    const digest = filesDigest(folder, loaded, isCluster);
+    const digest = filesDigest(folder, own, isCluster);
     if (digest === '0') return undefined;
     if (known.has(digest)) return '';
   } catch {
@@ -70,10 +70,7 @@ function lookAtFiles(folder: string, loaded: readonly LoadedModule[], isCluster:
   }
   const name = nameOf(folder);
   // The nodes of an unknown Cluster stay plain, too.
-  for (const module of loaded) {
-    const prototype = module.filename.startsWith(folder) ? prototypeIn(module) : undefined;
-    if (prototype !== undefined) found.set(prototype, name);
-  }
+  for (const module of own) if (CLASS_FILE.test(module.filename)) found.set(prototypeIn(module) as object, name);
   return name;
 }
 
