@@ -159,7 +159,7 @@ export class Stats {
   readonly #fallbacks = { ...NO_FALLBACKS };
 
   /** Returns how many have fallen back for this reason. */
-  fellBack(reason: FallbackReason): number {
+  countFallback(reason: FallbackReason): number {
     return ++this.#fallbacks[reason];
   }
 

@@ -46,7 +46,7 @@ describe('stats', () => {
     const stats = new Stats();
     const before = stats.snapshot(1, 2);
     stats.commands += 1;
-    stats.fellBack('traced');
+    stats.countFallback('traced');
     stats.flushed('exit', 1, 1, 0);
     expect(before).toMatchObject({ commands: 0, batches: 0, inFlight: 1, queued: 2, batchSizes: {} });
     expect(before.flushReasons.exit).toBe(0);

@@ -57,7 +57,7 @@ export class SlowPathWatch {
 
   /** Counts a command of the client. */
   fellBack(stats: Stats, reason: FallbackReason): void {
-    if (stats.fellBack(reason) % COMMANDS_PER_LOOK !== 0 || this.#warned) return;
+    if (stats.countFallback(reason) % COMMANDS_PER_LOOK !== 0 || this.#warned) return;
     const cure = CURES[reason];
     if (cure === undefined) return;
     const { fastCommands } = stats;

@@ -64,7 +64,7 @@ export class ScriptSender extends Sender {
 
   /** EVALSHA if the script is loaded on this stream; otherwise EVAL, after which the host assumes that it is loaded. */
   #formOn(stream: object): ScriptVariant {
-    return this.#loaded.load(stream) ? this.variant : this.#eval;
+    return this.#loaded.markLoaded(stream) ? this.variant : this.#eval;
   }
 
   /** Keys get a prefix, or the first one decides which node the call goes to. */

@@ -136,7 +136,7 @@ export class CommandSender extends Sender {
     const { variant } = this;
     // A call that reads past the cache is sent without asking: its answer is kept all the same.
     const asks = connection.cache !== undefined && variant.command.cacheable && call?.cache !== false;
-    const answer = asks ? connection.cache.asked(variant, plain) : undefined;
+    const answer = asks ? connection.cache.lookUp(variant, plain) : undefined;
     const refusal = answer === undefined ? connection.bound?.refusalOf(1) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
     return connection.sendFast(variant, plain, routing, call, answer);

@@ -203,7 +203,7 @@ export class Connection implements BatchOwner {
         ? new CallEntry(variant, context, sent, select)
         : new AbortableEntry(variant, context, sent, select, SignalWatch.of(signal));
     if (chained !== undefined) entry.promise = chained(entry.promise);
-    if (answer !== undefined) this.cache?.waitsFor(answer, entry, call);
+    if (answer !== undefined) this.cache?.defer(answer, entry, call);
     // Each tracer's command is seen by itself.
     else if (this.watch === undefined && this.fused?.takes(entry)) this.#issue(entry, undefined, call);
     else this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), call);
@@ -247,7 +247,7 @@ export class Connection implements BatchOwner {
     const timeout = call?.timeout ?? commandTimeoutOf(client);
     const deadline = timeout === undefined ? undefined : this.#deadlines.for(timeout);
     if (!shareable) shared?.close();
-    const shares = shareable && (this.options.shareReads || (cacheable && cache?.awaits(entry)));
+    const shares = shareable && (this.options.shareReads || (cacheable && cache?.isPending(entry)));
     let name = shares ? shared?.nameOf(entry) : undefined;
     if (name !== undefined && shared?.follow(name, entry, deadline)) {
       this.stats.sharedReads += 1;
@@ -461,7 +461,7 @@ export class Connection implements BatchOwner {
   #readWrite(data: HostWrite['data']) {
     const requests = this.#writes.read(this.client, data);
     const { cache, transaction } = this;
-    if (cache?.waits && !requests.single) this.#decideBefore(cache, data);
+    if (cache?.hasDeferred && !requests.single) this.#decideBefore(cache, data);
     let commands = 0;
     let repliesOff = false;
     let script = false;

@@ -6,7 +6,7 @@ export class ReplyCount {
   /** Fast entries that were queued: each gets a reply. */
   expected = 0;
   /** Replies to fast entries. */
-  light = 0;
+  fast = 0;
   /** Replies to the host's commands. */
   others = 0;
   /**
@@ -31,7 +31,7 @@ export class ReplyCount {
   }
 
   get all(): number {
-    return this.light + this.others;
+    return this.fast + this.others;
   }
 
   /** How many commands were queued before the next one. */

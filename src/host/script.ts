@@ -78,8 +78,8 @@ export class LoadedScript {
     this.#command.args = [];
   }
 
-  /** Whether EVALSHA is enough on this socket. From now on the host assumes that the script is loaded there. */
-  load(socket: object): boolean {
+  /** From now on the host assumes that the script is loaded on this socket. Returns whether it did so before: EVALSHA is enough. */
+  markLoaded(socket: object): boolean {
     const command = this.#command;
     command.name = 'evalsha';
     // Reset, since each `toWritable` puts a wrapper around it.
@@ -93,7 +93,7 @@ export class LoadedScript {
 
   /** The server has answered NOSCRIPT on this socket. */
   unload(socket: object, error: Error): void {
-    this.load(socket);
+    this.markLoaded(socket);
     this.#command.reject(error);
   }
 }

@@ -210,9 +210,9 @@ describe('reads on their way', () => {
 
   it('are not answers yet', () => {
     const { store, read } = expecting(true);
-    expect([read.awaited, store.entries]).toEqual([true, 1]);
+    expect([read.pending, store.entries]).toEqual([true, 1]);
     store.put(read, 'v', 0);
-    expect([read.awaited, store.entries]).toEqual([false, 2]);
+    expect([read.pending, store.entries]).toEqual([false, 2]);
   });
 
   it('see the change of a key that is announced before their reply, if the key is tracked because of them', () => {
@@ -340,7 +340,7 @@ describe('OwnCommands', () => {
   /** @param left - commands in flight after the last of these replies. */
   const answer = (own: OwnCommands, times: number, left = 0) => {
     for (let time = times - 1; time >= 0; time -= 1) {
-      own.replies.light += 1;
+      own.replies.fast += 1;
       own.answer({ length: left + time });
     }
   };

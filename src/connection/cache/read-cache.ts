@@ -47,7 +47,7 @@ interface CachedConnection {
  * The answers to reads that one connection keeps in memory: the same read needs no command as long as Redis has announced
  * no change of its key. It ends with its connection.
  *
- * 1. A read is looked up (`asked`). If there is an answer that may be used, the read waits until the loop has read its sockets.
+ * 1. A read is looked up (`lookUp`). If there is an answer that may be used, the read waits until the loop has read its sockets.
  * 2. At the end of the turn all reads that wait are looked up again (`#endTurn`): answered, or sent if the answer has been
  *    revoked or is too old. So nothing is delivered that bytes already read have revoked.
  * 3. A command that may change what a waiting read answers, or show a newer one, has all of them decided first.
@@ -101,7 +101,7 @@ export class ReadCache {
   /**
    * The answer to a read from memory, for which it may wait; undefined if it has to be sent.
    */
-  asked(variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
+  lookUp(variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
     const name = keyName(args[0]);
     if (name === undefined || !this.tracking.on || this.connection.transaction.open) return undefined;
     const rest = readArguments(args.length === 1 ? name : args);
@@ -110,12 +110,12 @@ export class ReadCache {
     if (read !== undefined && this.#mayUse(read)) return read;
     const { stats } = this.connection;
     if (this.#hasPrefix(name)) stats.cacheMisses += 1;
-    if (read !== undefined && !read.awaited) stats.cacheHeld += 1;
+    if (read !== undefined && !read.pending) stats.cacheHeld += 1;
     return undefined;
   }
 
   /** @param call - its options, if it has any; they count if it has to be sent. */
-  waitsFor(answer: CachedRead, entry: CallEntry, call: CallOptions | undefined): void {
+  defer(answer: CachedRead, entry: CallEntry, call: CallOptions | undefined): void {
     if (this.#waiting.length === 0) setImmediate(this.#endTurn);
     this.#waiting.push(entry);
     entry.read = answer;
@@ -132,13 +132,13 @@ export class ReadCache {
 
   /**
    * Whether no command on its way, and nothing received, keeps an answer from being used. No read waits while a
-   * transaction is open: `asked` sees to that, and MULTI decides all.
+   * transaction is open: `lookUp` sees to that, and MULTI decides all.
    */
   #mayUse(read: CachedRead): boolean {
     const { key } = read;
     const { transaction, replies } = this.connection;
     return (
-      !read.awaited &&
+      !read.pending &&
       key.kept &&
       key.expiresAt !== undefined &&
       this.tracking.on &&
@@ -161,7 +161,7 @@ export class ReadCache {
   };
 
   /** Whether reads wait, about which `decideAll` decides. */
-  get waits(): boolean {
+  get hasDeferred(): boolean {
     return this.#waiting.length > 0;
   }
 
@@ -223,11 +223,11 @@ export class ReadCache {
   // ---- Sent ----
 
   /** Whether the last read of the key is this one, and its answer will be kept: so that it may be shared. */
-  awaits({ variant, sent }: Entry): boolean {
-    if (this.store.awaited === 0) return false;
+  isPending({ variant, sent }: Entry): boolean {
+    if (this.store.pending === 0) return false;
     const name = keyName(Array.isArray(sent) ? sent[0] : sent);
     const read = name === undefined ? undefined : this.#find(name, variant, sent);
-    return read?.awaited === true && read.readAt === read.key.heldUntil;
+    return read?.pending === true && read.readAt === read.key.heldUntil;
   }
 
   /**
@@ -239,7 +239,7 @@ export class ReadCache {
     const { command } = entry.variant;
     if (command.cacheable) return this.#sendsRead(entry);
     const effect = effectOfName(command.name);
-    if (this.waits) this.#decideFor(effect, this.#argsOf(entry));
+    if (this.hasDeferred) this.#decideFor(effect, this.#argsOf(entry));
     // To decide may have sent reads, which are arguments of calls, too.
     this.#note(effect, this.#argsOf(entry), this.#nextPosition);
     return false;
@@ -250,7 +250,7 @@ export class ReadCache {
     const argument = Array.isArray(sent) ? sent[0] : sent;
     const text = keyName(argument);
     const name = text ?? wireName(argument);
-    if (this.waits && this.#mustDecide(name)) this.decideAll();
+    if (this.hasDeferred && this.#mustDecide(name)) this.decideAll();
     const key = this.store.key(name);
     const keeps = text !== undefined && this.#keeps(entry, name, key);
     if (key === undefined && !keeps) return false;
@@ -270,7 +270,7 @@ export class ReadCache {
     if (rest === undefined) return false;
     let read = key?.find(variant, rest);
     // The same read is on its way, and its answer will be kept.
-    if (read?.awaited) return false;
+    if (read?.pending) return false;
     if (read === undefined) {
       // A lone surrogate becomes another character on the wire, and also in the invalidation.
       if (!this.store.admits(name, rest) || !name.isWellFormed() || !rest.isWellFormed()) return false;
@@ -333,7 +333,7 @@ export class ReadCache {
 
   /** Commands of a pipeline or transaction are about to be queued together; they count as issued with the last. */
   sendsPipeline(commands: readonly HostCommand[]): void {
-    if (this.waits) {
+    if (this.hasDeferred) {
       for (const command of commands) this.#decideFor(effectOf(this.#argsOf(command)), this.#args);
     }
     const position = this.#nextPosition + commands.length - 1;
@@ -346,7 +346,7 @@ export class ReadCache {
 
   /** The host is about to write a command whose entry it will queue. Called before `transaction` knows of it. */
   hostSends(effect: Effect, args: Arguments): void {
-    if (this.waits) this.#decideFor(effect, args);
+    if (this.hasDeferred) this.#decideFor(effect, args);
     this.#note(effect, args, this.#nextPosition);
   }
 

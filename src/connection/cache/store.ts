@@ -18,7 +18,7 @@ export class CachedRead {
   /** The next one of the same key. */
   next: CachedRead | undefined;
   /** Whether its reply has not come. Until then `value` is for those who were promised the earlier answer. */
-  awaited = true;
+  pending = true;
   /** The answer, with `KeptBytes` in place of Buffers. */
   value: unknown = undefined;
   bytes = 0;
@@ -52,7 +52,7 @@ export class CachedKey {
   used = false;
   /** Answers, and reads on their way. */
   reads = 0;
-  awaited = 0;
+  pending = 0;
   /** Reads that were found, and wait for the end of the turn. */
   waiting = 0;
   bytes = 0;
@@ -81,9 +81,9 @@ export class CachedKey {
     read.bytes = 0;
     read.next = this.#first;
     this.#first = read;
-    this.awaited += 1;
+    this.pending += 1;
     if (this.#index !== undefined) this.#addToIndex(this.#index, read);
-    else if (this.reads + this.awaited > MAX_LISTED) {
+    else if (this.reads + this.pending > MAX_LISTED) {
       this.#index = new Map();
       for (const listed of this.all()) this.#addToIndex(this.#index, listed);
     }
@@ -91,8 +91,8 @@ export class CachedKey {
 
   /** Whether a missing key has all these answers, too. */
   get isMissing(): boolean {
-    for (const { awaited, variant, value } of this.all())
-      if (!awaited && !isOfMissingKey(variant.command, value)) return false;
+    for (const { pending, variant, value } of this.all())
+      if (!pending && !isOfMissingKey(variant.command, value)) return false;
     return true;
   }
 
@@ -128,7 +128,7 @@ export class CacheStore {
   /** Answers that were removed for lack of room. */
   evictions = 0;
   /** Reads on their way. */
-  awaited = 0;
+  pending = 0;
   /** Whether a key was forgotten while reads waited for answers of it. */
   lostWaiting = false;
   #keys = new Map<string, CachedKey>();
@@ -155,7 +155,7 @@ export class CacheStore {
    * recently, and the hand does not meet a key that was used.
    */
   admits(name: string, text: string): boolean {
-    const taken = this.entries + this.awaited;
+    const taken = this.entries + this.pending;
     if (taken < this.maxEntries && this.bytes < this.maxBytes - KEY_OVERHEAD - READ_OVERHEAD) return true;
     this.#recent ??= new RecentReads(taken);
     if (!this.#recent.knows(hashOf(text, hashOf(name)))) return false;
@@ -171,18 +171,18 @@ export class CacheStore {
     const key = this.#keys.get(name) ?? this.#addKey(new CachedKey(ownText(name)));
     const read = new CachedRead(key, variant, ownText(text), tracked);
     key.add(read);
-    this.awaited += 1;
+    this.pending += 1;
     return read;
   }
 
   /** An answer is about to be asked for again. It is not used any more. */
   expectAgain(read: CachedRead, tracked: boolean): void {
-    read.awaited = true;
+    read.pending = true;
     read.tracked = tracked;
     read.key.reads -= 1;
-    read.key.awaited += 1;
+    read.key.pending += 1;
     this.entries -= 1;
-    this.awaited += 1;
+    this.pending += 1;
   }
 
   #addKey(key: CachedKey): CachedKey {
@@ -206,12 +206,12 @@ export class CacheStore {
     if (!key.kept) return;
     const bytes = READ_OVERHEAD + memoryOf(read.text) + sizeOf(value);
     const keyBytes = key.bytes === 0 ? KEY_OVERHEAD + memoryOf(key.name) : 0;
-    if (read.awaited) {
-      read.awaited = false;
+    if (read.pending) {
+      read.pending = false;
       this.entries += 1;
       key.reads += 1;
-      key.awaited -= 1;
-      this.awaited -= 1;
+      key.pending -= 1;
+      this.pending -= 1;
     }
     const more = keyBytes + bytes - read.bytes;
     key.bytes += more;
@@ -226,13 +226,13 @@ export class CacheStore {
   invalidate(name: string): number {
     const key = this.#keys.get(name);
     if (key === undefined) return 0;
-    const onTheirWay = [...key.all()].filter((read) => read.awaited && read.tracked);
+    const onTheirWay = [...key.all()].filter((read) => read.pending && read.tracked);
     this.#remove(key);
     if (onTheirWay.length > 0) {
       const next = this.#addKey(new CachedKey(key.name));
       next.heldUntil = key.heldUntil;
       for (const read of onTheirWay) next.add(read);
-      this.awaited += next.awaited;
+      this.pending += next.pending;
     }
     return key.reads;
   }
@@ -257,7 +257,7 @@ export class CacheStore {
     this.#hand = undefined;
     this.entries = 0;
     this.bytes = 0;
-    this.awaited = 0;
+    this.pending = 0;
   }
 
   #forget(key: CachedKey): void {
@@ -275,7 +275,7 @@ export class CacheStore {
     key.before = key;
     key.after = key;
     this.entries -= key.reads;
-    this.awaited -= key.awaited;
+    this.pending -= key.pending;
     this.bytes -= key.bytes;
   }
 

@@ -186,7 +186,7 @@ export class ReplyReader implements InPlaceReader {
       this.#reading = false;
       this.#keptChunk = undefined;
     }
-    if (!this.#isTuned && this.#state === 'reading' && this.replies.light >= REPLIES_BEFORE_TUNING) {
+    if (!this.#isTuned && this.#state === 'reading' && this.replies.fast >= REPLIES_BEFORE_TUNING) {
       this.#isTuned = true;
       makeOptionsFast(this.client);
       shareReadBuffer(this.connection.stream, this);
@@ -212,7 +212,7 @@ export class ReplyReader implements InPlaceReader {
         transaction.replied(chunk.latin1Slice(position, Math.min(position + LINE_KEPT, chunk.length)));
       }
       if (cache !== undefined && chunk[position] === PUSH) position = this.#readPush(cache, chunk, position);
-      else if (replies.expected === replies.light && cache === undefined) position = this.#forwardRest(chunk, position);
+      else if (replies.expected === replies.fast && cache === undefined) position = this.#forwardRest(chunk, position);
       else position = this.#readReply(chunk, position);
     }
   }
@@ -294,7 +294,7 @@ export class ReplyReader implements InPlaceReader {
   #answer(head: Entry, value: unknown, raw: boolean): void {
     this.client.commandQueue.shift();
     const { replies, cache } = this;
-    replies.light += 1;
+    replies.fast += 1;
     this.stats.fastReplies += 1;
     cache?.answered(head, value);
     if (raw) this.#runOthers(() => head.resolve(value));
@@ -342,7 +342,7 @@ export class ReplyReader implements InPlaceReader {
   #hostAnswered(head: QueueItem): void {
     const entry = entryOf(head);
     if (entry === undefined) this.replies.others += 1;
-    else this.replies.light += 1;
+    else this.replies.fast += 1;
     this.cache?.answered(entry, undefined);
   }
 

@@ -6,7 +6,7 @@ import type { ResolvedOptions } from '../../options.js';
 import { appendParts, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../../resp/encoder.js';
 import type { FlushReason, Stats } from '../../stats.js';
 import { nextTick, now } from '../../util/clock.js';
-import type { CallEntry } from '../entries/entry.js';
+import type { CallEntry, Entry } from '../entries/entry.js';
 import { BusyPoll } from './busy-poll.js';
 import { exiting } from './exit.js';
 import type { FusedReads } from './fused-reads.js';
@@ -15,12 +15,7 @@ import type { BatchSchedule } from './schedule-function.js';
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 
 /** A fast command's entry, as far as a batch knows it. */
-export interface Encodable {
-  /** The command as RESP, on the assumption that text is ASCII. */
-  encodeAssumingAscii(): string | readonly Part[];
-  /** The command as RESP, exactly. */
-  encode(): readonly Part[];
-}
+export type Encodable = Pick<Entry, 'encode' | 'encodeAssumingAscii'>;
 
 /** The connection of a batch. */
 export interface BatchOwner {
