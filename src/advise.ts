@@ -206,7 +206,10 @@ export function track(
   };
   // A callback is called in the context of the promise that is made within.
   const result = context.run(trip, send, typeof callback === 'function' ? given.toSpliced(-1, 1, told) : given);
-  if (!(result instanceof Promise) || !isSent()) return result;
+  if (!(result instanceof Promise) || !isSent()) {
+    trip.state = 'over';
+    return result;
+  }
   trip.state = 'issued';
   context.enterWith(trip);
   trip.flow.last = trip;

@@ -1,7 +1,7 @@
 /** The layer that shows every call to the advisor (`advise.ts`). It is put on when it is asked for, and costs nothing before. */
 import { track } from '../advise.js';
 import { isBlocking } from '../calls/blocking-warning.js';
-import { argumentsIn, aroundExec } from '../calls/fast-pipeline.js';
+import { aroundExec } from '../calls/fast-pipeline.js';
 import { Sender } from '../calls/sender.js';
 import { Entry } from '../connection/entries/entry.js';
 import type { AnyFunction } from '../host/types.js';
@@ -33,7 +33,10 @@ export function putOnAdviseLayer(): void {
         });
       },
       made(pipeline, _route, name) {
-        aroundExec(pipeline, ({ _queue }, send, given) => track(name, argumentsIn(_queue), given, send));
+        aroundExec(pipeline, ({ _queue }, send, given) => {
+          const args = _queue.flatMap((command) => command.args);
+          return track(name, args, given, send);
+        });
       },
     });
   });

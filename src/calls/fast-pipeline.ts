@@ -215,10 +215,6 @@ function firstKeyOf(commands: readonly PipelinedCommand[]): unknown {
   return undefined;
 }
 
-export function argumentsIn(commands: readonly PipelinedCommand[]): unknown[] {
-  return commands.flatMap(({ args }) => args);
-}
-
 /** Puts something around `exec()` of a pipeline or transaction, however it is sent. */
 export function aroundExec(
   made: unknown,
