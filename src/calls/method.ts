@@ -17,11 +17,14 @@ export interface MethodForm {
   watch?(route: FastRoute, args: readonly unknown[]): void;
 }
 
-const forms = new WeakMap<AnyFunction, MethodForm>();
+/** Not in a `WeakMap`, which keeps its values too long (docs/performance.md): those of defined methods hold their client's. */
+const FORM = Symbol('form');
+type Marked = AnyFunction & { readonly [FORM]?: { readonly of: AnyFunction; readonly form: MethodForm } };
 
-/** The parts of a method, if `commandMethod` has made it. */
+/** The parts of a method, if `commandMethod` has made it. Wrappers may copy what is on a function. */
 export function formOf(method: AnyFunction): MethodForm | undefined {
-  return forms.get(method);
+  const mark = (method as Marked)[FORM];
+  return mark?.of === method ? mark.form : undefined;
 }
 
 /**
@@ -30,33 +33,37 @@ export function formOf(method: AnyFunction): MethodForm | undefined {
  */
 export function commandMethod(form: MethodForm): AnyFunction {
   const { methodName, parent, leading = 0, sender } = form;
+  const made: AnyFunction =
+    leading === 0
+      ? function fast(this: unknown, ...args) {
+          const route = routeOf(this);
+          if (route === undefined || sender === undefined) return fallBack(form, this, route, args);
+          const sent = sender.send(route, parent[methodName] as AnyFunction, args);
+          return sent instanceof Fallback ? fallBack(form, this, route, args, sent) : sent;
+        }
+      : function named(this: unknown, name, ...args) {
+          const route = routeOf(this);
+          const found = route && form.senderFor?.(route, name);
+          if (route === undefined || found === undefined) return fallBack(form, this, route, [name, ...args]);
+          const sent = found.send(route, parent[methodName] as AnyFunction, args);
+          return sent instanceof Fallback ? fallBack(form, this, route, [name, ...args], sent) : sent;
+        };
+  return Object.defineProperty(made, FORM, { value: { of: made, form } });
+}
 
-  function cold(receiver: unknown, route: FastRoute | undefined, args: readonly unknown[], sent?: Fallback): unknown {
-    if (route !== undefined) {
-      if (sent === undefined) form.watch?.(route, args);
-      else countFallback(route, methodName, sent.reason);
-    }
-    return callHost(parent[methodName] as AnyFunction, receiver, args, leading, sent?.read);
+function fallBack(
+  form: MethodForm,
+  receiver: unknown,
+  route: FastRoute | undefined,
+  args: readonly unknown[],
+  sent?: Fallback,
+): unknown {
+  const { methodName, parent, leading = 0 } = form;
+  if (route !== undefined) {
+    if (sent === undefined) form.watch?.(route, args);
+    else countFallback(route, methodName, sent.reason);
   }
-
-  function fast(this: unknown, ...args: unknown[]): unknown {
-    const route = routeOf(this);
-    if (route === undefined || sender === undefined) return cold(this, route, args);
-    const sent = sender.send(route, parent[methodName] as AnyFunction, args);
-    return sent instanceof Fallback ? cold(this, route, args, sent) : sent;
-  }
-
-  function named(this: unknown, name: unknown, ...args: unknown[]): unknown {
-    const route = routeOf(this);
-    const found = route && form.senderFor?.(route, name);
-    if (route === undefined || found === undefined) return cold(this, route, [name, ...args]);
-    const sent = found.send(route, parent[methodName] as AnyFunction, args);
-    return sent instanceof Fallback ? cold(this, route, [name, ...args], sent) : sent;
-  }
-
-  const made = leading === 0 ? fast : named;
-  forms.set(made, form);
-  return made;
+  return callHost(parent[methodName] as AnyFunction, receiver, args, leading, sent?.read);
 }
 
 /** The two methods of a command: one replies with text, the other with Buffers. */

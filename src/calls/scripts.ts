@@ -16,10 +16,8 @@ type ScriptVariant = CommandVariant & { readonly script: ScriptForm };
 
 /** Sends the calls of a defined script, in one of its two forms on the wire. The host decides which one is sent. */
 export class ScriptSender extends Sender {
-  /** The form that is sent as EVALSHA. */
-  readonly variant: ScriptVariant;
-  readonly #loaded: LoadedScript;
-  readonly #eval: ScriptVariant;
+  /** Made at the first call: each client of BullMQ defines a hundred methods, and few of them are called. */
+  #forms: { readonly loaded: LoadedScript; readonly evalsha: ScriptVariant; readonly eval: ScriptVariant } | undefined;
 
   private constructor(
     readonly script: HostScript,
@@ -28,9 +26,6 @@ export class ScriptSender extends Sender {
   ) {
     super();
     this.unpatched = original;
-    this.#loaded = new LoadedScript(script);
-    this.variant = this.#formNamed('evalsha', script.sha);
-    this.#eval = this.#formNamed('eval', script.lua);
   }
 
   /** Undefined if `original` is not the method that the host has made for the script. */
@@ -38,6 +33,21 @@ export class ScriptSender extends Sender {
     const { numberOfKeys } = script;
     if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
     return isUnpatchedScriptMethod(original) ? new ScriptSender(script, encoding, original) : undefined;
+  }
+
+  get #made() {
+    const { script } = this;
+    this.#forms ??= {
+      loaded: new LoadedScript(script),
+      evalsha: this.#formNamed('evalsha', script.sha),
+      eval: this.#formNamed('eval', script.lua),
+    };
+    return this.#forms;
+  }
+
+  /** The form that is sent as EVALSHA. */
+  get variant(): ScriptVariant {
+    return this.#made.evalsha;
   }
 
   #formNamed(name: string, first: string): ScriptVariant {
@@ -56,7 +66,7 @@ export class ScriptSender extends Sender {
         leading,
         formOn: (stream) => this.#formOn(stream),
         rejected: (stream, error) => {
-          if (isNoScript(error)) this.#loaded.unload(stream, error);
+          if (isNoScript(error)) this.#made.loaded.unload(stream, error);
         },
       },
     };
@@ -64,7 +74,8 @@ export class ScriptSender extends Sender {
 
   /** EVALSHA if the script is loaded on this stream; otherwise EVAL, after which the host assumes that it is loaded. */
   #formOn(stream: object): ScriptVariant {
-    return this.#loaded.markLoaded(stream) ? this.variant : this.#eval;
+    const { loaded, evalsha, eval: whole } = this.#made;
+    return loaded.markLoaded(stream) ? evalsha : whole;
   }
 
   /** Keys get a prefix, or the first one decides which node the call goes to. */
