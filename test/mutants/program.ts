@@ -633,30 +633,27 @@ const SCENES: Record<string, Scene> = {
   },
   async prefixes(play) {
     const { stage } = play;
-    for (const keyPrefix of ['pre:', B('buffer:\xff:')] as string[]) {
-      const client = await play.client({ keyPrefix });
-      await lines(
-        stage,
-        client,
-        [
-          'set k v',
-          'get k',
-          ['mset', { a: 1, b: 2 }],
-          'mget a b',
-          ['getBuffer', B('k')],
-          ['hset', 'h', { f: 1 }],
-          'hgetall h',
-          'call GET k',
-          ['twice', 'n', 3],
-          'get n',
-          'del a b',
-        ],
-        false,
-      );
-      await stage.step('pipeline', () => client.pipeline().get('k').mget('a', 'k').exec());
-      await stage.step('multi', () => client.multi().get('k').set('k2', 'x').exec());
-    }
+    const reads: Line[] = ['get k', ['getBuffer', B('k')], 'hgetall h', 'call GET k', 'strlen k'];
+    const all: Line[] = [
+      'set k v',
+      ['mset', { a: 1, b: 2 }],
+      'mget a b',
+      ['hset', 'h', { f: 1 }],
+      ...reads,
+      ['twice', 'n', 3],
+      'get n',
+      'del a b',
+    ];
+    const text = await play.client({ keyPrefix: 'pre:' });
+    await lines(stage, text, all, false);
+    await stage.step('pipeline', () => text.pipeline().get('k').mget('a', 'k').exec());
+    await stage.step('multi', () => text.multi().get('k').set('k2', 'x').exec());
     await stage.step('keys', async () => ((await play.admin.send('KEYS', 'pre:*')) as string[]).sort());
+    // Host: what it writes is not RESP if there are other arguments; then the server ends the connection, sooner or later.
+    const bytes = await play.client({ keyPrefix: B('buffer:\xff:') as unknown as string });
+    await lines(stage, bytes, reads, false);
+    await stage.step('pipeline', () => bytes.pipeline().get('k').strlen('k').exec());
+    await stage.step('multi', () => bytes.multi().get('k').strlen('k').exec());
   },
   async transformers(play) {
     const { stage } = play;
