@@ -152,8 +152,11 @@ function replaceDefined(client: object, name: string): void {
     const original = Object.hasOwn(methods, methodName) ? methods[methodName] : undefined;
     if (typeof original !== 'function' || formOf(original as AnyFunction) !== undefined) continue;
     const sender = senderOf(client, name, encoding, original as AnyFunction);
-    if (sender !== undefined)
-      methods[methodName] = commandMethod({ methodName, parent: { [methodName]: original }, sender });
+    if (sender === undefined) continue;
+    // Without a prototype: V8 would keep a form for each name.
+    const parent = Object.create(null) as Record<string, unknown>;
+    parent[methodName] = original;
+    methods[methodName] = commandMethod({ methodName, parent, sender });
   }
 }
 

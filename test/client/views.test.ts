@@ -127,6 +127,19 @@ describe.each(HOSTS)('$name: a view', (host) => {
     expect(await new Promise((resolve) => view.ping((_, value) => resolve(value)))).toBe('PONG');
   });
 
+  it('calls a wrapper that has copied all that is on a method, not the method itself', async () => {
+    const client = await connected();
+    const { get } = client;
+    const calls: unknown[][] = [];
+    const wrapper = function (this: CoalescedClient, ...args: [string]) {
+      calls.push(args);
+      return get.apply(this, args);
+    };
+    Object.assign(client, { get: Object.defineProperties(wrapper, Object.getOwnPropertyDescriptors(get)) });
+    expect(await client.coalescer.withOptions({}).get(`${prefix}none`)).toBeNull();
+    expect(calls).toEqual([[`${prefix}none`]]);
+  });
+
   it('asks for what the client has at the moment: stubs, patched methods, detach() and coalesce()', async () => {
     const client = await connected(host);
     const { view, abort } = aborting(client, { timeout: 60_000 });
