@@ -56,6 +56,7 @@ const LABELS: Readonly<Record<string, string>> = {
   'coalesced-small-cache': 'ioredis-coalesce, cache of 100',
   'coalesced-pipeline': 'ioredis-coalesce, pipeline by hand',
   'coalesced-no-poll': 'ioredis-coalesce, no busy poll',
+  'coalesced-tick': "ioredis-coalesce, `schedule: 'tick'`",
   'coalesced-fused': 'ioredis-coalesce, `fuseReads`',
   'coalesced-1000-in-flight': 'ioredis-coalesce, `maxInFlight: 1000`',
   'coalesced-batch-channel': 'ioredis-coalesce, batch channel watched',

@@ -72,6 +72,7 @@ export const VARIANTS = {
   coalesced: ['`new Redis(url)` of this package, its defaults', coalesced({})],
   'coalesced-timeout': ['the same with `commandTimeout: 5000`', coalesced({ commandTimeout: 5000 })],
   'coalesced-no-poll': ['the same with `busyPoll: false`', coalesced({}, { busyPoll: false })],
+  'coalesced-tick': ["the same with `schedule: 'tick'`", coalesced({}, { schedule: 'tick' })],
   'coalesced-fused': ['the same with `fuseReads: true`', coalesced({}, { fuseReads: true })],
   'coalesced-cache': ['the same with `cache: true`', coalesced({}, { cache: true })],
   'coalesced-small-cache': [
