@@ -214,6 +214,8 @@ export function track(
   context.enterWith(trip);
   trip.flow.last = trip;
   advisor.count(site, trip, text, previous);
+  // The callback tells of the reply, and may be all that handles an error: another promise would be rejected unhandled.
+  if (typeof callback === 'function') return result;
   // The caller's: it is rejected without a handler where the caller has none.
   return result.then(
     (value) => {
@@ -246,11 +248,12 @@ function valuesIn(reply: unknown): string[] {
   return text.length > LONGEST_VALUE || /^(?:OK|[01])?$/.test(text) ? [] : [text];
 }
 
+/** Of what is text without code of users, which runs once per call. */
 function textOf(args: readonly unknown[]): string {
   const texts = args
     .flat(2)
     .slice(0, MOST_VALUES)
-    .filter((argument) => typeof argument !== 'function');
+    .filter((argument) => typeof argument === 'string' || typeof argument === 'number' || argument instanceof Buffer);
   return texts.map((argument) => String(argument).slice(0, LONGEST_VALUE * 4)).join(' ');
 }
 

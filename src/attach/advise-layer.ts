@@ -4,6 +4,7 @@ import { isBlocking } from '../calls/blocking-warning.js';
 import { aroundExec } from '../calls/fast-pipeline.js';
 import { Sender } from '../calls/sender.js';
 import { Entry } from '../connection/entries/entry.js';
+import { isRejected } from '../host/command-class.js';
 import type { AnyFunction } from '../host/types.js';
 import { aroundCalls, changeOverlays } from './overlay.js';
 
@@ -23,12 +24,15 @@ export function putOnAdviseLayer(): void {
   changeOverlays((overlay, parent) => {
     aroundCalls(overlay, parent, {
       sendCommand(_route, [command, stream], pass) {
-        const { name, args, resolve } = command;
+        const { name, args, resolve, reject } = command;
+        if (stream !== undefined || command instanceof Entry || isRejected(command)) return pass();
         // What a blocking command waits for is no round trip, nor is `quit()`.
-        if (stream !== undefined || command instanceof Entry || isBlocking(command) || name === 'quit') return pass();
+        if (isBlocking(command) || name === 'quit') return pass();
+        const settle = (error: Error | null, reply: unknown) => (error === null ? resolve(reply) : reject(error));
         // Host: a callback is called before what follows the promise.
-        return track(name, args, [(_error: null, reply: unknown) => resolve?.(reply)], ([told]) => {
+        return track(name, args, [settle], ([told]) => {
           command.resolve = (reply) => (told as AnyFunction)(null, reply);
+          command.reject = told as AnyFunction;
           return pass();
         });
       },

@@ -1,8 +1,10 @@
 import { roundTrips } from 'ioredis-coalesce/coalesce';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Advisor, type Trip, type Wait } from '../../src/advise.js';
-import { type Client, type CoalescedClient, HOSTS, ioredis6, ready, sleep } from '../helpers/hosts.js';
+import { cold } from '../helpers/cold.js';
+import { type Client, type CoalescedClient, HOSTS, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { collectUncaught } from '../helpers/uncaught.js';
 
 const prefix = uniquePrefix('advise');
 
@@ -252,6 +254,58 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
         throw new Error('mine');
       }),
     ).rejects.toThrow('mine');
+  });
+
+  it('a failed command whose callback gets the error is no unhandled rejection; one without is', async () => {
+    const unhandled = collectUncaught('unhandledRejection');
+    client.defineCommand('fails', { numberOfKeys: 0, lua: 'return redis.error_reply("ERR mine")' });
+    const { fails } = client as never as { fails: Client['call'] };
+    const key = `${prefix}user`;
+    type Told = (error: Error | null | undefined) => void;
+    const calls: ((told: Told) => unknown)[] = [
+      (told) => client.lpush(key, '1', told),
+      (told) => cold(client, 'lpush', key, '1', told),
+      (told) => client.call('nosuch', told),
+      (told) => fails.call(client, told as never),
+      // The host encodes a Date.
+      (told) => fails.call(client, new Date() as never, told as never),
+      (told) => client.multi().call('nosuch').exec(told),
+      (told) => client.coalescer.withOptions({ timeout: 5_000 }).lpush(key, '1', told),
+    ];
+    await roundTrips(() =>
+      Promise.all(calls.map((call) => new Promise<void>((resolve) => call((error) => error && resolve())))),
+    );
+    await sleep(0);
+    expect(unhandled).toEqual([]);
+    await roundTrips(() => {
+      void client.lpush(key, '1');
+      void cold(client, 'lpush', key, '1');
+    });
+    await until(() => unhandled.length === 2, 'both errors');
+  });
+
+  it('arguments become text once, as on a plain client', async () => {
+    let calls = 0;
+    const stateful = {
+      toString() {
+        calls += 1;
+        return `${calls}`;
+      },
+    };
+    const throwing = {
+      toString() {
+        throw new Error('mine');
+      },
+    };
+    // Host: of the command that it has thrown for.
+    collectUncaught('unhandledRejection');
+    await roundTrips(async () => {
+      await client.set(`${prefix}stateful`, stateful as never);
+      expect(await get('stateful')).toBe('1');
+      expect(() => client.get(throwing as never)).toThrow('must be of type string');
+      expect(() => cold(client, 'get', throwing)).toThrow('must be of type string');
+      await sleep(0);
+    });
   });
 });
 
