@@ -32,6 +32,10 @@ const IN_SOURCE = {
   toWritable: sourceTest('bufferMode'),
   transformReply: sourceTest('replyEncoding', '_transformer'),
   _convertValue: sourceTest('transformReply', 'isResolved'),
+  _iterateKeys: sourceTest('getKeyIndexes'),
+  getKeys: sourceTest('_iterateKeys'),
+  getSlot: sourceTest('getKeys'),
+  setTimeout: sourceTest('_commandTimeoutTimer'),
 };
 type Methods = Readonly<Record<keyof typeof IN_SOURCE, AnyFunction>>;
 
@@ -55,7 +59,11 @@ export class CommandMethods {
         now.stringifyArguments === seen.stringifyArguments &&
         now.toWritable === seen.toWritable &&
         now.transformReply === seen.transformReply &&
-        now._convertValue === seen._convertValue) ||
+        now._convertValue === seen._convertValue &&
+        now._iterateKeys === seen._iterateKeys &&
+        now.getKeys === seen.getKeys &&
+        now.getSlot === seen.getSlot &&
+        now.setTimeout === seen.setTimeout) ||
       this.#look()
     );
   }
@@ -63,8 +71,7 @@ export class CommandMethods {
   #look(): boolean {
     const now = this.#prototype;
     if (!(Object.keys(IN_SOURCE) as (keyof Methods)[]).every((name) => IN_SOURCE[name](now[name]))) return false;
-    const { initPromise, stringifyArguments, toWritable, transformReply, _convertValue } = now;
-    this.#seen = { initPromise, stringifyArguments, toWritable, transformReply, _convertValue };
+    this.#seen = Object.fromEntries(Object.keys(IN_SOURCE).map((name) => [name, now[name as keyof Methods]]));
     return true;
   }
 }

@@ -34,6 +34,10 @@ const WRAPPED: Readonly<Record<string, { before?: (command: Command) => void; af
       },
     },
     _convertValue: {},
+    _iterateKeys: {},
+    getKeys: {},
+    getSlot: {},
+    setTimeout: {},
   };
 
 function wrap(host: Host, name: string): { calls: number; restore(): void } {

@@ -1,7 +1,17 @@
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Client, type CoalescedClient, HOSTS, type Host, ioredis6, outcomes, ready } from '../helpers/hosts.js';
+import {
+  type Client,
+  type CoalescedClient,
+  HOSTS,
+  type Host,
+  ioredis6,
+  outcomes,
+  ready,
+  until,
+} from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 import { commandNames, type SocketSpy, spyOnSocket } from '../helpers/sockets.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
@@ -114,6 +124,43 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     await plain.client('KILL', 'ID', id);
     expect(await Promise.all(reads)).toEqual(['1', null, 'zwei']);
   });
+
+  it('a client that has ended leaves no timer of reads that were sent again', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+    const before = timers();
+    const { client, plain } = await scene(host, {}, { commandTimeout: 60_000 });
+    const id = await client.client('ID');
+    await plain.client('PAUSE', 100, 'ALL' as never);
+    const reads = [client.get(key('a')), client.get(key('b'))];
+    await plain.client('KILL', 'ID', id);
+    expect(await Promise.all(reads)).toEqual(['1', 'zwei']);
+    await client.quit();
+    await until(() => timers() <= before, 'no timer to be left');
+  });
+
+  it('an error for one of them, from a proxy in front of servers, rejects its caller alone', async () => {
+    const server = await startScriptedServer((command) => {
+      if (command[0] === 'mget') return `*3\r\n${bulk('1')}-ERR upstream failure\r\n${bulk('3')}`;
+      return handshake(command);
+    });
+    const client = await ready(host.createCoalesced(server.url, {}, { fuseReads: true }));
+    expect(await outcomes(['a', 'b', 'c'].map((name) => client.get(name)))).toEqual([
+      { value: '1' },
+      { error: expect.stringContaining('ERR upstream failure') as string, command: { name: 'get', args: ['b'] } },
+      { value: '3' },
+    ]);
+  });
+
+  it.each(['*-1\r\n', '*1\r\n$1\r\n1\r\n', '+OK\r\n', '$2\r\nOK\r\n'])(
+    'another reply than a value for each rejects all of them: %j',
+    async (reply) => {
+      const server = await startScriptedServer((command) => (command[0] === 'mget' ? reply : handshake(command)));
+      const client = await ready(host.createCoalesced(server.url, {}, { fuseReads: true }));
+      const found = await outcomes([client.get('a'), client.get('b')]);
+      expect(found).toHaveLength(2);
+      for (const one of found) expect(one).toMatchObject({ error: expect.stringContaining('MGET') as string });
+    },
+  );
 
   it('each is rejected with an error of its own when the client is closed', async () => {
     const { client, plain } = await scene(host);

@@ -362,7 +362,10 @@ export class WatchedEntry extends CallEntry {
   /** Whether what gets its reply is not its own: then that is what the host's decoder would give. */
   get takesRaw(): boolean {
     return (
-      this.replacedResolve !== undefined || Object.hasOwn(this, 'resolve') || Object.hasOwn(this, 'transformReply')
+      this.replacedResolve !== undefined ||
+      this.replyEncoding !== this.variant.encoding ||
+      Object.hasOwn(this, 'resolve') ||
+      Object.hasOwn(this, 'transformReply')
     );
   }
 

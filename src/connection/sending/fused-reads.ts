@@ -1,6 +1,6 @@
 import calculateSlot from 'cluster-key-slot';
 import { type CommandVariant, type FusedName, UNLISTED } from '../../commands/fast-commands.js';
-import { CODES, warnOnce } from '../../errors.js';
+import { CODES, coded, warnOnce } from '../../errors.js';
 import { selectedDatabase } from '../../host/state.js';
 import type { HostClient } from '../../host/types.js';
 import { type ErrorMeaning, meaningOfError } from '../../resp/error-meaning.js';
@@ -111,6 +111,14 @@ function keyOf({ sent }: CallEntry): string {
 /** Errors that a Cluster follows or tries again for each command. */
 const FOLLOWED = new Set<ErrorMeaning>(['moved', 'passing']);
 
+function unreadable(name: string): Error {
+  return coded(
+    Error,
+    CODES.REPLY,
+    `the server answered ${name.toUpperCase()} with another reply than a value for each read`,
+  );
+}
+
 const NOBODY = Promise.resolve();
 
 const VARIANTS: Record<FusedName, { readonly text: CommandVariant; readonly bytes: CommandVariant }> = {
@@ -149,9 +157,20 @@ export class FusedEntry extends Entry {
     return [hash, ...members.map(({ sent }) => (sent as readonly unknown[])[1])];
   }
 
+  /** Each member gets its element. A proxy in front of several servers may answer one with an error. */
   override answer(reply: unknown, form: 'decoded' | 'raw'): void {
-    const values = reply as readonly unknown[];
-    for (let index = 0; index < this.members.length; index += 1) this.members[index]?.answer(values[index], form);
+    const isOfAll = Array.isArray(reply) && reply.length === this.members.length;
+    for (let index = 0; index < this.members.length; index += 1) {
+      const member = this.members[index] as CallEntry;
+      const value: unknown = isOfAll ? reply[index] : unreadable(this.name);
+      if (!(value instanceof Error)) member.answer(value, form);
+      else member.reject(Object.assign(value, { command: { name: member.name, args: member.args } }));
+    }
+  }
+
+  /** Host: of what it sends again. The time of a member goes on. */
+  override setTimeout(ms: number): void {
+    for (const member of this.members) member.setTimeout(ms);
   }
 
   /**
