@@ -63,8 +63,8 @@ export interface CoalesceOptions {
    */
   fastPath?: boolean;
   /**
-   * Whether identical reads in one batch are sent once, if no other kind of command is between them, and no Buffer among
-   * their arguments. Each caller still gets its own value.
+   * Whether identical reads in one batch are sent once, if no other kind of command is between them. Each caller still
+   * gets its own value.
    * @default false
    */
   shareReads?: boolean;

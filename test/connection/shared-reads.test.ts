@@ -54,11 +54,13 @@ describe('SharedReads', () => {
     expect(joins(shared, newEntry('get b'))).toBe(false);
   });
 
-  it('shares no read whose arguments are not text alone', () => {
+  it('keeps text that states characters apart from text that states bytes', () => {
     const shared = new SharedReads(new TransactionState());
-    const exact = ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n'];
+    const [assumed, exact] = ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n', ['*2\r\n$3\r\nget\r\n$2\r\nÃ©\r\n']];
+    expect(joins(shared, newEntry(assumed))).toBe(false);
     expect(joins(shared, newEntry(exact))).toBe(false);
-    expect(joins(shared, newEntry(exact))).toBe(false);
+    expect(joins(shared, newEntry(assumed))).toBe(true);
+    expect(joins(shared, newEntry(exact))).toBe(true);
   });
 });
 

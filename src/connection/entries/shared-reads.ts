@@ -50,13 +50,18 @@ export class SharedReads {
   }
 
   /**
-   * A name that reads with the same answer have in common: their text, and whether they answer with bytes. Undefined for one
-   * that is not shared, with a Buffer or a long text among its arguments.
+   * A name that reads with the same answer have in common; undefined for one that is not shared: it has several parts, or
+   * is bytes.
+   * Text assumed to be ASCII states lengths in characters; exact text states them in bytes, with each byte as a character.
+   * So the same text means a different key in each.
    */
   nameOf(entry: Entry): string | undefined {
     if (this.transaction.open || this.#stopped) return undefined;
     const encoded = entry.encodeAssumingAscii();
-    if (typeof encoded !== 'string') return undefined;
-    return entry.variant.encoding === null ? `bytes ${encoded}` : encoded;
+    const { encoding } = entry.variant;
+    const isExact = typeof encoded !== 'string';
+    const text = isExact && encoded.length === 1 ? encoded[0] : encoded;
+    if (typeof text !== 'string') return undefined;
+    return isExact || encoding === null ? `${isExact} ${encoding} ${text}` : text;
   }
 }
