@@ -23,7 +23,7 @@ import { tracesBatches } from '../host/state.js';
 import { argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { FallbackReason } from '../stats.js';
-import { asCallback } from '../util/promises.js';
+import { asCallback, rejectedWith } from '../util/promises.js';
 import { arePlain, prepareArguments } from './arguments.js';
 import { callHost, countFallback, Fallback } from './fallback.js';
 import { methodsNamed } from './method.js';
@@ -237,10 +237,7 @@ export function refuseWhole(made: unknown, route: FastRoute): void {
     const bound = accepted || !route.enabled ? undefined : route.boundFor?.(firstKeyOf(pipeline._queue));
     const refusal = bound?.refusalOf(pipeline._queue.length + pipeline._transactions);
     accepted = refusal === undefined;
-    if (refusal === undefined) return send(args);
-    const refused = Promise.reject(refusal);
-    asCallback(refused, args[0]);
-    return refused;
+    return refusal === undefined ? send(args) : rejectedWith(refusal, args[0]);
   });
 }
 

@@ -5,6 +5,7 @@ import type { ArgumentTransformer } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import { CommandHeads, commandHead, encodeExactly, isPlainNumber } from '../resp/encoder.js';
+import { rejectedWith } from '../util/promises.js';
 import { flatOf } from '../util/values.js';
 import { holdsArray, type Prepared, prefixedKey } from './arguments.js';
 import { Fallback, type ReadArguments } from './fallback.js';
@@ -94,6 +95,16 @@ export class ScriptSender extends Sender {
     const sent = flattened ?? args;
     const read = { flattened };
     return this.needsKeys(route) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
+  }
+
+  /** See `PendingBound#refuses`. */
+  override send(route: FastRoute, method: AnyFunction, given: unknown[], call?: CallOptions) {
+    const sent = super.send(route, method, given, call);
+    if (!(sent instanceof Fallback)) return sent;
+    const { keyPrefix, numberOfKeys } = this.script;
+    const first = given[typeof numberOfKeys === 'number' ? 0 : 1];
+    const refusal = route.boundFor?.(keyPrefix ? prefixedKey(keyPrefix, first) : first)?.refusalOf(1);
+    return refusal === undefined ? sent : rejectedWith(refusal, given.at(-1));
   }
 
   protected override plainOf(args: readonly unknown[]): readonly unknown[] | undefined {

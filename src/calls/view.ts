@@ -6,7 +6,7 @@ import { isRejected } from '../host/command-class.js';
 import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
-import { asCallback } from '../util/promises.js';
+import { asCallback, rejectedWith } from '../util/promises.js';
 import { callHost, countFallback, Fallback, isUnpatchedCommand, type ReadArguments } from './fallback.js';
 import { formOf, type MethodForm } from './method.js';
 import { routeOf } from './route.js';
@@ -150,7 +150,7 @@ function callMethod(view: View, name: PropertyKey, args: unknown[]): unknown {
   const method = client[name] as AnyFunction;
   const form = formOf(method);
   const isCommand = form !== undefined || isUnpatchedCommand(method);
-  if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejected(call.signal, args);
+  if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejectedWith(call.signal.reason, args.at(-1));
   if (form !== undefined) return sendFast(view, form, args);
   if (isCommand) return callCold(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
   const result = callOnClient(view, method, args);
@@ -167,20 +167,13 @@ function callOnClient({ client, call }: View, method: AnyFunction, args: unknown
   return promise;
 }
 
-/** A call with a signal that was aborted before: nothing is sent. */
-function rejected({ reason }: AbortSignal, args: readonly unknown[]): Promise<never> {
-  const promise = Promise.reject(reason);
-  asCallback(promise, args.at(-1));
-  return promise;
-}
-
 /** The options of a pipeline or transaction are those of `exec()`, which sends it. */
 function guardExec(made: unknown, call: CallOptions): void {
   const pipeline = made as { exec?: AnyFunction } | null;
   const exec = typeof pipeline === 'object' ? pipeline?.exec : undefined;
   if (typeof exec !== 'function') return;
   const guardedExec = (receiver: unknown, args: unknown[]): unknown => {
-    if (call.signal?.aborted) return rejected(call.signal, args);
+    if (call.signal?.aborted) return rejectedWith(call.signal.reason, args.at(-1));
     const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
     // On the object that it is called on, as in the host: a derived one has fields of its own.
     const result = guardedIfPromise(exec.apply(receiver, args), call, call.timeout);

@@ -54,6 +54,11 @@ export function isUnpatchedScriptMethod(method: AnyFunction): boolean {
   return IN_METHODS.every((text) => source.includes(text));
 }
 
+/** Whether a command is of a defined script. Host: these alone have a class derived from `Command`. */
+export function isScriptCommand(command: object): boolean {
+  return !Object.hasOwn(Object.getPrototypeOf(command) as object, 'initPromise');
+}
+
 /** Host: the test of `Script#execute` and of its commands. */
 export function isNoScript(error: unknown): boolean {
   return error instanceof Error && error.message.includes('NOSCRIPT');

@@ -14,6 +14,13 @@ export function asCallback(promise: Promise<unknown>, callback: unknown): void {
   );
 }
 
+/** The promise of a call that is not sent, whose callback gets the error, too. */
+export function rejectedWith(error: unknown, callback: unknown): Promise<never> {
+  const promise = Promise.reject(error);
+  asCallback(promise, callback);
+  return promise;
+}
+
 function call(callback: () => void): void {
   try {
     callback();

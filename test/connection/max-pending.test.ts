@@ -12,6 +12,10 @@ const REFUSED = { code: CODES.PENDING };
 const gets = (client: CoalescedClient, count: number) =>
   Array.from({ length: count }, (_, index) => client.get(`${prefix}${index}`));
 
+/** Calls the defined script of this name. */
+const one = (client: unknown, ...args: unknown[]) =>
+  (client as { one(...args: unknown[]): Promise<unknown> }).one(...args);
+
 /** A server that does not answer while it is stopped. */
 async function stoppableServer(): Promise<{ url: string; stop(): void; go(): void; kill(): Promise<void> }> {
   const server = await startServer();
@@ -43,11 +47,8 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     ['commands without a fast form', (client: CoalescedClient) => client.time()],
     ['a view', (client: CoalescedClient) => client.coalescer.withOptions({ timeout: 5_000 }).get('a')],
     ['a view, of a command without a fast form', (client: CoalescedClient) => client.coalescer.withOptions({}).time()],
-    ['a defined script', (client: CoalescedClient) => (client as never as { one(): Promise<unknown> }).one()],
-    [
-      'a script with an argument that the host encodes',
-      (client: CoalescedClient) => (client as never as { one(a: unknown): Promise<unknown> }).one(new Date()),
-    ],
+    ['a defined script', one],
+    ['a script with an argument that the host encodes', (client: CoalescedClient) => one(client, new Date())],
     [
       'a callback',
       (client: CoalescedClient) =>
@@ -73,6 +74,33 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect(await refused([client.get('a'), two()])).toEqual({ answered: 1, refused: 1 });
     client.defineCommand('inPipeline', { numberOfKeys: 0, lua: `return '${prefix}'` });
     expect(await two()).toBe(prefix);
+  });
+
+  it.each([
+    ['', {}, one],
+    [' that the host sends', { fastPath: false }, one],
+    [
+      ' in a pipeline',
+      {},
+      async (client: CoalescedClient) => {
+        const pipeline = client.pipeline();
+        void one(pipeline);
+        return (await pipeline.exec())?.[0]?.[1];
+      },
+    ],
+  ])('a script%s that is sent again after NOSCRIPT is not refused', async (_, options, call) => {
+    // Its own, for SCRIPT FLUSH.
+    const server = await stoppableServer();
+    const client = await ready(host.createCoalesced(server.url, {}, { maxPending: 2, ...options }));
+    client.defineCommand('one', { numberOfKeys: 0, lua: 'return 1' });
+    await one(client);
+    await client.script('FLUSH');
+    let full: Promise<unknown>[] = [];
+    const before = client.get('a').then(() => {
+      full = gets(client, 2);
+    });
+    expect(await Promise.all([call(client), before])).toEqual([1, undefined]);
+    expect(await refused([...full, ...gets(client, 1)])).toEqual({ answered: 3, refused: 0 });
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import { CODES, type CodedError, coded } from '../../errors.js';
+import { isScriptCommand } from '../../host/script.js';
 import { hasUnsentTransaction, unansweredOf } from '../../host/state.js';
 import type { HostCommand } from '../../host/types.js';
 import type { Stats } from '../../stats.js';
@@ -44,12 +45,13 @@ export class PendingBound {
 
   /**
    * Rejects a command that the host is about to send, and returns true, if it would exceed the bound. Commands of pipelines
-   * are asked for by `exec()`, and fast entries when they are made.
+   * are asked for by `exec()`, fast entries when they are made, and scripts when they are called: a script's command may be
+   * one that is sent again, after NOSCRIPT.
    */
   refuses(command: HostCommand, stream: unknown): boolean {
     const { accepted } = this;
     if (command instanceof Entry || accepted.has(command)) return false;
-    const isAsked = stream !== undefined || NEVER_REFUSED.has(command.name.toLowerCase());
+    const isAsked = stream !== undefined || isScriptCommand(command) || NEVER_REFUSED.has(command.name.toLowerCase());
     const refusal = isAsked ? undefined : this.refusalOf(1);
     if (refusal === undefined) accepted.add(command);
     else command.reject(refusal);
