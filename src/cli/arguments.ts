@@ -24,6 +24,7 @@ Options:
   --value-size <n>     bytes of a value  (default: 100)
   --keys <n>           keys that are read  (default: 1000)
   --seconds <n>        time measured for each of the three clients  (default: 5)
+  --fuse               the coalesced client has the option fuseReads
   --json               print the result as JSON
   --help               this text; ioredis-coalesce --version prints the version
 
@@ -47,6 +48,7 @@ export function parseBenchArguments(args: readonly string[], env: NodeJS.Process
     keys: inRange('--keys', values.keys, 1, 10_000_000),
     /** Measured per variant, over all rounds. */
     seconds: inRange('--seconds', values.seconds, 0.1, 3600),
+    fuse: values.fuse,
     json: values.json,
   };
   const bytes = settings.keys * settings.valueBytes;
@@ -61,6 +63,7 @@ const OPTIONS = {
   'value-size': { type: 'string', default: '100' },
   keys: { type: 'string', default: '1000' },
   seconds: { type: 'string', default: '5' },
+  fuse: { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h' },
 } as const;

@@ -37,7 +37,7 @@ export async function runBench(settings: BenchSettings, version: string): Promis
   const expireMs = Math.ceil(VARIANTS.length * seconds * 1000) + 10 * 60_000;
   try {
     await forEach(keys, (key) => keeper.set(key, value, 'PX', expireMs), run.signal);
-    for (const variant of VARIANTS) run.clients[variant] = await open(host, target, variant);
+    for (const variant of VARIANTS) run.clients[variant] = await open(host, target, variant, settings.fuse);
     const report = reportOf(settings, await environmentOf(host, keeper, version), await measureRounds(run));
     process.stdout.write(settings.json ? `${JSON.stringify(report, null, 2)}\n` : `${renderReport(report)}\n`);
   } finally {

@@ -37,10 +37,10 @@ export function loadHost(): Host {
 }
 
 /** Connects, and never reconnects: a connection that breaks makes the figures worthless. */
-export async function open(host: Host, target: Target, variant: Variant): Promise<Client> {
+export async function open(host: Host, target: Target, variant: Variant, fuseReads = false): Promise<Client> {
   const client = create(host, target, variant === 'auto');
   // Before it connects: a service has connections that coalesce from their first byte.
-  if (variant === 'coalesced') coalesce(client);
+  if (variant === 'coalesced') coalesce(client, { fuseReads });
   let reason: ConnectError | undefined;
   for (const name of ['error', 'node error']) {
     client.on(name, (error: Error) => {

@@ -24,7 +24,7 @@ const HEAD = ['', 'commands/s', '× plain', 'p50, ms', 'p99, ms', 'Node, µs', '
 const WIDTHS = [16, 11, 10, 10, 10, 12, 12];
 
 export function renderReport({ settings, environment, results }: ReturnType<typeof reportOf>): string {
-  const { target, cluster, concurrency, valueBytes, keys, seconds, rounds } = settings;
+  const { target, cluster, concurrency, valueBytes, keys, seconds, fuse, rounds } = settings;
   const lineOf = ([name = '', ...cells]: readonly string[]) =>
     name.padEnd(WIDTHS[0]!) + cells.map((cell, index) => cell.padStart(WIDTHS[index + 1]!)).join('');
   /** Of the two figures that are shown. */
@@ -38,7 +38,7 @@ export function renderReport({ settings, environment, results }: ReturnType<type
     `${target}${cluster ? ' (Cluster)' : ''}: ${environment.server}; Node ${environment.node}, ${environment.client}, ` +
       `ioredis-coalesce ${environment.package}`,
     `${concurrency} callers that each await one GET after the other; ${keys} keys of ${valueBytes} B; ` +
-      `${seconds} s each in ${rounds} rounds, medians; CPU per command`,
+      `${seconds} s each in ${rounds} rounds, medians; CPU per command${fuse ? '; coalesced with fuseReads' : ''}`,
     ...[HEAD, ...rows].map(lineOf),
     `Coalesced: ${times('coalesced', 'perSecond')} the commands per second of plain, at ` +
       `${times('coalesced', 'cpuUsPerCommand')} the client's CPU per command and ${times('coalesced', 'redisCpuUsPerCommand')} that of Redis.`,

@@ -10,6 +10,7 @@ describe('options of bench', () => {
       valueBytes: 100,
       keys: 1000,
       seconds: 5,
+      fuse: false,
       json: false,
     });
   });

@@ -51,6 +51,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
         valueBytes: 100,
         keys: 50,
         seconds: 0.25,
+        fuse: false,
         rounds: 5,
       },
       environment: {
@@ -62,6 +63,14 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
       results: { plain: figures, auto: figures, coalesced: figures },
     });
     expect(await client.dbsize()).toBe(0);
+  });
+
+  it('with --fuse the GETs of the coalesced client leave as MGETs', async () => {
+    const { url, client } = await ownServer();
+    const { code, stdout } = await runCli(['bench', '--url', url, ...QUICK, '--fuse']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('coalesced with fuseReads');
+    expect(await client.info('commandstats')).toContain('cmdstat_mget:');
   });
 
   it('writes under one prefix of its own, with an expiry', async () => {
