@@ -494,7 +494,7 @@ const SCENES: Record<string, Scene> = {
     const client = await play.client();
     const ready = once(client, 'ready');
     await stage.steps('half answered', {
-      pipeline: () => client.pipeline().set('p', 1).incr('p').blpop('nothing', 0.3).incr('p').exec(),
+      pipeline: () => client.pipeline().set('p', 1).incr('p').blpop('nothing', 5).incr('p').exec(),
       get: () => client.get('p'),
       'one by one': () => client.multi({ pipeline: false }),
       queued: () => client.incr('p'),
