@@ -116,6 +116,7 @@ async function main(): Promise<void> {
       heapGrowth: Number(growth(of('heapMiB')).toFixed(3)),
       rssMiB: rounded(mean(of('rssMiB'))),
       rssGrowth: Number(growth(of('rssMiB')).toFixed(3)),
+      lastRssMiB: Math.round(last?.rssMiB ?? Number.NaN),
       connections: Math.max(...of('connections')),
     };
   });
