@@ -31,11 +31,14 @@ export function addOverlay(client: HasOptions, options: Pick<ResolvedOptions, 's
   const form = options.maxPending !== undefined ? 'bounded' : isBare ? 'bare' : 'fast';
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
   if (form !== 'bare') for (const name of definedNames(client)) replaceDefined(client, name);
+  if (form === 'bounded' && Object.hasOwn(client, 'sendCommand')) aroundSendCommand(client, client, BOUNDED);
 }
 
 /** Puts the client's class back, and the host's methods where ours still are among the client's own. */
 export function removeOverlay(client: object): void {
   const methods = client as Record<string, unknown>;
+  const { sendCommand } = client as Methods;
+  if (sendCommand && Object.hasOwn(client, 'sendCommand')) Reflect.set(client, 'sendCommand', ownBehind(sendCommand));
   for (const [methodName] of definedNames(client).flatMap(methodsNamed)) {
     const form = Object.hasOwn(methods, methodName) ? formOf(methods[methodName] as AnyFunction) : undefined;
     if (form !== undefined) methods[methodName] = form.parent[methodName];
@@ -105,15 +108,23 @@ interface AroundCalls {
   made(pipeline: unknown, route: FastRoute, name: 'pipeline' | 'multi'): void;
 }
 
+function aroundSendCommand(holder: object, parent: object, around: AroundCalls): void {
+  const present = Object.hasOwn(holder, 'sendCommand') ? (holder as Methods).sendCommand : undefined;
+  const behind = () => present ?? ((parent as Methods).sendCommand as AnyFunction);
+  const sendCommand = passesOn(
+    function (this: unknown, ...args) {
+      const pass = () => behind().apply(this, args);
+      const route = routeOf(this);
+      return route === undefined ? pass() : around.sendCommand(route, args as [HostCommand, unknown], pass);
+    },
+    () => ownBehind(behind()),
+  );
+  // A client may have one that cannot be replaced.
+  Reflect.set(holder, 'sendCommand', sendCommand);
+}
+
 export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCalls): void {
-  const present = Object.hasOwn(overlay, 'sendCommand') ? overlay.sendCommand : undefined;
-  const behind = () => present ?? (parent.sendCommand as AnyFunction);
-  const sendCommand: AnyFunction = function (this: unknown, ...args) {
-    const pass = () => behind().apply(this, args);
-    const route = routeOf(this);
-    return route === undefined ? pass() : around.sendCommand(route, args as [HostCommand, unknown], pass);
-  };
-  overlay.sendCommand = passesOn(sendCommand, () => ownBehind(behind()));
+  aroundSendCommand(overlay, parent, around);
   for (const name of ['pipeline', 'multi'] as const) {
     const make = overlay[name] as AnyFunction;
     overlay[name] = function (this: unknown, ...args) {

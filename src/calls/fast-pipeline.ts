@@ -9,6 +9,7 @@ import {
   type HostPipeline,
   hostTransactionExec,
   inheritConstructor,
+  isAutoPipeline,
   isSentAsItIs,
   isUnpatchedMultiFunction,
   isUnpatchedPipelineFunction,
@@ -229,15 +230,22 @@ export function aroundExec(
   };
 }
 
-/** Makes `exec()` reject, and send nothing, where it would exceed the bound of `maxPending`. */
+/**
+ * Makes `exec()` reject, and send nothing, where it would exceed the bound of `maxPending`. The commands of an auto-pipeline
+ * are as many calls: those that fit are sent.
+ */
 export function refuseWhole(made: unknown, route: FastRoute): void {
   // Host: a Cluster calls it again when a pipeline is redirected.
   let accepted = false;
   aroundExec(made, (pipeline, send, args) => {
     const bound = accepted || !route.enabled ? undefined : route.boundFor?.(firstKeyOf(pipeline._queue));
     const refusal = bound?.refusalOf(pipeline._queue.length + pipeline._transactions);
-    accepted = refusal === undefined;
-    return refusal === undefined ? send(args) : rejectedWith(refusal, args[0]);
+    accepted = refusal === undefined || isAutoPipeline(pipeline);
+    if (bound === undefined || refusal === undefined) return send(args);
+    if (!accepted) return rejectedWith(refusal, args[0]);
+    const refused = bound.refuseBeyond(pipeline._queue).map(() => [refusal]);
+    const done = args[0] as AnyFunction;
+    return send([(error: unknown, results?: unknown[]) => done(error, results && [...results, ...refused])]);
   });
 }
 

@@ -38,6 +38,11 @@ export interface HostPipeline {
   exec(...args: unknown[]): unknown;
 }
 
+/** Whether the host has made it of calls, with `enableAutoPipelining`: then it has their callbacks, under a symbol. */
+export function isAutoPipeline(pipeline: object): boolean {
+  return Object.getOwnPropertySymbols(pipeline).some(({ description }) => description === 'callbacks');
+}
+
 /** The outcome of one command, as `exec()` gives it. */
 export type PipelineResult = [error: unknown] | [error: null, value: unknown];
 

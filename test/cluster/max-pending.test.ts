@@ -1,10 +1,11 @@
-import { coalesce } from 'ioredis-coalesce/coalesce';
+import { CODES, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { createCluster, ioredis6, warm } from '../helpers/cluster/clients.js';
 import { keysOverAllSlots } from '../helpers/cluster/program.js';
 import { cold } from '../helpers/cold.js';
 import { refused } from '../helpers/refused.js';
+import { expectWarnings } from '../helpers/warnings.js';
 
 let nodes: RedisCluster;
 
@@ -30,6 +31,15 @@ it('maxPending of a Cluster counts per node, fast or not, and its offline queue'
   ).toEqual({ answered: 2, refused: 1 });
   expect(await refused([cluster.get('{b}'), cluster.multi().get('{a}').exec()])).toEqual({ answered: 2, refused: 0 });
   expect(cluster.coalescer.stats().refusedCalls).toBe(5);
+});
+
+it('with enableAutoPipelining those calls to a node are refused that do not fit', async () => {
+  expectWarnings(CODES.AUTO_PIPELINING);
+  const cluster = await warm(ioredis6.createCoalesced(nodes, { enableAutoPipelining: true }, { maxPending: 3 }));
+  const one = Array.from({ length: 5 }, () => cluster.get('{a}'));
+  const another = cluster.get('{b}');
+  expect(await refused(one)).toEqual({ answered: 3, refused: 2 });
+  expect(await another).toBe(null);
 });
 
 it('a call that splitKeys would send as several commands is refused whole', async () => {

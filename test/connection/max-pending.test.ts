@@ -4,6 +4,7 @@ import { cold } from '../helpers/cold.js';
 import { type CoalescedClient, HOSTS, ioredis6, ready, until } from '../helpers/hosts.js';
 import { redisUrl, startServer, uniquePrefix } from '../helpers/redis.js';
 import { refused } from '../helpers/refused.js';
+import { expectWarnings } from '../helpers/warnings.js';
 import { instrument } from '../observability/helpers/open-telemetry.js';
 
 const prefix = uniquePrefix('pending');
@@ -197,6 +198,40 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     server.go();
     expect(await refused(calls)).toEqual({ answered: 4, refused: 1 });
     expect(await client.get('again')).toBe('1');
+  });
+
+  it('with enableAutoPipelining those calls are refused that do not fit, each for itself', async () => {
+    expectWarnings(CODES.AUTO_PIPELINING);
+    const options = { enableAutoPipelining: true, autoPipeliningIgnoredCommands: ['blpop'] };
+    const client = await ready(host.createCoalesced(redisUrl(), options, { maxPending: 3 }));
+    const other = await ready(host.create(redisUrl()));
+    const numbers = Array.from({ length: 8 }, (_, index) => `${index}`);
+    const settled = await Promise.allSettled(numbers.map((number) => client.echo(number)));
+    expect(settled.slice(0, 3).map((each) => (each as PromiseFulfilledResult<unknown>).value)).toEqual(['0', '1', '2']);
+    for (const each of settled.slice(3)) expect(each).toMatchObject({ reason: REFUSED });
+    const blocked = Array.from({ length: 3 }, () => client.blpop(`${prefix}list`, 0));
+    expect(await refused(gets(client, 2))).toEqual({ answered: 0, refused: 2 });
+    await other.rpush(`${prefix}list`, 'a', 'b', 'c');
+    await Promise.all(blocked);
+    expect(client.coalescer.stats().refusedCalls).toBe(7);
+    expect(await client.echo('late')).toBe('late');
+  });
+
+  it('stands in front of a sendCommand that the client had before, which is its own again after detach()', async () => {
+    const plain = await ready(host.create(redisUrl()));
+    const { sendCommand } = plain;
+    let sent = 0;
+    const own = function (this: unknown, ...args: Parameters<typeof sendCommand>) {
+      sent += 1;
+      return sendCommand.apply(this as typeof plain, args);
+    };
+    plain.sendCommand = own;
+    const client = coalesce(plain, { maxPending: 2 });
+    expect(await refused([...gets(client, 3), client.time()])).toEqual({ answered: 2, refused: 2 });
+    expect(sent).toBe(2);
+    client.coalescer.detach();
+    expect(client.sendCommand).toBe(own);
+    expect(await refused(gets(client, 3))).toEqual({ answered: 3, refused: 0 });
   });
 
   it('quit() and disconnect() work while calls are refused', async () => {

@@ -58,6 +58,13 @@ export class PendingBound {
     return refusal !== undefined;
   }
 
+  /** Takes the calls that do not fit from the end, and returns them; `refusalOf` has counted them as one. */
+  refuseBeyond<Call>(calls: Call[]): Call[] {
+    const refused = calls.splice(Math.max(0, this.maxPending - unansweredOf(this.client)));
+    this.counters.refusedCalls += refused.length - 1;
+    return refused;
+  }
+
   #continuesTransaction(): boolean {
     if (this.client.status === 'ready') return this.connection()?.transaction.begun === true;
     // The queue is searched once for all calls that are refused until it changes.
