@@ -35,14 +35,19 @@ export async function runBench(settings: BenchSettings, version: string): Promis
   const value = randomBytes(valueBytes).toString('hex').slice(0, valueBytes);
   // If they cannot be removed, they expire ten minutes after the run.
   const expireMs = Math.ceil(VARIANTS.length * seconds * 1000) + 10 * 60_000;
+  let written = 0;
+  const write = (key: string) => {
+    written += 1;
+    return keeper.set(key, value, 'PX', expireMs);
+  };
   try {
-    await forEach(keys, (key) => keeper.set(key, value, 'PX', expireMs), run.signal);
+    await forEach(keys, write, run.signal);
     for (const variant of VARIANTS) run.clients[variant] = await open(host, target, variant, settings.fuse);
     const report = reportOf(settings, await environmentOf(host, keeper, version), await measureRounds(run));
     process.stdout.write(settings.json ? `${JSON.stringify(report, null, 2)}\n` : `${renderReport(report)}\n`);
   } finally {
     for (const client of Object.values(run.clients)) client.disconnect();
-    const removed = forEach(keys, (key) => keeper.unlink(key));
+    const removed = forEach(keys.slice(0, written), (key) => keeper.unlink(key));
     await within(CLEANUP_TIMEOUT, removed).catch(({ message }: Error) => {
       throw new CliError(`keys may be left under a prefix of ours until they expire: ${message}`);
     });
