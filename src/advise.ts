@@ -197,7 +197,11 @@ export function track(
     });
     trip.tookMs = performance.now() - issuedAtMs;
     if (previous !== undefined && trip.wait !== undefined) trip.wait.secondMs += trip.tookMs;
-    trip.values = valuesIn(reply).filter((value) => !holds(text, value));
+    try {
+      trip.values = valuesIn(reply).filter((value) => !holds(text, value));
+    } catch {
+      // What a user's transformer has made may be cyclic, or have getters that throw.
+    }
   };
   const callback = given.at(-1);
   const told = (error: unknown, reply: unknown) => {

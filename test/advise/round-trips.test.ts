@@ -1,5 +1,6 @@
+import IORedis from 'ioredis';
 import { roundTrips } from 'ioredis-coalesce/coalesce';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { Advisor, type Trip, type Wait } from '../../src/advise.js';
 import { cold } from '../helpers/cold.js';
 import { type Client, type CoalescedClient, HOSTS, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
@@ -306,6 +307,33 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
       expect(() => cold(client, 'get', throwing)).toThrow('must be of type string');
       await sleep(0);
     });
+  });
+});
+
+it('a reply that a transformer has made cyclic, or with a getter that throws, reaches its caller', async () => {
+  const client = await ready(ioredis6.createCoalesced(redisUrl()));
+  const { Command } = IORedis as unknown as {
+    Command: {
+      setReplyTransformer(name: string, transform: () => unknown): void;
+      _transformer: { reply: Record<string, unknown> };
+    };
+  };
+  onTestFinished(() => {
+    for (const name of ['get', 'strlen']) delete Command._transformer.reply[name];
+  });
+  const cyclic = { self: {} };
+  cyclic.self = cyclic;
+  const throwing = {
+    get field() {
+      throw new Error('mine');
+    },
+  };
+  Command.setReplyTransformer('get', () => cyclic);
+  Command.setReplyTransformer('strlen', () => throwing);
+  await roundTrips(async () => {
+    expect(await client.get('a')).toBe(cyclic);
+    expect(await client.strlen('a')).toBe(throwing);
+    expect(await new Promise((resolve) => client.get('a', (_, reply) => resolve(reply)))).toBe(cyclic);
   });
 });
 
