@@ -13,9 +13,9 @@ interface Result {
   readonly connections: number;
 }
 
-it('the figures of an hour in docs/benchmarks.md are those of the run', () => {
+it('the figures of an hour in docs/performance.md are those of the run', () => {
   const { results } = JSON.parse(read('bench/soak.json')) as { results: readonly Result[] };
-  const document = read('docs/benchmarks.md');
+  const document = read('docs/performance.md');
   for (const { commands, failed, heapMiB, heapGrowth, lastRssMiB, connections } of results) {
     const cells = [
       commands.toLocaleString('en-US'),
