@@ -12,6 +12,7 @@ import {
   commandTimeoutOf,
   fallbackReason,
   isLayered,
+  isPatched,
   publishCommand,
   selectedDatabase,
 } from '../host/state.js';
@@ -47,7 +48,7 @@ import type { BatchSchedule } from './sending/schedule-function.js';
 import { hookStream } from './stream.js';
 import { TransactionState } from './transaction-state.js';
 
-const NOT_READ = 'a reply is not RESP or not whole, the client decodes it';
+const NOT_READ = 'replies or the queue are not as expected, the client decodes all replies';
 const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
 /** What the connections of one client have in common. */
@@ -404,7 +405,7 @@ export class Connection implements BatchOwner {
     const { gate } = this;
     const { begun } = this.transaction;
     const entry = entryWrittenAs(data);
-    if (entry !== undefined) this.#checkQueue();
+    if (entry !== undefined) this.#checkQueue(0);
     if (entry !== undefined && this.open && !this.#handshaking && this.cache === undefined) {
       this.#writeWatched(entry, data as string | Buffer);
       return true;
@@ -433,11 +434,22 @@ export class Connection implements BatchOwner {
     return result;
   }
 
-  /** Host: when it empties its queue, it removes all `data` listeners. */
-  #checkQueue(more = 0): void {
-    const disagreement = this.replies.disagreement(this.client.commandQueue, more);
-    if (disagreement === undefined || !this.open || !this.reader?.checkReady()) return;
-    if (this.stream.listenerCount('data') > 0) this.failed(disagreement);
+  /**
+   * What the host wrote last is not queued, or not alone: the connection ends (invariant 3). But where layers delay commands,
+   * the host writes amid those of a pipeline, above all SELECTs when it sends again; then it decodes as its queue is.
+   *
+   * @param more - commands that the host has queued since, and is about to write; undefined if entries come next.
+   */
+  #checkQueue(more?: number): void {
+    const { client, reader } = this;
+    const disagreement = this.replies.disagreement(client.commandQueue, more);
+    if (disagreement === undefined || !this.open) return;
+    if (more !== undefined && isPatched(client)) {
+      reader?.giveUp();
+      // Commands that are not written yet are in the queue.
+      this.gate.stopCounting(this.batch);
+      // Host: when it empties its queue, it removes all `data` listeners.
+    } else if (reader?.checkReady() && this.stream.listenerCount('data') > 0) this.failed(disagreement);
   }
 
   /** Ordering: the host queues the entry when this has returned. */

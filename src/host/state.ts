@@ -90,13 +90,18 @@ export function fallbackReason(client: HostClient, stream: Duplex): FallbackReas
   if (inSubscriberMode(client)) return 'subscriber';
   const { options } = client;
   if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
-  if (client.sendCommand !== lastUnpatchedSendCommand) {
-    const sendCommand = ownBehind(client.sendCommand);
-    if (sendCommand !== lastUnpatchedSendCommand && !isUnpatchedSendCommand(sendCommand)) return 'patched';
-    lastUnpatchedSendCommand = sendCommand;
-  }
+  if (isPatched(client)) return 'patched';
   if (isTraced(commands) && client._buildCommandContext !== undefined) return 'traced';
   return undefined;
+}
+
+/** Whether others have replaced `sendCommand`: they may delay commands, also some of a pipeline. */
+export function isPatched(client: HostClient): boolean {
+  if (client.sendCommand === lastUnpatchedSendCommand) return false;
+  const sendCommand = ownBehind(client.sendCommand);
+  if (sendCommand !== lastUnpatchedSendCommand && !isUnpatchedSendCommand(sendCommand)) return true;
+  lastUnpatchedSendCommand = sendCommand;
+  return false;
 }
 
 /**

@@ -5,7 +5,9 @@ import {
   type CoalescedClient,
   HOSTS,
   type Host,
+  LONG_ENOUGH,
   outcomes,
+  outcomesWithin,
   ready,
   sleep,
   until,
@@ -444,6 +446,71 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     const plain = await run('plain');
     expect(Object.values(plain.log).flat().length).toBeGreaterThan(7);
     expect(await run('coalesced')).toEqual(plain);
+  });
+
+  it.each([{}, { maxInFlight: 2 }, { fastPath: false, maxInFlight: 2 }])(
+    'async ones let SELECTs in between the pipelines that are sent again: the client decodes the replies, with %j',
+    async (options) => {
+      const later: Layer = (original) =>
+        async function (command, ...rest) {
+          await null;
+          return original.call(this, command, ...rest);
+        };
+      const run = async (kind: 'plain' | 'coalesced') => {
+        const proxy = await startProxy(redisUrl());
+        const client = await ready(layer(host.create(proxy.url, { retryStrategy: () => 5 }), later));
+        if (kind === 'coalesced') coalesce(client, options);
+        const errors: unknown[] = [];
+        client.on('error', (error) => errors.push(error));
+        // Host: before each command that it sends again it asks which database is selected, and the layer has not sent SELECT yet.
+        await client.select(1);
+        await client.del(KEY);
+        const replies = outcomesWithin(LONG_ENOUGH, [
+          client.strlen(`${KEY}:first`),
+          client.multi().set(KEY, 5).get(KEY).exec(),
+          client.incr(KEY),
+          client.multi().set(KEY, 7).get(KEY).exec(),
+          client.get(KEY),
+        ]);
+        await proxy.loseRequests(`${KEY}:first`);
+        const results = [await replies];
+        for (let round = 0; round < 2; round += 1) {
+          const pipeline = client.pipeline().incr(KEY).get(KEY);
+          results.push(await outcomesWithin(LONG_ENOUGH, [client.get(KEY), pipeline.exec(), client.hgetall(HASH)]));
+        }
+        const { coalescer } = client as CoalescedClient;
+        if (kind === 'coalesced') expect(coalescer.stats().fallbacks['batching-only']).toBeGreaterThan(0);
+        return { results, errors };
+      };
+      const plain = await run('plain');
+      expect(plain.results[0]?.slice(-2)).toEqual([
+        {
+          value: [
+            [null, 'OK'],
+            [null, '7'],
+          ],
+        },
+        { value: '7' },
+      ]);
+      expect(await run('coalesced')).toEqual(plain);
+    },
+  );
+
+  it('one that delays the last command of a pipeline: replies that come meanwhile are read', async () => {
+    const delay: Layer = (original) =>
+      async function (command, ...rest) {
+        await (command.name === 'exec' ? sleep(20) : null);
+        return original.call(this, command, ...rest);
+      };
+    const { stats } = await beside(
+      host,
+      () => [delay],
+      async (client) => {
+        const early = outcomes([client.strlen(KEY), client.multi().set(KEY, 5).get(KEY).exec()]);
+        return [await early, await outcomes([client.incr(KEY), client.get(KEY)])];
+      },
+    );
+    expect(stats.fallbacks['batching-only']).toBe(0);
   });
 
   it('reconnectOnError 2 sends a command again through the layers', async () => {
