@@ -44,8 +44,8 @@ export interface ConnectionEvent {
    * - `detached`: the connection has ended, or `detach()` was called.
    */
   readonly change: 'attached' | 'downgraded' | 'detached';
-  /** `fast`: fast path and cork; `cork`: only the cork; `detached`: neither. */
-  readonly mode: 'fast' | 'cork' | 'detached';
+  /** `fast`: fast path and cork; `batching-only`: only the cork; `detached`: neither. */
+  readonly mode: 'fast' | 'batching-only' | 'detached';
   readonly reason?: string;
   readonly address: string;
 }
@@ -74,7 +74,7 @@ export function reportConnection(
   const isWatched = connection.start.hasSubscribers || connection.end.hasSubscribers;
   if (!isWatched && !debugAttach.enabled) return;
   const { address } = of;
-  const mode = change === 'detached' ? 'detached' : reason === undefined ? 'fast' : 'cork';
+  const mode = change === 'detached' ? 'detached' : reason === undefined ? 'fast' : 'batching-only';
   debugAttach('%s: %s, mode %s%s', address, change, mode, reason === undefined ? '' : ` (${reason})`);
   if (isWatched) connection.traceSync(() => {}, { change, mode, ...(reason !== undefined && { reason }), address });
 }

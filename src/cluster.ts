@@ -12,7 +12,7 @@ type WithSetting<T> = T extends object ? T & { coalesce?: CoalesceSetting | unde
 export interface ClusterOptions extends HostOptions {
   /** For every node's connection; see {@link CoalesceOptions}. `false` leaves the Cluster plain. */
   coalesce?: CoalesceSetting | undefined;
-  /** `coalesce` may stand here instead, beside the other options of connections. */
+  /** `coalesce` may be given here instead, beside the other options of connections. */
   redisOptions?: WithSetting<HostOptions['redisOptions']>;
 }
 

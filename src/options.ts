@@ -52,7 +52,7 @@ export interface CoalesceOptions {
   /**
    * Commands that may await their reply, per client or node of a Cluster, wherever they wait: on the wire, in the backlog,
    * for the next connection. A call with which there would be more is rejected at once with `COALESCE_ERR_PENDING`, and
-   * nothing of it is sent; a pipeline or transaction as a whole. Commands that the client sends of its own accord, and
+   * nothing of it is sent; a pipeline or transaction as a whole. Reads that leave as one count as one. Commands that the client sends of its own accord, and
    * `quit`, are never refused. An integer, minimum 1.
    * @default undefined, no limit
    */
@@ -125,7 +125,7 @@ export interface CacheOptions {
   maxBytes?: number;
   /**
    * What a script or function of this client (`EVAL`, `EVALSHA`, `FCALL`) may change: `anything`, so that no read is
-   * answered from memory until it has been; or only the `keys` that it declares, as Redis demands and does not check.
+   * answered from memory until the script has run; or only the `keys` that it declares, as Redis demands and does not check.
    * @default 'anything'
    */
   scripts?: 'anything' | 'keys';

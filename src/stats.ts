@@ -3,6 +3,7 @@
  *
  * - `schedule`: its schedule ran;
  * - `size`, `bytes`: it reached `maxBatchSize`, `maxBatchBytes`;
+ * - `part`: a large turn leaves in parts, since Redis is near;
  * - `script`: a script was added to a batch that was open for more than 40 µs;
  * - `capacity`: replies made room under `maxInFlight`;
  * - `large`: the next write by the host is larger than `maxBatchBytes`;
@@ -38,7 +39,7 @@ const NO_FLUSHES = {
  *   and the call is a pipeline, has a callback or options, or the client has a cache;
  * - `traced`: the same for a subscriber of the channel `ioredis:command`, or `ioredis:batch` for transactions;
  * - `arguments`: one is not a string, finite number or Buffer, or only the host can apply `keyPrefix`;
- * - `transformer`: an argument transformer threw;
+ * - `transformer`: an argument transformer threw, or only the host can apply it;
  * - `routing`: a Cluster's command whose first argument is not a key, whose slot is not known yet, or whose node is
  *   chosen by a function (`scaleReads`);
  * - `command`: an explicit pipeline or transaction holds one that changes the client's state, such as `select`.

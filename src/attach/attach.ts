@@ -51,7 +51,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
 export function attachProvisionally(client: object, options: ResolvedOptions): void {
   if (missingOfClient(client) !== undefined || attachedTo(client) !== undefined) return;
   if ((client as HostClient).options.monitor) return;
-  // One set of options serves all clients of the process: what does not fit one of them is left out there.
+  // One set of options serves all clients of the process: an option that a client cannot use is ignored for that client.
   const splitKeys = options.splitKeys && isHostCluster(client);
   attachReal(client, withoutCacheUnless(speaksResp3(client as HostClient), { ...options, splitKeys }));
   markProvisional(client);

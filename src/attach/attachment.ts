@@ -25,7 +25,7 @@ export abstract class Attachment implements Coalescer {
   abstract readonly client: HasOptions;
   abstract readonly options: ResolvedOptions;
   abstract readonly counters: Stats;
-  /** Set with the fast path. */
+  /** Undefined if the client has no fast path. */
   protected abstract readonly commandMethods: CommandMethods | undefined;
   /** Itself, or those of a Cluster's nodes. */
   protected abstract readonly members: readonly Member[];

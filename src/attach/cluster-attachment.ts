@@ -93,7 +93,7 @@ export class ClusterAttachment extends Attachment implements FastRoute, NodesSha
   }
 
   connectionFor(command: FastCommand, key: unknown, watchable?: boolean): Connection | FallbackReason {
-    // Its node says whether the command class is patched.
+    // The node's attachment checks whether the command class is patched.
     const reason = this.routing.fallbackReason(watchable);
     if (reason !== undefined) return reason;
     const slot = slotOf(command, key);

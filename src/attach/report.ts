@@ -20,7 +20,7 @@ interface Attached {
 }
 
 interface Reported {
-  /** Made at once: code may change anything of a client later. */
+  /** Stored at once, since the client may be changed later. */
   readonly name: string;
   readonly counters: Stats;
   readonly attached: WeakRef<Attached>;

@@ -15,7 +15,7 @@ export function isUnpatchedCommand(method: AnyFunction): boolean {
 
 /** The arguments of a call as far as they have been read. User code in them runs once per call, as on a plain client. */
 export interface ReadArguments {
-  /** The arguments without arrays, if there were any among them: elements may be getters. */
+  /** The flattened arguments; set if one was an array, which is read once, since its elements may be getters. */
   readonly flattened?: readonly unknown[] | undefined;
   /** Makes a call to which the command's transformer gives what it has given before; set if it has run. */
   readonly asTransformed?: (call: () => unknown) => unknown;

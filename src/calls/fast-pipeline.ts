@@ -49,7 +49,7 @@ function recordingOf(receiver: unknown): Recording | undefined {
   return recording?.pipeline === receiver ? recording : undefined;
 }
 
-/** Stands for a pipeline on a Cluster, which sends it to the master of its first key's slot. */
+/** Finds a pipeline's node: a Cluster sends a pipeline to the master of the slot of its first key. */
 const ANY_WRITE: FastCommand = { ...UNLISTED, name: '' };
 
 /**

@@ -17,7 +17,7 @@ type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Record<Pro
 /** The name under which a view has its fields: a name, since people wrap what they are given in a Proxy. */
 const VIEW = 'ioredis-coalesce.view';
 
-/** What a view has: the client, and the options of its calls. Host's methods that send a command are called on it. */
+/** What a view has: the client, and the options of its calls. The host's methods that send a command are called with it as `this`. */
 class View {
   constructor(
     readonly client: Viewed,

@@ -34,7 +34,7 @@ trusted with NODE_EXTRA_CA_CERTS=<file>.
 
 const MAX_DATA_BYTES = 256 * 1024 * 1024;
 export type BenchSettings = Exclude<ReturnType<typeof parseBenchArguments>, 'help'>;
-/** The Redis that is measured: as the client takes it, and a name without the user or the password, for messages. */
+/** The Redis that is measured: its URL for the client, and a name without user and password, for messages. */
 export type Target = ReturnType<typeof targetOf>;
 
 /** @throws {CliError} whose message never repeats the address, since it may hold a password. */

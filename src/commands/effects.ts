@@ -7,7 +7,7 @@ export interface Arguments {
   text(index: number): string;
 }
 
-/** Which arguments are keys: those from `start` to `end`, each `step`-th. */
+/** Which arguments are keys: every `step`-th from `start` to before `end`. */
 export interface KeyRange {
   readonly start: number;
   readonly end: number;

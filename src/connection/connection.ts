@@ -25,18 +25,11 @@ import { nextTick, setImmediate } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';
 import type { CachedRead } from './cache/store.js';
 import { type Deadline, Deadlines } from './entries/deadlines.js';
-import {
-  AbortableEntry,
-  CallEntry,
-  type Entry,
-  type EntryContext,
-  entryWrittenAs,
-  type OwnEntry,
-  WatchedEntry,
-} from './entries/entry.js';
+import { AbortableEntry, CallEntry, type Entry, type EntryContext, type OwnEntry } from './entries/entry.js';
 import { encodePipeline, PipelineEntry, type PipelineRecording } from './entries/pipeline-entry.js';
 import { SharedReads } from './entries/shared-reads.js';
 import { SignalWatch } from './entries/signals.js';
+import { entryWrittenAs, WatchedEntry } from './entries/watched-entry.js';
 import { ReplyReader } from './replies/reply-reader.js';
 import { ReplyCount } from './reply-count.js';
 import { Batch, type BatchOwner } from './sending/batch.js';
@@ -68,7 +61,7 @@ export interface ConnectionSetup {
 
 /*
  * Words of this folder. "Host": ioredis or iovalkey. "Fast": sent and decoded here. "Fallback": a call that is left to the
- * host, still in our batches. "Cork": only the batches, no fast path. "Fast entry": what a fast command is in the host's queue.
+ * host, still in our batches. "Batching only": no fast path. "Fast entry": what a fast command is in the host's queue.
  * Comments that say "invariant N" mean the list in docs/design.md.
  */
 

@@ -9,7 +9,7 @@ import type { AnyFunction } from './types.js';
 export interface LoadedModule {
   readonly filename: string;
   readonly exports: unknown;
-  /** The modules that it has loaded or found loaded. */
+  /** The modules that it requires, whether it was the first to load them or not. */
   readonly children: readonly LoadedModule[];
 }
 
@@ -17,8 +17,9 @@ export const sourceOf = (method: AnyFunction) => Function.prototype.toString.cal
 
 /**
  * The files that clients rest on, those of other packages too; the rest make values, errors, sockets, or clients of their
- * own. Of each a function that first looks at a property, and how its body begins: called with what throws then, it does
- * nothing else. Where releases differ, or layers may have replaced the first, there is another.
+ * own. V8 tells which script a function is of when it throws. So for each file there is a function that can be called
+ * without an effect: its body begins with a look at a property, as shown, and what it is given throws there. Some files
+ * have two, because releases differ, or because layers may have replaced the first.
  */
 const ENTRANCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'Command.js': { getSlot: 'if (typeof this.' },

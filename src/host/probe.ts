@@ -20,7 +20,7 @@ export function missingOfClient(value: object): string | undefined {
   return undefined;
 }
 
-/** Host: methods that the prototypes of its two classes have themselves. In ioredis 4 `emit` is inherited. */
+/** Host: own methods of both prototypes, that of clients and that of Clusters. In ioredis 4 `emit` is inherited. */
 const OWN_METHODS = ['setStatus', 'sendCommand', 'emit'];
 
 /** The prototype of the host's class, which users may have extended. */
@@ -44,7 +44,7 @@ export function settlesLate(commandClass: HostCommandClass): boolean {
  * The `Command` class behind a client or Cluster; undefined if a method that leads to it was replaced.
  *
  * Host: on ioredis 6 `client.constructor` is EventEmitter and no static leads from a client to its `Command` class, so
- * a unpatched command method makes a command.
+ * an unpatched command method makes a command.
  */
 export function commandClassOf(client: object): HostCommandClass | undefined {
   const { echo } = Object.getPrototypeOf(client) as Record<string, unknown>;

@@ -21,7 +21,7 @@ const CLASS_FILE = /[\\/]built[\\/](?:Redis|redis[\\/]index|cluster[\\/]index)\.
 type Classes = Record<string, object>;
 
 const known = new Set(Object.keys(KNOWN_RELEASES).flatMap((digests) => digests.split(' ')));
-/** By the class's prototype: what was found, empty for a known release. */
+/** What was found, by the class's prototype: an empty text for a known release, else the name to report. */
 const found = new WeakMap<object, string>();
 
 /** Where no release is known: what was found, such as `ioredis 7.0.0`. Otherwise undefined. Looks once per class. */

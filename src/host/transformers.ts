@@ -6,7 +6,7 @@ export type ArgumentTransformer = (args: unknown[]) => unknown[];
 /** The result of a transformer for one call, should it be no array too, or the error that it threw. */
 export type Transformation = { readonly args: unknown } | { readonly error: unknown };
 
-/** Stands for one that changes the command's name too: only the host can run it. */
+/** In the place of a transformer that may change the command's name too: only the host can run it. */
 export const HOST_ONLY: ArgumentTransformer = (args) => args;
 
 /** Users can set a transformer at any time, so it is looked up per command, as the host does. */
@@ -35,7 +35,7 @@ export function runTransformer(transformer: ArgumentTransformer, args: unknown[]
 
 /**
  * Calls a host's method with arguments that are already transformed, so that its transformer does not run again. Host:
- * a command runs its transformer in its constructor, the first thing that a unpatched method does
+ * a command runs its transformer in its constructor, the first thing that an unpatched method does
  * (`Command#initPromise`); it is replaced until then.
  */
 export function withTransformation<T>(

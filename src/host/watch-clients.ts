@@ -25,7 +25,8 @@ export function watchClients(made: (client: object) => void, foreign: () => void
   emitters.init = function (...args) {
     init.apply(this, args);
     const client = this as object;
-    // For all emitters of the process: nothing more. Not read: a getter may need what its constructor has not made yet.
+    // Every emitter of the process runs this, so it must be cheap. It reads no property: a getter may need what its
+    // constructor has not made yet.
     if (!('setStatus' in client && 'sendCommand' in client)) return;
     const prototype = hostPrototype(client);
     if (prototype === undefined || watched.has(prototype)) return;

@@ -140,7 +140,7 @@ export class ReplyDecoder {
   /**
    * @param utf8 - strings as JavaScript strings, else as Buffers that share the chunk's memory, like the host's.
    * @param paired - an array has names of fields and their values in turn, as a map has.
-   * @returns the value, which ends at `end`; `NOT_DECODED`; or `INCOMPLETE`, if the chunk was taken to its end and comes
+   * @returns the value, which ends at `end`; `NOT_DECODED`; or `INCOMPLETE`, if the chunk was taken to its end: then call
    *   `resume`, `release` or `discard`.
    */
   decode(chunk: Buffer, position: number, utf8: boolean, paired = false): unknown {

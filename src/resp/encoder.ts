@@ -59,8 +59,8 @@ export class CommandHeads {
  * One command as RESP, for the fast path.
  *
  * Testing each string for ASCII would dominate here, and testing a whole batch is nearly free. So text is returned on
- * the assumption that every string argument is ASCII. The sender tests it with `isAscii`, and encodes again with
- * `encodeExactly` if the assumption was wrong.
+ * the assumption that every string argument is ASCII. The batch tests it with `isAscii`, and has commands encoded
+ * again with `encodeExactly` if the assumption was wrong.
  *
  * @param head - see `commandHead`.
  * @param args - strings, plain numbers, Buffers.

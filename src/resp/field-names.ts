@@ -8,7 +8,7 @@
 
 /** A longer name is read: comparing it byte by byte costs as much. */
 const LONGEST_NAME = 64;
-/** Names that are kept, of all hashes; then all are forgotten. */
+/** The most names that are kept, of all hashes; beyond it all are dropped. */
 const MOST_NAMES = 32_768;
 
 /** By the number of fields: hashes of different kinds mostly differ in it. One for all connections of a thread. */

@@ -174,8 +174,8 @@ describe('ioredis-coalesce:connection', () => {
     const client = coalesce(new odd(redisUrl(), {}) as Client);
     clients.push(await ready(client));
     expect(changes(ended)).toEqual([
-      { change: 'attached', mode: 'cork', reason: 'the option fastPath is false' },
-      { change: 'attached', mode: 'cork', reason: 'echo() was replaced, which leads to Command' },
+      { change: 'attached', mode: 'batching-only', reason: 'the option fastPath is false' },
+      { change: 'attached', mode: 'batching-only', reason: 'echo() was replaced, which leads to Command' },
     ]);
   });
 
@@ -192,7 +192,7 @@ describe('ioredis-coalesce:connection', () => {
       { change: 'attached', mode: 'fast' },
       {
         change: 'downgraded',
-        mode: 'cork',
+        mode: 'batching-only',
         reason: 'replies or the queue are not as expected, the client decodes all replies',
       },
     ]);

@@ -26,7 +26,7 @@ const NEVER = -1;
  * shows it, and a reply may show a change before its push.
  */
 export class OwnCommands {
-  /** Keys that replies will show, in the order of their positions; used with BCAST only, as `#anything` and `#awaited`. */
+  /** Keys that replies will show, in the order of their positions; like `#anything` and `#awaited`, used only with BCAST. */
   readonly #shown = new Denque<Shown>();
   /** The position of the last command on its way that may have changed, or show, any key. */
   #anything = NEVER;
@@ -58,7 +58,7 @@ export class OwnCommands {
     this.#heldUntil = Number.POSITIVE_INFINITY;
   }
 
-  /** The reply to a command may show any key. Without late pushes, it does not come before the push of a change. */
+  /** The reply to a command may show any key. Where pushes are not late, the push of a change comes before it. */
   showsAnything(position: number): void {
     if (this.pushesLate) this.changesAnything(position);
     else this.#heldUntil = Math.max(this.#heldUntil, position);

@@ -20,7 +20,7 @@ const PIECE = 256 * 1024;
 /** Longer text is sent as Buffers: a writev of strings takes three bytes per character, and fails beyond 700 MB. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
-/** The first and the last command of fast transactions. Host: EXEC's reply stays as it is until the commands of its transaction transform it. */
+/** The first and the last command of fast transactions. Host: EXEC's reply is not converted as a whole; each command of the transaction converts its part. */
 export const MULTI = variantOf({ ...UNLISTED, name: 'multi', keys: 'none' }, 'utf8');
 export const EXEC = variantOf({ ...UNLISTED, name: 'exec', keys: 'none' }, null);
 
@@ -43,7 +43,7 @@ export class PipelineRecording<Route = unknown> extends PipelineWriter {
   /** The database selected when it was sent. */
   select = 0;
   sent = 0;
-  /** Has the protocol under which the host has sent it: of a Cluster, that of a node which `context` does not know. */
+  /** The client whose protocol is that under which the host has sent it: of a Cluster, that of a node which `context` does not know. */
   sender: Pick<HostClient, 'condition'> | undefined;
   /** Results to be filled into the pipeline, and the position of each. */
   #results: PipelineResult[] | undefined;

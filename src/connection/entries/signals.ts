@@ -7,7 +7,7 @@ export interface Abortable {
   abort(reason: unknown): void;
 }
 
-/** Gaps that are not worth closing. */
+/** The list is compacted only when it has more empty places than this. */
 const FEW = 64;
 
 /** Signals with at least one pending call. Not a WeakMap: one signal per request would be work for the garbage collector. */

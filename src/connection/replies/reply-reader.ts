@@ -10,8 +10,9 @@ import { ReplyScanner } from '../../resp/reply-scanner.js';
 import type { Stats } from '../../stats.js';
 import { nextTick } from '../../util/clock.js';
 import type { ReadCache } from '../cache/read-cache.js';
-import { type Entry, entryOf, type WatchedEntry } from '../entries/entry.js';
+import type { Entry } from '../entries/entry.js';
 import { EXEC, type ExecEntry } from '../entries/pipeline-entry.js';
+import { entryOf, type WatchedEntry } from '../entries/watched-entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
 
@@ -30,7 +31,7 @@ const MINUS = 45;
 const LF = 10;
 /** Characters that are kept of a line: as many as `+QUEUED` has. */
 const LINE_KEPT = 7;
-/** What makes replies cheaper is done after so many: many clients ask once and quit. */
+/** Fast replies before a connection is tuned for many of them: many clients ask once and quit. */
 const REPLIES_BEFORE_TUNING = 32;
 
 /** The connection of a reader. */
@@ -50,7 +51,7 @@ interface ReadConnection {
 
 /**
  * Stands in front of the host's decoder on one connection. It splits a chunk into replies. A reply is decoded here if
- * the head of the host's queue is a fast entry and the reply is whole and of an ordinary kind; otherwise its bytes go
+ * the head of the host's queue is a fast entry and the reply is of an ordinary kind; otherwise its bytes go
  * untouched to the listener that the host registered.
  *
  * Bytes come by `readInPlace` where a socket is read into shared memory (`host/read-in-place.ts`), and else by `data`.

@@ -22,7 +22,7 @@ export interface BatchOwner {
   readonly stream: Duplex;
   readonly options: ResolvedOptions;
   readonly stats: Stats;
-  /** The server's, for subscribers. */
+  /** The server's address, for subscribers of our channels. */
   readonly address: string;
   /** Counts the commands that have been handed to the batch or the socket and await their reply. */
   readonly gate: { readonly passed: number };
@@ -41,7 +41,7 @@ const SCRIPTS_WAIT_MS = 0.04;
 
 /**
  * Commands after which a turn's first part leaves, if the server is near; each later part has twice as many. While the
- * turn is still being encoded, a server on the same machine executes what it has: reads that leave as one, twice as fast.
+ * turn is still being encoded, a server on the same machine executes what it has: fused reads in half the time.
  */
 const FIRST_PART = 32;
 const FIRST_PART_FUSED = 64;

@@ -4,7 +4,7 @@ import { processWide } from '../../util/process-wide.js';
 const drains = processWide('exit-drains', (): (() => void)[] => []);
 /** The listener of the copy that was first: none or one. */
 const listeners = processWide('exit-listeners', () => new Set<() => void>());
-/** Whether the process emits `exit`: what is not sent now is not sent at all. */
+/** True once the process emits `exit`: what is not sent now is never sent. */
 export let exiting = false;
 
 /**

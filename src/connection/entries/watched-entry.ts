@@ -1,0 +1,122 @@
+import { type CommandVariant, UNLISTED } from '../../commands/fast-commands.js';
+import { keysOf } from '../../host/command-class.js';
+import type { QueueItem } from '../../host/types.js';
+import { isAscii } from '../../resp/encoder.js';
+import { asRead, CallEntry, Entry, type EntryContext, transformReply, variantOf } from './entry.js';
+
+/** The entry that a layer or tracer passed on and that was asked for its bytes last: the host writes them next, and then queues it. */
+let asked: WatchedEntry | undefined;
+
+/** The entry of which the host writes `data`, if these are what the entry has just given it. */
+export function entryWrittenAs(data: string | Uint8Array): WatchedEntry | undefined {
+  const entry = asked;
+  asked = undefined;
+  return entry?.writable === data ? entry : undefined;
+}
+
+/**
+ * The entry of a call that passes through what others, such as tracers, have put over the client's `sendCommand`. It is a
+ * command that they may read, change, derive another from or wrap in a Proxy (so it has no private fields); an element of
+ * the host's queue holds it.
+ */
+export class WatchedEntry extends CallEntry {
+  /** Host: whether it was published on the channel of commands. */
+  isTraced = false;
+  /** Whether its bytes were appended as a fast command's: then its reply is decoded here. */
+  readHere = false;
+  /** The bytes that the host has asked for, until it has written them. */
+  writable: string | Buffer | undefined;
+  /** Host: of the text in its reply. */
+  replyEncoding: 'utf8' | null;
+  /** Whether it is another command now: only the host knows what that means. */
+  protected isAnother = false;
+  /** The arguments as others see them, once they were read, or replaced. */
+  protected readArgs: unknown[] | undefined;
+
+  constructor(variant: CommandVariant, context: EntryContext, sent: readonly unknown[], select: number) {
+    super(variant, context, sent, select);
+    this.replacedResolve = undefined;
+    this.replacedReject = undefined;
+    this.replyEncoding = variant.encoding;
+  }
+
+  override get name(): string {
+    return this.variant.command.name;
+  }
+
+  override set name(name: string) {
+    this.variant = variantOf({ ...UNLISTED, name }, this.variant.encoding);
+    this.isAnother = true;
+  }
+
+  override get args(): unknown[] {
+    this.readArgs ??= super.args;
+    return this.readArgs;
+  }
+
+  override set args(args: unknown[]) {
+    this.readArgs = args;
+  }
+
+  getKeys(): readonly unknown[] {
+    return keysOf(this.context.commandClass, this.name, this.args);
+  }
+
+  transformReply(reply: unknown): unknown {
+    return transformReply(this, this.replyEncoding, reply);
+  }
+
+  /** Whether what gets its reply is not its own: then that is what the host's decoder would give. */
+  get takesRaw(): boolean {
+    return (
+      this.replacedResolve !== undefined ||
+      this.replyEncoding !== this.variant.encoding ||
+      Object.hasOwn(this, 'resolve') ||
+      Object.hasOwn(this, 'transformReply')
+    );
+  }
+
+  /** A raw one by its own `transformReply`, as the host does. It has no followers, and no cache. */
+  override answer(reply: unknown, form: 'decoded' | 'raw'): void {
+    try {
+      if (form === 'decoded') super.answer(reply, form);
+      else this.fulfil(this.transformReply(reply));
+    } catch (error) {
+      this.failAlone(error);
+    }
+  }
+
+  override timedOut(error: Error): void {
+    this.reject(error);
+  }
+
+  override toWritable(stream: object): string | Buffer {
+    this.readHere = false;
+    this.noticeChange();
+    const text = this.variant.script === undefined ? this.encodeAssumingAscii() : undefined;
+    const writable = typeof text === 'string' && isAscii(text) ? text : super.toWritable(stream);
+    const { script } = this.variant;
+    // Host: the script's hash gives way to its text.
+    if (script !== undefined && this.readArgs !== undefined) this.readArgs[0] = script.leading[0];
+    this.writable = writable;
+    asked = this.isAnother ? undefined : this;
+    return writable;
+  }
+
+  protected noticeChange(): void {
+    const args = this.readArgs;
+    if (this.replyEncoding !== this.variant.encoding) this.isAnother = true;
+    if (args === undefined) return;
+    const own = this.arguments();
+    if (args.length === own.length && args.every((argument, index) => argument === asRead(own[index]))) return;
+    this.isAnother = true;
+    this.sent = args.slice(this.variant.script?.leading.length ?? 0);
+  }
+}
+
+/** The entry in an element of the host's queue, if its reply is decoded here. */
+export function entryOf(item: QueueItem | undefined): Entry | undefined {
+  if (item instanceof Entry) return item;
+  const command = item?.command;
+  return command instanceof WatchedEntry && command.readHere ? command : undefined;
+}
