@@ -26,8 +26,8 @@ export function putOnAdviseLayer(): void {
       sendCommand(_route, [command, stream], pass) {
         const { name, args, resolve, reject } = command;
         if (stream !== undefined || command instanceof Entry || isRejected(command)) return pass();
-        // What a blocking command waits for is no round trip, nor is `quit()`.
-        if (isBlocking(command) || name === 'quit') return pass();
+        // What a blocking command waits for is no round trip, nor is `quit()`; a name may be anything until it is sent.
+        if (typeof name !== 'string' || isBlocking(command) || name === 'quit') return pass();
         const settle = (error: Error | null, reply: unknown) => (error === null ? resolve(reply) : reject(error));
         // Host: a callback is called before what follows the promise.
         return track(name, args, [settle], ([told]) => {

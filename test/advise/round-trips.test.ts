@@ -285,6 +285,20 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
     await until(() => unhandled.length === 2, 'both errors');
   });
 
+  it('a name that is no text fails as on a plain client', async () => {
+    const plain = await ready(host.create(redisUrl()));
+    const outcome = (one: Client) => {
+      try {
+        return String(one.call(['get'] as never, 'key'));
+      } catch (error) {
+        return String(error);
+      }
+    };
+    await roundTrips(async () => {
+      expect(outcome(client as Client)).toBe(outcome(plain));
+    });
+  });
+
   it('arguments become text once, as on a plain client', async () => {
     let calls = 0;
     const stateful = {
