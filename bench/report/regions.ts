@@ -75,11 +75,15 @@ function runsText(groups: readonly GroupResult[]): string {
   }
   const link = ({ group }: GroupResult) => `[${group}](${CHARTS}${group}.json)`;
   const lines = [...runs].map(([run, of]) => `- ${of.map(link).join(', ')}: ${run}`);
-  const texts = [...new Set(groups.flatMap(({ notes }) => notes))];
-  const notes = texts.map((text) => {
-    const of = groups.filter(({ notes: own }) => own.includes(text)).map(({ group }) => group);
-    return `- ${of.join(', ')}: ${text}`;
-  });
+  // Groups whose notes differ in a number alone share a line.
+  const groupsOf = new Map<string, string[]>();
+  for (const { group, notes } of groups) {
+    for (const text of notes) {
+      const [, count, rest = text] = /^(\d+ of \d+) (samples .*)$/.exec(text) ?? [];
+      groupsOf.set(rest, [...(groupsOf.get(rest) ?? []), count === undefined ? group : `${group} ${count}`]);
+    }
+  }
+  const notes = [...groupsOf].map(([rest, of]) => `- ${of.join(', ')}: ${rest}`);
   return [...lines, ...notes].join('\n') || NOTHING;
 }
 
