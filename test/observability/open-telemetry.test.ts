@@ -15,6 +15,7 @@ import {
 } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { everyKind } from './helpers/every-kind.js';
 import { type InstrumentationConfig, inSpan, instrument, takeSpans } from './helpers/open-telemetry.js';
 
 const prefix = uniquePrefix('otel');
@@ -49,32 +50,9 @@ function described(span: ReadableSpan): object {
   };
 }
 
-/** Commands of every kind that a tracer meets, the failing ones included. */
-async function everyKind(client: Client): Promise<unknown> {
-  const k = `${prefix}key`;
-  client.defineCommand('double', { numberOfKeys: 1, lua: "return redis.call('INCRBY', KEYS[1], 2)" });
-  const double = (client as unknown as { double(key: string): Promise<number> }).double.bind(client);
-  return outcomes([
-    client.del(k, `${k}:hash`, `${k}:list`),
-    client.set(k, 'text'),
-    client.get(k),
-    client.getBuffer(k),
-    client.incr(k),
-    client.hset(`${k}:hash`, { field: 'value' }),
-    client.hgetall(`${k}:hash`),
-    client.mget([k, `${k}:none`]),
-    client.call('GET', k),
-    client.eval('return ARGV[1]', 0, 'argument'),
-    client.pipeline().get(k).lpush(`${k}:list`, 'a').incr(k).exec(),
-    client.multi().get(k).lpush(`${k}:list`, 'b').exec(),
-    double(`${k}:number`),
-    client.del(k, `${k}:hash`, `${k}:list`, `${k}:number`),
-  ]);
-}
-
 async function spansOf(client: Client): Promise<{ spans: object[]; results: unknown; parents: unknown[] }> {
   takeSpans();
-  const results = await inSpan('request', () => everyKind(client));
+  const results = await inSpan('request', () => outcomes(everyKind(client, `${prefix}key`)));
   const { commands, requests } = takeSpans();
   expect(requests).toHaveLength(1);
   const request = requests[0]?.spanContext().spanId;
@@ -161,7 +139,11 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
       takeSpans();
       const values = await inSpan('request', async () => {
         const k = `${prefix}sixty`;
-        const kinds = [await everyKind(client), await everyKind(client), await everyKind(client)];
+        const kinds = [
+          await outcomes(everyKind(client, `${prefix}key`)),
+          await outcomes(everyKind(client, `${prefix}key`)),
+          await outcomes(everyKind(client, `${prefix}key`)),
+        ];
         const gone = new AbortController();
         const view =
           'coalescer' in client ? (client as CoalescedClient).coalescer.withOptions({ signal: gone.signal }) : client;

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import type { tracer as DatadogTracer } from 'dd-trace';
 import type { Redis } from 'ioredis';
 import { FaultyProxy } from '../../helpers/proxy.js';
+import { everyKind } from '../helpers/every-kind.js';
 
 const require = createRequire(import.meta.url);
 const url = process.env.TEST_URL as string;
@@ -34,30 +35,8 @@ const tracers: Record<string, () => InSpan> = {
   },
 };
 
-/** Commands of every kind, the failing ones included. */
-function everyKind(client: Redis): Promise<unknown> {
-  client.defineCommand('double', { numberOfKeys: 1, lua: "return redis.call('INCRBY', KEYS[1], 2)" });
-  const double = (client as unknown as { double(key: string): Promise<number> }).double.bind(client);
-  return Promise.allSettled([
-    client.del(k, `${k}:hash`, `${k}:list`),
-    client.set(k, 'text'),
-    client.get(k),
-    client.getBuffer(k),
-    client.incr(k),
-    client.hset(`${k}:hash`, { field: 'value' }),
-    client.hgetall(`${k}:hash`),
-    client.mget([k, `${k}:none`]),
-    client.call('GET', k),
-    client.eval('return ARGV[1]', 0, 'argument'),
-    client.pipeline().get(k).lpush(`${k}:list`, 'a').incr(k).exec(),
-    client.multi().get(k).lpush(`${k}:list`, 'b').exec(),
-    double(`${k}:number`),
-    client.del(k, `${k}:hash`, `${k}:list`, `${k}:number`),
-  ]);
-}
-
 async function sixty(client: Redis, proxy: FaultyProxy): Promise<void> {
-  for (let round = 0; round < 3; round += 1) await everyKind(client);
+  for (let round = 0; round < 3; round += 1) await Promise.allSettled(everyKind(client, k));
   const gone = new AbortController();
   const view =
     'coalescer' in client
