@@ -2,8 +2,8 @@ import { type ClusterNode, type ClusterOptions as HostOptions, Cluster as PlainC
 import { attach } from './attach/attach.js';
 import { wrongOption } from './errors.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
-import type { ClusterMappingOf, HostClusterClass, HostCluster as HostClusterOf, ReplyMapping } from './host/classes.js';
 import { type HostCluster, startupNodesOf } from './host/cluster.js';
+import type { ClusterMappingOf, HostClusterClass, HostCluster as HostClusterOf, ReplyMapping } from './host/types.js';
 import { type CoalesceSetting, resolveSetting, withoutCoalesce } from './options.js';
 
 type WithSetting<T> = T extends object ? T & { coalesce?: CoalesceSetting | undefined } : T;

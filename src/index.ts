@@ -31,5 +31,5 @@ export {
 } from 'ioredis';
 export { Cluster, type ClusterOptions } from './cluster.js';
 export * from './coalesce.js';
-export type { ReplyMapping } from './host/classes.js';
+export type { ReplyMapping } from './host/types.js';
 export { Redis, Redis as default, type RedisOptions, type ScanStreamOptions } from './redis.js';

@@ -3,7 +3,7 @@ import { attach } from './attach/attach.js';
 import { Cluster } from './cluster.js';
 import { describe, wrongOption } from './errors.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
-import type { HostRedis, HostRedisClass, MappingOf, ReplyMapping } from './host/classes.js';
+import type { HostRedis, HostRedisClass, MappingOf, ReplyMapping } from './host/types.js';
 import {
   type CoalesceSetting,
   DEFAULT_OPTIONS,

@@ -1,5 +1,5 @@
 import { type FastCommand, KEY_POSITIONS } from '../commands/fast-commands.js';
-import { type ArgumentTransformer, HOST_ONLY, runTransformer, withTransformation } from '../host/transformers.js';
+import { type ArgumentTransformer, HOST_ONLY, runTransformer, withTransformation } from '../host/command-class.js';
 import type { HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import { flatOf } from '../util/values.js';

@@ -2,6 +2,7 @@ import { type CommandVariant, FAST_COMMANDS, type FastCommand, UNLISTED } from '
 import type { Connection } from '../connection/connection.js';
 import { type EntryContext, variantOf } from '../connection/entries/entry.js';
 import { EXEC, ExecEntry, MULTI, PipelineEntry, PipelineRecording } from '../connection/entries/pipeline-entry.js';
+import { argumentTransformerOf } from '../host/command-class.js';
 import {
   areUnpatched,
   countOfCopied,
@@ -21,7 +22,6 @@ import {
 } from '../host/pipeline.js';
 import { isUnpatchedMethod, settlesLate } from '../host/probe.js';
 import { tracesBatches } from '../host/state.js';
-import { argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { FallbackReason } from '../stats.js';
 import { asCallback, rejectedWith } from '../util/promises.js';

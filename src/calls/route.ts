@@ -1,7 +1,7 @@
 import type { CommandVariant, FastCommand } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
 import type { PendingBound } from '../connection/sending/pending-bound.js';
-import type { ClusterRouting } from '../host/cluster-routing.js';
+import type { ClusterRouting } from '../host/cluster.js';
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import type { FallbackReason, Stats } from '../stats.js';

@@ -1,7 +1,7 @@
 import { type CommandVariant, type ScriptForm, UNLISTED } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
+import type { ArgumentTransformer } from '../host/command-class.js';
 import { type HostScript, isNoScript, isUnpatchedScriptMethod, LoadedScript, scriptCommand } from '../host/script.js';
-import type { ArgumentTransformer } from '../host/transformers.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import { CommandHeads, commandHead, encodeExactly, isPlainNumber } from '../resp/encoder.js';

@@ -1,8 +1,8 @@
 import type { CommandVariant, FastCommand } from '../commands/fast-commands.js';
 import type { Connection } from '../connection/connection.js';
 import { variantOf } from '../connection/entries/entry.js';
+import { type ArgumentTransformer, argumentTransformerOf } from '../host/command-class.js';
 import { isUnpatchedMethod } from '../host/probe.js';
-import { type ArgumentTransformer, argumentTransformerOf } from '../host/transformers.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import { asCallback } from '../util/promises.js';

@@ -3,8 +3,8 @@ import { reportConnection } from '../channels.js';
 import { effectOf, effectOfName } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/fast-commands.js';
 import { warnBatchingOnly } from '../errors.js';
-import type { ClusterRouting } from '../host/cluster-routing.js';
-import { HostWrites } from '../host/pipeline-writer.js';
+import type { ClusterRouting } from '../host/cluster.js';
+import { HostWrites } from '../host/pipeline.js';
 import { findDataListener, settlesLate } from '../host/probe.js';
 import { SocketTimeout } from '../host/socket-timeout.js';
 import {

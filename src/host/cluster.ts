@@ -1,12 +1,14 @@
 /**
- * The host's Cluster.
+ * The host's Cluster: what it is, where it sends a command, and what follows MOVED and ASK.
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/cluster/index.js`,
  * `built/cluster/ConnectionPool.js`.
  */
 import type { EventEmitter } from 'node:events';
-import { commandClassOf } from './probe.js';
-import type { AnyFunction, HostClient, HostOptions } from './types.js';
+import type { FallbackReason } from '../stats.js';
+import { commandClassOf, ownBehind, sourceTest } from './probe.js';
+import { isLayered } from './state.js';
+import type { AnyFunction, HostClient, HostCommand, HostOptions } from './types.js';
 
 interface ClusterOptions extends HostOptions {
   readonly scaleReads?: unknown;
@@ -75,4 +77,88 @@ export function boundTo(original: object, members: Readonly<Record<string, unkno
       return typeof value === 'function' ? value.bind(target) : value;
     },
   });
+}
+
+/** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isUnpatchedSendCommand` in `probe.ts`. */
+const isUnpatchedSendCommand = sourceTest('handleError', 'getInstanceByKey', 'getSampleInstance');
+
+/** Routing as the host's Cluster does it: the node of a command, and the redirection of one that failed. */
+export class ClusterRouting {
+  /** The Cluster's own `sendCommand`, as last seen. */
+  #sendCommand: AnyFunction | undefined;
+  /** Whether others have put something over the Cluster's `sendCommand`, as of the last check. */
+  isLayered = false;
+
+  constructor(readonly cluster: HostCluster) {}
+
+  /** Why no command of this Cluster can take the fast path now; undefined if one can. */
+  fallbackReason(watchable = false): FallbackReason | undefined {
+    const { status, options } = this.cluster;
+    if (status !== 'ready') return 'connection';
+    const sendCommand = ownBehind(this.cluster.sendCommand);
+    if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
+    this.isLayered = sendCommand !== this.#sendCommand && !isUnpatchedSendCommand(sendCommand);
+    if (this.isLayered) return watchable && isLayered(this.cluster) ? undefined : 'patched';
+    this.#sendCommand = sendCommand;
+    return undefined;
+  }
+
+  get readsFromMasters(): boolean {
+    return this.cluster.options.scaleReads === 'master';
+  }
+
+  /**
+   * The node that the host would choose for a command with a key in this slot; undefined if only the host can choose.
+   * Host: `tryConnection` in `Cluster#sendCommand`.
+   */
+  nodeFor(slot: number, readOnly: boolean): HostClient | undefined {
+    const keys = this.cluster.slots[slot];
+    if (keys === undefined) return undefined;
+    const { scaleReads } = this.cluster.options;
+    let index = 0;
+    if (readOnly && scaleReads !== 'master') {
+      if (scaleReads === 'all') index = randomBetween(0, keys.length);
+      else if (scaleReads !== 'slave') return undefined;
+      else if (keys.length > 1) index = randomBetween(1, keys.length);
+    }
+    const key = keys[index];
+    return key === undefined ? undefined : this.cluster.connectionPool.getInstanceByKey(key);
+  }
+
+  /**
+   * Hands a command that failed on `node` to the Cluster, as if the Cluster had sent it. The Cluster follows MOVED and
+   * ASK, tries again after TRYAGAIN, CLUSTERDOWN or a lost connection, or rejects the command.
+   *
+   * Host: `sendCommand` puts a wrapper around `command.reject`, then picks a node and sends. The wrapper does the
+   * redirection, and there is no other way to it. So during one synchronous call the Cluster looks as it did when the
+   * command was sent, ready and with this node, and the node sends nothing.
+   */
+  redirect(node: HostClient, command: HostCommand, error: Error): void {
+    const { cluster } = this;
+    const sendCommand = this.#sendCommand ?? cluster.sendCommand;
+    const atSendTime: Partial<Record<PropertyKey, unknown>> = {
+      status: 'ready',
+      connectionPool: { getInstanceByKey: () => node, getSampleInstance: () => node },
+      options: Object.create(cluster.options, { enableOfflineQueue: { value: true } }),
+    };
+    let sending = true;
+    const receiver = new Proxy(cluster, {
+      get: (target, property) =>
+        sending && Object.hasOwn(atSendTime, property) ? atSendTime[property] : Reflect.get(target, property),
+    });
+    const own = Object.getOwnPropertyDescriptor(node, 'sendCommand');
+    Object.defineProperty(node, 'sendCommand', { value: () => command.promise, writable: true, configurable: true });
+    try {
+      sendCommand.call(receiver, command);
+    } finally {
+      sending = false;
+      if (own === undefined) Reflect.deleteProperty(node, 'sendCommand');
+      else Object.defineProperty(node, 'sendCommand', own);
+    }
+    command.reject(error);
+  }
+}
+
+function randomBetween(from: number, end: number): number {
+  return from + Math.floor(Math.random() * (end - from));
 }

@@ -1,6 +1,6 @@
 /**
  * Whether a client's methods are the host's own, or layers have replaced them. The tests for a Cluster, pipelines and
- * scripts stand in `cluster-routing.ts`, `pipeline.ts` and `script.ts`.
+ * scripts stand in `cluster.ts`, `pipeline.ts` and `script.ts`.
  */
 import type { Duplex } from 'node:stream';
 import type { AnyFunction, HostClient, HostCommandClass } from './types.js';

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
 import { type CommandVariant, type FastCommand, UNLISTED } from '../../commands/fast-commands.js';
+import { transformsReply } from '../../host/command-class.js';
 import { replyProtocol, selectedDatabase } from '../../host/state.js';
-import { transformsReply } from '../../host/transformers.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../../host/types.js';
 import {
   CommandHeads,

@@ -1,14 +1,14 @@
 import { inspect } from 'node:util';
 import { type CommandVariant, KEY_POSITIONS, UNLISTED } from '../../commands/fast-commands.js';
+import { transformsReply } from '../../host/command-class.js';
 import {
   type HostPipeline,
   PIPELINE_INDEX,
   type PipelinedCommand,
   type PipelineResult,
+  PipelineWriter,
   writableOf,
 } from '../../host/pipeline.js';
-import { PipelineWriter } from '../../host/pipeline-writer.js';
-import { transformsReply } from '../../host/transformers.js';
 import type { HostClient } from '../../host/types.js';
 import { appendParts, isAscii, type Part, toBytes } from '../../resp/encoder.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';

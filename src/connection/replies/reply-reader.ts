@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
 import { CODES } from '../../errors.js';
+import { transformsReply } from '../../host/command-class.js';
 import { type InPlaceReader, keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-in-place.js';
 import { inSubscriberMode, isPatched, makeOptionsFast, mayAnswerNothing, replyModeOf } from '../../host/state.js';
-import { transformsReply } from '../../host/transformers.js';
 import type { AnyFunction, HostClient, QueueItem } from '../../host/types.js';
 import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../../resp/decoder.js';
 import { MEANING_LENGTH } from '../../resp/error-meaning.js';
