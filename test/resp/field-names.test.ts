@@ -1,8 +1,7 @@
 import { deepStrictEqual } from 'node:assert';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, it } from 'vitest';
 import { INCOMPLETE, ReplyDecoder } from '../../src/resp/decoder.js';
-import { FieldNames } from '../../src/resp/field-names.js';
 import { decodeWithHost, REPLY_MODES } from '../helpers/host-decoder.js';
 import { aggregate, bulk, bytes, cutAt } from '../helpers/resp.js';
 
@@ -19,9 +18,6 @@ const replies = fc.array(
   fc.record({ pairs, repeated: fc.nat({ max: 3 }), cuts: fc.array(fc.nat({ max: 99 }), { maxLength: 2 }) }),
   { minLength: 2, maxLength: 8 },
 );
-
-beforeEach(() => FieldNames.forget());
-afterEach(() => FieldNames.forget());
 
 describe.each(REPLY_MODES)('names of fields: $title', ({ host, mode }) => {
   it.each([
@@ -47,40 +43,5 @@ describe.each(REPLY_MODES)('names of fields: $title', ({ host, mode }) => {
       }),
       { numRuns: 300 },
     );
-  });
-});
-
-describe('names of fields', () => {
-  const chunk = Buffer.from('id name née');
-  const find = (names: FieldNames | undefined, index: number, name: string) => {
-    const start = chunk.indexOf(name);
-    return names?.find(index, chunk, start, start + Buffer.byteLength(name));
-  };
-
-  it('are found where an earlier reply had them, and one place beside', () => {
-    FieldNames.of(3)?.keep(1, 'name', 4);
-    const found = [0, 1, 2, 3].map((index) => find(FieldNames.of(3), index, 'name'));
-    expect(found).toEqual(['name', 'name', 'name', undefined]);
-    expect(find(FieldNames.of(3), 1, 'id')).toBeUndefined();
-    expect(find(FieldNames.of(2), 1, 'name')).toBeUndefined();
-  });
-
-  it('are not kept if they are not ASCII, or longer than 64 bytes', () => {
-    const long = Buffer.alloc(65, 'x');
-    const names = FieldNames.of(2);
-    names?.keep(0, 'née', 4);
-    names?.keep(1, long.toString(), 65);
-    expect(find(names, 0, 'née')).toBeUndefined();
-    expect(names?.find(1, long, 0, 65)).toBeUndefined();
-  });
-
-  it('are forgotten when they are too many, and not kept of a hash that alone has too many', () => {
-    FieldNames.of(2)?.keep(0, 'name', 4);
-    expect(FieldNames.of(32_769)).toBeUndefined();
-    expect(find(FieldNames.of(2), 0, 'name')).toBe('name');
-    expect(FieldNames.of(32_766)).toBeDefined();
-    expect(find(FieldNames.of(2), 0, 'name')).toBe('name');
-    expect(FieldNames.of(1)).toBeDefined();
-    expect(find(FieldNames.of(2), 0, 'name')).toBeUndefined();
   });
 });
