@@ -5,7 +5,7 @@
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Cluster, Redis } from 'ioredis';
-import { filesDigest, type LoadedModule, methodDigest } from '../src/host/digest.js';
+import { filesDigest, type LoadedModules, methodDigest } from '../src/host/digest.js';
 import { hostPrototype } from '../src/host/probe.js';
 import { reachableMethods } from '../src/host/recognize.js';
 
@@ -25,10 +25,8 @@ const methods = clients.flatMap((client) =>
   reachableMethods(client, hostPrototype(client) as object).map((found) => methodDigest(...found)),
 );
 const built = `${folder}built/`;
-const modules = Object.values(require.cache as Record<string, LoadedModule>);
-const own = modules.filter(({ filename }) => filename.startsWith(built));
 const digests: Digests = {
-  files: [false, true].map((whole) => filesDigest(built, own, whole)).join(' '),
+  files: [false, true].map((whole) => filesDigest(built, require.cache as LoadedModules, whole)).join(' '),
   methods,
 };
 console.log(JSON.stringify(digests));

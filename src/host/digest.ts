@@ -3,15 +3,19 @@
  * makes that table with the same functions.
  */
 import { createHash } from 'node:crypto';
+import Module from 'node:module';
 import type { AnyFunction } from './types.js';
 
 /** A module in Node's cache. */
-export interface LoadedModule {
+interface LoadedModule {
   readonly filename: string;
   readonly exports: unknown;
-  /** The modules that it requires, whether it was the first to load them or not. */
+  /** The modules that it was the first to load. Others only without the hooks of APMs, which answer `require` themselves. */
   readonly children: readonly LoadedModule[];
 }
+
+/** Node's cache of modules, by path. */
+export type LoadedModules = Readonly<Record<string, LoadedModule | undefined>>;
 
 export const sourceOf = (method: AnyFunction) => Function.prototype.toString.call(method);
 
@@ -59,7 +63,10 @@ interface Exported {
   readonly Decoder?: Exported;
 }
 
-const PACKAGES = 'node_modules';
+/** What clients require whose code counts. */
+const PACKAGES = ['denque', 'standard-as-callback'];
+/** What a client requires that has no decoder of its own. */
+const DECODER_PACKAGE = 'redis-parser';
 
 const THROWS = () => {
   throw new Error();
@@ -73,34 +80,39 @@ interface CallSite {
 
 /**
  * Of what a package's clients rest on, as it was loaded: a hook may have changed what is on disk. The sum of the first 48
- * bits of the hashes, since modules are in no order; `NaN` if one has none, `0` if no loaded package is linked with it.
+ * bits of the hashes, since modules are in no order; `NaN` if one has none, undefined if one is not in the cache.
  *
  * @param folder - of its JavaScript, as it begins the paths of the files.
- * @param own - all in that folder.
  * @param whole - with what a Cluster rests on beyond other clients.
+ * @throws {Error} `MODULE_NOT_FOUND` for a package that it requires, and whatever a hook of Node's loader throws.
  */
-export function filesDigest(folder: string, own: readonly LoadedModule[], whole: boolean): string {
-  const others = new Set(
-    own.flatMap(({ children }) => children.filter(({ filename }) => !filename.startsWith(folder))),
-  );
-  if (others.size === 0) return '0';
+export function filesDigest(folder: string, cache: LoadedModules, whole: boolean): string | undefined {
+  const modules = new Map<string, LoadedModule | undefined>();
+  for (const path of Object.keys(cache))
+    if (path.startsWith(folder)) modules.set(path.slice(folder.length).replaceAll('\\', '/'), cache[path]);
+  const { resolve } = Module.createRequire(`${folder}Redis.js`);
+  for (const name of modules.has('resp/decoder.js') ? PACKAGES : [...PACKAGES, DECODER_PACKAGE]) {
+    const main = cache[resolve(name)];
+    if (main === undefined) return undefined;
+    for (const module of [main, ...main.children]) modules.set(pathInPackage(module.filename, name), module);
+  }
   const { prepareStackTrace, stackTraceLimit } = Error;
   Error.stackTraceLimit = 5;
   Error.prepareStackTrace = (_, sites) => sites;
   try {
     let sum = 0;
-    for (const module of [...own, ...[...others].flatMap((other) => [other, ...other.children])]) {
-      const { filename } = module;
-      const start = filename.startsWith(folder) ? folder.length : filename.lastIndexOf(PACKAGES) + PACKAGES.length + 1;
-      const name = filename.slice(start).replaceAll('\\', '/');
+    for (const [name, module] of modules) {
       const entrances = whole || !name.startsWith('cluster/') ? ENTRANCES[name] : undefined;
-      if (entrances !== undefined) sum += Number.parseInt(loadedHash(module, entrances)?.slice(0, 12) ?? '', 16);
+      if (module && entrances) sum += Number.parseInt(loadedHash(module, entrances)?.slice(0, 12) ?? '', 16);
     }
     return sum.toString(36);
   } finally {
     Object.assign(Error, { prepareStackTrace, stackTraceLimit });
   }
 }
+
+/** Such as `denque/index.js`. */
+const pathInPackage = (path: string, name: string) => path.slice(path.lastIndexOf(name)).replaceAll('\\', '/');
 
 /**
  * SHA-256 of the text from which a module was compiled. V8 tells it of functions on the stack of an error, so one of the

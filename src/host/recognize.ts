@@ -10,7 +10,7 @@ import { readFileSync } from 'node:fs';
 import Module from 'node:module';
 import { types } from 'node:util';
 import { isHostCluster } from './cluster.js';
-import { filesDigest, type LoadedModule, methodDigest, sourceOf } from './digest.js';
+import { filesDigest, type LoadedModules, methodDigest, sourceOf } from './digest.js';
 import { KNOWN_METHODS, KNOWN_RELEASES } from './known-releases.js';
 import { isUnpatchedPipelineFunction } from './pipeline.js';
 import { commandClassOf, hostPrototype } from './probe.js';
@@ -34,19 +34,17 @@ export function unknownRelease(client: object): string | undefined {
 
 function look(client: object, prototype: object): string {
   const cache = moduleCache();
-  const paths = Object.keys(cache);
   // Services have thousands of modules: the cheap question first.
-  const path = paths.find(
+  const path = Object.keys(cache).find(
     (file) => file.includes('built') && CLASS_FILE.test(file) && prototypeIn(cache[file]) === prototype,
   );
   const folder = path?.replace(/(?<=[\\/]built[\\/]).*$/, '');
-  const own = paths.filter((file) => folder !== undefined && file.startsWith(folder)).map((file) => cache[file]);
-  const name = folder && lookAtFiles(folder, own as LoadedModule[], isHostCluster(client));
+  const name = folder && lookAtFiles(folder, cache, isHostCluster(client));
   return name ?? (areMethodsKnown(client, prototype) ? '' : 'a bundled or otherwise loaded client');
 }
 
 /** V8 alone tells what text was loaded, and Deno puts more around it. */
-function moduleCache(): Readonly<Record<string, LoadedModule | undefined>> {
+function moduleCache(): LoadedModules {
   if (process.versions.bun !== undefined || process.versions.deno !== undefined) return {};
   // Any path will do. Jest's cache is a Proxy, of modules whose text it has wrapped in its own way.
   const { cache } = Module.createRequire(process.execPath);
@@ -54,23 +52,24 @@ function moduleCache(): Readonly<Record<string, LoadedModule | undefined>> {
 }
 
 /** Of the class that a module exports. */
-function prototypeIn(module: LoadedModule | undefined): unknown {
+function prototypeIn(module: LoadedModules[string]): unknown {
   const { default: named = module?.exports } = (module?.exports ?? {}) as { default?: unknown };
   return (named as { prototype?: unknown } | undefined)?.prototype;
 }
 
-/** Undefined if they do not tell: made by a loader that leaves out what they load, or where intrinsics are frozen. */
-function lookAtFiles(folder: string, own: readonly LoadedModule[], isCluster: boolean): string | undefined {
+/** Undefined if they do not tell: a loader keeps what they require elsewhere, or intrinsics are frozen. */
+function lookAtFiles(folder: string, cache: LoadedModules, isCluster: boolean): string | undefined {
   try {
-    const digest = filesDigest(folder, own, isCluster);
-    if (digest === '0') return undefined;
+    const digest = filesDigest(folder, cache, isCluster);
+    if (digest === undefined) return undefined;
     if (known.has(digest)) return '';
   } catch {
     return undefined;
   }
   const name = nameOf(folder);
   // The nodes of an unknown Cluster stay plain, too.
-  for (const module of own) if (CLASS_FILE.test(module.filename)) found.set(prototypeIn(module) as object, name);
+  for (const path of Object.keys(cache))
+    if (path.startsWith(folder) && CLASS_FILE.test(path)) found.set(prototypeIn(cache[path]) as object, name);
   return name;
 }
 

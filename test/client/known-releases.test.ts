@@ -14,6 +14,7 @@ import { type Change, type CopiedHost, copyHost } from '../helpers/changed-hosts
 import { endWithTest, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
+import { instrument } from '../observability/helpers/open-telemetry.js';
 
 expectWarnings(CODES.UNKNOWN_CLIENT);
 
@@ -49,6 +50,20 @@ const ioredis6 = copy('ioredis');
 describe('a client of a release that is known', () => {
   it.each(['ioredis', 'ioredis5', 'iovalkey'])('is coalesced, wherever the package is: %s', async (name) => {
     expect(await use(copy(name))).toBeGreaterThan(1);
+  });
+
+  // Host: require-in-the-middle answers `require` from a cache of its own, past Node's lists of who requires whom.
+  it('is coalesced below an APM, where another package has required what it requires', async () => {
+    const { restore } = instrument();
+    try {
+      for (const name of ['ioredis', 'ioredis5', 'iovalkey']) {
+        const host = copy(name);
+        for (const required of ['denque', 'redis-parser', 'standard-as-callback']) createRequire(host.folder)(required);
+        expect(await use(host)).toBeGreaterThan(1);
+      }
+    } finally {
+      restore();
+    }
   });
 
   it('is coalesced, should its files be gone by now', async () => {
