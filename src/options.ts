@@ -308,11 +308,6 @@ function validPrefixes(value: unknown, name: string): readonly string[] {
   return Object.freeze([...new Set(prefixes)].filter((prefix) => !isCovered(prefix)));
 }
 
-/** What does the work of an option that others expect here. */
-const INSTEAD: ReadonlyMap<string, string> = new Map([
-  ['blocking', 'give blocking commands a client of their own: client.duplicate()'],
-]);
-
 /**
  * Checks every key, and fills in the defaults; undefined stands for the default. Options are an object, not a Map, a Date
  * or the like, whose contents are not properties.
@@ -332,8 +327,7 @@ export function resolve<Options extends object>(
   const known = Object.keys(rules) as (string & keyof Options)[];
   for (const key of Object.keys(given as object)) {
     if (Object.hasOwn(rules, key)) continue;
-    const instead = INSTEAD.get(key) ?? `the options are ${known.join(', ')}`;
-    throw wrongOption(`${name}.${key} is not an option; ${instead}`);
+    throw wrongOption(`${name}.${key} is not an option; the options are ${known.join(', ')}`);
   }
   const resolved = {} as Options;
   for (const key of known) {

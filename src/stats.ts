@@ -148,11 +148,7 @@ export class Stats {
   polledTurnsAnswered = 0;
   fastReplies = 0;
   fallbackReplies = 0;
-  cacheHits = 0;
-  cacheMisses = 0;
-  cacheHeld = 0;
-  cacheInvalidations = 0;
-  cacheEvictions = 0;
+  readonly cache = { hits: 0, misses: 0, held: 0, invalidations: 0, evictions: 0 };
   #flushWaitTotal = 0;
   readonly #sizes = new Array<number>(BUCKETS).fill(0);
   readonly #waits = new Array<number>(BUCKETS).fill(0);
@@ -176,35 +172,18 @@ export class Stats {
 
   /** @param cache - the size of the caches; undefined without the option `cache`. */
   snapshot(inFlight: number, queued: number, cache?: CacheUse): CoalescerStats {
+    const { fastReplies, fallbackReplies, cache: counts, ...counters } = this;
     return {
-      commands: this.commands,
-      fastCommands: this.fastCommands,
-      watchedCommands: this.watchedCommands,
-      batches: this.batches,
-      bytesWritten: this.bytesWritten,
-      sharedReads: this.sharedReads,
-      fusedReads: this.fusedReads,
-      refusedCalls: this.refusedCalls,
+      ...counters,
       inFlight,
       queued,
       batchSizes: histogram(this.#sizes),
       flushWaits: histogram(this.#waits),
       flushWaitTotal: this.#flushWaitTotal,
       flushReasons: { ...this.#flushes },
-      polledTurns: this.polledTurns,
-      polledTurnsAnswered: this.polledTurnsAnswered,
       fallbacks: { ...this.#fallbacks },
-      replies: { fast: this.fastReplies, fallback: this.fallbackReplies },
-      ...(cache && {
-        cache: {
-          hits: this.cacheHits,
-          misses: this.cacheMisses,
-          held: this.cacheHeld,
-          invalidations: this.cacheInvalidations,
-          evictions: this.cacheEvictions,
-          ...cache,
-        },
-      }),
+      replies: { fast: fastReplies, fallback: fallbackReplies },
+      ...(cache && { cache: { ...counts, ...cache } }),
     };
   }
 }

@@ -141,14 +141,6 @@ describe('options', () => {
     );
   });
 
-  it('says what to do instead of an option `blocking`', () => {
-    const error = thrownBy(() => resolveOptions({ blocking: { connections: 2 } } as CoalesceOptions));
-    expect(error).toMatchObject({ name: 'TypeError', code: CODES.OPTION });
-    expect(error.message).toBe(
-      'ioredis-coalesce: options.blocking is not an option; give blocking commands a client of their own: client.duplicate()',
-    );
-  });
-
   it('takes an object of any class, or a module', async () => {
     class Config {
       maxInFlight = 5;

@@ -7,7 +7,7 @@ import { PendingBound } from '../connection/sending/pending-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { reports } from '../environment.js';
 import { warnAutoPipelining } from '../errors.js';
-import { ClusterRouting, type HostCluster, SlotWatch, speaksResp3 } from '../host/cluster.js';
+import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
 import { makeOptionsFast } from '../host/state.js';
@@ -33,7 +33,8 @@ export class ClusterAttachment extends Attachment implements FastRoute, NodesSha
   readonly routing: ClusterRouting;
   readonly splitter: SplitKeys | undefined;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
-  readonly #slots: SlotWatch;
+  /** With the option `cache`: which nodes served which slots when these were last read. */
+  #slotOwners: string | undefined;
   readonly schedule: BatchSchedule;
   /** Of all nodes: the Cluster makes a new one in the place of one that has lost its connection. */
   readonly inFlight: InFlightBound;
@@ -50,7 +51,6 @@ export class ClusterAttachment extends Attachment implements FastRoute, NodesSha
     const { maxPending } = options;
     if (maxPending !== undefined) this.bound = new PendingBound(client, maxPending, this.counters, () => undefined);
     this.routing = new ClusterRouting(client);
-    this.#slots = new SlotWatch(client);
     makeOptionsFast(client);
     const fast = fastCommandClass(client, options);
     this.commandClass = typeof fast === 'string' ? undefined : fast;
@@ -127,7 +127,9 @@ export class ClusterAttachment extends Attachment implements FastRoute, NodesSha
    * Host: emitted when the slots have been read again. A node announces no changes of keys in a slot that it has lost.
    */
   readonly #onRefresh = (): void => {
-    for (const node of this.#slots.losers()) this.#nodes.get(node)?.cache?.clear();
+    const before = this.#slotOwners;
+    this.#slotOwners = slotOwners(this.client);
+    if (before !== this.#slotOwners) this.cache?.clear();
   };
 }
 

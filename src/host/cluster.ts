@@ -49,23 +49,9 @@ export function speaksResp3(client: HostClient | HostCluster): boolean {
   return (client.options.redisOptions?.protocol ?? 3) === 3;
 }
 
-/** Remembers which nodes serve which slots, to find out who has lost some. */
-export class SlotWatch {
-  #before: readonly string[] = [];
-
-  constructor(readonly cluster: HostCluster) {}
-
-  /** The nodes that have lost a slot since the last call. */
-  losers(): HostClient[] {
-    const { slots, connectionPool } = this.cluster;
-    const now = Array.from(slots, (keys) => keys?.join(' ') ?? '');
-    const keys = new Set<string>();
-    this.#before.forEach((before, slot) => {
-      if (before !== now[slot]) for (const key of before.split(' ')) keys.add(key);
-    });
-    this.#before = now;
-    return [...keys].flatMap((key) => connectionPool.getInstanceByKey(key) ?? []);
-  }
+/** Which nodes serve which slots, as a text that changes with it. */
+export function slotOwners({ slots }: HostCluster): string {
+  return Array.from(slots, (keys) => keys?.join(' ')).join();
 }
 
 /** An object that is another one but for some members. That one's methods run on itself. */

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import Module from 'node:module';
+import { sourceOf } from './probe.js';
 import type { AnyFunction } from './types.js';
 
 /** A module in Node's cache. */
@@ -16,8 +17,6 @@ interface LoadedModule {
 
 /** Node's cache of modules, by path. */
 export type LoadedModules = Readonly<Record<string, LoadedModule | undefined>>;
-
-export const sourceOf = (method: AnyFunction) => Function.prototype.toString.call(method);
 
 /**
  * The files that clients rest on, those of other packages too; the rest make values, errors, sockets, or clients of their

@@ -5,6 +5,8 @@
 import type { Duplex } from 'node:stream';
 import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
 
+export const sourceOf = (method: AnyFunction) => Function.prototype.toString.call(method);
+
 /**
  * The first member that every ioredis-like client or Cluster has and `value` lacks; undefined if it has all of them.
  * Class names are less reliable: they differ among versions, and ioredis 6 shows its clients as `EventEmitter`.
@@ -91,7 +93,7 @@ export function sourceTest(...texts: string[]): (value: unknown) => value is Any
     if (typeof value !== 'function') return false;
     const known = seen.get(value);
     if (known !== undefined) return known;
-    const source = Function.prototype.toString.call(value);
+    const source = sourceOf(value as AnyFunction);
     const unpatched = texts.every((text) => source.includes(text));
     seen.set(value, unpatched);
     return unpatched;
@@ -105,9 +107,7 @@ export function sourceTest(...texts: string[]): (value: unknown) => value is Any
 export function findDataListener(stream: Duplex): AnyFunction | undefined {
   const listeners = stream.listeners('data') as AnyFunction[];
   if (listeners.length === 1) return listeners[0];
-  const matching = listeners.filter((listener) =>
-    /\b(?:parser|decoder)\.(?:execute|write)\(/.test(Function.prototype.toString.call(listener)),
-  );
+  const matching = listeners.filter((listener) => /\b(?:parser|decoder)\.(?:execute|write)\(/.test(sourceOf(listener)));
   return matching.length === 1 ? matching[0] : undefined;
 }
 

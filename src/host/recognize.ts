@@ -10,10 +10,10 @@ import { readFileSync } from 'node:fs';
 import Module from 'node:module';
 import { types } from 'node:util';
 import { isHostCluster } from './cluster.js';
-import { filesDigest, type LoadedModules, methodDigest, sourceOf } from './digest.js';
+import { filesDigest, type LoadedModules, methodDigest } from './digest.js';
 import { KNOWN_METHODS, KNOWN_RELEASES } from './known-releases.js';
 import { isUnpatchedPipelineFunction } from './pipeline.js';
-import { commandClassOf, hostPrototype } from './probe.js';
+import { commandClassOf, hostPrototype, sourceOf } from './probe.js';
 import type { AnyFunction } from './types.js';
 
 /** Where the classes are in both packages, and in ioredis 4. */

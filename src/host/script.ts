@@ -3,7 +3,7 @@
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Script.js`, `built/utils/Commander.js`.
  */
-import { sourceOf } from './digest.js';
+import { sourceTest } from './probe.js';
 import type { AnyFunction, HostCommand } from './types.js';
 
 /** A command of a script; only the members that tell what it would write. */
@@ -46,13 +46,8 @@ export function scriptNamed(client: object, name: string): HostScript | undefine
   return Object.hasOwn(scriptsSet, name) ? scriptsSet[name] : undefined;
 }
 
-const IN_METHODS = ['showFriendlyErrorStack', 'replyEncoding', '.execute('];
-
-/** Whether a method is the one that the host generates for a script; see `isUnpatchedMethod`. Each is asked about once. */
-export function isUnpatchedScriptMethod(method: AnyFunction): boolean {
-  const source = sourceOf(method);
-  return IN_METHODS.every((text) => source.includes(text));
-}
+/** Whether a method is the one that the host generates for a script; see `isUnpatchedMethod`. */
+export const isUnpatchedScriptMethod = sourceTest('showFriendlyErrorStack', 'replyEncoding', '.execute(');
 
 /** Whether a command is of a defined script. Host: these alone have a class derived from `Command`. */
 export function isScriptCommand(command: object): boolean {

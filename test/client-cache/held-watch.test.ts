@@ -26,7 +26,7 @@ async function warningsOf(action: () => unknown): Promise<string[]> {
 function load(seconds: number, held: number, hits: number): void {
   const watch = new HeldWatch();
   for (let second = 0; second <= seconds; second += 1) {
-    watch.scriptSent({ cacheHeld: second * held, cacheHits: second * hits }, second * 1_000);
+    watch.scriptSent({ held: second * held, hits: second * hits }, second * 1_000);
   }
 }
 
@@ -53,7 +53,7 @@ it('is told of the scripts of a cached client that may change anything, and of n
   await Promise.all([client.eval('return 1', 0), client.get(k)]);
   await client.eval('return 1', 0);
   expect(told).toHaveBeenCalledTimes(2);
-  expect(told.mock.lastCall?.[0].cacheHeld).toBeGreaterThan(0);
+  expect(told.mock.lastCall?.[0].held).toBeGreaterThan(0);
 });
 
 it('warns once after a minute in which scripts have held most answers back, and names the cure', async () => {

@@ -114,15 +114,15 @@ const LOAD = 10_000;
 
 /** Warns once per process if a minute of a cache beside scripts has held back more answers than were given: nothing else tells. */
 export class HeldWatch {
-  #since = { atMs: Number.NaN, cacheHeld: 0, cacheHits: 0 };
+  #since = { atMs: Number.NaN, held: 0, hits: 0 };
 
   /** A script that may change anything was sent. */
-  scriptSent({ cacheHeld, cacheHits }: { cacheHeld: number; cacheHits: number }, atMs = now()): void {
+  scriptSent({ held, hits }: { held: number; hits: number }, atMs = now()): void {
     const since = this.#since;
     if (atMs - since.atMs < MINUTE_MS) return;
-    this.#since = { atMs, cacheHeld, cacheHits };
-    const held = cacheHeld - since.cacheHeld;
-    if (Number.isNaN(since.atMs) || held < LOAD || held < cacheHits - since.cacheHits) return;
+    this.#since = { atMs, held, hits };
+    const more = held - since.held;
+    if (Number.isNaN(since.atMs) || more < LOAD || more < hits - since.hits) return;
     const cure = "`cache: { scripts: 'keys' }` cures it, or a client of their own";
     warnOnce(
       CODES.CACHE_HELD,

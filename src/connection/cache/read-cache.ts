@@ -109,8 +109,8 @@ export class ReadCache {
     const read = rest === undefined ? undefined : key?.find(variant, rest);
     if (read !== undefined && this.#mayUse(read)) return read;
     const { stats } = this.connection;
-    if (this.#hasPrefix(name)) stats.cacheMisses += 1;
-    if (read !== undefined && !read.pending) stats.cacheHeld += 1;
+    if (this.#hasPrefix(name)) stats.cache.misses += 1;
+    if (read !== undefined && !read.pending) stats.cache.held += 1;
     return undefined;
   }
 
@@ -200,7 +200,7 @@ export class ReadCache {
     const read = asked.key.kept ? asked : this.#find(asked.key.name, entry.variant, entry.sent);
     if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
       if (read !== undefined && (read.key.expiresAt ?? Number.NaN) <= time) this.store.drop(read.key);
-      connection.stats.cacheMisses += 1;
+      connection.stats.cache.misses += 1;
       try {
         connection.sendEntry(entry, this.#calls.get(entry));
       } catch (error) {
@@ -209,7 +209,7 @@ export class ReadCache {
       }
       return;
     }
-    connection.stats.cacheHits += 1;
+    connection.stats.cache.hits += 1;
     read.key.used = true;
     entry.read = read;
     this.#decided.push(entry);
@@ -382,7 +382,7 @@ export class ReadCache {
         break;
       case 'script':
       case 'anything':
-        if (effect === 'script') this.#heldWatch.scriptSent(this.connection.stats);
+        if (effect === 'script') this.#heldWatch.scriptSent(this.connection.stats.cache);
         this.#own.changesAnything(position);
         break;
       case 'multi':
@@ -443,7 +443,7 @@ export class ReadCache {
     const { evictions } = this.store;
     read.form = form;
     this.store.put(read, value, this.liveness.lastByteAt);
-    stats.cacheEvictions += this.store.evictions - evictions;
+    stats.cache.evictions += this.store.evictions - evictions;
     if (!showsMore) return;
     key.newest = replies.all > key.heldUntil ? read : undefined;
     key.heldUntil = this.#nextPosition;
@@ -477,8 +477,8 @@ export class ReadCache {
 
   #invalidate(keys: readonly string[] | undefined): void {
     const { stats } = this.connection;
-    if (keys === undefined) stats.cacheInvalidations += this.store.invalidateAll();
-    else for (const name of keys) stats.cacheInvalidations += this.store.invalidate(name);
+    if (keys === undefined) stats.cache.invalidations += this.store.invalidateAll();
+    else for (const name of keys) stats.cache.invalidations += this.store.invalidate(name);
   }
 
   // ---- Ended ----
