@@ -28,7 +28,7 @@ const loads = RATE_PLACES.flatMap((place) =>
 
 export const RATES: readonly Benchmark[] = [
   benchmark('rates', 'A service at a fixed rate', ['plain', 'coalesced'], loads, {
-    warmUpSeconds: 1,
+    warmUpSeconds: 0.5,
     smokeCases: 1,
   }),
   benchmark(

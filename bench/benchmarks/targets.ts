@@ -105,6 +105,11 @@ export const TARGETS: readonly Target[] = [
   atLeast('packages', 'throughput', 'coalesced', 'plain', 1, { only: /^bullmq worker, 50/ }),
   atLeast('packages', 'throughput', 'coalesced', 'plain', 1.6, { only: /^rate-limiter-flexible/ }),
 
+  // Reads that leave as one MGET.
+  atLeast('fused-service', 'throughput', 'coalesced-fused', 'coalesced', 0.98),
+  atMost('fused-service', 'cpu', 'coalesced-fused', 'coalesced', 1.03),
+  atMost('fused-service', 'serverCpu', 'coalesced-fused', 'coalesced', 0.75),
+
   // The read that is never sent.
   atMost('cache-hits', 'cpu', 'coalesced-cache', undefined, 0.5),
   atLeast('cache-hits', 'throughput', 'coalesced-cache', undefined, 2_000_000),

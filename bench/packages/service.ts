@@ -6,11 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Load } from '../http/load-process.js';
 import type { BenchClient } from '../variants/clients.js';
-import { FEW, fieldOf, keysOf } from '../variants/data.js';
+import { fieldOf, keysOf } from '../variants/data.js';
 import type { Measured, ServiceWorkload } from '../variants/protocol.js';
 import { Stopwatch } from '../variants/timing.js';
 
 const CONNECTIONS = 50;
+const FIELD = fieldOf(0);
 const KEEP_ALIVE_MS = 600_000;
 
 /** A service of Node's own `http` in this process, on the variant's client; another process makes its load. */
@@ -26,12 +27,14 @@ export class Service {
   });
   readonly #load = new Load(fileURLToPath(new URL('load.mjs', import.meta.url)));
   readonly #client: BenchClient;
-  readonly #keys: readonly string[];
+  readonly #prefix: string;
+  #keys: readonly string[] = [];
   #commands = 1;
+  #read: (key: string) => Promise<unknown> = async () => null;
   #next = 0;
 
   static async open(client: BenchClient, prefix: string): Promise<Service> {
-    const service = new Service(client, keysOf(prefix, FEW, 'hget'));
+    const service = new Service(client, prefix);
     // Longer than any round: a connection may have nothing to do in it.
     service.#server.keepAliveTimeout = KEEP_ALIVE_MS;
     service.#server.listen(0, '127.0.0.1');
@@ -39,13 +42,17 @@ export class Service {
     return service;
   }
 
-  private constructor(client: BenchClient, keys: readonly string[]) {
+  private constructor(client: BenchClient, prefix: string) {
     this.#client = client;
-    this.#keys = keys;
+    this.#prefix = prefix;
   }
 
-  async run({ commands, rate }: ServiceWorkload, seconds: number): Promise<Measured> {
+  async run(workload: ServiceWorkload, seconds: number): Promise<Measured> {
+    const { commands, connections = CONNECTIONS, data, operation, rate } = workload;
+    const client = this.#client;
     this.#commands = commands;
+    this.#keys = keysOf(this.#prefix, data, operation);
+    this.#read = operation === 'get' ? (key) => client.get(key) : (key) => client.hget!(key, FIELD);
     const before = performance.eventLoopUtilization();
     const watch = new Stopwatch();
     if (rate === 0) {
@@ -54,11 +61,7 @@ export class Service {
       return { commands: seconds, cpu: watch.figures(seconds).cpu, utilization };
     }
     const { port } = this.#server.address() as AddressInfo;
-    const {
-      requests,
-      seconds: took,
-      ...latencies
-    } = await this.#load.run({ port, connections: CONNECTIONS, seconds, rate });
+    const { requests, seconds: took, ...latencies } = await this.#load.run({ port, connections, seconds, rate });
     const { utilization } = performance.eventLoopUtilization(before);
     return {
       commands: requests,
@@ -79,8 +82,8 @@ export class Service {
   async #answer(): Promise<string> {
     const replies = await Promise.all(
       Array.from({ length: this.#commands }, () => {
-        this.#next = this.#next + 1 === this.#keys.length ? 0 : this.#next + 1;
-        return this.#client.hget!(this.#keys[this.#next]!, fieldOf(0));
+        this.#next = (this.#next + 1) % this.#keys.length;
+        return this.#read(this.#keys[this.#next]!);
       }),
     );
     if (replies.includes(null)) throw new Error('expected a value for every key, got null');

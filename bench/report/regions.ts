@@ -23,6 +23,8 @@ import { say, targetCells, times } from './tables.js';
 
 const CHARTS = '../bench/results/';
 const NOTHING = 'Not measured yet.';
+/** The clients of a table of changes, where it does not name others. */
+const PAIR = ['plain', 'coalesced'];
 
 /** @param others - of setups that are not the standard one, by name. */
 export function regionsOf(
@@ -61,7 +63,15 @@ export function regionsOf(
       medians(all, 'watching-calls', ['cpu']),
       medians(all, 'watching-service', ['cpu', 'serverCpu', 'p50', 'p99']),
     ),
-    'bench-fused': sections(medians(all, 'fused', ['throughput', 'cpu', 'serverCpu'])),
+    'bench-fused': sections(
+      changesTable(all, 'fused', ['throughput', 'cpu', 'serverCpu'], ['coalesced', 'coalesced-fused']),
+      changesTable(
+        all,
+        'fused-service',
+        ['throughput', 'cpu', 'serverCpu', 'p50', 'p99'],
+        ['plain', 'coalesced', 'coalesced-fused'],
+      ),
+    ),
     'bench-setups': sections(...[...others].map(([, results]) => setupText(results))),
   };
 }
@@ -200,16 +210,21 @@ function ratesTable(all: readonly BenchmarkResult[]): string | undefined {
 }
 
 /** A row for each case, `ioredis→ioredis-coalesce` in each cell. */
-function changesTable(all: readonly BenchmarkResult[], id: string, metrics: readonly Metric[]): string | undefined {
+function changesTable(
+  all: readonly BenchmarkResult[],
+  id: string,
+  metrics: readonly Metric[],
+  variants = PAIR,
+): string | undefined {
   const result = all.find((one) => one.id === id);
   if (result === undefined) return undefined;
-  const rows = result.cases.map((one) => [one.id, ...metrics.map((metric) => change(one, metric))]);
-  return titled(result, ['ioredis → ioredis-coalesce', ...metrics.map(titleWithUnit)], rows);
+  const rows = result.cases.map((one) => [one.id, ...metrics.map((metric) => change(one, metric, variants))]);
+  return titled(result, [variants.map(labelOf).join(' → '), ...metrics.map(titleWithUnit)], rows);
 }
 
-/** Where only ioredis-coalesce was measured, its figure. */
-function change(found: CaseResult | undefined, metric: Metric): string {
-  const measured = ['plain', 'coalesced'].flatMap((variant) => variantOf(found, variant) ?? []);
+/** Where not all of them were measured, the figures of the others. */
+function change(found: CaseResult | undefined, metric: Metric, variants = PAIR): string {
+  const measured = variants.flatMap((variant) => variantOf(found, variant) ?? []);
   return measured.map((variant) => figure(spreadOf(variant, metric), metric)).join('→');
 }
 

@@ -40,9 +40,11 @@ export interface PackageWorkload extends Pick<Burst, 'data'> {
  */
 export interface ServiceWorkload extends Pick<Burst, 'data'> {
   readonly kind: 'service';
-  readonly operation: 'hget';
-  /** Per request. */
+  readonly operation: 'get' | 'hget';
+  /** Per request, of as many keys. */
   readonly commands: number;
+  /** HTTP connections; those of a service's first workload stay. @default 50 */
+  readonly connections?: number;
   /** Requests per second; with 0 the figures are per second. */
   readonly rate?: number;
   /** Of the rate that the plain client manages, which is measured first. */
