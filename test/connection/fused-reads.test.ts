@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -14,6 +15,7 @@ import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 import { commandNames, type SocketSpy, spyOnSocket } from '../helpers/sockets.js';
 import { expectWarnings } from '../helpers/warnings.js';
+import { following, type Layer, layer, replacing } from '../observability/helpers/layers.js';
 
 const prefix = uniquePrefix('fused');
 const key = (name: string | number) => `${prefix}${name}`;
@@ -125,6 +127,25 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expect(await Promise.all(reads)).toEqual(['1', null, 'zwei']);
   });
 
+  it.each<[string, (log: unknown[]) => Layer]>([
+    ['replaces resolve and reject', replacing],
+    ['follows the promise', following],
+  ])('a tracer that %s and comes before they are sent again sees one command', async (_, tracer) => {
+    const { client, plain } = await scene(host);
+    const id = await client.client('ID');
+    await plain.client('PAUSE', 200, 'ALL' as never);
+    const reads = [client.get(key('a')), client.get(key('none'))];
+    client.coalescer.flush();
+    const log: unknown[][] = [];
+    layer(client, tracer(log));
+    await plain.client('KILL', 'ID', id);
+    expect(await Promise.all(reads)).toEqual(['1', null]);
+    const seen = log.filter(([event, name]) => event !== 'sent' && /get$/.test(String(name)));
+    expect(seen.map(([event, name]) => `${event} ${name}`)).toEqual([
+      expect.stringMatching(/^(resolved|fulfilled) mget$/),
+    ]);
+  });
+
   it('a client that has ended leaves no timer of reads that were sent again', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = timers();
@@ -196,19 +217,23 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expect(commandNames(spy.text()).join(' ')).toBe('mget get get get get get');
   });
 
-  it('nobody gets the value of another database, should MGET be refused when the next one is selected', async () => {
+  // Sent again in another database, the reads would get the values of that one.
+  it.each<[string, RegExp, (client: CoalescedClient) => Promise<unknown>]>([
+    ['select', /NOPERM/, (client) => client.select(1)],
+    ['multi', /NOPERM/, (client) => client.multi({ pipeline: false })],
+    ['quit', /Connection is closed/, (client) => client.quit()],
+    ['subscribe', /allowed in this context/, (client) => client.subscribe(key('channel'))],
+  ])('behind %s, reads whose MGET is refused are rejected', async (_, reason, behind) => {
     expectWarnings('COALESCE_WARN_FUSE');
     const { plain } = await scene(host);
-    await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '+@all', '-mget');
+    await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '&*', '+@all', '-mget');
     onTestFinished(() => void plain.call('ACL', 'DELUSER', prefix).catch(() => {}));
-    const options = { username: prefix, password: 'any' };
+    const options = { username: prefix, password: 'any', protocol: 2 };
     const client = await ready(host.createCoalesced(redisUrl(), options, { fuseReads: true }));
-    const reads = outcomes([client.get(key('a')), client.get(key('b')), client.select(1)]);
-    expect((await reads).map((each) => JSON.stringify(each).match(/NOPERM|OK/)?.[0])).toEqual([
-      'NOPERM',
-      'NOPERM',
-      'OK',
-    ]);
+    const [first, second, last] = await outcomes([client.get(key('a')), client.get(key('b')), behind(client)]);
+    expect(first).toMatchObject({ error: expect.stringMatching(reason) as string });
+    expect(second).toMatchObject({ error: expect.stringMatching(reason) as string });
+    expect(last).toEqual({ value: expect.anything() as unknown });
   });
 });
 
@@ -220,11 +245,20 @@ describe('one difference to plain clients', () => {
   });
 });
 
+function subscribeToCommands(): void {
+  const channel = 'tracing:ioredis:command:start';
+  const subscriber = () => {};
+  subscribe(channel, subscriber);
+  onTestFinished(() => void unsubscribe(channel, subscriber));
+}
+
 describe('reads are not fused', () => {
   it.each<[string, CoalesceOptions, (client: CoalescedClient) => Promise<unknown>]>([
     ['without the option', { fuseReads: false }, async () => {}],
     ['while keys are watched', {}, (client) => client.watch(key('a'))],
     ['with `cache`', { cache: true }, async () => {}],
+    ['under a tracer, which sees each', {}, async (client) => layer(client, replacing([]))],
+    ['while the channel of commands has a subscriber, which sees each', {}, async () => subscribeToCommands()],
   ])('%s', async (_, options, before) => {
     const { client, spy } = await scene(ioredis6, options, { protocol: 3 });
     await before(client);

@@ -183,19 +183,19 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   }
 
   get reject(): (error: Error) => void {
-    return (
-      this.replacedReject ??
-      ((error) => {
-        const { stream } = this.context.client;
-        if (stream !== undefined) this.variant.script?.rejected(stream, error);
-        if (this.context.redirect === undefined) this.fail(error);
-        else this.context.redirect(this, error);
-      })
-    );
+    return this.replacedReject ?? ((error) => this.rejected(error));
   }
 
   set reject(replacement: (error: Error) => void) {
     this.replacedReject = replacement;
+  }
+
+  /** What the host's `reject` does. */
+  protected rejected(error: Error): void {
+    const { stream } = this.context.client;
+    if (stream !== undefined) this.variant.script?.rejected(stream, error);
+    if (this.context.redirect === undefined) this.fail(error);
+    else this.context.redirect(this, error);
   }
 
   /** Rejects the caller, whose time is over. */

@@ -178,19 +178,17 @@ export class FusedEntry extends Entry {
    * another slot, or forbidden. So each is sent by itself, as the host sends a command again. What is no reply, such as a
    * lost connection, each member meets as a command of its own would.
    */
-  override get reject(): (error: Error) => void {
-    return (error) => {
-      const { client, redirect, fusing } = this.context;
-      const isAnswer = this.name === 'hmget' && error.message.startsWith('WRONGTYPE');
-      const isFollowed = redirect !== undefined && FOLLOWED.has(meaningOfError(error.message));
-      const isSentAgain = error.name === 'ReplyError' && !isAnswer && !isFollowed;
-      if (isSentAgain) fusing?.refused(error);
-      for (const member of this.members) {
-        if (!isSentAgain || fusing?.mayResend(this.select) === false) member.reject(this.#errorFor(member, error));
-        // One that was aborted or has timed out needs no reply.
-        else if (member.observer !== SETTLED || member.followers !== undefined) client.sendCommand(member);
-      }
-    };
+  protected override rejected(error: Error): void {
+    const { client, redirect, fusing } = this.context;
+    const isAnswer = this.name === 'hmget' && error.message.startsWith('WRONGTYPE');
+    const isFollowed = redirect !== undefined && FOLLOWED.has(meaningOfError(error.message));
+    const isSentAgain = error.name === 'ReplyError' && !isAnswer && !isFollowed;
+    if (isSentAgain) fusing?.refused(error);
+    for (const member of this.members) {
+      if (!isSentAgain || fusing?.mayResend(this.select) === false) member.reject(this.#errorFor(member, error));
+      // One that was aborted or has timed out needs no reply.
+      else if (member.observer !== SETTLED || member.followers !== undefined) client.sendCommand(member);
+    }
   }
 
   #errorFor({ name, args }: CallEntry, error: Error): Error {
