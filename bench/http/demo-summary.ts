@@ -1,6 +1,7 @@
 import { terminalTable } from '../report/terminal.js';
-import { valuesOf as samplesOf, type VariantResult } from '../suite/results.js';
+import { type CaseResult, valuesOf as samplesOf, type VariantResult } from '../suite/results.js';
 import { spread } from '../suite/stats.js';
+import type { Metric } from '../variants/protocol.js';
 import { type ClientKind, ROUTE_IDS, ROUTES, type RouteId } from './example.js';
 
 /** By what it is called, and which metric it is, with latencies in milliseconds. */
@@ -70,6 +71,14 @@ export function renderVerdict(summary: readonly RouteSummary[]): string {
     `one by one:      ${line('sequential')}`,
     `with its cache:  ${line('parallel', 'cached')} (8 reads at once)`,
   ].join('\n');
+}
+
+/** What `fuseReads` adds to coalescing, in a service of 8 GETs per request: a line as those of the verdict. */
+export function renderFused({ variants }: CaseResult): string {
+  const all = (metric: Metric, measure?: Measure) =>
+    variants.map((variant) => digits(median(samplesOf(variant, metric)), measure)).join(' → ');
+  const clients = 'plain, coalesced, with `fuseReads`';
+  return `8 GETs at once:  ${all('throughput', 'perSecond')} requests/s, Redis CPU ${all('serverCpu')} µs (${clients})`;
 }
 
 /** Of two figures as they are shown, so that a reader who divides them agrees. */

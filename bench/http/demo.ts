@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { http } from '../benchmarks/benchmark.js';
+import { FUSED_SERVICE } from '../benchmarks/fused.js';
 import { type BenchServer, openServer } from '../suite/bench-server.js';
 import { type Cleanup, cleanly } from '../suite/cleanup.js';
 import { roundsOf } from '../suite/pace.js';
@@ -14,6 +15,7 @@ import {
   DEMO_CLIENTS,
   type DemoClient,
   type RouteResult,
+  renderFused,
   renderTable,
   renderVerdict,
   summarize,
@@ -26,6 +28,7 @@ const HELP = `Runs the Fastify example with a plain ioredis client, with a coale
 
   npm run demo                     about two minutes
   npm run demo -- --quick          about 40 seconds; rougher figures
+  npm run demo -- --fuse           also a service of 8 GETs per request, as it is and with \`fuseReads\`
   npm run demo -- --page           no table: opens the live page, to see it happen; Ctrl-C ends it
   npm run demo -- --url URL        on your own Redis, as with REDIS_URL
   npm run demo -- --chart FILE     where the chart goes (SVG)
@@ -60,12 +63,20 @@ async function serverAt(given: string | undefined): Promise<BenchServer> {
   return server;
 }
 
-async function measureAndShow({ quick, json, chart }: Flags, server: BenchServer, cleanup: Cleanup): Promise<void> {
+async function measureAndShow(
+  { quick, json, chart, fuse }: Flags,
+  server: BenchServer,
+  cleanup: Cleanup,
+): Promise<void> {
   const pace = quick ? QUICK : FULL;
   const { warmUpSeconds, ...asked } = pace;
   const benchmark = http('demo', 'The example', VARIANTS, { warmUpSeconds, counted: true });
-  const rig = await openRig(cleanup, { asked, server, rounds: roundsOf(benchmark, asked) });
-  const [found] = (await new Runner(rig).run(benchmark)).cases;
+  const wanted = fuse ? [benchmark, FUSED_SERVICE] : [benchmark];
+  const rounds = wanted.reduce((sum, one) => sum + roundsOf(one, asked), 0);
+  const rig = await openRig(cleanup, { asked, server, rounds });
+  const runner = new Runner(rig);
+  const [found] = (await runner.run(benchmark)).cases;
+  const [fused] = fuse ? (await runner.run(FUSED_SERVICE)).cases : [];
   rig.progress.stop();
   const results = found!.variants.map(({ variant, figures }): RouteResult => {
     const [route, client] = VARIANTS[variant]!;
@@ -77,7 +88,8 @@ async function measureAndShow({ quick, json, chart }: Flags, server: BenchServer
     ...(await readSettings({ server, node: process.version })),
   };
   const { cores, cpu, node } = settings;
-  console.log(`\n${renderVerdict(summary)}\n\n${renderTable(summary)}\n`);
+  const verdict = [renderVerdict(summary), ...(fused === undefined ? [] : [renderFused(fused)])].join('\n');
+  console.log(`\n${verdict}\n\n${renderTable(summary)}\n`);
   const how =
     `${CONNECTIONS} connections, medians of ${pace.rounds} runs of ${pace.seconds} s each, interleaved; ` +
     `Node ${node}, ${server.version}, ${cores} × ${cpu}`;
@@ -90,7 +102,7 @@ async function measureAndShow({ quick, json, chart }: Flags, server: BenchServer
   await writeFile(picture, renderChart(summary, how));
   console.log(`The chart: ${picture}`);
   if (json !== undefined) {
-    await writeFile(json, `${JSON.stringify({ settings, summary, results }, null, 2)}\n`);
+    await writeFile(json, `${JSON.stringify({ settings, summary, results, fused }, null, 2)}\n`);
     console.log(`Every figure: ${resolve(json)}`);
   }
   console.log(
@@ -106,6 +118,7 @@ function readFlags() {
         quick: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
         page: { type: 'boolean', default: false },
+        fuse: { type: 'boolean', default: false },
         chart: { type: 'string' },
         json: { type: 'string' },
         url: { type: 'string' },

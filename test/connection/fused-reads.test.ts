@@ -228,7 +228,7 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     const { plain } = await scene(host);
     await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '&*', '+@all', '-mget');
     onTestFinished(() => void plain.call('ACL', 'DELUSER', prefix).catch(() => {}));
-    const options = { username: prefix, password: 'any', protocol: 2 };
+    const options = { username: prefix, password: 'any', protocol: 2 } as const;
     const client = await ready(host.createCoalesced(redisUrl(), options, { fuseReads: true }));
     const [first, second, last] = await outcomes([client.get(key('a')), client.get(key('b')), behind(client)]);
     expect(first).toMatchObject({ error: expect.stringMatching(reason) as string });

@@ -1,9 +1,11 @@
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
+import { FUSED_SERVICE } from '../../bench/benchmarks/fused.js';
 import { renderChart } from '../../bench/http/demo-chart.js';
 import {
   DEMO_CLIENTS,
   type RouteResult,
+  renderFused,
   renderTable,
   renderVerdict,
   summarize,
@@ -88,6 +90,16 @@ describe('the figures', () => {
   it('have a row and a line for the cached client', () => {
     expect(renderTable(summarize(results())).match(/cached/g)).toHaveLength(ROUTE_IDS.length);
     expect(renderVerdict(summarize(results()))).toContain('with its cache:  1,000 → 3,000 requests/s');
+  });
+
+  it('have a line for fused reads, if it is asked for', () => {
+    const variants = [1000, 3000, 3100].map((perSecond, index) => {
+      return { variant: FUSED_SERVICE.variants[index]!, figures: { throughput: [perSecond], serverCpu: [8 - index] } };
+    });
+    expect(renderFused({ id: '8 GETs', variants })).toBe(
+      '8 GETs at once:  1,000 → 3,000 → 3,100 requests/s, Redis CPU 8.00 → 7.00 → 6.00 µs (plain, coalesced, with `fuseReads`)',
+    );
+    expect(FUSED_SERVICE.variants).toEqual(['plain', 'coalesced', 'coalesced-fused']);
   });
 });
 
