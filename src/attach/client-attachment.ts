@@ -38,8 +38,6 @@ export interface NodesShare {
 export class ClientAttachment extends Attachment implements ConnectionSetup, FastRoute {
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
-  readonly routing = undefined;
-  readonly splitter = undefined;
   readonly bound: PendingBound | undefined;
   readonly counters: Stats;
   readonly inFlight: InFlightBound;

@@ -127,12 +127,7 @@ export class SplitKeys implements KeySplitter {
  * `IOREDIS_COALESCE=off`: a switch for speed does not change what a call means.
  */
 export class PlainSplitting implements FastRoute {
-  readonly commandClass = undefined;
-  readonly counters = undefined;
-  readonly routing = undefined;
-  readonly blockedBy = undefined;
   readonly enabled = false;
-  readonly bound = undefined;
   readonly splitter: SplitKeys;
 
   /** @param client - without an overlay. */

@@ -18,17 +18,17 @@ export const SPLITS = Symbol.for('ioredis-coalesce.splits');
  */
 export interface FastRoute {
   readonly client: HasOptions & { sendCommand: AnyFunction };
-  readonly commandClass: HostCommandClass | undefined;
+  readonly commandClass?: HostCommandClass | undefined;
   /** Undefined for a Cluster that is not coalesced. */
-  readonly counters: Stats | undefined;
+  readonly counters?: Stats;
   /** False after `detach()`. */
   readonly enabled: boolean;
   /** Hands a Cluster a command that failed on its node; undefined for a client. */
-  readonly routing: ClusterRouting | undefined;
+  readonly routing?: ClusterRouting;
   /** Splits the calls of a Cluster with the option `splitKeys`. */
-  readonly splitter: KeySplitter | undefined;
+  readonly splitter?: KeySplitter | undefined;
   /** The bound of the option `maxPending`: the client's own; for a Cluster, that of its offline queue. */
-  readonly bound: PendingBound | undefined;
+  readonly bound?: PendingBound | undefined;
   /** The bound that commands with this first key are under. */
   boundFor?(key: unknown): PendingBound | undefined;
   /** Why no command can take the fast path now. */
@@ -40,7 +40,7 @@ export interface FastRoute {
    */
   connectionFor(command: FastCommand, key: unknown, watchable?: boolean): Connection | FallbackReason;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
-  readonly blockedBy: string | undefined;
+  readonly blockedBy?: string | undefined;
   /** Coalesces a copy that the host's `duplicate(...args)` made, unless it is coalesced already. */
   attachCopy(copy: object, args: readonly unknown[]): void;
 }
