@@ -218,9 +218,14 @@ describe('the live page’s own routes', () => {
 
   it('measures a cascade of 200 callers, with a write per caller or one for all', async () => {
     const response = await fetch(`${origin}/live/cascade`, { method: 'POST' });
-    const { bursts } = (await response.json()) as {
+    const { bursts, redisCpuUs } = (await response.json()) as {
       bursts: Record<'plain' | 'coalesced', { askedMs: number[]; answeredMs: number[]; writes: number }>;
+      redisCpuUs: Record<'plain' | 'coalesced' | 'fused', number>;
     };
+    expect(Object.keys(redisCpuUs)).toEqual(['plain', 'coalesced', 'fused']);
+    for (const cpu of Object.values(redisCpuUs)) expect(cpu).toBeGreaterThan(0);
+    const metrics = await (await fetch(`${origin}/metrics`)).text();
+    expect(metrics).toMatch(/^redis_coalesce_fused_reads_total\{client="live page, fused"\} 10000$/m);
     for (const { askedMs, answeredMs } of Object.values(bursts)) {
       expect(askedMs).toHaveLength(200);
       expect(answeredMs).toHaveLength(200);

@@ -270,6 +270,9 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#view-load').isVisible()).toBe(false);
     await page.locator('#send').click();
     await waitForText(page.locator('#cascade-status'), /1 write instead of 200 writes/);
+    expect(await page.locator('#cascade-status').textContent()).toMatch(
+      /Redis spent .* µs on a GET .* fuseReads.* µs\.$/,
+    );
     await expect
       .poll(() => chart('cascade-plain').getAttribute('aria-label'), { timeout: WAIT })
       .toMatch(/first caller .* ms, last caller .* ms, 200 writes/);

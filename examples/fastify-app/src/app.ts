@@ -24,7 +24,7 @@ export interface AppOptions {
   rateLimit?: number;
   /** In seconds. @default 1800 */
   sessionLife?: number;
-  /** Whether `/` serves the live page, which opens three more connections to `redisUrl`. @default false */
+  /** Whether `/` serves the live page, which opens four more connections to `redisUrl`. @default false */
   livePage?: boolean;
 }
 

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import { readServerCpuUs } from '../server-info.js';
 import type { Subject, Variant } from './subject.js';
 
 /** A cached client would send nothing. */
@@ -8,6 +10,8 @@ type Sender = (typeof SENDERS)[number];
 const CALLERS = 200;
 const WARM_UP_ROUNDS = 30;
 const ROUNDS = 15;
+// One burst is too short for the clock of the server's CPU.
+const ROUNDS_OF_CPU = 50;
 const KEY_LIFE_SECONDS = 60;
 const VALUE = 'x'.repeat(100);
 
@@ -23,13 +27,27 @@ export interface Cascade {
   callers: number;
   rounds: number;
   bursts: Record<Sender, Burst>;
+  /** What the server spends on one of the GETs; `fused` is coalesced, with `fuseReads`. */
+  redisCpuUs: Record<Sender | 'fused', number>;
+}
+
+export interface CascadeOptions {
+  subjects: Record<Sender, Subject>;
+  fused: Redis;
+  observer: Redis;
+  prefix: string;
 }
 
 /** 200 GETs in one turn of the event loop, on each client in turn, again and again; of each the median burst. */
-export async function measureCascade(subjects: Record<Sender, Subject>, prefix: string): Promise<Cascade> {
+export async function measureCascade({ subjects, fused, observer, prefix }: CascadeOptions): Promise<Cascade> {
   const own = `${prefix}cascade:${randomBytes(4).toString('hex')}:`;
   const keys = Array.from({ length: CALLERS }, (_, index) => `${own}${index}`);
   const { redis } = subjects.plain;
+  const cpuOf = async (client: Pick<Redis, 'get'>): Promise<number> => {
+    const before = await readServerCpuUs(observer);
+    for (let round = 0; round < ROUNDS_OF_CPU; round += 1) await Promise.all(keys.map((key) => client.get(key)));
+    return ((await readServerCpuUs(observer)) - before) / (ROUNDS_OF_CPU * CALLERS);
+  };
   try {
     await Promise.all(keys.map((key) => redis.set(key, VALUE, 'EX', KEY_LIFE_SECONDS)));
     const bursts: Record<Sender, Burst[]> = { plain: [], coalesced: [] };
@@ -45,6 +63,11 @@ export async function measureCascade(subjects: Record<Sender, Subject>, prefix: 
       callers: CALLERS,
       rounds: ROUNDS,
       bursts: { plain: medianOf(bursts.plain), coalesced: medianOf(bursts.coalesced) },
+      redisCpuUs: {
+        plain: await cpuOf(redis),
+        coalesced: await cpuOf(subjects.coalesced.redis),
+        fused: await cpuOf(fused),
+      },
     };
   } finally {
     await redis.unlink(keys).catch(() => {});

@@ -19,6 +19,8 @@ export interface LaboratoryOptions {
   plain: Redis;
   coalesced: Redis;
   cached: Redis & Coalesced;
+  /** Coalesced, with `fuseReads`; only the cascade has it. */
+  fused: Redis;
   /** One connection more: to ask the server for its CPU time and version. */
   observer: Redis;
   redisUrl: string;
@@ -30,6 +32,7 @@ export interface LaboratoryOptions {
 export class Laboratory {
   readonly feed = new Feed();
   readonly subjects: Record<Variant, Subject>;
+  readonly #fused: Redis;
   readonly #observer: Redis;
   readonly #address: string;
   readonly #prefix: string;
@@ -43,12 +46,14 @@ export class Laboratory {
     return new Laboratory(options, await readServerVersion(options.observer));
   }
 
-  private constructor({ plain, coalesced, cached, observer, redisUrl, prefix }: LaboratoryOptions, version: string) {
+  private constructor(options: LaboratoryOptions, version: string) {
+    const { plain, coalesced, cached, fused, observer, redisUrl, prefix } = options;
     this.subjects = {
       plain: new Subject('plain', plain),
       coalesced: new Subject('coalesced', coalesced),
       cached: new Subject('cached', cached, () => cached.coalescer.stats().cache?.hits ?? 0),
     };
+    this.#fused = fused;
     this.#observer = observer;
     this.#address = addressOf(redisUrl);
     this.#prefix = prefix;
@@ -98,7 +103,8 @@ export class Laboratory {
   async cascade(): Promise<Cascade> {
     this.#begin('a latency cascade');
     try {
-      return await measureCascade(this.subjects, this.#prefix);
+      const { subjects } = this;
+      return await measureCascade({ subjects, fused: this.#fused, observer: this.#observer, prefix: this.#prefix });
     } catch (error) {
       throw this.#isUp() ? error : new RequestError(503, this.#downText());
     } finally {
@@ -178,7 +184,7 @@ export class Laboratory {
   }
 
   #clients(): Redis[] {
-    return [...Object.values(this.subjects).map(({ redis }) => redis), this.#observer];
+    return [...Object.values(this.subjects).map(({ redis }) => redis), this.#fused, this.#observer];
   }
 
   #downText(): string {

@@ -45,16 +45,23 @@ export async function livePage(
     namespace: 'cached',
     coalesce: { schedule: 'immediate', cache: { prefixes: productPrefixes(keyPrefix) } },
   });
-  const { plain, coalesced, cached } = app.redis;
-  if (!plain || !coalesced || !cached || !isCoalesced(cached)) {
-    throw new Error('expected the plugins to have registered their clients as "plain", "coalesced" and "cached"');
+  await app.register(fastifyCoalesce, {
+    ...client,
+    namespace: 'fused',
+    coalesce: { schedule: 'immediate', fuseReads: true },
+  });
+  const { plain, coalesced, cached, fused } = app.redis;
+  if (!plain || !coalesced || !cached || !fused || !isCoalesced(cached)) {
+    throw new Error('expected the plugins to have registered "plain", "coalesced", "cached" and "fused"');
   }
   metrics.collect('live page', coalesced);
   metrics.collect('live page, cached', cached);
+  metrics.collect('live page, fused', fused);
   const laboratory = await Laboratory.open({
     plain,
     coalesced,
     cached,
+    fused,
     observer: app.redis,
     redisUrl,
     prefix: keyPrefix,
