@@ -1,7 +1,6 @@
 import { isBlocking } from '../calls/blocking-warning.js';
 import type { FastRoute } from '../calls/route.js';
-import type { FastCommand } from '../commands/fast-commands.js';
-import { Connection, type ConnectionSetup } from '../connection/connection.js';
+import { Connection, type ConnectionSetup, type Watched } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
@@ -10,7 +9,7 @@ import { warnAutoPipelining, warnBatchingOnly } from '../errors.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
-import { isDebugging } from '../host/state.js';
+import { isDebugging, isPatched } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import {
   type CoalesceSetting,
@@ -103,14 +102,20 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Fas
   }
 
   fallbackReason(watchable?: boolean): FallbackReason | undefined {
-    const connection = this.connectionFor(undefined, undefined, watchable);
-    return typeof connection === 'string' ? connection : undefined;
+    const { connection } = this;
+    return connection === undefined ? 'connection' : (connection.fallbackReason(watchable) ?? this.patched);
   }
 
-  connectionFor(_command?: FastCommand, _key?: unknown, watchable?: boolean): Connection | FallbackReason {
+  connectionFor(): Connection | FallbackReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    return connection.fallbackReason(watchable) ?? this.patched ?? connection;
+    return connection.fallbackReason() ?? this.patched ?? connection;
+  }
+
+  watchedFor(): Watched | undefined {
+    const { connection, client } = this;
+    if (connection === undefined || this.fallbackReason(true) !== undefined) return undefined;
+    return { connection, by: isPatched(client) ? 'patched' : 'traced', through: client };
   }
 
   get blockedBy(): string | undefined {

@@ -1,7 +1,7 @@
 import calculateSlot from 'cluster-key-slot';
 import type { FastRoute } from '../calls/route.js';
 import { type FastCommand, UNLISTED } from '../commands/fast-commands.js';
-import type { Connection } from '../connection/connection.js';
+import type { Connection, Watched } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
@@ -86,22 +86,26 @@ export class ClusterAttachment extends Attachment implements FastRoute, NodesSha
 
   boundFor(key: unknown): PendingBound | undefined {
     if (this.client.status !== 'ready') return this.bound;
-    const slot = slotOf(UNLISTED, key);
-    const node = slot === undefined ? undefined : this.routing.nodeFor(slot, false);
-    return node && this.#nodes.get(node)?.bound;
+    return this.#nodeFor(UNLISTED, key)?.bound;
   }
 
-  connectionFor(command: FastCommand, key: unknown, watchable?: boolean): Connection | FallbackReason {
+  connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason {
     // The node's attachment checks whether the command class is patched.
-    const reason = this.routing.fallbackReason(watchable);
-    if (reason !== undefined) return reason;
+    return this.routing.fallbackReason() ?? this.#nodeFor(command, key)?.connectionFor() ?? 'routing';
+  }
+
+  watchedFor(command: FastCommand, key: unknown): Watched | undefined {
+    if (this.routing.fallbackReason(true) !== undefined) return undefined;
+    const watched = this.#nodeFor(command, key)?.watchedFor();
+    // Host: the Cluster's own `sendCommand` redirects the commands that pass through it.
+    if (watched === undefined || this.routing.fallbackReason() === undefined) return watched;
+    return watched.connection.cache === undefined ? { ...watched, by: 'patched', through: this.client } : undefined;
+  }
+
+  #nodeFor(command: Pick<FastCommand, 'keys' | 'readOnly'>, key: unknown): ClientAttachment | undefined {
     const slot = slotOf(command, key);
     const node = slot === undefined ? undefined : this.routing.nodeFor(slot, command.readOnly);
-    const attachment = node && this.#nodes.get(node);
-    const connection = attachment?.connectionFor(command, key, watchable) ?? 'routing';
-    if (!this.routing.isLayered || typeof connection === 'string') return connection;
-    connection.watch = 'patched';
-    return connection.cache === undefined ? connection : 'patched';
+    return node && this.#nodes.get(node);
   }
 
   get blockedBy(): string | undefined {

@@ -1,5 +1,5 @@
 import type { CommandVariant, FastCommand } from '../commands/fast-commands.js';
-import type { Connection } from '../connection/connection.js';
+import type { Connection, Watched } from '../connection/connection.js';
 import type { PendingBound } from '../connection/sending/pending-bound.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
@@ -31,14 +31,12 @@ export interface FastRoute {
   readonly bound?: PendingBound | undefined;
   /** The bound that commands with this first key are under. */
   boundFor?(key: unknown): PendingBound | undefined;
-  /** Why no command can take the fast path now. */
+  /** Why no command can take the fast path now, or none that may be watched; see `Connection#fallbackReason`. */
   fallbackReason(watchable?: boolean): FallbackReason | undefined;
-  /**
-   * The connection that a command with this first key can be sent on now, or why it cannot take the fast path.
-   *
-   * @param watchable - see `Connection#fallbackReason`.
-   */
-  connectionFor(command: FastCommand, key: unknown, watchable?: boolean): Connection | FallbackReason;
+  /** The connection that a command with this first key can be sent on now, or why it cannot take the fast path. */
+  connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason;
+  /** How such a command is sent nevertheless if others see commands; undefined if it cannot be. */
+  watchedFor?(command: FastCommand, key: unknown): Watched | undefined;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy?: string | undefined;
   /** Coalesces a copy that the host's `duplicate(...args)` made, unless it is coalesced already. */

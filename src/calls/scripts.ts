@@ -1,5 +1,5 @@
 import { type CommandVariant, type ScriptForm, UNLISTED } from '../commands/fast-commands.js';
-import type { Connection } from '../connection/connection.js';
+import type { Connection, Watched } from '../connection/connection.js';
 import type { ArgumentTransformer } from '../host/command-class.js';
 import { type HostScript, isNoScript, isUnpatchedScriptMethod, LoadedScript, scriptCommand } from '../host/script.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
@@ -117,19 +117,21 @@ export class ScriptSender extends Sender {
     plain: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,
+    watched: Watched | undefined,
   ): Promise<unknown> {
     const refusal = connection.bound?.refusalOf(1);
     if (refusal !== undefined) return Promise.reject(refusal);
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
     // is loaded.
     // Behind layers the host asks the entry, when it writes it.
-    const form = connection.watch === 'patched' ? this.variant : this.#formOn(connection.stream);
+    const form = watched?.by === 'patched' ? this.variant : this.#formOn(connection.stream);
     // Ordering: this makes callers settle one step later than the command, as in the host; tracers follow the same promise.
     const chained = (promise: Promise<unknown>) =>
       promise.catch((error: unknown) => {
         if (!isNoScript(error)) throw error;
         return sendWith(call, client as HostClient, [scriptCommand(this.script, args, this.encoding)]);
       });
+    if (watched !== undefined) return connection.sendWatched(watched, form, plain, routing, chained);
     return connection.sendFast(form, plain, routing, call, undefined, chained);
   }
 

@@ -1,5 +1,5 @@
 import type { CommandVariant, FastCommand } from '../commands/fast-commands.js';
-import type { Connection } from '../connection/connection.js';
+import type { Connection, Watched } from '../connection/connection.js';
 import { variantOf } from '../connection/entries/entry.js';
 import { type ArgumentTransformer, argumentTransformerOf } from '../host/command-class.js';
 import { isUnpatchedMethod } from '../host/probe.js';
@@ -28,13 +28,14 @@ export abstract class Sender {
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | Fallback;
-  /** Sends a command. `args` are those of the call, `plain` what becomes of them. */
+  /** Sends a command. `args` are those of the call, `plain` what becomes of them; `watched` if others see it. */
   protected abstract sendOn(
     connection: Connection,
     route: FastRoute,
     plain: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,
+    watched: Watched | undefined,
   ): Promise<unknown>;
 
   /** These arguments in the form in which they can be encoded here; undefined if the host has to do it. */
@@ -65,9 +66,11 @@ export abstract class Sender {
     let sent: Promise<unknown> | Fallback;
     if (plain === undefined) sent = this.#prepareAndSend(route, args, transformer, call, watchable);
     else {
-      const connection = route.connectionFor(command, args[0], watchable);
+      const found = route.connectionFor(command, args[0]);
+      const watched = typeof found === 'string' && watchable ? route.watchedFor?.(command, args[0]) : undefined;
+      const connection = watched?.connection ?? found;
       if (typeof connection === 'string') return new Fallback(connection);
-      sent = this.sendOn(connection, route, plain, args, call);
+      sent = this.sendOn(connection, route, plain, args, call, watched);
     }
     if (typeof last === 'function' && !(sent instanceof Fallback)) asCallback(sent, last);
     return sent;
@@ -97,10 +100,14 @@ export abstract class Sender {
     watchable = call === undefined,
   ): Promise<unknown> | Fallback {
     // Ordering: asked when user code has run.
-    const connection = route.connectionFor(this.variant.command, key, watchable);
+    const { command } = this.variant;
+    const found = route.connectionFor(command, key);
+    const watched = typeof found === 'string' && watchable ? route.watchedFor?.(command, key) : undefined;
+    const connection = watched?.connection ?? found;
     if (typeof connection === 'string') return new Fallback(connection, read);
     const plain = this.plainOf(sent);
-    return plain === undefined ? new Fallback('arguments', read) : this.sendOn(connection, route, plain, args, call);
+    if (plain === undefined) return new Fallback('arguments', read);
+    return this.sendOn(connection, route, plain, args, call, watched);
   }
 }
 
@@ -132,6 +139,7 @@ export class CommandSender extends Sender {
     plain: readonly unknown[],
     _args: readonly unknown[],
     call: CallOptions | undefined,
+    watched: Watched | undefined,
   ): Promise<unknown> {
     const { variant } = this;
     // A call that reads past the cache is sent without asking: its answer is kept all the same.
@@ -139,6 +147,7 @@ export class CommandSender extends Sender {
     const answer = asks ? connection.cache.lookUp(variant, plain) : undefined;
     const refusal = answer === undefined ? connection.bound?.refusalOf(1) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
+    if (watched !== undefined) return connection.sendWatched(watched, variant, plain, routing);
     return connection.sendFast(variant, plain, routing, call, answer);
   }
 }

@@ -11,12 +11,12 @@ import {
   addressOf,
   commandTimeoutOf,
   fallbackReason,
-  isLayered,
   isPatched,
+  isPatchedInClass,
   publishCommand,
   selectedDatabase,
 } from '../host/state.js';
-import type { HostClient, HostCommandClass, HostWrite, QueueItem } from '../host/types.js';
+import type { AnyFunction, HostClient, HostCommandClass, HostWrite, QueueItem } from '../host/types.js';
 import type { CallOptions, ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
 import { RequestReader } from '../resp/request-scanner.js';
@@ -59,6 +59,15 @@ export interface ConnectionSetup {
   readonly bound: PendingBound | undefined;
 }
 
+/** How a command is sent that others see. */
+export interface Watched {
+  readonly connection: Connection;
+  /** Layers over `sendCommand` (`patched`), or subscribers of the host's channel (`traced`). */
+  readonly by: 'patched' | 'traced';
+  /** The node's or single client, or the Cluster, whose `sendCommand` has layers. */
+  readonly through: { sendCommand: AnyFunction };
+}
+
 /*
  * Words of this folder. "Host": ioredis or iovalkey. "Fast": sent and decoded here. "Fallback": a call that is left to the
  * host, still in our batches. "Batching only": no fast path. "Fast entry": what a fast command is in the host's queue.
@@ -75,8 +84,6 @@ export class Connection implements BatchOwner {
   readonly stats: Stats;
   /** Whether fast commands can be sent here; checked before each one. */
   open = true;
-  /** Who watches commands, as of the last check: layers over `sendCommand` (`patched`), or the host's channel (`traced`). */
-  watch: FallbackReason | undefined;
   /** The user's. */
   readonly transaction: TransactionState;
   readonly batch: Batch;
@@ -158,10 +165,9 @@ export class Connection implements BatchOwner {
     if (reader === undefined) return 'batching-only';
     if (!reader.checkReady()) return reader.stoppedDecoding ? 'batching-only' : 'connection';
     const reason = fallbackReason(this.client, this.stream);
-    this.watch = reason;
     if (reason === undefined || !watchable) return reason;
     // What is answered from memory no tracer would see.
-    const isFast = reason === 'traced' || (reason === 'patched' && isLayered(this.client));
+    const isFast = reason === 'traced' || (reason === 'patched' && isPatchedInClass(this.client));
     return isFast && this.cache === undefined ? undefined : reason;
   }
 
@@ -188,7 +194,6 @@ export class Connection implements BatchOwner {
     answer?: CachedRead,
     chained?: (promise: Promise<unknown>) => Promise<unknown>,
   ): Promise<unknown> {
-    if (this.watch === 'patched') return this.#sendThroughLayers(variant, sent, routing, chained);
     const context = routing === undefined ? this.context : this.#contextIn(routing);
     const select = selectedDatabase(this.client);
     const signal = call?.signal;
@@ -198,36 +203,40 @@ export class Connection implements BatchOwner {
         : new AbortableEntry(variant, context, sent, select, SignalWatch.of(signal));
     if (chained !== undefined) entry.promise = chained(entry.promise);
     if (answer !== undefined) this.cache?.defer(answer, entry, call);
-    // Each tracer's command is seen by itself.
-    else if (this.watch === undefined && this.fused?.takes(entry)) this.#issue(entry, undefined, call);
+    else if (this.fused?.takes(entry)) this.#issue(entry, undefined, call);
     else this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), call);
     if (entry instanceof AbortableEntry) entry.watch.add(entry);
-    if (this.watch === undefined) return entry.promise;
-    this.stats.watchedCommands += 1;
-    const published = publishCommand(this.client, entry);
-    // Host: a Cluster returns the promise of the command, whatever its node returns.
-    return routing === undefined ? published : entry.promise;
+    return entry.promise;
   }
 
   /**
-   * Sends a command through `sendCommand` as others have replaced it, for a Cluster or its node. What they do with it
-   * counts, and what they return. The host's own, below them, asks the entry for its bytes (`#hostWrite`) and queues it.
+   * Sends a command that others see: published on the host's channel; or through `sendCommand` as they have replaced it.
+   * What they do with it counts then, and what they return. The host's own, below them, asks the entry for its bytes
+   * (`#hostWrite`) and queues it.
    */
-  #sendThroughLayers(
+  sendWatched(
+    { by, through }: Watched,
     variant: CommandVariant,
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
-    chained: ((promise: Promise<unknown>) => Promise<unknown>) | undefined,
+    chained?: (promise: Promise<unknown>) => Promise<unknown>,
   ): Promise<unknown> {
     const { client } = this;
-    // Host: the Cluster's own `sendCommand` redirects the commands that pass through it.
-    const layered = routing?.isLayered ? routing.cluster : client;
-    const context = routing === undefined || layered !== client ? this.context : this.#contextIn(routing);
-    const entry = new WatchedEntry(variant, context, sent, selectedDatabase(client));
+    const isNodes = routing !== undefined && through === client;
+    const context = isNodes ? this.#contextIn(routing) : this.context;
+    const kind = by === 'traced' ? CallEntry : WatchedEntry;
+    const entry = new kind(variant, context, sent, selectedDatabase(client));
     if (chained !== undefined) entry.promise = chained(entry.promise);
+    // Host: a Cluster returns the promise of the command, whatever its node returns.
+    if (!(entry instanceof WatchedEntry)) {
+      this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), undefined);
+      this.stats.watchedCommands += 1;
+      const published = publishCommand(client, entry);
+      return isNodes ? entry.promise : published;
+    }
     try {
-      const returned = layered.sendCommand(entry) as Promise<unknown>;
-      return routing !== undefined && layered === client ? entry.promise : returned;
+      const returned = through.sendCommand(entry) as Promise<unknown>;
+      return isNodes ? entry.promise : returned;
     } finally {
       // A layer that sends it later sends its arguments as they are then.
       entry.writable = undefined;

@@ -7,7 +7,7 @@
 import type { EventEmitter } from 'node:events';
 import type { FallbackReason } from '../stats.js';
 import { commandClassOf, ownBehind, sourceTest } from './probe.js';
-import { isLayered } from './state.js';
+import { isPatchedInClass } from './state.js';
 import type { AnyFunction, HostClient, HostCommand, HostOptions } from './types.js';
 
 interface ClusterOptions extends HostOptions {
@@ -72,19 +72,18 @@ const isUnpatchedSendCommand = sourceTest('handleError', 'getInstanceByKey', 'ge
 export class ClusterRouting {
   /** The Cluster's own `sendCommand`, as last seen. */
   #sendCommand: AnyFunction | undefined;
-  /** Whether others have put something over the Cluster's `sendCommand`, as of the last check. */
-  isLayered = false;
 
   constructor(readonly cluster: HostCluster) {}
 
-  /** Why no command of this Cluster can take the fast path now; undefined if one can. */
+  /** Why no command of this Cluster can take the fast path now; `watchable` as for `Connection#fallbackReason`. */
   fallbackReason(watchable = false): FallbackReason | undefined {
     const { status, options } = this.cluster;
     if (status !== 'ready') return 'connection';
     const sendCommand = ownBehind(this.cluster.sendCommand);
     if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
-    this.isLayered = sendCommand !== this.#sendCommand && !isUnpatchedSendCommand(sendCommand);
-    if (this.isLayered) return watchable && isLayered(this.cluster) ? undefined : 'patched';
+    if (sendCommand !== this.#sendCommand && !isUnpatchedSendCommand(sendCommand)) {
+      return watchable && isPatchedInClass(this.cluster) ? undefined : 'patched';
+    }
     this.#sendCommand = sendCommand;
     return undefined;
   }

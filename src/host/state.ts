@@ -105,10 +105,10 @@ export function isPatched(client: HostClient): boolean {
 }
 
 /**
- * Whether `sendCommand` was replaced for all clients of a class, as tracers do. What a client has of its own may be a
- * test's stub, or the host's: a monitor has one.
+ * Whether a replaced `sendCommand` is that of all clients of a class, as those of tracers are. What a client has of its own
+ * may be a test's stub, or the host's: a monitor has one.
  */
-export function isLayered(client: object): boolean {
+export function isPatchedInClass(client: object): boolean {
   return !Object.hasOwn(client, 'sendCommand');
 }
 
