@@ -9,7 +9,7 @@ import { warnAutoPipelining, warnBatchingOnly } from '../errors.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
-import { isDebugging, isPatched } from '../host/state.js';
+import { isDebugging } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import {
   type CoalesceSetting,
@@ -112,10 +112,11 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Fas
     return connection.fallbackReason() ?? this.patched ?? connection;
   }
 
-  watchedFor(): Watched | undefined {
+  watchedFor(reason: FallbackReason): Watched | undefined {
     const { connection, client } = this;
-    if (connection === undefined || this.fallbackReason(true) !== undefined) return undefined;
-    return { connection, by: isPatched(client) ? 'patched' : 'traced', through: client };
+    // What has replaced methods of commands has the same reason.
+    if (!connection?.canBeWatched(reason) || this.patched !== undefined) return undefined;
+    return { connection, by: reason, through: client };
   }
 
   get blockedBy(): string | undefined {

@@ -94,12 +94,14 @@ export class ClusterAttachment extends Attachment implements FastRoute, NodesSha
     return this.routing.fallbackReason() ?? this.#nodeFor(command, key)?.connectionFor() ?? 'routing';
   }
 
-  watchedFor(command: FastCommand, key: unknown): Watched | undefined {
+  watchedFor(reason: FallbackReason, command: FastCommand, key: unknown): Watched | undefined {
+    const node = this.#nodeFor(command, key);
+    if (this.routing.fallbackReason() === undefined) return node?.watchedFor(reason);
     if (this.routing.fallbackReason(true) !== undefined) return undefined;
-    const watched = this.#nodeFor(command, key)?.watchedFor();
+    const found = node?.connectionFor();
+    const connection = typeof found === 'string' ? node?.watchedFor(found)?.connection : found;
     // Host: the Cluster's own `sendCommand` redirects the commands that pass through it.
-    if (watched === undefined || this.routing.fallbackReason() === undefined) return watched;
-    return watched.connection.cache === undefined ? { ...watched, by: 'patched', through: this.client } : undefined;
+    return connection && !connection.cache ? { connection, by: 'patched', through: this.client } : undefined;
   }
 
   #nodeFor(command: Pick<FastCommand, 'keys' | 'readOnly'>, key: unknown): ClientAttachment | undefined {

@@ -35,8 +35,8 @@ export interface FastRoute {
   fallbackReason(watchable?: boolean): FallbackReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the fast path. */
   connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason;
-  /** How such a command is sent nevertheless if others see commands; undefined if it cannot be. */
-  watchedFor?(command: FastCommand, key: unknown): Watched | undefined;
+  /** How a command that has got this reason is sent nevertheless, as others see it; undefined if it cannot be. */
+  watchedFor?(reason: FallbackReason, command: FastCommand, key: unknown): Watched | undefined;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy?: string | undefined;
   /** Coalesces a copy that the host's `duplicate(...args)` made, unless it is coalesced already. */

@@ -67,7 +67,7 @@ export abstract class Sender {
     if (plain === undefined) sent = this.#prepareAndSend(route, args, transformer, call, watchable);
     else {
       const found = route.connectionFor(command, args[0]);
-      const watched = typeof found === 'string' && watchable ? route.watchedFor?.(command, args[0]) : undefined;
+      const watched = typeof found === 'string' && watchable ? route.watchedFor?.(found, command, args[0]) : undefined;
       const connection = watched?.connection ?? found;
       if (typeof connection === 'string') return new Fallback(connection);
       sent = this.sendOn(connection, route, plain, args, call, watched);
@@ -102,7 +102,7 @@ export abstract class Sender {
     // Ordering: asked when user code has run.
     const { command } = this.variant;
     const found = route.connectionFor(command, key);
-    const watched = typeof found === 'string' && watchable ? route.watchedFor?.(command, key) : undefined;
+    const watched = typeof found === 'string' && watchable ? route.watchedFor?.(found, command, key) : undefined;
     const connection = watched?.connection ?? found;
     if (typeof connection === 'string') return new Fallback(connection, read);
     const plain = this.plainOf(sent);

@@ -165,10 +165,12 @@ export class Connection implements BatchOwner {
     if (reader === undefined) return 'batching-only';
     if (!reader.checkReady()) return reader.stoppedDecoding ? 'batching-only' : 'connection';
     const reason = fallbackReason(this.client, this.stream);
-    if (reason === undefined || !watchable) return reason;
-    // What is answered from memory no tracer would see.
-    const isFast = reason === 'traced' || (reason === 'patched' && isPatchedInClass(this.client));
-    return isFast && this.cache === undefined ? undefined : reason;
+    return watchable && reason !== undefined && this.canBeWatched(reason) ? undefined : reason;
+  }
+
+  /** Whether commands are fast nevertheless if others see them. What is answered from memory no tracer would see. */
+  canBeWatched(by: FallbackReason): by is Watched['by'] {
+    return this.cache === undefined && (by === 'traced' || (by === 'patched' && isPatchedInClass(this.client)));
   }
 
   /** The reader says that from now on the host decodes everything, and entries leave the queue uncounted. */
