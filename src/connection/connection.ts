@@ -140,7 +140,7 @@ export class Connection implements BatchOwner {
     const listener = typeof fast === 'string' ? undefined : findDataListener(stream);
     if (typeof fast !== 'string' && listener !== undefined) {
       if (options.fuseReads && !options.cache) this.fused = new FusedReads(client, this.transaction);
-      this.context = { client, commandClass: fast, settlesLate: settlesLate(fast), fusing: this.fused };
+      this.context = { client, commandClass: fast, settlesLate: settlesLate(fast) };
       if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
       this.reader = new ReplyReader(this, listener, fresh);
       if (options.shareReads || options.cache) this.shared = new SharedReads(this.transaction);

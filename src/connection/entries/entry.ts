@@ -18,12 +18,6 @@ import { ownCopy } from '../../util/values.js';
 import { Deadlines, SETTLED, type Timed } from './deadlines.js';
 import type { Abortable, SignalWatch } from './signals.js';
 
-/** What a fused command needs of its connection when it was refused. */
-export interface Fusing {
-  mayResend(database: number): boolean;
-  refused(error: Error): void;
-}
-
 /** The data that the entries of one connection share. */
 export interface EntryContext {
   readonly client: HostClient;
@@ -32,8 +26,6 @@ export interface EntryContext {
   readonly settlesLate: boolean;
   /** Hands a command of a Cluster that failed back to it; undefined for others. */
   readonly redirect?: (entry: Entry, error: Error) => void;
-  /** What a fused command needs, with the option `fuseReads`. */
-  readonly fusing?: Fusing | undefined;
 }
 
 /** The deadlines of commands to which the host gives their time. */

@@ -1,11 +1,11 @@
 import calculateSlot from 'cluster-key-slot';
-import { type CommandVariant, type FusedName, UNLISTED } from '../../commands/fast-commands.js';
+import type { CommandVariant, FusedName } from '../../commands/fast-commands.js';
 import { CODES, coded, warnOnce } from '../../errors.js';
 import { selectedDatabase } from '../../host/state.js';
 import type { HostClient } from '../../host/types.js';
 import { type ErrorMeaning, meaningOfError } from '../../resp/error-meaning.js';
 import { SETTLED } from '../entries/deadlines.js';
-import { type CallEntry, copyOfError, Entry, type EntryContext, variantOf } from '../entries/entry.js';
+import { type CallEntry, copyOfError, type Entry, OwnEntry, ownVariant } from '../entries/entry.js';
 import type { TransactionState } from '../transaction-state.js';
 
 const MOST_MEMBERS = 64;
@@ -52,7 +52,7 @@ export class FusedReads {
       // Host: a pipeline queues its commands before it writes them. User code that runs amid that may have got here.
       if (commandQueue.peekAt(commandQueue.length - 1) !== first) return false;
       this.#members = [first, entry];
-      this.#entry = new FusedEntry(this.#members);
+      this.#entry = new FusedEntry(this.#members, this);
       commandQueue.pop();
       commandQueue.push(this.#entry);
     } else members.push(entry);
@@ -119,33 +119,31 @@ function unreadable(name: string): Error {
   );
 }
 
-const NOBODY = Promise.resolve();
-
 const VARIANTS: Record<FusedName, { readonly text: CommandVariant; readonly bytes: CommandVariant }> = {
   mget: variantsOf('mget'),
   hmget: variantsOf('hmget'),
 };
 
 function variantsOf(name: FusedName) {
-  const command = { ...UNLISTED, name, readOnly: true };
-  return { text: variantOf(command, 'utf8'), bytes: variantOf(command, null) };
+  const text = ownVariant(name);
+  return { text, bytes: { ...text, encoding: null } };
 }
+
+/** Its members settle themselves. */
+function noop(): void {}
 
 /**
  * The entry of reads that left as one command (`fuseReads`): MGET for GETs, HMGET for HGETs of one hash. It is one command
  * to the host, which may decode its reply, flush it or send it again; each member settles with its element of the reply.
  */
-export class FusedEntry extends Entry {
-  readonly promise = NOBODY;
-  readonly context: EntryContext;
-  readonly select: number;
-
-  constructor(readonly members: readonly CallEntry[]) {
-    const [{ variant, context, select }] = members as [CallEntry];
+export class FusedEntry extends OwnEntry {
+  constructor(
+    readonly members: readonly CallEntry[],
+    readonly owner: FusedReads,
+  ) {
+    const [{ variant, context }] = members as [CallEntry];
     const { text, bytes } = VARIANTS[variant.command.fused as FusedName];
-    super(variant.encoding === null ? bytes : text, undefined);
-    this.context = context;
-    this.select = select;
+    super(variant.encoding === null ? bytes : text, undefined, context, noop);
   }
 
   /** MGET key …, or HMGET key field …: the last argument of each member, which are strings. */
@@ -179,13 +177,14 @@ export class FusedEntry extends Entry {
    * lost connection, each member meets as a command of its own would.
    */
   protected override rejected(error: Error): void {
-    const { client, redirect, fusing } = this.context;
+    const { owner, select } = this;
+    const { client, redirect } = this.context;
     const isAnswer = this.name === 'hmget' && error.message.startsWith('WRONGTYPE');
     const isFollowed = redirect !== undefined && FOLLOWED.has(meaningOfError(error.message));
     const isSentAgain = error.name === 'ReplyError' && !isAnswer && !isFollowed;
-    if (isSentAgain) fusing?.refused(error);
+    if (isSentAgain) owner.refused(error);
     for (const member of this.members) {
-      if (!isSentAgain || fusing?.mayResend(this.select) === false) member.reject(this.#errorFor(member, error));
+      if (!isSentAgain || !owner.mayResend(select)) member.reject(this.#errorFor(member, error));
       // One that was aborted or has timed out needs no reply.
       else if (member.observer !== SETTLED || member.followers !== undefined) client.sendCommand(member);
     }
@@ -195,7 +194,4 @@ export class FusedEntry extends Entry {
     const copy = copyOfError(error) as Error;
     return 'command' in error ? Object.assign(copy, { command: { name, args } }) : copy;
   }
-
-  protected settleValue(): void {}
-  protected settleError(): void {}
 }
