@@ -1,13 +1,16 @@
 /** The invariants 7 to 10 of docs/design.md. */
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { cold } from '../helpers/cold.js';
+import { COMMANDS } from '../helpers/fidelity/counting-transformers.js';
 import {
   type CoalescedClient,
   HOSTS,
+  ioredis5,
   ioredis6,
+  iovalkey,
   outcomes,
   outcomesWithin,
   ready,
@@ -85,6 +88,32 @@ describe('Invariant 7: user code never unwinds the reader', () => {
     expect(await Promise.all([replies[0], replies[2], replies[3]])).toEqual(['a', 'b', 'c']);
     await until(() => uncaught.length === 1, 'the error to surface');
     expect(await client.echo('still')).toBe('still');
+  });
+
+  it.each([
+    ['ioredis6', ioredis6],
+    ['ioredis5', ioredis5],
+    ['iovalkey', iovalkey],
+  ] as const)('when a reply transformer sends commands that the host writes: %s', async (name, host) => {
+    const commands = COMMANDS[name];
+    onTestFinished(() => void delete commands._transformer.reply.get);
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl());
+      const key = `${prefix}${kind}`;
+      let closes = 0;
+      client.on('close', () => {
+        closes += 1;
+      });
+      const sent: Promise<unknown>[] = [];
+      commands.setReplyTransformer('get', (value) => {
+        sent.push(cold(client, 'ECHO', 'x'), cold(client, 'ECHO', 'y'));
+        return value;
+      });
+      const values = await Promise.all([client.get(key), client.get(key), client.incr(key)]);
+      delete commands._transformer.reply.get;
+      await client.del(key);
+      return [values, await Promise.all(sent), closes];
+    });
   });
 });
 

@@ -113,9 +113,9 @@ export class ReplyReader implements InPlaceReader {
     return this.#state === 'reading';
   }
 
-  /** Whether the host's code, or that of a tracer, runs amid a chunk. */
+  /** Whether it is amid a chunk, or the host is: transformers and tracers, which may send commands, run now. */
   get runsOthers(): boolean {
-    return this.#forwarding;
+    return this.#reading || this.#forwarding;
   }
 
   /** Whether the host decodes everything for the rest of this connection. */

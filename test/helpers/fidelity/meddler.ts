@@ -1,5 +1,6 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { CHANNELS, type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce';
+import { cold } from '../cold.js';
 import { type Random, seeded } from '../hostile/random.js';
 import { COMMANDS } from './counting-transformers.js';
 import { type Client, type Host, invoke } from './variants.js';
@@ -65,7 +66,7 @@ export class Meddler {
     if (client === undefined || this.#budget === 0 || !this.#random.oneIn(2)) return;
     this.#budget -= 1;
     const { coalescer } = client as unknown as Coalesced;
-    switch (this.#random.below(8)) {
+    switch (this.#random.below(9)) {
       case 0:
         coalescer?.flush();
         break;
@@ -84,6 +85,10 @@ export class Meddler {
         });
         break;
       case 4:
+        // By the host.
+        this.#send((text) => cold(client, 'ECHO', text));
+        break;
+      case 5:
         // Longer than `maxBatchBytes` of some variants.
         this.#send((text) => invoke(client, 'echo', [text]), 'é€'.repeat(40));
         break;
