@@ -10,7 +10,7 @@ import { warnAutoPipelining } from '../errors.js';
 import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
-import { makeOptionsFast } from '../host/state.js';
+import { makeOptionsFast, unanswered } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type FallbackReason, Stats } from '../stats.js';
@@ -28,7 +28,7 @@ import { PlainSplitting, SplitKeys } from './split-keys.js';
 export class ClusterAttachment extends Attachment implements FastRoute, NodesShare {
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
-  readonly accepted = new WeakSet<object>();
+  readonly accepted: WeakSet<object>;
   readonly bound: PendingBound | undefined;
   readonly routing: ClusterRouting;
   readonly splitter: SplitKeys | undefined;
@@ -48,6 +48,7 @@ export class ClusterAttachment extends Attachment implements FastRoute, NodesSha
     PlainSplitting.end(client);
     this.schedule = scheduleFunction(options.schedule);
     this.inFlight = new InFlightBound(options.maxInFlight, 0);
+    this.accepted = new WeakSet(unanswered(client));
     const { maxPending } = options;
     if (maxPending !== undefined) this.bound = new PendingBound(client, maxPending, this.counters, () => undefined);
     this.routing = new ClusterRouting(client);

@@ -171,6 +171,14 @@ export function unansweredOf(client: object): number {
   return (commandQueue?.length ?? 0) + (offlineQueue?.length ?? 0) + lost;
 }
 
+/** These commands themselves. */
+export function unanswered(client: object): object[] {
+  const { commandQueue, offlineQueue, prevCommandQueue } = client as Queueing;
+  return [commandQueue, offlineQueue, prevCommandQueue].flatMap((queue) =>
+    Array.from({ length: queue?.length ?? 0 }, (_, index) => queue?.peekAt(index)?.command ?? {}),
+  );
+}
+
 /** Whether a MULTI is open at the end of what the next connection is sent. */
 export function hasUnsentTransaction(client: object): boolean {
   return isOpenAfter((client as Queueing).offlineQueue, isOpenAfter(resent(client as Queueing)));

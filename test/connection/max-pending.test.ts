@@ -186,6 +186,21 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect((await other.call('CLIENT', 'LIST')) as string).toContain('name=pending');
   });
 
+  it('what was called before coalesce() is not refused, waiting for a connection or sent', async () => {
+    const early = host.create(redisUrl());
+    const waiting = Array.from({ length: 9 }, (_, index) => early.get(`${prefix}${index}`));
+    coalesce(early, { maxPending: 5 });
+    expect(await refused(waiting)).toEqual({ answered: 9, refused: 0 });
+    const server = await stoppableServer();
+    const client = await ready(host.create(server.url, { maxRetriesPerRequest: null }));
+    server.stop();
+    const sent = Array.from({ length: 9 }, (_, index) => client.get(`${prefix}${index}`));
+    coalesce(client, { maxPending: 5 });
+    client.stream.destroy();
+    server.go();
+    expect(await refused(sent)).toEqual({ answered: 9, refused: 0 });
+  });
+
   it('the rest of a transaction is taken whose MULTI will be sent again', async () => {
     const server = await stoppableServer();
     const options = { maxRetriesPerRequest: null };

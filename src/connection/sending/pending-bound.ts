@@ -1,6 +1,6 @@
 import { CODES, type CodedError, coded } from '../../errors.js';
 import { isScriptCommand } from '../../host/script.js';
-import { hasUnsentTransaction, unansweredOf } from '../../host/state.js';
+import { hasUnsentTransaction, unanswered, unansweredOf } from '../../host/state.js';
 import type { HostCommand } from '../../host/types.js';
 import type { Stats } from '../../stats.js';
 import { Entry } from '../entries/entry.js';
@@ -27,7 +27,9 @@ export class PendingBound {
     readonly connection: () => { readonly transaction: { readonly begun: boolean } } | undefined,
     /** The host's commands that were accepted: the host sends them again by the same method. The nodes of a Cluster share it. */
     readonly accepted = new WeakSet<object>(),
-  ) {}
+  ) {
+    for (const command of unanswered(client)) accepted.add(command);
+  }
 
   /**
    * The error of a call that would exceed the bound; undefined if it may be sent. A transaction that has begun continues:
