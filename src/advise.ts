@@ -8,6 +8,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { types } from 'node:util';
 import { setImmediate } from './util/clock.js';
 
 /** A place in user code that issues commands. */
@@ -50,6 +51,7 @@ const MOST_PLACES = 1_000;
 const MOST_LINES = 20;
 const MOST_VALUES = 64;
 const LONGEST_VALUE = 200;
+const LONGEST_TEXT = 800;
 const LONGEST_JSON = 16_384;
 const MOST_FRAMES = 40;
 
@@ -255,15 +257,43 @@ function valuesIn(reply: unknown): string[] {
 /** Of what is text without code of users, which runs once per call. */
 function textOf(args: readonly unknown[]): string {
   const texts = args
-    .flat(2)
     .slice(0, MOST_VALUES)
-    .filter((argument) => typeof argument === 'string' || typeof argument === 'number' || argument instanceof Buffer);
-  return texts.map((argument) => String(argument).slice(0, LONGEST_VALUE * 4)).join(' ');
+    .flatMap((argument) => (Array.isArray(argument) ? elementsOf(argument).flatMap(elementsOf) : argument))
+    .slice(0, MOST_VALUES)
+    .map((argument) =>
+      argument instanceof Buffer ? Buffer.prototype.toString.call(argument, 'utf8', 0, LONGEST_TEXT) : argument,
+    );
+  return texts
+    .filter((text) => typeof text === 'string' || typeof text === 'number')
+    .map((text) => String(text).slice(0, LONGEST_TEXT))
+    .join(' ');
+}
+
+/** Those that are plain values. */
+function elementsOf(list: unknown): unknown[] {
+  if (!Array.isArray(list)) return [list];
+  if (types.isProxy(list)) return [];
+  const indices = Array.from({ length: Math.min(list.length, MOST_VALUES) }, (_, index) => index);
+  return indices.map((index) => Object.getOwnPropertyDescriptor(list, index)?.value);
 }
 
 /** Whether arguments hold a value; a short one only as a word. */
 function holds(text: string, value: string): boolean {
   return value.length > 3 ? text.includes(value) : text.split(/[^\p{L}\p{N}]+/u).includes(value);
+}
+
+/** Empty where the process prepares stack traces in a way that fails, or gives no text. */
+function stackTrace(): string {
+  const { stackTraceLimit } = Error;
+  Reflect.set(Error, 'stackTraceLimit', MOST_FRAMES);
+  try {
+    const { stack } = new Error();
+    return typeof stack === 'string' ? stack : '';
+  } catch {
+    return '';
+  } finally {
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
+  }
 }
 
 const PACKAGE = /node_modules[\\/](?!\.pnpm)((?:@[^\\/]+[\\/])?[^\\/]+)/g;
@@ -272,13 +302,9 @@ const FRAME = /^\s*at (?:async )?(?:(.*) \()?(.+?)(:\d+):\d+\)?$/;
 
 /** The first frame of user code, and the package that it calls, if another one than the client's issues the command. */
 function siteOf(command: string): Site | undefined {
-  const { stackTraceLimit } = Error;
-  Error.stackTraceLimit = MOST_FRAMES;
-  const { stack } = new Error();
-  Error.stackTraceLimit = stackTraceLimit;
   let ownFolder: string | undefined;
   let by = '';
-  for (const frame of String(stack).split('\n')) {
+  for (const frame of stackTrace().split('\n')) {
     const [, functionName = '', path = '', line = ''] = FRAME.exec(frame) ?? [];
     if (path === '' || /^node:|<anonymous>/.test(path)) continue;
     // The first frame is this function's.

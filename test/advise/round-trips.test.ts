@@ -351,6 +351,50 @@ it('a reply that a transformer has made cyclic, or with a getter that throws, re
   });
 });
 
+describe('the advisor runs no code of users that would not run without it', () => {
+  it('getters and Proxies in arguments are read once, and methods of Buffers are not called', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl()));
+    let reads = 0;
+    const getter = Object.defineProperty([`${prefix}a`, ''], 1, { get: () => `read ${++reads}` });
+    const proxy = new Proxy([`${prefix}a`, 'a'], { get: (...all) => ++reads && Reflect.get(...all) });
+    const buffer = Object.assign(Buffer.from('a'), { toString: () => JSON.parse('{') });
+    const read = async (program: () => unknown) => {
+      reads = 0;
+      await program();
+      return reads;
+    };
+    for (const send of [() => client.mset(getter), () => client.mset(proxy)]) {
+      expect(await read(() => roundTrips(send))).toBe(await read(send));
+    }
+    await roundTrips(() => client.set(`${prefix}a`, buffer));
+    expect(await client.get(`${prefix}a`)).toBe('a');
+  });
+
+  it.each<[string, PropertyDescriptor]>([
+    ['throws', { value: () => JSON.parse('{') }],
+    ['gives no text', { value: () => Object.create(null) }],
+  ])('a process whose Error.prepareStackTrace %s', async (_, prepared) => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl()));
+    const { prepareStackTrace } = Error;
+    onTestFinished(() => {
+      Error.prepareStackTrace = prepareStackTrace;
+    });
+    const { commands } = await roundTrips(() => {
+      Object.defineProperty(Error, 'prepareStackTrace', { ...prepared, writable: true, configurable: true });
+      return client.set(`${prefix}a`, '1');
+    });
+    expect([commands, await client.get(`${prefix}a`)]).toEqual([0, '1']);
+  });
+
+  it('a process whose Error.stackTraceLimit cannot be written', async () => {
+    const client = await ready(ioredis6.createCoalesced(redisUrl()));
+    Object.defineProperty(Error, 'stackTraceLimit', { value: 10, writable: false });
+    onTestFinished(() => void Object.defineProperty(Error, 'stackTraceLimit', { value: 10, writable: true }));
+    const { commands } = await roundTrips(() => client.set(`${prefix}a`, '1'));
+    expect([commands, await client.get(`${prefix}a`)]).toEqual([1, '1']);
+  });
+});
+
 const trip = (advisor: Advisor, line: number): Required<Pick<Trip, 'site'>> & Trip => ({
   advisor,
   depth: 1,
