@@ -139,7 +139,9 @@ export class ScriptSender extends Sender {
   #findKeys(args: unknown[], read: ReadArguments): Prepared | Fallback {
     const { keyPrefix, numberOfKeys } = this.script;
     const first = typeof numberOfKeys === 'number' ? 0 : 1;
-    const count = Number(first === 0 ? numberOfKeys : args[0]);
+    const given = first === 0 ? numberOfKeys : args[0];
+    // Anything else might run code of users, which ioredis does not.
+    const count = typeof given === 'string' || typeof given === 'number' ? Number(given) : Number.NaN;
     if (!Number.isInteger(count) || count < 0 || first + count > args.length) {
       return new Fallback('arguments', read);
     }

@@ -292,6 +292,25 @@ describe.each(REAL_HOSTS)('the methods of scripts, $name', (host) => {
     expect(await run(true)).toEqual(plain);
   });
 
+  it('without numberOfKeys run no code of users to read their first argument', async () => {
+    const run = async (coalesced: boolean) => {
+      const { client, methods } = await create(coalesced, { keyPrefix: 'p:' });
+      client.defineCommand('any', { lua: 'return {#KEYS, ARGV[1]}' });
+      let valuesRead = 0;
+      const counts = {
+        toString: () => '1',
+        valueOf: () => {
+          valuesRead += 1;
+          return 1;
+        },
+      };
+      const first = [counts, Symbol('1'), true, 1, '1'];
+      const replies = first.map((count) => methods.any?.(count, 'k', 'v')) as Promise<unknown>[];
+      return [await outcomes(replies), valuesRead];
+    };
+    expect(await run(true)).toEqual(await run(false));
+  });
+
   it('are replaced by a second defineCommand()', async () => {
     const { client, methods } = await create(true);
     expect(await methods.late?.('k')).toBe(1);
