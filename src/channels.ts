@@ -54,7 +54,7 @@ const batch = tracingChannel<BatchEvent>(CHANNELS.BATCH);
 const connection = tracingChannel<ConnectionEvent>(CHANNELS.CONNECTION);
 
 /** Whether batches have a subscriber. Not `hasSubscribers` of the tracing channel: Node has it only since 20.13. */
-export function watchesBatches(): boolean {
+export function hasBatchSubscribers(): boolean {
   return batch.start.hasSubscribers || batch.end.hasSubscribers;
 }
 
@@ -71,10 +71,11 @@ export function reportConnection(
   change: ConnectionEvent['change'],
   reason: string | undefined,
 ): void {
-  const isWatched = connection.start.hasSubscribers || connection.end.hasSubscribers;
-  if (!isWatched && !debugAttach.enabled) return;
+  const hasSubscribers = connection.start.hasSubscribers || connection.end.hasSubscribers;
+  if (!hasSubscribers && !debugAttach.enabled) return;
   const { address } = of;
   const mode = change === 'detached' ? 'detached' : reason === undefined ? 'fast' : 'batching-only';
   debugAttach('%s: %s, mode %s%s', address, change, mode, reason === undefined ? '' : ` (${reason})`);
-  if (isWatched) connection.traceSync(() => {}, { change, mode, ...(reason !== undefined && { reason }), address });
+  if (hasSubscribers)
+    connection.traceSync(() => {}, { change, mode, ...(reason !== undefined && { reason }), address });
 }

@@ -8,14 +8,14 @@
 import { createRequire } from 'node:module';
 import { environment, VARIABLE, warnEnvironment } from './environment.js';
 import { CODES, warnOnce } from './errors.js';
-import { watchClients } from './host/watch-clients.js';
+import { onNewClient } from './host/new-clients.js';
 import { type ResolvedOptions, resolveSetting } from './options.js';
 
 const options = optionsOfAll();
 
 if (options) {
   const load = createRequire(import.meta.url);
-  watchClients((client) => {
+  onNewClient((client) => {
     // The rest of this package, as it is built: with the first client, since most processes have none at their start.
     const { attachProvisionally } = load('./attach.cjs') as typeof import('./attach/attach.js');
     attachProvisionally(client, options);

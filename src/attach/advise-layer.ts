@@ -14,11 +14,11 @@ export function putOnAdviseLayer(): void {
   if (isOn) return;
   isOn = true;
   const { send } = Sender.prototype;
-  Sender.prototype.send = function sendTracked(this: Sender, route, method, given, call) {
-    const { counters } = route;
+  Sender.prototype.send = function sendTracked(this: Sender, attached, method, given, call) {
+    const { counters } = attached;
     const sentSoFar = () => (counters === undefined ? 0 : counters.commands + counters.sharedReads);
     const before = sentSoFar();
-    const pass = (args: unknown[]) => send.call(this, route, method, args, call);
+    const pass = (args: unknown[]) => send.call(this, attached, method, args, call);
     return track(this.variant.command.name, given, given, pass, () => sentSoFar() > before) as ReturnType<typeof send>;
   };
   changeOverlays((overlay, parent) => {

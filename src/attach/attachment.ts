@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { MARK } from '../calls/route.js';
+import { MARK } from '../calls/attached.js';
 import { viewOf } from '../calls/view.js';
 import type { Connection } from '../connection/connection.js';
 import { environment } from '../environment.js';
@@ -20,7 +20,7 @@ interface Member {
   readonly connection: Connection | undefined;
 }
 
-/** What is attached to a client or a Cluster, under `MARK`: its handle, and the route of its methods. */
+/** What is attached to a client or a Cluster, under `MARK`: its handle, and what its methods ask. */
 export abstract class Attachment implements Coalescer {
   abstract readonly client: HasOptions;
   abstract readonly options: ResolvedOptions;

@@ -1,5 +1,5 @@
+import type { Attached } from '../calls/attached.js';
 import { isBlocking } from '../calls/blocking-warning.js';
-import type { FastRoute } from '../calls/route.js';
 import { Connection, type ConnectionSetup, type Watched } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
@@ -34,7 +34,7 @@ export interface NodesShare {
 }
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
-export class ClientAttachment extends Attachment implements ConnectionSetup, FastRoute {
+export class ClientAttachment extends Attachment implements ConnectionSetup, Attached {
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
   readonly bound: PendingBound | undefined;

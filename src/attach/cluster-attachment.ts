@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot';
-import type { FastRoute } from '../calls/route.js';
+import type { Attached } from '../calls/attached.js';
 import { type FastCommand, UNLISTED } from '../commands/fast-commands.js';
 import type { Connection, Watched } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
@@ -25,7 +25,7 @@ import { PlainSplitting, SplitKeys } from './split-keys.js';
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
  * `Entry#reject` calls the `redirect` of its context (`Connection#contextIn`), which calls `ClusterRouting#redirect`.
  */
-export class ClusterAttachment extends Attachment implements FastRoute, NodesShare {
+export class ClusterAttachment extends Attachment implements Attached, NodesShare {
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
   readonly accepted: WeakSet<object>;

@@ -1,12 +1,12 @@
+import { type Attached, attachmentOf, MARK, type Marked, SPLITS } from '../calls/attached.js';
 import { blockingMethods } from '../calls/blocking-warning.js';
 import { fastCalls, fastCommandNamed } from '../calls/call-by-name.js';
 import { pipelineMethods, refuseWhole } from '../calls/fast-pipeline.js';
 import { commandMethod, formOf, methodsNamed } from '../calls/method.js';
-import { type FastRoute, MARK, type Marked, routeOf, SPLITS } from '../calls/route.js';
 import { ScriptSender } from '../calls/scripts.js';
 import { CommandSender, type Sender } from '../calls/sender.js';
 import { FAST_COMMANDS } from '../commands/fast-commands.js';
-import { ownBehind, passesOn } from '../host/probe.js';
+import { unwrapped, wrapperOf } from '../host/probe.js';
 import { definedNames, scriptNamed } from '../host/script.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
@@ -38,7 +38,7 @@ export function addOverlay(client: HasOptions, options: Pick<ResolvedOptions, 's
 export function removeOverlay(client: object): void {
   const methods = client as Record<string, unknown>;
   const { sendCommand } = client as Methods;
-  if (sendCommand && Object.hasOwn(client, 'sendCommand')) Reflect.set(client, 'sendCommand', ownBehind(sendCommand));
+  if (sendCommand && Object.hasOwn(client, 'sendCommand')) Reflect.set(client, 'sendCommand', unwrapped(sendCommand));
   for (const [methodName] of definedNames(client).flatMap(methodsNamed)) {
     const form = Object.hasOwn(methods, methodName) ? formOf(methods[methodName] as AnyFunction) : undefined;
     if (form !== undefined) methods[methodName] = form.parent[methodName];
@@ -103,21 +103,21 @@ function addCommandMethods(overlay: Methods, parent: Methods): void {
 /** What is put around a client's calls, beside its fast methods. */
 interface AroundCalls {
   /** Around a command of the host's: whatever sends one passes through `sendCommand`. */
-  sendCommand(route: FastRoute, args: [command: HostCommand, stream: unknown], pass: () => unknown): unknown;
+  sendCommand(attached: Attached, args: [command: HostCommand, stream: unknown], pass: () => unknown): unknown;
   /** A pipeline or transaction was made. */
-  made(pipeline: unknown, route: FastRoute, name: 'pipeline' | 'multi'): void;
+  made(pipeline: unknown, attached: Attached, name: 'pipeline' | 'multi'): void;
 }
 
 function aroundSendCommand(holder: object, parent: object, around: AroundCalls): void {
   const present = Object.hasOwn(holder, 'sendCommand') ? (holder as Methods).sendCommand : undefined;
   const behind = () => present ?? ((parent as Methods).sendCommand as AnyFunction);
-  const sendCommand = passesOn(
+  const sendCommand = wrapperOf(
     function (this: unknown, ...args) {
       const pass = () => behind().apply(this, args);
-      const route = routeOf(this);
-      return route === undefined ? pass() : around.sendCommand(route, args as [HostCommand, unknown], pass);
+      const attached = attachmentOf(this);
+      return attached === undefined ? pass() : around.sendCommand(attached, args as [HostCommand, unknown], pass);
     },
-    () => ownBehind(behind()),
+    () => unwrapped(behind()),
   );
   // A client may have one that cannot be replaced.
   Reflect.set(holder, 'sendCommand', sendCommand);
@@ -129,8 +129,8 @@ export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCal
     const make = overlay[name] as AnyFunction;
     overlay[name] = function (this: unknown, ...args) {
       const result = make.apply(this, args);
-      const route = routeOf(this);
-      if (route !== undefined) around.made(result, route, name);
+      const attached = attachmentOf(this);
+      if (attached !== undefined) around.made(result, attached, name);
       return result;
     };
   }
@@ -147,7 +147,7 @@ function definingMethods(parent: Record<string, AnyFunction>): Record<string, An
   const defining = (name: string): AnyFunction =>
     function (this: unknown, ...args) {
       const result = (parent[name] as AnyFunction).apply(this, args);
-      if (routeOf(this) !== undefined) replaceDefined(this as object, String(args[0]));
+      if (attachmentOf(this) !== undefined) replaceDefined(this as object, String(args[0]));
       return result;
     };
   return { defineCommand: defining('defineCommand'), addBuiltinCommand: defining('addBuiltinCommand') };
@@ -175,7 +175,7 @@ function senderOf(client: object, name: string, encoding: 'utf8' | null, origina
   const script = scriptNamed(client, name);
   const sender = script && ScriptSender.of(script, encoding, original);
   if (sender !== undefined) return sender;
-  const commandClass = routeOf(client)?.commandClass;
+  const commandClass = attachmentOf(client)?.commandClass;
   const command = commandClass && fastCommandNamed(name, commandClass);
   return command && new CommandSender(command, encoding);
 }

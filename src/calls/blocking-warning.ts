@@ -2,8 +2,8 @@
 import { CODES, warnOnce } from '../errors.js';
 import type { HostCommand } from '../host/types.js';
 import { setTimeout } from '../util/clock.js';
+import type { Attached } from './attached.js';
 import { type MethodForm, methodsNamed } from './method.js';
-import type { FastRoute } from './route.js';
 
 /**
  * Commands that keep their connection waiting for what other clients do, or for the effect of its own writes (`wait`,
@@ -25,26 +25,31 @@ export function isBlocking({ name, args }: Pick<HostCommand, 'name' | 'args'>): 
 /** The methods of blocking commands, for the overlay. */
 export function blockingMethods(parent: MethodForm['parent']): MethodForm[] {
   return BLOCKING_COMMANDS.flatMap((name) =>
-    methodsNamed(name).map(([methodName]) => ({ methodName, parent, watch: (route) => watchBlocking(route, name) })),
+    methodsNamed(name).map(([methodName]) => ({
+      methodName,
+      parent,
+      onFallback: (attached) => warnIfBlocking(attached, name),
+    })),
   );
 }
 
 /** Grace period before the warning, in milliseconds. */
 const PATIENCE = 1_000;
 
-const watched = new WeakSet<FastRoute>();
+/** Attachments whose grace period runs. */
+const waiting = new WeakSet<Attached>();
 
 /**
  * Warns once per name if other commands still wait behind a blocking one after the grace period.
  *
  * @param name - of the command that is about to be sent, in lower case.
  */
-export function watchBlocking(route: FastRoute, name: string): void {
-  if (!BLOCKING_COMMANDS.includes(name) || watched.has(route)) return;
-  watched.add(route);
+export function warnIfBlocking(attached: Attached, name: string): void {
+  if (!BLOCKING_COMMANDS.includes(name) || waiting.has(attached)) return;
+  waiting.add(attached);
   setTimeout(() => {
-    watched.delete(route);
-    const waitedFor = route.blockedBy;
+    waiting.delete(attached);
+    const waitedFor = attached.blockedBy;
     if (waitedFor === undefined) return;
     warnOnce(
       CODES.BLOCKING,

@@ -2,7 +2,7 @@ import { FAST_COMMANDS, type FastCommand } from '../commands/fast-commands.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { HostCommandClass } from '../host/types.js';
 import { isAscii } from '../resp/encoder.js';
-import { watchBlocking } from './blocking-warning.js';
+import { warnIfBlocking } from './blocking-warning.js';
 import type { MethodForm } from './method.js';
 import { CommandSender } from './sender.js';
 
@@ -37,8 +37,8 @@ export function fastCalls(parent: MethodForm['parent']): MethodForm[] {
         if (senders.size < KEPT_NAMES) senders.set(name, sender);
         return sender;
       },
-      watch(route, [name]) {
-        if (typeof name === 'string') watchBlocking(route, name.toLowerCase());
+      onFallback(attached, [name]) {
+        if (typeof name === 'string') warnIfBlocking(attached, name.toLowerCase());
       },
     };
   });

@@ -6,7 +6,7 @@ import type { AnyFunction } from '../host/types.js';
 import type { FallbackReason, Stats } from '../stats.js';
 import { now } from '../util/clock.js';
 import { flatOf } from '../util/values.js';
-import type { FastRoute } from './route.js';
+import type { Attached } from './attached.js';
 
 /** Whether a method is the host's, and sends one command by `sendCommand`. */
 export function isUnpatchedCommand(method: AnyFunction): boolean {
@@ -48,7 +48,7 @@ const CURES: Partial<Record<FallbackReason, string>> = {
  * Warns once per process if a client under load has had no fast command for a minute, for a reason that one setting would
  * cure: most of what it could gain is lost, and nothing else tells.
  */
-export class SlowPathWatch {
+export class SlowPathWarning {
   /** Since when a client has had no fast command, and how many before. */
   readonly #spells = new WeakMap<Stats, { readonly fastCommands: number; readonly sinceMs: number }>();
   #warned = false;
@@ -76,16 +76,16 @@ export class SlowPathWatch {
 }
 
 /** One per process. */
-const slowPathWatch = new SlowPathWatch();
+const slowPathWarning = new SlowPathWarning();
 
 /** A command has fallen back. */
 export function countFallback(
-  { counters }: Pick<FastRoute, 'counters'>,
+  { counters }: Pick<Attached, 'counters'>,
   methodName: string,
   reason: FallbackReason,
 ): void {
   if (counters === undefined) return;
-  slowPathWatch.fellBack(counters, reason);
+  slowPathWarning.fellBack(counters, reason);
   if (debugFallback.enabled) debugFallback('%s: %s', methodName, reason);
 }
 

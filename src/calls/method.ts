@@ -1,6 +1,6 @@
 import type { AnyFunction } from '../host/types.js';
+import { type Attached, attachmentOf } from './attached.js';
 import { callHost, countFallback, Fallback } from './fallback.js';
-import { type FastRoute, routeOf } from './route.js';
 import type { Sender } from './sender.js';
 
 /** The parts of a method of ours that sends one command. A view makes the same call with options of its own (`view.ts`). */
@@ -12,9 +12,9 @@ export interface MethodForm {
   readonly leading?: number;
   /** Sends the calls that can be fast; or a function that finds who sends one, by the name in front of its arguments. */
   readonly sender?: Sender;
-  senderFor?(route: FastRoute, name: unknown): Sender | undefined;
+  senderFor?(attached: Attached, name: unknown): Sender | undefined;
   /** Told of each call that has no sender, before the host's method sends it. `args` are all arguments of the method. */
-  watch?(route: FastRoute, args: readonly unknown[]): void;
+  onFallback?(attached: Attached, args: readonly unknown[]): void;
 }
 
 /** Not in a `WeakMap`, which keeps its values too long (docs/performance.md): those of defined methods hold their client's. */
@@ -36,17 +36,17 @@ export function commandMethod(form: MethodForm): AnyFunction {
   const made: AnyFunction =
     leading === 0
       ? function fast(this: unknown, ...args) {
-          const route = routeOf(this);
-          if (route === undefined || sender === undefined) return fallBack(form, this, route, args);
-          const sent = sender.send(route, parent[methodName] as AnyFunction, args);
-          return sent instanceof Fallback ? fallBack(form, this, route, args, sent) : sent;
+          const attached = attachmentOf(this);
+          if (attached === undefined || sender === undefined) return fallBack(form, this, attached, args);
+          const sent = sender.send(attached, parent[methodName] as AnyFunction, args);
+          return sent instanceof Fallback ? fallBack(form, this, attached, args, sent) : sent;
         }
       : function named(this: unknown, name, ...args) {
-          const route = routeOf(this);
-          const found = route && form.senderFor?.(route, name);
-          if (route === undefined || found === undefined) return fallBack(form, this, route, [name, ...args]);
-          const sent = found.send(route, parent[methodName] as AnyFunction, args);
-          return sent instanceof Fallback ? fallBack(form, this, route, [name, ...args], sent) : sent;
+          const attached = attachmentOf(this);
+          const found = attached && form.senderFor?.(attached, name);
+          if (attached === undefined || found === undefined) return fallBack(form, this, attached, [name, ...args]);
+          const sent = found.send(attached, parent[methodName] as AnyFunction, args);
+          return sent instanceof Fallback ? fallBack(form, this, attached, [name, ...args], sent) : sent;
         };
   return Object.defineProperty(made, FORM, { value: { of: made, form } });
 }
@@ -54,14 +54,14 @@ export function commandMethod(form: MethodForm): AnyFunction {
 function fallBack(
   form: MethodForm,
   receiver: unknown,
-  route: FastRoute | undefined,
+  attached: Attached | undefined,
   args: readonly unknown[],
   sent?: Fallback,
 ): unknown {
   const { methodName, parent, leading = 0 } = form;
-  if (route !== undefined) {
-    if (sent === undefined) form.watch?.(route, args);
-    else countFallback(route, methodName, sent.reason);
+  if (attached !== undefined) {
+    if (sent === undefined) form.onFallback?.(attached, args);
+    else countFallback(attached, methodName, sent.reason);
   }
   return callHost(parent[methodName] as AnyFunction, receiver, args, leading, sent?.read);
 }

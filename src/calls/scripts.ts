@@ -8,8 +8,8 @@ import { CommandHeads, commandHead, encodeExactly, isPlainNumber } from '../resp
 import { rejectedWith } from '../util/promises.js';
 import { flatOf } from '../util/values.js';
 import { holdsArray, type Prepared, prefixedKey } from './arguments.js';
+import type { Attached } from './attached.js';
 import { Fallback, type ReadArguments } from './fallback.js';
-import type { FastRoute } from './route.js';
 import { Sender } from './sender.js';
 import { sendWith } from './view.js';
 
@@ -80,13 +80,13 @@ export class ScriptSender extends Sender {
   }
 
   /** Keys get a prefix, or the first one decides which node the call goes to. */
-  protected needsKeys({ routing }: FastRoute): boolean {
+  protected needsKeys({ routing }: Attached): boolean {
     return Boolean(this.script.keyPrefix) || routing !== undefined;
   }
 
   /** The transformer of EVALSHA would get the script's hash and the number of keys, too: that is left to the host. */
   protected prepare(
-    route: FastRoute,
+    attached: Attached,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | Fallback {
@@ -94,16 +94,16 @@ export class ScriptSender extends Sender {
     const flattened = holdsArray(args) ? flatOf(args) : undefined;
     const sent = flattened ?? args;
     const read = { flattened };
-    return this.needsKeys(route) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
+    return this.needsKeys(attached) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
   }
 
   /** See `PendingBound#refuses`. */
-  override send(route: FastRoute, method: AnyFunction, given: unknown[], call?: CallOptions) {
-    const sent = super.send(route, method, given, call);
+  override send(attached: Attached, method: AnyFunction, given: unknown[], call?: CallOptions) {
+    const sent = super.send(attached, method, given, call);
     if (!(sent instanceof Fallback)) return sent;
     const { keyPrefix, numberOfKeys } = this.script;
     const first = given[typeof numberOfKeys === 'number' ? 0 : 1];
-    const refusal = route.boundFor?.(keyPrefix ? prefixedKey(keyPrefix, first) : first)?.refusalOf(1);
+    const refusal = attached.boundFor?.(keyPrefix ? prefixedKey(keyPrefix, first) : first)?.refusalOf(1);
     return refusal === undefined ? sent : rejectedWith(refusal, given.at(-1));
   }
 
@@ -113,7 +113,7 @@ export class ScriptSender extends Sender {
 
   protected sendOn(
     connection: Connection,
-    { client, routing }: FastRoute,
+    { client, routing }: Attached,
     plain: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,

@@ -7,9 +7,9 @@ import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
+import { attachmentOf } from './attached.js';
 import { callHost, countFallback, Fallback, isUnpatchedCommand, type ReadArguments } from './fallback.js';
 import { formOf, type MethodForm } from './method.js';
-import { routeOf } from './route.js';
 
 /** A client, a Cluster or a test double, with its handle. */
 type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Record<PropertyKey, unknown>;
@@ -107,12 +107,12 @@ function sendFast(view: View, form: MethodForm, args: unknown[]): unknown {
   const { client, call } = view;
   const { methodName, parent, leading = 0 } = form;
   const method = parent[methodName] as AnyFunction;
-  const route = routeOf(client);
-  const sender = route && (form.sender ?? form.senderFor?.(route, args[0]));
-  if (route === undefined || sender === undefined) return callCold(view, method, args, leading);
-  const sent = sender.send(route, method, leading === 0 ? args : args.slice(leading), call);
+  const attached = attachmentOf(client);
+  const sender = attached && (form.sender ?? form.senderFor?.(attached, args[0]));
+  if (attached === undefined || sender === undefined) return callCold(view, method, args, leading);
+  const sent = sender.send(attached, method, leading === 0 ? args : args.slice(leading), call);
   if (!(sent instanceof Fallback)) return sent;
-  countFallback(route, methodName, sent.reason);
+  countFallback(attached, methodName, sent.reason);
   return callCold(view, method, args, leading, sent.read);
 }
 

@@ -25,18 +25,18 @@ import { nextTick, setImmediate } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';
 import type { CachedRead } from './cache/store.js';
 import { type Deadline, Deadlines } from './entries/deadlines.js';
-import { AbortableEntry, CallEntry, type Entry, type EntryContext, type OwnEntry } from './entries/entry.js';
+import { AbortableEntry, CallEntry, type Entry, type EntryContext, type InternalEntry } from './entries/entry.js';
 import { encodePipeline, PipelineEntry, type PipelineRecording } from './entries/pipeline-entry.js';
 import { SharedReads } from './entries/shared-reads.js';
-import { SignalWatch } from './entries/signals.js';
+import { AbortList } from './entries/signals.js';
 import { entryWrittenAs, WatchedEntry } from './entries/watched-entry.js';
 import { ReplyReader } from './replies/reply-reader.js';
 import { ReplyCount } from './reply-count.js';
 import { Batch, type BatchOwner } from './sending/batch.js';
-import { drainAtExit } from './sending/exit.js';
 import { FusedReads } from './sending/fused-reads.js';
 import { type InFlightBound, InFlightGate } from './sending/in-flight-gate.js';
 import type { PendingBound } from './sending/pending-bound.js';
+import { drainAtExit } from './sending/process-exit.js';
 import type { BatchSchedule } from './sending/schedule-function.js';
 import { hookStream } from './stream.js';
 import { TransactionState } from './transaction-state.js';
@@ -202,12 +202,12 @@ export class Connection implements BatchOwner {
     const entry =
       signal === undefined
         ? new CallEntry(variant, context, sent, select)
-        : new AbortableEntry(variant, context, sent, select, SignalWatch.of(signal));
+        : new AbortableEntry(variant, context, sent, select, AbortList.of(signal));
     if (chained !== undefined) entry.promise = chained(entry.promise);
     if (answer !== undefined) this.cache?.defer(answer, entry, call);
     else if (this.fused?.takes(entry)) this.#issue(entry, undefined, call);
     else this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), call);
-    if (entry instanceof AbortableEntry) entry.watch.add(entry);
+    if (entry instanceof AbortableEntry) entry.abortList.add(entry);
     return entry.promise;
   }
 
@@ -280,7 +280,7 @@ export class Connection implements BatchOwner {
     this.stats.commands += 1;
     this.stats.fastCommands += 1;
     deadline?.add(entry);
-    if (client.options.socketTimeout !== undefined) this.#watchSocket();
+    if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
     // Before it may be sent: a Connector's stream may answer within the write.
     replies.expected += 1;
     if (encoded === undefined && exact === undefined) {
@@ -302,11 +302,11 @@ export class Connection implements BatchOwner {
   }
 
   /** Sends a command of the cache's own. */
-  sendOwn(entry: OwnEntry): void {
+  sendInternal(entry: InternalEntry): void {
     this.#enqueue(entry, entry.encodeAssumingAscii(), this.#deadlines.for(commandTimeoutOf(this.client)));
   }
 
-  #watchSocket(): void {
+  #startSocketTimeout(): void {
     this.#socketTimeout ??= new SocketTimeout(this.client, this.stream);
     this.#socketTimeout.sent();
   }
@@ -333,7 +333,7 @@ export class Connection implements BatchOwner {
     this.stats.commands += commands.length;
     cache?.sendsPipeline(commands);
     const waits = gate.mustWait(commands.length, begun);
-    if (client.options.socketTimeout !== undefined) this.#watchSocket();
+    if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
         this.stats.fastCommands += 1;

@@ -6,7 +6,7 @@
  */
 import type { EventEmitter } from 'node:events';
 import type { FallbackReason } from '../stats.js';
-import { commandClassOf, ownBehind, sourceTest } from './probe.js';
+import { commandClassOf, sourceTest, unwrapped } from './probe.js';
 import { isPatchedInClass } from './state.js';
 import type { AnyFunction, HostClient, HostCommand, HostOptions } from './types.js';
 
@@ -79,7 +79,7 @@ export class ClusterRouting {
   fallbackReason(watchable = false): FallbackReason | undefined {
     const { status, options } = this.cluster;
     if (status !== 'ready') return 'connection';
-    const sendCommand = ownBehind(this.cluster.sendCommand);
+    const sendCommand = unwrapped(this.cluster.sendCommand);
     if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
     if (sendCommand !== this.#sendCommand && !isUnpatchedSendCommand(sendCommand)) {
       return watchable && isPatchedInClass(this.cluster) ? undefined : 'patched';

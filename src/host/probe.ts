@@ -76,13 +76,13 @@ const endsInFinally = sourceTest('.finally(');
 /** Methods of ours that pass calls on to a client's own, with how to find that. */
 const passedOn = new WeakMap<AnyFunction, () => AnyFunction>();
 
-export function passesOn(ours: AnyFunction, toWhich: () => AnyFunction): AnyFunction {
+export function wrapperOf(ours: AnyFunction, toWhich: () => AnyFunction): AnyFunction {
   passedOn.set(ours, toWhich);
   return ours;
 }
 
 /** The method itself, or the client's own behind one of ours, as it is now. */
-export function ownBehind(method: AnyFunction): AnyFunction {
+export function unwrapped(method: AnyFunction): AnyFunction {
   return passedOn.get(method)?.() ?? method;
 }
 

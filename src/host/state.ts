@@ -10,7 +10,7 @@ import type { ReplyMode } from '../resp/decoder.js';
 import type { FallbackReason } from '../stats.js';
 import { nextTick } from '../util/clock.js';
 import { isRejected } from './command-class.js';
-import { isUnpatchedSendCommand, ownBehind } from './probe.js';
+import { isUnpatchedSendCommand, unwrapped } from './probe.js';
 import type {
   AnyFunction,
   HasOptions,
@@ -98,7 +98,7 @@ export function fallbackReason(client: HostClient, stream: Duplex): FallbackReas
 /** Whether others have replaced `sendCommand`: they may delay commands, also some of a pipeline. */
 export function isPatched(client: HostClient): boolean {
   if (client.sendCommand === lastUnpatchedSendCommand) return false;
-  const sendCommand = ownBehind(client.sendCommand);
+  const sendCommand = unwrapped(client.sendCommand);
   if (sendCommand !== lastUnpatchedSendCommand && !isUnpatchedSendCommand(sendCommand)) return true;
   lastUnpatchedSendCommand = sendCommand;
   return false;

@@ -4,13 +4,13 @@
  *
  * @param copyOther - gives the copy of such an object.
  */
-export function ownCopy(value: unknown, copyOther: (value: object) => object = copyIfBuffer): unknown {
+export function deepCopy(value: unknown, copyOther: (value: object) => object = copyIfBuffer): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map((element) => ownCopy(element, copyOther));
+  if (Array.isArray(value)) return value.map((element) => deepCopy(element, copyOther));
   if (Object.getPrototypeOf(value) !== Object.prototype) return copyOther(value);
   const copy: Record<string, unknown> = {};
   for (const [name, element] of Object.entries(value)) {
-    const own = ownCopy(element, copyOther);
+    const own = deepCopy(element, copyOther);
     // A map may have the key `__proto__`, which an assignment would not define.
     if (name !== '__proto__') copy[name] = own;
     else Object.defineProperty(copy, name, { value: own, configurable: true, enumerable: true, writable: true });

@@ -3,13 +3,13 @@ import Denque from 'denque';
 import { describe, expect, it } from 'vitest';
 import { type CommandVariant, UNLISTED } from '../../src/commands/fast-commands.js';
 import { InvalidationReader } from '../../src/connection/cache/invalidations.js';
+import { IssuedCommands } from '../../src/connection/cache/issued-commands.js';
 import { readArguments } from '../../src/connection/cache/names.js';
-import { OwnCommands } from '../../src/connection/cache/own-commands.js';
 import { type CachedRead, CacheStore, hashOf, RecentReads } from '../../src/connection/cache/store.js';
 import { variantOf } from '../../src/connection/entries/entry.js';
 import { ReplyCount } from '../../src/connection/reply-count.js';
 import type { QueueItem } from '../../src/host/types.js';
-import { ownCopy } from '../../src/util/values.js';
+import { deepCopy } from '../../src/util/values.js';
 import { heapNow } from '../helpers/hostile/heap.js';
 
 const get: CommandVariant = variantOf({ ...UNLISTED, name: 'get', cacheable: true, missing: null }, 'utf8');
@@ -319,7 +319,7 @@ describe('values of a caller', () => {
 
   it('a copy is equal, and a change to it does not change the value', () => {
     const value = reply();
-    const copy = ownCopy(value) as ReturnType<typeof reply>;
+    const copy = deepCopy(value) as ReturnType<typeof reply>;
     expect(Object.getOwnPropertyDescriptors(copy)).toEqual(Object.getOwnPropertyDescriptors(value));
     expect(Object.keys(copy)).toEqual(['a', 'b', '__proto__']);
     (copy.a[1] as Buffer)[0] = 0;
@@ -332,13 +332,13 @@ describe('values of a caller', () => {
 
   it('an object of a class is not copied', () => {
     const date = new Date();
-    expect((ownCopy([date]) as Date[])[0]).toBe(date);
+    expect((deepCopy([date]) as Date[])[0]).toBe(date);
   });
 });
 
-describe('OwnCommands', () => {
+describe('IssuedCommands', () => {
   /** @param left - commands in flight after the last of these replies. */
-  const answer = (own: OwnCommands, times: number, left = 0) => {
+  const answer = (own: IssuedCommands, times: number, left = 0) => {
     for (let time = times - 1; time >= 0; time -= 1) {
       own.replies.fast += 1;
       own.answer({ length: left + time });
@@ -358,7 +358,7 @@ describe('OwnCommands', () => {
   });
 
   it('after a command of unknown keys, the reply after its own lets answers be served again', () => {
-    const own = new OwnCommands(new ReplyCount(), false, () => {});
+    const own = new IssuedCommands(new ReplyCount(), false, () => {});
     own.changesAnything(2);
     answer(own, 3);
     expect(own.settled).toBe(false);
@@ -367,7 +367,7 @@ describe('OwnCommands', () => {
   });
 
   it('with late pushes, answers are served again after the reply to a command that was issued after that reply', () => {
-    const own = new OwnCommands(new ReplyCount(), true, () => {});
+    const own = new IssuedCommands(new ReplyCount(), true, () => {});
     own.changesAnything(0);
     // Three more commands were in flight when its reply came.
     answer(own, 4);
@@ -378,7 +378,7 @@ describe('OwnCommands', () => {
 
   it('with late pushes, it reports the keys that a reply has shown, and from when they may be used', () => {
     const shown: unknown[] = [];
-    const own = new OwnCommands(new ReplyCount(), true, (name, position) => shown.push([name, position]));
+    const own = new IssuedCommands(new ReplyCount(), true, (name, position) => shown.push([name, position]));
     own.noteShown('a', 1);
     own.noteShown('b', 1);
     answer(own, 1, 1);
@@ -394,7 +394,7 @@ describe('OwnCommands', () => {
     ['the next reply shows that its invalidation has come', false, 2],
     ['with late pushes, the reply to a command issued later does', true, 4],
   ])('after a push to user code, %s', (_, pushesLate, replies) => {
-    const own = new OwnCommands(new ReplyCount(), pushesLate, () => {});
+    const own = new IssuedCommands(new ReplyCount(), pushesLate, () => {});
     answer(own, 1, 2);
     own.pushed(3);
     expect(own.settled).toBe(false);

@@ -44,7 +44,7 @@ const SHORTEST_REFERRING = 13;
 const scratch = Buffer.allocUnsafeSlow(1024);
 
 /** A copy of a text, which keeps nothing alive of what it was cut out of. It has no lone surrogates. */
-export function ownText(text: string): string {
+export function copyOfText(text: string): string {
   if (text.length < SHORTEST_REFERRING) return text;
   if (text.length * 3 > scratch.length) return Buffer.from(text).toString();
   return scratch.utf8Slice(0, scratch.write(text));

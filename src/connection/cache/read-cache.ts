@@ -12,12 +12,12 @@ import type { CallOptions, ResolvedCacheOptions } from '../../options.js';
 import { MEANING_LENGTH, meaningOfError } from '../../resp/error-meaning.js';
 import type { Stats } from '../../stats.js';
 import { nextTick, now, setImmediate } from '../../util/clock.js';
-import { type CallEntry, Entry, type EntryContext, OwnEntry, ownVariant } from '../entries/entry.js';
+import { type CallEntry, Entry, type EntryContext, InternalEntry, internalVariant } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
 import { InvalidationReader } from './invalidations.js';
+import { HeldAnswersWarning, IssuedCommands } from './issued-commands.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
-import { HeldWatch, OwnCommands } from './own-commands.js';
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
 import { isRefusal, isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
 
@@ -25,8 +25,8 @@ import { isRefusal, isReplyError, Liveness, Tracking, warnUncached } from './tra
 const GONE = -2;
 const LASTING = -1;
 
-const CLIENT = ownVariant('client');
-const PTTL = ownVariant('pttl');
+const CLIENT = internalVariant('client');
+const PTTL = internalVariant('pttl');
 
 const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
 
@@ -40,7 +40,7 @@ interface CachedConnection {
   /** Sends a read that was not answered from memory, behind everything that was sent before. */
   sendEntry(entry: CallEntry, call: CallOptions | undefined): void;
   /** Sends a command of the cache's own. */
-  sendOwn(entry: OwnEntry): void;
+  sendInternal(entry: InternalEntry): void;
 }
 
 /**
@@ -56,7 +56,7 @@ interface CachedConnection {
  * 5. When a read is sent, it is decided whether its answer is kept (`sends`). Then it is put into the store, pending, and
  *    identical reads of the batch share it. CLIENT CACHING YES goes before it, PTTL behind it (`sentKept`).
  * 6. Each command that is sent drops the keys that it changes, pending reads too. While it is on its way, answers of keys that
- *    it shows are not used (`heldUntil`); while one of unknown keys is, none is (`OwnCommands`).
+ *    it shows are not used (`heldUntil`); while one of unknown keys is, none is (`IssuedCommands`).
  * 7. The reply fills the pending read, in the order of the bytes (`answered`). It is used once its time to live is known.
  * 8. An invalidation drops the answers of a key, and leaves pending reads that see the change.
  * 9. An error drops its key, or everything if it is not about one command (`failed`).
@@ -64,7 +64,7 @@ interface CachedConnection {
 export class ReadCache {
   readonly invalidations: InvalidationReader;
   readonly store: CacheStore;
-  readonly #own: OwnCommands;
+  readonly #issued: IssuedCommands;
   /** Nothing is kept until the server has agreed to it. */
   readonly tracking: Tracking;
   readonly liveness = new Liveness();
@@ -79,7 +79,7 @@ export class ReadCache {
   /** False if the server refuses to tell times to live: then only the option `ttl` limits answers. */
   #asksTtl = true;
   readonly #args = new CallArguments();
-  readonly #heldWatch = new HeldWatch();
+  readonly #heldWarning = new HeldAnswersWarning();
 
   constructor(
     readonly connection: CachedConnection,
@@ -89,7 +89,7 @@ export class ReadCache {
   ) {
     const { client, replies, transaction } = connection;
     this.store = new CacheStore(options.maxEntries, options.maxBytes);
-    this.#own = new OwnCommands(replies, prefixes !== undefined, (name, position) => {
+    this.#issued = new IssuedCommands(replies, prefixes !== undefined, (name, position) => {
       hold(this.store.key(name), position);
     });
     this.tracking = new Tracking(client, prefixes ?? [], transaction);
@@ -142,7 +142,7 @@ export class ReadCache {
       key.kept &&
       key.expiresAt !== undefined &&
       this.tracking.on &&
-      this.#own.settled &&
+      this.#issued.settled &&
       !transaction.watching &&
       (replies.all > key.heldUntil || key.newest === read)
     );
@@ -186,7 +186,7 @@ export class ReadCache {
       const { reply, form } = entry.read as CachedRead;
       entry.read = undefined;
       // Else its caller's signal has rejected it.
-      if (entry.observer === undefined) entry.answer(reply, form);
+      if (entry.deadline === undefined) entry.answer(reply, form);
     }
   }
 
@@ -195,7 +195,7 @@ export class ReadCache {
     entry.read = undefined;
     asked.key.waiting -= 1;
     // Its caller's signal has rejected it.
-    if (entry.observer !== undefined) return;
+    if (entry.deadline !== undefined) return;
     const { connection } = this;
     const read = asked.key.kept ? asked : this.#find(asked.key.name, entry.variant, entry.sent);
     if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
@@ -256,7 +256,7 @@ export class ReadCache {
     if (key === undefined && !keeps) return false;
     const read = entry.read as CachedRead | undefined;
     const position = this.#nextPosition;
-    if (!keeps) this.#own.noteShown(name, position);
+    if (!keeps) this.#issued.noteShown(name, position);
     hold(read?.key ?? key, position);
     if (read !== undefined) read.readAt = position;
     return keeps;
@@ -286,8 +286,8 @@ export class ReadCache {
   /** RESP: the keys of the next command are tracked. */
   #track(read: CachedRead): void {
     const { connection } = this;
-    connection.sendOwn(
-      new OwnEntry(CLIENT, ['CACHING', 'YES'], connection.context, (error) => {
+    connection.sendInternal(
+      new InternalEntry(CLIENT, ['CACHING', 'YES'], connection.context, (error) => {
         if (error === undefined) return;
         this.store.drop(read.key);
         if (isReplyError(error) && isRefusal(error)) this.#refused(error);
@@ -313,7 +313,7 @@ export class ReadCache {
         key.expiresAt = Number.POSITIVE_INFINITY;
       }
     };
-    if (this.#asksTtl) connection.sendOwn(new OwnEntry(PTTL, expected.key.name, connection.context, told));
+    if (this.#asksTtl) connection.sendInternal(new InternalEntry(PTTL, expected.key.name, connection.context, told));
     else expected.key.expiresAt = Number.POSITIVE_INFINITY;
   }
 
@@ -354,7 +354,7 @@ export class ReadCache {
   hostSendsUnknown(): void {
     this.decideAll();
     this.store.clear();
-    this.#own.changesAnything(this.#nextPosition);
+    this.#issued.changesAnything(this.#nextPosition);
   }
 
   /** Ordering: reads that wait were issued before a command that may change their answers, or show newer ones. */
@@ -378,19 +378,19 @@ export class ReadCache {
     }
     switch (effect) {
       case 'shows':
-        this.#own.showsAnything(position);
+        this.#issued.showsAnything(position);
         break;
       case 'script':
       case 'anything':
-        if (effect === 'script') this.#heldWatch.scriptSent(this.connection.stats.cache);
-        this.#own.changesAnything(position);
+        if (effect === 'script') this.#heldWarning.scriptSent(this.connection.stats.cache);
+        this.#issued.changesAnything(position);
         break;
       case 'multi':
         // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
         if (!this.connection.transaction.open) this.#multiAt = position;
         break;
       case 'exec':
-        if (this.#multiAt !== position) this.#own.changesAnything(position);
+        if (this.#multiAt !== position) this.#issued.changesAnything(position);
         break;
       case 'clear':
         this.store.clear();
@@ -410,7 +410,7 @@ export class ReadCache {
       if (effect.changes) this.store.drop(key);
       else {
         hold(key, position);
-        this.#own.noteShown(name, position);
+        this.#issued.noteShown(name, position);
       }
     }
   }
@@ -424,7 +424,7 @@ export class ReadCache {
    * @param value - the decoded reply; undefined if the host has decoded it.
    */
   answered(entry: Entry | undefined, value: unknown): void {
-    this.#own.answer(this.connection.client.commandQueue);
+    this.#issued.answer(this.connection.client.commandQueue);
     const read = entry?.read as CachedRead | undefined;
     if (read === undefined) return;
     const { raw } = read;
@@ -438,8 +438,8 @@ export class ReadCache {
   #fill(read: CachedRead, value: unknown, form: CachedRead['form']): void {
     const { replies, stats } = this.connection;
     const { key } = read;
-    // Ordering: if this reply shows a change, earlier answers of the key must not be used after it (`OwnCommands`).
-    const showsMore = this.#own.pushesLate && key.reads > 0;
+    // Ordering: if this reply shows a change, earlier answers of the key must not be used after it (`IssuedCommands`).
+    const showsMore = this.#issued.pushesLate && key.reads > 0;
     const { evictions } = this.store;
     read.form = form;
     this.store.put(read, value, this.liveness.lastByteAt);
@@ -457,7 +457,7 @@ export class ReadCache {
   failed(item: HostCommand, error: string): void {
     const meaning = meaningOfError(error);
     // What the user may do says nothing about our commands, and the other way round.
-    if (meaning === 'forbidden' && item instanceof OwnEntry) return;
+    if (meaning === 'forbidden' && item instanceof InternalEntry) return;
     if (error.length < MEANING_LENGTH || meaning !== 'other') {
       // A client without a cache would be told this now, whatever the key.
       this.store.clear();
@@ -472,7 +472,7 @@ export class ReadCache {
 
   /** A push that is no invalidation is about to be handed to user code. */
   pushed(): void {
-    this.#own.pushed(this.#nextPosition);
+    this.#issued.pushed(this.#nextPosition);
   }
 
   #invalidate(keys: readonly string[] | undefined): void {

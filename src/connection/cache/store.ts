@@ -1,6 +1,6 @@
 import { type CommandVariant, isOfMissingKey } from '../../commands/fast-commands.js';
-import { ownCopy } from '../../util/values.js';
-import { ownText } from './names.js';
+import { deepCopy } from '../../util/values.js';
+import { copyOfText } from './names.js';
 
 /** Approximate bytes of memory per key and per answer, without their own text. */
 const KEY_OVERHEAD = 200;
@@ -40,7 +40,7 @@ export class CachedRead {
 
   /** A copy of the value for a caller. */
   get reply(): unknown {
-    return ownCopy(this.value, keptToBuffer);
+    return deepCopy(this.value, keptToBuffer);
   }
 }
 
@@ -56,7 +56,7 @@ export class CachedKey {
   /** Reads that were found, and wait for the end of the turn. */
   waiting = 0;
   bytes = 0;
-  /** The position until whose reply only `newest` of its answers may be used; see `OwnCommands`. */
+  /** The position until whose reply only `newest` of its answers may be used; see `IssuedCommands`. */
   heldUntil = -1;
   newest: CachedRead | undefined;
   /** When it expires, in milliseconds of `now()`; undefined until the server has told: until then, no answer is used. */
@@ -168,8 +168,8 @@ export class CacheStore {
 
   /** A read is about to be sent whose answer will be kept. */
   expect(name: string, variant: CommandVariant, text: string, tracked: boolean): CachedRead {
-    const key = this.#keys.get(name) ?? this.#addKey(new CachedKey(ownText(name)));
-    const read = new CachedRead(key, variant, ownText(text), tracked);
+    const key = this.#keys.get(name) ?? this.#addKey(new CachedKey(copyOfText(name)));
+    const read = new CachedRead(key, variant, copyOfText(text), tracked);
     key.add(read);
     this.pending += 1;
     return read;
@@ -216,7 +216,7 @@ export class CacheStore {
     const more = keyBytes + bytes - read.bytes;
     key.bytes += more;
     this.bytes += more;
-    read.value = ownCopy(value, bufferToKept);
+    read.value = deepCopy(value, bufferToKept);
     read.bytes = bytes;
     read.readAt = Math.floor(now);
     if (this.#full) this.#evict();

@@ -5,12 +5,12 @@ import { timedOut } from './signals.js';
 const OPEN_MS = 1;
 /** A timer that fires so much later than it should was held up, in milliseconds. */
 const LATE_MS = 2;
-/** The observer of an entry that has settled, maybe before its reply has come. */
-export const SETTLED: Timed['observer'] = { settled: () => {} };
+/** The deadline of an entry that has settled, maybe before its reply has come. */
+export const SETTLED: Timed['deadline'] = { settled: () => {} };
 
-/** What can time out: an entry. It tells its observer when it has settled, which then is `SETTLED`. */
+/** What can time out: an entry. It tells its deadline when it has settled, which then is `SETTLED`. */
 export interface Timed {
-  observer: Pick<Deadline, 'settled'> | undefined;
+  deadline: Pick<Deadline, 'settled'> | undefined;
   timedOut(error: unknown): void;
 }
 
@@ -58,7 +58,7 @@ export class Deadline {
   }
 
   add(entry: Timed): void {
-    entry.observer = this;
+    entry.deadline = this;
     this.#entries.push(entry);
     this.#unsettled += 1;
   }
@@ -107,6 +107,6 @@ export class Deadline {
    * them (invariant 3).
    */
   #expire(): void {
-    for (const entry of this.#entries) if (entry.observer === this) entry.timedOut(timedOut());
+    for (const entry of this.#entries) if (entry.deadline === this) entry.timedOut(timedOut());
   }
 }

@@ -14,9 +14,9 @@ import {
   toBytes,
 } from '../../resp/encoder.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
-import { ownCopy } from '../../util/values.js';
+import { deepCopy } from '../../util/values.js';
 import { Deadlines, SETTLED, type Timed } from './deadlines.js';
-import type { Abortable, SignalWatch } from './signals.js';
+import type { Abortable, AbortList } from './signals.js';
 
 /** The data that the entries of one connection share. */
 export interface EntryContext {
@@ -56,7 +56,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** Further callers of the same read (`shareReads`), who settle when this one does. */
   declare followers: Entry[] | undefined;
   /** The deadline, if there is a timeout; `SETTLED` afterwards, or when the call was aborted. */
-  declare observer: Timed['observer'];
+  declare deadline: Timed['deadline'];
   /** What a tracer has put in the place of `resolve` and `reject`. */
   declare protected replacedResolve: ((reply: unknown) => void) | undefined;
   declare protected replacedReject: ((error: Error) => void) | undefined;
@@ -94,7 +94,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** @param value - decoded and transformed. */
   fulfil(value: unknown): void {
     this.settleValue(value);
-    if (this.observer !== undefined) leaveDeadline(this);
+    if (this.deadline !== undefined) leaveDeadline(this);
   }
 
   /**
@@ -104,9 +104,9 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   answer(reply: unknown, form: 'decoded' | 'raw'): void {
     const { variant, read } = this;
     const followers = this.followers && takeFollowers(this);
-    if (read !== undefined && form === 'raw') read.raw = ownCopy(reply);
+    if (read !== undefined && form === 'raw') read.raw = deepCopy(reply);
     // Made first: a transformer may change its argument.
-    const copies = followers?.map(() => ownCopy(reply));
+    const copies = followers?.map(() => deepCopy(reply));
     try {
       if (form === 'raw') this.fulfil(transformReply(this, variant.encoding, reply));
       else if (!transformsReply(this.context.commandClass, variant.command.name)) this.fulfil(reply);
@@ -125,7 +125,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** Rejects this caller only: its value could not be made, but each follower has its own value. */
   failAlone(error: unknown): void {
     this.settleError(error);
-    if (this.observer !== undefined) leaveDeadline(this);
+    if (this.deadline !== undefined) leaveDeadline(this);
   }
 
   /** The command as exact RESP, encoded again from its arguments. */
@@ -212,7 +212,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   /** Host: `sendCommand` starts `commandTimeout` here, unless it is running. */
   setTimeout(ms: number): void {
-    if (this.observer === undefined) deadlines.for(ms)?.add(this);
+    if (this.deadline === undefined) deadlines.for(ms)?.add(this);
   }
 
   /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
@@ -252,9 +252,9 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
 /** Not a private method: V8 would mark each entry as one that has it. */
 function leaveDeadline(entry: Entry): void {
-  const { observer } = entry;
-  entry.observer = SETTLED;
-  observer?.settled();
+  const { deadline } = entry;
+  entry.deadline = SETTLED;
+  deadline?.settled();
 }
 
 /** The followers of an entry that settles: once, also if a reply comes after a timeout. */
@@ -297,18 +297,18 @@ export class AbortableEntry extends CallEntry implements Abortable {
     context: EntryContext,
     sent: readonly unknown[],
     select: number,
-    readonly watch: SignalWatch,
+    readonly abortList: AbortList,
   ) {
     super(variant, context, sent, select);
   }
 
   override fulfil(value: unknown): void {
-    this.watch.delete(this);
+    this.abortList.delete(this);
     super.fulfil(value);
   }
 
   override failAlone(error: unknown): void {
-    this.watch.delete(this);
+    this.abortList.delete(this);
     super.failAlone(error);
   }
 
@@ -320,7 +320,7 @@ export class AbortableEntry extends CallEntry implements Abortable {
       return;
     }
     this.failAlone(reason);
-    this.observer = SETTLED;
+    this.deadline = SETTLED;
   }
 }
 
@@ -330,12 +330,12 @@ export function variantOf(command: FastCommand, encoding: 'utf8' | null): Comman
   return { command, encoding, heads, script: undefined };
 }
 
-export function ownVariant(name: string): CommandVariant {
+export function internalVariant(name: string): CommandVariant {
   return variantOf({ ...UNLISTED, name, keys: 'none', readOnly: true }, 'utf8');
 }
 
 /** A command of this package's own, among those of the user. */
-export class OwnEntry extends Entry {
+export class InternalEntry extends Entry {
   readonly promise = NOBODY;
   readonly select: number;
 

@@ -35,7 +35,7 @@ function noop(): void {}
 const NONE: number[] = [];
 
 /** What a fast pipeline has recorded, and what its entries have in common. The host sends them again through it. */
-export class PipelineRecording<Route = unknown> extends PipelineWriter {
+export class PipelineRecording<Of = unknown> extends PipelineWriter {
   /** Whether it still records. Once it was sent, or left to the host, later calls go to the host's methods. */
   open = true;
   /** Whether it was made by `multi()`: it begins with MULTI, and is sent with EXEC. */
@@ -51,7 +51,8 @@ export class PipelineRecording<Route = unknown> extends PipelineWriter {
 
   constructor(
     readonly pipeline: HostPipeline,
-    readonly route: Route,
+    /** What is attached to its client. */
+    readonly attached: Of,
     /** The context of the connection, once it was sent. Until then one with which the host may send its entries. */
     public context: EntryContext,
   ) {
@@ -208,7 +209,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   initPromise(): void {
     this.#settled = false;
     // Its timeout begins anew when it is sent.
-    this.observer = undefined;
+    this.deadline = undefined;
     this.#hostFills = true;
     this.#own = ownPromise();
   }

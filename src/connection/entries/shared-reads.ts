@@ -32,7 +32,7 @@ export class SharedReads {
    */
   follow(name: string, entry: Entry, deadline: Deadline | undefined): boolean {
     const leader = this.#leaders.get(name);
-    if (leader === undefined || leader.observer !== deadline) return false;
+    if (leader === undefined || leader.deadline !== deadline) return false;
     leader.followers ??= [];
     leader.followers.push(entry);
     return true;

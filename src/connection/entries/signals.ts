@@ -11,13 +11,13 @@ export interface Abortable {
 const FEW = 64;
 
 /** Signals with at least one pending call. Not a WeakMap: one signal per request would be work for the garbage collector. */
-const watches = new Map<AbortSignal, SignalWatch>();
+const lists = new Map<AbortSignal, AbortList>();
 
 /**
  * What a signal can abort at the moment. It has one listener, however many commands there are, and none while there are
  * none: a signal may live as long as the process.
  */
-export class SignalWatch {
+export class AbortList {
   /**
    * In the order of their calls, with gaps. Not a Set: each of V8's hash tables refers to the next, larger or smaller
    * one, so with thousands of commands per second all of them would be kept until the next full garbage collection.
@@ -25,8 +25,8 @@ export class SignalWatch {
   #places: (Abortable | undefined)[] = [];
   #waiting = 0;
 
-  static of(signal: AbortSignal): SignalWatch {
-    return watches.get(signal) ?? new SignalWatch(signal);
+  static of(signal: AbortSignal): AbortList {
+    return lists.get(signal) ?? new AbortList(signal);
   }
 
   private constructor(readonly signal: AbortSignal) {}
@@ -37,7 +37,7 @@ export class SignalWatch {
       return;
     }
     if (this.#waiting === 0) {
-      watches.set(this.signal, this);
+      lists.set(this.signal, this);
       this.signal.addEventListener('abort', this.#onAbort);
     } else if (this.#places.length > 2 * this.#waiting + FEW) {
       this.#closeGaps();
@@ -54,7 +54,7 @@ export class SignalWatch {
     this.#waiting -= 1;
     if (this.#waiting > 0) return;
     this.#places.length = 0;
-    watches.delete(this.signal);
+    lists.delete(this.signal);
     this.signal.removeEventListener('abort', this.#onAbort);
   }
 
@@ -84,11 +84,11 @@ export function guarded(
   aborted: () => void = () => {},
 ): Promise<unknown> {
   if (signal === undefined && ms === undefined) return promise;
-  const watch = signal && SignalWatch.of(signal);
+  const list = signal && AbortList.of(signal);
   return new Promise((resolve, reject) => {
     const end = (settle: () => void): void => {
       clearTimeout(timer);
-      watch?.delete(waiting);
+      list?.delete(waiting);
       settle();
     };
     const waiting: Abortable = {
@@ -104,7 +104,7 @@ export function guarded(
       (value) => end(() => resolve(value)),
       (error: unknown) => end(() => reject(error)),
     );
-    watch?.add(waiting);
+    list?.add(waiting);
   });
 }
 

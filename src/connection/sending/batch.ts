@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { type BatchEvent, debugFlush, traceBatch, watchesBatches } from '../../channels.js';
+import { type BatchEvent, debugFlush, hasBatchSubscribers, traceBatch } from '../../channels.js';
 import type { CommandVariant } from '../../commands/fast-commands.js';
 import type { HostWrite } from '../../host/types.js';
 import type { ResolvedOptions } from '../../options.js';
@@ -8,8 +8,8 @@ import type { FlushReason, Stats } from '../../stats.js';
 import { nextTick, now } from '../../util/clock.js';
 import type { CallEntry, Entry } from '../entries/entry.js';
 import { BusyPoll } from './busy-poll.js';
-import { exiting } from './exit.js';
 import type { FusedReads } from './fused-reads.js';
+import { exiting } from './process-exit.js';
 import type { BatchSchedule } from './schedule-function.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
@@ -223,7 +223,7 @@ export class Batch {
   flush(reason: FlushReason): void {
     if (this.commands === 0) return;
     this.#checkText();
-    if (this.#notifying || !watchesBatches()) {
+    if (this.#notifying || !hasBatchSubscribers()) {
       this.#send(reason);
       return;
     }
@@ -239,7 +239,7 @@ export class Batch {
   flushUnseen(reason: FlushReason): void {
     if (this.commands === 0) return;
     this.#checkText();
-    const event = watchesBatches() ? this.#event(reason) : undefined;
+    const event = hasBatchSubscribers() ? this.#event(reason) : undefined;
     this.#send(reason);
     if (event !== undefined) nextTick(() => traceBatch(event, () => {}));
   }

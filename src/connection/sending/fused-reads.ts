@@ -5,7 +5,7 @@ import { selectedDatabase } from '../../host/state.js';
 import type { HostClient } from '../../host/types.js';
 import { type ErrorMeaning, meaningOfError } from '../../resp/error-meaning.js';
 import { SETTLED } from '../entries/deadlines.js';
-import { type CallEntry, copyOfError, type Entry, OwnEntry, ownVariant } from '../entries/entry.js';
+import { type CallEntry, copyOfError, type Entry, InternalEntry, internalVariant } from '../entries/entry.js';
 import type { TransactionState } from '../transaction-state.js';
 
 const MOST_MEMBERS = 64;
@@ -125,7 +125,7 @@ const VARIANTS: Record<FusedName, { readonly text: CommandVariant; readonly byte
 };
 
 function variantsOf(name: FusedName) {
-  const text = ownVariant(name);
+  const text = internalVariant(name);
   return { text, bytes: { ...text, encoding: null } };
 }
 
@@ -136,7 +136,7 @@ function noop(): void {}
  * The entry of reads that left as one command (`fuseReads`): MGET for GETs, HMGET for HGETs of one hash. It is one command
  * to the host, which may decode its reply, flush it or send it again; each member settles with its element of the reply.
  */
-export class FusedEntry extends OwnEntry {
+export class FusedEntry extends InternalEntry {
   constructor(
     readonly members: readonly CallEntry[],
     readonly owner: FusedReads,
@@ -186,7 +186,7 @@ export class FusedEntry extends OwnEntry {
     for (const member of this.members) {
       if (!isSentAgain || !owner.mayResend(select)) member.reject(this.#errorFor(member, error));
       // One that was aborted or has timed out needs no reply.
-      else if (member.observer !== SETTLED || member.followers !== undefined) client.sendCommand(member);
+      else if (member.deadline !== SETTLED || member.followers !== undefined) client.sendCommand(member);
     }
   }
 

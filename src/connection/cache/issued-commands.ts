@@ -25,7 +25,7 @@ const NEVER = -1;
  * With BCAST they are sent at the end of the server's turn, so the reply to a command that was issued after its reply
  * shows it, and a reply may show a change before its push.
  */
-export class OwnCommands {
+export class IssuedCommands {
   /** Keys that replies will show, in the order of their positions; like `#anything` and `#awaited`, used only with BCAST. */
   readonly #shown = new Denque<Shown>();
   /** The position of the last command on its way that may have changed, or show, any key. */
@@ -113,7 +113,7 @@ const MINUTE_MS = 60_000;
 const LOAD = 10_000;
 
 /** Warns once per process if a minute of a cache beside scripts has held back more answers than were given: nothing else tells. */
-export class HeldWatch {
+export class HeldAnswersWarning {
   #since = { atMs: Number.NaN, held: 0, hits: 0 };
 
   /** A script that may change anything was sent. */

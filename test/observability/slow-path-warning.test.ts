@@ -1,6 +1,6 @@
 import { CODES } from 'ioredis-coalesce/coalesce';
 import { expect, it, onTestFinished } from 'vitest';
-import { SlowPathWatch } from '../../src/calls/fallback.js';
+import { SlowPathWarning } from '../../src/calls/fallback.js';
 import { type FallbackReason, Stats } from '../../src/stats.js';
 import { sleep } from '../helpers/hosts.js';
 import { expectWarnings } from '../helpers/warnings.js';
@@ -10,7 +10,7 @@ expectWarnings(CODES.NOT_FAST);
 /** A watch whose clock the test owns, and a client. */
 function scene() {
   const state = { nowMs: 5_000 };
-  const watch = new SlowPathWatch(() => state.nowMs);
+  const watch = new SlowPathWarning(() => state.nowMs);
   const stats = new Stats();
   return {
     stats,

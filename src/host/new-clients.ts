@@ -17,7 +17,7 @@ import type { AnyFunction } from './types.js';
  * @param foreign - called instead for one of another realm, such as a test file of Jest: it has other classes, also for
  *   what commands return.
  */
-export function watchClients(made: (client: object) => void, foreign: () => void): void {
+export function onNewClient(made: (client: object) => void, foreign: () => void): void {
   const emitters = EventEmitter as unknown as { init: AnyFunction };
   const { init } = emitters;
   const watched = new WeakSet<object>();

@@ -16,7 +16,7 @@ export const SPLITS = Symbol.for('ioredis-coalesce.splits');
  * What the methods of a client or Cluster need of its attachment, `ClientAttachment` or `ClusterAttachment`, or of the
  * `PlainSplitting` of a Cluster that is not coalesced.
  */
-export interface FastRoute {
+export interface Attached {
   readonly client: HasOptions & { sendCommand: AnyFunction };
   readonly commandClass?: HostCommandClass | undefined;
   /** Undefined for a Cluster that is not coalesced. */
@@ -44,12 +44,12 @@ export interface FastRoute {
 }
 
 export interface Marked {
-  readonly [MARK]?: FastRoute;
-  readonly [SPLITS]?: FastRoute;
+  readonly [MARK]?: Attached;
+  readonly [SPLITS]?: Attached;
 }
 
 /** The attachment of the object that a method is called on, if it has one. */
-export function routeOf(receiver: unknown): FastRoute | undefined {
+export function attachmentOf(receiver: unknown): Attached | undefined {
   const marked = receiver as Marked | undefined;
   const attached = marked?.[MARK] ?? marked?.[SPLITS];
   return attached !== undefined && attached.client === receiver ? attached : undefined;

@@ -1,7 +1,7 @@
 /** A cache whose answers scripts hold back does nothing, silently, unless it says so. */
 import { CODES } from 'ioredis-coalesce/coalesce';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { HeldWatch } from '../../src/connection/cache/own-commands.js';
+import { HeldAnswersWarning } from '../../src/connection/cache/issued-commands.js';
 import { cached, keep } from '../helpers/client-cache/cached.js';
 import { sleep } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -24,7 +24,7 @@ async function warningsOf(action: () => unknown): Promise<string[]> {
 
 /** A script each second, in each of which `held` answers are held back and `hits` are given. */
 function load(seconds: number, held: number, hits: number): void {
-  const watch = new HeldWatch();
+  const watch = new HeldAnswersWarning();
   for (let second = 0; second <= seconds; second += 1) {
     watch.scriptSent({ held: second * held, hits: second * hits }, second * 1_000);
   }
@@ -40,9 +40,9 @@ it('is silent while more answers are given than held back, for less than a minut
 });
 
 it('is told of the scripts of a cached client that may change anything, and of no other command', async () => {
-  const told = vi.spyOn(HeldWatch.prototype, 'scriptSent');
+  const told = vi.spyOn(HeldAnswersWarning.prototype, 'scriptSent');
   onTestFinished(() => told.mockRestore());
-  const k = uniquePrefix('held-watch');
+  const k = uniquePrefix('held-answers-warning');
   const keysOnly = await cached(redisUrl(), { scripts: 'keys' });
   await keysOnly.eval('return 1', 0);
   const client = await cached(redisUrl(), true);
