@@ -11,6 +11,8 @@ export class TransactionState {
   watching = false;
   /** Whether MULTI was seen, and neither EXEC nor DISCARD since. */
   begun = false;
+  /** Whether RESET was seen: the server has selected database 0, which the host does not notice. */
+  wasReset = false;
   #closed: Promise<void> | undefined;
   #settle: (() => void) | undefined;
 
@@ -38,6 +40,7 @@ export class TransactionState {
       case 'exec':
       case 'discard':
       case 'reset':
+        this.wasReset ||= effect === 'reset';
         this.becomes('closed');
         break;
       case 'watch':

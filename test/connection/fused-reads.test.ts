@@ -220,6 +220,7 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
   // Sent again in another database, the reads would get the values of that one.
   it.each<[string, RegExp, (client: CoalescedClient) => Promise<unknown>]>([
     ['select', /NOPERM/, (client) => client.select(1)],
+    ['RESET, which selects another database', /NOPERM/, (client) => client.call('RESET')],
     ['multi', /NOPERM/, (client) => client.multi({ pipeline: false })],
     ['quit', /Connection is closed/, (client) => client.quit()],
     ['subscribe', /allowed in this context/, (client) => client.subscribe(key('channel'))],

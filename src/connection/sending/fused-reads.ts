@@ -88,7 +88,8 @@ export class FusedReads {
 
   /** Whether reads of a database can be sent again now: in a transaction they would be queued by the server. */
   mayResend(database: number): boolean {
-    return !this.transaction.open && selectedDatabase(this.client) === database;
+    const { open, wasReset } = this.transaction;
+    return !open && !wasReset && selectedDatabase(this.client) === database;
   }
 
   /** A fused command was answered with an error that a read alone would not have got. What passes does not end fusing. */
