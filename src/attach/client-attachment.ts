@@ -143,7 +143,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Att
     // Host: `emit` goes on to us when a listener of `connect` before ours has detached the client.
     if (!this.enabled) return;
     this.connection = new Connection(this, stream, fresh);
-    this.connection.announce();
+    this.connection.start();
   }
 }
 

@@ -103,16 +103,17 @@ export class Connection implements BatchOwner {
   /** The timeout of the host's option of that name, while the client has it. */
   #socketTimeout: SocketTimeout | undefined;
   readonly #writes = new HostWrites();
-  readonly #unhook: () => void;
+  #unhook = () => {};
   #address: string | undefined;
-  readonly #forgetExit: () => void;
+  #forgetExit = () => {};
   #batchingOnlyReason: string | undefined;
 
+  /** Makes the parts; none of them does anything before `start()`. */
   constructor(
     { client, options, schedule, counters, inFlight, fast, cachePrefixes, bound }: ConnectionSetup,
     readonly stream: Duplex,
     /** Whether nothing has been received on the stream yet. */
-    fresh: boolean,
+    readonly fresh: boolean,
   ) {
     this.client = client;
     this.options = options;
@@ -121,22 +122,6 @@ export class Connection implements BatchOwner {
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     this.gate = new InFlightGate(options, inFlight, client);
     this.batch = new Batch(this, schedule, stream.write as Batch['write']);
-    const hostWrite = (data: HostWrite['data'], encoding?: BufferEncoding, callback?: HostWrite['callback']) => {
-      const result = this.#hostWrite(data, encoding, callback);
-      // Others' code may send between two replies, which take commands out of the queue.
-      if (this.open && data.length > 0 && !this.reader?.runsOthers)
-        this.replies.lengthDue = client.commandQueue.length + 1;
-      return result;
-    };
-    this.#unhook = hookStream(stream, hostWrite, (method) => {
-      if (!this.open) return;
-      // Not by the client itself, nor amid a handshake, whose few commands are no reason.
-      const isLost = client.status === 'ready' && (method === 'destroy' || stream.readableEnded);
-      if (isLost) inFlight.lost(this.gate.passed, this.replies.all - this.#repliesBefore);
-      this.#close();
-      this.cache?.deliver();
-    });
-    this.#forgetExit = drainAtExit(() => this.drain('exit'));
     const listener = typeof fast === 'string' ? undefined : findDataListener(stream);
     if (typeof fast !== 'string' && listener !== undefined) {
       if (options.fuseReads && !options.cache) this.fused = new FusedReads(client, this.transaction);
@@ -145,13 +130,23 @@ export class Connection implements BatchOwner {
       this.reader = new ReplyReader(this, listener, fresh);
       if (options.shareReads || options.cache) this.shared = new SharedReads(this.transaction);
     } else {
-      stream.on('data', this.chunkRead);
       this.#batchingOnlyReason = typeof fast === 'string' ? fast : UNKNOWN_LISTENER;
       if (typeof fast !== 'string') warnBatchingOnly(UNKNOWN_LISTENER);
     }
+  }
+
+  /** Takes the stream over. Called once the client has this connection: subscribers may detach it. */
+  start(): void {
+    const { stream, reader } = this;
+    this.#unhook = hookStream(stream, this.#onWrite, this.#onEnd);
+    this.#forgetExit = drainAtExit(() => this.drain('exit'));
+    if (reader !== undefined) reader.start();
+    else stream.on('data', this.chunkRead);
     stream.once('close', this.#onClose);
     // Attached by user code amid a chunk, whose replies are not read here: the backlog may have room afterwards.
-    if (!fresh) setImmediate(this.chunkRead);
+    if (!this.fresh) setImmediate(this.chunkRead);
+    void this.cache?.tracking.arm();
+    reportConnection(this, 'attached', this.#batchingOnlyReason);
   }
 
   /**
@@ -372,12 +367,6 @@ export class Connection implements BatchOwner {
     return this.#address;
   }
 
-  /** Tells subscribers, once the client has this connection: they may detach it. */
-  announce(): void {
-    void this.cache?.tracking.arm();
-    reportConnection(this, 'attached', this.#batchingOnlyReason);
-  }
-
   /** Leaves the stream as it was found; commands in flight settle through the host. */
   detach(): void {
     this.cache?.end('stays open');
@@ -399,6 +388,28 @@ export class Connection implements BatchOwner {
   get #handshaking(): boolean {
     return this.client.status === 'connect' && this.batch.commands === 0 && this.gate.waiting === 0;
   }
+
+  readonly #onWrite = (
+    data: HostWrite['data'],
+    encoding?: BufferEncoding,
+    callback?: HostWrite['callback'],
+  ): boolean => {
+    const result = this.#hostWrite(data, encoding, callback);
+    // Others' code may send between two replies, which take commands out of the queue.
+    if (this.open && data.length > 0 && !this.reader?.runsOthers)
+      this.replies.lengthDue = this.client.commandQueue.length + 1;
+    return result;
+  };
+
+  readonly #onEnd = (method: 'end' | 'destroy'): void => {
+    if (!this.open) return;
+    const { client, gate, replies, stream } = this;
+    // Not by the client itself, nor amid a handshake, whose few commands are no reason.
+    const isLost = client.status === 'ready' && (method === 'destroy' || stream.readableEnded);
+    if (isLost) gate.bound.lost(gate.passed, replies.all - this.#repliesBefore);
+    this.#close();
+    this.cache?.deliver();
+  };
 
   /** Gets every write by the host: single commands, explicit pipelines, handshakes. */
   #hostWrite(

@@ -88,7 +88,7 @@ export class ReplyReader implements InPlaceReader {
     /** Whether nothing has been received on the stream yet. */
     fresh: boolean,
   ) {
-    const { client, stream } = connection;
+    const { client } = connection;
     this.client = client;
     this.stats = connection.stats;
     this.replies = connection.replies;
@@ -99,7 +99,12 @@ export class ReplyReader implements InPlaceReader {
     for (let index = 0; index < client.commandQueue.length; index += 1) {
       if (entryOf(client.commandQueue.peekAt(index)) !== undefined) this.replies.expected += 1;
     }
-    stream.removeListener('data', hostListener);
+  }
+
+  /** Takes the place of the host's listener. */
+  start(): void {
+    const { stream } = this.connection;
+    stream.removeListener('data', this.hostListener);
     // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
     // there are none, `on`: Node emits data within the read for listeners added by `on`, and on nextTick for prepended
     // ones.
