@@ -203,7 +203,7 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
 
   it('the rest of a transaction is taken whose MULTI will be sent again', async () => {
     const server = await stoppableServer();
-    const options = { maxRetriesPerRequest: null };
+    const options = { maxRetriesPerRequest: null, disconnectTimeout: 50 };
     const client = await ready(host.createCoalesced(server.url, options, { maxPending: 2 }));
     server.stop();
     const calls: Promise<unknown>[] = [client.multi({ pipeline: false })];
@@ -254,7 +254,7 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     const calls = [...gets(client, 3), client.quit()];
     expect(await refused(calls)).toEqual({ answered: 3, refused: 1 });
     const server = await stoppableServer();
-    const second = await ready(host.createCoalesced(server.url, {}, { maxPending: 2 }));
+    const second = await ready(host.createCoalesced(server.url, { disconnectTimeout: 50 }, { maxPending: 2 }));
     server.stop();
     const stuck = gets(second, 3);
     await expect(stuck[2]).rejects.toMatchObject(REFUSED);
