@@ -124,7 +124,7 @@ export class Connection implements BatchOwner {
     this.batch = new Batch(this, schedule, stream.write as Batch['write']);
     const listener = typeof fast === 'string' ? undefined : findDataListener(stream);
     if (typeof fast !== 'string' && listener !== undefined) {
-      if (options.fuseReads && !options.cache) this.fused = new FusedReads(client, this.transaction);
+      if (options.fuseReads && !options.cache) this.fused = new FusedReads(client, this);
       this.context = { client, commandClass: fast, settlesLate: settlesLate(fast) };
       if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
       this.reader = new ReplyReader(this, listener, fresh);
@@ -437,6 +437,7 @@ export class Connection implements BatchOwner {
     this.shared?.close();
     if (repliesOff) {
       this.shared?.stop();
+      this.fused?.stop();
       gate.stopCounting(this.batch);
     }
     // All but the last of a pipeline's entries are in the queue by now.

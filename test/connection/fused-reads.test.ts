@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -226,16 +227,53 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     ['subscribe', /allowed in this context/, (client) => client.subscribe(key('channel'))],
   ])('behind %s, reads whose MGET is refused are rejected', async (_, reason, behind) => {
     expectWarnings('COALESCE_WARN_FUSE');
-    const { plain } = await scene(host);
-    await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '&*', '+@all', '-mget');
-    onTestFinished(() => void plain.call('ACL', 'DELUSER', prefix).catch(() => {}));
-    const options = { username: prefix, password: 'any', protocol: 2 } as const;
-    const client = await ready(host.createCoalesced(redisUrl(), options, { fuseReads: true }));
+    const { client } = await whoMayNotUseMget();
     const [first, second, last] = await outcomes([client.get(key('a')), client.get(key('b')), behind(client)]);
     expect(first).toMatchObject({ error: expect.stringMatching(reason) as string });
     expect(second).toMatchObject({ error: expect.stringMatching(reason) as string });
     expect(last).toEqual({ value: expect.anything() as unknown });
   });
+
+  it.each([2, 1, true] as const)('reconnectOnError that returns %s is not asked about a refused MGET', async (wish) => {
+    expectWarnings('COALESCE_WARN_FUSE');
+    const { client, asked } = await whoMayNotUseMget({ reconnectOnError: () => wish });
+    let closes = 0;
+    client.on('close', () => {
+      closes += 1;
+    });
+    expect(await asked()).toEqual(['1', 'zwei']);
+    expect(closes).toBe(0);
+  });
+
+  it('in a transaction that began after detach(), reads whose MGET is refused are no part of it', async () => {
+    expectWarnings('COALESCE_WARN_FUSE');
+    const { client, asked } = await whoMayNotUseMget();
+    const reads = asked();
+    client.coalescer.flush();
+    client.coalescer.detach();
+    const transaction = [client.multi({ pipeline: false }), client.set(key('a'), '3'), client.exec()];
+    await expect(reads).rejects.toThrow('NOPERM');
+    expect(await Promise.all(transaction)).toEqual(['OK', 'QUEUED', [[null, 'OK']]]);
+  });
+
+  it('a server that is told to omit replies gets each read by itself from then on', async () => {
+    const { client } = await scene(host);
+    client.call('CLIENT', 'REPLY', 'SKIP').catch(() => {});
+    const fusedBefore = client.coalescer.stats().fusedReads;
+    client.get(key('a')).catch(() => {});
+    client.get(key('b')).catch(() => {});
+    client.disconnect();
+    expect(client.coalescer.stats().fusedReads).toBe(fusedBefore);
+  });
+
+  async function whoMayNotUseMget(options: RedisOptions = {}) {
+    const { plain } = await scene(host);
+    await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '&*', '+@all', '-mget');
+    onTestFinished(() => void plain.call('ACL', 'DELUSER', prefix).catch(() => {}));
+    const all = { username: prefix, password: 'any', protocol: 2, ...options } as const;
+    const client = await ready(host.createCoalesced(redisUrl(), all, { fuseReads: true }));
+    return { client, asked: () => Promise.all([client.get(key('a')), client.get(key('b'))]) };
+  }
 });
 
 describe('one difference to plain clients', () => {

@@ -91,6 +91,14 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     return this.context.client;
   }
 
+  /**
+   * Whether an error reply, of this text, is about the entry alone and was dealt with: its calls are sent again by
+   * themselves. Then the host, whose `reconnectOnError` is asked about the errors of calls, does not see it.
+   */
+  sendsAgain(_message: string): boolean {
+    return false;
+  }
+
   /** @param value - decoded and transformed. */
   fulfil(value: unknown): void {
     this.settleValue(value);

@@ -245,6 +245,7 @@ export class ReplyReader implements InPlaceReader {
     const head = entryOf(item);
     // Host: under RESP2 messages of a subscription look like replies; its decoder recognizes them by this condition.
     if (head === undefined || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
+    if (chunk[position] === MINUS) return this.#readError(head, chunk, position);
     const { command, encoding } = head.variant;
     const raw = head !== item && (head as WatchedEntry).takesRaw;
     const isText = encoding === 'utf8' && !raw;
@@ -262,6 +263,14 @@ export class ReplyReader implements InPlaceReader {
     const { end } = this.#decoder;
     this.#answer(head, value, raw);
     return end;
+  }
+
+  /** Hands the host an error, unless the entry sends its calls again. */
+  #readError(head: Entry, chunk: Buffer, position: number): number {
+    const end = chunk.indexOf(LF, position);
+    if (end < 0 || !head.sendsAgain(chunk.utf8Slice(position + 1, end - 1))) return this.#forwardReply(chunk, position);
+    this.#shiftAnswered();
+    return end + 1;
   }
 
   /** Decodes all replies of a transaction. A user's transformer for EXEC expects them as the host decodes them. */
@@ -297,13 +306,16 @@ export class ReplyReader implements InPlaceReader {
     return end;
   }
 
+  #shiftAnswered(): void {
+    this.client.commandQueue.shift();
+    this.replies.fast += 1;
+    this.stats.fastReplies += 1;
+  }
+
   /** Settles the head of the queue with its reply; through a `resolve` that a tracer has put there if it is `raw`. */
   #answer(head: Entry, value: unknown, raw: boolean): void {
-    this.client.commandQueue.shift();
-    const { replies, cache } = this;
-    replies.fast += 1;
-    this.stats.fastReplies += 1;
-    cache?.answered(head, value);
+    this.#shiftAnswered();
+    this.cache?.answered(head, value);
     if (raw) this.#runOthers(() => head.resolve(value));
     else head.answer(value, 'decoded');
   }

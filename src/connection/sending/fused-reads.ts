@@ -26,13 +26,19 @@ export class FusedReads {
 
   constructor(
     readonly client: HostClient,
-    readonly transaction: TransactionState,
+    /** `open` until the client is detached from it, or it is lost. */
+    readonly connection: { readonly open: boolean; readonly transaction: TransactionState },
   ) {}
+
+  /** For the rest of the connection. */
+  stop(): void {
+    this.#stopped = true;
+  }
 
   /** Whether a read can be sent with others: its key, or its key and field, are text. */
   takes({ variant, sent }: Entry): boolean {
     const { fused } = variant.command;
-    const { transaction } = this;
+    const { transaction } = this.connection;
     if (fused === undefined || this.#stopped || transaction.open || transaction.watching) return false;
     if (fused === 'mget') return typeof sent === 'string';
     return Array.isArray(sent) && sent.length === 2 && typeof sent[0] === 'string' && typeof sent[1] === 'string';
@@ -86,17 +92,19 @@ export class FusedReads {
     return calculateSlot(keyOf(entry)) === this.#slot;
   }
 
-  /** Whether reads of a database can be sent again now: in a transaction they would be queued by the server. */
+  /**
+   * Whether reads of a database can be sent again now: in a transaction they would be queued by the server. A connection
+   * that is not ours any more tells of none.
+   */
   mayResend(database: number): boolean {
-    const { open, wasReset } = this.transaction;
-    return !open && !wasReset && selectedDatabase(this.client) === database;
+    const { open, transaction } = this.connection;
+    return open && !transaction.open && !transaction.wasReset && selectedDatabase(this.client) === database;
   }
 
   /** A fused command was answered with an error that a read alone would not have got. What passes does not end fusing. */
-  refused({ message }: Error): void {
-    const meaning = meaningOfError(message);
-    if (this.#stopped || meaning === 'passing' || meaning === 'moved') return;
-    this.#stopped = true;
+  refused(message: string): void {
+    if (this.#stopped || FOLLOWED.has(meaningOfError(message))) return;
+    this.stop();
     warnOnce(
       CODES.FUSE,
       `ioredis-coalesce: options.fuseReads is set, but the server refuses MGET or HMGET ("${message}"), so reads are sent ` +
@@ -174,21 +182,26 @@ export class FusedEntry extends InternalEntry {
 
   /**
    * WRONGTYPE of a hash is the answer of each member. Any other error reply says nothing of a single read: a key may be in
-   * another slot, or forbidden. So each is sent by itself, as the host sends a command again. What is no reply, such as a
-   * lost connection, each member meets as a command of its own would.
+   * another slot, or forbidden. So each is sent by itself, as the host sends a command again.
    */
-  protected override rejected(error: Error): void {
+  override sendsAgain(message: string): boolean {
     const { owner, select } = this;
     const { client, redirect } = this.context;
-    const isAnswer = this.name === 'hmget' && error.message.startsWith('WRONGTYPE');
-    const isFollowed = redirect !== undefined && FOLLOWED.has(meaningOfError(error.message));
-    const isSentAgain = error.name === 'ReplyError' && !isAnswer && !isFollowed;
-    if (isSentAgain) owner.refused(error);
+    const isAnswer = this.name === 'hmget' && message.startsWith('WRONGTYPE');
+    if (isAnswer || (redirect !== undefined && FOLLOWED.has(meaningOfError(message)))) return false;
+    owner.refused(message);
+    if (!owner.mayResend(select)) return false;
     for (const member of this.members) {
-      if (!isSentAgain || !owner.mayResend(select)) member.reject(this.#errorFor(member, error));
       // One that was aborted or has timed out needs no reply.
-      else if (member.deadline !== SETTLED || member.followers !== undefined) client.sendCommand(member);
+      if (member.deadline !== SETTLED || member.followers !== undefined) client.sendCommand(member);
     }
+    return true;
+  }
+
+  /** What is no reply, such as a lost connection, each member meets as a command of its own would. */
+  protected override rejected(error: Error): void {
+    if (error.name === 'ReplyError' && this.sendsAgain(error.message)) return;
+    for (const member of this.members) member.reject(this.#errorFor(member, error));
   }
 
   #errorFor({ name, args }: CallEntry, error: Error): Error {
