@@ -7,13 +7,13 @@ import { adviseProcess } from '../advise.js';
 import { environment } from '../environment.js';
 import { isHostCluster, startupNodesOf } from '../host/cluster.js';
 import type { HasOptions } from '../host/types.js';
-import type { CoalescerStats, Stats } from '../stats.js';
+import type { Stats } from '../stats.js';
 import { putOnAdviseLayer } from './advise-layer.js';
 
 const STANDARD_ERROR = 2;
 
 /** What is attached to a client or Cluster. */
-interface Attached {
+interface Reportable {
   readonly client: HasOptions & { readonly status?: string };
   readonly counters: Stats;
   readonly enabled: boolean;
@@ -23,13 +23,11 @@ interface Reported {
   /** Stored at once, since the client may be changed later. */
   readonly name: string;
   readonly counters: Stats;
-  readonly attached: WeakRef<Attached>;
+  readonly attached: WeakRef<Reportable>;
 }
 
-interface Figures extends Pick<CoalescerStats, 'commands' | 'fastCommands' | 'batches'> {
-  readonly clients: number;
-  readonly fallbacks: Readonly<Record<string, number>>;
-}
+/** How many `clients`, `commands`, `fastCommands` and `batches`; and by its reason what has fallen back. */
+type Figures = Readonly<Record<string, number>>;
 
 /** Clients that are in memory; they are not kept there. */
 const reported = new Set<Reported>();
@@ -44,7 +42,7 @@ const unknown = new Map<string, string>();
 let isListening = false;
 
 /** Adds a coalesced client, or a Cluster. */
-export function report(attached: Attached): void {
+export function report(attached: Reportable): void {
   const one = { name: nameOf(attached.client), counters: attached.counters, attached: new WeakRef(attached) };
   queueMicrotask(() => {
     // Code has made a client of `register` plain at once, to coalesce it itself.
@@ -92,32 +90,30 @@ function lines(): string[] {
   for (const one of reported) {
     const attached = one.attached.deref();
     if (!attached?.enabled || attached.client.status === 'end') addTo(ended, one);
-    else all.push(lineOf(one.name, { clients: 1, ...one.counters.snapshot(0, 0) }));
+    else all.push(lineOf(one.name, figuresOf(one)));
   }
   for (const [name, figures] of ended) all.push(lineOf(name, figures));
   for (const [name, found] of unknown) all.push(`${name}: plain, since ${found} is not known`);
   return all;
 }
 
-function addTo(sums: Map<string, Figures>, { name, counters }: Reported): void {
+function figuresOf({ counters }: Reported): Figures {
   const { commands, fastCommands, batches, fallbacks } = counters.snapshot(0, 0);
-  const sum = sums.get(name);
-  sums.set(name, {
-    clients: (sum?.clients ?? 0) + 1,
-    commands: (sum?.commands ?? 0) + commands,
-    fastCommands: (sum?.fastCommands ?? 0) + fastCommands,
-    batches: (sum?.batches ?? 0) + batches,
-    fallbacks: Object.fromEntries(
-      Object.entries(fallbacks).map(([reason, count]) => [reason, (sum?.fallbacks[reason] ?? 0) + count]),
-    ),
-  });
+  return { clients: 1, commands, fastCommands, batches, ...fallbacks };
+}
+
+function addTo(sums: Map<string, Figures>, one: Reported): void {
+  const sum = sums.get(one.name) ?? {};
+  const added = Object.entries(figuresOf(one)).map(([figure, count]) => [figure, count + (sum[figure] ?? 0)]);
+  sums.set(one.name, Object.fromEntries(added));
 }
 
 /**
  * `127.0.0.1:6379/0: 1200 commands, 100 batches, 12.0 per batch, 98 % fast; not fast: connection 20, arguments 4`, or
  * `127.0.0.1:6379/0, 30 clients that have ended: 1200 commands, …`.
  */
-function lineOf(name: string, { clients, commands, fastCommands, batches, fallbacks }: Figures): string {
+function lineOf(name: string, figures: Figures): string {
+  const { clients = 0, commands = 0, fastCommands = 0, batches = 0, ...fallbacks } = figures;
   const who = clients > 1 ? `${name}, ${clients} clients that have ended` : name;
   const reasons = Object.entries(fallbacks)
     .filter(([, count]) => count > 0)
@@ -125,11 +121,11 @@ function lineOf(name: string, { clients, commands, fastCommands, batches, fallba
   const cold = reasons.length > 0 ? `; not fast: ${reasons.join(', ')}` : '';
   const mean = (commands / Math.max(batches, 1)).toFixed(1);
   const fast = Math.floor((100 * fastCommands) / commands);
-  const figures =
+  const what =
     commands === 0
       ? 'no commands'
       : `${commands} commands, ${batches} batches, ${mean} per batch, ${fast} % fast${cold}`;
-  return `${who}: ${figures}`;
+  return `${who}: ${what}`;
 }
 
 /** Where a client or Cluster connects to, without its password. */
