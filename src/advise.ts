@@ -27,7 +27,7 @@ export interface Wait {
   readonly second: Site;
   /** How often it has waited: `waits / times + 1` are the round trips of a run of a loop, on average. */
   waits: number;
-  /** Loops that have run; for two places the same as `waits`. */
+  /** Runs of the loop; between two places, the same as `waits`. */
   times: number;
   /** Of these waits, those in which the second's arguments held a value of the reply to the first. */
   dependent: number;

@@ -1,4 +1,4 @@
-/** Errors thrown by `coalesce()` itself. Command failures are never wrapped: they stay the host's own errors. */
+/** The errors and warnings of this package, with their codes. Failures of commands stay the host's own errors. */
 import { processWide } from './util/process-wide.js';
 
 /** Stable codes of the errors and warnings this package raises. */

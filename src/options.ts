@@ -25,7 +25,7 @@ export interface CoalesceOptions {
    * longer than a Redis on the same machine needs for a few commands: after a turn of three commands and more, for 8
    * microseconds per command, at most 100. Not where the first reply takes longer than 0.12 milliseconds, nor where windows
    * go without a reply or the process is often preempted. Where it holds, turns of 32 commands and more leave in parts of
-   * 32, 64, 128 …: Redis executes the first meanwhile.
+   * 32, 64, 128 … (twice that with `fuseReads`): Redis executes the first meanwhile.
    * @default true
    */
   busyPoll?: boolean;

@@ -88,9 +88,9 @@ function tableOf(all: ReadonlyMap<string, Digests>): string {
   }
   const methods = [...new Set([...all.values()].flatMap(({ methods }) => methods))].sort();
   return [
-    '/** Written by `npm run known-clients`: the releases that are known, and what they are recognized by. */',
+    '/** Written by `npm run known-clients`: the releases that `recognize.ts` knows, and what it knows them by. */',
     '',
-    '/** By digests of what their clients rest on, and their Clusters (`filesDigest`). */',
+    '/** By two of `filesDigest`: of what a client rests on, and a Cluster. */',
     'export const KNOWN_RELEASES: Readonly<Record<string, readonly string[]>> = {',
     ...[...releases].map(([files, names]) => `  '${files}': [${names.map((name) => `'${name}'`).join(', ')}],`),
     '};',

@@ -213,7 +213,7 @@ export function sendWith(
   if (signal?.aborted) return Promise.reject(signal.reason);
   const [command] = args as readonly [HostCommand & { setTimeout?(ms: number): void }];
   if (isRejected(command)) {
-    // As without options. Offline, the host would fail to write it when it has connected.
+    // Sent as without options, which rejects it. Offline, the host would fail to write it when it has connected.
     const promise = client.sendCommand(...args);
     dropUnsent(client, command);
     return promise;

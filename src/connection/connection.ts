@@ -84,7 +84,7 @@ export class Connection implements BatchOwner {
   readonly stats: Stats;
   /** Whether fast commands can be sent here; checked before each one. */
   open = true;
-  /** The user's. */
+  /** Whether the user has a transaction open. */
   readonly transaction: TransactionState;
   readonly batch: Batch;
   readonly gate: InFlightGate;
@@ -100,7 +100,7 @@ export class Connection implements BatchOwner {
   readonly context!: EntryContext;
   readonly #deadlines = new Deadlines();
   #clusterContext: EntryContext | undefined;
-  /** The timeout of the host's option of that name, while the client has it. */
+  /** The timer of the option `socketTimeout`, while the client has it. */
   #socketTimeout: SocketTimeout | undefined;
   readonly #writes = new HostWrites();
   #unhook = () => {};
@@ -395,7 +395,7 @@ export class Connection implements BatchOwner {
     callback?: HostWrite['callback'],
   ): boolean => {
     const result = this.#hostWrite(data, encoding, callback);
-    // Others' code may send between two replies, which take commands out of the queue.
+    // Not while replies are read: each takes a command out of the queue, and other code may send in between.
     if (this.open && data.length > 0 && !this.reader?.runsOthers)
       this.replies.lengthDue = this.client.commandQueue.length + 1;
     return result;

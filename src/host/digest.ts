@@ -62,9 +62,9 @@ interface Exported {
   readonly Decoder?: Exported;
 }
 
-/** What clients require whose code counts. */
+/** Packages that all clients require, and that are digested with them. */
 const PACKAGES = ['denque', 'standard-as-callback'];
-/** What a client requires that has no decoder of its own. */
+/** The one that a client without a decoder of its own requires. */
 const DECODER_PACKAGE = 'redis-parser';
 
 const THROWS = () => {

@@ -1,6 +1,6 @@
-/** Written by `npm run known-clients`: the releases that are known, and what they are recognized by. */
+/** Written by `npm run known-clients`: the releases that `recognize.ts` knows, and what it knows them by. */
 
-/** By digests of what their clients rest on, and their Clusters (`filesDigest`). */
+/** By two of `filesDigest`: of what a client rests on, and a Cluster. */
 export const KNOWN_RELEASES: Readonly<Record<string, readonly string[]>> = {
   'nlhaa6pm3s smilrh663u': ['ioredis 5.0.0', 'ioredis 5.0.1', 'ioredis 5.0.2'],
   'nhk78kv1or silipvblot': ['ioredis 5.0.3', 'ioredis 5.0.4'],

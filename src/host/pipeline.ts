@@ -149,7 +149,7 @@ function copiedNames(client: object): string[] {
   return definedNames(client).flatMap((name) => [name, `${name}Buffer`]);
 }
 
-/** The class with those methods, which the host copies onto each pipeline (`defineCommand`, `addBuiltinCommand`). */
+/** The class `general` with the methods of scripts and added commands, which the host copies onto each pipeline (`defineCommand`, `addBuiltinCommand`). */
 export function withCopied<T extends new (...args: never[]) => HostPipeline>(general: T, client: object): T {
   // @ts-expect-error TS2545: a class that adds nothing to the constructor may extend any.
   const own = class extends general {};

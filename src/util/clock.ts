@@ -26,7 +26,7 @@ export const setImmediate = real('setImmediate', timers.setImmediate);
 export const setTimeout = real('setTimeout', timers.setTimeout);
 export const clearTimeout = real('clearTimeout', timers.clearTimeout);
 export const nextTick = real('nextTick', process.nextTick);
-/** A fake `now` is a property of the object itself; so is that of Bun, which has no other. */
+/** Fake timers put a `now` on the object; the real one is on its prototype, but on Bun, where the object has it. */
 const { now: elapsed = performance.now } = Object.getPrototypeOf(performance) as Partial<typeof performance>;
 /** Milliseconds of a monotonic clock, with fractions. */
 export const now: () => number = elapsed.bind(performance);

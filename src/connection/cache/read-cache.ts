@@ -58,7 +58,7 @@ interface CachedConnection {
  * 6. Each command that is sent drops the keys that it changes, pending reads too. While it is on its way, answers of keys that
  *    it shows are not used (`heldUntil`); while one of unknown keys is, none is (`IssuedCommands`).
  * 7. The reply fills the pending read, in the order of the bytes (`answered`). It is used once its time to live is known.
- * 8. An invalidation drops the answers of a key, and leaves pending reads that see the change.
+ * 8. An invalidation drops the answers of a key, and of its pending reads only those with a CACHING YES of their own stay.
  * 9. An error drops its key, or everything if it is not about one command (`failed`).
  */
 export class ReadCache {

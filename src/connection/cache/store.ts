@@ -244,7 +244,7 @@ export class CacheStore {
     return entries;
   }
 
-  /** Forgets a key, with reads on their way. */
+  /** Forgets a key, its pending reads included: their replies are not kept. */
   drop(key: CachedKey | undefined): void {
     if (key?.kept) this.#remove(key);
   }
@@ -252,7 +252,7 @@ export class CacheStore {
   /** Forgets every answer; replies to reads that are on their way are not kept. */
   clear(): void {
     for (const key of this.#keys.values()) this.#forget(key);
-    // V8: what `clear()` leaves behind refers to the later contents, and keeps them alive once it is old.
+    // V8: a cleared table refers to its successor; once in the old generation, it would keep that alive.
     this.#keys = new Map();
     this.#hand = undefined;
     this.entries = 0;

@@ -33,7 +33,7 @@ export class Deadlines {
 /** Timers, of all connections, that were held up and wait until replies have been read. */
 let late = 0;
 
-/** Milliseconds of a clock that is not Node's, which a test may turn within a real millisecond; 0 under Node's. */
+/** Milliseconds of a fake clock, which a test may advance at any time; 0 if `setTimeout` is Node's. */
 const fakeNow = (): number => (setTimeout === nodeTimeout ? 0 : Date.now());
 
 /**

@@ -81,7 +81,7 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
   }
 
   /**
-   * Fills in a result, in the microtask in which the host would fill in the first of those at hand.
+   * Fills in a result, in the microtask in which the host would fill in the first of the results that wait here.
    *
    * Invariant 7: `fillResult` may be the user's, and user code that runs between two replies may call `exec()` again.
    */

@@ -5,7 +5,7 @@ import type { Entry } from './entry.js';
 /**
  * Identical reads in one batch (`shareReads`): the first is sent and leads, the others follow and settle with it.
  *
- * A read may join a leader while only reads came after the leader. Anything that could change an answer — a write, a
+ * A read may join a leader while only shareable reads came after the leader. Anything that could change an answer — a write, a
  * script, any write by the host — ends that, and so does the flush (invariant 6). From MULTI to EXEC nothing is shared:
  * there the server counts commands (invariant 11). The same applies where a transaction may be open that began before
  * `coalesce()`.
@@ -50,8 +50,9 @@ export class SharedReads {
   }
 
   /**
-   * A name that reads with the same answer have in common; undefined for one that is not shared: it has several parts, or
-   * is bytes.
+   * A name that reads with the same answer have in common; undefined for one that is not shared: it has a
+   * large argument.
+   *
    * Text assumed to be ASCII states lengths in characters; exact text states them in bytes, with each byte as a character.
    * So the same text means a different key in each.
    */

@@ -20,7 +20,7 @@ import type { TransactionState } from '../transaction-state.js';
  * - `joining`: attached to a connection in use; the host may hold a partial reply, so it gets all bytes until a reply
  *   has ended.
  * - `reading`: replies to fast entries are decoded here.
- * - `forwarding`: malformed bytes were seen; the host gets all bytes and raises its own error.
+ * - `forwarding`: the host gets all bytes: some are malformed, or replies and queue are not as expected.
  * - `dead`: the host has dropped its listener; the rest of the chunk is discarded.
  * - `removed`: detached; the host's listener is back in our place.
  */
@@ -112,7 +112,7 @@ export class ReplyReader implements InPlaceReader {
     else stream.prependListener('data', this.#onData);
   }
 
-  /** Whether fast commands may be encoded: this reader, or the host, will see their replies in order. */
+  /** Whether fast commands may be encoded: replies are read here, from a known beginning on. */
   checkReady(): boolean {
     if (this.#forwarding) this.#checkDetached();
     return this.#state === 'reading';

@@ -36,7 +36,7 @@ export interface BatchOwner {
 
 /** Bytes of each command that `maxBatchBytes` leaves out: the number of small commands has a limit of its own. */
 const UNCOUNTED_BYTES = 64;
-/** Milliseconds for which scripts may wait for the end of their turn. */
+/** Milliseconds after the first command of a batch: a script that is added later sends the batch at once. */
 const SCRIPTS_WAIT_MS = 0.04;
 
 /**
@@ -72,9 +72,10 @@ export class Batch {
   #notifying = false;
   readonly #poll: BusyPoll;
   #bytes = 0;
-  /** Commands of this turn that have been sent, and whether nothing awaited its reply before the first of them. */
+  /** Commands of this turn that have been sent. */
   #sentInTurn = 0;
-  #alone = false;
+  /** Whether nothing awaited its reply before the first of them. */
+  #wireWasIdle = false;
   /** Commands at which the open batch leaves before the end of its turn. */
   #limit: number;
   #text = '';
@@ -300,7 +301,7 @@ export class Batch {
       this.#openedAt = now();
       // Host: the last entry of a host's write is not queued yet.
       if (this.#sentInTurn === 0) {
-        this.#alone = this.owner.gate.passed <= (inHostWrite ? commands - 1 : commands);
+        this.#wireWasIdle = this.owner.gate.passed <= (inHostWrite ? commands - 1 : commands);
         const firstPart = this.owner.fused === undefined ? FIRST_PART : FIRST_PART_FUSED;
         this.#limit = Math.min(this.#sendsParts ? firstPart : Number.POSITIVE_INFINITY, this.options.maxBatchSize);
       }
@@ -327,7 +328,7 @@ export class Batch {
     const isPart = this.#limit < maxBatchSize;
     this.#limit = Math.min(2 * this.#limit, maxBatchSize);
     // Its replies may be here before the turn ends: they do not tell how far the server is.
-    this.#alone = false;
+    this.#wireWasIdle = false;
     this.flushUnseen(isPart ? 'part' : 'size');
   }
 
@@ -335,7 +336,7 @@ export class Batch {
     this.#scheduled = false;
     if (this.commands === 0) this.owner.shared?.close();
     else this.flush('schedule');
-    this.#poll.turnSent(this.#sentInTurn, this.#alone);
+    this.#poll.turnSent(this.#sentInTurn, this.#wireWasIdle);
     this.#sentInTurn = 0;
   };
 

@@ -65,7 +65,7 @@ export class FusedReads {
     return true;
   }
 
-  /** Begins a group. `close` has been called. */
+  /** Begins a group; none is open. */
   begin(entry: CallEntry): void {
     this.#members = [entry];
     this.#entry = entry;

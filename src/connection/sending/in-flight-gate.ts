@@ -83,7 +83,7 @@ export class InFlightGate {
     for (const [index, part] of parts.entries()) parts[index] = toBytes(part);
   }
 
-  /** An explicit pipeline, for example, goes as a whole: nothing joins it. */
+  /** Holds back what the host writes, such as a pipeline, as one element: nothing joins it. */
   hold(content: Held['content'], commands: number, inTransaction: boolean): void {
     this.waiting += commands;
     this.#backlog.push({ commands, bytes: Number.POSITIVE_INFINITY, content, inTransaction });
@@ -97,7 +97,7 @@ export class InFlightGate {
     batch.flush('capacity');
   }
 
-  /** Hands the batch the whole backlog, without the limit: the stream is about to end. */
+  /** Hands the batch the whole backlog, without the limit: the stream or the process is about to end, or no replies come. */
   drain(batch: Batch): void {
     while (this.#next(batch, Number.POSITIVE_INFINITY, true));
   }
@@ -125,7 +125,7 @@ const REPLIES_BEFORE_GROWTH = 16;
  * `client-output-buffer-limit`. If all of them are sent again at once, the next connection ends at the same place, and
  * so on: nobody ever gets a reply. So connections that are lost in a row without a reply quarter what is sent
  * at once, from the second one on, and replies let it grow again. The first may have been lost for any reason: all is sent
- * again at once, as by a plain client. A Cluster's counts: a command is given up after 16 of them.
+ * again at once, as by a plain client. For a Cluster the first one counts, too: it gives a command up after 16 attempts.
  */
 export class InFlightBound {
   current: number;
