@@ -139,7 +139,7 @@ function lineOf(wait: Wait): string {
   const loop = `${first.place} ${first.functionName}  ${first.command} ×${length} in a row, ${seen}`;
   if (isDependent(wait)) return `${loop}: an argument holds the reply before it: leave it`;
   const how = first.command === 'get' ? 'Promise.all, mget' : 'Promise.all';
-  return `${loop}: ${length} round trips of ${firstMs.toFixed(1)} ms; issued together (${how}): 1`;
+  return `${loop}: ${length} round trips of ${firstMs.toFixed(1)} ms each; issued together (${how}): 1`;
 }
 
 /** With `IOREDIS_COALESCE=advise`: of the whole process. */

@@ -14,7 +14,7 @@ const MEASURES: { measure: Measure; title: string }[] = [
   { measure: 'p99Ms', title: '99th percentile, ms, less is better' },
   { measure: 'redisCpuUs', title: 'Redis CPU per request, µs, less is better' },
 ];
-const NAMES_WIDTH = 140;
+const NAMES_WIDTH = 156;
 const PANEL = (WIDTH - NAMES_WIDTH - 16) / MEASURES.length;
 /** Beside the longest bar, for its value. */
 const VALUE = 52;

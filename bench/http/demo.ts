@@ -90,8 +90,10 @@ async function measureAndShow(
   const { cores, cpu, node } = settings;
   const verdict = [renderVerdict(summary), ...(fused === undefined ? [] : [renderFused(fused)])].join('\n');
   console.log(`\n${verdict}\n\n${renderTable(summary)}\n`);
+  const isLocal = /^(?:127\.|localhost$|\[::1\]$)/.test(new URL(server.url).hostname);
   const how =
-    `${CONNECTIONS} connections, medians of ${pace.rounds} runs of ${pace.seconds} s each, interleaved; ` +
+    `${isLocal ? 'Loopback, as' : 'As'} fast as it goes; ${CONNECTIONS} connections, ` +
+    `medians of ${pace.rounds} runs of ${pace.seconds} s each, interleaved; ` +
     `Node ${node}, ${server.version}, ${cores} × ${cpu}`;
   console.log(
     `* per request. ${how}.\n` +

@@ -10,6 +10,8 @@ import { say } from './tables.js';
 
 const GAIN_COLUMN = 'gain';
 const NOT_MEASURED = 'not measured';
+/** In a package's second row. */
+const SAME = 'as above';
 const MS = 1000;
 
 /** What it is called, the metric, how many of its units are one of those shown, and that unit. */
@@ -22,9 +24,9 @@ const COLUMNS: readonly Column[] = [
 
 /** What is measured, in which case of which benchmark, and what the names of the clients end in. */
 const ROWS: readonly (readonly [title: string, benchmark: string, start: string, suffix?: string])[] = [
-  ['a request of 5 reads, Redis 0.5 ms away', 'rates', `0.5 ms: ${rateCase(5, 30)}`],
-  ['a `get` of 50 at once, Redis 0.2 ms away', 'network', '0.2 ms: '],
-  ['a `get` of 200 at once, with OpenTelemetry', 'watching', '', '-otel'],
+  ['a request of 5 `hget`s at 30 % load, Redis 0.5 ms away', 'rates', `0.5 ms: ${rateCase(5, 30)}`],
+  ['a `get` in bursts of 50, Redis 0.2 ms away', 'network', '0.2 ms: '],
+  ['a `get` in bursts of 200, loopback, OpenTelemetry', 'watching', '', '-otel'],
 ];
 
 /** README's table, and where it was measured. What stands there stays where a row was not measured. */
@@ -49,7 +51,7 @@ export function gainsRegion(groups: readonly GroupResult[], current: string): st
   if (rows.length < ROWS.length) return current;
   const machines = [...runs].map(([machine, own]) => `${machine}; ${[...own].join(' and ')}`);
   const table = markdownTable(['ioredis → ioredis-coalesce', ...COLUMNS.map(([name]) => name)], rows);
-  return `${table}\n\nMedians, per request or per \`get\`. ${machines.join('; and ')}.`;
+  return `${table}\n\nMedians: CPU per request or per \`get\`; latency of the request or burst. ${machines.join('; and ')}.`;
 }
 
 /**
@@ -64,7 +66,8 @@ export function packagesRegion(table: string, results: readonly BenchmarkResult[
   const names = rows.map((row) => cellsOf(row)[0]!.replaceAll('`', ''));
   const filled = rows.map((row, index) => {
     const parts = cellsOf(row);
-    parts[column] = packageGain(names[index]!, cases);
+    const name = names[index]!;
+    parts[column] = names.indexOf(name) < index ? SAME : packageGain(name, cases);
     return `| ${parts.join(' | ')} |`;
   });
   const others = cases.filter(({ id }) => !names.some((name) => isOf(id, name))).map(({ id }) => id.split(',')[0]!);

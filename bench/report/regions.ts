@@ -59,7 +59,7 @@ export function regionsOf(
     ),
     'bench-peers': sections(medians(all, 'peers', ['throughput', 'cpu'])),
     'bench-watching': sections(
-      medians(all, 'watching', ['throughput', 'cpu']),
+      medians(all, 'watching', ['throughput', 'cpu', 'serverCpu', 'p99']),
       medians(all, 'watching-calls', ['cpu']),
       medians(all, 'watching-service', ['cpu', 'serverCpu', 'p50', 'p99']),
     ),
@@ -182,12 +182,12 @@ function networkTable(all: readonly BenchmarkResult[]): string | undefined {
     if (found === undefined) return [];
     const cell = (variant: string) => {
       const of = variantOf(found, variant);
-      const metrics = ['throughput', 'cpu', 'serverCpu'] as const;
+      const metrics = ['throughput', 'cpu', 'serverCpu', 'p99'] as const;
       return of === undefined ? '' : metrics.map((metric) => figure(spreadOf(of, metric), metric)).join(' · ');
     };
     return [[place, ...variants.map(cell)]];
   });
-  return titled(result, ['commands/s · CPU of Node · CPU of Redis, µs', ...variants.map(labelOf)], rows);
+  return titled(result, ['commands/s · CPU of Node · CPU of Redis · p99 latency, µs', ...variants.map(labelOf)], rows);
 }
 
 /** `ioredis→ioredis-coalesce` in each cell. */

@@ -31,8 +31,8 @@ export function loadHost(): Host {
     }
   }
   throw new CliError(
-    'needs the package "ioredis", which is not installed: run it in the folder of a project that has it, ' +
-      'or as "npx -p ioredis -p ioredis-coalesce ioredis-coalesce bench"',
+    'needs the package "ioredis", which is not installed: run "npx --no-install ioredis-coalesce bench" in the folder of a ' +
+      'project that has both',
   );
 }
 

@@ -34,7 +34,7 @@ describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
       /^ioredis-coalesce: \d+ places wait for one round trip after another \(\d+ commands seen\)$/m,
     );
     for (const line of [
-      `${PLACE} loadItems  get ×5 in a row, 2 times: 5 round trips of ${MS} ms; issued together \\(Promise\\.all, mget\\): 1`,
+      `${PLACE} loadItems  get ×5 in a row, 2 times: 5 round trips of ${MS} ms each; issued together \\(Promise\\.all, mget\\): 1`,
       `${PLACE} → ${PLACE}  hgetall, then llen: independent, 1 time; together they would save ${MS} ms of ${MS}`,
       `${PLACE} → ${PLACE}  get, then hgetall: an argument holds the first's reply: leave it`,
       `${PLACE} → ${PLACE}  setnx, then ttl: independent, 1 time; together they would save ${MS} ms of ${MS}`,

@@ -428,7 +428,7 @@ it('the report names the twenty places that cost the most time, and how many mor
   const lines = advisor.report().split('\n');
   expect(lines[0]).toBe('23 places wait for one round trip after another (23 commands seen)');
   expect(lines[1]).toBe(
-    '  a.ts:23 load  get ×2 in a row, 1 time: 2 round trips of 23.0 ms; issued together (Promise.all, mget): 1',
+    '  a.ts:23 load  get ×2 in a row, 1 time: 2 round trips of 23.0 ms each; issued together (Promise.all, mget): 1',
   );
   expect(lines).toHaveLength(22);
   expect(lines[21]).toBe('  … and 3 more');

@@ -190,6 +190,11 @@ describe('the gains of packages', () => {
     );
   });
 
+  it("stand in a package's first row alone", () => {
+    const table = '| package | gain |\n| --- | --- |\n| `bullmq` |  |\n| `bullmq` |  |';
+    expect(packagesRegion(table, gainsOf('bullmq add, 10'))).toMatch(/\| add, 10: 1\.5× \|\n.*\| as above \|$/);
+  });
+
   it('name a package that was measured and has no row, once', () => {
     const table = '| package | gain |\n| --- | --- |\n| `other` | not measured |';
     const filled = `${table}\n\nMeasured, without a test here: \`@fastify/session\`, 30: 1.5×.`;
