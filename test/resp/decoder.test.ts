@@ -89,8 +89,8 @@ describe.each(REPLY_MODES)('decoder: $title', ({ host, mode }) => {
         ),
         { numRuns: 1_000 },
       );
-      // About 150 of them; no run by chance has so few.
-      expect(resumed).toBeGreaterThan(60);
+      // About 150 of them, half under `replyMapping: resp3`, where maps are left to the client; no run by chance has so few.
+      expect(resumed).toBeGreaterThan(30);
     });
 
     it('any reply has the value that the host decodes, or is left to the host', () => {
