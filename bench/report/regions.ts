@@ -60,7 +60,6 @@ export function regionsOf(
     'bench-peers': sections(medians(all, 'peers', ['throughput', 'cpu'])),
     'bench-watching': sections(
       medians(all, 'watching', ['throughput', 'cpu', 'serverCpu', 'p99']),
-      medians(all, 'watching-calls', ['cpu']),
       medians(all, 'watching-service', ['cpu', 'serverCpu', 'p50', 'p99']),
     ),
     'bench-fused': sections(
