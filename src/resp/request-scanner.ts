@@ -1,4 +1,6 @@
 const CR = 13;
+/** Characters of a command that are read first; a longer one is read in full only if more of it is asked for. */
+const HEAD = 512;
 
 /**
  * Reads the commands in request bytes one after the other.
@@ -10,18 +12,23 @@ export class RequestReader {
   count = 0;
   /** Whether bytes were met that are no command, as inline commands. */
   malformed = false;
-  readonly #bytes: Buffer;
+  #bytes: Buffer;
   #position = 0;
   /** Where each argument of the command starts and ends, as far as they were read. */
   readonly #bounds: number[] = [];
+  /** Text of which only the beginning may be in `#bytes`. */
+  #text: string | undefined;
 
   /** @param single - whether it is one command: then no more of it is read than is asked for. */
   constructor(
     data: string | Uint8Array,
     readonly single: boolean,
   ) {
-    this.#bytes =
-      typeof data === 'string' ? Buffer.from(data) : Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    if (typeof data !== 'string') this.#bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+    else {
+      this.#bytes = Buffer.from(single ? data.slice(0, HEAD) : data);
+      if (single) this.#text = data;
+    }
   }
 
   /** Goes to the next command; false if there is none. */
@@ -44,11 +51,18 @@ export class RequestReader {
   #readArguments(count: number): boolean {
     if (count > this.count) return false;
     while (this.#bounds.length < 2 * count) {
+      const start = this.#position;
       const length = this.#readLength('$');
       const end = this.#position + length;
-      if (length < 0 || end + 2 > this.#bytes.length) return false;
-      this.#bounds.push(this.#position, end);
-      this.#position = end + 2;
+      if (length >= 0 && end + 2 <= this.#bytes.length) {
+        this.#bounds.push(this.#position, end);
+        this.#position = end + 2;
+      } else {
+        if (this.#text === undefined) return false;
+        this.#bytes = Buffer.from(this.#text);
+        this.#text = undefined;
+        this.#position = start;
+      }
     }
     return true;
   }
