@@ -20,6 +20,8 @@ class OpenAggregate {
   constructor(
     readonly length: number,
     room: number,
+    /** Whether it becomes an object: each even element is a key. */
+    readonly keyed: boolean,
     /** Whether its elements are names of fields and their values in turn, with names as text. */
     readonly paired: boolean,
   ) {
@@ -282,7 +284,8 @@ export class ReplyDecoder {
     this.#elementBytes = after;
     if (this.#missing > 0) return this.#lacksTerminatorOnly ? NOT_DECODED : INCOMPLETE;
     this.#startAt(memory.subarray(0, after), 0);
-    const value = this.#value(0);
+    const [innermost] = this.#open;
+    const value = innermost?.keyed && innermost.filled % 2 === 0 ? this.#key(0) : this.#value(0);
     if (value === NOT_DECODED) return value;
     if (this.#open.length > 0) {
       this.#pieces.push(this.#chunk);
@@ -332,24 +335,22 @@ export class ReplyDecoder {
     }
     const { resp3Types, replyMapping, stringNumbers } = this.#mode;
     if (!resp3Types) return NOT_DECODED;
+    const legacy = replyMapping === 'legacy';
     switch (type) {
       case NULL: {
         const nothing = this.#line(start, true);
         return nothing === '' ? null : nothing === INCOMPLETE ? INCOMPLETE : NOT_DECODED;
       }
-      case SET:
-        return this.#aggregate(type, start, depth);
-    }
-    // Under the mapping `resp3` they become booleans, numbers and objects, in ways that differ among versions of the host.
-    if (replyMapping === 'resp3') return NOT_DECODED;
-    switch (type) {
       case BOOLEAN: {
         const letter = this.#line(start, true);
         if (letter !== 't' && letter !== 'f') return letter === INCOMPLETE ? INCOMPLETE : NOT_DECODED;
-        return Number(letter === 't');
+        return legacy ? Number(letter === 't') : letter === 't';
       }
       case DOUBLE:
-        return this.#line(start, this.#utf8 || stringNumbers);
+        // Under the resp3 mapping a double becomes a number, by an algorithm that differs among host versions.
+        if (stringNumbers) return this.#line(start, true);
+        return legacy ? this.#line(start, this.#utf8) : NOT_DECODED;
+      case SET:
       case MAP:
         return this.#aggregate(type, start, depth);
       default:
@@ -383,7 +384,7 @@ export class ReplyDecoder {
     return length < EXTERNAL_TEXT && isAscii(content) ? content.latin1Slice(0, length) : content.utf8Slice(0, length);
   }
 
-  /** An array or a set; or a map, which becomes an array as in RESP2. */
+  /** An array or a set; or a map, which becomes an object under the resp3 mapping, else an array as in RESP2. */
   #aggregate(type: number, start: number, depth: number): unknown {
     const isMap = type === MAP;
     const count = this.#number(start);
@@ -393,23 +394,25 @@ export class ReplyDecoder {
     this.#announced += length;
     if (this.#announced > MAX_ELEMENTS) return NOT_DECODED;
     const room = Math.floor((this.#chunk.length - this.end) / MIN_ELEMENT_BYTES);
-    const paired = this.#utf8 && (isMap || (this.#paired && depth === 0));
-    return this.#fill(new OpenAggregate(length, room, paired), depth);
+    const keyed = isMap && this.#mode.replyMapping === 'resp3';
+    const paired = isMap || (this.#paired && depth === 0);
+    return this.#fill(new OpenAggregate(length, room, keyed, paired && (keyed || this.#utf8)), depth);
   }
 
   /** Decodes the elements that are missing. */
   #fill(open: OpenAggregate, depth: number): unknown {
     const chunk = this.#chunk;
-    const { values, length, paired } = open;
+    const { values, length, keyed, paired } = open;
     for (let index = open.filled; index < length; index += 1) {
+      const isKey = keyed && index % 2 === 0;
       const start = this.#wholeString();
       if (start >= 0) {
         const stop = this.end - 2;
         if (paired && index % 2 === 0) values[index] = this.#name(index >> 1, start, stop);
-        else values[index] = this.#utf8 ? this.#text(start, stop) : chunk.subarray(start, stop);
+        else values[index] = isKey || this.#utf8 ? this.#text(start, stop) : chunk.subarray(start, stop);
         continue;
       }
-      const value = this.#value(depth + 1);
+      const value = isKey ? this.#key(depth + 1) : this.#value(depth + 1);
       if (typeof value === 'symbol') {
         open.filled = index;
         if (value === INCOMPLETE) this.#open.push(open);
@@ -417,7 +420,7 @@ export class ReplyDecoder {
       }
       values[index] = value;
     }
-    return values;
+    return keyed ? objectOf(values) : values;
   }
 
   /**
@@ -431,6 +434,16 @@ export class ReplyDecoder {
     // Only ASCII has as many characters as bytes, or bytes that are no UTF-8: U+FFFD, which equals none.
     if (index < MOST_NAMES && name.length <= LONGEST_NAME && name.length === stop - start) this.#names[index] = name;
     return name;
+  }
+
+  /** A key of a map under the resp3 mapping: a string in either encoding. */
+  #key(depth: number): string | typeof INCOMPLETE | typeof NOT_DECODED {
+    const utf8 = this.#utf8;
+    this.#utf8 = true;
+    const type = this.#chunk[this.end];
+    const key = type === undefined || type === BULK || type === SIMPLE ? this.#value(depth) : NOT_DECODED;
+    this.#utf8 = utf8;
+    return typeof key === 'string' || key === INCOMPLETE ? key : NOT_DECODED;
   }
 
   // ---- Lines and strings ----
@@ -527,4 +540,20 @@ function isText(text: string, chunk: Buffer, start: number, stop: number): boole
 
 function notWhole(number: number): typeof INCOMPLETE | typeof NOT_DECODED {
   return number === INCOMPLETE_LINE ? INCOMPLETE : NOT_DECODED;
+}
+
+/** Alternating keys and values as a plain object, as the host makes it of a map under the resp3 mapping. */
+function objectOf(values: readonly unknown[]): Record<string, unknown> {
+  const object: Record<string, unknown> = {};
+  for (let index = 0; index < values.length; index += 2) {
+    const key = values[index] as string;
+    const value = values[index + 1];
+    // Host: `decodeMapAsObject` keeps these two from reaching the prototype.
+    if (key === '__proto__' || key === 'constructor') {
+      Object.defineProperty(object, key, { value, configurable: true, enumerable: true, writable: true });
+    } else {
+      object[key] = value;
+    }
+  }
+  return object;
 }

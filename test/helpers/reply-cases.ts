@@ -6,8 +6,8 @@ export interface ReplyCase {
   readonly bytes: Buffer;
   /** Needs a host that knows RESP3. */
   readonly resp3: boolean;
-  /** Who must decode it: us for speed, `legacy` under that mapping only; or the host, since it alone knows how. */
-  readonly decodedBy: 'us' | 'legacy' | 'host' | 'either';
+  /** Who must decode it: us for speed, or the host, since it alone knows how. */
+  readonly decodedBy: 'us' | 'host' | 'either';
 }
 
 function resp2(title: string, bytes: string | Buffer, decodedBy: ReplyCase['decodedBy'] = 'us'): ReplyCase {
@@ -54,8 +54,8 @@ export const REPLY_CASES: readonly ReplyCase[] = [
   resp2('array with a huge integer', '*2\r\n:1\r\n:9223372036854775807\r\n', 'host'),
   resp2('arrays 30 deep', `${'*1\r\n'.repeat(30)}:1\r\n`, 'either'),
   resp3('null', '_\r\n'),
-  resp3('true', '#t\r\n', 'legacy'),
-  resp3('false', '#f\r\n', 'legacy'),
+  resp3('true', '#t\r\n'),
+  resp3('false', '#f\r\n'),
   resp3('double', ',3.25\r\n', 'either'),
   resp3('double with exponent', ',1.5e-7\r\n', 'either'),
   resp3('infinity', ',inf\r\n', 'either'),
@@ -64,17 +64,17 @@ export const REPLY_CASES: readonly ReplyCase[] = [
   resp3('big number', '(3492890328409238509324850943850943825024385\r\n', 'host'),
   resp3('verbatim string', '=8\r\ntxt:text\r\n', 'host'),
   resp3('blob error', '!9\r\nERR wrong\r\n', 'host'),
-  resp3('set', '~3\r\n$1\r\na\r\n:1\r\n#t\r\n', 'legacy'),
+  resp3('set', '~3\r\n$1\r\na\r\n:1\r\n#t\r\n'),
   resp3('empty set', '~0\r\n'),
-  resp3('map', '%2\r\n$1\r\na\r\n:1\r\n+b\r\n_\r\n', 'legacy'),
-  resp3('empty map', '%0\r\n', 'legacy'),
+  resp3('map', '%2\r\n$1\r\na\r\n:1\r\n+b\r\n_\r\n'),
+  resp3('empty map', '%0\r\n'),
   resp3('map with numbers as keys', '%1\r\n:1\r\n:2\r\n', 'either'),
   resp3('map with a double as key', '%1\r\n,1.5\r\n:2\r\n', 'either'),
   resp3('map with a null as key', '%1\r\n_\r\n:2\r\n', 'either'),
-  resp3('map of maps', '%1\r\n$1\r\na\r\n%1\r\n$1\r\nb\r\n~1\r\n$1\r\nc\r\n', 'legacy'),
-  resp3('map with keys of every object', '%2\r\n$9\r\n__proto__\r\n:1\r\n$11\r\nconstructor\r\n:2\r\n', 'legacy'),
-  resp3('map with a key twice', '%2\r\n$1\r\na\r\n:1\r\n$1\r\na\r\n:2\r\n', 'legacy'),
-  resp3('map with a key that is an index', '%2\r\n$1\r\nb\r\n:1\r\n$1\r\n0\r\n:2\r\n', 'legacy'),
+  resp3('map of maps', '%1\r\n$1\r\na\r\n%1\r\n$1\r\nb\r\n~1\r\n$1\r\nc\r\n'),
+  resp3('map with keys of every object', '%2\r\n$9\r\n__proto__\r\n:1\r\n$11\r\nconstructor\r\n:2\r\n'),
+  resp3('map with a key twice', '%2\r\n$1\r\na\r\n:1\r\n$1\r\na\r\n:2\r\n'),
+  resp3('map with a key that is an index', '%2\r\n$1\r\nb\r\n:1\r\n$1\r\n0\r\n:2\r\n'),
   resp3('array with doubles', '*2\r\n$1\r\na\r\n,0.1\r\n', 'either'),
   resp3('array with a verbatim string', '*1\r\n=8\r\ntxt:text\r\n', 'host'),
   resp3('array with a blob error', '*1\r\n!3\r\nERR\r\n', 'host'),
