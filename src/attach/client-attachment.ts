@@ -9,7 +9,7 @@ import { warnAutoPipelining, warnBatchingOnly } from '../errors.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
-import { isDebugging } from '../host/state.js';
+import { isDebugging, makeFirstOptionsFast } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import {
   type CoalesceSetting,
@@ -151,6 +151,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Att
 export function fastCommandClass(client: HasOptions, { fastPath }: ResolvedOptions): HostCommandClass | string {
   if (!fastPath) return 'the option fastPath is false';
   if (isDebugging()) return 'DEBUG prints the commands of the client';
+  makeFirstOptionsFast(client);
   const commandClass = commandClassOf(client);
   if (commandClass !== undefined) return commandClass;
   const why = 'echo() was replaced, which leads to Command';
