@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { countRoundTrips, type RoundTrips } from './advise.js';
 import { putOnAdviseLayer } from './attach/advise-layer.js';
 import { attach } from './attach/attach.js';
-import { attachedTo } from './attach/attachment.js';
+import { coalescerOf } from './attach/attachment.js';
 import { wrongOption } from './errors.js';
 import type { CoalescedClient } from './handle.js';
 import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './options.js';
@@ -47,7 +47,7 @@ export function coalesce<T extends object>(client: T, options?: CoalesceSetting)
 
 /** A client that was coalesced before keeps its options: no others may be dropped without a word. `true` asks for none. */
 function checkSame(client: object, given: CoalesceSetting, resolved: ResolvedOptions | false): void {
-  const present = attachedTo(client)?.options;
+  const present = coalescerOf(client)?.options;
   if (present === undefined) return;
   const names = Object.entries(given).filter(([, value]) => value !== undefined) as [keyof ResolvedOptions, unknown][];
   const differing = names.filter(([name]) => resolved && !isDeepStrictEqual(resolved[name], present[name]));

@@ -14,16 +14,16 @@ export function putOnAdviseLayer(): void {
   if (isOn) return;
   isOn = true;
   const { send } = Sender.prototype;
-  Sender.prototype.send = function sendTracked(this: Sender, attached, method, given, call) {
-    const { counters } = attached;
+  Sender.prototype.send = function sendTracked(this: Sender, target, method, given, call) {
+    const { counters } = target;
     const sentSoFar = () => (counters === undefined ? 0 : counters.commands + counters.sharedReads);
     const before = sentSoFar();
-    const pass = (args: unknown[]) => send.call(this, attached, method, args, call);
+    const pass = (args: unknown[]) => send.call(this, target, method, args, call);
     return track(this.variant.command.name, given, given, pass, () => sentSoFar() > before) as ReturnType<typeof send>;
   };
   changeOverlays((overlay, parent) => {
     aroundCalls(overlay, parent, {
-      sendCommand(_route, [command, stream], pass) {
+      sendCommand(_target, [command, stream], pass) {
         const { name, args, resolve, reject } = command;
         if (stream !== undefined || command instanceof Entry || isRejected(command)) return pass();
         // What a blocking command waits for is no round trip, nor is `quit()`; a name may be anything until it is sent.
@@ -36,7 +36,7 @@ export function putOnAdviseLayer(): void {
           return pass();
         });
       },
-      made(pipeline, _route, name) {
+      made(pipeline, _target, name) {
         aroundExec(pipeline, ({ _queue }, send, given) => {
           const args = _queue.flatMap((command) => command.args);
           return track(name, args, given, send);

@@ -6,7 +6,7 @@ import type { HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import {
   addIdleHandle,
-  attachedTo,
+  coalescerOf,
   lastOptions,
   markProvisional,
   releaseProvisional,
@@ -29,7 +29,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   const missing = missingOfClient(client);
   if (missing !== undefined && !isTestDouble(client)) throw notAClient(client, ` without ${missing}`);
   if (options !== undefined) releaseProvisional(client);
-  if (attachedTo(client) !== undefined) return;
+  if (coalescerOf(client) !== undefined) return;
   const chosen = options ?? lastOptions(client);
   if (chosen === false || environment === 'off') {
     const splits = chosen !== false && chosen.splitKeys && isHostCluster(client) && !staysPlain(client, chosen);
@@ -49,7 +49,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
 
 /** Coalesces a client that was just made, without being asked by its code: a later `attach` with options replaces it. */
 export function attachProvisionally(client: object, options: ResolvedOptions): void {
-  if (missingOfClient(client) !== undefined || attachedTo(client) !== undefined) return;
+  if (missingOfClient(client) !== undefined || coalescerOf(client) !== undefined) return;
   if ((client as HostClient).options.monitor) return;
   // One set of options serves all clients of the process: an option that a client cannot use is ignored for that client.
   const splitKeys = options.splitKeys && isHostCluster(client);

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { MARK } from '../calls/attached.js';
+import { MARK } from '../calls/call-target.js';
 import { viewOf } from '../calls/view.js';
 import type { Connection } from '../connection/connection.js';
 import { environment } from '../environment.js';
@@ -34,8 +34,8 @@ export abstract class Attachment implements Coalescer {
   /** Undoes what the subclass has done to the client. */
   protected abstract leave(): void;
 
-  /** Why no command can take the fast path, if a layer has replaced methods of the host's `Command` class. */
-  protected get patched(): 'patched' | undefined {
+  /** Why no command can take the fast path, if others have replaced methods of the host's `Command` class. */
+  protected get classReason(): 'patched' | undefined {
     return this.commandMethods?.areUnpatched === false ? 'patched' : undefined;
   }
 
@@ -63,7 +63,7 @@ export abstract class Attachment implements Coalescer {
   }
 
   get enabled(): boolean {
-    return attachedTo(this.client) === this;
+    return coalescerOf(this.client) === this;
   }
 
   withOptions(options: CallOptions): object {
@@ -104,7 +104,7 @@ export abstract class Attachment implements Coalescer {
 }
 
 /** The attachment of `client`, if it is coalesced, by this copy of the package or another one. */
-export function attachedTo(client: object): Coalescer | undefined {
+export function coalescerOf(client: object): Coalescer | undefined {
   return (client as { [MARK]?: Coalescer })[MARK];
 }
 
@@ -121,7 +121,7 @@ export function markProvisional(client: object): void {
 /** Code asks for a client's options itself: makes one that `register` has coalesced plain again; false for others. */
 export function releaseProvisional(client: object): boolean {
   if (!provisional.delete(client)) return false;
-  attachedTo(client)?.detach();
+  coalescerOf(client)?.detach();
   return true;
 }
 

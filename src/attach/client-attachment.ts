@@ -1,5 +1,5 @@
-import type { Attached } from '../calls/attached.js';
 import { isBlocking } from '../calls/blocking-warning.js';
+import type { CallTarget } from '../calls/call-target.js';
 import { Connection, type ConnectionSetup, type Watched } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
@@ -25,7 +25,7 @@ import { report } from './report.js';
 /** What the nodes of a Cluster share. */
 export interface NodesShare {
   readonly counters: Stats;
-  readonly inFlight: InFlightBound;
+  readonly inFlightBound: InFlightBound;
   readonly schedule: BatchSchedule;
   /** See `PendingBound`. */
   readonly accepted: WeakSet<object>;
@@ -34,12 +34,12 @@ export interface NodesShare {
 }
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
-export class ClientAttachment extends Attachment implements ConnectionSetup, Attached {
+export class ClientAttachment extends Attachment implements ConnectionSetup, CallTarget {
   connection: Connection | undefined;
   readonly commandClass: HostCommandClass | undefined;
-  readonly bound: PendingBound | undefined;
+  readonly pendingBound: PendingBound | undefined;
   readonly counters: Stats;
-  readonly inFlight: InFlightBound;
+  readonly inFlightBound: InFlightBound;
   readonly schedule: BatchSchedule;
   readonly fast: HostCommandClass | string;
   readonly cachePrefixes: readonly string[] | undefined;
@@ -54,7 +54,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Att
   ) {
     super();
     this.counters = cluster?.counters ?? new Stats();
-    this.inFlight = cluster?.inFlight ?? new InFlightBound(options.maxInFlight, 1);
+    this.inFlightBound = cluster?.inFlightBound ?? new InFlightBound(options.maxInFlight, 1);
     this.schedule = cluster?.schedule ?? scheduleFunction(options.schedule);
     this.fast = client.options.showFriendlyErrorStack
       ? 'the option showFriendlyErrorStack is set'
@@ -65,7 +65,7 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Att
     this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
     const { maxPending } = options;
     if (maxPending !== undefined) {
-      this.bound = new PendingBound(client, maxPending, this.counters, () => this.connection, cluster?.accepted);
+      this.pendingBound = new PendingBound(client, maxPending, this.counters, () => this.connection, cluster?.accepted);
     }
     this.enter();
     client.on('connect', this.#onConnect);
@@ -97,26 +97,28 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Att
     else new ClientAttachment(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), options));
   }
 
-  boundFor(): PendingBound | undefined {
-    return this.bound;
+  pendingBoundFor(): PendingBound | undefined {
+    return this.pendingBound;
   }
 
   fallbackReason(watchable?: boolean): FallbackReason | undefined {
     const { connection } = this;
-    return connection === undefined ? 'connection' : (connection.fallbackReason(watchable) ?? this.patched);
+    return connection === undefined
+      ? 'connection'
+      : (connection.connectionFallbackReason(watchable) ?? this.classReason);
   }
 
   connectionFor(): Connection | FallbackReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    return connection.fallbackReason() ?? this.patched ?? connection;
+    return connection.connectionFallbackReason() ?? this.classReason ?? connection;
   }
 
   watchedFor(reason: FallbackReason): Watched | undefined {
     const { connection, client } = this;
-    // What has replaced methods of commands has the same reason.
-    if (!connection?.canBeWatched(reason) || this.patched !== undefined) return undefined;
-    return { connection, by: reason, through: client };
+    // Replaced methods of commands have the same reason as layers.
+    if (!connection?.canBeWatched(reason) || this.classReason !== undefined) return undefined;
+    return { connection, isLayered: reason === 'patched', through: client };
   }
 
   get blockedBy(): string | undefined {

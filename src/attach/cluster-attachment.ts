@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot';
-import type { Attached } from '../calls/attached.js';
+import type { CallTarget } from '../calls/call-target.js';
 import { type FastCommand, UNLISTED } from '../commands/fast-commands.js';
 import type { Connection, Watched } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
@@ -14,7 +14,7 @@ import { makeOptionsFast, unanswered } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { type FallbackReason, Stats } from '../stats.js';
-import { Attachment, attachedTo, staysPlain } from './attachment.js';
+import { Attachment, coalescerOf, staysPlain } from './attachment.js';
 import { ClientAttachment, fastCommandClass, type NodesShare } from './client-attachment.js';
 import { report } from './report.js';
 import { PlainSplitting, SplitKeys } from './split-keys.js';
@@ -25,11 +25,11 @@ import { PlainSplitting, SplitKeys } from './split-keys.js';
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
  * `Entry#reject` calls the `redirect` of its context (`Connection#contextIn`), which calls `ClusterRouting#redirect`.
  */
-export class ClusterAttachment extends Attachment implements Attached, NodesShare {
+export class ClusterAttachment extends Attachment implements CallTarget, NodesShare {
   readonly commandClass: HostCommandClass | undefined;
   readonly counters = new Stats();
   readonly accepted: WeakSet<object>;
-  readonly bound: PendingBound | undefined;
+  readonly pendingBound: PendingBound | undefined;
   readonly routing: ClusterRouting;
   readonly splitter: SplitKeys | undefined;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
@@ -37,7 +37,7 @@ export class ClusterAttachment extends Attachment implements Attached, NodesShar
   #slotOwners: string | undefined;
   readonly schedule: BatchSchedule;
   /** Of all nodes: the Cluster makes a new one in the place of one that has lost its connection. */
-  readonly inFlight: InFlightBound;
+  readonly inFlightBound: InFlightBound;
   protected readonly commandMethods: CommandMethods | undefined;
 
   constructor(
@@ -47,10 +47,11 @@ export class ClusterAttachment extends Attachment implements Attached, NodesShar
     super();
     PlainSplitting.end(client);
     this.schedule = scheduleFunction(options.schedule);
-    this.inFlight = new InFlightBound(options.maxInFlight, 0);
+    this.inFlightBound = new InFlightBound(options.maxInFlight, 0);
     this.accepted = new WeakSet(unanswered(client));
     const { maxPending } = options;
-    if (maxPending !== undefined) this.bound = new PendingBound(client, maxPending, this.counters, () => undefined);
+    if (maxPending !== undefined)
+      this.pendingBound = new PendingBound(client, maxPending, this.counters, () => undefined);
     this.routing = new ClusterRouting(client);
     makeOptionsFast(client);
     const fast = fastCommandClass(client, options);
@@ -82,27 +83,27 @@ export class ClusterAttachment extends Attachment implements Attached, NodesShar
   }
 
   fallbackReason(watchable?: boolean): FallbackReason | undefined {
-    return this.routing.fallbackReason(watchable) ?? this.patched;
+    return this.routing.clusterFallbackReason(watchable) ?? this.classReason;
   }
 
-  boundFor(key: unknown): PendingBound | undefined {
-    if (this.client.status !== 'ready') return this.bound;
-    return this.#nodeFor(UNLISTED, key)?.bound;
+  pendingBoundFor(key: unknown): PendingBound | undefined {
+    if (this.client.status !== 'ready') return this.pendingBound;
+    return this.#nodeFor(UNLISTED, key)?.pendingBound;
   }
 
   connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason {
     // The node's attachment checks whether the command class is patched.
-    return this.routing.fallbackReason() ?? this.#nodeFor(command, key)?.connectionFor() ?? 'routing';
+    return this.routing.clusterFallbackReason() ?? this.#nodeFor(command, key)?.connectionFor() ?? 'routing';
   }
 
   watchedFor(reason: FallbackReason, command: FastCommand, key: unknown): Watched | undefined {
     const node = this.#nodeFor(command, key);
-    if (this.routing.fallbackReason() === undefined) return node?.watchedFor(reason);
-    if (this.routing.fallbackReason(true) !== undefined) return undefined;
+    if (this.routing.clusterFallbackReason() === undefined) return node?.watchedFor(reason);
+    if (this.routing.clusterFallbackReason(true) !== undefined) return undefined;
     const found = node?.connectionFor();
     const connection = typeof found === 'string' ? node?.watchedFor(found)?.connection : found;
     // Host: the Cluster's own `sendCommand` redirects the commands that pass through it.
-    return connection && !connection.cache ? { connection, by: 'patched', through: this.client } : undefined;
+    return connection && !connection.cache ? { connection, isLayered: true, through: this.client } : undefined;
   }
 
   #nodeFor(command: Pick<FastCommand, 'keys' | 'readOnly'>, key: unknown): ClientAttachment | undefined {
@@ -123,8 +124,8 @@ export class ClusterAttachment extends Attachment implements Attached, NodesShar
    * each step here; they may coalesce the node by itself, too.
    */
   readonly #onNode = (node: HostClient): void => {
-    if (this.enabled) attachedTo(node)?.detach();
-    if (!this.enabled || attachedTo(node) !== undefined || staysPlain(node, this.options)) return;
+    if (this.enabled) coalescerOf(node)?.detach();
+    if (!this.enabled || coalescerOf(node) !== undefined || staysPlain(node, this.options)) return;
     const attachment = new ClientAttachment(node, this.options, this);
     this.#nodes.set(node, attachment);
     if (!this.enabled) attachment.detach();

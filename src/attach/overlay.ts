@@ -1,6 +1,6 @@
-import { type Attached, attachmentOf, MARK, type Marked, SPLITS } from '../calls/attached.js';
 import { blockingMethods } from '../calls/blocking-warning.js';
 import { fastCalls, fastCommandNamed } from '../calls/call-by-name.js';
+import { type CallTarget, callTargetOf, MARK, type Marked, SPLITS } from '../calls/call-target.js';
 import { pipelineMethods, refuseWhole } from '../calls/fast-pipeline.js';
 import { commandMethod, formOf, methodsNamed } from '../calls/method.js';
 import { ScriptSender } from '../calls/scripts.js';
@@ -103,9 +103,9 @@ function addCommandMethods(overlay: Methods, parent: Methods): void {
 /** What is put around a client's calls, beside its fast methods. */
 interface AroundCalls {
   /** Around a command of the host's: all but those of fast pipelines pass through `sendCommand`. */
-  sendCommand(attached: Attached, args: [command: HostCommand, stream: unknown], pass: () => unknown): unknown;
+  sendCommand(target: CallTarget, args: [command: HostCommand, stream: unknown], pass: () => unknown): unknown;
   /** A pipeline or transaction was made. */
-  made(pipeline: unknown, attached: Attached, name: 'pipeline' | 'multi'): void;
+  made(pipeline: unknown, target: CallTarget, name: 'pipeline' | 'multi'): void;
 }
 
 function aroundSendCommand(holder: object, parent: object, around: AroundCalls): void {
@@ -114,8 +114,8 @@ function aroundSendCommand(holder: object, parent: object, around: AroundCalls):
   const sendCommand = wrapperOf(
     function (this: unknown, ...args) {
       const pass = () => behind().apply(this, args);
-      const attached = attachmentOf(this);
-      return attached === undefined ? pass() : around.sendCommand(attached, args as [HostCommand, unknown], pass);
+      const target = callTargetOf(this);
+      return target === undefined ? pass() : around.sendCommand(target, args as [HostCommand, unknown], pass);
     },
     () => unwrapped(behind()),
   );
@@ -129,8 +129,8 @@ export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCal
     const make = overlay[name] as AnyFunction;
     overlay[name] = function (this: unknown, ...args) {
       const result = make.apply(this, args);
-      const attached = attachmentOf(this);
-      if (attached !== undefined) around.made(result, attached, name);
+      const target = callTargetOf(this);
+      if (target !== undefined) around.made(result, target, name);
       return result;
     };
   }
@@ -138,7 +138,8 @@ export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCal
 
 /** What refuses calls under `maxPending`. */
 const BOUNDED: AroundCalls = {
-  sendCommand: ({ bound }, [command, stream], pass) => (bound?.refuses(command, stream) ? command.promise : pass()),
+  sendCommand: ({ pendingBound }, [command, stream], pass) =>
+    pendingBound?.refuses(command, stream) ? command.promise : pass(),
   made: refuseWhole,
 };
 
@@ -147,7 +148,7 @@ function definingMethods(parent: Record<string, AnyFunction>): Record<string, An
   const defining = (name: string): AnyFunction =>
     function (this: unknown, ...args) {
       const result = (parent[name] as AnyFunction).apply(this, args);
-      if (attachmentOf(this) !== undefined) replaceDefined(this as object, String(args[0]));
+      if (callTargetOf(this) !== undefined) replaceDefined(this as object, String(args[0]));
       return result;
     };
   return { defineCommand: defining('defineCommand'), addBuiltinCommand: defining('addBuiltinCommand') };
@@ -175,7 +176,7 @@ function senderOf(client: object, name: string, encoding: 'utf8' | null, origina
   const script = scriptNamed(client, name);
   const sender = script && ScriptSender.of(script, encoding, original);
   if (sender !== undefined) return sender;
-  const commandClass = attachmentOf(client)?.commandClass;
+  const commandClass = callTargetOf(client)?.commandClass;
   const command = commandClass && fastCommandNamed(name, commandClass);
   return command && new CommandSender(command, encoding);
 }

@@ -23,7 +23,7 @@ interface Reported {
   /** Stored at once, since the client may be changed later. */
   readonly name: string;
   readonly counters: Stats;
-  readonly attached: WeakRef<Reportable>;
+  readonly attachment: WeakRef<Reportable>;
 }
 
 /** How many `clients`, `commands`, `fastCommands` and `batches`; and by its reason what has fallen back. */
@@ -42,13 +42,13 @@ const unknown = new Map<string, string>();
 let isListening = false;
 
 /** Adds a coalesced client, or a Cluster. */
-export function report(attached: Reportable): void {
-  const one = { name: nameOf(attached.client), counters: attached.counters, attached: new WeakRef(attached) };
+export function report(attachment: Reportable): void {
+  const one = { name: nameOf(attachment.client), counters: attachment.counters, attachment: new WeakRef(attachment) };
   queueMicrotask(() => {
     // Code has made a client of `register` plain at once, to coalesce it itself.
-    if (!attached.enabled) return;
+    if (!attachment.enabled) return;
     reported.add(one);
-    registry.register(attached, one);
+    registry.register(attachment, one);
   });
   listen();
 }
@@ -88,8 +88,8 @@ function lines(): string[] {
   const all: string[] = [];
   const ended = new Map(collected);
   for (const one of reported) {
-    const attached = one.attached.deref();
-    if (!attached?.enabled || attached.client.status === 'end') addTo(ended, one);
+    const attachment = one.attachment.deref();
+    if (!attachment?.enabled || attachment.client.status === 'end') addTo(ended, one);
     else all.push(lineOf(one.name, figuresOf(one)));
   }
   for (const [name, figures] of ended) all.push(lineOf(name, figures));

@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot';
-import { type Attached, attachmentOf, type KeySplitter, SPLITS } from '../calls/attached.js';
+import { type CallTarget, callTargetOf, type KeySplitter, SPLITS } from '../calls/call-target.js';
 import { countFallback, Fallback } from '../calls/fallback.js';
 import type { Sender } from '../calls/sender.js';
 import { sendWith } from '../calls/view.js';
@@ -41,7 +41,7 @@ const JOINS: ReadonlyMap<string, Join> = new Map<string, Join>([
  */
 export class SplitKeys implements KeySplitter {
   constructor(
-    readonly attached: Attached & { readonly client: HostCluster },
+    readonly target: CallTarget & { readonly client: HostCluster },
     readonly commandClass: HostCommandClass,
   ) {}
 
@@ -51,7 +51,7 @@ export class SplitKeys implements KeySplitter {
     const join = JOINS.get(name.toLowerCase());
     const rule = KEY_POSITIONS[keys];
     if (join === undefined || rule === undefined || rule.count === 0) return undefined;
-    const { client } = this.attached;
+    const { client } = this.target;
     const { commandClass } = this;
     const last = given[given.length - 1];
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
@@ -78,7 +78,7 @@ export class SplitKeys implements KeySplitter {
     if (isRejected(whole)) return whole.promise;
     const { name } = sender.variant.command;
     const parts = whole.name === name ? partsOf(whole.args as (string | Buffer)[], step) : [];
-    if (parts.length === 0) return sendWith(call, this.attached.client, [whole as HostCommand]);
+    if (parts.length === 0) return sendWith(call, this.target.client, [whole as HostCommand]);
     try {
       this.#refuseWhole(parts);
       const replies = await Promise.all(parts.map(({ args }) => this.#sendPart(sender, args, call)));
@@ -96,7 +96,7 @@ export class SplitKeys implements KeySplitter {
   #refuseWhole(parts: readonly SlotPart[]): void {
     const commands = new Map<PendingBound | undefined, number>();
     for (const { args } of parts) {
-      const bound = this.attached.boundFor?.(args[0]);
+      const bound = this.target.pendingBoundFor?.(args[0]);
       commands.set(bound, (commands.get(bound) ?? 0) + 1);
     }
     for (const [bound, count] of commands) {
@@ -106,19 +106,19 @@ export class SplitKeys implements KeySplitter {
   }
 
   #sendPart(sender: Sender, args: unknown[], call: CallOptions | undefined): unknown {
-    const { attached, commandClass } = this;
+    const { target, commandClass } = this;
     const { name } = sender.variant.command;
-    if (attached.commandClass !== undefined && !transformsReply(commandClass, name)) {
-      const sent = sender.sendPrepared(attached, { sent: args, key: args[0] }, args, call);
+    if (target.commandClass !== undefined && !transformsReply(commandClass, name)) {
+      const sent = sender.sendPrepared(target, { sent: args, key: args[0] }, args, call);
       if (!(sent instanceof Fallback)) return sent;
-      countFallback(attached, name, sent.reason);
+      countFallback(target, name, sent.reason);
     }
     const make = () => new commandClass(name, args, { replyEncoding: null });
     const transforms = argumentTransformerOf(commandClass, name) !== undefined;
     const part = transforms ? withTransformation(commandClass, name, { args }, make) : make();
     // The reply of the whole call is transformed, once.
     part.transformReply = (reply) => reply;
-    return sendWith(call, attached.client, [part as HostCommand]);
+    return sendWith(call, target.client, [part as HostCommand]);
   }
 }
 
@@ -126,7 +126,7 @@ export class SplitKeys implements KeySplitter {
  * What is left of the option `splitKeys` on a Cluster that is not coalesced, after `detach()` or with
  * `IOREDIS_COALESCE=off`: a switch for speed does not change what a call means.
  */
-export class PlainSplitting implements Attached {
+export class PlainSplitting implements CallTarget {
   readonly enabled = false;
   readonly splitter: SplitKeys;
 
@@ -161,7 +161,7 @@ export class PlainSplitting implements Attached {
 
   attachCopy(copy: object, [, override]: readonly unknown[]): void {
     const isAsked = (override as { coalesce?: unknown } | undefined)?.coalesce !== undefined;
-    if (!isAsked && attachmentOf(copy) === undefined) PlainSplitting.start(copy as HostCluster);
+    if (!isAsked && callTargetOf(copy) === undefined) PlainSplitting.start(copy as HostCluster);
   }
 }
 

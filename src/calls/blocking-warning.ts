@@ -2,7 +2,7 @@
 import { CODES, warnOnce } from '../errors.js';
 import type { HostCommand } from '../host/types.js';
 import { setTimeout } from '../util/clock.js';
-import type { Attached } from './attached.js';
+import type { CallTarget } from './call-target.js';
 import { type MethodForm, methodsNamed } from './method.js';
 
 /**
@@ -28,7 +28,7 @@ export function blockingMethods(parent: MethodForm['parent']): MethodForm[] {
     methodsNamed(name).map(([methodName]) => ({
       methodName,
       parent,
-      onFallback: (attached) => warnIfBlocking(attached, name),
+      onFallback: (target) => warnIfBlocking(target, name),
     })),
   );
 }
@@ -37,19 +37,19 @@ export function blockingMethods(parent: MethodForm['parent']): MethodForm[] {
 const PATIENCE = 1_000;
 
 /** Attachments whose grace period runs. */
-const waiting = new WeakSet<Attached>();
+const waiting = new WeakSet<CallTarget>();
 
 /**
  * Warns once per name if other commands still wait behind a blocking one after the grace period.
  *
  * @param name - of the command that is about to be sent, in lower case.
  */
-export function warnIfBlocking(attached: Attached, name: string): void {
-  if (!BLOCKING_COMMANDS.includes(name) || waiting.has(attached)) return;
-  waiting.add(attached);
+export function warnIfBlocking(target: CallTarget, name: string): void {
+  if (!BLOCKING_COMMANDS.includes(name) || waiting.has(target)) return;
+  waiting.add(target);
   setTimeout(() => {
-    waiting.delete(attached);
-    const waitedFor = attached.blockedBy;
+    waiting.delete(target);
+    const waitedFor = target.blockedBy;
     if (waitedFor === undefined) return;
     warnOnce(
       CODES.BLOCKING,

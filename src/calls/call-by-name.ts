@@ -37,8 +37,8 @@ export function fastCalls(parent: MethodForm['parent']): MethodForm[] {
         if (senders.size < KEPT_NAMES) senders.set(name, sender);
         return sender;
       },
-      onFallback(attached, [name]) {
-        if (typeof name === 'string') warnIfBlocking(attached, name.toLowerCase());
+      onFallback(target, [name]) {
+        if (typeof name === 'string') warnIfBlocking(target, name.toLowerCase());
       },
     };
   });

@@ -6,7 +6,7 @@ import type { AnyFunction } from '../host/types.js';
 import type { FallbackReason, Stats } from '../stats.js';
 import { now } from '../util/clock.js';
 import { flatOf } from '../util/values.js';
-import type { Attached } from './attached.js';
+import type { CallTarget } from './call-target.js';
 
 /** Whether a method is the host's, and sends one command by `sendCommand`. */
 export function isUnpatchedCommand(method: AnyFunction): boolean {
@@ -80,7 +80,7 @@ const slowPathWarning = new SlowPathWarning();
 
 /** A command has fallen back. */
 export function countFallback(
-  { counters }: Pick<Attached, 'counters'>,
+  { counters }: Pick<CallTarget, 'counters'>,
   methodName: string,
   reason: FallbackReason,
 ): void {

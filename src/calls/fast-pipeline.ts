@@ -21,12 +21,12 @@ import {
   withCopied,
 } from '../host/pipeline.js';
 import { isUnpatchedMethod, settlesLate } from '../host/probe.js';
-import { tracesBatches } from '../host/state.js';
+import { publishesTransactions } from '../host/state.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { FallbackReason } from '../stats.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
 import { arePlain, prepareArguments } from './arguments.js';
-import { type Attached, attachmentOf } from './attached.js';
+import { type CallTarget, callTargetOf } from './call-target.js';
 import { callHost, countFallback, Fallback } from './fallback.js';
 import { methodsNamed } from './method.js';
 
@@ -36,12 +36,12 @@ interface FastPipeline extends HostPipeline {
   addBatch(commands: readonly unknown[]): unknown;
 }
 
-type FastPipelineClass = new (client: object, attached: Attached, unsent: EntryContext) => FastPipeline;
+type FastPipelineClass = new (client: object, target: CallTarget, unsent: EntryContext) => FastPipeline;
 
 /** Where a fast pipeline has its recording. Not hidden from `util.inspect`: that would take as long as all else here. */
 const RECORDING = Symbol('recording');
 
-type Recording = PipelineRecording<Attached>;
+type Recording = PipelineRecording<CallTarget>;
 
 /** What a fast pipeline records. On a Proxy of it, or an object derived from it, the host's own methods are called. */
 function recordingOf(receiver: unknown): Recording | undefined {
@@ -66,9 +66,9 @@ function fastPipelineClass(host: PipelineMethods): FastPipelineClass {
     declare addBatch: FastPipeline['addBatch'];
     readonly [RECORDING]: Recording;
 
-    constructor(client: object, attached: Attached, unsent: EntryContext) {
-      super(client, attached.routing !== undefined);
-      this[RECORDING] = new PipelineRecording(this, attached, unsent);
+    constructor(client: object, target: CallTarget, unsent: EntryContext) {
+      super(client, target.routing !== undefined);
+      this[RECORDING] = new PipelineRecording(this, target, unsent);
     }
 
     static {
@@ -122,7 +122,7 @@ function trySending(
   if (!recording.open || !sends || pipeline.nodeifiedPromise) return undefined;
   const connection = connectionFor(host, recording);
   if (typeof connection === 'string') {
-    countFallback(recording.attached, isTransaction ? 'multi' : 'pipeline', connection);
+    countFallback(recording.target, isTransaction ? 'multi' : 'pipeline', connection);
     recording.open = false;
     return undefined;
   }
@@ -139,15 +139,15 @@ function trySending(
 /** The connection that can send the pipeline now, or why the host must send it. */
 function connectionFor(
   host: PipelineMethods,
-  { attached, isTransaction, pipeline, context }: Recording,
+  { target, isTransaction, pipeline, context }: Recording,
 ): Connection | FallbackReason {
   if (!areUnpatched(host)) return 'patched';
   for (const command of pipeline._queue) {
     if (!(command instanceof PipelineEntry) && !isSentAsItIs(command, context.commandClass)) return 'command';
   }
-  if (isTransaction && tracesBatches()) return 'traced';
-  if (attached.routing?.readsFromMasters === false) return 'routing';
-  return attached.connectionFor(ANY_WRITE, pipeline.isCluster ? firstKeyOf(pipeline._queue) : undefined);
+  if (isTransaction && publishesTransactions()) return 'traced';
+  if (target.routing?.readsFromMasters === false) return 'routing';
+  return target.connectionFor(ANY_WRITE, pipeline.isCluster ? firstKeyOf(pipeline._queue) : undefined);
 }
 
 function send(
@@ -179,7 +179,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
     if (isUnpatched) unpatched = method;
     const left = isUnpatched ? tryRecording(recording, variant, args) : new Fallback('patched');
     if (left === undefined) return this;
-    countFallback(recording.attached, name, left.reason);
+    countFallback(recording.target, name, left.reason);
     return callHost(method, this, args, 0, left.read);
   };
 }
@@ -189,7 +189,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
  * results are kept: arrays and objects may change until `exec()`.
  */
 function tryRecording(recording: Recording, variant: CommandVariant, args: readonly unknown[]): Fallback | undefined {
-  const { client } = recording.attached;
+  const { client } = recording.target;
   const { command } = variant;
   if (client.options.showFriendlyErrorStack) return new Fallback('options');
   if (command.keys === 'own' && recording.pipeline.isCluster) return new Fallback('routing');
@@ -234,11 +234,11 @@ export function aroundExec(
  * Makes `exec()` reject, and send nothing, where it would exceed the bound of `maxPending`. The commands of an auto-pipeline
  * are as many calls: those that fit are sent.
  */
-export function refuseWhole(made: unknown, attached: Attached): void {
+export function refuseWhole(made: unknown, target: CallTarget): void {
   // Host: a Cluster calls it again when a pipeline is redirected.
   let accepted = false;
   aroundExec(made, (pipeline, send, args) => {
-    const bound = accepted || !attached.enabled ? undefined : attached.boundFor?.(firstKeyOf(pipeline._queue));
+    const bound = accepted || !target.enabled ? undefined : target.pendingBoundFor?.(firstKeyOf(pipeline._queue));
     const refusal = bound?.refusalOf(pipeline._queue.length + pipeline._transactions);
     accepted = refusal === undefined || isAutoPipeline(pipeline);
     if (bound === undefined || refusal === undefined) return send(args);
@@ -295,18 +295,18 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
   };
 
   function make(client: unknown, kind: 'pipeline' | 'multi'): FastPipeline | undefined {
-    const attached = attachmentOf(client);
-    if (attached === undefined) return undefined;
-    const made = tryMake(client as object, attached);
+    const target = callTargetOf(client);
+    if (target === undefined) return undefined;
+    const made = tryMake(client as object, target);
     if (typeof made !== 'string') return made;
-    countFallback(attached, kind, made);
+    countFallback(target, kind, made);
     return undefined;
   }
 
-  function tryMake(client: object, attached: Attached): FastPipeline | FallbackReason {
-    const { commandClass } = attached;
+  function tryMake(client: object, target: CallTarget): FastPipeline | FallbackReason {
+    const { commandClass } = target;
     if (commandClass === undefined) return 'batching-only';
-    const reason = attached.fallbackReason();
+    const reason = target.fallbackReason();
     if (reason !== undefined) return reason;
     if (!isUnpatchedPipelineFunction(parent.pipeline) || !isUnpatchedMultiFunction(parent.multi)) return 'patched';
     host ??= Object.getPrototypeOf(parent.pipeline.call(client)) as PipelineMethods;
@@ -319,6 +319,6 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
       ofClient = { pipelineClass, copied, unsent };
       clients.set(client, ofClient);
     }
-    return new ofClient.pipelineClass(client, attached, ofClient.unsent);
+    return new ofClient.pipelineClass(client, target, ofClient.unsent);
   }
 }

@@ -1,5 +1,5 @@
 import type { AnyFunction } from '../host/types.js';
-import { type Attached, attachmentOf } from './attached.js';
+import { type CallTarget, callTargetOf } from './call-target.js';
 import { callHost, countFallback, Fallback } from './fallback.js';
 import type { Sender } from './sender.js';
 
@@ -12,9 +12,9 @@ export interface MethodForm {
   readonly leading?: number;
   /** Sends the calls that can be fast; or a function that finds who sends one, by the name in front of its arguments. */
   readonly sender?: Sender;
-  senderFor?(attached: Attached, name: unknown): Sender | undefined;
+  senderFor?(target: CallTarget, name: unknown): Sender | undefined;
   /** Told of each call that has no sender, before the host's method sends it. `args` are all arguments of the method. */
-  onFallback?(attached: Attached, args: readonly unknown[]): void;
+  onFallback?(target: CallTarget, args: readonly unknown[]): void;
 }
 
 /** Not in a `WeakMap`, which keeps its values too long (docs/performance.md): those of defined methods hold their client's. */
@@ -36,17 +36,17 @@ export function commandMethod(form: MethodForm): AnyFunction {
   const made: AnyFunction =
     leading === 0
       ? function fast(this: unknown, ...args) {
-          const attached = attachmentOf(this);
-          if (attached === undefined || sender === undefined) return fallBack(form, this, attached, args);
-          const sent = sender.send(attached, parent[methodName] as AnyFunction, args);
-          return sent instanceof Fallback ? fallBack(form, this, attached, args, sent) : sent;
+          const target = callTargetOf(this);
+          if (target === undefined || sender === undefined) return fallBack(form, this, target, args);
+          const sent = sender.send(target, parent[methodName] as AnyFunction, args);
+          return sent instanceof Fallback ? fallBack(form, this, target, args, sent) : sent;
         }
       : function named(this: unknown, name, ...args) {
-          const attached = attachmentOf(this);
-          const found = attached && form.senderFor?.(attached, name);
-          if (attached === undefined || found === undefined) return fallBack(form, this, attached, [name, ...args]);
-          const sent = found.send(attached, parent[methodName] as AnyFunction, args);
-          return sent instanceof Fallback ? fallBack(form, this, attached, [name, ...args], sent) : sent;
+          const target = callTargetOf(this);
+          const found = target && form.senderFor?.(target, name);
+          if (target === undefined || found === undefined) return fallBack(form, this, target, [name, ...args]);
+          const sent = found.send(target, parent[methodName] as AnyFunction, args);
+          return sent instanceof Fallback ? fallBack(form, this, target, [name, ...args], sent) : sent;
         };
   return Object.defineProperty(made, FORM, { value: { of: made, form } });
 }
@@ -54,14 +54,14 @@ export function commandMethod(form: MethodForm): AnyFunction {
 function fallBack(
   form: MethodForm,
   receiver: unknown,
-  attached: Attached | undefined,
+  target: CallTarget | undefined,
   args: readonly unknown[],
   sent?: Fallback,
 ): unknown {
   const { methodName, parent, leading = 0 } = form;
-  if (attached !== undefined) {
-    if (sent === undefined) form.onFallback?.(attached, args);
-    else countFallback(attached, methodName, sent.reason);
+  if (target !== undefined) {
+    if (sent === undefined) form.onFallback?.(target, args);
+    else countFallback(target, methodName, sent.reason);
   }
   return callHost(parent[methodName] as AnyFunction, receiver, args, leading, sent?.read);
 }

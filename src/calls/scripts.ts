@@ -8,7 +8,7 @@ import { CommandHeads, commandHead, encodeExactly, isPlainNumber } from '../resp
 import { rejectedWith } from '../util/promises.js';
 import { flatOf } from '../util/values.js';
 import { holdsArray, type Prepared, prefixedKey } from './arguments.js';
-import type { Attached } from './attached.js';
+import type { CallTarget } from './call-target.js';
 import { Fallback, type ReadArguments } from './fallback.js';
 import { Sender } from './sender.js';
 import { sendWith } from './view.js';
@@ -80,13 +80,13 @@ export class ScriptSender extends Sender {
   }
 
   /** Keys get a prefix, or the first one decides which node the call goes to. */
-  protected needsKeys({ routing }: Attached): boolean {
+  protected needsKeys({ routing }: CallTarget): boolean {
     return Boolean(this.script.keyPrefix) || routing !== undefined;
   }
 
   /** The transformer of EVALSHA would get the script's hash and the number of keys, too: that is left to the host. */
   protected prepare(
-    attached: Attached,
+    target: CallTarget,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | Fallback {
@@ -94,16 +94,16 @@ export class ScriptSender extends Sender {
     const flattened = holdsArray(args) ? flatOf(args) : undefined;
     const sent = flattened ?? args;
     const read = { flattened };
-    return this.needsKeys(attached) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
+    return this.needsKeys(target) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
   }
 
   /** See `PendingBound#refuses`. */
-  override send(attached: Attached, method: AnyFunction, given: unknown[], call?: CallOptions) {
-    const sent = super.send(attached, method, given, call);
+  override send(target: CallTarget, method: AnyFunction, given: unknown[], call?: CallOptions) {
+    const sent = super.send(target, method, given, call);
     if (!(sent instanceof Fallback)) return sent;
     const { keyPrefix, numberOfKeys } = this.script;
     const first = given[typeof numberOfKeys === 'number' ? 0 : 1];
-    const refusal = attached.boundFor?.(keyPrefix ? prefixedKey(keyPrefix, first) : first)?.refusalOf(1);
+    const refusal = target.pendingBoundFor?.(keyPrefix ? prefixedKey(keyPrefix, first) : first)?.refusalOf(1);
     return refusal === undefined ? sent : rejectedWith(refusal, given.at(-1));
   }
 
@@ -113,18 +113,18 @@ export class ScriptSender extends Sender {
 
   protected sendOn(
     connection: Connection,
-    { client, routing }: Attached,
+    { client, routing }: CallTarget,
     plain: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,
     watched: Watched | undefined,
   ): Promise<unknown> {
-    const refusal = connection.bound?.refusalOf(1);
+    const refusal = connection.pendingBound?.refusalOf(1);
     if (refusal !== undefined) return Promise.reject(refusal);
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
     // is loaded.
     // Behind layers the host asks the entry, when it writes it.
-    const form = watched?.by === 'patched' ? this.variant : this.#formOn(connection.stream);
+    const form = watched?.isLayered ? this.variant : this.#formOn(connection.stream);
     // Ordering: this makes callers settle one step later than the command, as in the host; tracers follow the same promise.
     const chained = (promise: Promise<unknown>) =>
       promise.catch((error: unknown) => {

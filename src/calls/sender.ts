@@ -7,7 +7,7 @@ import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import { asCallback } from '../util/promises.js';
 import { arePlain, holdsArray, type Prepared, prepareArguments } from './arguments.js';
-import type { Attached } from './attached.js';
+import type { CallTarget } from './call-target.js';
 import { Fallback } from './fallback.js';
 
 /**
@@ -21,17 +21,17 @@ export abstract class Sender {
   protected unpatched: AnyFunction | undefined;
 
   /** Whether the keys among the arguments have to be found before a call is sent. */
-  protected abstract needsKeys(attached: Attached): boolean;
+  protected abstract needsKeys(target: CallTarget): boolean;
   /** Flat arguments, transformed and with `keyPrefix`, and their first key. */
   protected abstract prepare(
-    attached: Attached,
+    target: CallTarget,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | Fallback;
-  /** Sends a command. `args` are those of the call, `plain` what becomes of them; `watched` if others see it. */
+  /** Sends a command. `args` are those of the call, `plain` what becomes of them; `watched` if it is a watched one. */
   protected abstract sendOn(
     connection: Connection,
-    attached: Attached,
+    target: CallTarget,
     plain: readonly unknown[],
     args: readonly unknown[],
     call: CallOptions | undefined,
@@ -47,14 +47,14 @@ export abstract class Sender {
    * @param method - the host's, for a call that falls back.
    * @param call - the options of this call, if it has any.
    */
-  send(attached: Attached, method: AnyFunction, given: unknown[], call?: CallOptions): Promise<unknown> | Fallback {
+  send(target: CallTarget, method: AnyFunction, given: unknown[], call?: CallOptions): Promise<unknown> | Fallback {
     if (method !== this.unpatched) {
       if (!isUnpatchedMethod(method)) return new Fallback('patched');
       this.unpatched = method;
     }
-    const split = attached.splitter?.send(this, given, call);
+    const split = target.splitter?.send(this, given, call);
     if (split !== undefined) return split;
-    const { commandClass } = attached;
+    const { commandClass } = target;
     if (commandClass === undefined) return new Fallback('batching-only');
     const last = given.length > 0 ? given[given.length - 1] : undefined;
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
@@ -62,23 +62,22 @@ export abstract class Sender {
     const transformer = argumentTransformerOf(commandClass, command.name);
     // A tracer would see another promise than the one that has the callback.
     const watchable = call === undefined && typeof last !== 'function';
-    const plain = transformer === undefined && !this.needsKeys(attached) ? this.plainOf(args) : undefined;
+    const plain = transformer === undefined && !this.needsKeys(target) ? this.plainOf(args) : undefined;
     let sent: Promise<unknown> | Fallback;
-    if (plain === undefined) sent = this.#prepareAndSend(attached, args, transformer, call, watchable);
+    if (plain === undefined) sent = this.#prepareAndSend(target, args, transformer, call, watchable);
     else {
-      const found = attached.connectionFor(command, args[0]);
-      const watched =
-        typeof found === 'string' && watchable ? attached.watchedFor?.(found, command, args[0]) : undefined;
+      const found = target.connectionFor(command, args[0]);
+      const watched = typeof found === 'string' && watchable ? target.watchedFor?.(found, command, args[0]) : undefined;
       const connection = watched?.connection ?? found;
       if (typeof connection === 'string') return new Fallback(connection);
-      sent = this.sendOn(connection, attached, plain, args, call, watched);
+      sent = this.sendOn(connection, target, plain, args, call, watched);
     }
     if (typeof last === 'function' && !(sent instanceof Fallback)) asCallback(sent, last);
     return sent;
   }
 
   #prepareAndSend(
-    attached: Attached,
+    target: CallTarget,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
     call: CallOptions | undefined,
@@ -86,15 +85,15 @@ export abstract class Sender {
   ): Promise<unknown> | Fallback {
     // Transformers and getters of arrays are user code: it runs here only if the command can still be sent here.
     const runsUserCode = transformer !== undefined || holdsArray(args);
-    const reason = runsUserCode ? attached.fallbackReason(watchable) : undefined;
+    const reason = runsUserCode ? target.fallbackReason(watchable) : undefined;
     if (reason !== undefined) return new Fallback(reason);
-    const prepared = this.prepare(attached, args, transformer);
-    return prepared instanceof Fallback ? prepared : this.sendPrepared(attached, prepared, args, call, watchable);
+    const prepared = this.prepare(target, args, transformer);
+    return prepared instanceof Fallback ? prepared : this.sendPrepared(target, prepared, args, call, watchable);
   }
 
   /** @param args - those of the call. */
   sendPrepared(
-    attached: Attached,
+    target: CallTarget,
     { sent, key, read }: Prepared,
     args: readonly unknown[],
     call?: CallOptions,
@@ -102,13 +101,13 @@ export abstract class Sender {
   ): Promise<unknown> | Fallback {
     // Ordering: asked when user code has run.
     const { command } = this.variant;
-    const found = attached.connectionFor(command, key);
-    const watched = typeof found === 'string' && watchable ? attached.watchedFor?.(found, command, key) : undefined;
+    const found = target.connectionFor(command, key);
+    const watched = typeof found === 'string' && watchable ? target.watchedFor?.(found, command, key) : undefined;
     const connection = watched?.connection ?? found;
     if (typeof connection === 'string') return new Fallback(connection, read);
     const plain = this.plainOf(sent);
     if (plain === undefined) return new Fallback('arguments', read);
-    return this.sendOn(connection, attached, plain, args, call, watched);
+    return this.sendOn(connection, target, plain, args, call, watched);
   }
 }
 
@@ -121,12 +120,12 @@ export class CommandSender extends Sender {
     this.variant = variantOf(command, encoding);
   }
 
-  protected needsKeys({ client }: Attached): boolean {
+  protected needsKeys({ client }: CallTarget): boolean {
     return Boolean(client.options.keyPrefix);
   }
 
   protected prepare(
-    { client, commandClass }: Attached,
+    { client, commandClass }: CallTarget,
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | Fallback {
@@ -136,7 +135,7 @@ export class CommandSender extends Sender {
 
   protected sendOn(
     connection: Connection,
-    { routing }: Attached,
+    { routing }: CallTarget,
     plain: readonly unknown[],
     _args: readonly unknown[],
     call: CallOptions | undefined,
@@ -146,7 +145,7 @@ export class CommandSender extends Sender {
     // A call that reads past the cache is sent without asking: its answer is kept all the same.
     const asks = connection.cache !== undefined && variant.command.cacheable && call?.cache !== false;
     const answer = asks ? connection.cache.lookUp(variant, plain) : undefined;
-    const refusal = answer === undefined ? connection.bound?.refusalOf(1) : undefined;
+    const refusal = answer === undefined ? connection.pendingBound?.refusalOf(1) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
     if (watched !== undefined) return connection.sendWatched(watched, variant, plain, routing);
     return connection.sendFast(variant, plain, routing, call, answer);

@@ -7,7 +7,7 @@ import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
-import { attachmentOf } from './attached.js';
+import { callTargetOf } from './call-target.js';
 import { callHost, countFallback, Fallback, isUnpatchedCommand, type ReadArguments } from './fallback.js';
 import { formOf, type MethodForm } from './method.js';
 
@@ -107,12 +107,12 @@ function sendFast(view: View, form: MethodForm, args: unknown[]): unknown {
   const { client, call } = view;
   const { methodName, parent, leading = 0 } = form;
   const method = parent[methodName] as AnyFunction;
-  const attached = attachmentOf(client);
-  const sender = attached && (form.sender ?? form.senderFor?.(attached, args[0]));
-  if (attached === undefined || sender === undefined) return callCold(view, method, args, leading);
-  const sent = sender.send(attached, method, leading === 0 ? args : args.slice(leading), call);
+  const target = callTargetOf(client);
+  const sender = target && (form.sender ?? form.senderFor?.(target, args[0]));
+  if (target === undefined || sender === undefined) return callCold(view, method, args, leading);
+  const sent = sender.send(target, method, leading === 0 ? args : args.slice(leading), call);
   if (!(sent instanceof Fallback)) return sent;
-  countFallback(attached, methodName, sent.reason);
+  countFallback(target, methodName, sent.reason);
   return callCold(view, method, args, leading, sent.read);
 }
 

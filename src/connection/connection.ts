@@ -9,10 +9,10 @@ import { findDataListener, settlesLate } from '../host/probe.js';
 import { SocketTimeout } from '../host/socket-timeout.js';
 import {
   addressOf,
+  clientFallbackReason,
   commandTimeoutOf,
-  fallbackReason,
-  isPatched,
-  isPatchedInClass,
+  isLayered,
+  isLayeredInClass,
   publishCommand,
   selectedDatabase,
 } from '../host/state.js';
@@ -26,10 +26,10 @@ import { ReadCache } from './cache/read-cache.js';
 import type { CachedRead } from './cache/store.js';
 import { type Deadline, Deadlines } from './entries/deadlines.js';
 import { AbortableEntry, CallEntry, type Entry, type EntryContext, type InternalEntry } from './entries/entry.js';
+import { entryWrittenAs, LayeredEntry } from './entries/layered-entry.js';
 import { encodePipeline, PipelineEntry, type PipelineRecording } from './entries/pipeline-entry.js';
 import { SharedReads } from './entries/shared-reads.js';
 import { AbortList } from './entries/signals.js';
-import { entryWrittenAs, WatchedEntry } from './entries/watched-entry.js';
 import { ReplyReader } from './replies/reply-reader.js';
 import { ReplyCount } from './reply-count.js';
 import { Batch, type BatchOwner } from './sending/batch.js';
@@ -50,29 +50,26 @@ export interface ConnectionSetup {
   readonly options: ResolvedOptions;
   readonly schedule: BatchSchedule;
   readonly counters: Stats;
-  readonly inFlight: InFlightBound;
+  readonly inFlightBound: InFlightBound;
   /** The host's `Command` class, which the fast path needs; or why there is only the cork. */
   readonly fast: HostCommandClass | string;
   /** Prefixes of the keys that are cached, as they are on the wire. */
   readonly cachePrefixes: readonly string[] | undefined;
   /** The bound of the option `maxPending`, if it is set. */
-  readonly bound: PendingBound | undefined;
+  readonly pendingBound: PendingBound | undefined;
 }
 
-/** How a command is sent that others see. */
+/**
+ * How a *watched* command is sent, one that others see: *layered*, as others have put layers over `sendCommand`
+ * (fallback reason `patched`), or *published* to subscribers of the host's channel `ioredis:command` (`traced`).
+ */
 export interface Watched {
   readonly connection: Connection;
-  /** Layers over `sendCommand` (`patched`), or subscribers of the host's channel (`traced`). */
-  readonly by: 'patched' | 'traced';
+  /** Whether it is layered; otherwise it is published. */
+  readonly isLayered: boolean;
   /** The node's or single client, or the Cluster, whose `sendCommand` has layers. */
   readonly through: { sendCommand: AnyFunction };
 }
-
-/*
- * Words of this folder. "Host": ioredis or iovalkey. "Fast": sent and decoded here. "Fallback": a call that is left to the
- * host, still in our batches. "Batching only": no fast path. "Fast entry": what a fast command is in the host's queue.
- * Comments that say "invariant N" mean the list in docs/design.md.
- */
 
 /**
  * One connection's life: hooks its stream, owns its batch, its reader and its backlog, and ends with the stream.
@@ -95,7 +92,7 @@ export class Connection implements BatchOwner {
   readonly cache: ReadCache | undefined;
   readonly shared: SharedReads | undefined;
   readonly fused: FusedReads | undefined;
-  readonly bound: PendingBound | undefined;
+  readonly pendingBound: PendingBound | undefined;
   /** Only with the fast path. */
   readonly context!: EntryContext;
   readonly #deadlines = new Deadlines();
@@ -110,7 +107,7 @@ export class Connection implements BatchOwner {
 
   /** Makes the parts; none of them does anything before `start()`. */
   constructor(
-    { client, options, schedule, counters, inFlight, fast, cachePrefixes, bound }: ConnectionSetup,
+    { client, options, schedule, counters, inFlightBound, fast, cachePrefixes, pendingBound }: ConnectionSetup,
     readonly stream: Duplex,
     /** Whether nothing has been received on the stream yet. */
     readonly fresh: boolean,
@@ -118,9 +115,9 @@ export class Connection implements BatchOwner {
     this.client = client;
     this.options = options;
     this.stats = counters;
-    this.bound = bound;
+    this.pendingBound = pendingBound;
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
-    this.gate = new InFlightGate(options, inFlight, client);
+    this.gate = new InFlightGate(options, inFlightBound, client);
     this.batch = new Batch(this, schedule, stream.write as Batch['write']);
     const listener = typeof fast === 'string' ? undefined : findDataListener(stream);
     if (typeof fast !== 'string' && listener !== undefined) {
@@ -152,24 +149,25 @@ export class Connection implements BatchOwner {
   /**
    * Why a command cannot take the fast path here now; undefined if it can.
    *
-   * @param watchable - whether it can while it is watched: as an entry that layers see, or on the host's channel.
+   * @param watchable - whether it can if it is watched (`Watched`).
    */
-  fallbackReason(watchable = false): FallbackReason | undefined {
+  connectionFallbackReason(watchable = false): FallbackReason | undefined {
     const { reader } = this;
     if (!this.open) return 'connection';
     if (reader === undefined) return 'batching-only';
     if (!reader.checkReady()) return reader.stoppedDecoding ? 'batching-only' : 'connection';
-    const reason = fallbackReason(this.client, this.stream);
+    const reason = clientFallbackReason(this.client, this.stream);
     return watchable && reason !== undefined && this.canBeWatched(reason) ? undefined : reason;
   }
 
   /** Whether commands are fast nevertheless if others see them. What is answered from memory no tracer would see. */
-  canBeWatched(by: FallbackReason): by is Watched['by'] {
-    return this.cache === undefined && (by === 'traced' || (by === 'patched' && isPatchedInClass(this.client)));
+  canBeWatched(reason: FallbackReason): boolean {
+    if (this.cache !== undefined) return false;
+    return reason === 'traced' || (reason === 'patched' && isLayeredInClass(this.client));
   }
 
   /** The reader says that from now on the host decodes everything, and entries leave the queue uncounted. */
-  stoppedDecoding(): void {
+  readerGaveUp(): void {
     // Later: subscribers must not run inside the reader (invariant 7).
     nextTick(() => reportConnection(this, 'downgraded', NOT_READ));
   }
@@ -207,12 +205,11 @@ export class Connection implements BatchOwner {
   }
 
   /**
-   * Sends a command that others see: published on the host's channel; or through `sendCommand` as they have replaced it.
-   * What they do with it counts then, and what they return. The host's own, below them, asks the entry for its bytes
-   * (`#hostWrite`) and queues it.
+   * Sends a watched command. A layered one goes through `sendCommand` as others have replaced it: what they do with it
+   * counts, and what they return. The host's own, below them, asks the entry for its bytes (`#hostWrite`) and queues it.
    */
   sendWatched(
-    { by, through }: Watched,
+    { isLayered, through }: Watched,
     variant: CommandVariant,
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
@@ -221,11 +218,11 @@ export class Connection implements BatchOwner {
     const { client } = this;
     const isNodes = routing !== undefined && through === client;
     const context = isNodes ? this.#contextIn(routing) : this.context;
-    const kind = by === 'traced' ? CallEntry : WatchedEntry;
+    const kind = isLayered ? LayeredEntry : CallEntry;
     const entry = new kind(variant, context, sent, selectedDatabase(client));
     if (chained !== undefined) entry.promise = chained(entry.promise);
     // Host: a Cluster returns the promise of the command, whatever its node returns.
-    if (!(entry instanceof WatchedEntry)) {
+    if (!(entry instanceof LayeredEntry)) {
       this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), undefined);
       this.stats.watchedCommands += 1;
       const published = publishCommand(client, entry);
@@ -291,7 +288,7 @@ export class Connection implements BatchOwner {
   /** Sends a read that waited for its answer from memory. */
   sendEntry(entry: CallEntry, call: CallOptions | undefined): void {
     const { client } = this;
-    if (this.fallbackReason() === undefined) this.#issue(entry, entry.encode(), call);
+    if (this.connectionFallbackReason() === undefined) this.#issue(entry, entry.encode(), call);
     // Host: it holds a command back, or rejects it, as the state of the connection demands.
     else client.sendCommand(entry);
   }
@@ -406,7 +403,7 @@ export class Connection implements BatchOwner {
     const { client, gate, replies, stream } = this;
     // Not by the client itself, nor amid a handshake, whose few commands are no reason.
     const isLost = client.status === 'ready' && (method === 'destroy' || stream.readableEnded);
-    if (isLost) gate.bound.lost(gate.passed, replies.all - this.#repliesBefore);
+    if (isLost) gate.inFlightBound.lost(gate.passed, replies.all - this.#repliesBefore);
     this.#close();
     this.cache?.deliver();
   };
@@ -422,7 +419,7 @@ export class Connection implements BatchOwner {
     const entry = entryWrittenAs(data);
     if (entry !== undefined) this.#checkQueue(0);
     if (entry !== undefined && this.open && !this.#handshaking && this.cache === undefined) {
-      this.#writeWatched(entry, data as string | Buffer);
+      this.#writeLayered(entry, data as string | Buffer);
       return true;
     }
     const { commands, repliesOff, script } = this.#readWrite(data);
@@ -460,7 +457,7 @@ export class Connection implements BatchOwner {
     const { client, reader } = this;
     const disagreement = this.replies.disagreement(client.commandQueue, more);
     if (disagreement === undefined || !this.open) return;
-    if (more !== undefined && isPatched(client)) {
+    if (more !== undefined && isLayered(client)) {
       reader?.giveUp();
       // Commands that are not written yet are in the queue.
       this.gate.stopCounting(this.batch);
@@ -469,7 +466,7 @@ export class Connection implements BatchOwner {
   }
 
   /** Ordering: the host queues the entry when this has returned. */
-  #writeWatched(entry: WatchedEntry, data: string | Buffer): void {
+  #writeLayered(entry: LayeredEntry, data: string | Buffer): void {
     const { gate, batch, stats } = this;
     const { begun } = this.transaction;
     entry.readHere = true;
@@ -522,7 +519,7 @@ export class Connection implements BatchOwner {
     if (!this.open) return;
     if (this.client.status !== 'ready') this.#repliesBefore = this.replies.all;
     if (this.gate.waiting > 0) this.gate.release(this.batch);
-    this.batch.answered();
+    this.batch.repliesCame();
   };
 
   /** Sends the backlog and all pending bytes, without limits: the stream or the process is about to end. */

@@ -7,7 +7,7 @@
 import type { EventEmitter } from 'node:events';
 import type { FallbackReason } from '../stats.js';
 import { commandClassOf, sourceTest, unwrapped } from './probe.js';
-import { isPatchedInClass } from './state.js';
+import { isLayeredInClass } from './state.js';
 import type { AnyFunction, HostClient, HostCommand, HostOptions } from './types.js';
 
 interface ClusterOptions extends HostOptions {
@@ -75,14 +75,14 @@ export class ClusterRouting {
 
   constructor(readonly cluster: HostCluster) {}
 
-  /** Why no command of this Cluster can take the fast path now; `watchable` as for `Connection#fallbackReason`. */
-  fallbackReason(watchable = false): FallbackReason | undefined {
+  /** Why no command of this Cluster can take the fast path now; `watchable` as for `Connection#connectionFallbackReason`. */
+  clusterFallbackReason(watchable = false): FallbackReason | undefined {
     const { status, options } = this.cluster;
     if (status !== 'ready') return 'connection';
     const sendCommand = unwrapped(this.cluster.sendCommand);
     if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
     if (sendCommand !== this.#sendCommand && !isUnpatchedSendCommand(sendCommand)) {
-      return watchable && isPatchedInClass(this.cluster) ? undefined : 'patched';
+      return watchable && isLayeredInClass(this.cluster) ? undefined : 'patched';
     }
     this.#sendCommand = sendCommand;
     return undefined;

@@ -64,7 +64,7 @@ const commands = tracingChannel('ioredis:command');
 const batches = tracingChannel('ioredis:batch');
 
 /** Not `hasSubscribers` of the tracing channel: Node has it only since 20.13. */
-function isTraced({ start, end, asyncStart, asyncEnd, error }: typeof commands): boolean {
+function hasSubscribers({ start, end, asyncStart, asyncEnd, error }: typeof commands): boolean {
   return (
     start.hasSubscribers ||
     end.hasSubscribers ||
@@ -74,9 +74,9 @@ function isTraced({ start, end, asyncStart, asyncEnd, error }: typeof commands):
   );
 }
 
-/** Whether the host's tracing of transactions has a subscriber. */
-export function tracesBatches(): boolean {
-  return isTraced(batches);
+/** Whether transactions are published: the host's channel of them has a subscriber. */
+export function publishesTransactions(): boolean {
+  return hasSubscribers(batches);
 }
 
 let lastUnpatchedSendCommand: AnyFunction | undefined;
@@ -85,18 +85,18 @@ let lastUnpatchedSendCommand: AnyFunction | undefined;
  * Why a command of this client cannot take the fast path on `stream` now; undefined if it can. Everything is checked per
  * command: status, options and prototypes may change between two of them.
  */
-export function fallbackReason(client: HostClient, stream: Duplex): FallbackReason | undefined {
+export function clientFallbackReason(client: HostClient, stream: Duplex): FallbackReason | undefined {
   if (client.status !== 'ready' || client.stream !== stream || !stream.writable) return 'connection';
   if (inSubscriberMode(client)) return 'subscriber';
   const { options } = client;
   if (options.showFriendlyErrorStack || options.enableAutoPipelining) return 'options';
-  if (isPatched(client)) return 'patched';
-  if (isTraced(commands) && client._buildCommandContext !== undefined) return 'traced';
+  if (isLayered(client)) return 'patched';
+  if (hasSubscribers(commands) && client._buildCommandContext !== undefined) return 'traced';
   return undefined;
 }
 
-/** Whether others have replaced `sendCommand`: they may delay commands, also some of a pipeline. */
-export function isPatched(client: HostClient): boolean {
+/** Whether there are layers over `sendCommand`: they may delay commands, also some of a pipeline. */
+export function isLayered(client: HostClient): boolean {
   if (client.sendCommand === lastUnpatchedSendCommand) return false;
   const sendCommand = unwrapped(client.sendCommand);
   if (sendCommand !== lastUnpatchedSendCommand && !isUnpatchedSendCommand(sendCommand)) return true;
@@ -108,7 +108,7 @@ export function isPatched(client: HostClient): boolean {
  * Whether a replaced `sendCommand` is that of all clients of a class, as those of tracers are. What a client has of its own
  * may be a test's stub, or the host's: a monitor has one.
  */
-export function isPatchedInClass(client: object): boolean {
+export function isLayeredInClass(client: object): boolean {
   return !Object.hasOwn(client, 'sendCommand');
 }
 

@@ -101,7 +101,7 @@ describe('turns pass without a window', () => {
     const { poll, polls, expire } = connection();
     for (let turns = 0; turns < 3; turns += 1) if (polls(8)) await expire();
     while (!polls(8));
-    poll.answered();
+    poll.repliesCame();
     await expire();
     expect(polls(8)).toBe(true);
   });
@@ -119,7 +119,7 @@ describe('turns pass without a window', () => {
     const replyAfter = async (ms: number, alone: boolean) => {
       poll.turnSent(1, alone);
       state.nowMs += ms;
-      poll.answered();
+      poll.repliesCame();
       await expire();
     };
     await replyAfter(5, false);
@@ -132,7 +132,7 @@ describe('turns pass without a window', () => {
     await expire();
     // A command that was slow once does not say that the server is far away.
     await replyAfter(0.3, true);
-    poll.answered();
+    poll.repliesCame();
     expect(polls(8) || polls(8) || polls(8) || polls(8)).toBe(true);
   });
 });
@@ -143,7 +143,7 @@ describe('the server is near', () => {
     state.preempted = preempted;
     poll.turnSent(commands, alone);
     state.nowMs += ms;
-    poll.answered();
+    poll.repliesCame();
     if (preempted) poll.turnSent(3, false);
     return poll.isNear;
   };
@@ -172,13 +172,13 @@ describe('stats', () => {
   it('counts turns that were polled for, and those with a reply in time', async () => {
     const { poll, polls, stats, expire } = connection();
     expect(polls(8)).toBe(true);
-    poll.answered();
-    poll.answered();
+    poll.repliesCame();
+    poll.repliesCame();
     await expire();
     expect(polls(8)).toBe(true);
     await expire();
     // Too late for the window.
-    poll.answered();
+    poll.repliesCame();
     expect(polls(1)).toBe(false);
     expect(stats.polledTurns).toBe(2);
     expect(stats.polledTurnsAnswered).toBe(1);

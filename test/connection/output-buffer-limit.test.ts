@@ -94,12 +94,12 @@ describe('InFlightBound', () => {
   it('grows again as replies come, up to maxInFlight', () => {
     const bound = new InFlightBound(100, 0);
     bound.lost(60, 0);
-    for (let replies = 0; replies < 16 * 15 - 1; replies += 1) bound.answered(1);
+    for (let replies = 0; replies < 16 * 15 - 1; replies += 1) bound.repliesCame(1);
     expect(bound.current).toBe(15);
-    bound.answered(1);
+    bound.repliesCame(1);
     expect(bound.current).toBe(30);
-    bound.answered(16 * 30);
-    bound.answered(16 * 60);
+    bound.repliesCame(16 * 30);
+    bound.repliesCame(16 * 60);
     expect(bound.current).toBe(100);
   });
 });

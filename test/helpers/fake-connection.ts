@@ -6,7 +6,7 @@ import { type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce
 import IORedis5 from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
 import type { ClientAttachment } from '../../src/attach/client-attachment.js';
-import { MARK } from '../../src/calls/attached.js';
+import { MARK } from '../../src/calls/call-target.js';
 import { shareReadBuffer } from '../../src/host/read-in-place.js';
 import type { HostName } from './host-decoder.js';
 

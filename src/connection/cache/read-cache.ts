@@ -227,7 +227,7 @@ export class ReadCache {
     if (this.store.pending === 0) return false;
     const name = keyName(Array.isArray(sent) ? sent[0] : sent);
     const read = name === undefined ? undefined : this.#find(name, variant, sent);
-    return read?.pending === true && read.readAt === read.key.heldUntil;
+    return read?.pending === true && read.position === read.key.heldUntil;
   }
 
   /**
@@ -258,7 +258,7 @@ export class ReadCache {
     const position = this.#nextPosition;
     if (!keeps) this.#issued.noteShown(name, position);
     hold(read?.key ?? key, position);
-    if (read !== undefined) read.readAt = position;
+    if (read !== undefined) read.position = position;
     return keeps;
   }
 

@@ -22,8 +22,10 @@ export class CachedRead {
   /** The answer, with `KeptBytes` in place of Buffers. */
   value: unknown = undefined;
   bytes = 0;
-  /** Milliseconds of `now()`, without fractions; the position of a read on its way. */
+  /** Milliseconds of `now()` when the bytes of its answer came, without fractions. */
   readAt = 0;
+  /** The position of a read on its way, see `IssuedCommands`. */
+  position = -1;
   /** Whether the value was decoded here, or is the host's `raw` one. */
   form: 'decoded' | 'raw' = 'decoded';
   /** The host's reply to a read on its way, until it is kept. */

@@ -51,8 +51,8 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
 
   constructor(
     readonly pipeline: HostPipeline,
-    /** What is attached to its client. */
-    readonly attached: Of,
+    /** The target of its calls. */
+    readonly target: Of,
     /** The context of the connection, once it was sent. Until then one with which the host may send its entries. */
     public context: EntryContext,
   ) {

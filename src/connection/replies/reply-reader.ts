@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import { CODES } from '../../errors.js';
 import { transformsReply } from '../../host/command-class.js';
 import { type InPlaceReader, keep, shareReadBuffer, unshareReadBuffer } from '../../host/read-in-place.js';
-import { inSubscriberMode, isPatched, makeOptionsFast, mayAnswerNothing, replyModeOf } from '../../host/state.js';
+import { inSubscriberMode, isLayered, makeOptionsFast, mayAnswerNothing, replyModeOf } from '../../host/state.js';
 import type { AnyFunction, HostClient, QueueItem } from '../../host/types.js';
 import { INCOMPLETE, NOT_DECODED, ReplyDecoder } from '../../resp/decoder.js';
 import { MEANING_LENGTH } from '../../resp/error-meaning.js';
@@ -11,8 +11,8 @@ import type { Stats } from '../../stats.js';
 import { nextTick } from '../../util/clock.js';
 import type { ReadCache } from '../cache/read-cache.js';
 import type { Entry } from '../entries/entry.js';
+import { entryOf, type LayeredEntry } from '../entries/layered-entry.js';
 import { EXEC, type ExecEntry } from '../entries/pipeline-entry.js';
-import { entryOf, type WatchedEntry } from '../entries/watched-entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
 
@@ -46,7 +46,7 @@ interface ReadConnection {
   /** A chunk has been read to its end. */
   chunkRead(): void;
   /** Told that from now on the host decodes everything, and entries leave the queue uncounted. */
-  stoppedDecoding(): void;
+  readerGaveUp(): void;
 }
 
 /**
@@ -182,7 +182,7 @@ export class ReplyReader implements InPlaceReader {
     try {
       const disagreement = this.replies.disagreement(this.client.commandQueue);
       // Layers may have let through only some commands of a pipeline, which is written with its last one.
-      if (disagreement !== undefined && this.#state === 'reading' && !isPatched(this.client)) throw disagreement;
+      if (disagreement !== undefined && this.#state === 'reading' && !isLayered(this.client)) throw disagreement;
       // Ordering: before later replies.
       this.cache?.deliver();
       this.#read(chunk);
@@ -247,7 +247,7 @@ export class ReplyReader implements InPlaceReader {
     if (head === undefined || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     if (chunk[position] === MINUS) return this.#readError(head, chunk, position);
     const { command, encoding } = head.variant;
-    const raw = head !== item && (head as WatchedEntry).takesRaw;
+    const raw = head !== item && (head as LayeredEntry).takesRaw;
     const isText = encoding === 'utf8' && !raw;
     const bytes = isText ? chunk : this.#kept(chunk);
     const value =
@@ -285,7 +285,7 @@ export class ReplyReader implements InPlaceReader {
     const entry = entryOf(item);
     const isSame = entry !== undefined && this.client.commandQueue.peekFront() === item;
     // A tracer may replace `resolve` at any time.
-    if (!isSame || (entry !== item && (entry as WatchedEntry).takesRaw !== raw)) {
+    if (!isSame || (entry !== item && (entry as LayeredEntry).takesRaw !== raw)) {
       this.giveUp();
       return 0;
     }
@@ -422,7 +422,7 @@ export class ReplyReader implements InPlaceReader {
     if (this.#state !== 'reading') return;
     this.#state = 'forwarding';
     this.cache?.end();
-    this.connection.stoppedDecoding();
+    this.connection.readerGaveUp();
     this.#forwardPartial();
   }
 

@@ -341,8 +341,8 @@ export class Batch {
   };
 
   /** Replies have come. */
-  answered(): void {
-    this.#poll.answered();
+  repliesCame(): void {
+    this.#poll.repliesCame();
   }
 
   /**

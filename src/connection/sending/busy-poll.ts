@@ -88,7 +88,7 @@ export class BusyPoll {
   }
 
   /** Replies have come. */
-  answered(): void {
+  repliesCame(): void {
     if (this.#polling) {
       this.#answered = true;
       this.counters.polledTurnsAnswered += this.#unanswered;

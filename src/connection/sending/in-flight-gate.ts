@@ -30,13 +30,13 @@ export class InFlightGate {
 
   constructor(
     readonly limits: { readonly maxBatchSize: number; readonly maxBatchBytes: number },
-    readonly bound: InFlightBound,
+    readonly inFlightBound: InFlightBound,
     readonly client: { readonly commandQueue: HostQueue },
   ) {}
 
   /** Small enough to be sent one by one as replies come, large enough to be worth a write. */
   get #maxRun(): number {
-    return Math.max(1, Math.min(this.limits.maxBatchSize, this.bound.current >> 3));
+    return Math.max(1, Math.min(this.limits.maxBatchSize, this.inFlightBound.current >> 3));
   }
 
   /** Commands that have been handed to the batch or the socket and await their reply. */
@@ -54,7 +54,7 @@ export class InFlightGate {
   mustWait(commands: number, inTransaction: boolean, inQueue = 0): boolean {
     if (this.waiting > 0) return true;
     const queued = this.client.commandQueue.length - inQueue;
-    if (queued + commands <= this.bound.current) return false;
+    if (queued + commands <= this.inFlightBound.current) return false;
     return queued > 0 && !inTransaction && !this.#repliesOff && !exiting;
   }
 
@@ -91,8 +91,8 @@ export class InFlightGate {
 
   /** Replies have come, and there is a backlog: hands the batch the part of the backlog that has room now, and flushes it. */
   release(batch: Batch): void {
-    this.bound.answered(Math.max(0, this.#passedBefore - this.passed));
-    while (this.#next(batch, this.bound.current - this.passed, this.passed <= 0));
+    this.inFlightBound.repliesCame(Math.max(0, this.#passedBefore - this.passed));
+    while (this.#next(batch, this.inFlightBound.current - this.passed, this.passed <= 0));
     this.#passedBefore = this.passed;
     batch.flush('capacity');
   }
@@ -153,7 +153,7 @@ export class InFlightBound {
   }
 
   /** Replies have come while commands wait for room. */
-  answered(replies: number): void {
+  repliesCame(replies: number): void {
     if (this.current === this.maxInFlight) return;
     this.#replies += replies;
     if (this.#replies < REPLIES_BEFORE_GROWTH * this.current) return;

@@ -6,17 +6,17 @@ import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js
 import type { CallOptions } from '../options.js';
 import type { FallbackReason, Stats } from '../stats.js';
 
-/** The name of the attachment on a coalesced client or Cluster, whichever copy of this package made it. */
+/** The name under which a coalesced client or Cluster has its attachment or Cluster, whichever copy of this package made it. */
 export const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
 /** The name of what a plain Cluster has instead, with the option `splitKeys`. */
 export const SPLITS = Symbol.for('ioredis-coalesce.splits');
 
 /**
- * What the methods of a client or Cluster need of its attachment, `ClientAttachment` or `ClusterAttachment`, or of the
+ * What the methods of a client or Cluster call into: its attachment, `ClientAttachment` or `ClusterAttachment`, or the
  * `PlainSplitting` of a Cluster that is not coalesced.
  */
-export interface Attached {
+export interface CallTarget {
   readonly client: HasOptions & { sendCommand: AnyFunction };
   readonly commandClass?: HostCommandClass | undefined;
   /** Undefined for a Cluster that is not coalesced. */
@@ -27,15 +27,15 @@ export interface Attached {
   readonly routing?: ClusterRouting;
   /** Splits the calls of a Cluster with the option `splitKeys`. */
   readonly splitter?: KeySplitter | undefined;
-  /** The bound of the option `maxPending`: the client's own; for a Cluster, that of its offline queue. */
-  readonly bound?: PendingBound | undefined;
-  /** The bound that commands with this first key are under. */
-  boundFor?(key: unknown): PendingBound | undefined;
-  /** Why no command can take the fast path now, or none that may be watched; see `Connection#fallbackReason`. */
+  /** What the option `maxPending` bounds: the client's commands; for a Cluster, those in its offline queue. */
+  readonly pendingBound?: PendingBound | undefined;
+  /** The bound of `maxPending` that commands with this first key are under. */
+  pendingBoundFor?(key: unknown): PendingBound | undefined;
+  /** Why no command can take the fast path now; `watchable` as for `Connection#connectionFallbackReason`. */
   fallbackReason(watchable?: boolean): FallbackReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the fast path. */
   connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason;
-  /** How a command that has got this reason is sent nevertheless, as others see it; undefined if it cannot be. */
+  /** How a command that has got this reason is sent nevertheless, watched; undefined if it cannot be. */
   watchedFor?(reason: FallbackReason, command: FastCommand, key: unknown): Watched | undefined;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy?: string | undefined;
@@ -44,15 +44,15 @@ export interface Attached {
 }
 
 export interface Marked {
-  readonly [MARK]?: Attached;
-  readonly [SPLITS]?: Attached;
+  readonly [MARK]?: CallTarget;
+  readonly [SPLITS]?: CallTarget;
 }
 
-/** The attachment of the object that a method is called on, if it has one. */
-export function attachmentOf(receiver: unknown): Attached | undefined {
+/** The target of calls on the object that a method is called on, if it has one. */
+export function callTargetOf(receiver: unknown): CallTarget | undefined {
   const marked = receiver as Marked | undefined;
-  const attached = marked?.[MARK] ?? marked?.[SPLITS];
-  return attached !== undefined && attached.client === receiver ? attached : undefined;
+  const target = marked?.[MARK] ?? marked?.[SPLITS];
+  return target !== undefined && target.client === receiver ? target : undefined;
 }
 
 /** Sends a call with keys of several slots as several commands; undefined if it can be sent as it is. */

@@ -5,10 +5,10 @@ import { isAscii } from '../../resp/encoder.js';
 import { asRead, CallEntry, Entry, type EntryContext, transformReply, variantOf } from './entry.js';
 
 /** The entry that a layer or tracer passed on and that was asked for its bytes last: the host writes them next, and then queues it. */
-let asked: WatchedEntry | undefined;
+let asked: LayeredEntry | undefined;
 
 /** The entry of which the host writes `data`, if these are what the entry has just given it. */
-export function entryWrittenAs(data: string | Uint8Array): WatchedEntry | undefined {
+export function entryWrittenAs(data: string | Uint8Array): LayeredEntry | undefined {
   const entry = asked;
   asked = undefined;
   return entry?.writable === data ? entry : undefined;
@@ -19,7 +19,7 @@ export function entryWrittenAs(data: string | Uint8Array): WatchedEntry | undefi
  * command that they may read, change, derive another from or wrap in a Proxy (so it has no private fields); an element of
  * the host's queue holds it.
  */
-export class WatchedEntry extends CallEntry {
+export class LayeredEntry extends CallEntry {
   /** Host: whether it was published on the channel of commands. */
   isTraced = false;
   /** Whether its bytes were appended as a fast command's: then its reply is decoded here. */
@@ -118,5 +118,5 @@ export class WatchedEntry extends CallEntry {
 export function entryOf(item: QueueItem | undefined): Entry | undefined {
   if (item instanceof Entry) return item;
   const command = item?.command;
-  return command instanceof WatchedEntry && command.readHere ? command : undefined;
+  return command instanceof LayeredEntry && command.readHere ? command : undefined;
 }
