@@ -2,17 +2,21 @@ import { inspect } from 'node:util';
 import { MARK } from '../calls/call-target.js';
 import { viewOf } from '../calls/view.js';
 import type { Connection } from '../connection/connection.js';
-import { environment } from '../environment.js';
-import { warnUnknownClient } from '../errors.js';
+import { InFlightBound } from '../connection/sending/in-flight-gate.js';
+import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
+import { environment, reports } from '../environment.js';
+import { warnAutoPipelining, warnBatchingOnly, warnUnknownClient } from '../errors.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
-import type { CommandMethods } from '../host/command-class.js';
+import { CommandMethods } from '../host/command-class.js';
+import { commandClassOf } from '../host/probe.js';
 import { unknownRelease } from '../host/recognize.js';
-import type { HasOptions, HostClient } from '../host/types.js';
+import { isDebugging, makeFirstOptionsFast } from '../host/state.js';
+import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
 import { addOverlay, removeOverlay } from './overlay.js';
-import { reportPlain } from './report.js';
+import { report, reportPlain } from './report.js';
 
 /** What is attached to a client, one of the nodes of a Cluster or not, and has a connection of its own. */
 interface Member {
@@ -20,19 +24,49 @@ interface Member {
   readonly connection: Connection | undefined;
 }
 
+/** What a client or a Cluster has of its own, and the nodes of a Cluster share. */
+export interface NodesShare {
+  readonly counters: Stats;
+  readonly inFlightBound: InFlightBound;
+  readonly schedule: BatchSchedule;
+  /** See `PendingBound`. */
+  readonly accepted: WeakSet<object>;
+  /** The Cluster: it has the `keyPrefix`, its nodes do not. */
+  readonly client: HasOptions;
+}
+
 /** What is attached to a client or a Cluster, under `MARK`: its handle, and what its methods ask. */
-export abstract class Attachment implements Coalescer {
-  abstract readonly client: HasOptions;
-  abstract readonly options: ResolvedOptions;
-  abstract readonly counters: Stats;
+export abstract class Attachment<Client extends HasOptions = HasOptions> implements Coalescer {
+  readonly counters: Stats;
+  /** Of a Cluster: it makes a new node in the place of one that has lost its connection. */
+  readonly inFlightBound: InFlightBound;
+  readonly schedule: BatchSchedule;
+  readonly commandClass: HostCommandClass | undefined;
   /** Undefined if the client has no fast path. */
-  protected abstract readonly commandMethods: CommandMethods | undefined;
+  protected readonly commandMethods: CommandMethods | undefined;
   /** Itself, or those of a Cluster's nodes. */
   protected abstract readonly members: readonly Member[];
   /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
   protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
   /** Undoes what the subclass has done to the client. */
   protected abstract leave(): void;
+
+  /** @param patience - connections in a row that may be lost without a reply, see `InFlightBound`. */
+  constructor(
+    readonly client: Client,
+    readonly options: ResolvedOptions,
+    /** The host's `Command` class, or why there is no fast path. */
+    readonly fast: HostCommandClass | string,
+    patience: number,
+    /** The Cluster whose node the client is. */
+    readonly cluster?: NodesShare,
+  ) {
+    this.counters = cluster?.counters ?? new Stats();
+    this.inFlightBound = cluster?.inFlightBound ?? new InFlightBound(options.maxInFlight, patience);
+    this.schedule = cluster?.schedule ?? scheduleFunction(options.schedule);
+    this.commandClass = typeof fast === 'string' ? undefined : fast;
+    this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
+  }
 
   /** Why no command can take the fast path, if others have replaced methods of the host's `Command` class. */
   protected get classReason(): 'patched' | undefined {
@@ -76,6 +110,9 @@ export abstract class Attachment implements Coalescer {
     Object.defineProperty(client, MARK, { value: this, configurable: true });
     giveHandle(client, this);
     addOverlay(client, this.options);
+    if (this.cluster !== undefined) return;
+    if (reports) report(this);
+    if (client.options.enableAutoPipelining) warnAutoPipelining();
   }
 
   /** The client keeps the handle, so that its options and last counters can be read, and `coalesce()` finds the options. */
@@ -101,6 +138,18 @@ export abstract class Attachment implements Coalescer {
   [inspect.custom](): object {
     return this.toJSON();
   }
+}
+
+/** The host's `Command` class, or why there is no fast path. */
+export function fastCommandClass(client: HasOptions, { fastPath }: ResolvedOptions): HostCommandClass | string {
+  if (!fastPath) return 'the option fastPath is false';
+  if (isDebugging()) return 'DEBUG prints the commands of the client';
+  makeFirstOptionsFast(client);
+  const commandClass = commandClassOf(client);
+  if (commandClass !== undefined) return commandClass;
+  const why = 'echo() was replaced, which leads to Command';
+  warnBatchingOnly(why);
+  return why;
 }
 
 /** The attachment of `client`, if it is coalesced, by this copy of the package or another one. */

@@ -1,16 +1,9 @@
 import { isBlocking } from '../calls/blocking-warning.js';
 import type { CallTarget } from '../calls/call-target.js';
 import { Connection, type ConnectionSetup, type Watched } from '../connection/connection.js';
-import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
-import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
-import { reports } from '../environment.js';
-import { warnAutoPipelining, warnBatchingOnly } from '../errors.js';
 import { speaksResp3 } from '../host/cluster.js';
-import { CommandMethods } from '../host/command-class.js';
-import { commandClassOf } from '../host/probe.js';
-import { isDebugging, makeFirstOptionsFast } from '../host/state.js';
-import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
+import type { HostClient } from '../host/types.js';
 import {
   type CoalesceSetting,
   DEFAULT_OPTIONS,
@@ -18,51 +11,22 @@ import {
   resolveSetting,
   withoutCacheUnless,
 } from '../options.js';
-import { type FallbackReason, Stats } from '../stats.js';
-import { Attachment, addIdleHandle } from './attachment.js';
-import { report } from './report.js';
-
-/** What the nodes of a Cluster share. */
-export interface NodesShare {
-  readonly counters: Stats;
-  readonly inFlightBound: InFlightBound;
-  readonly schedule: BatchSchedule;
-  /** See `PendingBound`. */
-  readonly accepted: WeakSet<object>;
-  /** The Cluster: it has the `keyPrefix`, its nodes do not. */
-  readonly client: HasOptions;
-}
+import type { FallbackReason } from '../stats.js';
+import { Attachment, addIdleHandle, fastCommandClass, type NodesShare } from './attachment.js';
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
-export class ClientAttachment extends Attachment implements ConnectionSetup, CallTarget {
+export class ClientAttachment extends Attachment<HostClient> implements ConnectionSetup, CallTarget {
   connection: Connection | undefined;
-  readonly commandClass: HostCommandClass | undefined;
   readonly pendingBound: PendingBound | undefined;
-  readonly counters: Stats;
-  readonly inFlightBound: InFlightBound;
-  readonly schedule: BatchSchedule;
-  readonly fast: HostCommandClass | string;
   readonly cachePrefixes: readonly string[] | undefined;
-  protected readonly commandMethods: CommandMethods | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
-  constructor(
-    readonly client: HostClient,
-    readonly options: ResolvedOptions,
-    /** The Cluster whose node it is. */
-    readonly cluster?: NodesShare,
-  ) {
-    super();
-    this.counters = cluster?.counters ?? new Stats();
-    this.inFlightBound = cluster?.inFlightBound ?? new InFlightBound(options.maxInFlight, 1);
-    this.schedule = cluster?.schedule ?? scheduleFunction(options.schedule);
-    this.fast = client.options.showFriendlyErrorStack
-      ? 'the option showFriendlyErrorStack is set'
-      : fastCommandClass(client, options);
+  constructor(client: HostClient, options: ResolvedOptions, cluster?: NodesShare) {
+    const why = 'the option showFriendlyErrorStack is set';
+    const fast = client.options.showFriendlyErrorStack ? why : fastCommandClass(client, options);
+    super(client, options, fast, 1, cluster);
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
-    this.commandClass = typeof this.fast === 'string' ? undefined : this.fast;
-    this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
     const { maxPending } = options;
     if (maxPending !== undefined) {
       this.pendingBound = new PendingBound(client, maxPending, this.counters, () => this.connection, cluster?.accepted);
@@ -70,9 +34,6 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Cal
     this.enter();
     client.on('connect', this.#onConnect);
     if (client.status !== 'connecting') this.#connected(false);
-    if (cluster !== undefined) return;
-    if (reports) report(this);
-    if (client.options.enableAutoPipelining) warnAutoPipelining();
   }
 
   protected get members(): readonly [this] {
@@ -147,16 +108,4 @@ export class ClientAttachment extends Attachment implements ConnectionSetup, Cal
     this.connection = new Connection(this, stream, fresh);
     this.connection.start();
   }
-}
-
-/** The host's `Command` class, or why there is no fast path. */
-export function fastCommandClass(client: HasOptions, { fastPath }: ResolvedOptions): HostCommandClass | string {
-  if (!fastPath) return 'the option fastPath is false';
-  if (isDebugging()) return 'DEBUG prints the commands of the client';
-  makeFirstOptionsFast(client);
-  const commandClass = commandClassOf(client);
-  if (commandClass !== undefined) return commandClass;
-  const why = 'echo() was replaced, which leads to Command';
-  warnBatchingOnly(why);
-  return why;
 }

@@ -2,21 +2,15 @@ import calculateSlot from 'cluster-key-slot';
 import type { CallTarget } from '../calls/call-target.js';
 import { type FastCommand, UNLISTED } from '../commands/fast-commands.js';
 import type { Connection, Watched } from '../connection/connection.js';
-import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
-import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
-import { reports } from '../environment.js';
-import { warnAutoPipelining } from '../errors.js';
 import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../host/cluster.js';
-import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
 import { makeOptionsFast, unanswered } from '../host/state.js';
-import type { HostClient, HostCommandClass } from '../host/types.js';
+import type { HostClient } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
-import { type FallbackReason, Stats } from '../stats.js';
-import { Attachment, coalescerOf, staysPlain } from './attachment.js';
-import { ClientAttachment, fastCommandClass, type NodesShare } from './client-attachment.js';
-import { report } from './report.js';
+import type { FallbackReason } from '../stats.js';
+import { Attachment, coalescerOf, fastCommandClass, type NodesShare, staysPlain } from './attachment.js';
+import { ClientAttachment } from './client-attachment.js';
 import { PlainSplitting, SplitKeys } from './split-keys.js';
 
 /**
@@ -25,9 +19,7 @@ import { PlainSplitting, SplitKeys } from './split-keys.js';
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
  * `Entry#reject` calls the `redirect` of its context (`Connection#contextIn`), which calls `ClusterRouting#redirect`.
  */
-export class ClusterAttachment extends Attachment implements CallTarget, NodesShare {
-  readonly commandClass: HostCommandClass | undefined;
-  readonly counters = new Stats();
+export class ClusterAttachment extends Attachment<HostCluster> implements CallTarget, NodesShare {
   readonly accepted: WeakSet<object>;
   readonly pendingBound: PendingBound | undefined;
   readonly routing: ClusterRouting;
@@ -35,36 +27,23 @@ export class ClusterAttachment extends Attachment implements CallTarget, NodesSh
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   /** With the option `cache`: which nodes served which slots when these were last read. */
   #slotOwners: string | undefined;
-  readonly schedule: BatchSchedule;
-  /** Of all nodes: the Cluster makes a new one in the place of one that has lost its connection. */
-  readonly inFlightBound: InFlightBound;
-  protected readonly commandMethods: CommandMethods | undefined;
 
-  constructor(
-    readonly client: HostCluster,
-    readonly options: ResolvedOptions,
-  ) {
-    super();
+  constructor(client: HostCluster, options: ResolvedOptions) {
     PlainSplitting.end(client);
-    this.schedule = scheduleFunction(options.schedule);
-    this.inFlightBound = new InFlightBound(options.maxInFlight, 0);
+    super(client, options, fastCommandClass(client, options), 0);
     this.accepted = new WeakSet(unanswered(client));
     const { maxPending } = options;
-    if (maxPending !== undefined)
+    if (maxPending !== undefined) {
       this.pendingBound = new PendingBound(client, maxPending, this.counters, () => undefined);
+    }
     this.routing = new ClusterRouting(client);
     makeOptionsFast(client);
-    const fast = fastCommandClass(client, options);
-    this.commandClass = typeof fast === 'string' ? undefined : fast;
-    this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
     const splitClass = options.splitKeys && commandClassOf(client);
     if (splitClass) this.splitter = new SplitKeys(this, splitClass);
     this.enter();
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
     for (const node of client.nodes()) this.#onNode(node);
-    if (reports) report(this);
-    if (client.options.enableAutoPipelining) warnAutoPipelining();
   }
 
   protected get members(): readonly ClientAttachment[] {
