@@ -130,7 +130,8 @@ export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCal
     overlay[name] = function (this: unknown, ...args) {
       const result = make.apply(this, args);
       const target = callTargetOf(this);
-      if (target !== undefined) around.made(result, target, name);
+      // `multi({ pipeline: false })` sends MULTI, and returns a promise; a layer may return anything.
+      if (target !== undefined && '_queue' in Object(result)) around.made(result, target, name);
       return result;
     };
   }

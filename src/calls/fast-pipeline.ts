@@ -221,10 +221,10 @@ export function aroundExec(
   made: unknown,
   around: (pipeline: HostPipeline, send: (args: unknown[]) => unknown, args: unknown[]) => unknown,
 ): void {
-  // `multi({ pipeline: false })` sends MULTI, and returns a promise.
-  if (!('_queue' in Object(made))) return;
-  const pipeline = made as HostPipeline;
+  const pipeline = Object(made) as HostPipeline;
   const { exec } = pipeline;
+  if (typeof exec !== 'function') return;
+  // On the object that it is called on, as in the host: a derived one has fields of its own.
   pipeline.exec = function (this: HostPipeline, ...args: unknown[]) {
     return around(pipeline, (given) => exec.apply(this, given), args);
   };

@@ -9,6 +9,7 @@ import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
 import { callTargetOf } from './call-target.js';
 import { callHost, countFallback, Fallback, isUnpatchedCommand, type ReadArguments } from './fallback.js';
+import { aroundExec } from './fast-pipeline.js';
 import { formOf, type MethodForm } from './method.js';
 
 /** A client, a Cluster or a test double, with its handle. */
@@ -169,29 +170,18 @@ function callOnClient({ client, call }: View, method: AnyFunction, args: unknown
 
 /** The options of a pipeline or transaction are those of `exec()`, which sends it. */
 function guardExec(made: unknown, call: CallOptions): void {
-  const pipeline = made as { exec?: AnyFunction } | null;
-  const exec = typeof pipeline === 'object' ? pipeline?.exec : undefined;
-  if (typeof exec !== 'function') return;
-  const guardedExec = (receiver: unknown, args: unknown[]): unknown => {
-    if (call.signal?.aborted) return rejectedWith(call.signal.reason, args.at(-1));
-    const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
-    // On the object that it is called on, as in the host: a derived one has fields of its own.
-    const result = guardedIfPromise(exec.apply(receiver, args), call, call.timeout);
-    if (result instanceof Promise) asCallback(result, callback);
-    return result;
-  };
   let called = false;
-  Object.defineProperty(made, 'exec', {
-    writable: true,
-    configurable: true,
-    enumerable: true,
-    value(this: unknown, ...args: unknown[]) {
-      const result = guardedExec(this, args);
+  aroundExec(made, (_, send, args) => {
+    const { signal, timeout } = call;
+    const callback = typeof args.at(-1) === 'function' ? args.pop() : undefined;
+    const result = signal?.aborted ? Promise.reject(signal.reason) : guardedIfPromise(send(args), call, timeout);
+    if (result instanceof Promise) {
+      asCallback(result, callback);
       // Host: a Cluster calls it again when a pipeline is redirected, and looks at no promise.
-      if (called && result instanceof Promise) result.catch(() => {});
-      called = true;
-      return result;
-    },
+      if (called) result.catch(() => {});
+    }
+    called = true;
+    return result;
   });
 }
 
