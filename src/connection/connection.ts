@@ -392,8 +392,8 @@ export class Connection implements BatchOwner {
     callback?: HostWrite['callback'],
   ): boolean => {
     const result = this.#hostWrite(data, encoding, callback);
-    // Not while replies are read: each takes a command out of the queue, and other code may send in between.
-    if (this.open && data.length > 0 && !this.reader?.runsOthers)
+    // Not while replies are read, nor where they are not: each takes a command out of the queue, and other code may send.
+    if (this.open && data.length > 0 && this.reader?.runsOthers === false)
       this.replies.lengthDue = this.client.commandQueue.length + 1;
     return result;
   };
