@@ -62,7 +62,7 @@ export interface Trip {
   readonly depth: number;
   /** Shared by those that have waited for each other. */
   readonly flow: { last?: Trip };
-  /** None for the call of `roundTrips()` itself. */
+  /** Where it was issued; undefined for the call of `roundTrips()` itself. */
   readonly site?: Site;
   /** `sending`: what is sent in its context is part of it. `answered`: until the event loop goes on to other work. */
   state: 'sending' | 'issued' | 'answered' | 'over';
@@ -142,7 +142,7 @@ function lineOf(wait: Wait): string {
   return `${loop}: ${length} round trips of ${firstMs.toFixed(1)} ms each; issued together (${how}): 1`;
 }
 
-/** With `IOREDIS_COALESCE=advise`: of the whole process. */
+/** The advisor of the whole process, with `IOREDIS_COALESCE=advise`. */
 let ofProcess: Advisor | undefined;
 
 export function adviseProcess(): Advisor {
@@ -254,22 +254,17 @@ function valuesIn(reply: unknown): string[] {
   return text.length > LONGEST_VALUE || /^(?:OK|[01])?$/.test(text) ? [] : [text];
 }
 
-/** Of what is text without code of users, which runs once per call. */
+/** The arguments as one text, without those that only code of users could make text: it runs once per call. */
 function textOf(args: readonly unknown[]): string {
-  const texts = args
-    .slice(0, MOST_VALUES)
-    .flatMap((argument) => (Array.isArray(argument) ? elementsOf(argument).flatMap(elementsOf) : argument))
-    .slice(0, MOST_VALUES)
-    .map((argument) =>
-      argument instanceof Buffer ? Buffer.prototype.toString.call(argument, 'utf8', 0, LONGEST_TEXT) : argument,
-    );
-  return texts
+  const values = args.slice(0, MOST_VALUES).flatMap(elementsOf).flatMap(elementsOf).slice(0, MOST_VALUES);
+  return values
+    .map((value) => (value instanceof Buffer ? Buffer.prototype.toString.call(value, 'utf8', 0, LONGEST_TEXT) : value))
     .filter((text) => typeof text === 'string' || typeof text === 'number')
     .map((text) => String(text).slice(0, LONGEST_TEXT))
     .join(' ');
 }
 
-/** Those that are plain values. */
+/** The elements of an array that are plain values; anything else is its only element. */
 function elementsOf(list: unknown): unknown[] {
   if (!Array.isArray(list)) return [list];
   if (types.isProxy(list)) return [];
@@ -282,7 +277,7 @@ function holds(text: string, value: string): boolean {
   return value.length > 3 ? text.includes(value) : text.split(/[^\p{L}\p{N}]+/u).includes(value);
 }
 
-/** Empty where the process prepares stack traces in a way that fails, or gives no text. */
+/** The present stack; empty where the process prepares stack traces in a way that fails, or gives no text. */
 function stackTrace(): string {
   const { stackTraceLimit } = Error;
   Reflect.set(Error, 'stackTraceLimit', MOST_FRAMES);

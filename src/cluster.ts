@@ -70,7 +70,7 @@ Object.defineProperty(Cluster.prototype, 'duplicate', {
   configurable: true,
 });
 
-/** It may be given beside the options of the Cluster, or beside those of its connections. */
+/** The setting `coalesce`, beside the options of the Cluster or beside those of its connections. */
 function settingIn({ coalesce, redisOptions }: ClusterOptions): CoalesceSetting | undefined {
   const ofConnections = redisOptions?.coalesce;
   if (coalesce === undefined || ofConnections === undefined || coalesce === ofConnections)
@@ -78,7 +78,7 @@ function settingIn({ coalesce, redisOptions }: ClusterOptions): CoalesceSetting 
   throw wrongOption('option coalesce and option redisOptions.coalesce are both given; give one of them');
 }
 
-/** Without `coalesce`, which the host would keep and copy. */
+/** The options without `coalesce`, which the host would keep and copy. */
 function hostOptions(options: ClusterOptions): HostOptions {
   const own = withoutCoalesce(options);
   const { redisOptions } = own;

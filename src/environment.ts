@@ -15,7 +15,6 @@ type Report = (typeof REPORTS)[number];
 
 const REPORTS = ['stats', 'advise', 'advise:json'] as const;
 
-/** In lower case. */
 const VALUES = new Map<string, Environment>([
   ...['off', '0', 'false', 'no'].map((value) => [value, 'off'] as const),
   ...['', 'on', '1', 'true', 'yes'].map((value) => [value, {}] as const),

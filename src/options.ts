@@ -151,7 +151,7 @@ export interface CallOptions {
   cache?: boolean | undefined;
 }
 
-/** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain (`addIdleHandle` in `attach/attachment.ts`). */
+/** How to coalesce: options, `true` for the defaults, or `false` to leave the client plain. */
 export type CoalesceSetting = CoalesceOptions | boolean;
 
 export type ResolvedCacheOptions = Readonly<
@@ -290,7 +290,7 @@ const CALL_OPTIONS: Rules<CallOptions> = {
   cache: boolean(undefined),
 };
 
-/** By what it has: Node's and that of a test's environment are different classes. */
+/** Whether it has what a signal has: Node's and that of a test's environment are different classes. */
 function isSignal(value: unknown): boolean {
   const { aborted, addEventListener, removeEventListener } = Object(value) as Partial<AbortSignal>;
   return isBoolean(aborted) && typeof addEventListener === 'function' && typeof removeEventListener === 'function';

@@ -26,7 +26,6 @@ const OPTIONS: Rules<CollectOptions> = {
   labels: { byDefault: {}, check: checkedLabels },
 };
 
-/** The metrics of each registry. */
 const registered = processWide('metrics', () => new WeakMap<object, RegisteredMetrics>());
 
 /**
@@ -55,12 +54,10 @@ export function collectMetrics(client: Coalesced, options: CollectOptions = {}):
   return metrics.add({ client, labels });
 }
 
-/** As Prometheus and prom-client have it. */
 const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 /** Label names that clients cannot have. */
 const OWN_LABELS: readonly string[] = ['path', 'reason', 'le'];
 
-/** Throws for labels that these metrics cannot have. */
 function checkedLabels(value: unknown, name: string): Labels {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   const labels = checked<Labels>(value, name, 'an object', isObject);
@@ -75,14 +72,13 @@ function checkedLabels(value: unknown, name: string): Labels {
   return labels;
 }
 
-/** A value of a metric, with labels beside the client's own, and what its name has beside the metric's. */
+/** A value of a metric; `labels` and `suffix` are what it has beside the client's labels and the metric's name. */
 interface Sample {
   readonly value: number;
   readonly labels?: Labels;
   readonly suffix?: string;
 }
 
-/** What it says of one client. */
 type Read = (stats: CoalescerStats, coalescer: Coalescer) => number | readonly Sample[];
 type Metrics = Readonly<Record<string, readonly [help: string, read: Read]>>;
 type Counts = Readonly<Record<string, number>>;
@@ -189,7 +185,7 @@ function by(label: string, counts: Counts): Sample[] {
 }
 
 /**
- * Cumulated, as Prometheus has it.
+ * The samples of a histogram, cumulated as Prometheus has them.
  *
  * @param counts - by upper bound, a power of two; not cumulated.
  * @param sum - of all values, in the exposed unit.
@@ -209,7 +205,6 @@ function histogram(counts: Counts, sum: number, scale: number, [lowest, highest]
   ];
 }
 
-/** One client on a registry. */
 interface Collected {
   readonly client: Coalesced;
   readonly labels: Labels;
@@ -244,12 +239,12 @@ class RegisteredMetrics {
     }
   }
 
-  /** The ones that the registry still has. */
+  /** The metrics that the registry still has. */
   registered(): readonly string[] {
     return [...this.#metrics.keys()].filter((name) => this.register.getSingleMetric(name) === this.#metrics.get(name));
   }
 
-  /** @returns a function that removes the client again. */
+  /** Adds a client; returns a function that removes it. */
   add(added: Collected): () => void {
     this.#checkFits(added);
     this.#registerMissing();
@@ -260,7 +255,7 @@ class RegisteredMetrics {
     };
   }
 
-  /** All of them at first, then those that `removeSingleMetric()` has removed. */
+  /** Registers all metrics at first, then those that `removeSingleMetric()` has removed. */
   #registerMissing(): void {
     const present = this.registered();
     const missing = [...this.#metrics].filter(([name]) => !present.includes(name));
@@ -321,7 +316,6 @@ function readMetric(type: string, name: string, help: string, values: () => obje
   return metric as unknown as Metric;
 }
 
-/** In alphabetical order. */
 function namesOf(labels: Labels): string {
   return Object.keys(labels).sort().join(', ');
 }

@@ -8,9 +8,9 @@ import {
   addIdleHandle,
   coalescerOf,
   lastOptions,
+  leavePlainIfUnknown,
   markProvisional,
   releaseProvisional,
-  staysPlain,
 } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
@@ -32,7 +32,8 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   if (coalescerOf(client) !== undefined) return;
   const chosen = options ?? lastOptions(client);
   if (chosen === false || environment === 'off') {
-    const splits = chosen !== false && chosen.splitKeys && isHostCluster(client) && !staysPlain(client, chosen);
+    const splits =
+      chosen !== false && chosen.splitKeys && isHostCluster(client) && !leavePlainIfUnknown(client, chosen);
     addIdleHandle(client, DEFAULT_OPTIONS);
     if (splits) PlainSplitting.start(client);
   } else if (missing !== undefined) {
@@ -58,7 +59,7 @@ export function attachProvisionally(client: object, options: ResolvedOptions): v
 }
 
 function attachReal(client: object, options: ResolvedOptions): void {
-  if (staysPlain(client, options)) return;
+  if (leavePlainIfUnknown(client, options)) return;
   if (options.cache && !speaksResp3(client as HostClient)) throw cacheNeedsResp3();
   if (isHostCluster(client)) new ClusterAttachment(client, options);
   else if (!options.splitKeys) new ClientAttachment(client as HostClient, options);

@@ -44,7 +44,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   readonly commandClass: HostCommandClass | undefined;
   /** Undefined if the client has no fast path. */
   protected readonly commandMethods: CommandMethods | undefined;
-  /** Itself, or those of a Cluster's nodes. */
+  /** The attachment itself, or those of a Cluster's nodes. */
   protected abstract readonly members: readonly Member[];
   /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
   protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
@@ -174,6 +174,8 @@ export function releaseProvisional(client: object): boolean {
   return true;
 }
 
+// ---- Clients that stay plain ----
+
 /**
  * Gives a client that stays plain its handle, unless it has one: code that uses the handle still works, and sees that
  * nothing was coalesced.
@@ -191,8 +193,8 @@ export function addIdleHandle(client: object, options: ResolvedOptions, unknownC
   });
 }
 
-/** Whether a client is of no known release and so stays plain; then it has its idle handle, and a warning was given. */
-export function staysPlain(client: object, options: ResolvedOptions): boolean {
+/** Leaves a client of no known release plain, with a warning and an idle handle; false for one that is known. */
+export function leavePlainIfUnknown(client: object, options: ResolvedOptions): boolean {
   const unknown = options.unknownClient === 'plain' ? unknownRelease(client) : undefined;
   if (unknown === undefined) return false;
   warnUnknownClient(unknown);
@@ -201,7 +203,7 @@ export function staysPlain(client: object, options: ResolvedOptions): boolean {
   return true;
 }
 
-/** As its own property. A frozen client gets none. */
+/** Gives a client its handle, as an own property. A frozen client gets none. */
 function giveHandle(client: object, handle: Coalescer): void {
   Reflect.defineProperty(client, 'coalescer', { value: handle, configurable: true });
 }

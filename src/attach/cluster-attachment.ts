@@ -9,7 +9,7 @@ import { makeOptionsFast, unanswered } from '../host/state.js';
 import type { HostClient } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import type { FallbackReason } from '../stats.js';
-import { Attachment, coalescerOf, fastCommandClass, type NodesShare, staysPlain } from './attachment.js';
+import { Attachment, coalescerOf, fastCommandClass, leavePlainIfUnknown, type NodesShare } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { PlainSplitting, SplitKeys } from './split-keys.js';
 
@@ -104,7 +104,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
    */
   readonly #onNode = (node: HostClient): void => {
     if (this.enabled) coalescerOf(node)?.detach();
-    if (!this.enabled || coalescerOf(node) !== undefined || staysPlain(node, this.options)) return;
+    if (!this.enabled || coalescerOf(node) !== undefined || leavePlainIfUnknown(node, this.options)) return;
     const attachment = new ClientAttachment(node, this.options, this);
     this.#nodes.set(node, attachment);
     if (!this.enabled) attachment.detach();

@@ -12,7 +12,6 @@ import { putOnAdviseLayer } from './advise-layer.js';
 
 const STANDARD_ERROR = 2;
 
-/** What is attached to a client or Cluster. */
 interface Reportable {
   readonly client: HasOptions & { readonly status?: string };
   readonly counters: Stats;
@@ -41,7 +40,6 @@ const registry = new FinalizationRegistry<Reported>((one) => {
 const unknown = new Map<string, string>();
 let isListening = false;
 
-/** Adds a coalesced client, or a Cluster. */
 export function report(attachment: Reportable): void {
   const one = { name: nameOf(attachment.client), counters: attachment.counters, attachment: new WeakRef(attachment) };
   queueMicrotask(() => {
@@ -74,14 +72,13 @@ function listen(): void {
 
 /** A line for each client, and one for all of a name that have ended, or were detached. */
 function print(): void {
-  if (environment !== 'advise:json') for (const line of lines()) write(line);
-  if (environment === 'advise') write(adviseProcess().report());
-  if (environment !== 'advise:json') return;
-  writeSync(STANDARD_ERROR, `${JSON.stringify({ ...adviseProcess().found(), clients: lines() })}\n`);
-}
-
-function write(line: string): void {
-  writeSync(STANDARD_ERROR, `ioredis-coalesce: ${line}\n`);
+  const clients = lines();
+  if (environment === 'advise') clients.push(adviseProcess().report());
+  const isJson = environment === 'advise:json';
+  const all = isJson
+    ? [JSON.stringify({ ...adviseProcess().found(), clients })]
+    : clients.map((line) => `ioredis-coalesce: ${line}`);
+  for (const line of all) writeSync(STANDARD_ERROR, `${line}\n`);
 }
 
 function lines(): string[] {

@@ -46,7 +46,7 @@ export function prepareArguments(
   return prefixed === undefined ? new Fallback('arguments', read) : { sent: prefixed, key: prefixed[0], read };
 }
 
-/** Whether all of these can be encoded here. */
+/** Whether all arguments can be encoded here. */
 export function arePlain(args: readonly unknown[]): boolean {
   for (let index = 0; index < args.length; index += 1) {
     const argument = args[index];

@@ -22,7 +22,6 @@ export function isBlocking({ name, args }: Pick<HostCommand, 'name' | 'args'>): 
   return words.slice(first, words.indexOf('streams', first)).includes('block');
 }
 
-/** The methods of blocking commands, for the overlay. */
 export function blockingMethods(parent: MethodForm['parent']): MethodForm[] {
   return BLOCKING_COMMANDS.flatMap((name) =>
     methodsNamed(name).map(([methodName]) => ({
@@ -33,9 +32,7 @@ export function blockingMethods(parent: MethodForm['parent']): MethodForm[] {
   );
 }
 
-/** Grace period before the warning, in milliseconds. */
-const PATIENCE = 1_000;
-
+const GRACE_MS = 1_000;
 /** Attachments whose grace period runs. */
 const waiting = new WeakSet<CallTarget>();
 
@@ -56,5 +53,5 @@ export function warnIfBlocking(target: CallTarget, name: string): void {
       `ioredis-coalesce: commands wait behind "${waitedFor}" on a connection that they share with it; give blocking ` +
         'commands a client of their own: client.duplicate()',
     );
-  }, PATIENCE).unref();
+  }, GRACE_MS).unref();
 }

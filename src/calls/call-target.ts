@@ -6,7 +6,7 @@ import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js
 import type { CallOptions } from '../options.js';
 import type { FallbackReason, Stats } from '../stats.js';
 
-/** The name under which a coalesced client or Cluster has its attachment or Cluster, whichever copy of this package made it. */
+/** The name under which a coalesced client or Cluster has its attachment, whichever copy of this package made it. */
 export const MARK = Symbol.for('ioredis-coalesce.coalescer');
 
 /** The name of what a plain Cluster has instead, with the option `splitKeys`. */

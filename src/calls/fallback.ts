@@ -55,7 +55,6 @@ export class SlowPathWarning {
 
   constructor(readonly clock: () => number = now) {}
 
-  /** Counts a command of the client. */
   fellBack(stats: Stats, reason: FallbackReason): void {
     if (stats.countFallback(reason) % COMMANDS_PER_LOOK !== 0 || this.#warned) return;
     const cure = CURES[reason];
@@ -75,10 +74,8 @@ export class SlowPathWarning {
   }
 }
 
-/** One per process. */
 const slowPathWarning = new SlowPathWarning();
 
-/** A command has fallen back. */
 export function countFallback(
   { counters }: Pick<CallTarget, 'counters'>,
   methodName: string,

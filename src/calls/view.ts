@@ -37,7 +37,7 @@ class View {
   toJSON(): void {}
 }
 
-/** The prototypes of views: each leads to one client. */
+/** The prototypes of views, by client. */
 const prototypes = new WeakMap<object, object>();
 
 /**
@@ -117,7 +117,6 @@ function sendFast(view: View, form: MethodForm, args: unknown[]): unknown {
   return callCold(view, method, args, leading, sent.read);
 }
 
-/** Calls a host's method that sends a command. */
 function callCold(view: View, method: AnyFunction, args: unknown[], leading: number, read?: ReadArguments): unknown {
   const { client, call } = view;
   // A subclass's method, or one that users have put in the host's place, may need all of the client.
@@ -144,7 +143,6 @@ const MAKING_PIPELINES = new Set<PropertyKey>(['pipeline', 'multi']);
 /** The methods of commands, also where the client's are not the host's: stubs, test doubles. */
 const NAMES = new Set<PropertyKey>(FAST_COMMANDS.flatMap(({ name }) => [name, `${name}Buffer`]));
 
-/** Calls a method of the client. */
 function callMethod(view: View, name: PropertyKey, args: unknown[]): unknown {
   const { client, call } = view;
   if (name === 'sendCommand') return view.sendCommand(...(args as [HostCommand]));

@@ -5,7 +5,6 @@ export class CliError extends Error {
   exitCode = 1;
 }
 
-/** A command line that cannot be understood. */
 export function usageError(problem: string): CliError {
   return Object.assign(new CliError(`${problem} (see ioredis-coalesce --help)`), { exitCode: 2 });
 }
@@ -80,7 +79,7 @@ function parse(args: string[]) {
   }
 }
 
-/** A whole number, unless it may be less than 1. */
+/** Parses a number of an option: a whole one, unless it may be less than 1. */
 function inRange(name: string, text: string, min: number, max: number): number {
   const [form, kind] = min < 1 ? [/^\d*\.?\d+$/, 'number'] : [/^\d+$/, 'whole number'];
   const value = form.test(text) ? Number(text) : Number.NaN;

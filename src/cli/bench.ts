@@ -82,10 +82,9 @@ async function measureRounds(run: Run): Promise<Rounds> {
   return rounds;
 }
 
-/** A line of INFO's reply. */
 const field = (info: string, name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 
-/** Of all masters, since their start; NaN where `INFO` may not be called. */
+/** The CPU that all masters have used since their start; NaN where `INFO` may not be called. */
 async function redisCpuUs(keeper: Client): Promise<number> {
   const masters = 'nodes' in keeper ? (keeper as unknown as Cluster).nodes('master') : [keeper];
   const infos = await Promise.all(masters.map((node) => node.info('cpu').catch(() => '')));
@@ -139,11 +138,10 @@ async function environmentOf(host: Host, client: Client, version: string): Promi
 
 // ---- The report ----
 
-/** CPU of Redis is NaN where it is not known, and whoever used it. */
+/** `redisCpuUsPerCommand` counts what others use, too, and is NaN where it is not known. */
 const FIGURES = ['perSecond', 'p50Ms', 'p99Ms', 'cpuUsPerCommand', 'redisCpuUsPerCommand'] as const;
 /** One round of one variant. */
 export type Sample = Readonly<Record<(typeof FIGURES)[number], number>>;
-/** One sample of each variant per round. */
 export type Rounds = readonly Readonly<Record<Variant, Sample>>[];
 export type Environment = Readonly<Record<'package' | 'node' | 'client' | 'server', string>>;
 
@@ -165,7 +163,6 @@ export function renderReport({ settings, environment, results }: ReturnType<type
   const { target, cluster, concurrency, valueBytes, keys, seconds, fuse, rounds } = settings;
   const lineOf = ([name = '', ...cells]: readonly string[]) =>
     name.padEnd(WIDTHS[0]!) + cells.map((cell, index) => cell.padStart(WIDTHS[index + 1]!)).join('');
-  /** Of the two figures that are shown. */
   const times = (variant: Variant, name: keyof Sample) => `${digits(results[variant][name] / results.plain[name])}×`;
   const rows = VARIANTS.map((variant) => {
     const [perSecond = 0, ...figures] = FIGURES.map((name) => results[variant][name]);

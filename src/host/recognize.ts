@@ -1,6 +1,6 @@
 /**
- * Whether a client is of a release in `known-releases.ts`: only such a client is coalesced, since the rest of this folder
- * relies on how they work inside. Which of them were run, and which only compared: docs/compatibility.md.
+ * Whether a client is of a release in `known-releases.ts`: only such a client is coalesced (`leavePlainIfUnknown`,
+ * `attach/attachment.ts`), since the rest of this folder relies on how they work inside. Which of them were run, and which only compared: docs/compatibility.md.
  *
  * Where its modules are in Node's module cache, all their text is compared. In a bundle, in Jest, on Bun and on Deno it is
  * the names in the methods that can be reached from the client.
