@@ -21,7 +21,7 @@ const VALUES = new Map<string, Environment>([
   ...REPORTS.map((value) => [value, value] as const),
 ]);
 
-/** Read once, when this package is loaded. */
+/** The setting of this process, read once, when this package is loaded. */
 export const environment = parse(process.env[VARIABLE]);
 export const reports = typeof environment === 'string' && environment !== 'off';
 

@@ -74,7 +74,7 @@ export interface ClientOptions extends CommonOptions {
 /** The options of @fastify/redis, `coalesce`, and `nodes` for a Cluster. */
 export type FastifyRedisPluginOptions = ServerOptions | ClusterNodesOptions | ClientOptions;
 
-/** Any of them: JavaScript users may have mixed them. */
+/** The options of all forms at once: JavaScript users may have mixed them. */
 interface GivenOptions extends CommonOptions, RedisOptions {
   client?: object;
   closeClient?: boolean;
@@ -110,7 +110,7 @@ Object.assign(fastifyCoalesce, {
   [Symbol.for('plugin-meta')]: { fastify: '5.x', name: '@fastify/redis' },
 });
 
-/** The same, by the name that @fastify/redis gives it. */
+/** `fastifyRedis` is the name that @fastify/redis gives its plugin. */
 export { fastifyCoalesce as default, fastifyCoalesce as fastifyRedis };
 
 /** Whether @fastify/redis is about to refuse the registration: then a client must be neither made nor changed. */

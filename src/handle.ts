@@ -53,10 +53,10 @@ export interface Coalesced {
   readonly coalescer: Coalescer<this>;
 }
 
-/** What `coalesce()` returns: the client, with `coalescer` on it and on its duplicates. */
+/** A client that `coalesce()` has returned, with `coalescer` on it and on its duplicates. */
 export type CoalescedClient<Client> = Duplicating<Client> & Client & Coalesced;
 
-/** In front of the client's own type: the first of several signatures that fits is taken. */
+/** The type of `duplicate()`, in front of the client's own: the first of several signatures that fits is taken. */
 type Duplicating<Client> = Client extends { duplicate(): infer Copy } ? DuplicatesInto<Copy> : unknown;
 
 interface DuplicatesInto<Copy> {

@@ -158,7 +158,7 @@ export type ResolvedCacheOptions = Readonly<
   Required<Omit<CacheOptions, 'prefixes'>> & { prefixes: readonly string[] | undefined }
 >;
 
-/** Every option with its value; frozen. */
+/** The options, each with its value; frozen. */
 export type ResolvedOptions = Readonly<
   Required<Omit<CoalesceOptions, 'cache'>> & { cache: ResolvedCacheOptions | false }
 >;

@@ -48,7 +48,7 @@ type Arguments = [arg1?: unknown, arg2?: unknown, arg3?: unknown];
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> implements Coalesced {
-  /** As in `new Redis.Cluster(…)`. */
+  /** The class of `new Redis.Cluster(…)`. */
   declare static Cluster: typeof Cluster;
 
   declare readonly coalescer: Coalescer<this>;
@@ -59,7 +59,7 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
    */
   declare duplicate: Duplicate<M> & HostRedis<M>['duplicate'];
 
-  /** The same as `new Redis(…)`, for users who come from node-redis. */
+  /** Does what `new Redis(…)` does, for users who come from node-redis. */
   declare static createClient: (...args: ConstructorParameters<typeof Redis>) => Redis;
 
   constructor(port: number, host: string, options: WithMapping<M>);

@@ -131,7 +131,7 @@ export interface CacheUse {
   readonly bytes: number;
 }
 
-/** Upper bounds of 2^0 to 2^31. */
+/** Buckets of a histogram: their upper bounds are 2^0 to 2^31. */
 const BUCKETS = 32;
 
 /** The counters behind `coalescer.stats()`; one per client, fed by each of its connections in turn. */

@@ -18,31 +18,31 @@ import { processWide } from '../util/process-wide.js';
 import { addOverlay, removeOverlay } from './overlay.js';
 import { report, reportPlain } from './report.js';
 
-/** What is attached to a client, one of the nodes of a Cluster or not, and has a connection of its own. */
+/** The attachment of a client that has a connection of its own; it may be a node of a Cluster. */
 interface Member {
   readonly client: HostClient;
   readonly connection: Connection | undefined;
 }
 
-/** What a client or a Cluster has of its own, and the nodes of a Cluster share. */
+/** What the nodes of a Cluster share; any other client has its own. */
 export interface NodesShare {
   readonly counters: Stats;
   readonly inFlightBound: InFlightBound;
   readonly schedule: BatchSchedule;
-  /** See `PendingBound`. */
+  /** Commands that `maxPending` has let through, see `PendingBound`. */
   readonly accepted: WeakSet<object>;
   /** The Cluster: it has the `keyPrefix`, its nodes do not. */
   readonly client: HasOptions;
 }
 
-/** What is attached to a client or a Cluster, under `MARK`: its handle, and what its methods ask. */
+/** The attachment of a client or a Cluster, which has it under `MARK`: its handle, and what its methods ask. */
 export abstract class Attachment<Client extends HasOptions = HasOptions> implements Coalescer {
   readonly counters: Stats;
-  /** Of a Cluster: it makes a new node in the place of one that has lost its connection. */
+  /** One for a whole Cluster: it makes a new node in the place of one that has lost its connection. */
   readonly inFlightBound: InFlightBound;
   readonly schedule: BatchSchedule;
   readonly commandClass: HostCommandClass | undefined;
-  /** Undefined if the client has no fast path. */
+  /** The methods of its `Command` class; undefined if the client has no fast path. */
   protected readonly commandMethods: CommandMethods | undefined;
   /** The attachment itself, or those of a Cluster's nodes. */
   protected abstract readonly members: readonly Member[];
@@ -104,7 +104,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     return viewOf(this.client, options);
   }
 
-  /** Called when all that the methods of the overlay need is there. */
+  /** Begins: called when all that the methods of the overlay need is there. */
   protected enter(): void {
     const { client } = this;
     Object.defineProperty(client, MARK, { value: this, configurable: true });
@@ -130,7 +130,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     this.coalesceCopy(copy, args);
   }
 
-  /** Without the client or Cluster, whose options may hold a password and whose queues hold arguments. */
+  /** Shows neither the client nor the Cluster: their options may hold a password, and their queues hold arguments. */
   toJSON(): object {
     return { options: this.options, stats: this.stats() };
   }

@@ -25,7 +25,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   readonly routing: ClusterRouting;
   readonly splitter: SplitKeys | undefined;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
-  /** With the option `cache`: which nodes served which slots when these were last read. */
+  /** Which nodes served which slots when these were last read; only with the option `cache`. */
   #slotOwners: string | undefined;
 
   constructor(client: HostCluster, options: ResolvedOptions) {

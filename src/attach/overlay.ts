@@ -100,7 +100,7 @@ function addCommandMethods(overlay: Methods, parent: Methods): void {
   Object.assign(overlay, definingMethods(parent), pipelineMethods(parent));
 }
 
-/** What is put around a client's calls, beside its fast methods. */
+/** A layer of ours around all calls of a client, beside its fast methods. */
 interface AroundCalls {
   /** Around a command of the host's: all but those of fast pipelines pass through `sendCommand`. */
   sendCommand(target: CallTarget, args: [command: HostCommand, stream: unknown], pass: () => unknown): unknown;
@@ -137,7 +137,7 @@ export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCal
   }
 }
 
-/** What refuses calls under `maxPending`. */
+/** The layer that refuses calls under `maxPending`. */
 const BOUNDED: AroundCalls = {
   sendCommand: ({ pendingBound }, [command, stream], pass) =>
     pendingBound?.refuses(command, stream) ? command.promise : pass(),

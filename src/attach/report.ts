@@ -36,7 +36,7 @@ const registry = new FinalizationRegistry<Reported>((one) => {
   reported.delete(one);
   addTo(collected, one);
 });
-/** What was found, by the names of clients that stay plain. */
+/** Clients that stay plain: by their names, the release that was found. */
 const unknown = new Map<string, string>();
 let isListening = false;
 
@@ -125,7 +125,7 @@ function lineOf(name: string, figures: Figures): string {
   return `${who}: ${what}`;
 }
 
-/** Where a client or Cluster connects to, without its password. */
+/** The address that a client or Cluster connects to, without its password. */
 function nameOf(client: object): string {
   if (isHostCluster(client)) return `Cluster of ${startupNodesOf(client).length} startup nodes`;
   const { path, host, port, db, connectionName } = (client as HasOptions).options;

@@ -180,8 +180,8 @@ function areInOneSlot(keys: readonly unknown[], prefix: string | Buffer = ''): b
 }
 
 /**
- * In the order of their first keys. Arguments of which a value is missing stay one part: then the server gives the error that
- * it would give for them, and none about slots.
+ * The parts, in the order of their first keys. Arguments of which a value is missing stay one part: then the server gives
+ * the error that it would give for them, and none about slots.
  *
  * @param step - from one key to the next.
  */

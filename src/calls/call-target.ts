@@ -19,7 +19,7 @@ export const SPLITS = Symbol.for('ioredis-coalesce.splits');
 export interface CallTarget {
   readonly client: HasOptions & { sendCommand: AnyFunction };
   readonly commandClass?: HostCommandClass | undefined;
-  /** Undefined for a Cluster that is not coalesced. */
+  /** The statistics; undefined for a Cluster that is not coalesced. */
   readonly counters?: Stats;
   /** False after `detach()`. */
   readonly enabled: boolean;

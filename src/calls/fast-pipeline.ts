@@ -38,12 +38,12 @@ interface FastPipeline extends HostPipeline {
 
 type FastPipelineClass = new (client: object, target: CallTarget, unsent: EntryContext) => FastPipeline;
 
-/** Where a fast pipeline has its recording. Not hidden from `util.inspect`: that would take as long as all else here. */
+/** The field of a fast pipeline's recording. Not hidden from `util.inspect`: that would take as long as all else here. */
 const RECORDING = Symbol('recording');
 
 type Recording = PipelineRecording<CallTarget>;
 
-/** What a fast pipeline records. On a Proxy of it, or an object derived from it, the host's own methods are called. */
+/** The recording of a fast pipeline. On a Proxy of it, or an object derived from it, the host's own methods are called. */
 function recordingOf(receiver: unknown): Recording | undefined {
   const recording = (receiver as Partial<FastPipeline> | undefined)?.[RECORDING];
   return recording?.pipeline === receiver ? recording : undefined;
@@ -267,7 +267,7 @@ interface ClientPipelines {
 export function pipelineMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
   const { pipeline, multi } = parent;
   if (typeof pipeline !== 'function' || typeof multi !== 'function') return {};
-  /** Known with the first pipeline. */
+  /** The prototype of the host's pipelines, and our class over it; known with the first pipeline. */
   let host: PipelineMethods | undefined;
   let general: FastPipelineClass | undefined;
   const clients = new WeakMap<object, ClientPipelines>();

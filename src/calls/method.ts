@@ -6,18 +6,18 @@ import type { Sender } from './sender.js';
 /** The parts of a method of ours that sends one command. A view makes the same call with options of its own (`view.ts`). */
 export interface MethodForm {
   readonly methodName: string;
-  /** Has the host's method under this name. */
+  /** The object that has the host's method under this name. */
   readonly parent: Readonly<Record<string, unknown>>;
   /** How many arguments are in front of the command's, such as the name in `call(name, …)`. */
   readonly leading?: number;
   /** Sends the calls that can be fast; or a function that finds who sends one, by the name in front of its arguments. */
   readonly sender?: Sender;
   senderFor?(target: CallTarget, name: unknown): Sender | undefined;
-  /** Told of each call that has no sender, before the host's method sends it. `args` are all arguments of the method. */
+  /** Called with all arguments of each call that has no sender, before the host's method sends it. */
   onFallback?(target: CallTarget, args: readonly unknown[]): void;
 }
 
-/** Not in a `WeakMap`, which keeps its values too long (docs/performance.md): those of defined methods hold their client's. */
+/** The field of a method's form. Not a `WeakMap`, which keeps values too long (docs/performance.md): forms hold their client. */
 const FORM = Symbol('form');
 type Marked = AnyFunction & { readonly [FORM]?: { readonly of: AnyFunction; readonly form: MethodForm } };
 

@@ -17,7 +17,7 @@ type ScriptVariant = CommandVariant & { readonly script: ScriptForm };
 
 /** Sends the calls of a defined script, in one of its two forms on the wire. The host decides which one is sent. */
 export class ScriptSender extends Sender {
-  /** Made at the first call: each client of BullMQ defines a hundred methods, and few of them are called. */
+  /** The forms, made at the first call: each client of BullMQ defines a hundred methods, and few of them are called. */
   #forms: { readonly loaded: LoadedScript; readonly evalsha: ScriptVariant; readonly eval: ScriptVariant } | undefined;
 
   private constructor(
@@ -29,7 +29,7 @@ export class ScriptSender extends Sender {
     this.unpatched = original;
   }
 
-  /** Undefined if `original` is not the method that the host has made for the script. */
+  /** The sender of a script; undefined if `original` is not the method that the host has made for it. */
   static of(script: HostScript, encoding: 'utf8' | null, original: AnyFunction): ScriptSender | undefined {
     const { numberOfKeys } = script;
     if (typeof numberOfKeys === 'number' && !isPlainNumber(numberOfKeys)) return undefined;
@@ -97,7 +97,7 @@ export class ScriptSender extends Sender {
     return this.needsKeys(target) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
   }
 
-  /** See `PendingBound#refuses`. */
+  /** A call that falls back is refused here, if it has to be: see `PendingBound#refuses`. */
   override send(target: CallTarget, method: AnyFunction, given: unknown[], call?: CallOptions) {
     const sent = super.send(target, method, given, call);
     if (!(sent instanceof Fallback)) return sent;

@@ -18,7 +18,7 @@ type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Record<Pro
 /** The name under which a view has its fields: a name, since people wrap what they are given in a Proxy. */
 const VIEW = 'ioredis-coalesce.view';
 
-/** What a view has: the client, and the options of its calls. The host's methods that send a command are called with it as `this`. */
+/** The fields of a view. The host's methods that send a command are called with this object as `this`. */
 class View {
   constructor(
     readonly client: Viewed,
@@ -210,7 +210,7 @@ export function sendWith(
   return guardedIfPromise(client.sendCommand(...args), call, undefined, () => dropUnsent(client, command));
 }
 
-/** What a method has returned, with the caller's signal and time, if it is a promise. */
+/** Puts the caller's signal and time around what a method has returned, if it is a promise. */
 function guardedIfPromise(result: unknown, call: CallOptions, ms: number | undefined, aborted?: () => void): unknown {
   return result instanceof Promise ? guarded(result, call, ms, aborted) : result;
 }

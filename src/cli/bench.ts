@@ -64,7 +64,7 @@ async function forEach(keys: readonly string[], command: (key: string) => Promis
   }
 }
 
-/** In turns, so that other load on the machine affects all of them alike. */
+/** Measures the variants in turns, so that other load on the machine affects all of them alike. */
 async function measureRounds(run: Run): Promise<Rounds> {
   const show = (text: string) => process.stderr.isTTY && process.stderr.write(`\r${text}\x1b[K`);
   const rounds: Record<Variant, Sample>[] = [];
@@ -95,7 +95,7 @@ async function redisCpuUs(keeper: Client): Promise<number> {
 /** Reading the clock costs as much as a coalesced command, so only one command in this many is timed. */
 const TIMED_EVERY = 16;
 
-/** One round of callers that each await one GET after the other. */
+/** Measures one round of callers that each await one GET after the other. */
 async function measure({ settings, keys, keeper, signal }: Run, client: Client): Promise<Sample> {
   const { concurrency, seconds } = settings;
   let commands = 0;

@@ -56,7 +56,7 @@ const OF_THEIR_NAME = ['reset', 'multi', 'exec', 'discard', 'watch', 'unwatch'] 
 
 const at = (index: number) => () => ({ start: index, end: index + 1, step: 1 });
 
-/** As many keys as the argument at `index` says, after it. */
+/** The range of as many keys as the argument at `index` says, after it. */
 const counted = (index: number) => (args: Arguments) => ({
   start: index + 1,
   end: Math.min(args.count, index + 1 + Math.max(0, Number.parseInt(args.text(index), 10) || 0)),
@@ -89,7 +89,7 @@ function streams(args: Arguments): KeyRange {
   return { start: 0, end: 0, step: 1 };
 }
 
-/** What else they read is among the keys: their replies show it. */
+/** Commands that change keys. Keys that they read are in the range, too: their replies show them. */
 const CHANGED: readonly [names: string, range: KeyedEffect['range']][] = [
   ['hexpire hpexpire hexpireat hpexpireat hpersist hgetdel hgetex hsetex xsetid', rangeOf('first')],
   ['zunionstore zinterstore zdiffstore', stored],

@@ -22,7 +22,7 @@ export interface FastCommand {
   readonly shareable: boolean;
   /** A shareable read of one key, its first argument, whose answer does not change with time: it may be kept. */
   readonly cacheable: boolean;
-  /** What a cacheable read, or each element of its reply, is for a missing key; undefined if that depends on arguments. */
+  /** The reply of a cacheable read, or each element of it, for a missing key; undefined if that depends on arguments. */
   readonly missing: null | 0 | '' | 'none' | undefined;
   /** Its reply has names of fields and their values in turn. */
   readonly paired: boolean;
@@ -33,7 +33,7 @@ export interface FastCommand {
 /** MGET of the keys of GETs, HMGET of the fields of HGETs. */
 export type FusedName = 'mget' | 'hmget';
 
-/** What is assumed of a command that is not listed below. */
+/** The properties that a command has if it is not listed below. */
 export const UNLISTED = {
   keys: 'first',
   readOnly: false,
@@ -50,7 +50,7 @@ export interface CommandVariant {
   readonly encoding: 'utf8' | null;
   /** What precedes a call's own arguments on the wire, by their number; undefined if it has to be encoded each time. */
   readonly heads: { for(argumentCount: number): string } | undefined;
-  /** Set for a defined script. */
+  /** The script, if the command is a defined one. */
   readonly script?: ScriptForm | undefined;
 }
 
@@ -64,7 +64,7 @@ export interface ScriptForm {
   rejected(stream: object, error: Error): void;
 }
 
-/** By rule: the number of keys at most, from the first argument on, and the step from one key to the next. */
+/** The positions of keys, by rule: the most keys, from the first argument on, and the step from one key to the next. */
 export const KEY_POSITIONS = {
   first: { count: 1, step: 1 },
   two: { count: 2, step: 1 },

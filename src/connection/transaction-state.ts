@@ -26,7 +26,7 @@ export class TransactionState {
     }
   }
 
-  /** Where that is not known, one counts as open. */
+  /** Whether a transaction may be open: where that is not known, one counts as open. */
   get open(): boolean {
     return this.begun || this.unknown;
   }

@@ -82,7 +82,7 @@ export type ArgumentTransformer = (args: unknown[]) => unknown[];
 /** The result of a transformer for one call, should it be no array too, or the error that it threw. */
 export type Transformation = { readonly args: unknown } | { readonly error: unknown };
 
-/** In the place of a transformer that may change the command's name too: only the host can run it. */
+/** Stands for a transformer that may change the command's name too: only the host can run it. */
 export const HOST_ONLY: ArgumentTransformer = (args) => args;
 
 /** Users can set a transformer at any time, so it is looked up per command, as the host does. */

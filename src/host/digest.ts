@@ -55,7 +55,7 @@ const ENTRANCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'standard-as-callback/built/index.js': { default: 'if (typeof nodeback === "function") {\n        promise.' },
 };
 
-/** What a module exports: functions, or a class in one of two places or alone. */
+/** The exports of a module: functions, or a class in one of two places or alone. */
 interface Exported {
   readonly prototype?: object;
   readonly default?: Exported;
@@ -78,8 +78,8 @@ interface CallSite {
 }
 
 /**
- * Of what a package's clients rest on, as it was loaded: a hook may have changed what is on disk. The sum of the first 48
- * bits of the hashes, since modules are in no order; `NaN` if one has none, undefined if one is not in the cache.
+ * The digest of the files that a package's clients rest on, as they were loaded: a hook may have changed them. The sum of
+ * the first 48 bits of the hashes, since modules are in no order; `NaN` if one has none, undefined if one is not in the cache.
  *
  * @param folder - of its JavaScript, as it begins the paths of the files.
  * @param whole - with what a Cluster rests on beyond other clients.
@@ -135,7 +135,7 @@ function loadedHash({ filename, exports }: LoadedModule, entrances: Record<strin
   return undefined;
 }
 
-/** What bundlers and minifiers leave alone: property names, private ones too, and the words of asynchronous functions. */
+/** Words that bundlers and minifiers leave alone: property names, private ones too, and those of asynchronous functions. */
 const NAMES = /(?<!\.)\??\.#?([A-Za-z_$][\w$]*)|#\w+|\b(?:async|await)\b/g;
 const COMMENTS = /\/\*[\s\S]*?\*\/|(?<=^|[^:'"`])\/\/.*$/gm;
 /** A bundler's name of an import; what webpack and rollup put into `Pipeline#exec` with a function of that file. */

@@ -67,7 +67,7 @@ const isUnpatchedFill = sourceTest('_result', 'replyPending', 'transformReply');
 const isUnpatchedSend = sourceTest('pipelineIndex', 'inTransaction', 'fillResult');
 const isUnpatchedStart = sourceTest('_transactions', 'apply');
 
-/** The same for the methods of a client that make pipelines. */
+/** Whether a client's method `pipeline`, or `multi`, is the host's own. */
 export const isUnpatchedPipelineFunction = sourceTest('addBatch', 'isArray');
 export const isUnpatchedMultiFunction = sourceTest('addBatch', 'isArray', 'execBuffer', 'nodeifiedPromise');
 
@@ -147,7 +147,7 @@ function copiedNames(client: object): string[] {
   return definedNames(client).flatMap((name) => [name, `${name}Buffer`]);
 }
 
-/** The class `general` with the methods of scripts and added commands, which the host copies onto each pipeline (`defineCommand`, `addBuiltinCommand`). */
+/** The class `general` with the methods of scripts and added commands, which the host copies onto each pipeline. */
 export function withCopied<T extends new (...args: never[]) => HostPipeline>(general: T, client: object): T {
   // @ts-expect-error TS2545: a class that adds nothing to the constructor may extend any.
   const own = class extends general {};
@@ -159,7 +159,8 @@ export function withCopied<T extends new (...args: never[]) => HostPipeline>(gen
 }
 
 /**
- * Commands that the client or the reply reader must handle when they are sent or answered; in lower case. Host: `sendCommand`, `DataHandler`, `HimportCoordinator`.
+ * Commands that the client or the reply reader must handle when they are sent or answered; in lower case.
+ * Host: `sendCommand`, `DataHandler`, `HimportCoordinator`.
  */
 const STATEFUL = new Set(
   (

@@ -122,7 +122,7 @@ export function isTestDouble(value: object): boolean {
   return [get, set, quit ?? disconnect].every((method) => typeof method === 'function') && sendCommand === undefined;
 }
 
-/** By the marks of jest and vitest (`_isMockFunction`), sinon (`isSinonProxy`) and `node:test` (`mock.calls`). */
+/** Whether a method has the marks of jest and vitest (`_isMockFunction`), sinon (`isSinonProxy`) or `node:test` (`mock.calls`). */
 function isMock(method: unknown): boolean {
   if (typeof method !== 'function') return false;
   const { _isMockFunction, isSinonProxy, mock } = method as unknown as Record<string, { calls?: unknown } | true>;

@@ -26,7 +26,7 @@ export interface InPlaceReader {
   readInPlace(bytes: Buffer): boolean;
 }
 
-/** As much as Node allocates for a read. */
+/** The size of the shared buffer in bytes: as much as Node allocates for a read. */
 const SIZE = 64 * 1024;
 
 type NodeSocket = Duplex & {

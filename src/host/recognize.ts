@@ -1,6 +1,7 @@
 /**
  * Whether a client is of a release in `known-releases.ts`: only such a client is coalesced (`leavePlainIfUnknown`,
- * `attach/attachment.ts`), since the rest of this folder relies on how they work inside. Which of them were run, and which only compared: docs/compatibility.md.
+ * `attach/attachment.ts`), since the rest of this folder relies on how they work inside. Which of them were run, and
+ * which only compared: docs/compatibility.md.
  *
  * Where its modules are in Node's module cache, all their text is compared. In a bundle, in Jest, on Bun and on Deno it is
  * the names in the methods that can be reached from the client.
@@ -16,15 +17,15 @@ import { isUnpatchedPipelineFunction } from './pipeline.js';
 import { commandClassOf, hostPrototype, sourceOf } from './probe.js';
 import type { AnyFunction } from './types.js';
 
-/** Where the classes are in both packages, and in ioredis 4. */
+/** The path of the modules that export the classes, in both packages and in ioredis 4. */
 const CLASS_FILE = /[\\/]built[\\/](?:Redis|redis[\\/]index|cluster[\\/]index)\.js$/;
 type Classes = Record<string, object>;
 
 const known = new Set(Object.keys(KNOWN_RELEASES).flatMap((digests) => digests.split(' ')));
-/** What was found, by the class's prototype: an empty text for a known release, else the name to report. */
+/** Findings by the class's prototype: an empty text for a known release, else the name to report. */
 const found = new WeakMap<object, string>();
 
-/** Where no release is known: what was found, such as `ioredis 7.0.0`. Otherwise undefined. Looks once per class. */
+/** The name of an unknown release, such as `ioredis 7.0.0`; undefined for a known one. Looks once per class. */
 export function unknownRelease(client: object): string | undefined {
   const prototype = hostPrototype(client) ?? (Object.getPrototypeOf(client) as object);
   const name = found.get(prototype) ?? look(client, prototype);
@@ -51,13 +52,13 @@ function moduleCache(): LoadedModules {
   return types.isProxy(cache) ? {} : cache;
 }
 
-/** Of the class that a module exports. */
+/** The prototype of the class that a module exports. */
 function prototypeIn(module: LoadedModules[string]): unknown {
   const { default: named = module?.exports } = (module?.exports ?? {}) as { default?: unknown };
   return (named as { prototype?: unknown } | undefined)?.prototype;
 }
 
-/** Undefined if they do not tell: a loader keeps what they require elsewhere, or intrinsics are frozen. */
+/** Looks at its files. Undefined if they do not tell: a loader keeps what they require elsewhere, or intrinsics are frozen. */
 function lookAtFiles(folder: string, cache: LoadedModules, isCluster: boolean): string | undefined {
   try {
     const digest = filesDigest(folder, cache, isCluster);

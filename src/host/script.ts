@@ -18,7 +18,7 @@ interface ScriptCommand extends HostCommand {
 export interface HostScript {
   readonly lua: string;
   readonly sha: string;
-  /** If it is not a number, callers pass it as the first argument. */
+  /** The number of keys; if it is not a number, callers pass it as the first argument. */
   readonly numberOfKeys: unknown;
   /** The client's `keyPrefix` when the script was defined. */
   readonly keyPrefix: unknown;
@@ -83,7 +83,7 @@ export class LoadedScript {
     this.#command.args = [];
   }
 
-  /** From now on the host assumes that the script is loaded on this socket. Returns whether it did so before: EVALSHA is enough. */
+  /** Makes the host assume that the script is loaded on this socket. Returns whether it did so before: EVALSHA is enough. */
   markLoaded(socket: object): boolean {
     const command = this.#command;
     command.name = 'evalsha';

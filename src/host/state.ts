@@ -22,7 +22,7 @@ import type {
   ReplyContext,
 } from './types.js';
 
-/** Read once per connection, when the host has made its decoder (`connectHandler`). */
+/** The modes of the host's decoder; read once per connection, when it has been made (`connectHandler`). */
 export function replyModeOf(client: HostClient): ReplyMode {
   const { condition, options } = client;
   return {
@@ -63,7 +63,7 @@ export function mayAnswerNothing(client: HostClient, head: QueueItem): boolean {
 const commands = tracingChannel('ioredis:command');
 const batches = tracingChannel('ioredis:batch');
 
-/** Not `hasSubscribers` of the tracing channel: Node has it only since 20.13. */
+/** Whether a channel has subscribers. Not its own `hasSubscribers`: Node has it only since 20.13. */
 function hasSubscribers({ start, end, asyncStart, asyncEnd, error }: typeof commands): boolean {
   return (
     start.hasSubscribers ||
@@ -185,7 +185,7 @@ export function unansweredOf(client: object): number {
   return (commandQueue?.length ?? 0) + (offlineQueue?.length ?? 0) + lost;
 }
 
-/** These commands themselves. */
+/** The commands that await their reply, wherever they wait. */
 export function unanswered(client: object): object[] {
   const { commandQueue, offlineQueue, prevCommandQueue } = client as Queueing;
   return [commandQueue, offlineQueue, prevCommandQueue].flatMap((queue) =>
@@ -217,7 +217,7 @@ function opensTransaction(name: string, before: boolean): boolean {
   return lower === 'multi' || (before && lower !== 'exec' && lower !== 'discard');
 }
 
-/** By client or Cluster, what is removed from its offline queue at the end of this step. */
+/** Commands that are removed from an offline queue at the end of this step, by client or Cluster. */
 const dropped = new WeakMap<object, Set<HostCommand>>();
 
 /**

@@ -103,7 +103,7 @@ type ArgumentTransformers = Record<
 
 /** A command of the host's that this package makes. */
 export interface MadeCommand extends Omit<HostCommand, 'resolve'> {
-  /** Undefined if its transformer has thrown; then it is rejected. */
+  /** Settles it; undefined if its transformer has thrown: then it is rejected. */
   readonly resolve: HostCommand['resolve'] | undefined;
   /** Strings and Buffers: transformed, and with `keyPrefix`. */
   readonly args: readonly unknown[];
@@ -113,7 +113,7 @@ export interface MadeCommand extends Omit<HostCommand, 'resolve'> {
 interface CommandOptions {
   readonly keyPrefix?: string | Buffer | undefined;
   readonly replyEncoding: 'utf8' | null;
-  /** With `showFriendlyErrorStack`. */
+  /** Set with `showFriendlyErrorStack`. */
   readonly errorStack?: Error | undefined;
 }
 

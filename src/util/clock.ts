@@ -7,11 +7,11 @@
 import { performance } from 'node:perf_hooks';
 import * as timers from 'node:timers';
 
-/** What @sinonjs/fake-timers (of Jest, sinon and Vitest) hangs on each of its fakes. */
+/** The clock that @sinonjs/fake-timers (of Jest, sinon and Vitest) hangs on each of its fakes. */
 interface FakeClock {
-  /** What it has replaced in `node:timers`. */
+  /** The functions of `node:timers` that it has replaced. */
   readonly timersModuleMethods?: readonly { readonly methodName: string; readonly original: unknown }[];
-  /** What it has replaced elsewhere. */
+  /** Functions that it has replaced elsewhere. */
   readonly [original: `_${string}`]: unknown;
 }
 

@@ -65,7 +65,7 @@ export class ReadCache {
   readonly invalidations: InvalidationReader;
   readonly store: CacheStore;
   readonly #issued: IssuedCommands;
-  /** Nothing is kept until the server has agreed to it. */
+  /** The server's part: nothing is kept until it has agreed to it. */
   readonly tracking: Tracking;
   readonly liveness = new Liveness();
   /** Reads that wait, in the order of their calls. `read` is the answer that was found. */
@@ -176,7 +176,7 @@ export class ReadCache {
     this.store.lostWaiting = false;
   }
 
-  /** Runs code of users. */
+  /** Answers the reads that were decided from memory. Runs code of users. */
   deliver(): void {
     const decided = this.#decided;
     if (decided.length === 0) return;

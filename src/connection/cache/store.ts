@@ -134,7 +134,7 @@ export class CacheStore {
   /** Whether a key was forgotten while reads waited for answers of it. */
   lostWaiting = false;
   #keys = new Map<string, CachedKey>();
-  /** Made when there is no more room. */
+  /** The reads asked for recently; made when there is no more room. */
   #recent: RecentReads | undefined;
   #hand: CachedKey | undefined;
 
@@ -239,7 +239,7 @@ export class CacheStore {
     return key.reads;
   }
 
-  /** All keys may have changed: does what `invalidate` does, for each. */
+  /** All keys may have changed: invalidates each. */
   invalidateAll(): number {
     const { entries } = this;
     for (const name of [...this.#keys.keys()]) this.invalidate(name);
@@ -332,7 +332,7 @@ function sizeOf(value: unknown): number {
   return bytes;
 }
 
-/** Only this many of a text's last characters are looked at: texts that are alike there are taken for one. */
+/** The number of a text's last characters that are hashed: texts that are alike there are taken for one. */
 const HASHED = 64;
 /** FNV's offset basis. */
 const FIRST_HASH = 0x811c9dc5 | 0;

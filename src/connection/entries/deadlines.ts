@@ -8,7 +8,7 @@ const LATE_MS = 2;
 /** The deadline of an entry that has settled, maybe before its reply has come. */
 export const SETTLED: Timed['deadline'] = { settled: () => {} };
 
-/** What can time out: an entry. It tells its deadline when it has settled, which then is `SETTLED`. */
+/** An entry, which can time out. It tells its deadline when it has settled, which then is `SETTLED`. */
 export interface Timed {
   deadline: Pick<Deadline, 'settled'> | undefined;
   timedOut(error: unknown): void;
@@ -45,7 +45,7 @@ export class Deadline {
   #unsettled = 0;
   readonly #startedAt = now();
   readonly #fakeStartedAt = fakeNow();
-  /** Undefined once it has fired, or was cleared. */
+  /** The timer; undefined once it has fired, or was cleared. */
   #timer: NodeJS.Timeout | undefined;
   readonly #clock = setTimeout;
   /** Whether it is about to be cleared, unless a command is added until then. */

@@ -20,7 +20,7 @@ const PIECE = 256 * 1024;
 /** Longer text is sent as Buffers: a writev of strings takes three bytes per character, and fails beyond 700 MB. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
-/** The first and the last command of fast transactions. Host: EXEC's reply is not converted as a whole; each command of the transaction converts its part. */
+/** The first and the last command of fast transactions. Host: each command converts its part of EXEC's reply. */
 export const MULTI = variantOf({ ...UNLISTED, name: 'multi', keys: 'none' }, 'utf8');
 export const EXEC = variantOf({ ...UNLISTED, name: 'exec', keys: 'none' }, null);
 
@@ -34,7 +34,7 @@ function noop(): void {}
 
 const NONE: number[] = [];
 
-/** What a fast pipeline has recorded, and what its entries have in common. The host sends them again through it. */
+/** The recording of a fast pipeline: its entries, and what they have in common. The host sends them again through it. */
 export class PipelineRecording<Of = unknown> extends PipelineWriter {
   /** Whether it still records. Once it was sent, or left to the host, later calls go to the host's methods. */
   open = true;
@@ -43,7 +43,7 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
   /** The database selected when it was sent. */
   select = 0;
   sent = 0;
-  /** The client whose protocol is that under which the host has sent it: of a Cluster, that of a node which `context` does not know. */
+  /** The client whose protocol it was sent under, if the host has sent it: of a Cluster, a node that `context` does not know. */
   sender: Pick<HostClient, 'condition'> | undefined;
   /** Results to be filled into the pipeline, and the position of each. */
   #results: PipelineResult[] | undefined;

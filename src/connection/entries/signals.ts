@@ -19,7 +19,7 @@ const lists = new Map<AbortSignal, AbortList>();
  */
 export class AbortList {
   /**
-   * In the order of their calls, with gaps. Not a Set: each of V8's hash tables refers to the next, larger or smaller
+   * The calls that wait, in order, with gaps. Not a Set: each of V8's hash tables refers to the next, larger or smaller
    * one, so with thousands of commands per second all of them would be kept until the next full garbage collection.
    */
   #places: (Abortable | undefined)[] = [];

@@ -45,7 +45,7 @@ interface ReadConnection {
   readonly transaction: Pick<TransactionState, 'unknown' | 'replied'>;
   /** A chunk has been read to its end. */
   chunkRead(): void;
-  /** Told that from now on the host decodes everything, and entries leave the queue uncounted. */
+  /** Called when from now on the host decodes everything, and entries leave the queue uncounted. */
   readerGaveUp(): void;
 }
 
@@ -167,7 +167,7 @@ export class ReplyReader implements InPlaceReader {
     this.#readChunk(chunk);
   };
 
-  /** Not while other listeners get what is read too. */
+  /** Refuses bytes while other listeners get what is read, too. */
   readInPlace(bytes: Buffer): boolean {
     const { stream } = this.connection;
     if (this.#reading || stream.listenerCount('data') !== 1 || !stream.listenerCount('data', this.#onData))
@@ -417,7 +417,7 @@ export class ReplyReader implements InPlaceReader {
     this.connection.stream.destroy(error);
   }
 
-  /** From now on the host decodes everything, also what is held here of a reply. */
+  /** Leaves all decoding to the host from now on, also of what is held here of a reply. */
   giveUp(): void {
     if (this.#state !== 'reading') return;
     this.#state = 'forwarding';

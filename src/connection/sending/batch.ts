@@ -318,7 +318,7 @@ export class Batch {
     }
   }
 
-  /** Who holds batches back on purpose, by a function, decides for large turns too. */
+  /** Whether large turns leave in parts. Who holds batches back on purpose, by a function, decides for these too. */
   get #sendsParts(): boolean {
     return this.#poll.isNear && typeof this.options.schedule !== 'function';
   }

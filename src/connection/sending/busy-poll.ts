@@ -130,5 +130,5 @@ export function preemptionBy(switches: () => number | undefined): () => boolean 
   };
 }
 
-/** One for all connections of a thread. Deno has no `resourceUsage`. */
+/** Tells for all connections of a thread. Deno has no `resourceUsage`. */
 const thisThreadIsPreempted = preemptionBy(() => process.resourceUsage?.().involuntaryContextSwitches);

@@ -1,6 +1,6 @@
 import { processWide } from '../../util/process-wide.js';
 
-/** What to send at exit, shared by all loaded copies of the package, so that an unused copy can be collected. */
+/** Functions to call at exit, shared by all loaded copies of the package, so that an unused copy can be collected. */
 const drains = processWide('exit-drains', (): (() => void)[] => []);
 /** The listener of the copy that was first: none or one. */
 const listeners = processWide('exit-listeners', () => new Set<() => void>());
