@@ -41,10 +41,11 @@ const SCRIPTS_WAIT_MS = 0.04;
 
 /**
  * Commands after which a turn's first part leaves, if the server is near; each later part has twice as many. While the
- * turn is still being encoded, a server on the same machine executes what it has: fused reads in half the time.
+ * turn is still being encoded, a server on the same machine executes what it has. Fused reads take it less time, and each
+ * part that wakes it up takes it as much as thirty of them.
  */
 const FIRST_PART = 32;
-const FIRST_PART_FUSED = 64;
+const FIRST_PART_FUSED = 128;
 
 /** Number of following batches that are encoded exactly after non-ASCII text, which tends to come in runs. */
 const EXACT_BATCHES = 32;
