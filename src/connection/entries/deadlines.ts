@@ -1,5 +1,4 @@
 import { setTimeout as nodeTimeout, now, setImmediate } from '../../util/clock.js';
-import { timedOut } from './signals.js';
 
 /** A deadline takes commands for this long, in milliseconds: Node's timers count whole ones. */
 const OPEN_MS = 1;
@@ -12,6 +11,11 @@ export const SETTLED: Timed['deadline'] = { settled: () => {} };
 export interface Timed {
   deadline: Pick<Deadline, 'settled'> | undefined;
   timedOut(error: unknown): void;
+}
+
+/** Host: the error of `Command#setTimeout`. */
+export function timedOut(): Error {
+  return new Error('Command timed out');
 }
 
 /** `commandTimeout` for fast commands: one timer for those of a millisecond that have the same timeout, instead of one each. */

@@ -1,4 +1,5 @@
 import type { CallOptions } from '../../options.js';
+import { timedOut } from './deadlines.js';
 
 /** Something that waits for a reply, and that its caller can abort. */
 export interface Abortable {
@@ -106,9 +107,4 @@ export function guarded(
     );
     list?.add(waiting);
   });
-}
-
-/** Host: the error of `Command#setTimeout`. */
-export function timedOut(): Error {
-  return new Error('Command timed out');
 }
