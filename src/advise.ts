@@ -25,7 +25,7 @@ export interface Site {
 export interface Wait {
   readonly first: Site;
   readonly second: Site;
-  /** How often it has waited: `waits / times + 1` are the round trips of a run of a loop, on average. */
+  /** How often the second has waited: `waits / times + 1` are the round trips of a run of a loop, on average. */
   waits: number;
   /** Runs of the loop; between two places, the same as `waits`. */
   times: number;

@@ -18,7 +18,7 @@ import type { ResolvedOptions } from '../options.js';
 const overlays = {
   fast: new WeakMap<object, object>(),
   bare: new WeakMap<object, object>(),
-  /** The fast one, and what refuses calls under `maxPending`. */
+  /** The fast overlay with the layer that refuses calls under `maxPending`. */
   bounded: new WeakMap<object, object>(),
 };
 

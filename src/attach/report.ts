@@ -115,13 +115,13 @@ function lineOf(name: string, figures: Figures): string {
   const reasons = Object.entries(fallbacks)
     .filter(([, count]) => count > 0)
     .map(([reason, count]) => `${reason} ${count}`);
-  const cold = reasons.length > 0 ? `; not fast: ${reasons.join(', ')}` : '';
+  const notFast = reasons.length > 0 ? `; not fast: ${reasons.join(', ')}` : '';
   const mean = (commands / Math.max(batches, 1)).toFixed(1);
   const fast = Math.floor((100 * fastCommands) / commands);
   const what =
     commands === 0
       ? 'no commands'
-      : `${commands} commands, ${batches} batches, ${mean} per batch, ${fast} % fast${cold}`;
+      : `${commands} commands, ${batches} batches, ${mean} per batch, ${fast} % fast${notFast}`;
   return `${who}: ${what}`;
 }
 

@@ -110,14 +110,20 @@ function sendFast(view: View, form: MethodForm, args: unknown[]): unknown {
   const method = parent[methodName] as AnyFunction;
   const target = callTargetOf(client);
   const sender = target && (form.sender ?? form.senderFor?.(target, args[0]));
-  if (target === undefined || sender === undefined) return callCold(view, method, args, leading);
+  if (target === undefined || sender === undefined) return callHostMethod(view, method, args, leading);
   const sent = sender.send(target, method, leading === 0 ? args : args.slice(leading), call);
   if (!(sent instanceof Fallback)) return sent;
   countFallback(target, methodName, sent.reason);
-  return callCold(view, method, args, leading, sent.read);
+  return callHostMethod(view, method, args, leading, sent.read);
 }
 
-function callCold(view: View, method: AnyFunction, args: unknown[], leading: number, read?: ReadArguments): unknown {
+function callHostMethod(
+  view: View,
+  method: AnyFunction,
+  args: unknown[],
+  leading: number,
+  read?: ReadArguments,
+): unknown {
   const { client, call } = view;
   // A subclass's method, or one that users have put in the host's place, may need all of the client.
   if (!isUnpatchedCommand(method)) return callOnClient(view, method, args);
@@ -151,7 +157,7 @@ function callMethod(view: View, name: PropertyKey, args: unknown[]): unknown {
   const isCommand = form !== undefined || isUnpatchedCommand(method);
   if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejectedWith(call.signal.reason, args.at(-1));
   if (form !== undefined) return sendFast(view, form, args);
-  if (isCommand) return callCold(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
+  if (isCommand) return callHostMethod(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
   const result = callOnClient(view, method, args);
   if (MAKING_PIPELINES.has(name)) guardExec(result, call);
   return result;

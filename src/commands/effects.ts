@@ -29,8 +29,9 @@ export interface KeyedEffect {
  * - `script`: like `anything`; the keys that it declares are `scriptKeys`;
  * - `anything`: it may change any key, and Redis pushes the changed keys: all commands not listed here;
  * - `clear`: later reads may see other values, and no push announces that: another database, another user;
- * - `end`: invalidations no longer come as this connection has asked for them; `no replies`: nor do replies; `reset`: and
- *   an open transaction ends;
+ * - `end`: invalidations no longer come as this connection has asked for them;
+ * - `no replies`: as `end`, and replies no longer come;
+ * - `reset`: as `end`, and an open transaction ends;
  * - `next`: the next command is another one because of it;
  * - the others begin and end a transaction.
  */

@@ -138,7 +138,7 @@ function loadedHash({ filename, exports }: LoadedModule, entrances: Record<strin
 /** Words that bundlers and minifiers leave alone: property names, private ones too, and those of asynchronous functions. */
 const NAMES = /(?<!\.)\??\.#?([A-Za-z_$][\w$]*)|#\w+|\b(?:async|await)\b/g;
 const COMMENTS = /\/\*[\s\S]*?\*\/|(?<=^|[^:'"`])\/\/.*$/gm;
-/** A bundler's name of an import; what webpack and rollup put into `Pipeline#exec` with a function of that file. */
+/** Names that are not counted: those of imports in bundles, and what webpack and rollup put into `Pipeline#exec`. */
 const UNRELIABLE = ['.default', '.length', '._groupsBySlot'];
 
 /** How often each name occurs in a method, and how many parameters it has, in four characters. */

@@ -84,9 +84,9 @@ function nameOf(folder: string): string {
   }
 }
 
-/** A method that is not known may be a layer over the client: a function, and not from its classes. */
+/** A method that is not known may be of a layer over the client: then it is no method of a class, and has none of these words. */
 const IN_FUNCTIONS = /\b(?:_queue|_transactions|replyPending|addBatch|showFriendlyErrorStack|keyPrefix)\b/;
-/** Fewer than each class has, since layers replace some. */
+/** The fewest known methods of a known client: fewer than each class has, since layers replace some. */
 const LEAST_METHODS = 30;
 
 function areMethodsKnown(client: object, prototype: object): boolean {

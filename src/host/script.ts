@@ -6,7 +6,7 @@
 import { sourceTest } from './probe.js';
 import type { AnyFunction, HostCommand } from './types.js';
 
-/** A command of a script; only the members that tell what it would write. */
+/** The members of a script's command that tell what it would write. */
 interface ScriptCommand extends HostCommand {
   name: string;
   args: unknown[];

@@ -85,7 +85,7 @@ export interface HostClient extends EventEmitter {
   /** Later versions; see `SocketTimeout`. */
   setSocketTimeout?(): void;
   readonly socketTimeoutTimer?: unknown;
-  /** Versions that publish their commands: what they publish. */
+  /** What is published of a command, in versions that publish commands. */
   _buildCommandContext?(command: HostCommand): object;
   call(name: string, ...args: string[]): Promise<unknown>;
   connect(): Promise<unknown>;

@@ -58,7 +58,7 @@ export class CachedKey {
   /** Reads that were found, and wait for the end of the turn. */
   waiting = 0;
   bytes = 0;
-  /** The position until whose reply only `newest` of its answers may be used; see `IssuedCommands`. */
+  /** Until the reply at this position has come, only the answer `newest` may be used; see `IssuedCommands`. */
   heldUntil = -1;
   newest: CachedRead | undefined;
   /** When it expires, in milliseconds of `now()`; undefined until the server has told: until then, no answer is used. */

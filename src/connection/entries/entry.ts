@@ -45,7 +45,7 @@ export function asRead(argument: unknown): unknown {
 }
 
 /**
- * A light in-flight entry: the queue's element and its command in one small object, in the host's own `commandQueue`. A
+ * A fast entry: the queue's element and its command in one small object, in the host's own `commandQueue`. A
  * subclass decides how it settles: through one caller's promise, or as one element of a pipeline's result.
  *
  * Invariant 5: an entry can always be re-sent. The host may resolve or reject it from its own decoder, flush it with an

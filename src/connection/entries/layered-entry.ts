@@ -26,7 +26,7 @@ export class LayeredEntry extends CallEntry {
   readHere = false;
   /** The bytes that the host has asked for, until it has written them. */
   writable: string | Buffer | undefined;
-  /** Host: of the text in its reply. */
+  /** Host: the encoding of text in its reply. */
   replyEncoding: 'utf8' | null;
   /** Whether it is another command now: only the host knows what that means. */
   protected isAnother = false;
@@ -66,7 +66,7 @@ export class LayeredEntry extends CallEntry {
     return transformReply(this, this.replyEncoding, reply);
   }
 
-  /** Whether what gets its reply is not its own: then that is what the host's decoder would give. */
+  /** Whether others have put in what gets its reply: that gets what the host's decoder would give. */
   get takesRaw(): boolean {
     return (
       this.replacedResolve !== undefined ||

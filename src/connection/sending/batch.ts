@@ -75,7 +75,7 @@ export class Batch {
   #bytes = 0;
   /** Commands of this turn that have been sent. */
   #sentInTurn = 0;
-  /** Whether nothing awaited its reply before the first of them. */
+  /** Whether nothing awaited its reply when this turn's first command was added. */
   #wireWasIdle = false;
   /** Commands at which the open batch leaves before the end of its turn. */
   #limit: number;
@@ -341,7 +341,6 @@ export class Batch {
     this.#sentInTurn = 0;
   };
 
-  /** Replies have come. */
   repliesCame(): void {
     this.#poll.repliesCame();
   }

@@ -87,7 +87,6 @@ export class BusyPoll {
     setImmediate(this.#look);
   }
 
-  /** Replies have come. */
   repliesCame(): void {
     if (this.#polling) {
       this.#answered = true;

@@ -175,7 +175,7 @@ export class FusedEntry extends InternalEntry {
     }
   }
 
-  /** Host: of what it sends again. The time of a member goes on. */
+  /** Host: it starts `commandTimeout` of what it sends again, unless it runs already, as a member's may. */
   override setTimeout(ms: number): void {
     for (const member of this.members) member.setTimeout(ms);
   }
