@@ -65,13 +65,6 @@ export function describe(value: unknown): string {
 
 const warned = processWide('warned', () => new Set<string>());
 
-export function cacheNeedsResp3(): CodedError {
-  return wrongOption(
-    'the option cache needs a client that speaks RESP3, in which Redis says which keys have ' +
-      'changed: ioredis 6 with protocol 3, its default; ioredis 5, iovalkey and protocol: 2 have only RESP2',
-  );
-}
-
 /** Emits a process warning with a stable code, once per process and text. */
 export function warnOnce(code: string, message: string): void {
   const key = `${code}:${message}`;
@@ -85,23 +78,5 @@ export function warnBatchingOnly(why: string): void {
     CODES.BATCHING_ONLY,
     `ioredis-coalesce: the client's internals are not as expected (${why}), so its commands are corked but not ` +
       'encoded by the fast path',
-  );
-}
-
-/** @param found - the package and its version, as far as they can be told. */
-export function warnUnknownClient(found: string): void {
-  warnOnce(
-    CODES.UNKNOWN_CLIENT,
-    `ioredis-coalesce: ${found} is not a release that this version of ioredis-coalesce knows, so its clients stay plain; ` +
-      "update ioredis-coalesce, or use a release that it knows (docs/compatibility.md); the option unknownClient: 'coalesce' " +
-      'takes the risk',
-  );
-}
-
-export function warnAutoPipelining(): void {
-  warnOnce(
-    CODES.AUTO_PIPELINING,
-    'ioredis-coalesce: enableAutoPipelining is on, so commands queue in the client and are not coalesced; ' +
-      'with coalescing the option is redundant; turn it off',
   );
 }

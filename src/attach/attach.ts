@@ -1,5 +1,5 @@
 import { environment } from '../environment.js';
-import { CODES, cacheNeedsResp3, coded, describeType, warnOnce, wrongOption } from '../errors.js';
+import { CODES, coded, describeType, warnOnce, wrongOption } from '../errors.js';
 import { isHostCluster, speaksResp3 } from '../host/cluster.js';
 import { isTestDouble, missingOfClient } from '../host/probe.js';
 import type { HostClient } from '../host/types.js';
@@ -60,7 +60,12 @@ export function attachProvisionally(client: object, options: ResolvedOptions): v
 
 function attachReal(client: object, options: ResolvedOptions): void {
   if (leavePlainIfUnknown(client, options)) return;
-  if (options.cache && !speaksResp3(client as HostClient)) throw cacheNeedsResp3();
+  if (options.cache && !speaksResp3(client as HostClient)) {
+    throw wrongOption(
+      'the option cache needs a client that speaks RESP3, in which Redis says which keys have ' +
+        'changed: ioredis 6 with protocol 3, its default; ioredis 5, iovalkey and protocol: 2 have only RESP2',
+    );
+  }
   if (isHostCluster(client)) new ClusterAttachment(client, options);
   else if (!options.splitKeys) new ClientAttachment(client as HostClient, options);
   else {

@@ -5,7 +5,7 @@ import type { Connection } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { environment, reports } from '../environment.js';
-import { warnAutoPipelining, warnBatchingOnly, warnUnknownClient } from '../errors.js';
+import { CODES, warnBatchingOnly, warnOnce } from '../errors.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
 import { CommandMethods } from '../host/command-class.js';
 import { commandClassOf } from '../host/probe.js';
@@ -112,7 +112,12 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     addOverlay(client, this.options);
     if (this.cluster !== undefined) return;
     if (reports) report(this);
-    if (client.options.enableAutoPipelining) warnAutoPipelining();
+    if (!client.options.enableAutoPipelining) return;
+    warnOnce(
+      CODES.AUTO_PIPELINING,
+      'ioredis-coalesce: enableAutoPipelining is on, so commands queue in the client and are not coalesced; ' +
+        'with coalescing the option is redundant; turn it off',
+    );
   }
 
   /** The client keeps the handle, so that its options and last counters can be read, and `coalesce()` finds the options. */
@@ -197,7 +202,12 @@ export function addIdleHandle(client: object, options: ResolvedOptions, unknownC
 export function leavePlainIfUnknown(client: object, options: ResolvedOptions): boolean {
   const unknown = options.unknownClient === 'plain' ? unknownRelease(client) : undefined;
   if (unknown === undefined) return false;
-  warnUnknownClient(unknown);
+  warnOnce(
+    CODES.UNKNOWN_CLIENT,
+    `ioredis-coalesce: ${unknown} is not a release that this version of ioredis-coalesce knows, so its clients stay plain; ` +
+      "update ioredis-coalesce, or use a release that it knows (docs/compatibility.md); the option unknownClient: 'coalesce' " +
+      'takes the risk',
+  );
   addIdleHandle(client, options, unknown);
   if (environment === 'stats') reportPlain(client, unknown);
   return true;
