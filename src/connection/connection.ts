@@ -19,7 +19,7 @@ import {
 import type { AnyFunction, HostClient, HostCommandClass, HostWrite, QueueItem } from '../host/types.js';
 import type { CallOptions, ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
-import { RequestReader } from '../resp/request-scanner.js';
+import { RequestReader } from '../resp/request-reader.js';
 import type { FallbackReason, Stats } from '../stats.js';
 import { nextTick, setImmediate } from '../util/clock.js';
 import { ReadCache } from './cache/read-cache.js';

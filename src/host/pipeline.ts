@@ -4,7 +4,7 @@
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Pipeline.js`, `built/transaction.js`.
  */
 import type { Duplex } from 'node:stream';
-import { RequestReader } from '../resp/request-scanner.js';
+import { RequestReader } from '../resp/request-reader.js';
 import { keepSettlers, lastReject, lastResolve } from '../util/promises.js';
 import { sourceTest } from './probe.js';
 import { definedNames } from './script.js';

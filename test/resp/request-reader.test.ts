@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import { RequestReader } from '../../src/resp/request-scanner.js';
+import { RequestReader } from '../../src/resp/request-reader.js';
 
 function request(...args: (string | Buffer)[]): Buffer {
   const [name, ...rest] = args;
