@@ -392,8 +392,8 @@ export class Connection implements BatchOwner {
     callback?: HostWrite['callback'],
   ): boolean => {
     const result = this.#hostWrite(data, encoding, callback);
-    // Not while replies are read, nor where they are not: each takes a command out of the queue, and other code may send.
-    if (this.open && data.length > 0 && this.reader?.runsOthers === false)
+    // Not while replies are read: each takes a command out of the queue, and other code may send in between.
+    if (this.open && data.length > 0 && !this.reader?.runsOthers)
       this.replies.lengthDue = this.client.commandQueue.length + 1;
     return result;
   };
@@ -517,6 +517,8 @@ export class Connection implements BatchOwner {
   readonly chunkRead = (): void => {
     this.#socketTimeout?.received();
     if (!this.open) return;
+    // Without a reader: its replies have taken commands out of the queue.
+    this.replies.lengthDue = undefined;
     if (this.client.status !== 'ready') this.#repliesBefore = this.replies.all;
     if (this.gate.waiting > 0) this.gate.release(this.batch);
     this.batch.repliesCame();
