@@ -86,17 +86,25 @@ export function unwrapped(method: AnyFunction): AnyFunction {
   return passedOn.get(method)?.() ?? method;
 }
 
-/** Tests whether a value is a function whose source has all these texts, even if it is minified. */
+/**
+ * Tests whether a value is a function whose source has all these texts, even if it is minified. Not by a `WeakMap` of those
+ * that have them: each client of BullMQ defines a hundred methods of the same text.
+ */
 export function sourceTest(...texts: string[]): (value: unknown) => value is AnyFunction {
-  const seen = new WeakMap<object, boolean>();
+  const patched = new WeakSet<object>();
+  let lastFunction: AnyFunction | undefined;
+  let lastSource: string | undefined;
   return (value): value is AnyFunction => {
-    if (typeof value !== 'function') return false;
-    const known = seen.get(value);
-    if (known !== undefined) return known;
+    if (typeof value !== 'function' || patched.has(value)) return false;
+    if (value === lastFunction) return true;
     const source = sourceOf(value as AnyFunction);
-    const unpatched = texts.every((text) => source.includes(text));
-    seen.set(value, unpatched);
-    return unpatched;
+    if (source !== lastSource && !texts.every((text) => source.includes(text))) {
+      patched.add(value);
+      return false;
+    }
+    lastFunction = value as AnyFunction;
+    lastSource = source;
+    return true;
   };
 }
 
