@@ -3,7 +3,6 @@ import { MARK } from '../calls/call-target.js';
 import { viewOf } from '../calls/view.js';
 import type { Connection } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
-import { type BatchSchedule, scheduleFunction } from '../connection/sending/schedule-function.js';
 import { environment, reports } from '../environment.js';
 import { CODES, warnBatchingOnly, warnOnce } from '../errors.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
@@ -28,7 +27,6 @@ interface Member {
 export interface NodesShare {
   readonly counters: Stats;
   readonly inFlightBound: InFlightBound;
-  readonly schedule: BatchSchedule;
   /** Commands that `maxPending` has let through, see `PendingBound`. */
   readonly accepted: WeakSet<object>;
   /** The Cluster: it has the `keyPrefix`, its nodes do not. */
@@ -40,7 +38,6 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   readonly counters: Stats;
   /** One for a whole Cluster: it makes a new node in the place of one that has lost its connection. */
   readonly inFlightBound: InFlightBound;
-  readonly schedule: BatchSchedule;
   readonly commandClass: HostCommandClass | undefined;
   /** The methods of its `Command` class; undefined if the client has no fast path. */
   protected readonly commandMethods: CommandMethods | undefined;
@@ -63,7 +60,6 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   ) {
     this.counters = cluster?.counters ?? new Stats();
     this.inFlightBound = cluster?.inFlightBound ?? new InFlightBound(options.maxInFlight, patience);
-    this.schedule = cluster?.schedule ?? scheduleFunction(options.schedule);
     this.commandClass = typeof fast === 'string' ? undefined : fast;
     this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
   }

@@ -37,7 +37,7 @@ import { FusedReads } from './sending/fused-reads.js';
 import { type InFlightBound, InFlightGate } from './sending/in-flight-gate.js';
 import type { PendingBound } from './sending/pending-bound.js';
 import { drainAtExit } from './sending/process-exit.js';
-import type { BatchSchedule } from './sending/schedule-function.js';
+import { scheduleFunction } from './sending/schedule-function.js';
 import { hookStream } from './stream.js';
 import { TransactionState } from './transaction-state.js';
 
@@ -48,7 +48,6 @@ const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others"
 export interface ConnectionSetup {
   readonly client: HostClient;
   readonly options: ResolvedOptions;
-  readonly schedule: BatchSchedule;
   readonly counters: Stats;
   readonly inFlightBound: InFlightBound;
   /** The host's `Command` class, which the fast path needs; or why there is only the cork. */
@@ -107,7 +106,7 @@ export class Connection implements BatchOwner {
 
   /** Makes the parts; none of them does anything before `start()`. */
   constructor(
-    { client, options, schedule, counters, inFlightBound, fast, cachePrefixes, pendingBound }: ConnectionSetup,
+    { client, options, counters, inFlightBound, fast, cachePrefixes, pendingBound }: ConnectionSetup,
     readonly stream: Duplex,
     /** Whether nothing has been received on the stream yet. */
     readonly fresh: boolean,
@@ -118,7 +117,7 @@ export class Connection implements BatchOwner {
     this.pendingBound = pendingBound;
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     this.gate = new InFlightGate(options, inFlightBound, client);
-    this.batch = new Batch(this, schedule, stream.write as Batch['write']);
+    this.batch = new Batch(this, scheduleFunction(options.schedule), stream.write as Batch['write']);
     const listener = typeof fast === 'string' ? undefined : findDataListener(stream);
     if (typeof fast !== 'string' && listener !== undefined) {
       if (options.fuseReads && !options.cache) this.fused = new FusedReads(client, this);
