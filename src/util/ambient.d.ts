@@ -1,7 +1,3 @@
-/** Node has `isWellFormed` since version 20; the TypeScript library of the compile target does not declare it yet. */
-interface String {
-  isWellFormed(): boolean;
-}
 /**
  * Node's Buffer has these on its prototype; its types do not say so. They skip the check of the encoding in `toString`.
  * Other run times want both bounds (Cloudflare's workerd).
