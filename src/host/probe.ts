@@ -87,24 +87,22 @@ export function unwrapped(method: AnyFunction): AnyFunction {
 }
 
 /**
- * Tests whether a value is a function whose source has all these texts, even if it is minified. Not by a `WeakMap` of those
- * that have them: each client of BullMQ defines a hundred methods of the same text.
+ * Tests whether a value is a function whose source has all these texts, even if it is minified. The `WeakMap` gets one function
+ * of a text: each client of BullMQ defines a hundred methods of the same.
  */
 export function sourceTest(...texts: string[]): (value: unknown) => value is AnyFunction {
-  const patched = new WeakSet<object>();
-  let lastFunction: AnyFunction | undefined;
+  const seen = new WeakMap<object, boolean>();
   let lastSource: string | undefined;
   return (value): value is AnyFunction => {
-    if (typeof value !== 'function' || patched.has(value)) return false;
-    if (value === lastFunction) return true;
+    if (typeof value !== 'function') return false;
+    const known = seen.get(value);
+    if (known !== undefined) return known;
     const source = sourceOf(value as AnyFunction);
-    if (source !== lastSource && !texts.every((text) => source.includes(text))) {
-      patched.add(value);
-      return false;
-    }
-    lastFunction = value as AnyFunction;
-    lastSource = source;
-    return true;
+    if (source === lastSource) return true;
+    const unpatched = texts.every((text) => source.includes(text));
+    seen.set(value, unpatched);
+    if (unpatched) lastSource = source;
+    return unpatched;
   };
 }
 
