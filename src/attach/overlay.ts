@@ -12,7 +12,7 @@ import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 
 /**
- * The overlays by form, one of each per class of clients. `bare` has no command methods, so none of our functions is on
+ * The overlays by kind, one of each per class of clients. `bare` has no command methods, so none of our functions is on
  * the stack of their callers.
  */
 const overlays = {
@@ -28,10 +28,10 @@ const overlays = {
  */
 export function addOverlay(client: HasOptions, options: Pick<ResolvedOptions, 'splitKeys' | 'maxPending'>): void {
   const isBare = client.options.showFriendlyErrorStack && !options.splitKeys;
-  const form = options.maxPending !== undefined ? 'bounded' : isBare ? 'bare' : 'fast';
-  Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), form));
-  if (form !== 'bare') for (const name of definedNames(client)) replaceDefined(client, name);
-  if (form === 'bounded' && Object.hasOwn(client, 'sendCommand')) aroundSendCommand(client, client, BOUNDED);
+  const kind = options.maxPending !== undefined ? 'bounded' : isBare ? 'bare' : 'fast';
+  Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), kind));
+  if (kind !== 'bare') for (const name of definedNames(client)) replaceDefined(client, name);
+  if (kind === 'bounded' && Object.hasOwn(client, 'sendCommand')) aroundSendCommand(client, client, BOUNDED);
 }
 
 /** Puts the client's class back, and the host's methods where ours still are among the client's own. */
@@ -46,26 +46,26 @@ export function removeOverlay(client: object): void {
   const overlay = Object.getPrototypeOf(client) as object;
   const parent = Object.getPrototypeOf(overlay) as object;
   // Other code may have put a prototype in front. Then the overlay stays, finds no mark and passes every call on.
-  if (Object.values(overlays).some((ofForm) => ofForm.get(parent) === overlay)) Object.setPrototypeOf(client, parent);
+  if (Object.values(overlays).some((ofKind) => ofKind.get(parent) === overlay)) Object.setPrototypeOf(client, parent);
 }
 
 type Methods = Record<string, AnyFunction>;
 
 type Change = (overlay: Methods, parent: Methods) => void;
 let change: Change | undefined;
-const made = new Set<WeakRef<object>>();
+const allOverlays = new Set<WeakRef<object>>();
 
 /** Changes all overlays, those that are made later, too. */
 export function changeOverlays(by: Change): void {
   change = by;
-  for (const each of made) {
+  for (const each of allOverlays) {
     const overlay = each.deref();
     if (overlay !== undefined) by(overlay as Methods, Object.getPrototypeOf(overlay) as Methods);
   }
 }
 
-function overlayFor(parent: object, form: keyof typeof overlays): object {
-  let overlay = overlays[form].get(parent);
+function overlayFor(parent: object, kind: keyof typeof overlays): object {
+  let overlay = overlays[kind].get(parent);
   if (overlay !== undefined) return overlay;
   overlay = Object.create(parent, {
     duplicate: {
@@ -78,11 +78,11 @@ function overlayFor(parent: object, form: keyof typeof overlays): object {
       configurable: true,
     },
   }) as object;
-  if (form !== 'bare') addCommandMethods(overlay as Methods, parent as Methods);
-  if (form === 'bounded') aroundCalls(overlay as Methods, parent as Methods, BOUNDED);
+  if (kind !== 'bare') addCommandMethods(overlay as Methods, parent as Methods);
+  if (kind === 'bounded') aroundCalls(overlay as Methods, parent as Methods, BOUNDED);
   change?.(overlay as Methods, parent as Methods);
-  made.add(new WeakRef(overlay));
-  overlays[form].set(parent, overlay);
+  allOverlays.add(new WeakRef(overlay));
+  overlays[kind].set(parent, overlay);
   return overlay;
 }
 
