@@ -162,7 +162,6 @@ export async function countRoundTrips(fn: () => unknown): Promise<RoundTrips> {
  * What is sent within is part of it. Calls without a frame of user code are not noted: the client's own.
  *
  * @param given - arguments of the call; a callback at their end is called when the advisor knows of the reply.
- * @param send - sends it, with these arguments.
  * @param isSent - whether it was sent: not if it was answered from memory.
  */
 export function track(

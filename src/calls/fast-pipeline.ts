@@ -58,8 +58,6 @@ const ANY_WRITE: FastCommand = { ...UNLISTED, name: '' };
  * A pipeline records its commands as fast entries; the host makes the commands that are not simple, and they are
  * queued between the entries. `exec()` encodes all, then puts their entries into the client's queue and their bytes
  * into its batch in one step. Where that is not possible, the host's `exec` sends entries and commands alike.
- *
- * @param host - the prototype of the host's pipelines.
  */
 function fastPipelineClass(host: PipelineMethods): FastPipelineClass {
   class Fast extends pipelineClass(host) implements FastPipeline {
@@ -92,11 +90,7 @@ function fastPipelineClass(host: PipelineMethods): FastPipelineClass {
   return Fast;
 }
 
-/**
- * Makes a pipeline a transaction, as the host does: with `exec()` and `execBuffer()` of its own.
- *
- * @param multi - the host's method that makes transactions.
- */
+/** Makes a pipeline a transaction, as the host does: with `exec()` and `execBuffer()` of its own. */
 function makeTransaction(pipeline: FastPipeline, host: PipelineMethods, multi: AnyFunction): void {
   pipeline[RECORDING].isTransaction = true;
   pipeline.exec = function exec(this: unknown, ...args) {
@@ -261,8 +255,6 @@ interface ClientPipelines {
  * `pipeline` and `multi` for the overlay of a class of clients: they make fast pipelines, or call the host's method if
  * a fast pipeline could not take the fast path. This file records it, `Connection#sendPipeline` sends it,
  * `pipeline-entry.ts` settles it.
- *
- * @param parent - the client's prototype.
  */
 export function pipelineMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {
   const { pipeline, multi } = parent;

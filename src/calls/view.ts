@@ -193,9 +193,6 @@ function guardExec(made: unknown, call: CallOptions): void {
  * Sends a command by the host's own `sendCommand`.
  *
  * Host: a command that has a timer keeps it when `sendCommand` wants to start that of `commandTimeout`.
- *
- * @param call - the options of the call, if it has any.
- * @param args - the command, and what else the host passes.
  */
 export function sendWith(
   call: CallOptions | undefined,

@@ -42,9 +42,7 @@ export function replyProtocol({
   return { protocol: condition?.protocol ?? 2, replyMapping: condition?.replyMapping ?? 'legacy' };
 }
 
-/**
- * Host: with `DEBUG=ioredis:*`, `sendCommand` prints a line per command; so no command may bypass it then.
- */
+/** Host: with `DEBUG=ioredis:*`, `sendCommand` prints a line per command; so no command may bypass it then. */
 export function isDebugging(): boolean {
   return debug.enabled('ioredis:redis') || debug.enabled('iovalkey:redis');
 }

@@ -98,9 +98,7 @@ export class ReadCache {
 
   // ---- Asked ----
 
-  /**
-   * The answer to a read from memory, for which it may wait; undefined if it has to be sent.
-   */
+  /** The answer to a read from memory, for which it may wait; undefined if it has to be sent. */
   lookUp(variant: CommandVariant, args: readonly unknown[]): CachedRead | undefined {
     const name = keyName(args[0]);
     if (name === undefined || !this.tracking.on || this.connection.transaction.open) return undefined;

@@ -27,7 +27,6 @@ export class SharedReads {
   /**
    * Makes `entry` follow an identical read of this batch, if there is one with the same deadline.
    *
-   * @param name - see `nameOf`.
    * @returns whether it follows: it is not sent then, and settles with its leader.
    */
   follow(name: string, entry: Entry, deadline: Deadline | undefined): boolean {
