@@ -12,14 +12,16 @@ import { callHost, countFallback, Fallback, isUnpatchedCommand, type ReadArgumen
 import { aroundExec } from './fast-pipeline.js';
 import { formOf, type MethodForm } from './method.js';
 
+type Members = Record<PropertyKey, unknown>;
+
 /** A client, a Cluster or a test double, with its handle. */
-type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Record<PropertyKey, unknown>;
+type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Members;
 
-/** The name under which a view has its fields: a name, since people wrap what they are given in a Proxy. */
-const VIEW = 'ioredis-coalesce.view';
-
-/** The fields of a view. The host's methods that send a command are called with this object as `this`. */
-class View {
+/**
+ * What a view consists of: the client, and the options of its calls. It is the handler of the view's Proxy, and the
+ * object that the host's methods are called on where they send a command: of that they use `options` and `sendCommand`.
+ */
+class View implements ProxyHandler<Members> {
   constructor(
     readonly client: Viewed,
     readonly call: CallOptions,
@@ -33,75 +35,36 @@ class View {
     return sendWith(this.call, this.client, args);
   }
 
-  /** A view has nothing of its own to show. */
-  toJSON(): void {}
-}
+  /** A member of the view: what was written onto it, such as a stub, or else what the client has at the moment. */
+  get(own: Members, name: PropertyKey): unknown {
+    if (Object.hasOwn(own, name)) return own[name];
+    const { client, call } = this;
+    const value = client[name];
+    if (name === 'coalescer') {
+      return boundTo(client.coalescer, { withOptions: (more: CallOptions) => viewOf(client, more, call) });
+    }
+    if (typeof value !== 'function' || name === 'constructor') return value;
+    return (...args: unknown[]) => callMethod(this, name, args);
+  }
 
-/** The prototypes of views, by client. */
-const prototypes = new WeakMap<object, object>();
+  has(own: Members, name: PropertyKey): boolean {
+    return name in own || name in this.client;
+  }
+
+  getPrototypeOf(): object {
+    return Object.getPrototypeOf(this.client) as object;
+  }
+}
 
 /**
  * A view of `client`, whose calls have these options over those of `base`: the client as it is for calls with options of
  * their own.
  *
- *     view ──► methods of fast commands, `coalescer` ──► Proxy: all other members of the client
- *
  * Fast methods send as those of the client do, with the same parts (`MethodForm`). Where a call falls back, the host's
- * method is called on the view, of which it uses `options` and `sendCommand` alone: there the command gets its options.
- * All other methods are called on the client.
- *
- * Not `Object.create(client)`: V8 keeps prototypes in another form, and the client would become slower.
+ * method is called on the `View`: there the command gets its options. All other methods are called on the client.
  */
 export function viewOf(client: object, options: CallOptions, base?: CallOptions): object {
-  const call = resolveCallOptions(options, base);
-  let prototype = prototypes.get(client);
-  if (prototype === undefined) {
-    prototype = prototypeFor(client as Viewed);
-    prototypes.set(client, prototype);
-  }
-  return { __proto__: prototype, [VIEW]: new View(client as Viewed, call) };
-}
-
-function prototypeFor(client: Viewed): object {
-  const others = new Proxy(Object.create(null) as object, {
-    get: (_, name) => {
-      const value = client[name];
-      return typeof value === 'function' && name !== 'constructor' ? methodNamed(name) : value;
-    },
-    has: (_, name) => name in client,
-    getPrototypeOf: () => Object.getPrototypeOf(client) as object,
-  });
-  const members: PropertyDescriptorMap = {
-    coalescer: {
-      get(this: Receiver) {
-        const { client, call } = this[VIEW];
-        const { coalescer } = client;
-        return boundTo(coalescer, { withOptions: (more: CallOptions) => viewOf(client, more, call) });
-      },
-    },
-  };
-  for (const name of NAMES) {
-    if (typeof client[name] === 'function') members[name] = { value: methodNamed(name), writable: true };
-  }
-  return Object.create(others, members) as object;
-}
-
-interface Receiver {
-  readonly [VIEW]: View;
-}
-
-const methods = new Map<PropertyKey, AnyFunction>();
-
-/** The method of all views that calls the method which the client has under this name at the moment. */
-function methodNamed(name: PropertyKey): AnyFunction {
-  let made = methods.get(name);
-  if (made === undefined) {
-    made = function (this: unknown, ...args) {
-      return callMethod((this as Receiver)[VIEW], name, args);
-    };
-    methods.set(name, made);
-  }
-  return made;
+  return new Proxy<Members>({}, new View(client as Viewed, resolveCallOptions(options, base)));
 }
 
 function sendFast(view: View, form: MethodForm, args: unknown[]): unknown {

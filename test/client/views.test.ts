@@ -166,6 +166,17 @@ describe.each(HOSTS)('$name: a view', (host) => {
     await expect(view.get(key)).rejects.toBe(reason);
   });
 
+  it('has for itself what is written onto it, such as a stub', async () => {
+    const client = await connected(host);
+    const view = client.coalescer.withOptions({});
+    const stub = vi.spyOn(view, 'get').mockResolvedValue('stubbed');
+    expect([await view.get(`${prefix}none`), await client.get(`${prefix}none`)]).toEqual(['stubbed', null]);
+    stub.mockRestore();
+    expect('marked' in Object.assign(view, { marked: true })).toBe(true);
+    expect(client).not.toHaveProperty('marked');
+    expect(await view.get(`${prefix}none`)).toBeNull();
+  });
+
   it('works behind a Proxy', async () => {
     const client = await connected(host);
     const view = new Proxy(client.coalescer.withOptions({}), {});
