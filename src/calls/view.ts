@@ -1,7 +1,6 @@
 import { FAST_COMMANDS } from '../commands/fast-commands.js';
 import { guarded } from '../connection/entries/signals.js';
-import type { Coalesced } from '../handle.js';
-import { boundTo } from '../host/cluster.js';
+import type { Coalesced, Coalescer } from '../handle.js';
 import { isRejected } from '../host/command-class.js';
 import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
@@ -40,9 +39,7 @@ class View implements ProxyHandler<Members> {
     if (Object.hasOwn(own, name)) return own[name];
     const { client, call } = this;
     const value = client[name];
-    if (name === 'coalescer') {
-      return boundTo(client.coalescer, { withOptions: (more: CallOptions) => viewOf(client, more, call) });
-    }
+    if (name === 'coalescer') return handleOf(client.coalescer, (more) => viewOf(client, more, call));
     if (typeof value !== 'function' || name === 'constructor') return value;
     return (...args: unknown[]) => callMethod(this, name, args);
   }
@@ -65,6 +62,16 @@ class View implements ProxyHandler<Members> {
  */
 export function viewOf(client: object, options: CallOptions, base?: CallOptions): object {
   return new Proxy<Members>({}, new View(client as Viewed, resolveCallOptions(options, base)));
+}
+
+/** The handle of a view: its client's, but for `withOptions`. Methods run on the client's, which has private fields. */
+function handleOf(handle: Coalescer, withOptions: (more: CallOptions) => object): object {
+  return new Proxy(handle, {
+    get: (_, name) => {
+      const value: unknown = name === 'withOptions' ? withOptions : Reflect.get(handle, name);
+      return typeof value === 'function' ? value.bind(handle) : value;
+    },
+  });
 }
 
 function sendFast(view: View, form: MethodForm, args: unknown[]): unknown {

@@ -54,17 +54,6 @@ export function slotOwners({ slots }: HostCluster): string {
   return Array.from(slots, (keys) => keys?.join(' ')).join();
 }
 
-/** An object that is another one but for some members. That one's methods run on itself. */
-export function boundTo(original: object, members: Readonly<Record<string, unknown>>): object {
-  return new Proxy(original, {
-    get: (target, property) => {
-      if (typeof property === 'string' && Object.hasOwn(members, property)) return members[property];
-      const value = Reflect.get(target, property) as unknown;
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
-}
-
 /** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isUnpatchedSendCommand` in `probe.ts`. */
 const isUnpatchedSendCommand = sourceTest('handleError', 'getInstanceByKey', 'getSampleInstance');
 
