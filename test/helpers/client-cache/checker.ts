@@ -415,14 +415,18 @@ export class Checker {
     if (wasRefused && refusal?.active) {
       this.#violation(`${read.name} ${key}: ${value} from ${source}, expected NOPERM, which has come before`);
     }
+    const inOrder = this.#lossesOf(client) === lossesBefore;
+    // A server that is a replica for a moment refuses writes; `#ownWrite` may hear of it after this.
+    if (value === undefined || value < atLeast) await turn();
+    const wereWritten = inOrder && writesInOrder && this.#floor(client, key) === floor;
+    const least = wereWritten ? atLeast : atLeastReturned;
     if (value === undefined) {
       // What comes after it has been removed is newer.
       if (this.removable.has(key)) floor.seen = Math.max(floor.seen, atLeast + 1);
-      else if (atLeast > 0) this.#violation(`${read.name} ${key}: nothing ${expected}`);
+      else if (least > 0) this.#violation(`${read.name} ${key}: nothing ${expected}`);
       return;
     }
-    const inOrder = this.#lossesOf(client) === lossesBefore;
-    if (value < (inOrder && writesInOrder ? atLeast : atLeastReturned)) {
+    if (value < least) {
       this.#violation(`${read.name} ${key}: ${value} ${expected}`);
     }
     // What these write is known later.
