@@ -110,6 +110,8 @@ export function pipelineClass(prototype: PipelineMethods): new (client: object, 
   Object.setPrototypeOf(shared, prototype);
   lazyMember(shared, 'scriptsSet', () => ({}));
   lazyMember(shared, 'addedBuiltinSet', () => new Set());
+  // Host: no version reads it; who lists a pipeline's members sees it.
+  lazyMember(shared, '_shaToScript', () => ({}));
   inheritConstructor(Pipeline);
   return Pipeline;
 }
