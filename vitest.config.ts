@@ -61,8 +61,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    // Two cores are what the smallest supported machine has. Many tests wait rather than work: three keep both busy.
-    maxWorkers: 3,
+    // Two cores are what the smallest supported machine has. Many tests wait rather than work: four keep both busy.
+    maxWorkers: 4,
     coverage: {
       provider: 'v8',
       include: ['src/**/*.ts'],
