@@ -3,6 +3,9 @@ import { once } from 'node:events';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Tracking } from '../../src/connection/cache/tracking.js';
+import { TransactionState } from '../../src/connection/transaction-state.js';
+import type { HostClient } from '../../src/host/types.js';
 import { startCluster } from '../../tools/redis-cluster.js';
 import { cached, fromMemory, hitsOf, keep } from '../helpers/client-cache/cached.js';
 import { ioredis6 as clusters, warm } from '../helpers/cluster/clients.js';
@@ -68,6 +71,22 @@ describe('Redis tracks', () => {
     await Promise.all(keys.map((key) => client.get(key)));
     expect(await tracked()).toBeLessThan(20);
   });
+});
+
+it.each([
+  ['7.0.9', true],
+  ['7.0.10', true],
+  ['7.2', true],
+  ['10.0.0-rc1', true],
+  ['7.0.7', false],
+  ['7', false],
+  ['6.2.99', false],
+  ['unstable', false],
+])('a server of version %s is asked to track keys: %s', async (version, isAsked) => {
+  const call = async (name: string) => (name === 'HELLO' ? { version, proto: 3 } : 'OK');
+  const tracking = new Tracking({ call } as unknown as HostClient, [], new TransactionState());
+  await tracking.arm();
+  expect(tracking.on).toBe(isAsked);
 });
 
 describe.each(MODES)('permissions, %s', (_, cache) => {

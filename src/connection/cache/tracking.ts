@@ -10,7 +10,7 @@ import type { TransactionState } from '../transaction-state.js';
  * Earlier servers may put a push within the reply of EXEC (redis#11038), or crash when they shrink their table of tracked
  * keys (redis#11814).
  */
-const FIRST_VERSION = [7, 0, 9] as const;
+const FIRST_VERSION = '7.0.9';
 
 /** Milliseconds after which the server is asked again that cannot switch tracking on now. */
 const TRIED_AGAIN_AFTER = 1_000;
@@ -53,8 +53,8 @@ export class Tracking {
     try {
       const hello = await this.#call('HELLO');
       const version = String(fieldOf(hello, 'version'));
-      if (!isAtLeast(version, FIRST_VERSION)) {
-        warnUncached(`the server is of version ${version}, and pushes are reliable from ${FIRST_VERSION.join('.')} on`);
+      if (!/^\d/.test(version) || version.localeCompare(FIRST_VERSION, 'en', { numeric: true }) < 0) {
+        warnUncached(`the server is of version ${version}, and pushes are reliable from ${FIRST_VERSION} on`);
         return false;
       }
       // Host: after NOPROTO it goes on with RESP2, where CLIENT TRACKING is accepted and nothing is pushed.
@@ -126,16 +126,6 @@ export class Tracking {
 function fieldOf(map: unknown, name: string): unknown {
   if (Array.isArray(map)) return map[map.indexOf(name) + 1];
   return (map as Record<string, unknown> | null | undefined)?.[name];
-}
-
-function isAtLeast(version: string, first: readonly number[]): boolean {
-  const parts = version.split('.').map((part) => Number.parseInt(part, 10));
-  if (!Number.isInteger(parts[0])) return false;
-  for (const [index, least] of first.entries()) {
-    const part = parts[index] || 0;
-    if (part !== least) return part > least;
-  }
-  return true;
 }
 
 export function isReplyError(error: unknown): error is Error {
