@@ -184,29 +184,17 @@ export function unansweredOf(client: object): number {
 }
 
 /** The commands that await their reply, wherever they wait. */
-export function unanswered(client: object): object[] {
+export function unanswered(client: object): HostCommand[] {
   const { commandQueue, offlineQueue, prevCommandQueue } = client as Queueing;
   return [commandQueue, offlineQueue, prevCommandQueue].flatMap((queue) =>
-    Array.from({ length: queue?.length ?? 0 }, (_, index) => queue?.peekAt(index)?.command ?? {}),
+    Array.from({ length: queue?.length ?? 0 }, (_, index) => queue?.peekAt(index)?.command as HostCommand),
   );
 }
 
-/** Whether a MULTI is open at the end of what the next connection is sent. */
-export function hasUnsentTransaction(client: object): boolean {
-  return isOpenAfter((client as Queueing).offlineQueue, isOpenAfter(resent(client as Queueing)));
-}
-
-/** Host: before the offline queue, it sends the commands of the lost connection again. */
-function resent({ options, prevCommandQueue }: Queueing): HostQueue | null | undefined {
-  return options.autoResendUnfulfilledCommands ? prevCommandQueue : undefined;
-}
-
-function isOpenAfter(queue: HostQueue | null | undefined, before = false): boolean {
-  let isOpen = before;
-  for (let index = 0; index < (queue?.length ?? 0); index += 1) {
-    isOpen = opensTransaction(queue?.peekAt(index)?.command.name ?? '', isOpen);
-  }
-  return isOpen;
+/** Whether a MULTI is open after what the next connection is sent first. Host: the commands of the lost connection again. */
+function isOpenAfterResent({ options, prevCommandQueue }: Queueing): boolean {
+  const resent = options.autoResendUnfulfilledCommands ? unanswered({ prevCommandQueue }) : [];
+  return resent.reduce((isOpen, { name }) => opensTransaction(name, isOpen), false);
 }
 
 /** Whether a command of this name leaves a transaction open; `before`, if it has nothing to do with transactions. */
@@ -243,7 +231,7 @@ function dropAll(client: object, commands: ReadonlySet<HostCommand>): HostComman
   const { offlineQueue, isCluster, nodes } = client as Queueing;
   const taken = isCluster === true ? (nodes?.call(client) ?? []).flatMap((node) => dropAll(node, commands)) : [];
   if (offlineQueue === undefined) return taken;
-  let inTransaction = isOpenAfter(resent(client as Queueing));
+  let inTransaction = isOpenAfterResent(client as Queueing);
   // Each is taken from the front, and put back at the end, if it stays.
   for (let left = offlineQueue.length; left > 0; left -= 1) {
     const item = offlineQueue.shift() as QueueItem;

@@ -132,12 +132,61 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     expect(client.coalescer.stats().refusedCalls).toBe(2);
   });
 
-  it('MULTI is refused, but no later command of a transaction that has begun', async () => {
+  it('a transaction is taken whole, MULTI included: without it, what follows would run outside one', async () => {
     const client = await ready(host.createCoalesced(redisUrl(), {}, { maxPending: 2 }));
     const begun = [client.get('a'), client.multi({ pipeline: false }), client.time(), client.set(`${prefix}t`, 1)];
     expect(await refused([...begun, client.exec()])).toEqual({ answered: 5, refused: 0 });
-    const late = [client.get('a'), client.get('a'), client.multi({ pipeline: false }), client.get('a'), client.exec()];
-    expect(await refused(late)).toEqual({ answered: 2, refused: 3 });
+    const full = gets(client, 3);
+    const late = [client.call('multi'), client.set(`${prefix}t`, 2)];
+    expect(await refused([...full, ...late])).toEqual({ answered: 4, refused: 1 });
+    expect(await client.get(`${prefix}t`)).toBe('QUEUED');
+    const last = [client.time(), client.time(), client.exec(), client.time()];
+    expect(await refused(last)).toEqual({ answered: 3, refused: 1 });
+    expect(await client.get(`${prefix}t`)).toBe('2');
+  });
+
+  it('a transaction is taken whole that waits because the stream ends, while calls before it are answered', async () => {
+    const server = await stoppableServer();
+    const client = await ready(host.createCoalesced(server.url, { maxRetriesPerRequest: null }, { maxPending: 3 }));
+    server.stop();
+    const before = gets(client, 2);
+    // Host: its status stays `ready` until the stream is closed.
+    client.disconnect(true);
+    const calls = [client.multi({ pipeline: false }), client.set('whole', '1'), client.incr('whole'), client.exec()];
+    server.go();
+    expect(await refused([...before, ...calls])).toEqual({ answered: 6, refused: 0 });
+    expect(await client.get('whole')).toBe('2');
+  });
+
+  it('a transaction is taken whole whose commands an asynchronous layer holds back', async () => {
+    const plain = await ready(host.create(redisUrl()));
+    const { sendCommand } = plain;
+    const held: (() => void)[] = [];
+    plain.sendCommand = function (this: unknown, ...args: Parameters<typeof sendCommand>) {
+      held.push(() => void sendCommand.apply(plain, args));
+      return args[0].promise as Promise<unknown>;
+    } as typeof sendCommand;
+    const client = coalesce(plain, { maxPending: 2 });
+    const calls: Promise<unknown>[] = [...gets(client, 2), client.multi({ pipeline: false })];
+    for (const send of held.splice(0, 2)) send();
+    calls.push(client.set(`${prefix}held`, '1'));
+    for (const send of held.splice(0)) send();
+    calls.push(client.exec());
+    for (const send of held.splice(0)) send();
+    expect(await refused(calls)).toEqual({ answered: 5, refused: 0 });
+  });
+
+  it('after a transaction whose MULTI was rejected, calls are refused again', async () => {
+    const server = await stoppableServer();
+    const options = { retryStrategy: null, disconnectTimeout: 50 };
+    const client = await ready(host.createCoalesced(server.url, options, { maxPending: 2 }));
+    server.stop();
+    const multi = client.multi({ pipeline: false });
+    client.disconnect();
+    await expect(multi).rejects.toThrow('Connection is closed');
+    server.go();
+    await client.connect();
+    expect(await refused(gets(client, 3))).toEqual({ answered: 2, refused: 1 });
   });
 
   it('counts commands that wait for a connection, and a transaction among them is complete', async () => {

@@ -1,14 +1,18 @@
 import { CODES, type CodedError, coded } from '../../errors.js';
+import { isRejected } from '../../host/command-class.js';
 import { isScriptCommand } from '../../host/script.js';
-import { hasUnsentTransaction, unanswered, unansweredOf } from '../../host/state.js';
+import { unanswered, unansweredOf } from '../../host/state.js';
 import type { HostCommand } from '../../host/types.js';
 import type { Stats } from '../../stats.js';
 import { Entry } from '../entries/entry.js';
 
-/** About the connection itself: the host sends them when it connects, and a client has to be able to end. */
+/**
+ * About the connection itself: the host sends them when it connects, and a client has to be able to end. Without MULTI, what
+ * follows would be executed one by one.
+ */
 const NEVER_REFUSED = new Set(
   (
-    'auth hello select client info cluster readonly readwrite asking monitor himport quit reset ' +
+    'auth hello select client info cluster readonly readwrite asking monitor himport quit reset multi ' +
     'subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe'
   ).split(' '),
 );
@@ -18,7 +22,8 @@ const NEVER_REFUSED = new Set(
  * Cluster itself, those in its offline queue. All queues are the host's, so it only has to look at their lengths.
  */
 export class PendingBound {
-  #offlineTransaction: boolean | undefined;
+  /** The MULTI that was accepted last, until it is answered, or its EXEC or DISCARD is accepted. */
+  #multi: HostCommand | undefined;
 
   constructor(
     readonly client: { readonly status: string },
@@ -28,7 +33,7 @@ export class PendingBound {
     /** The host's commands that were accepted: the host sends them again by the same method. The nodes of a Cluster share it. */
     readonly accepted = new WeakSet<object>(),
   ) {
-    for (const command of unanswered(client)) accepted.add(command);
+    for (const command of unanswered(client)) this.#accept(command);
   }
 
   /**
@@ -37,10 +42,8 @@ export class PendingBound {
    */
   refusalOf(commands: number): CodedError | undefined {
     const pending = unansweredOf(this.client);
-    if (pending + commands <= this.maxPending || this.#continuesTransaction()) {
-      this.#offlineTransaction = undefined;
-      return undefined;
-    }
+    if (pending + commands <= this.maxPending) return undefined;
+    if (this.#multi !== undefined || this.connection()?.transaction.begun) return undefined;
     this.counters.refusedCalls += 1;
     return coded(Error, CODES.PENDING, `${pending} commands of this client await their reply (maxPending)`);
   }
@@ -51,12 +54,11 @@ export class PendingBound {
    * one that is sent again, after NOSCRIPT.
    */
   refuses(command: HostCommand, stream: unknown): boolean {
-    const { accepted } = this;
-    if (command instanceof Entry || accepted.has(command)) return false;
+    if (command instanceof Entry || this.accepted.has(command)) return false;
     const isAsked = stream !== undefined || isScriptCommand(command) || NEVER_REFUSED.has(command.name.toLowerCase());
     const refusal = isAsked ? undefined : this.refusalOf(1);
-    if (refusal === undefined) accepted.add(command);
-    else command.reject(refusal);
+    if (refusal !== undefined) command.reject(refusal);
+    else this.#accept(command);
     return refusal !== undefined;
   }
 
@@ -67,10 +69,19 @@ export class PendingBound {
     return refused;
   }
 
-  #continuesTransaction(): boolean {
-    if (this.client.status === 'ready') return this.connection()?.transaction.begun === true;
-    // The queue is searched once for all calls that are refused until it changes.
-    this.#offlineTransaction ??= hasUnsentTransaction(this.client);
-    return this.#offlineTransaction;
+  #accept(command: HostCommand): void {
+    this.accepted.add(command);
+    const name = command.name.toLowerCase();
+    if (name === 'exec' || name === 'discard') this.#multi = undefined;
+    if (name !== 'multi' || isRejected(command)) return;
+    this.#multi = command;
+    // When it is answered, the connection knows of it. Its promise is left alone: a rejection may be one that nobody handles.
+    for (const settler of ['resolve', 'reject'] as const) {
+      const settle = command[settler];
+      command[settler] = (outcome: never) => {
+        if (this.#multi === command) this.#multi = undefined;
+        settle(outcome);
+      };
+    }
   }
 }
