@@ -87,12 +87,12 @@ export class ReadCache {
     /** Prefixes of the cached keys, as they are on the wire; undefined for all keys. */
     readonly prefixes: readonly string[] | undefined,
   ) {
-    const { client, replies, transaction } = connection;
+    const { context, replies, transaction } = connection;
     this.store = new CacheStore(options.maxEntries, options.maxBytes);
     this.#issued = new IssuedCommands(replies, prefixes !== undefined, (name, position) => {
       hold(this.store.key(name), position);
     });
-    this.tracking = new Tracking(client, prefixes ?? [], transaction);
+    this.tracking = new Tracking(context, prefixes ?? [], transaction);
     this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
   }
 

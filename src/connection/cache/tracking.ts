@@ -1,9 +1,8 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Arguments } from '../../commands/effects.js';
 import { CODES, warnOnce } from '../../errors.js';
-import type { HostClient } from '../../host/types.js';
 import { meaningOfError } from '../../resp/error-meaning.js';
 import { now, setTimeout } from '../../util/clock.js';
+import { type EntryContext, InternalEntry, internalVariant } from '../entries/entry.js';
 import type { TransactionState } from '../transaction-state.js';
 
 /**
@@ -30,7 +29,7 @@ export class Tracking {
   #asked = false;
 
   constructor(
-    readonly client: HostClient,
+    readonly context: EntryContext,
     /** Prefixes of the keys to track, as on the wire; without any, the keys of reads that say so. */
     readonly prefixes: readonly string[],
     /** The user's, on this connection. */
@@ -63,7 +62,7 @@ export class Tracking {
         return false;
       }
       this.#asked = true;
-      await this.#call('CLIENT', ...this.#args).catch((error: unknown) => this.#unlessOn(error));
+      await this.#call('CLIENT', ...this.#args);
       if (this.#state === 'off') this.#state = 'on';
     } catch (error) {
       // A lost connection says nothing about the server.
@@ -79,29 +78,26 @@ export class Tracking {
     const { transaction } = this;
     for (let open = transaction.closed(); open !== undefined; open = transaction.closed()) await open;
     if (this.#state === 'ended') throw new Error('the connection has ended');
-    return this.client.call(name, ...args);
+    return this.#send(name, args);
   }
 
   /**
-   * Host: unanswered commands of a lost connection are sent again on the next one (ioredis, event_handler.js). There
-   * our own command is the second one with the same prefixes, so the server refuses it.
-   *
-   * @throws the error if tracking is not on with this object's settings: the user may have his own.
+   * Host: it sends unanswered commands again on the next connection, and drops what `sendCommand` returns. There the server
+   * would refuse a second one with the same prefixes, so a PING takes its place; and an entry's promise is never rejected.
    */
-  async #unlessOn(error: unknown): Promise<void> {
-    if (!isReplyError(error) || this.prefixes.length === 0) throw error;
-    const info = await this.#call('CLIENT', 'TRACKINGINFO').catch((reason: unknown) => {
-      if (!isReplyError(reason)) throw reason;
+  #send(name: string, args: readonly string[]): Promise<unknown> {
+    const { context } = this;
+    return new Promise((resolve, reject) => {
+      const settle = (error: unknown, value: unknown) => (error === undefined ? resolve(value) : reject(error));
+      const entry = new InternalEntry(internalVariant(name), args, context, settle);
+      const { stream } = context.client;
+      const writable = entry.toWritable.bind(entry);
+      entry.toWritable = (to) => (to !== stream ? '*1\r\n$4\r\nPING\r\n' : writable(to));
+      Promise.resolve(context.client.sendCommand(entry)).catch(reject);
     });
-    const sorted = (list: unknown) => (Array.isArray(list) ? list.map(String).sort() : list);
-    const same =
-      isDeepStrictEqual(sorted(fieldOf(info, 'prefixes')), sorted(this.prefixes)) &&
-      isDeepStrictEqual(sorted(fieldOf(info, 'flags')), ['bcast', 'on']) &&
-      Number(fieldOf(info, 'redirect')) <= 0;
-    if (!same) throw error;
   }
 
-  /** Whether these are the arguments of our own command, which the host may send again. */
+  /** Whether these are the arguments of our own command, which passes as one of the host's. */
   isOwn(args: Arguments): boolean {
     return (
       args.count === this.#args.length + 1 && this.#args.every((argument, index) => args.text(index + 1) === argument)
@@ -113,8 +109,9 @@ export class Tracking {
    * tracking stays on: ioredis 6 drops invalidations.
    */
   disarm(): void {
-    if (!this.#asked || this.#state === 'ended' || this.client.status !== 'ready' || this.transaction.open) return;
-    this.client.call('CLIENT', 'TRACKING', 'OFF').catch(() => {});
+    if (!this.#asked || this.#state === 'ended' || this.context.client.status !== 'ready' || this.transaction.open)
+      return;
+    this.#send('CLIENT', ['TRACKING', 'OFF']).catch(() => {});
   }
 
   end(): void {
