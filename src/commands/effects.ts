@@ -32,7 +32,7 @@ export interface KeyedEffect {
  * - `end`: invalidations no longer come as this connection has asked for them;
  * - `no replies`: as `end`, and replies no longer come;
  * - `reset`: as `end`, and an open transaction ends;
- * - `next`: the next command is another one because of it;
+ * - `next`: the next command is another one because of it (ASKING, CLIENT CACHING);
  * - the others begin and end a transaction.
  */
 export type Effect = KeyedEffect | NamedEffect;
@@ -145,6 +145,7 @@ export function effectOf(args: Arguments): Effect {
 
 function effectOfClient(subcommand: string, argument: string): Effect {
   if (subcommand === 'tracking') return 'end';
+  if (subcommand === 'caching') return 'next';
   if (subcommand !== 'reply') return 'none';
   return argument === 'off' || argument === 'skip' ? 'no replies' : 'end';
 }

@@ -484,7 +484,7 @@ export class Connection implements BatchOwner {
   /** Notes what the commands in a write by the host mean here. It counts as at least one command. */
   #readWrite(data: HostWrite['data']) {
     const requests = this.#writes.read(this.client, data);
-    const { cache, transaction } = this;
+    const { cache, fused, transaction } = this;
     if (cache?.hasDeferred && !requests.single) this.#decideBefore(cache, data);
     let commands = 0;
     let repliesOff = false;
@@ -494,6 +494,7 @@ export class Connection implements BatchOwner {
       const effect = effectOf(requests);
       cache?.hostSends(effect, requests);
       transaction.issued(effect);
+      if (fused !== undefined) fused.leavesAlone = effect === 'next';
       repliesOff ||= effect === 'no replies';
       script = effect === 'script' && requests.single;
     }

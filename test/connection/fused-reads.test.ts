@@ -266,6 +266,16 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expect(client.coalescer.stats().fusedReads).toBe(fusedBefore);
   });
 
+  it('CLIENT CACHING is about the next read, which is left alone: no other key would be tracked in plain', async () => {
+    const { client, plain, spy } = await scene(host);
+    await client.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', Number(await plain.client('ID')), 'OPTIN');
+    const before = spy.text().length;
+    const reads = () => [client.get(key('a')), client.get(key('b')), client.get(key('ü'))];
+    const calls = [client.call('CLIENT', 'CACHING', 'YES'), ...reads(), client.time(), ...reads()];
+    expect((await Promise.all(calls)).slice(0, 4)).toEqual(['OK', '1', 'zwei', 'ü€']);
+    expect(commandNames(spy.text().slice(before)).join(' ')).toBe('client get mget time mget');
+  });
+
   async function whoMayNotUseMget(options: RedisOptions = {}) {
     const { plain } = await scene(host);
     await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '&*', '+@all', '-mget');

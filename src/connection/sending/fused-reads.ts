@@ -23,6 +23,8 @@ export class FusedReads {
   #entry: Entry | undefined;
   #slot: number | undefined;
   #stopped = false;
+  /** Whether the next read is left alone: the command before it is about one command. */
+  leavesAlone = false;
 
   constructor(
     readonly client: HostClient,
@@ -40,6 +42,10 @@ export class FusedReads {
     const { fused } = variant.command;
     const { transaction } = this.connection;
     if (fused === undefined || this.#stopped || transaction.open || transaction.watching) return false;
+    if (this.leavesAlone) {
+      this.leavesAlone = false;
+      return false;
+    }
     if (fused === 'mget') return typeof sent === 'string';
     return Array.isArray(sent) && sent.length === 2 && typeof sent[0] === 'string' && typeof sent[1] === 'string';
   }
