@@ -11,39 +11,64 @@ const REFUSAL = "ERR Prefix 'a:' overlaps with an existing prefix 'a:'. Prefixes
 it.each([
   ['before it was ready', true, false],
   ['when it was ready: the host would send the command again', false, false],
+  ['with the reply to HELLO, whose second one tells nothing', false, false, 'hello'],
   // What an asynchronous layer returns, the host drops: an error would be an unhandled rejection.
   ['when it was ready, below an asynchronous layer', false, true],
-])('a connection whose predecessor was lost %s has a cache', async (_, enableReadyCheck, isLayered) => {
-  const tracked: number[] = [];
-  const server = await startScriptedServer(([name = '', ...args], connection) => {
-    if (name.toLowerCase() === 'hello')
-      return `%3\r\n${bulk('server')}${bulk('redis')}${bulk('version')}${bulk('7.0.9')}${bulk('proto')}:3\r\n`;
-    if (name === 'info') return bulk('redis_version:7.0.0\r\nloading:0\r\n');
-    if (name === 'get') return bulk('v');
-    if (name === 'pttl') return ':-1\r\n';
-    if (args[0] !== 'TRACKING') return '+OK\r\n';
-    tracked.push(connection);
-    // The first connection is lost with the reply.
-    if (connection === 1) return 'close';
-    return tracked.filter((each) => each === connection).length > 1 ? `-${REFUSAL}\r\n` : '+OK\r\n';
+])(
+  'a connection whose predecessor was lost %s has a cache',
+  async (_, enableReadyCheck, isLayered, lostWith = 'client') => {
+    const tracked: number[] = [];
+    let connections = 0;
+    const server = await startScriptedServer(([name = '', ...args], connection) => {
+      connections = connection;
+      const isOurs = name === 'hello' ? args.length === 0 : args[0] === 'TRACKING';
+      if (connection === 1 && name === lostWith && isOurs) return 'close';
+      if (name.toLowerCase() === 'hello')
+        return `%3\r\n${bulk('server')}${bulk('redis')}${bulk('version')}${bulk('7.0.9')}${bulk('proto')}:3\r\n`;
+      if (name === 'info') return bulk('redis_version:7.0.0\r\nloading:0\r\n');
+      if (name === 'get') return bulk('v');
+      if (name === 'pttl') return ':-1\r\n';
+      if (args[0] !== 'TRACKING') return '+OK\r\n';
+      tracked.push(connection);
+      return tracked.filter((each) => each === connection).length > 1 ? `-${REFUSAL}\r\n` : '+OK\r\n';
+    });
+    const cache = { prefixes: ['a:'] };
+    const plain = ioredis6.create(server.url, { retryStrategy: () => 1, enableReadyCheck });
+    const { sendCommand } = plain;
+    const layer = async (...args: Parameters<typeof sendCommand>) => sendCommand.apply(plain, args);
+    if (isLayered) plain.sendCommand = layer;
+    const unhandled = collectUncaught('unhandledRejection');
+    const client = coalesce(plain, { cache });
+    await until(() => connections > 1, 'the first connection is lost');
+    await ready(client);
+    // The cache leaves the reads of a layered client alone.
+    if (isLayered) plain.sendCommand = sendCommand;
+    await until(() => {
+      void client.get('a:key').catch(() => {});
+      return (client.coalescer.stats().cache?.hits ?? 0) > 0;
+    }, 'a read is answered from memory');
+    expect(unhandled).toEqual([]);
+    expect(tracked).toEqual([2]);
+  },
+);
+
+it('tracking is switched off, and on again, of a client that is detached while it asks whether Redis is loading', async () => {
+  let isLoading = true;
+  const tracked: unknown[] = [];
+  const server = await startScriptedServer(([name = '', ...args]) => {
+    if (name.toLowerCase() === 'hello') return `%2\r\n${bulk('version')}${bulk('7.0.9')}${bulk('proto')}:3\r\n`;
+    if (name === 'info') return bulk(`loading:${isLoading ? 1 : 0}\r\nloading_eta_seconds:0.01\r\n`);
+    if (args[0] === 'TRACKING') tracked.push(args[1]);
+    return '+OK\r\n';
   });
-  const cache = { prefixes: ['a:'] };
-  const plain = ioredis6.create(server.url, { retryStrategy: () => 1, enableReadyCheck });
-  const { sendCommand } = plain;
-  const layer = async (...args: Parameters<typeof sendCommand>) => sendCommand.apply(plain, args);
-  if (isLayered) plain.sendCommand = layer;
-  const unhandled = collectUncaught('unhandledRejection');
-  const client = coalesce(plain, { cache });
+  const client = ioredis6.createCoalesced(server.url, {}, { cache: { prefixes: ['a:'] } });
   await until(() => tracked.length > 0, 'tracking to be switched on');
+  client.coalescer.detach();
+  coalesce(client, { cache: { prefixes: ['a:'] } });
+  isLoading = false;
   await ready(client);
-  // The cache leaves the reads of a layered client alone.
-  if (isLayered) plain.sendCommand = sendCommand;
-  await until(() => {
-    void client.get('a:key').catch(() => {});
-    return (client.coalescer.stats().cache?.hits ?? 0) > 0;
-  }, 'a read is answered from memory');
-  expect(unhandled).toEqual([]);
-  expect(tracked).toEqual([1, 2]);
+  await until(() => tracked.length > 2, 'tracking to be switched on again');
+  expect(tracked).toEqual(['ON', 'OFF', 'ON']);
 });
 
 /** The transaction holds two reads and nothing else, and after it reads are answered from memory. */

@@ -92,7 +92,11 @@ export class Tracking {
       const entry = new InternalEntry(internalVariant(name), args, context, settle);
       const { stream } = context.client;
       const writable = entry.toWritable.bind(entry);
-      entry.toWritable = (to) => (to !== stream ? '*1\r\n$4\r\nPING\r\n' : writable(to));
+      entry.toWritable = (to) => {
+        if (to === stream) return writable(to);
+        reject(new Error('the connection has ended'));
+        return '*1\r\n$4\r\nPING\r\n';
+      };
       Promise.resolve(context.client.sendCommand(entry)).catch(reject);
     });
   }
@@ -109,8 +113,7 @@ export class Tracking {
    * tracking stays on: ioredis 6 drops invalidations.
    */
   disarm(): void {
-    if (!this.#asked || this.#state === 'ended' || this.context.client.status !== 'ready' || this.transaction.open)
-      return;
+    if (!this.#asked || this.#state === 'ended' || this.transaction.open) return;
     this.#send('CLIENT', ['TRACKING', 'OFF']).catch(() => {});
   }
 
