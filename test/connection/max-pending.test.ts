@@ -1,7 +1,7 @@
 import { CODES, coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { cold } from '../helpers/cold.js';
-import { type CoalescedClient, HOSTS, ioredis6, ready, until } from '../helpers/hosts.js';
+import { type Client, type CoalescedClient, HOSTS, ioredis6, outcomes, ready, until } from '../helpers/hosts.js';
 import { redisUrl, startServer, uniquePrefix } from '../helpers/redis.js';
 import { refused } from '../helpers/refused.js';
 import { expectWarnings } from '../helpers/warnings.js';
@@ -174,6 +174,13 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
     calls.push(client.exec());
     for (const send of held.splice(0)) send();
     expect(await refused(calls)).toEqual({ answered: 5, refused: 0 });
+  });
+
+  it('a command name that is no text fails as on a plain client', async () => {
+    const outcome = (client: Client, name: unknown) => outcomes([(async () => client.call(name as string))()]);
+    const plain = await ready(host.create(redisUrl()));
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { maxPending: 9 }));
+    for (const name of [123, null]) expect(await outcome(client, name)).toEqual(await outcome(plain, name));
   });
 
   it('after a transaction whose MULTI was rejected, calls are refused again', async () => {

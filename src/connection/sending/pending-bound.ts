@@ -17,6 +17,9 @@ const NEVER_REFUSED = new Set(
   ).split(' '),
 );
 
+/** The host accepts any value as a name, and fails in its own way. */
+const nameOf = ({ name }: HostCommand) => String(name).toLowerCase();
+
 /**
  * `maxPending`: refuses calls while too many commands of one client, or of one node of a Cluster, await their reply; for a
  * Cluster itself, those in its offline queue. All queues are the host's, so it only has to look at their lengths.
@@ -55,7 +58,7 @@ export class PendingBound {
    */
   refuses(command: HostCommand, stream: unknown): boolean {
     if (command instanceof Entry || this.accepted.has(command)) return false;
-    const isAsked = stream !== undefined || isScriptCommand(command) || NEVER_REFUSED.has(command.name.toLowerCase());
+    const isAsked = stream !== undefined || isScriptCommand(command) || NEVER_REFUSED.has(nameOf(command));
     const refusal = isAsked ? undefined : this.refusalOf(1);
     if (refusal !== undefined) command.reject(refusal);
     else this.#accept(command);
@@ -71,7 +74,7 @@ export class PendingBound {
 
   #accept(command: HostCommand): void {
     this.accepted.add(command);
-    const name = command.name.toLowerCase();
+    const name = nameOf(command);
     if (name === 'exec' || name === 'discard') this.#multi = undefined;
     if (name !== 'multi' || isRejected(command)) return;
     this.#multi = command;
