@@ -166,7 +166,7 @@ function replaceDefined(client: object, name: string): void {
     if (typeof original !== 'function' || formOf(original as AnyFunction) !== undefined) continue;
     const sender = senderOf(client, name, encoding, original as AnyFunction);
     if (sender === undefined) continue;
-    // Without a prototype: V8 would keep a form for each name.
+    // Without a prototype: V8 would keep a hidden class for each name.
     const parent = Object.create(null) as Record<string, unknown>;
     parent[methodName] = original;
     methods[methodName] = commandMethod({ methodName, parent, sender });

@@ -44,7 +44,7 @@ export abstract class Sender {
   }
 
   /**
-   * @param method - the host's, for a call that falls back.
+   * @param method - the one below ours, which may have been patched.
    * @param call - the options of this call, if it has any.
    */
   send(target: CallTarget, method: AnyFunction, given: unknown[], call?: CallOptions): Promise<unknown> | Fallback {

@@ -78,7 +78,7 @@ export class Connection implements BatchOwner {
   readonly client: HostClient;
   readonly options: ResolvedOptions;
   readonly stats: Stats;
-  /** Whether fast commands can be sent here; checked before each one. */
+  /** False once the stream ends or fails, or the client is detached. */
   open = true;
   /** Whether the user has a transaction open. */
   readonly transaction: TransactionState;
@@ -178,7 +178,7 @@ export class Connection implements BatchOwner {
    * @param routing - of the Cluster that sends it here, if any.
    * @param call - the caller's options, if there are any.
    * @param answer - from memory: the command waits for it, and is encoded if it has to be sent.
-   * @param chained - makes the command's promise of the one that its reply settles.
+   * @param chained - is given the promise that the reply settles, and returns the one that the caller gets.
    */
   sendFast(
     variant: CommandVariant,
@@ -342,8 +342,8 @@ export class Connection implements BatchOwner {
   }
 
   /**
-   * The context of a Cluster's commands: they know the way back to the Cluster.
-   * Ordering: the host rejects entries in the order they were sent in, one at a time when the reader has forwarded an
+   * The context of entries that are sent for a Cluster: one that is rejected is handed to the Cluster, once.
+   * Ordering: these are handed over in the order of their calls, since the host rejects entries in the order they were sent in, one at a time when the reader has forwarded an
    * error, the whole queue when the connection is lost.
    */
   #contextIn(routing: ClusterRouting): EntryContext {
@@ -447,8 +447,8 @@ export class Connection implements BatchOwner {
   }
 
   /**
-   * What the host wrote last is not queued, or not alone: the connection ends (invariant 3). But where layers delay commands,
-   * the host writes amid those of a pipeline, above all SELECTs when it sends again; then it decodes as its queue is.
+   * Ends the connection if the queue is not as long as the host's last write makes it (invariant 3). But layers may delay
+   * commands, so that the host writes others, mostly SELECTs, amid those of a pipeline; then it decodes all replies.
    *
    * @param more - commands that the host has queued since, and is about to write; undefined if entries come next.
    */

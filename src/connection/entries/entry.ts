@@ -28,8 +28,8 @@ export interface EntryContext {
   readonly redirect?: (entry: Entry, error: Error) => void;
 }
 
-/** The deadlines of commands to which the host gives their time. */
-const deadlines = new Deadlines();
+/** The deadlines of entries on which the host calls `setTimeout`. */
+const hostDeadlines = new Deadlines();
 
 /** The index of the first key: after the script, or its hash, and the number of keys. */
 const FIRST_KEY_OF_SCRIPT = 2;
@@ -190,7 +190,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     this.replacedReject = replacement;
   }
 
-  /** What the host's `reject` does. */
+  /** Fails, or lets the Cluster redirect it: what `reject` does unless it was replaced. */
   protected rejected(error: Error): void {
     const { stream } = this.context.client;
     if (stream !== undefined) this.variant.script?.rejected(stream, error);
@@ -220,7 +220,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   /** Host: `sendCommand` starts `commandTimeout` here, unless it is running. */
   setTimeout(ms: number): void {
-    if (this.deadline === undefined) deadlines.for(ms)?.add(this);
+    if (this.deadline === undefined) hostDeadlines.for(ms)?.add(this);
   }
 
   /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
@@ -323,7 +323,7 @@ export class AbortableEntry extends CallEntry implements Abortable {
   /** Rejects its caller. The entry stays queued and is sent, so that the next caller does not get its reply (invariant 3). */
   abort(reason: unknown): void {
     if (this.followers !== undefined) {
-      // They wait for its reply, and its deadline is theirs.
+      // The followers still wait for its reply, under its deadline.
       this.settleError(reason);
       return;
     }

@@ -17,7 +17,7 @@ export function entryWrittenAs(data: string | Uint8Array): LayeredEntry | undefi
 /**
  * The entry of a call that passes through what others, such as tracers, have put over the client's `sendCommand`. It is a
  * command that they may read, change, derive another from or wrap in a Proxy (so it has no private fields); an element of
- * the host's queue holds it.
+ * the host's queue holds it. `Connection#sendWatched` sends it, `Connection#writeLayered` what the host writes of it.
  */
 export class LayeredEntry extends CallEntry {
   /** Host: whether it was published on the channel of commands. */

@@ -1,7 +1,7 @@
 import type { CallOptions } from '../../options.js';
 import { timedOut } from './deadlines.js';
 
-/** Something that waits for a reply, and that its caller can abort. */
+/** Something that waits for a reply, and that its caller can abort: an `AbortableEntry`, or a promise that is guarded here. */
 export interface Abortable {
   /** The place among those that its signal can abort. */
   place: number;

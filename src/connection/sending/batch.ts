@@ -36,8 +36,8 @@ export interface BatchOwner {
 
 /** Bytes of each command that `maxBatchBytes` leaves out: the number of small commands has a limit of its own. */
 const UNCOUNTED_BYTES = 64;
-/** Milliseconds after the first command of a batch: a script that is added later sends the batch at once. */
-const SCRIPTS_WAIT_MS = 0.04;
+/** Milliseconds: a script sends a batch at once whose first command is older. */
+const AGE_FOR_SCRIPT_MS = 0.04;
 
 /**
  * Commands after which a turn's first part leaves, if the server is near; each later part has twice as many. While the
@@ -83,12 +83,13 @@ export class Batch {
   /** The entries of the commands in `#text`, in order. */
   #textEntries: Encodable[] = [];
   #parts: Part[] = [];
-  /** Whether a group of reads is open (`fuseReads`), whose bytes are made when it ends, and their number by estimate. */
+  /** Whether a group of reads is open (`fuseReads`), which is encoded when it ends. */
   #hasReads = false;
+  /** Bytes of the open group, by estimate. */
   #bytesOfReads = 0;
   /** Reads of this batch that share a place in the queue with the one before them. */
   #joined = 0;
-  /** Batches for which text is likely not to be ASCII, so that assuming ASCII would mean encoding twice. */
+  /** Batches that are still to be encoded exactly: after text that is not ASCII, to assume ASCII would mean encoding twice. */
   #exactBatches = 0;
   #corked = false;
   #scheduled = false;
@@ -182,7 +183,7 @@ export class Batch {
   scriptAdded(): void {
     // Who holds batches back on purpose decides for scripts, too.
     if (this.commands === 0 || typeof this.options.schedule === 'function') return;
-    if (now() - this.#openedAt > SCRIPTS_WAIT_MS) this.flushUnseen('script');
+    if (now() - this.#openedAt > AGE_FOR_SCRIPT_MS) this.flushUnseen('script');
   }
 
   /** Adds fast commands' exact bytes; `inHostWrite` if the host is about to queue the last of them. */

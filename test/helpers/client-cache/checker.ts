@@ -139,6 +139,7 @@ export class Checker {
   #unbroken = 0;
   #losing = 0;
   #scanned = 0;
+  readonly #clockOffsetMs = clockOffsetMs();
   /** Milliseconds. On a busy machine bytes wait before they are read, invalidations as long as replies. */
   #slowestReply = 0;
   readonly #random: Random;
@@ -446,7 +447,10 @@ export class Checker {
   async #compareWith(write: Promise<unknown>, client: Client, losses: number, value: number, read: string) {
     const written = await write.catch(() => undefined);
     if (written === undefined || this.#lossesOf(client) !== losses || value >= Number(written)) return;
-    this.#violation(`${read}: ${value}, expected at least ${written}, which this client has written before`);
+    // Both are times of the server's clock, which may have been set back in between.
+    const movedMs = (clockOffsetMs() - this.#clockOffsetMs).toFixed(0);
+    const moved = `the clock of this machine has moved by ${movedMs} ms since the start`;
+    this.#violation(`${read}: ${value}, expected at least ${written}, which this client has written before; ${moved}`);
   }
 
   /** A transaction, open while others of the client's commands are answered; one at a time for each client. */
@@ -552,6 +556,11 @@ export class Checker {
   #violation(text: string): void {
     if (this.figures.violations.length < MAX_VIOLATIONS) this.figures.violations.push(text);
   }
+}
+
+/** What the clock of this machine is ahead of one that nobody sets. */
+function clockOffsetMs(): number {
+  return Date.now() - performance.now();
 }
 
 /** The value below which `share` of all lie. */
