@@ -1,17 +1,8 @@
 import { unknownClient } from './environment.js';
 import { describe, describeType, wrongOption } from './errors.js';
+import type { Schedule, ScheduleFunction } from './util/schedule.js';
 
-/** Takes the function that flushes the batch and calls it once, later. */
-export type ScheduleFunction = (flush: () => void) => void;
-
-/**
- * - `'immediate'`: after the I/O callbacks of this turn of the event loop, so that the commands of all requests that
- *   arrived in this turn are sent together: one write per turn, up to the limits. Scripts leave in the middle of a turn
- *   that takes longer than 40 microseconds.
- * - `'tick'`: when the running callback has ended, before further I/O. Smaller batches, sent sooner.
- * - a function, called on the next tick: when it calls the `flush` that it is given.
- */
-export type Schedule = 'immediate' | 'tick' | ScheduleFunction;
+export type { Schedule, ScheduleFunction };
 
 /** What `coalesce()` and the drop-in class take; every key is optional. */
 export interface CoalesceOptions {

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDelayProxy } from '../../bench/suite/delay-proxy.js';
-import { BusyPoll, preemptionBy } from '../../src/connection/sending/busy-poll.js';
 import { Stats } from '../../src/stats.js';
+import { BusyPoll, preemptionBy } from '../../src/util/busy-poll.js';
 import { type CoalescedClient, ioredis6, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 

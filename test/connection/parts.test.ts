@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { BusyPoll } from '../../src/connection/sending/busy-poll.js';
+import { BusyPoll } from '../../src/util/busy-poll.js';
 import { cold } from '../helpers/cold.js';
 import { HOSTS, ioredis6, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';

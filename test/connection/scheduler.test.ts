@@ -1,7 +1,7 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { scheduleFunction } from '../../src/connection/sending/schedule-function.js';
 import type { Schedule } from '../../src/options.js';
+import { scheduleFunction } from '../../src/util/schedule.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
 import { ticked } from '../helpers/hosts.js';
 

@@ -5,12 +5,12 @@ import type { HostWrite } from '../../host/types.js';
 import type { ResolvedOptions } from '../../options.js';
 import { appendParts, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../../resp/encoder.js';
 import type { FlushReason, Stats } from '../../stats.js';
+import { BusyPoll } from '../../util/busy-poll.js';
 import { nextTick, now } from '../../util/clock.js';
+import { exiting } from '../../util/process-exit.js';
+import type { BatchSchedule } from '../../util/schedule.js';
 import type { CallEntry, Entry } from '../entries/entry.js';
-import { BusyPoll } from './busy-poll.js';
 import type { FusedReads } from './fused-reads.js';
-import { exiting } from './process-exit.js';
-import type { BatchSchedule } from './schedule-function.js';
 
 type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
 

@@ -1,8 +1,8 @@
 import Denque from 'denque';
 import type { HostQueue, HostWrite } from '../../host/types.js';
 import { appendParts, type Part, toBytes } from '../../resp/encoder.js';
+import { exiting } from '../../util/process-exit.js';
 import type { Batch } from './batch.js';
-import { exiting } from './process-exit.js';
 
 /** One element of the backlog: bytes of fast commands, or one write of the host's. It is sent as a whole. */
 interface Held {

@@ -1,5 +1,16 @@
-import type { Schedule, ScheduleFunction } from '../../options.js';
-import { nextTick, setImmediate } from '../../util/clock.js';
+import { nextTick, setImmediate } from './clock.js';
+
+/** Takes the function that flushes the batch and calls it once, later. */
+export type ScheduleFunction = (flush: () => void) => void;
+
+/**
+ * - `'immediate'`: after the I/O callbacks of this turn of the event loop, so that the commands of all requests that
+ *   arrived in this turn are sent together: one write per turn, up to the limits. Scripts leave in the middle of a turn
+ *   that takes longer than 40 microseconds.
+ * - `'tick'`: when the running callback has ended, before further I/O. Smaller batches, sent sooner.
+ * - a function, called on the next tick: when it calls the `flush` that it is given.
+ */
+export type Schedule = 'immediate' | 'tick' | ScheduleFunction;
 
 /** Decides when a flush runs. It runs no user code when it is called: a command is being sent then. */
 export interface BatchSchedule {

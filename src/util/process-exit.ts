@@ -1,4 +1,4 @@
-import { processWide } from '../../util/process-wide.js';
+import { processWide } from './process-wide.js';
 
 /** Functions to call at exit, shared by all loaded copies of the package, so that an unused copy can be collected. */
 const drains = processWide('exit-drains', (): (() => void)[] => []);

@@ -1,5 +1,4 @@
-import type { Stats } from '../../stats.js';
-import { now, setImmediate } from '../../util/clock.js';
+import { now, setImmediate } from './clock.js';
 
 /** Plain ioredis is busy with each command of a small turn for 8 to 12 µs. */
 const WINDOW_MS_PER_COMMAND = 0.008;
@@ -17,6 +16,12 @@ const SHORTEST_REPLY_MS = 0.001;
 const MOST_SKIPPED_TURNS = 1024;
 /** Turns per look at the counter of the kernel, which takes 3 µs. */
 const TURNS_PER_LOOK = 64;
+
+/** Turns after which it looked for the replies, and those of them for which one came in that time. */
+export interface PollCounters {
+  polledTurns: number;
+  polledTurnsAnswered: number;
+}
 
 /**
  * Looks for replies again and again for a short time, instead of waiting for them: while the loop has immediates, it
@@ -49,7 +54,7 @@ export class BusyPoll {
   constructor(
     /** The option `busyPoll`. */
     readonly setting: boolean,
-    readonly counters: Pick<Stats, 'polledTurns' | 'polledTurnsAnswered'>,
+    readonly counters: PollCounters,
     /** Commands on the wire that await their reply. */
     readonly awaiting: () => number,
     readonly isPreempted: () => boolean = thisThreadIsPreempted,
