@@ -6,6 +6,7 @@ type Plugin = NonNullable<Options['esbuildPlugins']>[number];
 const modules = {
   index: 'src/index.ts',
   coalesce: 'src/coalesce.ts',
+  cork: 'src/cork/cork.ts',
   fastify: 'src/fastify.ts',
   prometheus: 'src/prometheus.ts',
 };

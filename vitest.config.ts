@@ -24,6 +24,7 @@ const ALONE = [
   'test/client/{automocked-ioredis,mocked-ioredis,patched,test-doubles}.test.ts',
   'test/cluster/redirections-of-fast-commands.test.ts',
   'test/connection/{batch,busy-poll,scheduler}.test.ts',
+  'test/cork/stream-cork.test.ts',
   'test/hostile/{back-pressure,memory}.test.ts',
   'test/lifecycle/fake-timers.test.ts',
   'test/connection/deadlines.test.ts',
@@ -48,6 +49,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^ioredis-coalesce$/, replacement: src('index.ts') },
+      { find: /^ioredis-coalesce\/cork$/, replacement: src('cork/cork.ts') },
       { find: /^ioredis-coalesce\/(.+)$/, replacement: src('$1.ts') },
       ...matrixClients,
     ],

@@ -40,12 +40,12 @@ export interface BatchEvent {
 export interface ConnectionEvent {
   /**
    * - `attached`: commands of this connection are coalesced from now on.
-   * - `downgraded`: from the fast path to only the cork, see `reason`.
+   * - `downgraded`: the client decodes all replies from now on, see `reason`.
    * - `detached`: the connection has ended, or `detach()` was called.
    */
   readonly change: 'attached' | 'downgraded' | 'detached';
-  /** `fast`: fast path and cork; `batching-only`: only the cork; `detached`: neither. */
-  readonly mode: 'fast' | 'batching-only' | 'detached';
+  /** `fast`: the fast path; `cork`: the cork, or a connection that was downgraded; `detached`: neither. */
+  readonly mode: 'fast' | 'cork' | 'detached';
   readonly reason?: string;
   readonly address: string;
 }
@@ -74,7 +74,7 @@ export function reportConnection(
   const hasSubscribers = connection.start.hasSubscribers || connection.end.hasSubscribers;
   if (!hasSubscribers && !debugAttach.enabled) return;
   const { address } = of;
-  const mode = change === 'detached' ? 'detached' : reason === undefined ? 'fast' : 'batching-only';
+  const mode = change === 'detached' ? 'detached' : reason === undefined ? 'fast' : 'cork';
   debugAttach('%s: %s, mode %s%s', address, change, mode, reason === undefined ? '' : ` (${reason})`);
   if (hasSubscribers)
     connection.traceSync(() => {}, { change, mode, ...(reason !== undefined && { reason }), address });

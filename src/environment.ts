@@ -6,11 +6,12 @@ export const VARIABLE = 'IOREDIS_COALESCE';
  * What the environment variable asks for:
  *
  * - `off`: every client stays plain, in every entry of this package;
+ * - `cork`: every client gets the cork, and none the fast path;
  * - `stats`: one line per client is printed when the process exits and on SIGUSR2;
  * - `advise`, `advise:json`: so are the places where round trips wait in line for each other, as text or JSON;
  * - an object: options of the clients that `ioredis-coalesce/register` coalesces, not checked yet.
  */
-type Environment = 'off' | Report | object;
+type Environment = 'off' | 'cork' | Report | object;
 type Report = (typeof REPORTS)[number];
 
 const REPORTS = ['stats', 'advise', 'advise:json'] as const;
@@ -18,12 +19,12 @@ const REPORTS = ['stats', 'advise', 'advise:json'] as const;
 const VALUES = new Map<string, Environment>([
   ...['off', '0', 'false', 'no'].map((value) => [value, 'off'] as const),
   ...['', 'on', '1', 'true', 'yes'].map((value) => [value, {}] as const),
-  ...REPORTS.map((value) => [value, value] as const),
+  ...(['cork', ...REPORTS] as const).map((value) => [value, value] as const),
 ]);
 
 /** The setting of this process, read once, when this package is loaded. */
 export const environment = parse(process.env[VARIABLE]);
-export const reports = typeof environment === 'string' && environment !== 'off';
+export const reports = REPORTS.includes(environment as Report);
 
 /** A value that is none of them warns and leaves clients plain: it may be a misspelled `off`, set in an emergency. */
 function parse(text = ''): Environment {
@@ -36,7 +37,7 @@ function parse(text = ''): Environment {
   } catch {}
   warnEnvironment(
     wrongOption(
-      `the environment variable ${VARIABLE} must be off, on, stats, advise, or a JSON object of options such as ` +
+      `the environment variable ${VARIABLE} must be off, cork, on, stats, advise, or a JSON object of options such as ` +
         `{"maxInFlight":5000}, got ${describe(text)}`,
     ),
   );
@@ -47,16 +48,10 @@ export function warnEnvironment({ message }: Error): void {
   warnOnce(CODES.ENVIRONMENT, `${message}; clients stay plain`);
 }
 
-const UNKNOWN_CLIENT = 'IOREDIS_COALESCE_UNKNOWN_CLIENT';
-
-/** The default of the option `unknownClient`. */
-export const unknownClient = parseUnknownClient(process.env[UNKNOWN_CLIENT]?.trim() || 'plain');
-
-function parseUnknownClient(value: string): 'plain' | 'coalesce' {
-  if (value === 'plain' || value === 'coalesce') return value;
+const FORMER = 'IOREDIS_COALESCE_UNKNOWN_CLIENT';
+if (process.env[FORMER] !== undefined) {
   warnOnce(
     CODES.ENVIRONMENT,
-    `ioredis-coalesce: the environment variable ${UNKNOWN_CLIENT} must be plain or coalesce, got ${describe(value)}`,
+    `ioredis-coalesce: the environment variable ${FORMER} has no effect any more: clients of unknown releases get the cork`,
   );
-  return 'plain';
 }

@@ -11,9 +11,9 @@ export const CODES = {
   REPLY: 'COALESCE_ERR_REPLY',
   /** A call was refused: with it more commands than `maxPending` would await their reply. */
   PENDING: 'COALESCE_ERR_PENDING',
-  /** A method that leads to the client's internals was replaced, so it gets only the cork. */
-  BATCHING_ONLY: 'COALESCE_WARN_BATCHING_ONLY',
-  /** The client is of no release that this package knows, so it stays plain. */
+  /** A client gets the cork, for a reason of its own: options that need the fast path are ignored. */
+  CORK: 'COALESCE_WARN_CORK',
+  /** The client is of no release that this package knows, so it gets the cork. */
   UNKNOWN_CLIENT: 'COALESCE_WARN_UNKNOWN_CLIENT',
   /** The client has `enableAutoPipelining` on, so its commands stay with the client and are not coalesced. */
   AUTO_PIPELINING: 'COALESCE_WARN_AUTO_PIPELINING',
@@ -31,8 +31,6 @@ export const CODES = {
   FUSE: 'COALESCE_WARN_FUSE',
   /** The environment variable `IOREDIS_COALESCE` has a value that is not known, so clients stay plain. */
   ENVIRONMENT: 'COALESCE_WARN_ENVIRONMENT',
-  /** A client of another realm stays plain under `register`. */
-  OTHER_REALM: 'COALESCE_WARN_OTHER_REALM',
 } as const;
 
 /** An Error with a stable `code`. */
@@ -71,12 +69,4 @@ export function warnOnce(code: string, message: string): void {
   if (warned.has(key)) return;
   warned.add(key);
   process.emitWarning(message, { type: 'CoalesceWarning', code });
-}
-
-export function warnBatchingOnly(why: string): void {
-  warnOnce(
-    CODES.BATCHING_ONLY,
-    `ioredis-coalesce: the client's internals are not as expected (${why}), so its commands are corked but not ` +
-      'encoded by the fast path',
-  );
 }

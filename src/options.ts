@@ -1,4 +1,3 @@
-import { unknownClient } from './environment.js';
 import { describe, describeType, wrongOption } from './errors.js';
 import type { Schedule, ScheduleFunction } from './util/schedule.js';
 
@@ -49,7 +48,8 @@ export interface CoalesceOptions {
    */
   maxPending?: number | undefined;
   /**
-   * Whether simple commands are encoded and decoded by this package, on the fast path. `false` leaves only the cork.
+   * Whether simple commands are encoded and decoded by this package, on the fast path. `false` leaves the cork, which uses
+   * public API alone; then `maxBatchSize`, `maxInFlight`, `maxPending`, `shareReads`, `fuseReads` and `cache` cannot be given.
    * @default true
    */
   fastPath?: boolean;
@@ -80,13 +80,6 @@ export interface CoalesceOptions {
    * @default false
    */
   splitKeys?: boolean;
-  /**
-   * What becomes of a client of a release that this package does not know, or that was changed: it stays `'plain'`, with
-   * a warning, or `'coalesce'`s like one that is known. Then wrong replies are possible, so this is for those who have read
-   * what their client does. The default can be given in `IOREDIS_COALESCE_UNKNOWN_CLIENT`.
-   * @default 'plain'
-   */
-  unknownClient?: 'plain' | 'coalesce';
 }
 
 /** Which replies to reads are kept in memory, and for how long; every key is optional. */
@@ -166,8 +159,16 @@ export function resolveSetting(setting: CoalesceSetting | undefined, name: strin
   if (setting === false) return false;
   if (setting === undefined || setting === true) return DEFAULT_OPTIONS;
   const resolved = resolve(setting, name, OPTIONS, 'an object, true or false');
-  if (!resolved.cache || resolved.fastPath) return resolved;
-  throw wrongOption(`${name}.cache needs the fast path, which ${name}.fastPath: false switches off`);
+  const [lost] = resolved.fastPath ? [] : needingFastPath(resolved);
+  if (lost === undefined) return resolved;
+  throw wrongOption(`${name}.${lost} needs the fast path, which ${name}.fastPath: false switches off`);
+}
+
+const NEED_FAST_PATH = ['maxBatchSize', 'maxInFlight', 'maxPending', 'shareReads', 'fuseReads', 'cache'] as const;
+
+/** The options that differ from their default and that a client on the cork cannot have. */
+export function needingFastPath(options: ResolvedOptions): readonly string[] {
+  return NEED_FAST_PATH.filter((name) => options[name] !== DEFAULT_OPTIONS[name]);
 }
 
 /** A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache. */
@@ -270,7 +271,6 @@ const OPTIONS: Rules<ResolvedOptions> = {
       value !== false && resolve(value === true ? {} : value, name, CACHE_OPTIONS, 'a boolean or an object'),
   },
   splitKeys: boolean(false),
-  unknownClient: rule(unknownClient, "'plain' or 'coalesce'", (value) => value === 'plain' || value === 'coalesce'),
 };
 
 export const DEFAULT_OPTIONS = resolve({}, 'options', OPTIONS, 'an object');

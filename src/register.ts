@@ -7,7 +7,6 @@
  */
 import { createRequire } from 'node:module';
 import { environment, VARIABLE, warnEnvironment } from './environment.js';
-import { CODES, warnOnce } from './errors.js';
 import { onNewClient } from './host/new-clients.js';
 import { type ResolvedOptions, resolveSetting } from './options.js';
 
@@ -19,7 +18,7 @@ if (options) {
     // The rest of this package, as it is built: with the first client, since most processes have none at their start.
     const { attachProvisionally } = load('./attach.cjs') as typeof import('./attach/attach.js');
     attachProvisionally(client, options);
-  }, warnForeign);
+  });
 }
 
 /** Never throws: a mistake in the variable must not end the process at its start. */
@@ -30,12 +29,4 @@ function optionsOfAll(): ResolvedOptions | false {
     warnEnvironment(error as Error);
     return false;
   }
-}
-
-function warnForeign(): void {
-  warnOnce(
-    CODES.OTHER_REALM,
-    'ioredis-coalesce: clients that are made in another realm, as in test files of Jest and in node:vm, stay plain under ' +
-      'ioredis-coalesce/register',
-  );
 }

@@ -3,6 +3,7 @@
  *
  * - `schedule`: its schedule ran;
  * - `size`, `bytes`: it reached `maxBatchSize`, `maxBatchBytes`;
+ * - `age`: on the cork, it was open for more than 0.1 ms when a command was added;
  * - `part`: a large turn leaves in parts, since Redis is near;
  * - `script`: a script was added to a batch that was open for more than 40 µs;
  * - `capacity`: replies made room under `maxInFlight`;
@@ -17,6 +18,7 @@ const NO_FLUSHES = {
   size: 0,
   part: 0,
   bytes: 0,
+  age: 0,
   script: 0,
   capacity: 0,
   large: 0,
@@ -30,8 +32,7 @@ const NO_FLUSHES = {
  * the host as a whole counts once:
  *
  * - `connection`: not ready, ending, or just attached while connected; a temporary state;
- * - `batching-only`: the connection never takes the fast path: `fastPath: false`, `DEBUG=ioredis:*`, unknown internals of the
- *   client, or a reply that could not be read;
+ * - `downgraded`: the client decodes all replies of its connection: one could not be read here;
  * - `subscriber`: RESP2 subscriber mode;
  * - `options`: `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later. If
  *   `showFriendlyErrorStack` is set from the start, no method of ours is on the callers' stack, and nothing is counted;
@@ -48,7 +49,7 @@ export type FallbackReason = keyof typeof NO_FALLBACKS;
 
 const NO_FALLBACKS = {
   connection: 0,
-  'batching-only': 0,
+  downgraded: 0,
   subscriber: 0,
   options: 0,
   patched: 0,
@@ -61,6 +62,12 @@ const NO_FALLBACKS = {
 
 /** A snapshot of a client's counters since `coalesce()`; plain data, a copy. */
 export interface CoalescerStats {
+  /**
+   * - `fast`: commands take the fast path;
+   * - `cork`: one write a turn, by public API alone. Then `commands` counts writes: a pipeline is one; `inFlight` is 0;
+   * - `plain`: the client is not coalesced.
+   */
+  readonly ground: Ground;
   /** Commands sent, those of explicit pipelines and transactions included. */
   readonly commands: number;
   /** Of these, the ones that took the fast path. */
@@ -102,9 +109,11 @@ export interface CoalescerStats {
   readonly replies: { readonly fast: number; readonly fallback: number };
   /** Only with the option `cache`. */
   readonly cache?: CacheStats;
-  /** The package and its version, if the client stays plain because they are not known. */
+  /** The package and its version, if the client has the cork because they are not known. */
   readonly unknownClient?: string;
 }
+
+export type Ground = 'fast' | 'cork' | 'plain';
 
 /** Reads answered from memory, and the answers that are kept. */
 export interface CacheStats extends CacheUse {
@@ -171,9 +180,10 @@ export class Stats {
   }
 
   /** @param cache - the size of the caches; undefined without the option `cache`. */
-  snapshot(inFlight: number, queued: number, cache?: CacheUse): CoalescerStats {
+  snapshot(ground: Ground, inFlight = 0, queued = 0, cache?: CacheUse): CoalescerStats {
     const { fastReplies, fallbackReplies, cache: counts, ...counters } = this;
     return {
+      ground,
       ...counters,
       inFlight,
       queued,

@@ -16,6 +16,7 @@ const LAYERS = [
   'connection/sending',
   'connection/entries',
   'host',
+  'cork',
   'commands',
   'resp',
   'util',
@@ -23,7 +24,7 @@ const LAYERS = [
 /** Facts of a connection that its rooms ask. */
 const FACTS = ['connection/transaction-state.ts', 'connection/reply-count.ts'];
 /** Folders that know nothing of this package but `util/`. */
-const LEAVES = ['commands', 'resp', 'util'];
+const LEAVES = ['cork', 'commands', 'resp', 'util'];
 /** Known to every folder that is no leaf. */
 const COMMON = ['options.ts', 'environment.ts', 'errors.ts', 'stats.ts', 'channels.ts', 'handle.ts', 'advise.ts'];
 /** What the entries of their own (`fastify`, `prometheus`, `cli`) may import beside their folder. */
@@ -33,7 +34,7 @@ const CLASSES = ['redis.ts', 'cluster.ts'];
 const ENTRIES = ['fastify', 'prometheus', 'cli'];
 /** The other public files, which may also import these folders. */
 const ASSEMBLED = ['index.ts', 'register.ts', 'redis.ts', 'cluster.ts', 'coalesce.ts'];
-const ASSEMBLED_FROM = ['attach', 'host'];
+const ASSEMBLED_FROM = ['attach', 'host', 'cork'];
 
 /** What only `host/` names, outside comments. */
 const PRIVATE = /\._[a-z]\w*|\b(?:offlineQueue|connectionPool|flushQueue|scriptsSet|pipelineIndex|replyPending)\b/g;
@@ -103,7 +104,7 @@ describe('the imports of src/', () => {
     expect(up.map(shown)).toEqual([]);
   });
 
-  it('keep resp/, commands/ and util/ free of the rest of the package', () => {
+  it('keep cork/, resp/, commands/ and util/ free of the rest of the package', () => {
     const out = imports.filter(
       ({ from, to }) => LEAVES.includes(folderOf(from)) && folderOf(to) !== folderOf(from) && folderOf(to) !== 'util',
     );

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type CoalesceSetting, DEFAULT_OPTIONS, type ResolvedOptions, resolveSetting } from '../src/options.js';
 
 const KNOWN =
-  'schedule, busyPoll, maxBatchSize, maxBatchBytes, maxInFlight, maxPending, fastPath, shareReads, fuseReads, cache, splitKeys, unknownClient';
+  'schedule, busyPoll, maxBatchSize, maxBatchBytes, maxInFlight, maxPending, fastPath, shareReads, fuseReads, cache, splitKeys';
 const POSITIVE = 'a positive integer';
 const SCHEDULE = "'immediate', 'tick' or a function that takes the flush";
 
@@ -48,7 +48,6 @@ describe('options', () => {
       fuseReads: false,
       cache: false,
       splitKeys: false,
-      unknownClient: 'plain',
     });
     expect(resolveOptions({})).toEqual(DEFAULT_OPTIONS);
   });
@@ -72,7 +71,6 @@ describe('options', () => {
     { fastPath: true },
     { shareReads: true },
     { splitKeys: true },
-    { unknownClient: 'coalesce' },
   ])('keeps %j', (options) => {
     expect(resolveOptions(options)).toEqual({ ...DEFAULT_OPTIONS, ...options });
   });
@@ -107,8 +105,6 @@ describe('options', () => {
   it.each([
     ...counts,
     ...booleans,
-    ['unknownClient', true, TypeError, "'plain' or 'coalesce'", 'true (boolean)'],
-    ['unknownClient', 'fast', TypeError, "'plain' or 'coalesce'", '"fast" (string)'],
     ['maxBatchBytes', 67_108_865, RangeError, `${POSITIVE} of at most 67108864`, '67108865 (number)'],
     ['schedule', 'immediately', TypeError, SCHEDULE, '"immediately" (string)'],
     ['schedule', 5, TypeError, SCHEDULE, '5 (number)'],

@@ -19,7 +19,7 @@ describe('stats', () => {
     const stats = new Stats();
     stats.flushed('schedule', commands, 10, 0);
     stats.flushed('size', commands, 5, 0);
-    const { batches, batchSizes, bytesWritten, flushReasons } = stats.snapshot(0, 0);
+    const { batches, batchSizes, bytesWritten, flushReasons } = stats.snapshot('fast');
     expect({ batches, batchSizes, bytesWritten }).toEqual({
       batches: 2,
       batchSizes: { [bucket]: 2 },
@@ -31,20 +31,20 @@ describe('stats', () => {
   it('counts a million-command batch without losing it', () => {
     const stats = new Stats();
     stats.flushed('large', 2 ** 31, 1, 0);
-    expect(stats.snapshot(0, 0).batchSizes).toEqual({ [String(2 ** 31)]: 1 });
+    expect(stats.snapshot('fast').batchSizes).toEqual({ [String(2 ** 31)]: 1 });
   });
 
   it('counts how long batches waited, in microseconds', () => {
     const stats = new Stats();
     for (const milliseconds of [0, 0.0004, 0.002, 0.0025, 1.5]) stats.flushed('schedule', 1, 1, milliseconds);
-    const { flushWaits, flushWaitTotal } = stats.snapshot(0, 0);
+    const { flushWaits, flushWaitTotal } = stats.snapshot('fast');
     expect(flushWaits).toEqual({ 1: 2, 2: 1, 4: 1, 2048: 1 });
     expect(flushWaitTotal).toBeCloseTo(1.5049);
   });
 
   it('returns copies that do not change', () => {
     const stats = new Stats();
-    const before = stats.snapshot(1, 2);
+    const before = stats.snapshot('fast', 1, 2);
     stats.commands += 1;
     stats.countFallback('traced');
     stats.flushed('exit', 1, 1, 0);
@@ -52,12 +52,12 @@ describe('stats', () => {
     expect(before.flushReasons.exit).toBe(0);
     expect(before.fallbacks.traced).toBe(0);
     (before.flushReasons as Record<string, number>).exit = 99;
-    expect(stats.snapshot(0, 0).flushReasons.exit).toBe(1);
-    expect(new Stats().snapshot(0, 0).flushReasons.exit).toBe(0);
+    expect(stats.snapshot('fast').flushReasons.exit).toBe(1);
+    expect(new Stats().snapshot('fast').flushReasons.exit).toBe(0);
   });
 
   it('is plain data', () => {
-    const snapshot = new Stats().snapshot(0, 0);
+    const snapshot = new Stats().snapshot('fast');
     expect(JSON.parse(JSON.stringify(snapshot))).toEqual(snapshot);
   });
 

@@ -11,6 +11,7 @@ const write = (file, text) => writeFileSync(new URL(file, dist), `${text.trim()}
 /** What each entry needs beside the package, and what to do where that is missing, in place of Node's own words. */
 const ENTRIES = {
   coalesce: {},
+  cork: {},
   register: {},
   index: {
     ioredis:

@@ -1,19 +1,16 @@
+import { corkOf } from '../cork/cork.js';
 import { environment } from '../environment.js';
 import { CODES, coded, describeType, warnOnce, wrongOption } from '../errors.js';
 import { isHostCluster, speaksResp3 } from '../host/cluster.js';
 import { isTestDouble, missingOfClient } from '../host/probe.js';
-import type { HostClient } from '../host/types.js';
+import { unknownRelease } from '../host/recognize.js';
+import type { HasOptions, HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
-import {
-  addIdleHandle,
-  coalescerOf,
-  lastOptions,
-  leavePlainIfUnknown,
-  markProvisional,
-  releaseProvisional,
-} from './attachment.js';
+import { addIdleHandle, coalescerOf, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
+import { CorkAttachment } from './cork-attachment.js';
+import { groundOf } from './ground.js';
 import { PlainSplitting } from './split-keys.js';
 
 /**
@@ -33,7 +30,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   const chosen = options ?? lastOptions(client);
   if (chosen === false || environment === 'off') {
     const splits =
-      chosen !== false && chosen.splitKeys && isHostCluster(client) && !leavePlainIfUnknown(client, chosen);
+      chosen !== false && chosen.splitKeys && isHostCluster(client) && unknownRelease(client) === undefined;
     addIdleHandle(client, DEFAULT_OPTIONS);
     if (splits) PlainSplitting.start(client);
   } else if (missing !== undefined) {
@@ -44,7 +41,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
     );
     addIdleHandle(client, chosen);
   } else {
-    attachReal(client, chosen);
+    attachReal(client as HasOptions, chosen);
   }
 }
 
@@ -54,20 +51,33 @@ export function attachProvisionally(client: object, options: ResolvedOptions): v
   if ((client as HostClient).options.monitor) return;
   // One set of options serves all clients of the process: an option that a client cannot use is ignored for that client.
   const splitKeys = options.splitKeys && isHostCluster(client);
-  attachReal(client, withoutCacheUnless(speaksResp3(client as HostClient), { ...options, splitKeys }));
+  const usable = withoutCacheUnless(speaksResp3(client as HostClient), { ...options, splitKeys });
+  if (client instanceof Object) attachReal(client as HostClient, usable);
+  // In a test file of Jest, say: it has other classes, also for what commands return.
+  else
+    new CorkAttachment(client as HostClient, usable, {
+      why: 'it is of another realm',
+      unknown: 'a client of another realm',
+    });
   markProvisional(client);
 }
 
-function attachReal(client: object, options: ResolvedOptions): void {
-  if (leavePlainIfUnknown(client, options)) return;
+function attachReal(client: HasOptions, options: ResolvedOptions): void {
+  corkOf(client)?.undo();
+  const ground = groundOf(client, options);
+  if ('why' in ground) {
+    new CorkAttachment(client, options, ground);
+    if (options.splitKeys && isHostCluster(client) && ground.unknown === undefined) PlainSplitting.start(client);
+    return;
+  }
   if (options.cache && !speaksResp3(client as HostClient)) {
     throw wrongOption(
       'the option cache needs a client that speaks RESP3, in which Redis says which keys have ' +
         'changed: ioredis 6 with protocol 3, its default; ioredis 5, iovalkey and protocol: 2 have only RESP2',
     );
   }
-  if (isHostCluster(client)) new ClusterAttachment(client, options);
-  else if (!options.splitKeys) new ClientAttachment(client as HostClient, options);
+  if (isHostCluster(client)) new ClusterAttachment(client, options, ground);
+  else if (!options.splitKeys) new ClientAttachment(client as HostClient, options, ground);
   else {
     throw wrongOption(
       'the option splitKeys needs a Cluster; a single server takes keys of several slots in one command',

@@ -1,21 +1,19 @@
 import { inspect } from 'node:util';
-import { MARK } from '../calls/call-target.js';
+import { MARK, type Marked } from '../calls/call-target.js';
 import { viewOf } from '../calls/view.js';
 import type { Connection } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
-import { environment, reports } from '../environment.js';
-import { CODES, warnBatchingOnly, warnOnce } from '../errors.js';
+import { reports } from '../environment.js';
+import { CODES, warnOnce } from '../errors.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
 import { CommandMethods } from '../host/command-class.js';
-import { commandClassOf } from '../host/probe.js';
-import { unknownRelease } from '../host/recognize.js';
-import { isDebugging, makeFirstOptionsFast } from '../host/state.js';
+import { makeFirstOptionsFast } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
 import { addOverlay, removeOverlay } from './overlay.js';
-import { report, reportPlain } from './report.js';
+import { report } from './report.js';
 
 /** The attachment of a client that has a connection of its own; it may be a node of a Cluster. */
 interface Member {
@@ -38,9 +36,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   readonly counters: Stats;
   /** One for a whole Cluster: it makes a new node in the place of one that has lost its connection. */
   readonly inFlightBound: InFlightBound;
-  readonly commandClass: HostCommandClass | undefined;
-  /** The methods of its `Command` class; undefined if the client has no fast path. */
-  protected readonly commandMethods: CommandMethods | undefined;
+  readonly #commandMethods: CommandMethods;
   /** The attachment itself, or those of a Cluster's nodes. */
   protected abstract readonly members: readonly Member[];
   /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
@@ -52,21 +48,20 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   constructor(
     readonly client: Client,
     readonly options: ResolvedOptions,
-    /** The host's `Command` class, or why there is no fast path. */
-    readonly fast: HostCommandClass | string,
+    readonly commandClass: HostCommandClass,
     patience: number,
     /** The Cluster whose node the client is. */
     readonly cluster?: NodesShare,
   ) {
     this.counters = cluster?.counters ?? new Stats();
     this.inFlightBound = cluster?.inFlightBound ?? new InFlightBound(options.maxInFlight, patience);
-    this.commandClass = typeof fast === 'string' ? undefined : fast;
-    this.commandMethods = this.commandClass && new CommandMethods(this.commandClass);
+    this.#commandMethods = new CommandMethods(commandClass);
+    makeFirstOptionsFast(client);
   }
 
   /** Why no command can take the fast path, if others have replaced methods of the host's `Command` class. */
   protected get classReason(): 'patched' | undefined {
-    return this.commandMethods?.areUnpatched === false ? 'patched' : undefined;
+    return this.#commandMethods.areUnpatched ? undefined : 'patched';
   }
 
   stats(): CoalescerStats {
@@ -75,6 +70,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     const entries = sum(({ connection }) => connection?.cache?.store.entries);
     const bytes = sum(({ connection }) => connection?.cache?.store.bytes);
     return this.counters.snapshot(
+      'fast',
       sum(({ client }) => client.commandQueue.length),
       sum(({ connection }) => connection?.gate.waiting),
       this.options.cache ? { entries, bytes } : undefined,
@@ -93,7 +89,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   }
 
   get enabled(): boolean {
-    return coalescerOf(this.client) === this;
+    return (this.client as Marked)[MARK] === (this as unknown);
   }
 
   withOptions(options: CallOptions): object {
@@ -141,21 +137,10 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   }
 }
 
-/** The host's `Command` class, or why there is no fast path. */
-export function fastCommandClass(client: HasOptions, { fastPath }: ResolvedOptions): HostCommandClass | string {
-  if (!fastPath) return 'the option fastPath is false';
-  if (isDebugging()) return 'DEBUG prints the commands of the client';
-  makeFirstOptionsFast(client);
-  const commandClass = commandClassOf(client);
-  if (commandClass !== undefined) return commandClass;
-  const why = 'echo() was replaced, which leads to Command';
-  warnBatchingOnly(why);
-  return why;
-}
-
 /** The attachment of `client`, if it is coalesced, by this copy of the package or another one. */
 export function coalescerOf(client: object): Coalescer | undefined {
-  return (client as { [MARK]?: Coalescer })[MARK];
+  const handle = (client as { [MARK]?: Coalescer })[MARK] ?? ownHandle(client);
+  return handle?.enabled ? handle : undefined;
 }
 
 /**
@@ -181,41 +166,30 @@ export function releaseProvisional(client: object): boolean {
  * Gives a client that stays plain its handle, unless it has one: code that uses the handle still works, and sees that
  * nothing was coalesced.
  */
-export function addIdleHandle(client: object, options: ResolvedOptions, unknownClient?: string): void {
+export function addIdleHandle(client: object, options: ResolvedOptions): void {
   if ((client as Partial<Coalesced>).coalescer !== undefined) return;
   giveHandle(client, {
     enabled: false,
     options,
     cache: undefined,
-    stats: () => ({ ...new Stats().snapshot(0, 0), ...(unknownClient && { unknownClient }) }),
+    stats: () => new Stats().snapshot('plain'),
     withOptions: (call) => viewOf(client, call),
     flush() {},
     detach() {},
   });
 }
 
-/** Leaves a client of no known release plain, with a warning and an idle handle; false for one that is known. */
-export function leavePlainIfUnknown(client: object, options: ResolvedOptions): boolean {
-  const unknown = options.unknownClient === 'plain' ? unknownRelease(client) : undefined;
-  if (unknown === undefined) return false;
-  warnOnce(
-    CODES.UNKNOWN_CLIENT,
-    `ioredis-coalesce: ${unknown} is not a release that this version of ioredis-coalesce knows, so its clients stay plain; ` +
-      "update ioredis-coalesce, or use a release that it knows (docs/compatibility.md); the option unknownClient: 'coalesce' " +
-      'takes the risk',
-  );
-  addIdleHandle(client, options, unknown);
-  if (environment === 'stats') reportPlain(client, unknown);
-  return true;
+/** Gives a client its handle, as an own property. A frozen client gets none. */
+export function giveHandle(client: object, handle: Coalescer): void {
+  Reflect.defineProperty(client, 'coalescer', { value: handle, configurable: true });
 }
 
-/** Gives a client its handle, as an own property. A frozen client gets none. */
-function giveHandle(client: object, handle: Coalescer): void {
-  Reflect.defineProperty(client, 'coalescer', { value: handle, configurable: true });
+function ownHandle(client: object): Coalescer | undefined {
+  return Object.getOwnPropertyDescriptor(client, 'coalescer')?.value as Coalescer | undefined;
 }
 
 /** The options that a plain client had before `detach()`; the defaults if no copy of this package has coalesced it. */
 export function lastOptions(client: object): ResolvedOptions {
-  const own = Object.getOwnPropertyDescriptor(client, 'coalescer')?.value as Coalescer | undefined;
+  const own = ownHandle(client);
   return own?.enabled === false ? own.options : DEFAULT_OPTIONS;
 }

@@ -2,8 +2,10 @@ import { isBlocking } from '../calls/blocking-warning.js';
 import type { CallTarget } from '../calls/call-target.js';
 import { Connection, type ConnectionSetup, type Watched } from '../connection/connection.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
+import { corkStream } from '../cork/cork.js';
 import { speaksResp3 } from '../host/cluster.js';
-import type { HostClient } from '../host/types.js';
+import { findDataListener } from '../host/probe.js';
+import type { HostClient, HostCommandClass } from '../host/types.js';
 import {
   type CoalesceSetting,
   DEFAULT_OPTIONS,
@@ -12,7 +14,12 @@ import {
   withoutCacheUnless,
 } from '../options.js';
 import type { FallbackReason } from '../stats.js';
-import { Attachment, addIdleHandle, fastCommandClass, type NodesShare } from './attachment.js';
+import { Attachment, addIdleHandle, type NodesShare } from './attachment.js';
+import { CorkAttachment, corkObserver } from './cork-attachment.js';
+import { groundOf } from './ground.js';
+
+/** Why one connection of a known client gets the cork. */
+const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from others" };
 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
 export class ClientAttachment extends Attachment<HostClient> implements ConnectionSetup, CallTarget {
@@ -21,10 +28,8 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
   readonly cachePrefixes: readonly string[] | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
-  constructor(client: HostClient, options: ResolvedOptions, cluster?: NodesShare) {
-    const why = 'the option showFriendlyErrorStack is set';
-    const fast = client.options.showFriendlyErrorStack ? why : fastCommandClass(client, options);
-    super(client, options, fast, 1, cluster);
+  constructor(client: HostClient, options: ResolvedOptions, commandClass: HostCommandClass, cluster?: NodesShare) {
+    super(client, options, commandClass, 1, cluster);
     const { keyPrefix = '' } = (cluster ?? this).client.options;
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
     const { maxPending } = options;
@@ -55,7 +60,12 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     if (this.cluster !== undefined || monitor) return;
     const options = coalesce === undefined ? this.options : resolveSetting(coalesce, 'option coalesce');
     if (options === false) addIdleHandle(copy, DEFAULT_OPTIONS);
-    else new ClientAttachment(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), options));
+    else {
+      const client = copy as HostClient;
+      const ground = groundOf(client, options);
+      if ('why' in ground) new CorkAttachment(client, options, ground);
+      else new ClientAttachment(client, withoutCacheUnless(speaksResp3(client), options), ground);
+    }
   }
 
   pendingBoundFor(): PendingBound | undefined {
@@ -105,7 +115,13 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     this.connection?.detach();
     // Host: `emit` goes on to us when a listener of `connect` before ours has detached the client.
     if (!this.enabled) return;
-    this.connection = new Connection(this, stream, fresh);
+    const listener = findDataListener(stream);
+    if (listener === undefined) {
+      this.connection = undefined;
+      corkStream(stream, this.options, corkObserver(this.client, this.counters, UNKNOWN_LISTENER));
+      return;
+    }
+    this.connection = new Connection(this, stream, listener, fresh);
     this.connection.start();
   }
 }

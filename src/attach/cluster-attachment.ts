@@ -3,14 +3,16 @@ import type { CallTarget } from '../calls/call-target.js';
 import { type FastCommand, UNLISTED } from '../commands/fast-commands.js';
 import type { Connection, Watched } from '../connection/connection.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
+import { cork, corkOf } from '../cork/cork.js';
 import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../host/cluster.js';
-import { commandClassOf } from '../host/probe.js';
 import { makeOptionsFast, unanswered } from '../host/state.js';
-import type { HostClient } from '../host/types.js';
+import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import type { FallbackReason } from '../stats.js';
-import { Attachment, coalescerOf, fastCommandClass, leavePlainIfUnknown, type NodesShare } from './attachment.js';
+import { Attachment, coalescerOf, type NodesShare } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
+import { corkObserver } from './cork-attachment.js';
+import { groundOf } from './ground.js';
 import { PlainSplitting, SplitKeys } from './split-keys.js';
 
 /**
@@ -28,9 +30,9 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   /** Which nodes served which slots when these were last read; only with the option `cache`. */
   #slotOwners: string | undefined;
 
-  constructor(client: HostCluster, options: ResolvedOptions) {
+  constructor(client: HostCluster, options: ResolvedOptions, commandClass: HostCommandClass) {
     PlainSplitting.end(client);
-    super(client, options, fastCommandClass(client, options), 0);
+    super(client, options, commandClass, 0);
     this.accepted = new WeakSet(unanswered(client));
     const { maxPending } = options;
     if (maxPending !== undefined) {
@@ -38,8 +40,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     }
     this.routing = new ClusterRouting(client);
     makeOptionsFast(client);
-    const splitClass = options.splitKeys && commandClassOf(client);
-    if (splitClass) this.splitter = new SplitKeys(this, splitClass);
+    if (options.splitKeys) this.splitter = new SplitKeys(this, commandClass);
     this.enter();
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
@@ -54,11 +55,13 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     this.client.removeListener('+node', this.#onNode);
     this.client.removeListener('refresh', this.#onRefresh);
     for (const node of this.members) node.detach();
+    for (const node of this.client.nodes()) corkOf(node)?.undo();
     if (this.splitter !== undefined) PlainSplitting.start(this.client);
   }
 
   protected coalesceCopy(copy: object): void {
-    new ClusterAttachment(copy as HostCluster, withoutCacheUnless(speaksResp3(copy as HostCluster), this.options));
+    const options = withoutCacheUnless(speaksResp3(copy as HostCluster), this.options);
+    new ClusterAttachment(copy as HostCluster, options, this.commandClass);
   }
 
   fallbackReason(watchable?: boolean): FallbackReason | undefined {
@@ -104,8 +107,14 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
    */
   readonly #onNode = (node: HostClient): void => {
     if (this.enabled) coalescerOf(node)?.detach();
-    if (!this.enabled || coalescerOf(node) !== undefined || leavePlainIfUnknown(node, this.options)) return;
-    const attachment = new ClientAttachment(node, this.options, this);
+    if (!this.enabled || coalescerOf(node) !== undefined) return;
+    const ground = groundOf(node, this.options);
+    if ('why' in ground) {
+      cork(node, this.options, corkObserver(node, this.counters, ground));
+      return;
+    }
+    corkOf(node)?.undo();
+    const attachment = new ClientAttachment(node, this.options, ground, this);
     this.#nodes.set(node, attachment);
     if (!this.enabled) attachment.detach();
   };

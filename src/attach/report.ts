@@ -16,6 +16,8 @@ interface Reportable {
   readonly client: HasOptions & { readonly status?: string };
   readonly counters: Stats;
   readonly enabled: boolean;
+  /** Why it has the cork. */
+  readonly reason?: { readonly why: string };
 }
 
 interface Reported {
@@ -36,24 +38,18 @@ const registry = new FinalizationRegistry<Reported>((one) => {
   reported.delete(one);
   addTo(collected, one);
 });
-/** Clients that stay plain: by their names, the release that was found. */
-const unknown = new Map<string, string>();
 let isListening = false;
 
 export function report(attachment: Reportable): void {
-  const one = { name: nameOf(attachment.client), counters: attachment.counters, attachment: new WeakRef(attachment) };
+  const { client, reason } = attachment;
+  const name = nameOf(client) + (reason ? `, corked since ${reason.why}` : '');
+  const one = { name, counters: attachment.counters, attachment: new WeakRef(attachment) };
   queueMicrotask(() => {
     // Code has made a client of `register` plain at once, to coalesce it itself.
     if (!attachment.enabled) return;
     reported.add(one);
     registry.register(attachment, one);
   });
-  listen();
-}
-
-/** Adds a client that stays plain, since it is of no known release. */
-export function reportPlain(client: object, found: string): void {
-  unknown.set(nameOf(client), found);
   listen();
 }
 
@@ -90,12 +86,11 @@ function lines(): string[] {
     else all.push(lineOf(one.name, figuresOf(one)));
   }
   for (const [name, figures] of ended) all.push(lineOf(name, figures));
-  for (const [name, found] of unknown) all.push(`${name}: plain, since ${found} is not known`);
   return all;
 }
 
 function figuresOf({ counters }: Reported): Figures {
-  const { commands, fastCommands, batches, fallbacks } = counters.snapshot(0, 0);
+  const { commands, fastCommands, batches, fallbacks } = counters.snapshot('fast');
   return { clients: 1, commands, fastCommands, batches, ...fallbacks };
 }
 

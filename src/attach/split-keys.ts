@@ -152,11 +152,11 @@ export class PlainSplitting implements CallTarget {
   }
 
   fallbackReason(): FallbackReason {
-    return 'batching-only';
+    return 'connection';
   }
 
   connectionFor(): FallbackReason {
-    return 'batching-only';
+    return 'connection';
   }
 
   attachCopy(copy: object, [, override]: readonly unknown[]): void {

@@ -297,7 +297,7 @@ export function pipelineMethods(parent: Record<string, AnyFunction>): Record<str
 
   function tryMake(client: object, target: CallTarget): FastPipeline | FallbackReason {
     const { commandClass } = target;
-    if (commandClass === undefined) return 'batching-only';
+    if (commandClass === undefined) return 'connection';
     const reason = target.fallbackReason();
     if (reason !== undefined) return reason;
     if (!isUnpatchedPipelineFunction(parent.pipeline) || !isUnpatchedMultiFunction(parent.multi)) return 'patched';

@@ -55,7 +55,7 @@ export abstract class Sender {
     const split = target.splitter?.send(this, given, call);
     if (split !== undefined) return split;
     const { commandClass } = target;
-    if (commandClass === undefined) return new Fallback('batching-only');
+    if (commandClass === undefined) return new Fallback('connection');
     const last = given.length > 0 ? given[given.length - 1] : undefined;
     const args = typeof last === 'function' ? given.slice(0, -1) : given;
     const { command } = this.variant;

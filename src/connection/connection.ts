@@ -2,10 +2,9 @@ import type { Duplex } from 'node:stream';
 import { reportConnection } from '../channels.js';
 import { effectOf, effectOfName } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/fast-commands.js';
-import { warnBatchingOnly } from '../errors.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { HostWrites } from '../host/pipeline.js';
-import { findDataListener, settlesLate } from '../host/probe.js';
+import { settlesLate } from '../host/probe.js';
 import { SocketTimeout } from '../host/socket-timeout.js';
 import {
   addressOf,
@@ -42,7 +41,6 @@ import type { PendingBound } from './sending/pending-bound.js';
 import { TransactionState } from './transaction-state.js';
 
 const NOT_READ = 'replies or the queue are not as expected, the client decodes all replies';
-const UNKNOWN_LISTENER = "the stream's data listener cannot be told from others";
 
 /** What the connections of one client have in common. */
 export interface ConnectionSetup {
@@ -50,8 +48,7 @@ export interface ConnectionSetup {
   readonly options: ResolvedOptions;
   readonly counters: Stats;
   readonly inFlightBound: InFlightBound;
-  /** The host's `Command` class, which the fast path needs; or why there is only the cork. */
-  readonly fast: HostCommandClass | string;
+  readonly commandClass: HostCommandClass;
   /** Prefixes of the keys that are cached, as they are on the wire. */
   readonly cachePrefixes: readonly string[] | undefined;
   /** The bound of the option `maxPending`, if it is set. */
@@ -87,13 +84,12 @@ export class Connection implements BatchOwner {
   readonly replies = new ReplyCount();
   /** Replies to the handshake. */
   #repliesBefore = 0;
-  readonly reader: ReplyReader | undefined;
+  readonly reader: ReplyReader;
   readonly cache: ReadCache | undefined;
   readonly shared: SharedReads | undefined;
   readonly fused: FusedReads | undefined;
   readonly pendingBound: PendingBound | undefined;
-  /** Only with the fast path. */
-  readonly context!: EntryContext;
+  readonly context: EntryContext;
   readonly #deadlines = new Deadlines();
   #clusterContext: EntryContext | undefined;
   /** The timer of the option `socketTimeout`, while the client has it. */
@@ -102,12 +98,13 @@ export class Connection implements BatchOwner {
   #unhook = () => {};
   #address: string | undefined;
   #forgetExit = () => {};
-  #batchingOnlyReason: string | undefined;
 
   /** Makes the parts; none of them does anything before `start()`. */
   constructor(
-    { client, options, counters, inFlightBound, fast, cachePrefixes, pendingBound }: ConnectionSetup,
+    { client, options, counters, inFlightBound, commandClass, cachePrefixes, pendingBound }: ConnectionSetup,
     readonly stream: Duplex,
+    /** The host's `data` listener on it. */
+    listener: AnyFunction,
     /** Whether nothing has been received on the stream yet. */
     readonly fresh: boolean,
   ) {
@@ -118,17 +115,11 @@ export class Connection implements BatchOwner {
     this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
     this.gate = new InFlightGate(options, inFlightBound, client);
     this.batch = new Batch(this, scheduleFunction(options.schedule), stream.write as Batch['write']);
-    const listener = typeof fast === 'string' ? undefined : findDataListener(stream);
-    if (typeof fast !== 'string' && listener !== undefined) {
-      if (options.fuseReads && !options.cache) this.fused = new FusedReads(client, this);
-      this.context = { client, commandClass: fast, settlesLate: settlesLate(fast) };
-      if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
-      this.reader = new ReplyReader(this, listener, fresh);
-      if (options.shareReads || options.cache) this.shared = new SharedReads(this.transaction);
-    } else {
-      this.#batchingOnlyReason = typeof fast === 'string' ? fast : UNKNOWN_LISTENER;
-      if (typeof fast !== 'string') warnBatchingOnly(UNKNOWN_LISTENER);
-    }
+    if (options.fuseReads && !options.cache) this.fused = new FusedReads(client, this);
+    this.context = { client, commandClass, settlesLate: settlesLate(commandClass) };
+    if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
+    this.reader = new ReplyReader(this, listener, fresh);
+    if (options.shareReads || options.cache) this.shared = new SharedReads(this.transaction);
   }
 
   /** Takes the stream over. Called once the client has this connection: subscribers may detach it. */
@@ -136,13 +127,12 @@ export class Connection implements BatchOwner {
     const { stream, reader } = this;
     this.#unhook = hookStream(stream, this.#onWrite, this.#onEnd);
     this.#forgetExit = drainAtExit(() => this.drain('exit'));
-    if (reader !== undefined) reader.start();
-    else stream.on('data', this.chunkRead);
+    reader.start();
     stream.once('close', this.#onClose);
     // Attached by user code amid a chunk, whose replies are not read here: the backlog may have room afterwards.
     if (!this.fresh) setImmediate(this.chunkRead);
     void this.cache?.tracking.arm();
-    reportConnection(this, 'attached', this.#batchingOnlyReason);
+    reportConnection(this, 'attached', undefined);
   }
 
   /**
@@ -153,8 +143,7 @@ export class Connection implements BatchOwner {
   connectionFallbackReason(watchable = false): FallbackReason | undefined {
     const { reader } = this;
     if (!this.open) return 'connection';
-    if (reader === undefined) return 'batching-only';
-    if (!reader.checkReady()) return reader.stoppedDecoding ? 'batching-only' : 'connection';
+    if (!reader.checkReady()) return reader.stoppedDecoding ? 'downgraded' : 'connection';
     const reason = clientFallbackReason(this.client, this.stream);
     return watchable && reason !== undefined && this.canBeWatched(reason) ? undefined : reason;
   }
@@ -368,8 +357,7 @@ export class Connection implements BatchOwner {
     this.cache?.end('stays open');
     this.#close();
     this.#socketTimeout?.leaveToHost();
-    this.reader?.remove();
-    this.stream.removeListener('data', this.chunkRead);
+    this.reader.remove();
     this.stream.removeListener('close', this.#onClose);
     this.#forgetExit();
     this.#unhook();
@@ -392,7 +380,7 @@ export class Connection implements BatchOwner {
   ): boolean => {
     const result = this.#hostWrite(data, encoding, callback);
     // Not while replies are read: each takes a command out of the queue, and other code may send in between.
-    if (this.open && data.length > 0 && !this.reader?.runsOthers)
+    if (this.open && data.length > 0 && !this.reader.runsOthers)
       this.replies.lengthDue = this.client.commandQueue.length + 1;
     return result;
   };
@@ -457,11 +445,11 @@ export class Connection implements BatchOwner {
     const disagreement = this.replies.disagreement(client.commandQueue, more);
     if (disagreement === undefined || !this.open) return;
     if (more !== undefined && isLayered(client)) {
-      reader?.giveUp();
+      reader.giveUp();
       // Commands that are not written yet are in the queue.
       this.gate.stopCounting(this.batch);
       // Host: when it empties its queue, it removes all `data` listeners.
-    } else if (reader?.checkReady() && this.stream.listenerCount('data') > 0) this.failed(disagreement);
+    } else if (reader.checkReady() && this.stream.listenerCount('data') > 0) this.failed(disagreement);
   }
 
   /** Ordering: the host queues the entry when this has returned. */
@@ -517,7 +505,7 @@ export class Connection implements BatchOwner {
   readonly chunkRead = (): void => {
     this.#socketTimeout?.received();
     if (!this.open) return;
-    // Without a reader: its replies have taken commands out of the queue.
+    // Its replies have taken commands out of the queue.
     this.replies.lengthDue = undefined;
     if (this.client.status !== 'ready') this.#repliesBefore = this.replies.all;
     if (this.gate.waiting > 0) this.gate.release(this.batch);
@@ -557,7 +545,7 @@ export class Connection implements BatchOwner {
     this.#forgetExit();
     this.batch.discard();
     this.#socketTimeout?.clear();
-    this.reader?.close();
+    this.reader.close();
     reportConnection(this, 'detached', 'the connection is closed');
     this.cache?.deliver();
   };

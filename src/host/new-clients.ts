@@ -13,11 +13,8 @@ import type { AnyFunction } from './types.js';
 /**
  * Calls `made` with every client and Cluster that is made from now on. It is called within the constructor, so it must
  * not throw.
- *
- * @param foreign - called instead for one of another realm, such as a test file of Jest: it has other classes, also for
- *   what commands return.
  */
-export function onNewClient(made: (client: object) => void, foreign: () => void): void {
+export function onNewClient(made: (client: object) => void): void {
   const emitters = EventEmitter as unknown as { init: AnyFunction };
   const { init } = emitters;
   const watched = new WeakSet<object>();
@@ -30,7 +27,6 @@ export function onNewClient(made: (client: object) => void, foreign: () => void)
     if (!('setStatus' in client && 'sendCommand' in client)) return;
     const prototype = hostPrototype(client);
     if (prototype === undefined || watched.has(prototype)) return;
-    if (!(client instanceof Object)) return foreign();
     watched.add(prototype);
     const { setStatus } = prototype;
     prototype.setStatus = function (...status) {

@@ -61,15 +61,6 @@ describe.each(HOSTS)('$name: one batch', (host) => {
   });
 });
 
-describe('cork mode', () => {
-  it('sends a batch in one socket write', async () => {
-    const { client, spy } = await spied({ fastPath: false });
-    await Promise.all(Array.from({ length: 200 }, (_, index) => client.get(`${prefix}none:${index}`)));
-    expect(spy.writes).toHaveLength(1);
-    expect(client.coalescer.stats().fastCommands).toBe(0);
-  });
-});
-
 describe('schedule', () => {
   async function writesOver(options: CoalesceOptions): Promise<number> {
     const { client, spy } = await spied(options);
@@ -140,11 +131,8 @@ describe('a slow turn', () => {
     return { client, spy, echo };
   };
 
-  it.each([
-    ['on the fast path', {}],
-    ['by the host', { fastPath: false }],
-  ])('sends its scripts while it lasts, since Redis takes its time for them: %s', async (_, options) => {
-    const { client, spy, echo } = await scripted(options);
+  it('sends its scripts while it lasts, since Redis takes its time for them', async () => {
+    const { client, spy, echo } = await scripted();
     const before = client.coalescer.stats().flushReasons.script;
     const replies = ['a', 'b', 'c'].map((text) => {
       const reply = echo(text);

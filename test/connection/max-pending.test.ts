@@ -79,7 +79,6 @@ describe.each(HOSTS)('maxPending, $name', (host) => {
 
   it.each([
     ['', {}, one],
-    [' that the host sends', { fastPath: false }, one],
     [
       ' in a pipeline',
       {},

@@ -106,8 +106,6 @@ describe('Invariant 11: no sharing of reads from MULTI to EXEC or DISCARD, nor o
   it.each<[CoalesceOptions, sent: string, sharedReads: number]>([
     [{}, ...SHARED_OUTSIDE],
     [{ maxInFlight: 2 }, ...SHARED_OUTSIDE],
-    // The cork alone shares nothing anywhere.
-    [{ fastPath: false }, 'get get multi get get exec get get multi get get discard get get', 0],
   ])(
     'shares nothing in a transaction that is sent command by command, with options %o',
     async (options, sent, shared) => {

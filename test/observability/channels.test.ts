@@ -18,7 +18,7 @@ import { handshake, startScriptedServer } from '../helpers/scripted-server.js';
 import { spyOnSocket } from '../helpers/sockets.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings('COALESCE_WARN_BATCHING_ONLY');
+expectWarnings('COALESCE_WARN_CORK');
 
 const SECRET = uniquePrefix('secret');
 const { host: ADDRESS } = new URL(redisUrl());
@@ -174,12 +174,12 @@ describe('ioredis-coalesce:connection', () => {
     const client = coalesce(new odd(redisUrl(), {}) as Client);
     clients.push(await ready(client));
     expect(changes(ended)).toEqual([
-      { change: 'attached', mode: 'batching-only', reason: 'the option fastPath is false' },
-      { change: 'attached', mode: 'batching-only', reason: 'echo() was replaced, which leads to Command' },
+      { change: 'attached', mode: 'cork', reason: 'the option fastPath is false' },
+      { change: 'attached', mode: 'cork', reason: 'echo() was replaced, which leads to its Command class' },
     ]);
   });
 
-  it('a reply that cannot be distinguished from the next one downgrades the connection to the cork', async () => {
+  it('a reply that cannot be distinguished from the next one downgrades the connection', async () => {
     const server = await startScriptedServer(
       (command) => handshake(command) ?? (command[0] === 'incr' ? '?\r\n' : '+OK\r\n'),
     );
@@ -192,7 +192,7 @@ describe('ioredis-coalesce:connection', () => {
       { change: 'attached', mode: 'fast' },
       {
         change: 'downgraded',
-        mode: 'batching-only',
+        mode: 'cork',
         reason: 'replies or the queue are not as expected, the client decodes all replies',
       },
     ]);

@@ -52,7 +52,7 @@ function firstCells(after: string): string[] {
 }
 
 describe('docs/production.md', () => {
-  const stats = { ...new Stats().snapshot(0, 0, { entries: 0, bytes: 0 }), unknownClient: '' };
+  const stats = { ...new Stats().snapshot('fast', 0, 0, { entries: 0, bytes: 0 }), unknownClient: '' };
 
   it('has every field of stats(), and no other field', () => {
     expect(firstCells('## Statistics, field by field').toSorted()).toEqual(Object.keys(stats).toSorted());

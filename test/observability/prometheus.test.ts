@@ -26,7 +26,7 @@ function client(): Promise<CoalescedClient> {
 
 /** A coalesced client as `collectMetrics()` sees it, with counters that the test feeds. */
 function counting(stats = new Stats()): { stats: Stats; client: CoalescedClient } {
-  const coalescer = { enabled: true, options: { maxInFlight: 7 }, stats: () => stats.snapshot(5, 2) };
+  const coalescer = { enabled: true, options: { maxInFlight: 7 }, stats: () => stats.snapshot('fast', 5, 2) };
   return { stats, client: { coalescer } as unknown as CoalescedClient };
 }
 
@@ -92,7 +92,7 @@ describe('the metrics', () => {
     const { samples } = await scrape(register);
     const reasons = (name: string) =>
       samples.filter((sample) => sample.name === name).map(({ labels }) => labels.reason ?? '');
-    const { fallbacks, flushReasons } = stats.snapshot(0, 0);
+    const { fallbacks, flushReasons } = stats.snapshot('fast');
     expect(reasons('redis_coalesce_fallbacks_total')).toEqual(Object.keys(fallbacks));
     expect(reasons('redis_coalesce_batches_total')).toEqual(Object.keys(flushReasons));
   });

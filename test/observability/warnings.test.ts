@@ -4,7 +4,7 @@ import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
-expectWarnings(CODES.BATCHING_ONLY, CODES.AUTO_PIPELINING, CODES.BLOCKING);
+expectWarnings(CODES.CORK, CODES.AUTO_PIPELINING, CODES.BLOCKING);
 
 const prefix = uniquePrefix('warnings');
 
@@ -58,7 +58,7 @@ it('unexpected internals warn once, for any number of clients', async () => {
   const clients = [1, 2].map(() =>
     coalesce(new odd(redisUrl(), { lazyConnect: true }) as Client, { schedule: 'immediate' }),
   );
-  expect(await warned()).toEqual([CODES.BATCHING_ONLY]);
+  expect(await warned()).toEqual([CODES.CORK]);
   expect(warnings[0]?.message).toContain('echo() was replaced');
   // What it says holds: corked, and not encoded by the fast path.
   const [client] = clients as CoalescedClient[] as [CoalescedClient];

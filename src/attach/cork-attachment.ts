@@ -1,0 +1,106 @@
+import type { Duplex } from 'node:stream';
+import { inspect } from 'node:util';
+import { viewOf } from '../calls/view.js';
+import { hasBatchSubscribers, reportConnection, traceBatch } from '../channels.js';
+import { type Corked, type CorkFlushReason, type CorkObserver, cork } from '../cork/cork.js';
+import { reports } from '../environment.js';
+import type { Coalescer } from '../handle.js';
+import { addressOf } from '../host/state.js';
+import type { AnyFunction, HasOptions, HostClient } from '../host/types.js';
+import { type CallOptions, type ResolvedOptions, resolveSetting } from '../options.js';
+import { type CoalescerStats, Stats } from '../stats.js';
+import { nextTick } from '../util/clock.js';
+import { addIdleHandle, coalescerOf, giveHandle, releaseProvisional } from './attachment.js';
+import type { CorkReason } from './ground.js';
+import { report } from './report.js';
+
+/** Counts what the corks of a client, or of a Cluster's nodes, do, and tells the channels. */
+export function corkObserver(client: HasOptions, counters: Stats, { why }: CorkReason): CorkObserver {
+  const at = (stream: Duplex) => ({
+    get address() {
+      return addressOf(client as HostClient, stream);
+    },
+  });
+  return {
+    polls: counters,
+    corked(stream) {
+      // Later: it may be told amid a write, where no user code may run.
+      nextTick(() => reportConnection(at(stream), 'attached', why));
+      stream.once('close', () => reportConnection(at(stream), 'detached', 'the connection is closed'));
+    },
+    flushed(stream: Duplex, reason: CorkFlushReason, size: number, bytes: number, waited: number) {
+      counters.commands += size;
+      counters.flushed(reason, size, bytes, waited);
+      if (!hasBatchSubscribers()) return;
+      const { address } = at(stream);
+      const event = { size, fastCommands: 0, fallbackCommands: size, bytes, reason, waited, address };
+      nextTick(() => traceBatch(event, () => {}));
+    },
+  };
+}
+
+/** The handle of a client or Cluster that has the cork: of the client nothing is known but its stream and its events. */
+export class CorkAttachment implements Coalescer {
+  enabled = true;
+  readonly cache = undefined;
+  readonly counters = new Stats();
+  readonly #corked: Corked;
+
+  constructor(
+    readonly client: HasOptions & { readonly status?: string },
+    readonly options: ResolvedOptions,
+    readonly reason: CorkReason,
+  ) {
+    this.#corked = cork(client, options, corkObserver(client, this.counters, reason));
+    giveHandle(client, this);
+    this.#ownDuplicate();
+    if (reports) report(this);
+  }
+
+  stats(): CoalescerStats {
+    const { unknown } = this.reason;
+    return { ...this.counters.snapshot(this.enabled ? 'cork' : 'plain'), ...(unknown && { unknownClient: unknown }) };
+  }
+
+  withOptions(options: CallOptions): object {
+    return viewOf(this.client, options);
+  }
+
+  flush(): void {
+    this.#corked.flush();
+  }
+
+  detach(): void {
+    if (!this.enabled) return;
+    this.enabled = false;
+    this.#corked.undo();
+    const own = Object.getOwnPropertyDescriptor(this.client, 'duplicate')?.value as unknown;
+    if (own === this.#duplicate) Reflect.deleteProperty(this.client, 'duplicate');
+  }
+
+  /** Copies get the cork, too: for this one public method stands on the client itself, until `detach()`. */
+  #ownDuplicate(): void {
+    const { client } = this;
+    if (Object.hasOwn(client, 'duplicate')) return;
+    Reflect.defineProperty(client, 'duplicate', { value: this.#duplicate, writable: true, configurable: true });
+  }
+
+  readonly #duplicate = (...args: unknown[]): object => {
+    const { duplicate } = Object.getPrototypeOf(this.client) as { duplicate: AnyFunction };
+    const copy = duplicate.apply(this.client, args) as HasOptions;
+    const [{ monitor, coalesce } = {}] = args as [{ monitor?: unknown; coalesce?: boolean }?];
+    if (monitor || coalescerOf(copy) !== undefined || ('coalescer' in copy && !releaseProvisional(copy))) return copy;
+    const options = coalesce === undefined ? this.options : resolveSetting(coalesce, 'option coalesce');
+    if (options === false) addIdleHandle(copy, this.options);
+    else new CorkAttachment(copy, options, this.reason);
+    return copy;
+  };
+
+  toJSON(): object {
+    return { options: this.options, stats: this.stats() };
+  }
+
+  [inspect.custom](): object {
+    return this.toJSON();
+  }
+}

@@ -1,0 +1,147 @@
+import type { Duplex } from 'node:stream';
+import { BusyPoll, type PollCounters } from '../util/busy-poll.js';
+import { now } from '../util/clock.js';
+import { hookStream } from '../util/hook-stream.js';
+import { drainAtExit, exiting } from '../util/process-exit.js';
+import { type Schedule, scheduleFunction } from '../util/schedule.js';
+
+export interface CorkOptions {
+  /** When a turn's writes leave. @default 'immediate' */
+  readonly schedule?: Schedule | undefined;
+  /** Whether the loop looks for replies for a short time before it waits for them, where the server is near. @default true */
+  readonly busyPoll?: boolean | undefined;
+  /** Bytes beyond 64 per write at which all that is held leaves at once; text counts its characters. @default 8000 */
+  readonly maxBatchBytes?: number | undefined;
+}
+
+/** A cork that is on. */
+export interface Corked {
+  /** Sends what is held now. */
+  flush(): void;
+  /** Takes the cork off: what is held is sent, and all is left as it was found. */
+  undo(): void;
+}
+
+/** Is told what corks do. It is called amid writes: it must not throw, and not write. */
+export interface CorkObserver {
+  readonly polls: PollCounters;
+  corked(stream: Duplex): void;
+  flushed(stream: Duplex, reason: CorkFlushReason, writes: number, bytes: number, waitedMs: number): void;
+}
+export type CorkFlushReason = 'schedule' | 'bytes' | 'age' | 'end' | 'exit' | 'manual';
+
+type Write = (data?: string | Uint8Array, ...rest: unknown[]) => boolean;
+const NOBODY: CorkObserver = { polls: { polledTurns: 0, polledTurnsAnswered: 0 }, corked() {}, flushed() {} };
+/** A write that finds the cork older sends what is held, so that the server has work while a slow turn goes on. */
+const MOST_AGE_MS = 0.1;
+const UNCOUNTED_BYTES = 64;
+/** A stream has its cork under this name, whichever copy of this package made it. */
+const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
+
+/**
+ * Makes a turn's writes one: the first corks the stream, the end of the turn uncorks it. It is uncorked before `end()` and
+ * `destroy()`, and when the process exits. Order, callbacks and errors of writes are the stream's own, and since Node counts
+ * corks, nothing changes for others who cork it. A stream that is corked here already keeps its cork.
+ */
+export function corkStream(stream: Duplex, options: CorkOptions = {}, observer = NOBODY): Corked {
+  const present = (stream as Duplex & { [CORKED]?: Corked })[CORKED];
+  return present ?? new StreamCork(stream, options, observer);
+}
+
+class StreamCork implements Corked {
+  #held = { writes: 0, bytes: 0, sinceMs: 0 };
+  /** Others may have put hooks in front of ours, which stay when it is taken off, and then only pass on. */
+  #isOn = true;
+  #sentInTurn = 0;
+  #isScheduled = false;
+  /** Whether nothing has come since the last write. */
+  #awaitsReply = false;
+  #wireWasIdle = false;
+  readonly #mostBytes: number;
+  readonly #poll: BusyPoll;
+  readonly #unhook: () => void;
+  readonly #forgetExit: () => void;
+
+  constructor(
+    readonly stream: Duplex,
+    { schedule = 'immediate', busyPoll = true, maxBatchBytes = 8000 }: CorkOptions,
+    readonly observer: CorkObserver,
+  ) {
+    this.#mostBytes = maxBatchBytes;
+    // To listen for data makes it flow: only where somebody does already.
+    const polls = busyPoll && stream.listenerCount('data') > 0;
+    this.#poll = new BusyPoll(polls, observer.polls, () => Number(this.#awaitsReply));
+    if (polls) stream.on('data', this.#received);
+    const write = stream.write as Write;
+    const later = scheduleFunction(schedule);
+    const hook = (...args: Parameters<Write>) => this.#write(write, later, args);
+    this.#forgetExit = drainAtExit(() => this.#flush('exit'));
+    stream.once('close', this.#forgetExit);
+    Object.defineProperty(stream, CORKED, { value: this, configurable: true });
+    this.#unhook = hookStream(stream, hook, () => this.#flush('end'));
+    observer.corked(stream);
+  }
+
+  #write(write: Write, later: (flush: () => void) => void, args: Parameters<Write>): boolean {
+    const { stream } = this;
+    const held = this.#held;
+    const length = args[0]?.length ?? 0;
+    if (!this.#isOn || stream.destroyed || stream.writableEnded) return write.apply(stream, args);
+    // Node joins what it writes at once in memory, and fails with ENOBUFS beyond 700 MB: a large write goes alone.
+    if (length > this.#mostBytes) this.#flush('bytes');
+    if (held.writes === 0) {
+      held.sinceMs = now();
+      if (this.#sentInTurn === 0) this.#wireWasIdle = !this.#awaitsReply;
+      stream.cork();
+    }
+    held.writes += 1;
+    held.bytes += length;
+    if (!this.#isScheduled) later(this.#turnEnded);
+    this.#isScheduled = true;
+    const result = write.apply(stream, args);
+    if (held.bytes - UNCOUNTED_BYTES * held.writes >= this.#mostBytes) this.#flush('bytes');
+    else if (exiting) this.#flush('exit');
+    else if (now() - held.sinceMs > MOST_AGE_MS) this.#flush('age');
+    return result;
+  }
+
+  readonly #turnEnded = (): void => {
+    this.#isScheduled = false;
+    this.#flush('schedule');
+    this.#poll.turnSent(this.#sentInTurn, this.#wireWasIdle);
+    this.#sentInTurn = 0;
+  };
+
+  #flush(reason: CorkFlushReason): void {
+    const { writes, bytes, sinceMs } = this.#held;
+    if (writes === 0) return;
+    Object.assign(this.#held, { writes: 0, bytes: 0 });
+    this.#sentInTurn += writes;
+    this.#awaitsReply = true;
+    try {
+      this.stream.uncork();
+    } catch (error) {
+      // What a stream throws in the middle of a turn its writer gets; at the end there is none.
+      this.stream.destroy(error as Error);
+    }
+    this.observer.flushed(this.stream, reason, writes, bytes, now() - sinceMs);
+  }
+
+  readonly #received = (): void => {
+    this.#awaitsReply = false;
+    this.#poll.repliesCame();
+  };
+
+  flush(): void {
+    this.#flush('manual');
+  }
+
+  undo(): void {
+    this.#flush('end');
+    this.#isOn = false;
+    this.#unhook();
+    this.#forgetExit();
+    this.stream.removeListener('data', this.#received).removeListener('close', this.#forgetExit);
+    Reflect.deleteProperty(this.stream, CORKED);
+  }
+}

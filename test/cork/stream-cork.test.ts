@@ -1,0 +1,235 @@
+/** One stream's cork, on streams that know no Redis: what arrives, when, and that the stream's own rules hold. */
+import { Duplex } from 'node:stream';
+import { setImmediate as immediate } from 'node:timers/promises';
+import { type CorkFlushReason, corkStream } from 'ioredis-coalesce/cork';
+import { describe, expect, it, vi } from 'vitest';
+
+/** The cork's clock, which stands still: a busy machine would send sooner. */
+const time = { ms: 0 };
+vi.mock('../../src/util/clock.js', async (original) => ({ ...(await original<object>()), now: () => time.ms }));
+
+type Chunk = { readonly chunk: Buffer | string };
+
+/** A stream that notes each call of its `_write` and `_writev`, as a socket's are system calls. */
+function noting({ listens = true, fails = false } = {}) {
+  const writes: string[] = [];
+  const note = (text: string, callback: (error?: Error) => void) => {
+    if (fails) throw new Error('the stream has thrown');
+    writes.push(text);
+    callback();
+  };
+  const stream = new Duplex({
+    decodeStrings: false,
+    read() {},
+    write: (chunk, _encoding, callback) => note(String(chunk), callback),
+    writev: (chunks: Chunk[], callback) => note(chunks.map(({ chunk }) => String(chunk)).join(''), callback),
+  });
+  stream.on('error', () => {});
+  if (listens) stream.on('data', () => {});
+  return { stream, writes };
+}
+
+function observed() {
+  const reasons: CorkFlushReason[] = [];
+  const flushed = (_: Duplex, reason: CorkFlushReason) => void reasons.push(reason);
+  return { reasons, observer: { polls: { polledTurns: 0, polledTurnsAnswered: 0 }, corked() {}, flushed } };
+}
+
+/** Longer than a cork is left in while its turn goes on. */
+function compute(): void {
+  time.ms += 0.5;
+}
+
+describe('the writes of a turn', () => {
+  it('are one, in their order, with their callbacks', async () => {
+    const { stream, writes } = noting();
+    corkStream(stream);
+    const called: string[] = [];
+    stream.write('a', () => called.push('a'));
+    stream.write(Buffer.from('b'));
+    stream.write('c', 'latin1', () => called.push('c'));
+    expect(writes).toEqual([]);
+    await immediate();
+    expect(writes).toEqual(['abc']);
+    await immediate();
+    expect(called).toEqual(['a', 'c']);
+  });
+
+  it("are one per tick with schedule: 'tick', and wait for a function that says when", async () => {
+    const ticking = noting();
+    corkStream(ticking.stream, { schedule: 'tick' });
+    ticking.stream.write('a');
+    await Promise.resolve().then(() => new Promise(process.nextTick));
+    expect(ticking.writes).toEqual(['a']);
+    const waiting = noting();
+    let flush = () => {};
+    const schedule = (given: () => void) => {
+      flush = given;
+    };
+    corkStream(waiting.stream, { schedule });
+    waiting.stream.write('a');
+    await immediate();
+    waiting.stream.write('b');
+    expect(waiting.writes).toEqual([]);
+    flush();
+    expect(waiting.writes).toEqual(['ab']);
+  });
+
+  it('leave while it still goes on, once the first has waited for long', () => {
+    const { stream, writes } = noting();
+    const { reasons, observer } = observed();
+    corkStream(stream, {}, observer);
+    stream.write('a');
+    compute();
+    stream.write('b');
+    expect(writes).toEqual(['ab']);
+    stream.write('c');
+    expect(writes).toEqual(['ab']);
+    expect(reasons).toEqual(['age']);
+  });
+
+  it('leave at once when they have reached maxBatchBytes, and a larger one goes alone', () => {
+    const { stream, writes } = noting();
+    const { reasons, observer } = observed();
+    corkStream(stream, { maxBatchBytes: 100 }, observer);
+    const large = 'x'.repeat(200);
+    stream.write('first');
+    stream.write(large);
+    expect(writes).toEqual(['first', large]);
+    for (let index = 0; index < 3; index += 1) stream.write('x'.repeat(98));
+    expect(writes.at(-1)).toBe('x'.repeat(3 * 98));
+    expect(reasons).toEqual(['bytes', 'bytes', 'bytes']);
+  });
+
+  it('are counted when they leave, with their bytes', async () => {
+    const { stream } = noting();
+    const flushes: unknown[] = [];
+    const flushed = (of: Duplex, ...counts: unknown[]) => void flushes.push([of === stream, ...counts.slice(0, 3)]);
+    corkStream(stream, {}, { polls: { polledTurns: 0, polledTurnsAnswered: 0 }, corked() {}, flushed });
+    stream.write('abc');
+    stream.write(Buffer.from('de'));
+    await immediate();
+    expect(flushes).toEqual([[true, 'schedule', 2, 5]]);
+  });
+});
+
+describe('what is held leaves first', () => {
+  it.each([
+    ['end()', (stream: Duplex) => void stream.end()],
+    ['end() with a last chunk', (stream: Duplex) => void stream.end('c')],
+    ['destroy()', (stream: Duplex) => void stream.destroy()],
+  ])('before %s', (name, end) => {
+    const { stream, writes } = noting();
+    corkStream(stream);
+    stream.write('a');
+    stream.write('b');
+    end(stream);
+    expect(writes).toEqual(name === 'end() with a last chunk' ? ['ab', 'c'] : ['ab']);
+  });
+
+  it('when the cork is taken off; then the stream is as it was found', async () => {
+    const { stream, writes } = noting();
+    const before = Reflect.ownKeys(stream).length;
+    const listeners = stream.listenerCount('data') + stream.listenerCount('close');
+    const corked = corkStream(stream);
+    stream.write('a');
+    corked.undo();
+    corked.undo();
+    expect(writes).toEqual(['a']);
+    stream.write('b');
+    expect(writes).toEqual(['a', 'b']);
+    expect(Reflect.ownKeys(stream)).toHaveLength(before);
+    expect(stream.listenerCount('data') + stream.listenerCount('close')).toBe(listeners);
+    await immediate();
+    expect(stream.writableCorked).toBe(0);
+  });
+
+  it('when it is asked for', () => {
+    const { stream, writes } = noting();
+    const { flush } = corkStream(stream);
+    stream.write('a');
+    expect(typeof flush).toBe('function');
+    corkStream(stream).flush();
+    expect(writes).toEqual(['a']);
+  });
+});
+
+describe('the stream keeps its own rules', () => {
+  it('one that others cork waits for them, too', async () => {
+    const { stream, writes } = noting();
+    corkStream(stream);
+    stream.cork();
+    stream.write('a');
+    await immediate();
+    stream.write('b');
+    expect(writes).toEqual([]);
+    stream.uncork();
+    expect(writes).toEqual([]);
+    await immediate();
+    expect(writes).toEqual(['ab']);
+    expect(stream.writableCorked).toBe(0);
+  });
+
+  it('one that others uncork too often sends sooner, and all in order', async () => {
+    const { stream, writes } = noting();
+    corkStream(stream);
+    stream.write('a');
+    stream.uncork();
+    expect(writes).toEqual(['a']);
+    stream.write('b');
+    await immediate();
+    expect(writes.join('')).toBe('ab');
+  });
+
+  it('a write after end() or destroy() has the error that it has without a cork', async () => {
+    const errorOf = async (isCorked: boolean, end: 'end' | 'destroy') => {
+      const { stream } = noting();
+      if (isCorked) corkStream(stream);
+      stream[end]();
+      return new Promise((resolve) => stream.write('late', (error) => resolve((error as NodeJS.ErrnoException)?.code)));
+    };
+    for (const end of ['end', 'destroy'] as const) expect(await errorOf(true, end)).toBe(await errorOf(false, end));
+  });
+
+  it('what is no chunk throws as it does without a cork, and what was written before arrives', async () => {
+    const { stream, writes } = noting();
+    corkStream(stream);
+    stream.write('a');
+    expect(() => stream.write(null)).toThrow(TypeError);
+    expect(() => stream.write(5 as unknown as string)).toThrow(TypeError);
+    await immediate();
+    expect(writes).toEqual(['a']);
+  });
+
+  it('an error that it throws as it is uncorked destroys it, as there is nobody to throw at', async () => {
+    const { stream } = noting({ fails: true });
+    corkStream(stream);
+    const error = new Promise((resolve) => stream.once('error', resolve));
+    stream.write('a');
+    expect(await error).toMatchObject({ message: 'the stream has thrown' });
+  });
+
+  it('one that nobody reads does not begin to flow', () => {
+    const { stream } = noting({ listens: false });
+    corkStream(stream);
+    expect(stream.readableFlowing).toBe(null);
+    expect(stream.listenerCount('data')).toBe(0);
+  });
+
+  it('a write() that is put in front of ours, or in its place, is used', async () => {
+    const { stream, writes } = noting();
+    const corked = corkStream(stream);
+    const { write } = stream;
+    stream.write = (chunk: string) => Boolean(write.call(stream, chunk, 'utf8')) && write.call(stream, '!', 'utf8');
+    stream.write('a');
+    await immediate();
+    corked.undo();
+    stream.write('b');
+    expect(writes).toEqual(['a!', 'b', '!']);
+  });
+
+  it('is corked once, by whomever', () => {
+    const { stream } = noting();
+    expect(corkStream(stream)).toBe(corkStream(stream, { schedule: 'tick' }));
+  });
+});
