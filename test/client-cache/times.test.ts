@@ -245,6 +245,22 @@ describe.each(MODES)('an error that passes, %s', (_, cache) => {
   );
 });
 
+it('a time to live counts from when it was asked for, not from its reply: an answer ends early rather than late', async () => {
+  const ttl = 600;
+  const proxy = await startProxy(server.url);
+  const key = `times:${uniquePrefix('slow')}`;
+  const client = await cached(proxy.url, true);
+  await other.set(key, 'v', 'PX', ttl);
+  proxy.stall();
+  const first = client.get(key);
+  await until(() => proxy.received().split(key).length > 2, 'the read and the question to be on the wire');
+  await sleep(ttl + 50);
+  proxy.resume();
+  expect(await first).toBe('v');
+  await client.ping();
+  expect(await client.get(key)).toBeNull();
+});
+
 it('a busy server does not end the asking for times to live', async () => {
   const busy = await startServer({ args: ['--busy-reply-threshold', '50'] });
   try {

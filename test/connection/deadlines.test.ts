@@ -249,6 +249,27 @@ describe.each(HOSTS)('$name: a command that reconnectOnError sends again', (host
   });
 });
 
+it('of two that end while the loop is blocked, the one that ends just now does not overtake the other', async () => {
+  const { client } = await coalescedFake({});
+  // Long enough after the first, and so soon after the second that the loop looks as if it had not been blocked for it.
+  const [first, second, blocked] = [20, 40, 40.7];
+  for (let round = 0; round < 5; round += 1) {
+    const ended: number[] = [];
+    const start = performance.now();
+    const reads = [first, second].map((timeout) =>
+      client.coalescer
+        .withOptions({ timeout })
+        .get('k')
+        .catch(() => ended.push(timeout)),
+    );
+    await turn();
+    block(blocked - (performance.now() - start));
+    await Promise.all(reads);
+    expect(ended).toEqual([first, second]);
+  }
+  client.disconnect();
+});
+
 /** CPU time of this process in milliseconds while `work` runs. */
 async function cpuTime(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();

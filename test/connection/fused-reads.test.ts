@@ -1,14 +1,18 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type * as IORedis from 'ioredis';
 import type { RedisOptions } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import {
   type Client,
   type CoalescedClient,
   HOSTS,
   type Host,
   ioredis6,
+  LONG_ENOUGH,
   outcomes,
+  outcomesWithin,
   ready,
   until,
 } from '../helpers/hosts.js';
@@ -274,6 +278,26 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     const calls = [client.call('CLIENT', 'CACHING', 'YES'), ...reads(), client.time(), ...reads()];
     expect((await Promise.all(calls)).slice(0, 4)).toEqual(['OK', '1', 'zwei', 'ü€']);
     expect(commandNames(spy.text().slice(before)).join(' ')).toBe('client get mget time mget');
+  });
+
+  it('are not put together over a pipeline that is being queued: no command of it gets lost', async () => {
+    const { Command } = host.Redis as unknown as { Command: typeof IORedis.Command };
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl(), {}, { fuseReads: true });
+      let within: Promise<unknown> | undefined;
+      class Meddling extends Command {
+        override toWritable(socket: object) {
+          within ??= client.get(key('none'));
+          return super.toWritable(socket);
+        }
+      }
+      const first = client.get(key('none'));
+      // Ours would be encoded before any of it is queued; the client itself sends one that has SELECT.
+      const pipeline = client.pipeline().echo('one').select(0);
+      (pipeline as never as Client).sendCommand(new Meddling('echo', ['two'], { replyEncoding: 'utf8' }));
+      const sent = pipeline.exec();
+      return [await outcomesWithin(LONG_ENOUGH, [first, sent, within as never]), await client.echo('in step')];
+    });
   });
 
   async function whoMayNotUseMget(options: RedisOptions = {}) {

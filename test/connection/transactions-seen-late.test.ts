@@ -2,7 +2,7 @@
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
-import { type Client, HOSTS, outcomes, ready } from '../helpers/hosts.js';
+import { type Client, HOSTS, ioredis6, outcomes, ready, until } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const prefix = uniquePrefix('seen-late');
@@ -54,6 +54,23 @@ describe.each(HOSTS)('$name: shareReads in a transaction that', (host) => {
       const first = await outcomes([client.watch(`${prefix}k`)]);
       const read = () => client.get(`${prefix}k`);
       return [...first, ...(await outcomes([read(), read(), client.exec()]))];
+    });
+  });
+
+  it.skipIf(host !== ioredis6)('was open, and a message comes: a push tells nothing of it', async () => {
+    await expectAsPlain(async (kind) => {
+      const publisher = await ready(host.create(redisUrl()));
+      const client = await ready(host.create(redisUrl(), { protocol: 3 }));
+      const messages: string[] = [];
+      client.on('message', (_, text) => messages.push(text));
+      await client.subscribe(`${prefix}channel`);
+      await client.multi({ pipeline: false });
+      if (kind === 'coalesced') coalesce(client, { shareReads: true });
+      const first = await client.echo('1');
+      await publisher.publish(`${prefix}channel`, 'text');
+      await until(() => messages.length === 1, 'the message');
+      const read = () => client.get(`${prefix}k`);
+      return [first, ...(await outcomes([read(), read(), client.exec()]))];
     });
   });
 

@@ -1,5 +1,9 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
+import { expectAsPlain } from '../helpers/beside.js';
+import { EACH_HOST } from '../helpers/cut-replies.js';
+import { connectFake } from '../helpers/fake-connection.js';
 import {
   type Client,
   type CoalescedClient,
@@ -628,3 +632,40 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     expect(client.coalescer.stats().fallbacks.patched).toBe(1);
   });
 });
+
+it.each(EACH_HOST)(
+  'a layer that replaces resolve when half of the reply has come gets all of it, $hostName, RESP$protocol',
+  async (options) => {
+    await expectAsPlain(async (kind) => {
+      const { client, socket } = await connectFake(options);
+      let last: Command | undefined;
+      layer(
+        client,
+        (original) =>
+          function (command, ...rest) {
+            last = command;
+            return original.call(this, command, ...rest);
+          },
+      );
+      const coalescer = kind === 'coalesced' ? coalesce(client).coalescer : undefined;
+      const warm = client.echo('warm');
+      await turn();
+      socket.feed('$4\r\nwarm\r\n');
+      await warm;
+      const value = client.get(KEY);
+      await turn();
+      socket.feed('$11\r\nof two');
+      const { resolve } = last as unknown as Command;
+      const seen: unknown[] = [];
+      (last as unknown as Command).resolve = (reply) => {
+        seen.push(reply);
+        return resolve(Buffer.from('replaced'));
+      };
+      socket.feed(' ends\r\n');
+      seen.push(await value);
+      if (coalescer !== undefined) expect(coalescer.stats().watchedCommands).toBe(1);
+      client.disconnect();
+      return seen;
+    });
+  },
+);
