@@ -72,11 +72,9 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     return this.pendingBound;
   }
 
-  fallbackReason(watchable?: boolean): FallbackReason | undefined {
+  fallbackReason(): FallbackReason | undefined {
     const { connection } = this;
-    return connection === undefined
-      ? 'connection'
-      : (connection.connectionFallbackReason(watchable) ?? this.classReason);
+    return connection === undefined ? 'connection' : (connection.connectionFallbackReason() ?? this.classReason);
   }
 
   connectionFor(): Connection | FallbackReason {

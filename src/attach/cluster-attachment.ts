@@ -64,8 +64,8 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     new ClusterAttachment(copy as HostCluster, options, this.commandClass);
   }
 
-  fallbackReason(watchable?: boolean): FallbackReason | undefined {
-    return this.routing.clusterFallbackReason(watchable) ?? this.classReason;
+  fallbackReason(): FallbackReason | undefined {
+    return this.routing.clusterFallbackReason() ?? this.classReason;
   }
 
   pendingBoundFor(key: unknown): PendingBound | undefined {

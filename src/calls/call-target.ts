@@ -31,8 +31,8 @@ export interface CallTarget {
   readonly pendingBound?: PendingBound | undefined;
   /** The bound of `maxPending` that commands with this first key are under. */
   pendingBoundFor?(key: unknown): PendingBound | undefined;
-  /** Why no command can take the fast path now; `watchable` as for `Connection#connectionFallbackReason`. */
-  fallbackReason(watchable?: boolean): FallbackReason | undefined;
+  /** Why no command can take the fast path now. */
+  fallbackReason(): FallbackReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the fast path. */
   connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason;
   /** How a command that has got this reason is sent nevertheless, watched; undefined if it cannot be. */

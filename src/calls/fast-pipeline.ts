@@ -193,8 +193,6 @@ function tryRecording(recording: Recording, variant: CommandVariant, args: reado
   if (keyPrefix || transformer !== undefined || !arePlain(args)) {
     const prepared = prepareArguments(command, recording.context.commandClass, keyPrefix, transformer, args);
     if (prepared instanceof Fallback) return prepared;
-    // A transformer or getter may have sent the pipeline, or left it to the host.
-    if (!recording.open) return new Fallback('transformer', prepared.read);
     sent = prepared.sent;
     if (!arePlain(sent)) return new Fallback('arguments', prepared.read);
   }

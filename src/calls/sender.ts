@@ -6,7 +6,7 @@ import { isUnpatchedMethod } from '../host/probe.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import { asCallback } from '../util/promises.js';
-import { arePlain, holdsArray, type Prepared, prepareArguments } from './arguments.js';
+import { arePlain, type Prepared, prepareArguments } from './arguments.js';
 import type { CallTarget } from './call-target.js';
 import { Fallback } from './fallback.js';
 
@@ -83,10 +83,6 @@ export abstract class Sender {
     call: CallOptions | undefined,
     watchable: boolean,
   ): Promise<unknown> | Fallback {
-    // Transformers and getters of arrays are user code: it runs here only if the command can still be sent here.
-    const runsUserCode = transformer !== undefined || holdsArray(args);
-    const reason = runsUserCode ? target.fallbackReason(watchable) : undefined;
-    if (reason !== undefined) return new Fallback(reason);
     const prepared = this.prepare(target, args, transformer);
     return prepared instanceof Fallback ? prepared : this.sendPrepared(target, prepared, args, call, watchable);
   }

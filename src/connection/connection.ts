@@ -135,17 +135,12 @@ export class Connection implements BatchOwner {
     reportConnection(this, 'attached', undefined);
   }
 
-  /**
-   * Why a command cannot take the fast path here now; undefined if it can.
-   *
-   * @param watchable - whether it can if it is watched (`Watched`).
-   */
-  connectionFallbackReason(watchable = false): FallbackReason | undefined {
+  /** Why a command cannot take the fast path here now; undefined if it can. */
+  connectionFallbackReason(): FallbackReason | undefined {
     const { reader } = this;
     if (!this.open) return 'connection';
     if (!reader.checkReady()) return reader.stoppedDecoding ? 'downgraded' : 'connection';
-    const reason = clientFallbackReason(this.client, this.stream);
-    return watchable && reason !== undefined && this.canBeWatched(reason) ? undefined : reason;
+    return clientFallbackReason(this.client, this.stream);
   }
 
   /** Whether commands are fast nevertheless if others see them. What is answered from memory no tracer would see. */
@@ -233,13 +228,13 @@ export class Connection implements BatchOwner {
     const deadline = timeout === undefined ? undefined : this.#deadlines.for(timeout);
     if (!shareable) shared?.close();
     const shares = shareable && (this.options.shareReads || (cacheable && cache?.isPending(entry)));
-    let name = shares ? shared?.nameOf(entry) : undefined;
+    let name = shares ? shared?.nameOf(entry, encoded) : undefined;
     if (name !== undefined && shared?.follow(name, entry, deadline)) {
       this.stats.sharedReads += 1;
       return;
     }
     const kept = cache?.sends(entry) ?? false;
-    if (kept) name ??= shared?.nameOf(entry);
+    if (kept) name ??= shared?.nameOf(entry, encoded);
     this.#enqueue(entry, encoded, deadline, name);
     if (kept) cache?.sentKept(entry);
   }
@@ -276,7 +271,7 @@ export class Connection implements BatchOwner {
   /** Sends a read that waited for its answer from memory. */
   sendEntry(entry: CallEntry, call: CallOptions | undefined): void {
     const { client } = this;
-    if (this.connectionFallbackReason() === undefined) this.#issue(entry, entry.encode(), call);
+    if (this.connectionFallbackReason() === undefined) this.#issue(entry, entry.encodeAssumingAscii(), call);
     // Host: it holds a command back, or rejects it, as the state of the connection demands.
     else client.sendCommand(entry);
   }

@@ -64,7 +64,7 @@ export class ClusterRouting {
 
   constructor(readonly cluster: HostCluster) {}
 
-  /** Why no command of this Cluster can take the fast path now; `watchable` as for `Connection#connectionFallbackReason`. */
+  /** Why no command of this Cluster can take the fast path now; `watchable`: of those that others see. */
   clusterFallbackReason(watchable = false): FallbackReason | undefined {
     const { status, options } = this.cluster;
     if (status !== 'ready') return 'connection';

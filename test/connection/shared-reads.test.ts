@@ -2,11 +2,12 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { types } from 'node:util';
 import { Command } from 'ioredis';
 import Redis from 'ioredis-coalesce';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { UNLISTED } from '../../src/commands/fast-commands.js';
 import { type Entry, variantOf } from '../../src/connection/entries/entry.js';
 import { SharedReads } from '../../src/connection/entries/shared-reads.js';
 import { TransactionState } from '../../src/connection/transaction-state.js';
+import { CommandHeads } from '../../src/resp/encoder.js';
 import { cold } from '../helpers/cold.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -136,6 +137,15 @@ describe('shareReads on a connection', () => {
 
   it.each(['srandmember', 'spop', 'hrandfield', 'zrandmember'] as const)('never shares %s', async (name) => {
     expect(await commandsOnWire((c) => ignore(c[name]('s'), c[name]('s')))).toEqual([`${name} s`, `${name} s`]);
+  });
+
+  it('encodes each read once, and names it by that', async () => {
+    const { client } = await coalescedFake({ shareReads: true });
+    const heads = vi.spyOn(CommandHeads.prototype, 'for');
+    onTestFinished(() => heads.mockRestore());
+    ignore(client.get('a'), client.get('ü'), client.hget('h', 'f'));
+    expect(heads).toHaveBeenCalledTimes(3);
+    client.disconnect();
   });
 
   it('does not share over a flush', async () => {

@@ -205,6 +205,29 @@ describeScenarios('explicit pipelines', HOSTS, {
     note('reads', reads);
   },
 
+  'a getter among the arguments that sends the pipeline': async ({ ready, track, note }) => {
+    const client = await ready({ commandTimeout: 60_000 });
+    const made = { pipeline: client.pipeline(), multi: client.multi() };
+    for (const [name, pipeline] of Object.entries(made)) {
+      let within: Promise<void> | undefined;
+      const array = Object.defineProperty(['a', ''], 1, {
+        get() {
+          within ??= track(`${name} within`, pipeline.exec());
+          return 'b';
+        },
+        enumerable: true,
+      });
+      method(pipeline.incr('n'), 'rpush')(`list of ${name}`, array);
+      note(`${name} has`, pipeline.length);
+      await within;
+      note(`${name} had`, pipeline.length);
+      method(pipeline.incr('n'), 'rpush')('n', 'x');
+      await track(`${name} again`, pipeline.exec());
+      await track(`${name} list`, client.lrange(`list of ${name}`, 0, -1));
+      await track(`${name} n`, client.get('n'));
+    }
+  },
+
   'custom commands among others': async ({ ready, track }) => {
     const client = (await ready()) as Client & Sha;
     client.defineCommand('sumOf', { numberOfKeys: 1, lua: 'return redis.call("INCRBY", KEYS[1], ARGV[1])' });

@@ -237,9 +237,9 @@ export class ReadCache {
     const { command } = entry.variant;
     if (command.cacheable) return this.#sendsRead(entry);
     const effect = effectOfName(command.name);
-    if (this.hasDeferred) this.#decideFor(effect, this.#argsOf(entry));
-    // To decide may have sent reads, which are arguments of calls, too.
-    this.#note(effect, this.#argsOf(entry), this.#nextPosition);
+    const args = this.#argsOf(entry);
+    if (this.hasDeferred) this.#decideFor(effect, args);
+    this.#note(effect, args, this.#nextPosition);
     return false;
   }
 

@@ -40,7 +40,7 @@ const NOBODY = Promise.resolve();
 function noop(): void {}
 
 /** An argument as it is in a host's command. */
-export function asRead(argument: unknown): unknown {
+function asRead(argument: unknown): unknown {
   return typeof argument === 'number' ? String(argument) : argument;
 }
 

@@ -2,7 +2,7 @@ import { type CommandVariant, UNLISTED } from '../../commands/fast-commands.js';
 import { keysOf } from '../../host/command-class.js';
 import type { QueueItem } from '../../host/types.js';
 import { isAscii } from '../../resp/encoder.js';
-import { asRead, CallEntry, Entry, type EntryContext, transformReply, variantOf } from './entry.js';
+import { CallEntry, Entry, type EntryContext, transformReply, variantOf } from './entry.js';
 
 /** The entry that a layer or tracer passed on and that was asked for its bytes last: the host writes them next, and then queues it. */
 let asked: LayeredEntry | undefined;
@@ -92,7 +92,7 @@ export class LayeredEntry extends CallEntry {
 
   override toWritable(stream: object): string | Buffer {
     this.readHere = false;
-    this.noticeChange();
+    if (this.readArgs !== undefined) this.sent = this.readArgs.slice(this.variant.script?.leading.length ?? 0);
     const text = this.variant.script === undefined ? this.encodeAssumingAscii() : undefined;
     const writable = typeof text === 'string' && isAscii(text) ? text : super.toWritable(stream);
     const { script } = this.variant;
@@ -101,16 +101,6 @@ export class LayeredEntry extends CallEntry {
     this.writable = writable;
     asked = this.isAnother ? undefined : this;
     return writable;
-  }
-
-  protected noticeChange(): void {
-    const args = this.readArgs;
-    if (this.replyEncoding !== this.variant.encoding) this.isAnother = true;
-    if (args === undefined) return;
-    const own = this.arguments();
-    if (args.length === own.length && args.every((argument, index) => argument === asRead(own[index]))) return;
-    this.isAnother = true;
-    this.sent = args.slice(this.variant.script?.leading.length ?? 0);
   }
 }
 

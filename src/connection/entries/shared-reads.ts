@@ -1,3 +1,4 @@
+import type { Part } from '../../resp/encoder.js';
 import type { TransactionState } from '../transaction-state.js';
 import type { Deadline } from './deadlines.js';
 import type { Entry } from './entry.js';
@@ -54,10 +55,12 @@ export class SharedReads {
    *
    * Text assumed to be ASCII states lengths in characters; exact text states them in bytes, with each byte as a character.
    * So the same text means a different key in each.
+   *
+   * @param given - it as RESP; undefined for a read that may be fused, which is encoded with its neighbours.
    */
-  nameOf(entry: Entry): string | undefined {
+  nameOf(entry: Entry, given?: string | readonly Part[]): string | undefined {
     if (this.transaction.open || this.#stopped) return undefined;
-    const encoded = entry.encodeAssumingAscii();
+    const encoded = given ?? entry.encodeAssumingAscii();
     const { encoding } = entry.variant;
     const isExact = typeof encoded !== 'string';
     const text = isExact && encoded.length === 1 ? encoded[0] : encoded;

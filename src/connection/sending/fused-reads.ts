@@ -199,7 +199,7 @@ export class FusedEntry extends InternalEntry {
     if (!owner.mayResend(select)) return false;
     for (const member of this.members) {
       // One that was aborted or has timed out needs no reply.
-      if (member.deadline !== SETTLED || member.followers !== undefined) client.sendCommand(member);
+      if (member.deadline !== SETTLED) client.sendCommand(member);
     }
     return true;
   }
