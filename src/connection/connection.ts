@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { reportConnection } from '../channels.js';
-import { effectOf, effectOfName } from '../commands/effects.js';
+import { effectOf } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/fast-commands.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { HostWrites } from '../host/pipeline.js';
@@ -24,6 +24,7 @@ import { nextTick, setImmediate } from '../util/clock.js';
 import { hookStream } from '../util/hook-stream.js';
 import { drainAtExit } from '../util/process-exit.js';
 import { scheduleFunction } from '../util/schedule.js';
+import { CallArguments } from './cache/names.js';
 import { ReadCache } from './cache/read-cache.js';
 import type { CachedRead } from './cache/store.js';
 import { type Deadline, Deadlines } from './entries/deadlines.js';
@@ -293,7 +294,7 @@ export class Connection implements BatchOwner {
    * @param recording - of a pipeline whose commands are fast entries, and commands of the host's.
    */
   sendPipeline(recording: PipelineRecording): void {
-    const { client, gate, cache, transaction } = this;
+    const { client, gate, cache, fused, transaction } = this;
     const { commands } = recording;
     // Whatever can throw does so before anything is queued, and the pipeline still is not sent.
     const encoded = encodePipeline(commands, client);
@@ -315,8 +316,11 @@ export class Connection implements BatchOwner {
         deadline?.add(command);
         replies.expected += 1;
         queue.push(command);
+        fused?.sends(command.name);
       } else {
-        transaction.issued(effectOfName(command.name));
+        const effect = effectOf(new CallArguments().of(command.name, command.args));
+        transaction.issued(effect);
+        fused?.sends(command.name, effect);
         queue.push({ command, select, stream: recording });
       }
     }
@@ -477,7 +481,7 @@ export class Connection implements BatchOwner {
       const effect = effectOf(requests);
       cache?.hostSends(effect, requests);
       transaction.issued(effect);
-      if (fused !== undefined) fused.leavesAlone = effect === 'next';
+      fused?.sends(requests.text(0), effect);
       repliesOff ||= effect === 'no replies';
       script = effect === 'script' && requests.single;
     }

@@ -270,15 +270,35 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expect(client.coalescer.stats().fusedReads).toBe(fusedBefore);
   });
 
-  it('CLIENT CACHING is about the next read, which is left alone: no other key would be tracked in plain', async () => {
-    const { client, plain, spy } = await scene(host);
-    await client.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', Number(await plain.client('ID')), 'OPTIN');
-    const before = spy.text().length;
-    const reads = () => [client.get(key('a')), client.get(key('b')), client.get(key('ü'))];
-    const calls = [client.call('CLIENT', 'CACHING', 'YES'), ...reads(), client.time(), ...reads()];
-    expect((await Promise.all(calls)).slice(0, 4)).toEqual(['OK', '1', 'zwei', 'ü€']);
-    expect(commandNames(spy.text().slice(before)).join(' ')).toBe('client get mget time mget');
-  });
+  it.each<[string, (client: Client) => Promise<unknown>, string]>([
+    ['by itself', (c) => c.call('CLIENT', 'CACHING', 'YES'), 'client get mget time mget'],
+    [
+      'behind which comes another CLIENT, which does not use it up',
+      (c) => Promise.all([c.call('CLIENT', 'CACHING', 'YES'), c.call('CLIENT', 'ID')]),
+      'client client get mget time mget',
+    ],
+    [
+      'at the end of a pipeline',
+      (c) => c.pipeline().set(key('c'), '3').call('CLIENT', 'CACHING', 'YES').exec(),
+      'set client get mget time mget',
+    ],
+    [
+      'in a pipeline whose next command uses it up',
+      (c) => c.pipeline().call('client', 'caching', 'yes').get(key('c')).exec(),
+      'client get mget time mget',
+    ],
+  ])(
+    'CLIENT CACHING %s is about the next read, which is left alone: no other key would be tracked in plain',
+    async (_, caching, wire) => {
+      const { client, plain, spy } = await scene(host);
+      await client.call('CLIENT', 'TRACKING', 'ON', 'REDIRECT', Number(await plain.client('ID')), 'OPTIN');
+      const before = spy.text().length;
+      const reads = () => [client.get(key('a')), client.get(key('b')), client.get(key('ü'))];
+      const calls = [caching(client), ...reads(), client.time(), ...reads()];
+      expect((await Promise.all(calls)).slice(1, 4)).toEqual(['1', 'zwei', 'ü€']);
+      expect(commandNames(spy.text().slice(before)).join(' ')).toBe(wire);
+    },
+  );
 
   it('are not put together over a pipeline that is being queued: no command of it gets lost', async () => {
     const { Command } = host.Redis as unknown as { Command: typeof IORedis.Command };

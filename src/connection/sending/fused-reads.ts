@@ -1,4 +1,5 @@
 import calculateSlot from 'cluster-key-slot';
+import type { Effect } from '../../commands/effects.js';
 import type { CommandVariant, FusedName } from '../../commands/fast-commands.js';
 import { CODES, coded, warnOnce } from '../../errors.js';
 import { selectedDatabase } from '../../host/state.js';
@@ -24,7 +25,7 @@ export class FusedReads {
   #slot: number | undefined;
   #stopped = false;
   /** Whether the next read is left alone: the command before it is about one command. */
-  leavesAlone = false;
+  #leavesAlone = false;
 
   constructor(
     readonly client: HostClient,
@@ -37,13 +38,21 @@ export class FusedReads {
     this.#stopped = true;
   }
 
+  /**
+   * Another command than a read of its own is about to be sent. RESP: CLIENT CACHING is about the next command that is not
+   * CLIENT, whatever its subcommand.
+   */
+  sends(name: string, effect?: Effect): void {
+    if (effect === 'next' || !/^client$/i.test(name)) this.#leavesAlone = effect === 'next';
+  }
+
   /** Whether a read can be sent with others: its key, or its key and field, are text. */
   takes({ variant, sent }: Entry): boolean {
     const { fused } = variant.command;
     const { transaction } = this.connection;
     if (fused === undefined || this.#stopped || transaction.open || transaction.watching) return false;
-    if (this.leavesAlone) {
-      this.leavesAlone = false;
+    if (this.#leavesAlone) {
+      this.#leavesAlone = false;
       return false;
     }
     if (fused === 'mget') return typeof sent === 'string';
