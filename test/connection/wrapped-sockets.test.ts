@@ -2,15 +2,16 @@
 import { execFile } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { Socket } from 'node:net';
-import { Readable } from 'node:stream';
+import { Duplex, Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { AbstractConnector } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { expectAsPlain, KINDS, type Kind } from '../helpers/beside.js';
-import { type Client, HOSTS, type Host, ready } from '../helpers/hosts.js';
+import { createAs, expectAsPlain, KINDS, type Kind } from '../helpers/beside.js';
+import { type Client, HOSTS, type Host, LONG_ENOUGH, outcomesWithin, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { Relay, type Treatment } from '../helpers/relay.js';
+import { bulk } from '../helpers/scripted-server.js';
 
 const PROGRAM = fileURLToPath(new URL('programs/metered-before.ts', import.meta.url));
 
@@ -124,3 +125,39 @@ it.each(['push', 'emit'])(
     }
   },
 );
+
+/** A server in memory, whose replies to a write are there before it returns. */
+class Answering extends Duplex {
+  override _read(): void {}
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    const names = chunk.toString().toLowerCase().matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g);
+    for (const [, name = ''] of names) this.push(ANSWERS[name] ?? '+OK\r\n');
+    done();
+  }
+
+  setNoDelay(): void {}
+  setKeepAlive(): void {}
+  setTimeout(): void {}
+}
+
+const ANSWERS: Record<string, string> = {
+  hello: '%1\r\n+proto\r\n:3\r\n',
+  info: bulk('redis_version:7.0.0\r\n'),
+  get: bulk('value'),
+};
+
+it.each(HOSTS)('$name: a stream that answers within its write is as good as for a plain client', async (host) => {
+  await expectAsPlain(async (kind) => {
+    class Connector extends AbstractConnector {
+      override connect(): Promise<never> {
+        this.connecting = true;
+        this.stream = new Answering() as never;
+        return Promise.resolve(this.stream as never);
+      }
+    }
+    const client = createAs(kind, host, '', { Connector: Connector as never, retryStrategy: () => null });
+    const sent = [client.get('a'), client.call('GET', 'b'), client.pipeline().get('c').exec(), client.set('d', '1')];
+    return outcomesWithin(LONG_ENOUGH, sent);
+  });
+});

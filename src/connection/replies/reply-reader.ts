@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { CODES } from '../../errors.js';
 import { transformsReply } from '../../host/command-class.js';
@@ -107,8 +108,8 @@ export class ReplyReader implements InPlaceReader {
     stream.removeListener('data', this.hostListener);
     // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
     // there are none, `on`: Node emits data within the read for listeners added by `on`, and on nextTick for prepended
-    // ones.
-    if (stream.listenerCount('data') === 0) stream.on('data', this.#onData);
+    // ones. Host: other streams than sockets may answer within a write, before it has queued what it writes.
+    if (stream.listenerCount('data') === 0 && stream instanceof Socket) stream.on('data', this.#onData);
     else stream.prependListener('data', this.#onData);
   }
 
