@@ -310,9 +310,10 @@ export class Connection implements BatchOwner {
     cache?.sendsPipeline(commands);
     const waits = gate.mustWait(commands.length, begun);
     if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
+    let fast = 0;
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
-        this.stats.fastCommands += 1;
+        fast += 1;
         deadline?.add(command);
         replies.expected += 1;
         queue.push(command);
@@ -325,8 +326,9 @@ export class Connection implements BatchOwner {
       }
     }
     if (recording.isTransaction) transaction.becomes('closed');
-    if (waits) gate.hold(encoded, commands.length, begun);
-    else this.batch.addExact(encoded, commands.length);
+    this.stats.fastCommands += fast;
+    if (waits) gate.hold(encoded, commands.length, fast, begun);
+    else this.batch.addExact(encoded, commands.length, fast);
   }
 
   /**
@@ -425,7 +427,7 @@ export class Connection implements BatchOwner {
     }
     // All but the last of a pipeline's entries are in the queue by now.
     if (gate.mustWait(commands, begun, commands - 1)) {
-      gate.hold(write, commands, begun);
+      gate.hold(write, commands, 0, begun);
       return false;
     }
     const result = this.batch.addHost(write, commands);
@@ -464,7 +466,7 @@ export class Connection implements BatchOwner {
     // It may be a write (invariant 6).
     this.shared?.close();
     if (gate.mustWait(1, begun)) gate.holdFast([data], begun);
-    else batch.addExact([data], 1, true);
+    else batch.addExact([data], 1, 1, true);
     if (entry.variant.script !== undefined) batch.scriptAdded();
   }
 

@@ -175,6 +175,8 @@ const STATEFUL = new Set(
 /** Whether a host command can be sent together with fast entries, without `sendCommand`, and gets one reply. */
 export function isSentAsItIs(command: HostCommand, commandClass: HostCommandClass): boolean {
   if (!(command instanceof commandClass)) return false;
+  // Host: what it asks before it writes a command. One of them throws where the name is no text.
+  if (typeof command.name !== 'string') return !commandClass.checkFlag('WILL_DISCONNECT', command.name);
   const name = command.name.toLowerCase();
   return name === 'client' ? !/^reply$/i.test(String(command.args[0])) : !STATEFUL.has(name);
 }

@@ -125,6 +125,7 @@ export interface HostCommandClass {
     transformReply: (this: ReplyContext, reply: unknown) => unknown;
     getKeys(): readonly unknown[];
   };
+  checkFlag(flag: string, name: string): boolean;
   readonly _transformer: { readonly argument: ArgumentTransformers; readonly reply: Record<string, unknown> };
 }
 

@@ -1,5 +1,8 @@
+import { describe, it } from 'vitest';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { type Client, HOSTS } from '../helpers/hosts.js';
 import { describeScenarios, type Scene, scenario, startServerOfScenes } from '../helpers/lifecycle/scene.js';
+import { redisUrl } from '../helpers/redis.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
 startServerOfScenes();
@@ -574,4 +577,21 @@ describeScenarios('transactions in a pipeline', HOSTS, {
     await track('late', late.exec());
     await track('twice', late.exec());
   },
+});
+
+describe.each(HOSTS)('$name: call() with a name that is no text', (host) => {
+  it.each([123, null, undefined, ['get', 'k'], Symbol('name')])('%o fails as on a plain client', async (name) => {
+    await expectAsPlain(async (kind) => {
+      const errors: string[] = [];
+      for (const made of ['pipeline', 'multi'] as const) {
+        const client = await connectAs(kind, host, redisUrl());
+        try {
+          await (method(client[made]() as Pipeline, 'call')(name) as Pipeline).exec();
+        } catch (error) {
+          errors.push(String(error));
+        }
+      }
+      return errors;
+    });
+  });
 });

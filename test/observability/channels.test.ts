@@ -122,6 +122,19 @@ describe.each(HOSTS)('$name: ioredis-coalesce:batch', (host) => {
     expect(ended.map(({ reason }) => reason)).toEqual(['size', 'size', 'size', 'size', 'schedule', 'manual']);
     expect(ended.map(({ size }) => size)).toEqual([7, 7, 7, 7, 2, 1]);
   });
+
+  it.each([{}, { maxInFlight: 2 }])('tells which commands of a pipeline the client has made, %j', async (options) => {
+    const client = await warmed(host, {}, options);
+    const { ended } = listen<BatchEvent>(CHANNELS.BATCH);
+    const before = client.coalescer.stats().fastCommands;
+    // The second one waits for room under `maxInFlight`.
+    const pipelines = [1, 2].map(() => client.pipeline().echo('a').call('ECHO', 'b').echo('c').echo('d').exec());
+    await Promise.all(pipelines);
+    const sum = (key: 'size' | 'fastCommands' | 'fallbackCommands') =>
+      ended.reduce((total, event) => total + event[key], 0);
+    expect([sum('size'), sum('fastCommands'), sum('fallbackCommands')]).toEqual([8, 6, 2]);
+    expect(client.coalescer.stats().fastCommands - before).toBe(6);
+  });
 });
 
 describe('ioredis-coalesce:connection', () => {

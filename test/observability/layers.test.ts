@@ -580,6 +580,14 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
         log.push(['keys', command.getKeys(), command.replyEncoding]);
         return command;
       }),
+      using((command, log) => {
+        const { name, isResolved } = { ...command } as ReadCommand & { isResolved: boolean };
+        log.push(['copy', name, isResolved]);
+        const settled = () =>
+          log.push(['settled', name, (command as typeof command & { isResolved: boolean }).isResolved]);
+        command.promise.then(settled, settled);
+        return command;
+      }),
       using(({ name, args, replyEncoding }) => new Made(name, args, { replyEncoding })),
       using((command) => Object.create(command) as Command),
       using((command) => new Proxy(command, {})),

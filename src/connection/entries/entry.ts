@@ -139,7 +139,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** The command as exact RESP, encoded again from its arguments. */
   encode(): Part[] {
     const args = this.arguments();
-    const parts = encodeExactly(commandHead(this.name, args.length), args);
+    const parts = encodeExactly(commandHead(this.variant.command.name, args.length), args);
     if (parts === undefined) throw new TypeError(`${this.name}: an argument can no longer be encoded`);
     return parts;
   }

@@ -20,6 +20,10 @@ export function entryWrittenAs(data: string | Uint8Array): LayeredEntry | undefi
  * the host's queue holds it. `Connection#sendWatched` sends it, `Connection#writeLayered` what the host writes of it.
  */
 export class LayeredEntry extends CallEntry {
+  // @ts-expect-error TS2610: own, as a host's command has it; other entries have an accessor.
+  override name: string;
+  /** Host: whether its reply was transformed. */
+  isResolved = false;
   /** Host: whether it was published on the channel of commands. */
   isTraced = false;
   /** Whether its bytes were appended as a fast command's: then its reply is decoded here. */
@@ -37,16 +41,8 @@ export class LayeredEntry extends CallEntry {
     super(variant, context, sent, select);
     this.replacedResolve = undefined;
     this.replacedReject = undefined;
+    this.name = variant.command.name;
     this.replyEncoding = variant.encoding;
-  }
-
-  override get name(): string {
-    return this.variant.command.name;
-  }
-
-  override set name(name: string) {
-    this.variant = variantOf({ ...UNLISTED, name }, this.variant.encoding);
-    this.isAnother = true;
   }
 
   override get args(): unknown[] {
@@ -86,18 +82,29 @@ export class LayeredEntry extends CallEntry {
     }
   }
 
+  override fulfil(value: unknown): void {
+    this.isResolved = true;
+    super.fulfil(value);
+  }
+
   override timedOut(error: Error): void {
     this.reject(error);
   }
 
   override toWritable(stream: object): string | Buffer {
     this.readHere = false;
+    const { name } = this;
+    if (name !== this.variant.command.name) {
+      this.variant = variantOf({ ...UNLISTED, name }, this.variant.encoding);
+      this.isAnother = true;
+    }
     if (this.readArgs !== undefined) this.sent = this.readArgs.slice(this.variant.script?.leading.length ?? 0);
     const text = this.variant.script === undefined ? this.encodeAssumingAscii() : undefined;
     const writable = typeof text === 'string' && isAscii(text) ? text : super.toWritable(stream);
     const { script } = this.variant;
-    // Host: the script's hash gives way to its text.
+    // Host: the script's hash gives way to its text, and EVALSHA to EVAL.
     if (script !== undefined && this.readArgs !== undefined) this.readArgs[0] = script.leading[0];
+    this.name = this.variant.command.name;
     this.writable = writable;
     asked = this.isAnother ? undefined : this;
     return writable;

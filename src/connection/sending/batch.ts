@@ -186,11 +186,16 @@ export class Batch {
     if (now() - this.#openedAt > AGE_FOR_SCRIPT_MS) this.flushUnseen('script');
   }
 
-  /** Adds fast commands' exact bytes; `inHostWrite` if the host is about to queue the last of them. */
-  addExact(parts: readonly Part[], commands: number, inHostWrite = false): void {
+  /**
+   * Adds exact bytes of ours.
+   *
+   * @param fast - the fast commands among them.
+   * @param inHostWrite - whether the host is about to queue the last of them.
+   */
+  addExact(parts: readonly Part[], commands: number, fast = commands, inHostWrite = false): void {
     this.#checkText();
     this.#append(parts);
-    this.#fastCommands += commands;
+    this.#fastCommands += fast;
     this.#added(commands, inHostWrite);
   }
 

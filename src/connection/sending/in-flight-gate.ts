@@ -7,6 +7,8 @@ import type { Batch } from './batch.js';
 /** One element of the backlog: bytes of fast commands, or one write of the host's. It is sent as a whole. */
 interface Held {
   commands: number;
+  /** The fast ones among them. */
+  fast: number;
   bytes: number;
   readonly content: Part[] | HostWrite;
   /** Whether a transaction was open when it was issued. */
@@ -71,10 +73,11 @@ export class InFlightGate {
     this.waiting += 1;
     let last = this.#backlog.peekBack();
     if (last === undefined || !Array.isArray(last.content) || last.commands >= maxRun || last.bytes >= maxBatchBytes) {
-      last = { commands: 0, bytes: 0, content: [], inTransaction };
+      last = { commands: 0, fast: 0, bytes: 0, content: [], inTransaction };
       this.#backlog.push(last);
     }
     last.commands += 1;
+    last.fast += 1;
     for (const part of encoded) last.bytes += part.length;
     const parts = last.content as Part[];
     appendParts(parts, encoded);
@@ -83,10 +86,10 @@ export class InFlightGate {
     for (const [index, part] of parts.entries()) parts[index] = toBytes(part);
   }
 
-  /** Holds back what the host writes, such as a pipeline, as one element: nothing joins it. */
-  hold(content: Held['content'], commands: number, inTransaction: boolean): void {
+  /** Holds back what the host writes, or a pipeline, as one element: nothing joins it. */
+  hold(content: Held['content'], commands: number, fast: number, inTransaction: boolean): void {
     this.waiting += commands;
-    this.#backlog.push({ commands, bytes: Number.POSITIVE_INFINITY, content, inTransaction });
+    this.#backlog.push({ commands, fast, bytes: Number.POSITIVE_INFINITY, content, inTransaction });
   }
 
   /** Replies have come, and there is a backlog: hands the batch the part of the backlog that has room now, and flushes it. */
@@ -109,7 +112,7 @@ export class InFlightGate {
     this.#backlog.shift();
     this.waiting -= first.commands;
     const { content } = first;
-    if (Array.isArray(content)) batch.addExact(content, first.commands);
+    if (Array.isArray(content)) batch.addExact(content, first.commands, first.fast);
     else batch.addHost(content, first.commands);
     return true;
   }
