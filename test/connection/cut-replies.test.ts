@@ -503,7 +503,7 @@ describe('a long reply', () => {
         acts += 1;
         if (acts === 1 && what !== 'emit data') client.coalescer.detach();
         if (acts === 1 && what === 'detach and attach') coalesce(client);
-        if (acts === 2 && what === 'emit data') socket.feed(bulk('fed inside'));
+        if (acts === 2 && what === 'emit data') socket.emit('data', bulk('fed inside'));
         return value;
       });
       issue(client, witness, [...STEPS.slice(0, 1), ...STEPS]);
