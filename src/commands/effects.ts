@@ -54,6 +54,8 @@ const NAMED: Partial<Record<NamedEffect, string>> = {
   next: 'asking',
 };
 const OF_THEIR_NAME = ['reset', 'multi', 'exec', 'discard', 'watch', 'unwatch'] as const;
+/** Refused with an argument, and then without effect. RESP: so is EXEC, but the transaction ends. */
+const ALONE = /^(reset|multi|discard|unwatch)$/;
 
 const at = (index: number) => () => ({ start: index, end: index + 1, step: 1 });
 
@@ -140,7 +142,7 @@ export function effectOf(args: Arguments): Effect {
   // HELLO alone only asks.
   if (name === 'hello') return args.count > 1 ? 'end' : 'none';
   if (name === 'client') return effectOfClient(args.text(1).toLowerCase(), args.text(2).toLowerCase());
-  return effectOfName(name);
+  return args.count > 1 && ALONE.test(name) ? 'none' : effectOfName(name);
 }
 
 function effectOfClient(subcommand: string, argument: string): Effect {

@@ -1,5 +1,5 @@
 import { type Effect, effectOf } from '../commands/effects.js';
-import type { HostQueue } from '../host/types.js';
+import type { HostQueue, QueueItem } from '../host/types.js';
 
 /**
  * Whether the user has a transaction open on a connection, and watches keys, after the last command that was issued.
@@ -21,8 +21,8 @@ export class TransactionState {
     if (queue === undefined) return;
     this.unknown = true;
     for (let index = 0; index < queue.length; index += 1) {
-      const name = queue.peekAt(index)?.command.name ?? '';
-      this.issued(effectOf({ count: 1, text: () => name }));
+      const { name, args } = (queue.peekAt(index) as QueueItem).command;
+      this.issued(effectOf({ count: 1 + args.length, text: (at) => (at === 0 ? name : '') }));
     }
   }
 

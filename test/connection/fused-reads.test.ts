@@ -320,6 +320,19 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     });
   });
 
+  it.each<[string, (client: Client) => Promise<unknown>]>([
+    ['DISCARD', (client) => client.call('DISCARD', 'x')],
+    ['EXEC', (client) => client.call('EXEC', 'x')],
+    ['MULTI', (client) => client.call('MULTI', 'x')],
+    ['RESET', (client) => client.call('RESET', 'x')],
+  ])('are queued, each by itself, where %s with an argument is refused and MULTI is open', async (_, refused) => {
+    await expectAsPlain(async (kind) => {
+      const client = await connectAs(kind, host, redisUrl(), {}, { fuseReads: true });
+      const read = () => client.get(key('none'));
+      return outcomes([client.multi({ pipeline: false }) as never, refused(client), read(), read(), client.exec()]);
+    });
+  });
+
   async function whoMayNotUseMget(options: RedisOptions = {}) {
     const { plain } = await scene(host);
     await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '&*', '+@all', '-mget');

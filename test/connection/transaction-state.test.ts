@@ -9,7 +9,7 @@ const effectOfWords = (words: string) => {
 };
 
 function queueOf(...names: string[]): HostQueue {
-  const items = names.map((name) => ({ command: { name } }));
+  const items = names.map((name) => ({ command: { name, args: [] } }));
   return { length: items.length, peekAt: (index: number) => items[index] } as unknown as HostQueue;
 }
 
@@ -22,6 +22,10 @@ describe('TransactionState', () => {
     [['multi', 'get a', 'exec'], false],
     [['multi', 'discard'], false],
     [['multi', 'reset'], false],
+    [['multi', 'discard x'], true],
+    [['multi', 'RESET x'], true],
+    [['multi x'], false],
+    [['multi', 'exec x'], false],
     [['exec', 'Multi'], true],
     [['get multi', 'multiply', 'executor'], false],
   ])('after %j a transaction is open: %s', (commands, open) => {

@@ -53,6 +53,7 @@ const VARIANTS: readonly Variant[] = [
   { ...BASE, protocol: 2, keyPrefix: 'p:', view: true, coalesce: { maxInFlight: 3 } },
   { ...BASE, host: 'ioredis5', coalesce: { fuseReads: true } },
   { ...BASE, protocol: 2, keyPrefix: 'p:', view: true, coalesce: { fuseReads: true } },
+  { ...BASE, host: 'iovalkey', protocol: 2, coalesce: { fuseReads: true, maxInFlight: 3 } },
   { ...BASE, host: 'ioredis5', view: true },
   { ...BASE, host: 'iovalkey', view: true, coalesce: { shareReads: true } },
   ...[

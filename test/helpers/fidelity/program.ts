@@ -220,6 +220,14 @@ const batched = fc
   .tuple(anyCall(FLAT_HOSTILE), times)
   .map(([call, count]) => Array<Call>(count).fill(call.map((arg) => (hasText(arg) ? arg : 'x')) as unknown as Call));
 
+/**
+ * What begins and ends transactions is refused with an argument, and they stay as they are; then reads that would be put
+ * together.
+ */
+const refusedEnds = fc
+  .constantFrom<Call>(['discard', 'x'], ['unwatch', 'x'], ['call', 'Discard', 'x'], ['call', 'multi', 'x'])
+  .map((refused): Call[] => [refused, ['get', 'str'], ['get', 'num']]);
+
 function hasText(value: unknown): boolean {
   try {
     String(value);
@@ -267,7 +275,9 @@ const batch = fc.record<Step & { kind: 'batch' }>({
   wrapping,
   form: fc.constantFrom<BatchForm>('pipeline', 'pipeline array', 'multi', 'multi array', ...ONE_BY_ONE),
   discard: fc.constantFrom(false, false, false, true),
-  calls: fc.array(batched, { maxLength: 6 }).map((runs) => runs.flat()),
+  calls: fc
+    .array(fc.oneof({ weight: 8, arbitrary: batched }, { weight: 1, arbitrary: refusedEnds }), { maxLength: 6 })
+    .map((runs) => runs.flat()),
 });
 
 const script = fc.record<Step & { kind: 'script' }>({
