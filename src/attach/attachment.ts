@@ -72,7 +72,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     return this.counters.snapshot(
       'fast',
       sum(({ client }) => client.commandQueue.length),
-      sum(({ connection }) => connection?.gate.waiting),
+      sum(({ connection }) => connection?.outgoing.gate.waiting),
       this.options.cache ? { entries, bytes } : undefined,
     );
   }
@@ -85,7 +85,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   }
 
   flush(): void {
-    for (const { connection } of this.members) connection?.batch.flush('manual');
+    for (const { connection } of this.members) connection?.outgoing.batch.flush('manual');
   }
 
   get enabled(): boolean {

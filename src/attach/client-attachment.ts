@@ -1,6 +1,7 @@
 import { isBlocking } from '../calls/blocking-warning.js';
 import type { CallTarget } from '../calls/call-target.js';
-import { Connection, type ConnectionSetup, type Watched } from '../connection/connection.js';
+import { Connection, type Watched } from '../connection/connection.js';
+import type { ConnectionSetup } from '../connection/outgoing.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { corkStream } from '../cork/cork.js';
 import { speaksResp3 } from '../host/cluster.js';

@@ -153,13 +153,13 @@ function send(
   const { pipeline } = recording;
   if (pipeline.isCluster) {
     const { promise, sends } = execUnsent(pipeline, host.exec, callback);
-    if (sends) connection.sendPipeline(recording);
+    if (sends) connection.outgoing.sendPipeline(recording);
     return promise;
   }
   pipeline.nodeifiedPromise = true;
   asCallback(pipeline.promise, callback);
   pipeline.replyPending = pipeline._queue.length;
-  connection.sendPipeline(recording);
+  connection.outgoing.sendPipeline(recording);
   return pipeline.promise;
 }
 

@@ -131,8 +131,8 @@ export class ScriptSender extends Sender {
         if (!isNoScript(error)) throw error;
         return sendWith(call, client as HostClient, [scriptCommand(this.script, args, this.encoding)]);
       });
-    if (watched !== undefined) return connection.sendWatched(watched, form, plain, routing, chained);
-    return connection.sendFast(form, plain, routing, call, undefined, chained);
+    if (watched !== undefined) return connection.outgoing.sendWatched(watched, form, plain, routing, chained);
+    return connection.outgoing.send(form, plain, routing, call, undefined, chained);
   }
 
   /** Puts `keyPrefix` before each key. Only the host can find the keys of arguments that are not as expected. */

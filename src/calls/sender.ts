@@ -143,7 +143,7 @@ export class CommandSender extends Sender {
     const answer = asks ? connection.cache.lookUp(variant, plain) : undefined;
     const refusal = answer === undefined ? connection.pendingBound?.refusalOf(1) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
-    if (watched !== undefined) return connection.sendWatched(watched, variant, plain, routing);
-    return connection.sendFast(variant, plain, routing, call, answer);
+    if (watched !== undefined) return connection.outgoing.sendWatched(watched, variant, plain, routing);
+    return connection.outgoing.send(variant, plain, routing, call, answer);
   }
 }

@@ -1,10 +1,12 @@
 /** Replies that together exceed the server's `client-output-buffer-limit`: what is sent again at once has to shrink. */
+import { setImmediate as immediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InFlightBound } from '../../src/connection/sending/in-flight-gate.js';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { createCluster, ioredis6 as ioredis6Cluster, warm } from '../helpers/cluster/clients.js';
 import { ioredis5, ioredis6, ready } from '../helpers/hosts.js';
-import { startServer } from '../helpers/redis.js';
+import { startProxy } from '../helpers/proxy.js';
+import { redisUrl, startServer } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 
 const LIMIT = ['--client-output-buffer-limit', 'normal 1mb 1mb 1'];
@@ -75,25 +77,42 @@ describe('a handshake that fails', () => {
   });
 });
 
+it('a connection that has answered the host’s commands alone does not lower the bound when it is lost', async () => {
+  const proxy = await startProxy(redisUrl());
+  const client = await ready(ioredis6.createCoalesced(proxy.url, { retryStrategy: () => 1 }));
+  const { inFlightBound } = client.coalescer as unknown as { inFlightBound: InFlightBound };
+  for (let round = 0; round < 3; round += 1) {
+    // `config` is left to the host, whose replies our reader forwards in one piece.
+    await Promise.all(times(50, () => client.config('GET', 'maxmemory')));
+    proxy.stall();
+    const held = times(8, () => client.config('GET', 'maxmemory'));
+    await immediate();
+    client.stream.destroy(new Error('lost'));
+    proxy.resume();
+    expect(await Promise.all(held)).toHaveLength(8);
+  }
+  expect(inFlightBound.current).toBe(10_000);
+});
+
 describe('InFlightBound', () => {
   it('is quartered by connections that are lost in a row without a reply, but for the first, and not by others', () => {
     const bound = new InFlightBound(10_000, 1);
-    bound.lost(60, 0);
-    bound.lost(60, 1);
-    bound.lost(60, 0);
-    bound.lost(1, 0);
-    bound.lost(60, 0);
+    bound.lost(60, false);
+    bound.lost(60, true);
+    bound.lost(60, false);
+    bound.lost(1, false);
+    bound.lost(60, false);
     expect(bound.current).toBe(10_000);
-    bound.lost(60, 0);
+    bound.lost(60, false);
     expect(bound.current).toBe(15);
-    bound.lost(15, 0);
-    bound.lost(2, 0);
+    bound.lost(15, false);
+    bound.lost(2, false);
     expect(bound.current).toBe(1);
   });
 
   it('grows again as replies come, up to maxInFlight', () => {
     const bound = new InFlightBound(100, 0);
-    bound.lost(60, 0);
+    bound.lost(60, false);
     for (let replies = 0; replies < 16 * 15 - 1; replies += 1) bound.repliesCame(1);
     expect(bound.current).toBe(15);
     bound.repliesCame(1);

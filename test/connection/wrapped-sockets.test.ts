@@ -131,7 +131,10 @@ class Answering extends Duplex {
   override _read(): void {}
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
-    const names = chunk.toString().toLowerCase().matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g);
+    const names = chunk
+      .toString()
+      .toLowerCase()
+      .matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g);
     for (const [, name = ''] of names) this.push(ANSWERS[name] ?? '+OK\r\n');
     done();
   }

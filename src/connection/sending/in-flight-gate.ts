@@ -146,10 +146,10 @@ export class InFlightBound {
   /**
    * A connection was lost, not closed by the client.
    *
-   * @param answered - replies since it was ready.
+   * @param hasAnswered - whether anything has come since it was ready.
    */
-  lost(inFlight: number, answered: number): void {
-    this.#lostInARow = inFlight > 1 && answered === 0 ? this.#lostInARow + 1 : 0;
+  lost(inFlight: number, hasAnswered: boolean): void {
+    this.#lostInARow = inFlight > 1 && !hasAnswered ? this.#lostInARow + 1 : 0;
     if (this.#lostInARow <= this.patience) return;
     this.current = Math.min(this.current, inFlight) >> 2 || 1;
     this.#replies = 0;
