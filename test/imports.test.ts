@@ -9,6 +9,7 @@ const BENCH = fileURLToPath(new URL('../bench', import.meta.url));
 /** The folders in the order of docs/design.md: each may import from those below it. */
 const LAYERS = [
   'attach',
+  'split',
   'calls',
   'connection',
   'connection/replies',

@@ -3,15 +3,14 @@ import { environment } from '../environment.js';
 import { CODES, coded, describeType, warnOnce, wrongOption } from '../errors.js';
 import { isHostCluster, speaksResp3 } from '../host/cluster.js';
 import { isTestDouble, missingOfClient } from '../host/probe.js';
-import { unknownRelease } from '../host/recognize.js';
 import type { HasOptions, HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import { setSplitting } from '../split/split-keys.js';
 import { addIdleHandle, coalescerOf, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
 import { CorkAttachment } from './cork-attachment.js';
 import { groundOf } from './ground.js';
-import { PlainSplitting } from './split-keys.js';
 
 /**
  * Coalesces a client or Cluster, unless it is coalesced already. It stays plain, with an idle handle, if `options` is
@@ -29,10 +28,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   if (coalescerOf(client) !== undefined) return;
   const chosen = options ?? lastOptions(client);
   if (chosen === false || environment === 'off') {
-    const splits =
-      chosen !== false && chosen.splitKeys && isHostCluster(client) && unknownRelease(client) === undefined;
     addIdleHandle(client, DEFAULT_OPTIONS);
-    if (splits) PlainSplitting.start(client);
   } else if (missing !== undefined) {
     warnOnce(
       CODES.TEST_DOUBLE,
@@ -43,6 +39,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   } else {
     attachReal(client as HasOptions, chosen);
   }
+  if (options && missing === undefined && isHostCluster(client)) setSplitting(client, options.splitKeys);
 }
 
 /** Coalesces a client that was just made, without being asked by its code: a later `attach` with options replaces it. */
@@ -60,6 +57,7 @@ export function attachProvisionally(client: object, options: ResolvedOptions): v
       unknown: 'a client of another realm',
     });
   markProvisional(client);
+  if (splitKeys) setSplitting(client as HasOptions, true);
 }
 
 function attachReal(client: HasOptions, options: ResolvedOptions): void {
@@ -67,7 +65,6 @@ function attachReal(client: HasOptions, options: ResolvedOptions): void {
   const ground = groundOf(client, options);
   if ('why' in ground) {
     new CorkAttachment(client, options, ground);
-    if (options.splitKeys && isHostCluster(client) && ground.unknown === undefined) PlainSplitting.start(client);
     return;
   }
   if (options.cache && !speaksResp3(client as HostClient)) {

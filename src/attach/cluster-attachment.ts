@@ -8,12 +8,12 @@ import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../ho
 import { makeOptionsFast, unanswered } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import { setSplitting } from '../split/split-keys.js';
 import type { FallbackReason } from '../stats.js';
 import { Attachment, coalescerOf, type NodesShare } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { corkObserver } from './cork-attachment.js';
 import { groundOf } from './ground.js';
-import { PlainSplitting, SplitKeys } from './split-keys.js';
 
 /**
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
@@ -25,13 +25,11 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
   readonly accepted: WeakSet<object>;
   readonly pendingBound: PendingBound | undefined;
   readonly routing: ClusterRouting;
-  readonly splitter: SplitKeys | undefined;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   /** Which nodes served which slots when these were last read; only with the option `cache`. */
   #slotOwners: string | undefined;
 
   constructor(client: HostCluster, options: ResolvedOptions, commandClass: HostCommandClass) {
-    PlainSplitting.end(client);
     super(client, options, commandClass, 0);
     this.accepted = new WeakSet(unanswered(client));
     const { maxPending } = options;
@@ -40,7 +38,6 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     }
     this.routing = new ClusterRouting(client);
     makeOptionsFast(client);
-    if (options.splitKeys) this.splitter = new SplitKeys(this, commandClass);
     this.enter();
     client.on('+node', this.#onNode);
     if (options.cache) client.on('refresh', this.#onRefresh);
@@ -56,12 +53,12 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     this.client.removeListener('refresh', this.#onRefresh);
     for (const node of this.members) node.detach();
     for (const node of this.client.nodes()) corkOf(node)?.undo();
-    if (this.splitter !== undefined) PlainSplitting.start(this.client);
   }
 
   protected coalesceCopy(copy: object): void {
     const options = withoutCacheUnless(speaksResp3(copy as HostCluster), this.options);
     new ClusterAttachment(copy as HostCluster, options, this.commandClass);
+    setSplitting(copy as HostCluster, this.options.splitKeys);
   }
 
   fallbackReason(): FallbackReason | undefined {

@@ -1,6 +1,6 @@
 import { blockingMethods } from '../calls/blocking-warning.js';
 import { fastCalls, fastCommandNamed } from '../calls/call-by-name.js';
-import { type CallTarget, callTargetOf, MARK, type Marked, SPLITS } from '../calls/call-target.js';
+import { type CallTarget, callTargetOf, MARK, type Marked } from '../calls/call-target.js';
 import { pipelineMethods, refuseWhole } from '../calls/fast-pipeline.js';
 import { commandMethod, formOf, methodsNamed } from '../calls/method.js';
 import { ScriptSender } from '../calls/scripts.js';
@@ -26,9 +26,9 @@ const overlays = {
  * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`
  * and, unless it is bare, the fast methods. So the class gets no property, and the client only its attachment.
  */
-export function addOverlay(client: HasOptions, options: Pick<ResolvedOptions, 'splitKeys' | 'maxPending'>): void {
-  const isBare = client.options.showFriendlyErrorStack && !options.splitKeys;
-  const kind = options.maxPending !== undefined ? 'bounded' : isBare ? 'bare' : 'fast';
+export function addOverlay(client: HasOptions, { maxPending }: ResolvedOptions): void {
+  const isBare = client.options.showFriendlyErrorStack;
+  const kind = maxPending !== undefined ? 'bounded' : isBare ? 'bare' : 'fast';
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), kind));
   if (kind !== 'bare') for (const name of definedNames(client)) replaceDefined(client, name);
   if (kind === 'bounded' && Object.hasOwn(client, 'sendCommand')) aroundSendCommand(client, client, BOUNDED);
@@ -71,7 +71,7 @@ function overlayFor(parent: object, kind: keyof typeof overlays): object {
     duplicate: {
       value(this: Marked, ...args: unknown[]) {
         const copy = (parent as { duplicate(...args: unknown[]): object }).duplicate.apply(this, args);
-        (this[MARK] ?? this[SPLITS])?.attachCopy(copy, args);
+        this[MARK]?.attachCopy(copy, args);
         return copy;
       },
       writable: true,

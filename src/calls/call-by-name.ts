@@ -26,12 +26,11 @@ export function fastCalls(parent: MethodForm['parent']): MethodForm[] {
       methodName,
       parent,
       leading: 1,
-      senderFor({ commandClass, splitter }, name) {
-        const known = commandClass ?? splitter?.commandClass;
-        if (known === undefined || typeof name !== 'string') return undefined;
+      senderFor({ commandClass }, name) {
+        if (commandClass === undefined || typeof name !== 'string') return undefined;
         const kept = senders.get(name);
         if (kept !== undefined) return kept;
-        const command = fastCommandNamed(name, known);
+        const command = fastCommandNamed(name, commandClass);
         if (command === undefined) return undefined;
         const sender = new CommandSender(command, encoding);
         if (senders.size < KEPT_NAMES) senders.set(name, sender);

@@ -76,12 +76,7 @@ export class SlowPathWarning {
 
 const slowPathWarning = new SlowPathWarning();
 
-export function countFallback(
-  { counters }: Pick<CallTarget, 'counters'>,
-  methodName: string,
-  reason: FallbackReason,
-): void {
-  if (counters === undefined) return;
+export function countFallback({ counters }: Pick<CallTarget, 'counters'>, methodName: string, reason: FallbackReason) {
   slowPathWarning.fellBack(counters, reason);
   if (debugFallback.enabled) debugFallback('%s: %s', methodName, reason);
 }
@@ -90,7 +85,7 @@ export function countFallback(
  * More arguments than this are not spread again. The caller's own are on the stack by now, and 123,000 of them fill it
  * (Node's default size), so there may be no room for them twice.
  */
-const MOST_SPREAD = 1_000;
+export const MOST_SPREAD = 1_000;
 
 /**
  * Calls a method of the host's with the arguments that one of ours was called with. A method that a user has put in its

@@ -230,7 +230,7 @@ export function refuseWhole(made: unknown, target: CallTarget): void {
   // Host: a Cluster calls it again when a pipeline is redirected.
   let accepted = false;
   aroundExec(made, (pipeline, send, args) => {
-    const bound = accepted || !target.enabled ? undefined : target.pendingBoundFor?.(firstKeyOf(pipeline._queue));
+    const bound = accepted || !target.enabled ? undefined : target.pendingBoundFor(firstKeyOf(pipeline._queue));
     const refusal = bound?.refusalOf(pipeline._queue.length + pipeline._transactions);
     accepted = refusal === undefined || isAutoPipeline(pipeline);
     if (bound === undefined || refusal === undefined) return send(args);

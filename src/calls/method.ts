@@ -13,6 +13,8 @@ export interface MethodForm {
   /** Sends the calls that can be fast; or a function that finds who sends one, by the name in front of its arguments. */
   readonly sender?: Sender;
   senderFor?(target: CallTarget, name: unknown): Sender | undefined;
+  /** Makes a call of several calls of the parent's method. */
+  readonly compose?: ((args: unknown[], send: (args: unknown[]) => unknown) => unknown) | undefined;
   /** Called with all arguments of each call that has no sender, before the host's method sends it. */
   onFallback?(target: CallTarget, args: readonly unknown[]): void;
 }
@@ -32,9 +34,12 @@ export function formOf(method: AnyFunction): MethodForm | undefined {
  * without us.
  */
 export function commandMethod(form: MethodForm): AnyFunction {
-  const { methodName, parent, leading = 0, sender } = form;
-  const made: AnyFunction =
-    leading === 0
+  const { methodName, parent, leading = 0, sender, compose } = form;
+  const made: AnyFunction = compose
+    ? function composed(this: unknown, ...args) {
+        return compose(args, (given) => (parent[methodName] as AnyFunction).apply(this, given));
+      }
+    : leading === 0
       ? function fast(this: unknown, ...args) {
           const target = callTargetOf(this);
           if (target === undefined || sender === undefined) return fallBack(form, this, target, args);

@@ -52,8 +52,6 @@ export abstract class Sender {
       if (!isUnpatchedMethod(method)) return new Fallback('patched');
       this.unpatched = method;
     }
-    const split = target.splitter?.send(this, given, call);
-    if (split !== undefined) return split;
     const { commandClass } = target;
     if (commandClass === undefined) return new Fallback('connection');
     const last = given.length > 0 ? given[given.length - 1] : undefined;
@@ -67,7 +65,7 @@ export abstract class Sender {
     if (plain === undefined) sent = this.#prepareAndSend(target, args, transformer, call, watchable);
     else {
       const found = target.connectionFor(command, args[0]);
-      const watched = typeof found === 'string' && watchable ? target.watchedFor?.(found, command, args[0]) : undefined;
+      const watched = typeof found === 'string' && watchable ? target.watchedFor(found, command, args[0]) : undefined;
       const connection = watched?.connection ?? found;
       if (typeof connection === 'string') return new Fallback(connection);
       sent = this.sendOn(connection, target, plain, args, call, watched);
@@ -84,21 +82,21 @@ export abstract class Sender {
     watchable: boolean,
   ): Promise<unknown> | Fallback {
     const prepared = this.prepare(target, args, transformer);
-    return prepared instanceof Fallback ? prepared : this.sendPrepared(target, prepared, args, call, watchable);
+    return prepared instanceof Fallback ? prepared : this.#sendPrepared(target, prepared, args, call, watchable);
   }
 
   /** @param args - those of the call. */
-  sendPrepared(
+  #sendPrepared(
     target: CallTarget,
     { sent, key, read }: Prepared,
     args: readonly unknown[],
-    call?: CallOptions,
-    watchable = call === undefined,
+    call: CallOptions | undefined,
+    watchable: boolean,
   ): Promise<unknown> | Fallback {
     // Ordering: asked when user code has run.
     const { command } = this.variant;
     const found = target.connectionFor(command, key);
-    const watched = typeof found === 'string' && watchable ? target.watchedFor?.(found, command, key) : undefined;
+    const watched = typeof found === 'string' && watchable ? target.watchedFor(found, command, key) : undefined;
     const connection = watched?.connection ?? found;
     if (typeof connection === 'string') return new Fallback(connection, read);
     const plain = this.plainOf(sent);

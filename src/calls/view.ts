@@ -119,13 +119,20 @@ const MAKING_PIPELINES = new Set<PropertyKey>(['pipeline', 'multi']);
 /** The methods of commands, also where the client's are not the host's: stubs, test doubles. */
 const NAMES = new Set<PropertyKey>(FAST_COMMANDS.flatMap(({ name }) => [name, `${name}Buffer`]));
 
-function callMethod(view: View, name: PropertyKey, args: unknown[]): unknown {
-  const { client, call } = view;
+function callMethod(
+  view: View,
+  name: PropertyKey,
+  args: unknown[],
+  method = view.client[name] as AnyFunction,
+): unknown {
+  const { call } = view;
   if (name === 'sendCommand') return view.sendCommand(...(args as [HostCommand]));
-  const method = client[name] as AnyFunction;
   const form = formOf(method);
   const isCommand = form !== undefined || isUnpatchedCommand(method);
   if (call.signal?.aborted && (isCommand || NAMES.has(name))) return rejectedWith(call.signal.reason, args.at(-1));
+  if (form?.compose !== undefined) {
+    return form.compose(args, (given) => callMethod(view, name, given, form.parent[form.methodName] as AnyFunction));
+  }
   if (form !== undefined) return sendFast(view, form, args);
   if (isCommand) return callHostMethod(view, method, args, TAKING_NAMES.has(name) ? 1 : 0);
   const result = callOnClient(view, method, args);

@@ -183,13 +183,14 @@ describe('an unknown client', () => {
     expect(cluster.coalescer.stats().unknownClient).toBe('ioredis 6.1.0');
   });
 
-  it('that is a Cluster does not split keys', async () => {
-    const code = `const cluster = coalesce(new Cluster([], { lazyConnect: true }), { splitKeys: true });
-      console.log(Object.getPrototypeOf(cluster) === Cluster.prototype, cluster.coalescer.stats().unknownClient);`;
-    const file = await bundle(future.folder, [`${future.folder}/built/index.js`], {}, code);
-    const { stdout, stderr } = await run(process.execPath, [file]);
-    expect(stdout).toBe('true ioredis 6.1.0\n');
-    expect(stderr).toContain('COALESCE_WARN_UNKNOWN_CLIENT');
+  it('that is a Cluster splits keys, since the option changes what a call means, and has the cork', async () => {
+    const { Cluster } = future.load();
+    const cluster = coalesce(new Cluster([], { lazyConnect: true }) as Redis, { splitKeys: true });
+    expect(Object.getPrototypeOf(cluster)).toBe(Cluster.prototype);
+    cluster.sendCommand = async (command) => (command as unknown as { args: string[] }).args.map((key) => `of ${key}`);
+    expect(await cluster.mget('a', 'b', 'a')).toEqual(['of a', 'of b', 'of a']);
+    cluster.sendCommand = async (command) => (command as unknown as { args: string[] }).args.length;
+    expect(await cluster.exists('a', 'b', 'a')).toBe(3);
   });
 
   it('whose file was patched gets the cork', async () => {
