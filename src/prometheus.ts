@@ -26,8 +26,6 @@ const OPTIONS: Rules<CollectOptions> = {
   labels: { byDefault: {}, check: checkedLabels },
 };
 
-const registered = processWide('metrics', () => new WeakMap<object, RegisteredMetrics>());
-
 /**
  * Exposes the counters of `coalescer.stats()` as Prometheus metrics named `redis_coalesce_…`. They are read once per
  * scrape of the registry, and cost nothing per command.
@@ -45,13 +43,21 @@ export function collectMetrics(client: Coalesced, options: CollectOptions = {}):
     const expected = 'collectMetrics() expects a coalesced client, such as coalesce(new Redis())';
     throw coded(TypeError, CODES.CLIENT, `${expected}, got ${describeType(client)}`);
   }
-  let metrics = registered.get(register);
-  // `register.clear()` may have removed them.
-  if (metrics === undefined || metrics.registered().length === 0) {
-    metrics = new RegisteredMetrics(register, labels);
-    registered.set(register, metrics);
+  const { clients, metrics } = collectedOn(register);
+  checkFits(clients, client, labels);
+  for (const [name, metric] of metrics) {
+    const present = register.getSingleMetric(name);
+    if (present === undefined || present === metric) continue;
+    throw wrongOption(`options.register already has a metric named ${name}, which collectMetrics() did not create`);
   }
-  return metrics.add({ client, labels });
+  if (clients.size === 0) for (const metric of metrics.values()) register.registerMetric(metric);
+  clients.set(client, labels);
+  return () => {
+    if (!clients.delete(client) || clients.size > 0) return;
+    for (const [name, metric] of metrics) {
+      if (register.getSingleMetric(name) === metric) register.removeSingleMetric(name);
+    }
+  };
 }
 
 const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
@@ -80,105 +86,89 @@ interface Sample {
 }
 
 type Read = (stats: CoalescerStats, coalescer: Coalescer) => number | readonly Sample[];
-type Metrics = Readonly<Record<string, readonly [help: string, read: Read]>>;
 type Counts = Readonly<Record<string, number>>;
 
-const COUNTERS: Metrics = {
-  redis_coalesce_commands_total: [
+/** The metrics by their names, all of which begin with `redis_coalesce_`; those that end in `_total` are counters. */
+const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?: 'histogram']>> = {
+  commands_total: [
     'Commands sent, by path: fast (encoded by ioredis-coalesce) or fallback (encoded by the client itself).',
     ({ commands, fastCommands }) => by('path', { fast: fastCommands, fallback: commands - fastCommands }),
   ],
-  redis_coalesce_fallbacks_total: [
+  fallbacks_total: [
     'Commands that could take the fast path and were left to the client, by reason.',
     (stats) => by('reason', stats.fallbacks),
   ],
-  redis_coalesce_replies_total: [
+  replies_total: [
     'Replies received, by who decoded them: fast (ioredis-coalesce) or fallback (the client itself).',
     (stats) => by('path', stats.replies),
   ],
-  redis_coalesce_batches_total: ['Batches written, by what flushed them.', (stats) => by('reason', stats.flushReasons)],
-  redis_coalesce_polled_turns_total: [
+  batches_total: ['Batches written, by what flushed them.', (stats) => by('reason', stats.flushReasons)],
+  polled_turns_total: [
     'Turns after which the event loop looked for the replies instead of waiting (option busyPoll).',
     (stats) => stats.polledTurns,
   ],
-  redis_coalesce_polled_turns_answered_total: [
+  polled_turns_answered_total: [
     'Of the polled turns, the ones for which a reply came in that time.',
     (stats) => stats.polledTurnsAnswered,
   ],
-  redis_coalesce_written_bytes_total: ['Bytes of commands handed to the socket.', (stats) => stats.bytesWritten],
-  redis_coalesce_shared_reads_total: [
+  written_bytes_total: ['Bytes of commands handed to the socket.', (stats) => stats.bytesWritten],
+  shared_reads_total: [
     'Reads answered by the reply to an identical one (option shareReads); they are not among the commands sent.',
     (stats) => stats.sharedReads,
   ],
-  redis_coalesce_fused_reads_total: [
-    'Commands that left within an MGET or HMGET (option fuseReads).',
-    (stats) => stats.fusedReads,
-  ],
-  redis_coalesce_refused_calls_total: [
+  fused_reads_total: ['Commands that left within an MGET or HMGET (option fuseReads).', (stats) => stats.fusedReads],
+  refused_calls_total: [
     'Calls refused because too many commands await their reply (option maxPending).',
     (stats) => stats.refusedCalls,
   ],
-  redis_coalesce_cache_hits_total: [
+  cache_hits_total: [
     'Reads answered from memory (option cache); they are not among the commands sent.',
     ({ cache }) => cache?.hits ?? 0,
   ],
-  redis_coalesce_cache_misses_total: [
+  cache_misses_total: [
     'Reads that could have been answered from memory and were sent.',
     ({ cache }) => cache?.misses ?? 0,
   ],
-  redis_coalesce_cache_held_total: [
+  cache_held_total: [
     'Of these, reads whose answer was in memory and could not be used yet.',
     ({ cache }) => cache?.held ?? 0,
   ],
-  redis_coalesce_cache_invalidations_total: [
+  cache_invalidations_total: [
     'Answers removed from memory because their key has changed, or all keys have.',
     ({ cache }) => cache?.invalidations ?? 0,
   ],
-  redis_coalesce_cache_evictions_total: [
-    'Answers removed from memory for lack of room.',
-    ({ cache }) => cache?.evictions ?? 0,
-  ],
-};
-
-const GAUGES: Metrics = {
-  redis_coalesce_cache_entries: ['Answers kept in memory.', ({ cache }) => cache?.entries ?? 0],
-  redis_coalesce_cache_bytes: ['Approximate bytes of the answers kept in memory.', ({ cache }) => cache?.bytes ?? 0],
-  redis_coalesce_in_flight_commands: ['Commands that await their reply, sent or not.', (stats) => stats.inFlight],
-  redis_coalesce_queued_commands: [
+  cache_evictions_total: ['Answers removed from memory for lack of room.', ({ cache }) => cache?.evictions ?? 0],
+  cache_entries: ['Answers kept in memory.', ({ cache }) => cache?.entries ?? 0],
+  cache_bytes: ['Approximate bytes of the answers kept in memory.', ({ cache }) => cache?.bytes ?? 0],
+  in_flight_commands: ['Commands that await their reply, sent or not.', (stats) => stats.inFlight],
+  queued_commands: [
     'Of the commands in flight, the ones that wait for room under maxInFlight.',
     (stats) => stats.queued,
   ],
-  redis_coalesce_max_in_flight_commands: [
+  max_in_flight_commands: [
     'The option maxInFlight, which limits each connection.',
     (_, { options }) => options.maxInFlight,
   ],
-  redis_coalesce_attached: [
+  attached: [
     'Whether the client is coalesced: 1, or 0 if it is plain, by detach(), an option or IOREDIS_COALESCE.',
     (_, { enabled }) => Number(enabled),
   ],
-  redis_coalesce_unknown_client: [
+  unknown_client: [
     'Whether the client stays plain because its release is not known.',
     ({ unknownClient }) => Number(unknownClient !== undefined),
   ],
-};
-
-const HISTOGRAMS: Metrics = {
-  redis_coalesce_batch_size_commands: [
+  batch_size_commands: [
     'Commands in a batch.',
     // Queued commands are in no batch yet. Of the others, at most those of the open batch are not counted yet.
     ({ batchSizes, commands, queued }) => histogram(batchSizes, commands - queued, 1, [0, 14]),
+    'histogram',
   ],
-  redis_coalesce_flush_wait_seconds: [
+  flush_wait_seconds: [
     'How long the first command of a batch waited for the flush.',
     ({ flushWaits, flushWaitTotal }) => histogram(flushWaits, flushWaitTotal / 1_000, 1_000_000, [4, 20]),
+    'histogram',
   ],
 };
-
-const METRICS = [
-  ['counter', COUNTERS],
-  ['gauge', GAUGES],
-  ['histogram', HISTOGRAMS],
-] as const;
 
 function by(label: string, counts: Counts): Sample[] {
   return Object.entries(counts).map(([of, value]) => ({ value, labels: { [label]: of } }));
@@ -205,100 +195,55 @@ function histogram(counts: Counts, sum: number, scale: number, [lowest, highest]
   ];
 }
 
+/** What is on one registry. */
 interface Collected {
-  readonly client: Coalesced;
-  readonly labels: Labels;
+  readonly clients: Map<Coalesced, Labels>;
+  readonly metrics: ReadonlyMap<string, Metric>;
 }
 
-/** The metrics on one registry, and the clients that they are read from. */
-class RegisteredMetrics {
-  readonly #clients = new Set<Collected>();
-  readonly #metrics = new Map<string, Metric>();
-  readonly #labelNames: string;
-  #readings: (readonly [Collected, CoalescerStats])[] | undefined;
+const collected = processWide('metrics-by-registry', () => new WeakMap<object, Collected>());
 
-  constructor(
-    readonly register: Registry<RegistryContentType>,
-    labels: Labels,
-  ) {
-    this.#labelNames = namesOf(labels);
-    for (const [type, metrics] of METRICS) {
-      for (const [name, [help, read]] of Object.entries(metrics)) {
-        const values = () =>
-          this.#read().flatMap(([{ client, labels: own }, stats]) => {
-            const found = read(stats, client.coalescer);
-            const samples = typeof found === 'number' ? [{ value: found }] : found;
-            return samples.map(({ value, labels, suffix }) => ({
-              value,
-              labels: { ...labels, ...own },
-              ...(suffix && { metricName: `${name}${suffix}` }),
-            }));
-          });
-        this.#metrics.set(name, readMetric(type, name, help, values));
-      }
-    }
+/** What is on a registry; anew after `register.clear()`. */
+function collectedOn(register: Registry<RegistryContentType>): Collected {
+  const present = collected.get(register);
+  for (const [name, metric] of present?.metrics ?? []) {
+    if (register.getSingleMetric(name) === metric) return present as Collected;
   }
+  const clients = new Map<Coalesced, Labels>();
+  const made = { clients, metrics: metricsOf(clients) };
+  collected.set(register, made);
+  return made;
+}
 
-  /** The metrics that the registry still has. */
-  registered(): readonly string[] {
-    return [...this.#metrics.keys()].filter((name) => this.register.getSingleMetric(name) === this.#metrics.get(name));
-  }
-
-  /** Adds a client; returns a function that removes it. */
-  add(added: Collected): () => void {
-    this.#checkFits(added);
-    this.#registerMissing();
-    this.#clients.add(added);
-    return () => {
-      if (!this.#clients.delete(added) || this.#clients.size > 0) return;
-      for (const name of this.registered()) this.register.removeSingleMetric(name);
-    };
-  }
-
-  /** Registers all metrics at first, then those that `removeSingleMetric()` has removed. */
-  #registerMissing(): void {
-    const present = this.registered();
-    const missing = [...this.#metrics].filter(([name]) => !present.includes(name));
-    for (const [name] of missing) {
-      if (this.register.getSingleMetric(name) === undefined) continue;
-      throw wrongOption(`options.register already has a metric named ${name}, which collectMetrics() did not create`);
-    }
-    for (const [, metric] of missing) this.register.registerMetric(metric);
-  }
-
-  #checkFits({ client, labels }: Collected): void {
-    const names = namesOf(labels);
-    if (names !== this.#labelNames) {
-      throw wrongOption(
-        'options.labels must have the same names as for the other clients on this registry, ' +
-          `${this.#labelNames || 'none'}, got ${names || 'none'}`,
-      );
-    }
-    for (const present of this.#clients) {
-      if (present.client === client) {
-        throw wrongOption(
-          `collectMetrics() expects a client only once per registry, got one that is registered as ${shown(present.labels)}`,
-        );
-      }
-      if (shown(present.labels) === shown(labels)) {
-        throw wrongOption(
-          `options.labels must be different for each client on a registry, got ${shown(labels)} for a second one`,
-        );
-      }
-    }
-  }
-
+function metricsOf(clients: Collected['clients']): Collected['metrics'] {
+  let readings: (readonly [Labels, CoalescerStats, Coalescer])[] | undefined;
   /** One snapshot for all metrics of a scrape: the registry reads them before the next microtask. */
-  #read(): readonly (readonly [Collected, CoalescerStats])[] {
-    if (this.#readings === undefined) {
+  const read = () => {
+    if (readings === undefined) {
       // After detach() and coalesce() a client has another coalescer, whose counters begin at zero.
-      this.#readings = Array.from(this.#clients, (one) => [one, one.client.coalescer.stats()]);
+      readings = Array.from(clients, ([{ coalescer }, labels]) => [labels, coalescer.stats(), coalescer]);
       queueMicrotask(() => {
-        this.#readings = undefined;
+        readings = undefined;
       });
     }
-    return this.#readings;
-  }
+    return readings;
+  };
+  const metrics = Object.entries(METRICS).map(([part, [help, readFrom, kind]]) => {
+    const name = `redis_coalesce_${part}`;
+    const type = kind ?? (name.endsWith('_total') ? 'counter' : 'gauge');
+    const values = () =>
+      read().flatMap(([own, stats, coalescer]) => {
+        const found = readFrom(stats, coalescer);
+        const samples: readonly Sample[] = typeof found === 'number' ? [{ value: found }] : found;
+        return samples.map(({ value, labels, suffix }) => ({
+          value,
+          labels: { ...labels, ...own },
+          ...(suffix && { metricName: `${name}${suffix}` }),
+        }));
+      });
+    return [name, readMetric(type, name, help, values)] as const;
+  });
+  return new Map(metrics);
 }
 
 /**
@@ -314,6 +259,27 @@ function readMetric(type: string, name: string, help: string, values: () => obje
     reset: () => {},
   };
   return metric as unknown as Metric;
+}
+
+function checkFits(clients: Collected['clients'], client: Coalesced, labels: Labels): void {
+  for (const [present, its] of clients) {
+    if (namesOf(labels) !== namesOf(its)) {
+      throw wrongOption(
+        'options.labels must have the same names as for the other clients on this registry, ' +
+          `${namesOf(its) || 'none'}, got ${namesOf(labels) || 'none'}`,
+      );
+    }
+    if (present === client) {
+      throw wrongOption(
+        `collectMetrics() expects a client only once per registry, got one that is registered as ${shown(its)}`,
+      );
+    }
+    if (shown(labels) === shown(its)) {
+      throw wrongOption(
+        `options.labels must be different for each client on a registry, got ${shown(labels)} for a second one`,
+      );
+    }
+  }
 }
 
 function namesOf(labels: Labels): string {
