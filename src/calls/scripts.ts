@@ -1,5 +1,4 @@
 import { type CommandVariant, type ScriptForm, UNLISTED } from '../commands/fast-commands.js';
-import type { Connection, Watched } from '../connection/connection.js';
 import type { ArgumentTransformer } from '../host/command-class.js';
 import { type HostScript, isNoScript, isUnpatchedScriptMethod, LoadedScript, scriptCommand } from '../host/script.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
@@ -103,7 +102,7 @@ export class ScriptSender extends Sender {
     if (!(sent instanceof Fallback)) return sent;
     const { keyPrefix, numberOfKeys } = this.script;
     const first = given[typeof numberOfKeys === 'number' ? 0 : 1];
-    const refusal = target.pendingBoundFor?.(keyPrefix ? prefixedKey(keyPrefix, first) : first)?.refusalOf(1);
+    const refusal = target.pendingBoundFor(keyPrefix ? prefixedKey(keyPrefix, first) : first)?.refusalOf(1);
     return refusal === undefined ? sent : rejectedWith(refusal, given.at(-1));
   }
 
@@ -111,28 +110,13 @@ export class ScriptSender extends Sender {
     return super.plainOf(args) ?? super.plainOf(args.map(toPlain));
   }
 
-  protected sendOn(
-    connection: Connection,
-    { client, routing }: CallTarget,
-    plain: readonly unknown[],
-    args: readonly unknown[],
-    call: CallOptions | undefined,
-    watched: Watched | undefined,
-  ): Promise<unknown> {
-    const refusal = connection.pendingBound?.refusalOf(1);
-    if (refusal !== undefined) return Promise.reject(refusal);
-    // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
-    // is loaded.
-    // Behind layers the host asks the entry, when it writes it.
-    const form = watched?.isLayered ? this.variant : this.#formOn(connection.stream);
-    // Ordering: this makes callers settle one step later than the command, as in the host; tracers follow the same promise.
-    const chained = (promise: Promise<unknown>) =>
+  /** Ordering: callers settle one step later than the command, as in the host; tracers follow the same promise. */
+  protected override chained(client: object, args: readonly unknown[], call: CallOptions | undefined) {
+    return (promise: Promise<unknown>) =>
       promise.catch((error: unknown) => {
         if (!isNoScript(error)) throw error;
         return sendWith(call, client as HostClient, [scriptCommand(this.script, args, this.encoding)]);
       });
-    if (watched !== undefined) return connection.outgoing.sendWatched(watched, form, plain, routing, chained);
-    return connection.outgoing.send(form, plain, routing, call, undefined, chained);
   }
 
   /** Puts `keyPrefix` before each key. Only the host can find the keys of arguments that are not as expected. */

@@ -1,5 +1,4 @@
 import type { CommandVariant, FastCommand } from '../commands/fast-commands.js';
-import type { Connection, Watched } from '../connection/connection.js';
 import { variantOf } from '../connection/entries/entry.js';
 import { type ArgumentTransformer, argumentTransformerOf } from '../host/command-class.js';
 import { isUnpatchedMethod } from '../host/probe.js';
@@ -8,7 +7,7 @@ import type { CallOptions } from '../options.js';
 import { asCallback } from '../util/promises.js';
 import { arePlain, type Prepared, prepareArguments } from './arguments.js';
 import type { CallTarget } from './call-target.js';
-import { Fallback } from './fallback.js';
+import { Fallback, type ReadArguments } from './fallback.js';
 
 /**
  * May this call be encoded here? If so, sends it. The question is the same for single commands, `call` and scripts;
@@ -28,15 +27,12 @@ export abstract class Sender {
     args: readonly unknown[],
     transformer: ArgumentTransformer | undefined,
   ): Prepared | Fallback;
-  /** Sends a command. `args` are those of the call, `plain` what becomes of them; `watched` if it is a watched one. */
-  protected abstract sendOn(
-    connection: Connection,
-    target: CallTarget,
-    plain: readonly unknown[],
+  /** What the caller gets in place of the promise that the reply settles. */
+  protected chained?(
+    client: CallTarget['client'],
     args: readonly unknown[],
     call: CallOptions | undefined,
-    watched: Watched | undefined,
-  ): Promise<unknown>;
+  ): (promise: Promise<unknown>) => Promise<unknown>;
 
   /** These arguments in the form in which they can be encoded here; undefined if the host has to do it. */
   protected plainOf(args: readonly unknown[]): readonly unknown[] | undefined {
@@ -61,15 +57,10 @@ export abstract class Sender {
     // A tracer would see another promise than the one that has the callback.
     const watchable = call === undefined && typeof last !== 'function';
     const plain = transformer === undefined && !this.needsKeys(target) ? this.plainOf(args) : undefined;
-    let sent: Promise<unknown> | Fallback;
-    if (plain === undefined) sent = this.#prepareAndSend(target, args, transformer, call, watchable);
-    else {
-      const found = target.connectionFor(command, args[0]);
-      const watched = typeof found === 'string' && watchable ? target.watchedFor(found, command, args[0]) : undefined;
-      const connection = watched?.connection ?? found;
-      if (typeof connection === 'string') return new Fallback(connection);
-      sent = this.sendOn(connection, target, plain, args, call, watched);
-    }
+    const sent =
+      plain === undefined
+        ? this.#prepareAndSend(target, args, transformer, call, watchable)
+        : this.#sendPlain(target, plain, args[0], undefined, args, call, watchable);
     if (typeof last === 'function' && !(sent instanceof Fallback)) asCallback(sent, last);
     return sent;
   }
@@ -82,26 +73,45 @@ export abstract class Sender {
     watchable: boolean,
   ): Promise<unknown> | Fallback {
     const prepared = this.prepare(target, args, transformer);
-    return prepared instanceof Fallback ? prepared : this.#sendPrepared(target, prepared, args, call, watchable);
+    if (prepared instanceof Fallback) return prepared;
+    const { sent, key, read } = prepared;
+    return this.#sendPlain(target, this.plainOf(sent), key, read, args, call, watchable);
   }
 
-  /** @param args - those of the call. */
-  #sendPrepared(
+  /**
+   * Ordering: called when user code has run.
+   *
+   * @param plain - the arguments as they are encoded; undefined if they cannot be.
+   * @param args - those of the call.
+   */
+  #sendPlain(
     target: CallTarget,
-    { sent, key, read }: Prepared,
+    plain: readonly unknown[] | undefined,
+    key: unknown,
+    read: ReadArguments | undefined,
     args: readonly unknown[],
     call: CallOptions | undefined,
     watchable: boolean,
   ): Promise<unknown> | Fallback {
-    // Ordering: asked when user code has run.
-    const { command } = this.variant;
+    const { variant } = this;
+    const { command } = variant;
     const found = target.connectionFor(command, key);
     const watched = typeof found === 'string' && watchable ? target.watchedFor(found, command, key) : undefined;
     const connection = watched?.connection ?? found;
     if (typeof connection === 'string') return new Fallback(connection, read);
-    const plain = this.plainOf(sent);
     if (plain === undefined) return new Fallback('arguments', read);
-    return this.sendOn(connection, target, plain, args, call, watched);
+    // A call that reads past the cache is sent without asking: its answer is kept all the same.
+    const asks = connection.cache !== undefined && command.cacheable && call?.cache !== false;
+    const answer = asks ? connection.cache.lookUp(variant, plain) : undefined;
+    const refusal = answer === undefined ? connection.pendingBound?.refusalOf(1) : undefined;
+    if (refusal !== undefined) return Promise.reject(refusal);
+    const { routing, client } = target;
+    // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script is
+    // loaded. Behind layers the host asks the entry, when it writes it.
+    const form = watched?.isLayered ? variant : (variant.script?.formOn(connection.stream) ?? variant);
+    const chained = this.chained?.(client, args, call);
+    if (watched !== undefined) return connection.outgoing.sendWatched(watched, form, plain, routing, chained);
+    return connection.outgoing.send(form, plain, routing, call, answer, chained);
   }
 }
 
@@ -125,23 +135,5 @@ export class CommandSender extends Sender {
   ): Prepared | Fallback {
     const { command } = this.variant;
     return prepareArguments(command, commandClass as HostCommandClass, client.options.keyPrefix, transformer, args);
-  }
-
-  protected sendOn(
-    connection: Connection,
-    { routing }: CallTarget,
-    plain: readonly unknown[],
-    _args: readonly unknown[],
-    call: CallOptions | undefined,
-    watched: Watched | undefined,
-  ): Promise<unknown> {
-    const { variant } = this;
-    // A call that reads past the cache is sent without asking: its answer is kept all the same.
-    const asks = connection.cache !== undefined && variant.command.cacheable && call?.cache !== false;
-    const answer = asks ? connection.cache.lookUp(variant, plain) : undefined;
-    const refusal = answer === undefined ? connection.pendingBound?.refusalOf(1) : undefined;
-    if (refusal !== undefined) return Promise.reject(refusal);
-    if (watched !== undefined) return connection.outgoing.sendWatched(watched, variant, plain, routing);
-    return connection.outgoing.send(variant, plain, routing, call, answer);
   }
 }
