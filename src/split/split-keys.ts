@@ -1,6 +1,6 @@
 /**
- * The option `splitKeys` of a Cluster: a call with keys of several slots is made as several calls of the same method, one
- * for each slot. This rests on public methods alone, so it is the same whether the Cluster is coalesced or plain.
+ * The option `splitKeys` of a Cluster: a call with keys of several slots is made as several calls of the same method,
+ * one for each slot. This rests on public methods alone, so it is the same whether the Cluster is coalesced or plain.
  */
 import calculateSlot from 'cluster-key-slot';
 import { MOST_SPREAD } from '../calls/fallback.js';
@@ -38,8 +38,8 @@ type Methods = Record<string, AnyFunction>;
 const endings = processWide('splitting', () => new WeakMap<object, () => void>());
 
 /**
- * Splits the keys of a Cluster's calls from now on, or no longer. The methods that do so are the Cluster's own, over those
- * of its class and of the overlay. Methods that users have put there stay.
+ * Splits the keys of a Cluster's calls from now on, or no longer. The methods that do so are the Cluster's own, over
+ * those of its class and of the overlay. Methods that users have put there stay.
  */
 export function setSplitting(cluster: HasOptions, on: boolean): void {
   endings.get(cluster)?.();
