@@ -426,6 +426,11 @@ describe('a long reply', () => {
     const reply = aggregate('*', [bulk('one'), '$-1\r\n', bulk(''), bulk('four')]);
     for (let cut = 1; cut < reply.length; cut += 1) {
       const { client, socket } = await coalescedFake({ fuseReads: true });
+      // The first MGET, of one, and the read itself.
+      const first = client.get('a');
+      await turn();
+      socket.feed(Buffer.concat([aggregate('*', [bulk('one')]), bulk('one')]));
+      await first;
       const values = ['a', 'b', 'c', 'd'].map((key) => client.get(key));
       const behind = client.strlen('e');
       await turn();

@@ -25,6 +25,8 @@ import { following, type Layer, layer, replacing } from '../observability/helper
 const prefix = uniquePrefix('fused');
 const key = (name: string | number) => `${prefix}${name}`;
 
+const REPLIES: Record<string, string> = { get: bulk('1'), hget: bulk('1'), mget: '*1\r\n+1\r\n', hmget: '*1\r\n+1\r\n' };
+
 interface Scene {
   readonly client: CoalescedClient;
   readonly plain: Client;
@@ -38,11 +40,18 @@ async function scene(host: Host, options: CoalesceOptions = {}, client: object =
   );
   await plain.mset(key('a'), '1', key('b'), 'zwei', key('ü'), 'ü€', key('bytes'), Buffer.from([0xff, 0x00]));
   await plain.hset(key('h'), { f: 'v', g: 'w', ü: 'ü' });
+  await proven(coalesced);
   onTestFinished(async () => {
     const keys = await plain.keys(`${prefix}*`);
     if (keys.length > 0) await plain.del(...keys);
   });
   return { client: coalesced, plain, spy: spyOnSocket(coalesced) };
+}
+
+/** Reads are fused once the server has answered an MGET, and an HMGET. */
+async function proven<T extends Client>(client: T): Promise<T> {
+  await Promise.all([client.get(key('none')), client.hget(key('none'), 'f')]);
+  return client;
 }
 
 describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
@@ -51,7 +60,7 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     const values = await Promise.all([client.get(key('a')), client.get(key('none')), client.get(key('b'))]);
     expect(values).toEqual(['1', null, 'zwei']);
     expect(commandNames(spy.text())).toEqual(['mget']);
-    expect(client.coalescer.stats()).toMatchObject({ commands: 3, fusedReads: 3, inFlight: 0 });
+    expect(client.coalescer.stats()).toMatchObject({ fusedReads: 3, inFlight: 0 });
   });
 
   it('of one hash leave as one HMGET', async () => {
@@ -166,10 +175,10 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
 
   it('an error for one of them, from a proxy in front of servers, rejects its caller alone', async () => {
     const server = await startScriptedServer((command) => {
-      if (command[0] === 'mget') return `*3\r\n${bulk('1')}-ERR upstream failure\r\n${bulk('3')}`;
-      return handshake(command);
+      if (command[0] === 'mget' && command.length > 2) return `*3\r\n${bulk('1')}-ERR upstream failure\r\n${bulk('3')}`;
+      return handshake(command) ?? REPLIES[command[0] ?? ''];
     });
-    const client = await ready(host.createCoalesced(server.url, {}, { fuseReads: true }));
+    const client = await proven(await ready(host.createCoalesced(server.url, {}, { fuseReads: true })));
     expect(await outcomes(['a', 'b', 'c'].map((name) => client.get(name)))).toEqual([
       { value: '1' },
       { error: expect.stringContaining('ERR upstream failure') as string, command: { name: 'get', args: ['b'] } },
@@ -180,8 +189,11 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
   it.each(['*-1\r\n', '*1\r\n$1\r\n1\r\n', '+OK\r\n', '$2\r\nOK\r\n'])(
     'another reply than a value for each rejects all of them: %j',
     async (reply) => {
-      const server = await startScriptedServer((command) => (command[0] === 'mget' ? reply : handshake(command)));
-      const client = await ready(host.createCoalesced(server.url, {}, { fuseReads: true }));
+      const server = await startScriptedServer((command) => {
+        if (command[0] === 'mget' && command.length > 2) return reply;
+        return handshake(command) ?? REPLIES[command[0] ?? ''];
+      });
+      const client = await proven(await ready(host.createCoalesced(server.url, {}, { fuseReads: true })));
       const found = await outcomes([client.get('a'), client.get('b')]);
       expect(found).toHaveLength(2);
       for (const one of found) expect(one).toMatchObject({ error: expect.stringContaining('MGET') as string });
@@ -220,6 +232,38 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     ]);
     expect(await Promise.all([client.get(key('a')), client.get(key('b'))])).toEqual(['1', 'zwei']);
     expect(commandNames(spy.text()).join(' ')).toBe('mget get get get get get');
+  });
+
+  it.each(['*-1\r\n', '+OK\r\n', '-ERR unknown command\r\n'])(
+    'are not put together where the server answers MGET of one with %j',
+    async (reply) => {
+      expectWarnings('COALESCE_WARN_FUSE');
+      const server = await startScriptedServer((command) => {
+        return command[0] === 'mget' ? reply : (handshake(command) ?? REPLIES[command[0] ?? '']);
+      });
+      const client = await ready(host.createCoalesced(server.url, {}, { fuseReads: true }));
+      for (let round = 0; round < 2; round += 1)
+        expect(await Promise.all([client.get('a'), client.get('b')])).toEqual(['1', '1']);
+      expect(server.commands.map(([name]) => name).join(' ')).toBe('mget get get get get');
+    },
+  );
+
+  it.each<[string, (client: Client) => Promise<unknown>]>([
+    ['select', (client) => client.select(1)],
+    ['RESET', (client) => client.call('RESET')],
+    ['multi', (client) => client.multi({ pipeline: false }) as never],
+    ['a write', (client) => client.set(key('a'), 'later')],
+    ['quit', (client) => client.quit()],
+    ['subscribe', (client) => client.subscribe(key('channel'))],
+  ])('behind %s, the reads of a user who may not use MGET get what they get on a plain client', async (_, behind) => {
+    expectWarnings('COALESCE_WARN_FUSE');
+    const { plain } = await scene(host);
+    const options = await userWithout(plain, '-mget');
+    await expectAsPlain(async (kind) => {
+      await plain.set(key('a'), '1');
+      const client = await connectAs(kind, host, redisUrl(), options, { fuseReads: true });
+      return outcomes([client.get(key('a')), client.get(key('b')), behind(client), client.echo('last')]);
+    });
   });
 
   // Sent again in another database, the reads would get the values of that one.
@@ -333,12 +377,18 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     });
   });
 
+  async function userWithout(plain: Client, ...rules: string[]) {
+    await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '&*', '+@all', ...rules);
+    onTestFinished(() => void plain.call('ACL', 'DELUSER', prefix).catch(() => {}));
+    return { username: prefix, password: 'any', protocol: 2 } as const;
+  }
+
+  /** From now on: the server has answered an MGET before. */
   async function whoMayNotUseMget(options: RedisOptions = {}) {
     const { plain } = await scene(host);
-    await plain.call('ACL', 'SETUSER', prefix, 'on', 'nopass', `~${prefix}*`, '&*', '+@all', '-mget');
-    onTestFinished(() => void plain.call('ACL', 'DELUSER', prefix).catch(() => {}));
-    const all = { username: prefix, password: 'any', protocol: 2, ...options } as const;
-    const client = await ready(host.createCoalesced(redisUrl(), all, { fuseReads: true }));
+    const all = { ...(await userWithout(plain)), ...options };
+    const client = await proven(await ready(host.createCoalesced(redisUrl(), all, { fuseReads: true })));
+    await plain.call('ACL', 'SETUSER', prefix, '-mget');
     return { client, asked: () => Promise.all([client.get(key('a')), client.get(key('b'))]) };
   }
 });

@@ -6,7 +6,14 @@ import { selectedDatabase } from '../../host/state.js';
 import type { HostClient } from '../../host/types.js';
 import { type ErrorMeaning, meaningOfError } from '../../resp/error-meaning.js';
 import { SETTLED } from '../entries/deadlines.js';
-import { type CallEntry, copyOfError, type Entry, InternalEntry, internalVariant } from '../entries/entry.js';
+import {
+  type CallEntry,
+  copyOfError,
+  type Entry,
+  type EntryContext,
+  InternalEntry,
+  internalVariant,
+} from '../entries/entry.js';
 import type { TransactionState } from '../transaction-state.js';
 
 const MOST_MEMBERS = 64;
@@ -17,8 +24,14 @@ const MOST_MEMBERS = 64;
  * A group is open from its first read until anything else is added to its batch, or the batch is sent: its bytes are made
  * then. Its place in the host's queue is taken at once (invariant 1): by the entry of the first read, which is sent as it
  * is if no other one comes, and from the second read on by a `FusedEntry` in its stead.
+ *
+ * The server may not know MGET or HMGET, or the user may not use it; reads that were refused and are sent again come too
+ * late for what was issued behind them. So a connection's first read is asked for twice, by itself and by a `Probe`, and
+ * reads are fused once that was answered.
  */
 export class FusedReads {
+  /** What the server has said to MGET, or HMGET, of one read. */
+  readonly #answers: Partial<Record<FusedName, 'awaited' | 'given'>> = {};
   #members: CallEntry[] = [];
   /** The entry that stands in the queue for all members. */
   #entry: Entry | undefined;
@@ -30,7 +43,12 @@ export class FusedReads {
   constructor(
     readonly client: HostClient,
     /** `open` until the client is detached from it, or it is lost. */
-    readonly connection: { readonly open: boolean; readonly transaction: TransactionState },
+    readonly connection: {
+      readonly open: boolean;
+      readonly transaction: TransactionState;
+      readonly context: EntryContext;
+      sendInternal(entry: InternalEntry): void;
+    },
   ) {}
 
   /** For the rest of the connection. */
@@ -55,8 +73,19 @@ export class FusedReads {
       this.#leavesAlone = false;
       return false;
     }
-    if (fused === 'mget') return typeof sent === 'string';
-    return Array.isArray(sent) && sent.length === 2 && typeof sent[0] === 'string' && typeof sent[1] === 'string';
+    const isText = fused === 'mget' ? typeof sent === 'string' : isTwoTexts(sent);
+    if (isText && this.#answers[fused] === undefined) {
+      this.#answers[fused] = 'awaited';
+      this.connection.sendInternal(new Probe(fused, sent, this));
+    }
+    return isText && this.#answers[fused] === 'given';
+  }
+
+  /** A command of one read was answered, or failed: then the next read asks again, if any is still to be fused. */
+  probed(name: FusedName, error: unknown, reply: unknown): void {
+    this.#answers[name] = Array.isArray(reply) ? 'given' : undefined;
+    if (error === undefined && !Array.isArray(reply)) this.refused(unreadable(name).message);
+    else if (error instanceof Error && error.name === 'ReplyError') this.refused(error.message);
   }
 
   /**
@@ -151,6 +180,23 @@ const VARIANTS: Record<FusedName, { readonly text: CommandVariant; readonly byte
 function variantsOf(name: FusedName) {
   const text = internalVariant(name);
   return { text, bytes: { ...text, encoding: null } };
+}
+
+function isTwoTexts(sent: unknown): boolean {
+  return Array.isArray(sent) && sent.length === 2 && typeof sent[0] === 'string' && typeof sent[1] === 'string';
+}
+
+/** MGET or HMGET of one read, for which no caller waits. */
+class Probe extends InternalEntry {
+  constructor(name: FusedName, sent: unknown, owner: FusedReads) {
+    super(VARIANTS[name].bytes, sent, owner.connection.context, (error, reply) => owner.probed(name, error, reply));
+  }
+
+  /** The host, whose `reconnectOnError` is asked about the errors of calls, does not see it. */
+  override sendsAgain(message: string): boolean {
+    this.fail(Object.assign(new Error(message), { name: 'ReplyError' }));
+    return true;
+  }
 }
 
 /** Its members settle themselves. */
