@@ -106,7 +106,14 @@ const MAX_VIOLATIONS = 20;
 /** Milliseconds after which a run without an answer from memory ends. */
 const WITHOUT_HITS = 30_000;
 const PREFIX = 'checked:';
-const CLOCK = "local t = redis.call('TIME') local n = string.format('%.0f', t[1] * 1000000 + t[2])";
+/** Microseconds by which a scenario has set the clock back. */
+export const CLOCK_BEHIND = 'clock:behind';
+/** The server's clock, which may be set back, but never one that was read before: what is written later is newer. */
+export const CLOCK = `local t = redis.call('TIME')
+  local n = t[1] * 1000000 + t[2] - (redis.call('GET', '${CLOCK_BEHIND}') or 0)
+  n = math.max(n, (redis.call('GET', 'clock:last') or 0) + 1)
+  n = string.format('%.0f', n)
+  redis.call('SET', 'clock:last', n)`;
 const SET_CLOCK = `${CLOCK} redis.call('SET', KEYS[1], n) return n`;
 const HSET_CLOCK = `${CLOCK} redis.call('HSET', KEYS[1], 'a', n, 'b', n, 'c', n) return n`;
 

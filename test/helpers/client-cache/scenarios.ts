@@ -4,7 +4,7 @@ import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { type Client, ioredis6, ready, sleep } from '../hosts.js';
 import { type FaultyProxy, startProxy } from '../proxy.js';
 import { startServer } from '../redis.js';
-import { Checker, type CheckFigures, type CheckOptions } from './checker.js';
+import { CLOCK, CLOCK_BEHIND, Checker, type CheckFigures, type CheckOptions } from './checker.js';
 
 /** What happens to a cached client while it is checked. */
 export interface Scenario {
@@ -115,7 +115,7 @@ const every = async (scene: Scene, ms: number, action: () => unknown): Promise<v
   }
 };
 
-const EXPIRE = "local t = redis.call('TIME') redis.call('PEXPIRE', KEYS[1], ARGV[1]) return t[1] * 1000000 + t[2]";
+const EXPIRE = `${CLOCK} redis.call('PEXPIRE', KEYS[1], ARGV[1]) return n`;
 const TELL =
   "local n = redis.call('INCR', KEYS[1]) redis.call('PUBLISH', 'checked:told', KEYS[1] .. ' ' .. n) return n";
 const GIVE_JOB =
@@ -251,6 +251,13 @@ export const SCENARIOS: readonly Scenario[] = [
     name: 'keys that expire among 20,000 that have a time to live',
     check: { removed: true, pause: 20 },
     disturb: expireKeys,
+  },
+  {
+    name: 'keys that expire while the clock of the server is set back now and then',
+    check: { removed: true, pause: 20 },
+    disturb: async (scene) => {
+      await Promise.all([expireKeys(scene), every(scene, 100, () => scene.admin.incrby(CLOCK_BEHIND, 60_000))]);
+    },
   },
   { name: 'messages on the same connection', disturb: tell },
   { name: 'jobs on another connection', disturb: giveJobs },
