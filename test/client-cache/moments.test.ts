@@ -326,6 +326,34 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     await client.config('SET', 'notify-keyspace-events', '');
   });
 
+  it('is not given behind an awaited PING of what a message on another connection has told, with io-threads', async () => {
+    const threaded = await startServer({ args: ['--io-threads', '4', '--io-threads-do-reads', 'yes'] });
+    onTestFinished(() => threaded.stop());
+    const [writer, told] = await Promise.all([1, 2].map(() => ready(ioredis6.create(threaded.url))));
+    const client = await cached(threaded.url, cache);
+    const key = `other:${uniquePrefix('told')}`;
+    const hits = hitsOf(client);
+    const seen: (readonly [string, string | null])[] = [];
+    const checks: Promise<unknown>[] = [];
+    told?.on('message', (_, text) => {
+      const check = async () => {
+        await client.ping();
+        seen.push([text, await client.get(key)]);
+      };
+      checks.push(check());
+    });
+    await told?.subscribe(key);
+    for (let value = 1; value <= 100; value += 1) {
+      await client.get(key);
+      await client.get(key);
+      await writer?.multi().set(key, value).publish(key, `${value}`).exec();
+      await until(() => checks.length === value, 'the message');
+    }
+    await Promise.all(checks);
+    expect(seen.filter(([text, read]) => Number(read) < Number(text))).toEqual([]);
+    expect(hitsOf(client)).toBeGreaterThan(hits);
+  });
+
   it('is not given of a key that has expired, although thousands of others have a time to live', async () => {
     const pipeline = other.pipeline();
     for (let index = 0; index < 5_000; index += 1) pipeline.set(`filler:${index}`, 'x', 'EX', 3_600);
