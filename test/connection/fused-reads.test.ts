@@ -25,7 +25,12 @@ import { following, type Layer, layer, replacing } from '../observability/helper
 const prefix = uniquePrefix('fused');
 const key = (name: string | number) => `${prefix}${name}`;
 
-const REPLIES: Record<string, string> = { get: bulk('1'), hget: bulk('1'), mget: '*1\r\n+1\r\n', hmget: '*1\r\n+1\r\n' };
+const REPLIES: Record<string, string> = {
+  get: bulk('1'),
+  hget: bulk('1'),
+  mget: '*1\r\n+1\r\n',
+  hmget: '*1\r\n+1\r\n',
+};
 
 interface Scene {
   readonly client: CoalescedClient;

@@ -31,7 +31,7 @@ const MOST_MEMBERS = 64;
  */
 export class FusedReads {
   /** What the server has said to MGET, or HMGET, of one read. */
-  readonly #answers: Partial<Record<FusedName, 'awaited' | 'given'>> = {};
+  readonly #answers: Record<FusedName, 'awaited' | 'given' | undefined> = { mget: undefined, hmget: undefined };
   #members: CallEntry[] = [];
   /** The entry that stands in the queue for all members. */
   #entry: Entry | undefined;

@@ -4,7 +4,7 @@ import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { type Client, ioredis6, ready, sleep } from '../hosts.js';
 import { type FaultyProxy, startProxy } from '../proxy.js';
 import { startServer } from '../redis.js';
-import { CLOCK, CLOCK_BEHIND, Checker, type CheckFigures, type CheckOptions } from './checker.js';
+import { Checker, type CheckFigures, type CheckOptions, CLOCK, CLOCK_BEHIND } from './checker.js';
 
 /** What happens to a cached client while it is checked. */
 export interface Scenario {
