@@ -14,7 +14,7 @@ const modules = {
 /** For `node --import` and `--require`: only Node knows these flags. */
 const forFlags = { register: 'src/register.ts' };
 /** Loaded by `register` when the first client is made. */
-const later = { attach: 'src/attach/attach.ts' };
+const later = { attach: 'src/attach/attach.ts', advise: 'src/advise/layer.ts' };
 
 // No source maps: the output is as readable as the sources, and names the file of each part.
 const common: Options = { target: 'node20', platform: 'node', treeshake: true };

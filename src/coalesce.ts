@@ -1,13 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
-import { countRoundTrips, type RoundTrips } from './advise.js';
-import { putOnAdviseLayer } from './attach/advise-layer.js';
+import { advise } from './advise/layer.js';
 import { attach } from './attach/attach.js';
 import { coalescerOf } from './attach/attachment.js';
 import { wrongOption } from './errors.js';
 import type { CoalescedClient } from './handle.js';
 import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './options.js';
 
-export type { RoundTrips, Site, Wait } from './advise.js';
+export type { RoundTrips } from './advise/advisor.js';
+export { roundTrips } from './advise/layer.js';
+export type { Site } from './advise/site.js';
+export type { Advice, Wait } from './advise/waits.js';
 export { type BatchEvent, CHANNELS, type ConnectionEvent } from './channels.js';
 export { CODES, type CodedError } from './errors.js';
 export type { ClientCache, Coalesced, CoalescedClient, Coalescer } from './handle.js';
@@ -22,6 +24,8 @@ export type {
   ScheduleFunction,
 } from './options.js';
 export type { CacheStats, CacheUse, CoalescerStats, FallbackReason, FlushReason } from './stats.js';
+
+advise();
 
 /**
  * Makes a client coalesce: commands that are issued one at a time are sent as one batch, and each caller's promise is
@@ -56,17 +60,4 @@ function checkSame(client: object, given: CoalesceSetting, resolved: ResolvedOpt
     `the client is coalesced already${resolved ? `, with another ${differing.map(([name]) => name).join(', ')}` : ''}; ` +
       'give options where it is coalesced first, or call client.coalescer.detach() before',
   );
-}
-
-/**
- * Counts the round trips that `fn` makes on coalesced clients, for tests: those that it issues in its own async context, and in
- * what it calls. Slows all commands of the process down from then on.
- *
- * @param fn - may be async.
- * @returns when it has: how many commands it has issued, how many of them in line for each other, and where.
- * @throws what `fn` throws.
- */
-export function roundTrips(fn: () => unknown): Promise<RoundTrips> {
-  putOnAdviseLayer();
-  return countRoundTrips(fn);
 }

@@ -17,6 +17,7 @@ if (options) {
   onNewClient((client) => {
     // The rest of this package, as it is built: with the first client, since most processes have none at their start.
     const { attachProvisionally } = load('./attach.cjs') as typeof import('./attach/attach.js');
+    if (String(environment).startsWith('advise')) (load('./advise.cjs') as typeof import('./advise/layer.js')).advise();
     attachProvisionally(client, options);
   });
 }

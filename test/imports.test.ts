@@ -8,6 +8,7 @@ const BENCH = fileURLToPath(new URL('../bench', import.meta.url));
 
 /** The folders in the order of docs/design.md: each may import from those below it. */
 const LAYERS = [
+  'advise',
   'attach',
   'split',
   'calls',
@@ -27,7 +28,7 @@ const FACTS = ['connection/transaction-state.ts', 'connection/reply-count.ts'];
 /** Folders that know nothing of this package but `util/`. */
 const LEAVES = ['cork', 'commands', 'resp', 'util'];
 /** Known to every folder that is no leaf. */
-const COMMON = ['options.ts', 'environment.ts', 'errors.ts', 'stats.ts', 'channels.ts', 'handle.ts', 'advise.ts'];
+const COMMON = ['options.ts', 'environment.ts', 'errors.ts', 'stats.ts', 'channels.ts', 'handle.ts'];
 /** What the entries of their own (`fastify`, `prometheus`, `cli`) may import beside their folder. */
 const SURFACE = ['coalesce.ts', 'handle.ts', 'errors.ts', 'options.ts', 'stats.ts'];
 /** The drop-in classes, which `fastify` makes clients with. */
@@ -35,7 +36,7 @@ const CLASSES = ['redis.ts', 'cluster.ts'];
 const ENTRIES = ['fastify', 'prometheus', 'cli'];
 /** The other public files, which may also import these folders. */
 const ASSEMBLED = ['index.ts', 'register.ts', 'redis.ts', 'cluster.ts', 'coalesce.ts'];
-const ASSEMBLED_FROM = ['attach', 'host', 'cork'];
+const ASSEMBLED_FROM = ['advise', 'attach', 'host', 'cork'];
 
 /** What only `host/` names, outside comments. */
 const PRIVATE = /\._[a-z]\w*|\b(?:offlineQueue|connectionPool|flushQueue|scriptsSet|pipelineIndex|replyPending)\b/g;
@@ -79,6 +80,13 @@ it('private fields of the host are named by host/ alone, except those that a fas
         .map((name) => `${file}: ${name}`),
     );
   expect(named).toEqual([]);
+});
+
+it('nothing changes the prototype of a class of our own: rooms above the core are told by its hooks', () => {
+  const changed = files
+    .filter((file) => folderOf(file) !== 'host')
+    .flatMap((file) => (code(file).match(/\b[A-Z]\w*\.prototype\.\w+ = .*/g) ?? []).map((line) => `${file}: ${line}`));
+  expect(changed).toEqual([]);
 });
 
 it('every file in a folder of docs/design.md’s table is named in its row', () => {

@@ -1,14 +1,9 @@
-/**
- * `IOREDIS_COALESCE=stats`: one line per client on standard error when the process exits, and on SIGUSR2; `advise` prints
- * what the advisor has found, too.
- */
+/** `IOREDIS_COALESCE=stats`: one line per client on standard error when the process exits, and on SIGUSR2. */
 import { writeSync } from 'node:fs';
-import { adviseProcess } from '../advise.js';
 import { environment } from '../environment.js';
 import { isHostCluster, startupNodesOf } from '../host/cluster.js';
 import type { HasOptions } from '../host/types.js';
 import type { Stats } from '../stats.js';
-import { putOnAdviseLayer } from './advise-layer.js';
 
 const STANDARD_ERROR = 2;
 
@@ -56,27 +51,25 @@ export function report(attachment: Reportable): void {
 function listen(): void {
   if (isListening) return;
   isListening = true;
-  if (environment !== 'stats') {
-    adviseProcess();
-    putOnAdviseLayer();
-  }
   process.on('exit', print);
   // Windows has no such signal.
   const isFree = environment === 'stats' || process.listenerCount('SIGUSR2') === 0;
   if (process.platform !== 'win32' && isFree) process.on('SIGUSR2', print);
 }
 
-/** A line for each client, and one for all of a name that have ended, or were detached. */
-function print(): void {
-  const clients = lines();
-  if (environment === 'advise') clients.push(adviseProcess().report());
-  const isJson = environment === 'advise:json';
-  const all = isJson
-    ? [JSON.stringify({ ...adviseProcess().found(), clients })]
-    : clients.map((line) => `ioredis-coalesce: ${line}`);
-  for (const line of all) writeSync(STANDARD_ERROR, `${line}\n`);
+const shown = (texts: readonly string[]) => texts.map((text) => `ioredis-coalesce: ${text}`);
+let reportOf: (clients: readonly string[], asTexts: typeof shown) => string[] = shown;
+
+/** Changes what is printed of the lines for clients. */
+export function changeReport(by: typeof reportOf): void {
+  reportOf = by;
 }
 
+function print(): void {
+  for (const line of reportOf(lines(), shown)) writeSync(STANDARD_ERROR, `${line}\n`);
+}
+
+/** A line for each client, and one for all of a name that have ended, or were detached. */
 function lines(): string[] {
   const all: string[] = [];
   const ended = new Map(collected);

@@ -9,6 +9,19 @@ import { arePlain, type Prepared, prepareArguments } from './arguments.js';
 import type { CallTarget } from './call-target.js';
 import { Fallback, type ReadArguments } from './fallback.js';
 
+/** A layer around all that senders send: `send` sends the call, with these arguments. */
+type AroundSends = (
+  sender: Sender,
+  target: CallTarget,
+  given: unknown[],
+  send: (given: unknown[]) => unknown,
+) => unknown;
+let around: AroundSends | undefined;
+
+export function aroundSends(layer: AroundSends): void {
+  around = layer;
+}
+
 /**
  * May this call be encoded here? If so, sends it. The question is the same for single commands, `call` and scripts;
  * how their keys are found and how they are encoded is not.
@@ -44,6 +57,7 @@ export abstract class Sender {
    * @param call - the options of this call, if it has any.
    */
   send(target: CallTarget, method: AnyFunction, given: unknown[], call?: CallOptions): Promise<unknown> | Fallback {
+    if (around !== undefined) return this.#sendThrough(around, target, method, given, call);
     if (method !== this.unpatched) {
       if (!isUnpatchedMethod(method)) return new Fallback('patched');
       this.unpatched = method;
@@ -63,6 +77,17 @@ export abstract class Sender {
         : this.#sendPlain(target, plain, args[0], undefined, args, call, watchable);
     if (typeof last === 'function' && !(sent instanceof Fallback)) asCallback(sent, last);
     return sent;
+  }
+
+  #sendThrough(layer: AroundSends, target: CallTarget, method: AnyFunction, given: unknown[], call?: CallOptions) {
+    // What is sent within is part of the call.
+    around = undefined;
+    try {
+      const send = (args: unknown[]) => this.send(target, method, args, call);
+      return layer(this, target, given, send) as ReturnType<typeof send>;
+    } finally {
+      around = layer;
+    }
   }
 
   #prepareAndSend(

@@ -1,7 +1,9 @@
 import IORedis from 'ioredis';
 import { roundTrips } from 'ioredis-coalesce/coalesce';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { Advisor, type Trip, type Wait } from '../../src/advise.js';
+import { Advisor } from '../../src/advise/advisor.js';
+import { Commands } from '../../src/advise/commands.js';
+import { Flow, type Pair, Trip } from '../../src/advise/waits.js';
 import { cold } from '../helpers/cold.js';
 import { type Client, type CoalescedClient, HOSTS, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -395,15 +397,11 @@ describe('the advisor runs no code of users that would not run without it', () =
   });
 });
 
-const trip = (advisor: Advisor, line: number): Required<Pick<Trip, 'site'>> & Trip => ({
-  advisor,
-  depth: 1,
-  flow: {},
-  site: { place: `a.ts:${line}`, functionName: 'load', command: 'get' },
-  state: 'issued',
-  tookMs: line,
-  values: [],
-});
+const trip = (advisor: Advisor, line: number): Trip => {
+  const place = advisor.placeOf({ place: `a.ts:${line}`, functionName: 'load', command: 'get' });
+  const made = new Trip(place, new Commands([{ name: 'get', args: [`key:${line}`] }]), new Flow(undefined), 1, undefined);
+  return Object.assign(made, { state: 'issued', tookMs: line });
+};
 
 it('answers from memory are not counted, but what their callbacks send is', async () => {
   const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
@@ -421,14 +419,16 @@ it('answers from memory are not counted, but what their callbacks send is', asyn
 it('the report names the twenty places that cost the most time, and how many more there are', () => {
   const advisor = new Advisor();
   for (let line = 1; line <= 23; line += 1) {
-    const second = trip(advisor, line);
-    advisor.count(second.site, second, '', trip(advisor, line));
-    (second.wait as Wait).secondMs = line;
+    const [first, second] = [trip(advisor, line), trip(advisor, 1_000 + line)];
+    first.settle(null, 'reply');
+    first.tookMs = line;
+    advisor.count(second, first);
+    (second.pair as Pair).secondMs = line;
   }
   const lines = advisor.report().split('\n');
   expect(lines[0]).toBe('23 places wait for one round trip after another (23 commands seen)');
   expect(lines[1]).toBe(
-    '  a.ts:23 load  get ×2 in a row, 1 time: 2 round trips of 23.0 ms each; issued together (Promise.all, mget): 1',
+    '  a.ts:23 load → a.ts:1023 load  get, then get: independent, 1 time; together they would save 23.0 ms of 46.0',
   );
   expect(lines).toHaveLength(22);
   expect(lines[21]).toBe('  … and 3 more');
@@ -437,9 +437,7 @@ it('the report names the twenty places that cost the most time, and how many mor
 
 it('what is remembered is bounded: further places are not told apart, and cost no memory', () => {
   const advisor = new Advisor();
-  for (let line = 0; line < 3_000; line += 1) {
-    advisor.count(trip(advisor, line).site, trip(advisor, line), '', trip(advisor, line));
-  }
+  for (let line = 0; line < 3_000; line += 1) advisor.count(trip(advisor, line), trip(advisor, line));
   expect(advisor.found().sites).toHaveLength(1_000);
   expect(advisor.found().commands).toBe(3_000);
 });

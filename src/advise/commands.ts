@@ -1,0 +1,135 @@
+/** What the advisor reads in the commands of a round trip, and in its reply. */
+import { types } from 'node:util';
+import { effectOfName } from '../commands/effects.js';
+
+const MOST_VALUES = 64;
+const LONGEST_VALUE = 200;
+const LONGEST_TEXT = 800;
+const LONGEST_JSON = 16_384;
+
+/** Commands without keys that change nothing, and that only write. */
+const HARMLESS = new Set(['ping', 'echo', 'time']);
+const MESSAGES = new Set(['publish', 'spublish']);
+/** Asked in order to decide on what is done with the key. */
+const CHECKS = new Set(['exists', 'type', 'ttl', 'pttl', 'expiretime', 'pexpiretime', 'hexists']);
+/** Around the commands of a transaction. */
+const FRAME = new Set(['multi', 'exec']);
+
+interface Command {
+  readonly name: string;
+  readonly args: readonly unknown[];
+}
+
+/** The commands of one round trip. */
+export class Commands {
+  readonly args: readonly string[];
+  /** All arguments: values of replies are looked for in it. */
+  readonly text: string;
+  /** Whether one writes, or may. */
+  readonly write: boolean;
+  /** Whether one is made to decide, as a lock is, or may do anything, as a script. */
+  readonly decide: boolean;
+  readonly #names: readonly string[];
+
+  constructor(commands: readonly Command[]) {
+    this.args = commands.flatMap((command) => textsOf(command.args));
+    this.text = this.args.join(' ');
+    this.#names = commands.map(({ name }) => name.toLowerCase()).filter((name) => !FRAME.has(name));
+    this.write = this.#names.some(mayWrite);
+    this.decide = this.lock !== undefined || this.#names.some(mayDoAnything);
+  }
+
+  /** The key that SETNX, SET NX or SET XX take, and for how long. */
+  get lock(): { readonly key: string; readonly ms: number } | undefined {
+    const [key = '', , ...options] = this.args;
+    const isSet = this.#names.includes('set') && (options.includes('nx') || options.includes('xx'));
+    if (!isSet && !this.#names.some((name) => name.endsWith('nx'))) return undefined;
+    const [seconds, ms] = ['ex', 'px'].map((unit) => Number(options[options.indexOf(unit) + 1 || options.length]));
+    return { key, ms: seconds ? seconds * 1_000 : ms || Number.POSITIVE_INFINITY };
+  }
+
+  /** Whether these delete a key. */
+  remove(key: string): boolean {
+    return this.args.includes(key) && this.#names.some((name) => name === 'del' || name === 'unlink');
+  }
+
+  /** Whether these are EXISTS, TYPE or TTL of a key of the others; one of the two may have its `keyPrefix` already. */
+  check({ args }: Commands): boolean {
+    const isShared = (arg: string) => args.some((other) => other.endsWith(arg) || arg.endsWith(other));
+    return this.#names.some((name) => CHECKS.has(name)) && this.args.some(isShared);
+  }
+
+  /** Whether an argument holds a value; a short one only as a word. */
+  hold(value: string): boolean {
+    return value.length > 3 ? this.text.includes(value) : this.text.split(/[^\p{L}\p{N}]+/u).includes(value);
+  }
+
+  /** Values of the reply that are not among the arguments. */
+  valuesIn(reply: unknown): string[] {
+    return valuesIn(reply).filter((value) => !this.hold(value));
+  }
+
+  /** What the replies of a pipeline are, or that of a single command. */
+  answerOf(reply: unknown): Answer {
+    const isBatch = this.#names.length !== 1 && Array.isArray(reply);
+    return answerOf(isBatch ? reply.map((result) => (Array.isArray(result) ? result[1] : result)) : reply);
+  }
+}
+
+function mayWrite(name: string): boolean {
+  const effect = effectOfName(name);
+  return typeof effect === 'object' ? effect.changes : effect !== 'shows' && !HARMLESS.has(name);
+}
+
+function mayDoAnything(name: string): boolean {
+  return mayWrite(name) && typeof effectOfName(name) !== 'object' && !MESSAGES.has(name);
+}
+
+/** What a reply says, as far as conditions ask: `nothing` is null, or empty. */
+export type Answer = 'OK' | '0' | '1' | 'nothing' | 'other';
+
+function answerOf(reply: unknown): Answer {
+  if (reply === null || reply === undefined) return 'nothing';
+  if (typeof reply === 'object' && !(reply instanceof Buffer)) {
+    const [answer = 'nothing', ...others] = new Set(Object.values(reply).slice(0, MOST_VALUES).map(answerOf));
+    return others.length === 0 && (answer === 'nothing' || answer === 'OK') ? answer : 'other';
+  }
+  const text = String(reply);
+  return text === '' ? 'nothing' : text === 'OK' || text === '0' || text === '1' ? text : 'other';
+}
+
+/** Values of a reply, those in JSON too, and the parts of a list in one text. 0 and 1 are mostly counts, or say yes and no. */
+function valuesIn(reply: unknown): string[] {
+  if (reply === null || reply === undefined) return [];
+  if (typeof reply === 'object' && !(reply instanceof Buffer)) {
+    // Names of fields are identities where there is a number in them.
+    const names = Array.isArray(reply) ? [] : Object.keys(reply).filter((name) => /\d/.test(name));
+    return [...names, ...Object.values(reply)].slice(0, MOST_VALUES).flatMap(valuesIn).slice(0, MOST_VALUES);
+  }
+  const text = String(reply).toLowerCase();
+  if (/^\s*[{[]/.test(text) && text.length <= LONGEST_JSON) {
+    try {
+      return valuesIn(JSON.parse(text));
+    } catch {}
+  }
+  if (text.length > LONGEST_VALUE) return [];
+  const parts = /^\S+$/.test(text) ? text.split(/[,;|/:]/) : [];
+  return [text, ...(parts.length > 1 ? parts : [])].filter((part) => !/^(?:ok|[01])?$/.test(part));
+}
+
+/** The arguments as text, without those that only code of users could make text: it runs once per call. */
+function textsOf(args: readonly unknown[]): string[] {
+  const values = args.slice(0, MOST_VALUES).flatMap(elementsOf).flatMap(elementsOf).slice(0, MOST_VALUES);
+  return values
+    .map((value) => (value instanceof Buffer ? Buffer.prototype.toString.call(value, 'utf8', 0, LONGEST_TEXT) : value))
+    .filter((text) => typeof text === 'string' || typeof text === 'number')
+    .map((text) => String(text).slice(0, LONGEST_TEXT).toLowerCase());
+}
+
+/** The elements of an array that are plain values; anything else is its only element. */
+function elementsOf(list: unknown): unknown[] {
+  if (!Array.isArray(list)) return [list];
+  if (types.isProxy(list)) return [];
+  const indices = Array.from({ length: Math.min(list.length, MOST_VALUES) }, (_, index) => index);
+  return indices.map((index) => Object.getOwnPropertyDescriptor(list, index)?.value);
+}

@@ -1,0 +1,269 @@
+/**
+ * The advisor (`IOREDIS_COALESCE=advise`): counts which places in user code wait for each other's round trips, and says of which
+ * that could be spared.
+ *
+ * Advice that breaks a program is worse than none. So two places are said to be independent only if nothing that was seen
+ * speaks against it (`Pair#advice`); what was not seen, such as an argument computed from a reply, no advisor can know.
+ */
+import { setImmediate } from '../util/clock.js';
+import type { Answer, Commands } from './commands.js';
+import type { Site } from './site.js';
+
+/**
+ * What may be done about a wait:
+ *
+ * - `together`: issue both at once;
+ * - `argument`: the second's arguments hold a value of the first's reply;
+ * - `if`: the second has not followed every time, so a condition stands between;
+ * - `leave`: the first's reply may decide on the second (a lock, a check, a missed cache entry), or their order counts.
+ */
+export type Advice = 'together' | 'argument' | 'if' | 'leave';
+
+/** Two places of which the second has waited for the first; a loop if they are the same. All figures are sums. */
+export interface Wait {
+  readonly first: Site;
+  readonly second: Site;
+  /** How often the second has waited: `waits / times + 1` are the round trips of a run of a loop, on average. */
+  readonly waits: number;
+  /** Runs of the loop; between two places, the same as `waits`. */
+  readonly times: number;
+  /** Of these waits, those in which the second's arguments held a value of the reply to the first. */
+  readonly dependent: number;
+  /** How often the first was answered. */
+  readonly answered: number;
+  /** Milliseconds that the first has taken, and the second. */
+  readonly firstMs: number;
+  readonly secondMs: number;
+  readonly advice: Advice;
+}
+
+/** Small numbers are held by chance. */
+const MOST_BY_CHANCE = 0.1;
+
+/** How often a reply was something, and how often nothing. */
+const none = () => ({ something: 0, nothing: 0 });
+
+/** A site, and what has waited for it. */
+export class Place {
+  readonly answered = none();
+  readonly pairs = new Map<Place, Pair>();
+
+  constructor(readonly site: Site) {}
+}
+
+/** Round trips that have waited for each other. */
+export class Flow {
+  last?: Trip;
+  /** Its places, in the order in which they were reached first. */
+  readonly #order = new Map<Place, number>();
+  /** The key of a lock that is held, and until when. */
+  #lock: { readonly key: string; readonly untilMs: number } | undefined;
+
+  /** @param before - the one that it branches off. */
+  constructor(before: Flow | undefined) {
+    if (before !== undefined) this.#lock = before.#lock;
+  }
+
+  add(trip: Trip): void {
+    this.last = trip;
+    if (!this.#order.has(trip.place)) this.#order.set(trip.place, this.#order.size);
+    const { commands, issuedAtMs } = trip;
+    const { lock } = commands;
+    if (lock !== undefined) this.#lock = { key: lock.key, untilMs: issuedAtMs + lock.ms };
+    else if (this.#lock !== undefined && commands.remove(this.#lock.key)) this.#lock = undefined;
+  }
+
+  /** Whether a place was reached before another one, or is the same. */
+  hasReached(place: Place, before: Place): boolean {
+    return (this.#order.get(place) ?? Number.POSITIVE_INFINITY) <= (this.#order.get(before) ?? -1);
+  }
+
+  get isLocked(): boolean {
+    return this.#lock !== undefined && performance.now() < this.#lock.untilMs;
+  }
+}
+
+/** A round trip; in an async context, the last one that it has issued. */
+export class Trip {
+  /** `sending`: what is sent in its context is part of it. `answered`: until the event loop goes on to other work. */
+  state: 'sending' | 'issued' | 'answered' | 'over' = 'sending';
+  readonly issuedAtMs = performance.now();
+  tookMs = 0;
+  /** Values of the reply that were not among its own arguments. */
+  values: readonly string[] = [];
+  /** Undefined before its reply, and after an error. */
+  answer: Answer | undefined;
+  /** Its wait for the one before; that of one at the same place that was issued with it, otherwise. */
+  pair?: Pair | undefined;
+  hasWaited = false;
+  followedBy?: Pair;
+
+  /**
+   * @param depth - how many have waited for each other up to this one.
+   * @param client - the one connection that keeps their order; undefined for a Cluster.
+   */
+  constructor(
+    readonly place: Place,
+    readonly commands: Commands,
+    readonly flow: Flow,
+    readonly depth: number,
+    readonly client: object | undefined,
+  ) {}
+
+  settle(error: unknown, reply?: unknown): void {
+    if (this.state !== 'issued') return;
+    this.state = 'answered';
+    setImmediate(() => {
+      this.state = 'over';
+    });
+    this.tookMs = performance.now() - this.issuedAtMs;
+    if (this.hasWaited && this.pair !== undefined) this.pair.secondMs += this.tookMs;
+    if (error) return;
+    try {
+      this.values = this.commands.valuesIn(reply);
+      this.answer = this.commands.answerOf(reply);
+      this.place.answered[kindOf(this.answer)] += 1;
+    } catch {
+      // What a user's transformer has made may be cyclic, or have getters that throw.
+    }
+  }
+}
+
+/** What is known of a wait. */
+export class Pair {
+  waits = 0;
+  times = 0;
+  dependent = 0;
+  firstMs = 0;
+  secondMs = 0;
+  /** Waits after a reply that was something, or nothing; none after an error. */
+  readonly followed = none();
+  /** What the first has answered. */
+  readonly #answers = new Set<Answer>();
+  /** Waits in which the second place had been reached before the first: a loop's next round. */
+  #again = 0;
+  /** Waits in which the second was the same read as the first. */
+  #same = 0;
+  #firstWrites = false;
+  #secondWrites = false;
+  /** Whether the first was made to decide, or the two have to be sent in this order, and would not be. */
+  #isDecided = false;
+
+  constructor(
+    readonly first: Place,
+    readonly second: Place,
+  ) {}
+
+  count(first: Trip, second: Trip): void {
+    const { commands } = second;
+    second.pair = this;
+    second.hasWaited = true;
+    this.waits += 1;
+    // Otherwise its loop goes on.
+    if (first.pair !== this) this.times += 1;
+    if (first.values.some((value) => commands.hold(value))) this.dependent += 1;
+    this.firstMs += first.tookMs;
+    this.#again += second.flow.hasReached(this.second, this.first) ? 1 : 0;
+    this.#same += !commands.write && commands.text === first.commands.text ? 1 : 0;
+    this.#firstWrites ||= first.commands.write;
+    this.#secondWrites ||= commands.write;
+    const ordered = first.client !== undefined && first.client === second.client;
+    this.#isDecided ||=
+      first.commands.decide ||
+      commands.decide ||
+      first.flow.isLocked ||
+      (first.commands.write && !ordered) ||
+      first.commands.check(commands);
+    if (first.answer === undefined || first.followedBy === this) return;
+    first.followedBy = this;
+    this.#answers.add(first.answer);
+    this.followed[kindOf(first.answer)] += 1;
+  }
+
+  get isLoop(): boolean {
+    const [first, second] = [this.first.site, this.second.site];
+    return first.place === second.place && first.command === second.command;
+  }
+
+  get advice(): Advice {
+    const { followed, first } = this;
+    if (this.dependent > this.waits * MOST_BY_CHANCE) return 'argument';
+    const goesRound = this.#again * 2 > this.waits;
+    if (goesRound ? this.#endsByReply : sum(followed) < sum(first.answered)) return 'if';
+    // What always follows nothing may stand in for it.
+    const isInstead = !this.#firstWrites && followed.something === 0;
+    const isOpen = this.#secondWrites && !this.#allAnswersSeen;
+    const writesInLoop = goesRound && !this.isLoop && (this.#firstWrites || this.#secondWrites);
+    const isRepeated = this.#same * 2 > this.waits;
+    return this.#isDecided || isInstead || isOpen || writesInLoop || isRepeated ? 'leave' : 'together';
+  }
+
+  /** Whether a loop has never gone on after replies of one kind. */
+  get #endsByReply(): boolean {
+    const { answered } = this.first;
+    return (['something', 'nothing'] as const).some((kind) => answered[kind] > 0 && this.followed[kind] === 0);
+  }
+
+  /**
+   * Whether the second has followed whatever the first can answer: OK alone, or both 0 and 1. Any other reply may be one that
+   * a condition was not seen with. This matters where the second writes: a read that turns out needless is no harm.
+   */
+  get #allAnswersSeen(): boolean {
+    const answers = [...this.#answers];
+    const binary = answers.length === 2 && answers.every((answer) => answer === '0' || answer === '1');
+    return binary || (answers.length === 1 && answers[0] === 'OK');
+  }
+
+  get wait(): Wait {
+    const { waits, times, dependent, firstMs, secondMs, advice } = this;
+    const answered = sum(this.first.answered);
+    const [first, second] = [this.first.site, this.second.site];
+    return { first, second, waits, times, dependent, answered, firstMs, secondMs, advice };
+  }
+
+  get lostMs(): number {
+    return this.advice === 'together' ? Math.min(this.firstMs, this.secondMs) : 0;
+  }
+
+  get line(): string {
+    const { first, second, waits, times, answered, advice } = this.wait;
+    const seen = `${counted(times)} ${times === 1 ? 'time' : 'times'}`;
+    const [firstMs, secondMs] = [this.firstMs / waits, this.secondMs / waits];
+    if (!this.isLoop) {
+      const saved = Math.min(firstMs, secondMs).toFixed(1);
+      const share = Math.floor((100 * sum(this.followed)) / answered);
+      const why = {
+        together: `independent, ${seen}; together they would save ${saved} ms of ${(firstMs + secondMs).toFixed(1)}`,
+        argument: "an argument holds the first's reply: leave it",
+        if: `follows in ${share} % of ${counted(answered)} times: an if stands between`,
+        leave: `${seen}; the first may decide on the second: leave it`,
+      };
+      return `${named(first)} → ${named(second)}  ${first.command}, then ${second.command}: ${why[advice]}`;
+    }
+    const length = Math.round(waits / times) + 1;
+    const how = first.command === 'get' ? 'Promise.all, mget' : 'Promise.all';
+    const why = {
+      together: `${length} round trips of ${firstMs.toFixed(1)} ms each; issued together (${how}): 1`,
+      argument: 'an argument holds the reply before it: leave it',
+      if: 'a reply ends it: leave it',
+      leave: 'a reply may decide on the next: leave it',
+    };
+    return `${named(first)}  ${first.command} ×${length} in a row, ${seen}: ${why[advice]}`;
+  }
+}
+
+function sum({ something, nothing }: Pair['followed']): number {
+  return something + nothing;
+}
+
+function kindOf(answer: Answer): keyof Pair['followed'] {
+  return answer === 'nothing' || answer === '0' ? 'nothing' : 'something';
+}
+
+export function counted(value: number): string {
+  return value.toLocaleString('en');
+}
+
+function named({ place, functionName }: Site): string {
+  return functionName === '' ? place : `${place} ${functionName}`;
+}
