@@ -25,6 +25,7 @@ export class Commands {
   readonly args: readonly string[];
   /** All arguments: values of replies are looked for in it. */
   readonly text: string;
+  readonly words: readonly string[];
   /** Whether one writes, or may. */
   readonly write: boolean;
   /** Whether one is made to decide, as a lock is, or may do anything, as a script. */
@@ -34,6 +35,7 @@ export class Commands {
   constructor(commands: readonly Command[]) {
     this.args = commands.flatMap((command) => textsOf(command.args));
     this.text = this.args.join(' ');
+    this.words = this.text.split(/[^\p{L}\p{N}]+/u);
     this.#names = commands.map(({ name }) => name.toLowerCase()).filter((name) => !FRAME.has(name));
     this.write = this.#names.some(mayWrite);
     this.decide = this.lock !== undefined || this.#names.some(mayDoAnything);
@@ -61,7 +63,7 @@ export class Commands {
 
   /** Whether an argument holds a value; a short one only as a word. */
   hold(value: string): boolean {
-    return value.length > 3 ? this.text.includes(value) : this.text.split(/[^\p{L}\p{N}]+/u).includes(value);
+    return value.length > 3 ? this.text.includes(value) : this.words.includes(value);
   }
 
   /** Values of the reply that are not among the arguments. */
@@ -85,17 +87,17 @@ function mayDoAnything(name: string): boolean {
   return mayWrite(name) && typeof effectOfName(name) !== 'object' && !MESSAGES.has(name);
 }
 
-/** What a reply says, as far as conditions ask: `nothing` is null, or empty. */
-export type Answer = 'OK' | '0' | '1' | 'nothing' | 'other';
+/** What a reply says, as far as conditions ask: `nothing` is null, zero or empty. */
+export type Answer = 'OK' | 'nothing' | 'other';
 
 function answerOf(reply: unknown): Answer {
   if (reply === null || reply === undefined) return 'nothing';
   if (typeof reply === 'object' && !(reply instanceof Buffer)) {
     const [answer = 'nothing', ...others] = new Set(Object.values(reply).slice(0, MOST_VALUES).map(answerOf));
-    return others.length === 0 && (answer === 'nothing' || answer === 'OK') ? answer : 'other';
+    return others.length === 0 ? answer : 'other';
   }
   const text = String(reply);
-  return text === '' ? 'nothing' : text === 'OK' || text === '0' || text === '1' ? text : 'other';
+  return text === '' || text === '0' ? 'nothing' : text === 'OK' ? 'OK' : 'other';
 }
 
 /** Values of a reply, those in JSON too, and the parts of a list in one text. 0 and 1 are mostly counts, or say yes and no. */

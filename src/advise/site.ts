@@ -29,7 +29,7 @@ export function siteOf(command: string): Site | undefined {
     const inPackage = [...path.matchAll(PACKAGE)].at(-1)?.[1];
     if (inPackage === undefined) {
       const file = path.startsWith('file:') ? fileURLToPath(path) : path;
-      const functionName = name.includes('<anonymous>') ? '' : name;
+      const functionName = name.includes('<anonymous>') ? '' : name.replace(/^Object\./, '');
       return { place: relative('', file) + line, functionName, command: command + by };
     }
     if (by === '' && !CLIENT_PACKAGE.test(inPackage)) by = ` by ${inPackage}`;

@@ -1,9 +1,6 @@
 /**
- * The advisor (`IOREDIS_COALESCE=advise`): counts which places in user code wait for each other's round trips, and says of which
- * that could be spared.
- *
- * Advice that breaks a program is worse than none. So two places are said to be independent only if nothing that was seen
- * speaks against it (`Pair#advice`); what was not seen, such as an argument computed from a reply, no advisor can know.
+ * Which places in user code wait for each other's round trips, and what may be done about it. Advice that breaks a program is
+ * worse than none: two places are said to be independent only if nothing that was seen speaks against it (`Pair#advice`).
  */
 import { setImmediate } from '../util/clock.js';
 import type { Answer, Commands } from './commands.js';
@@ -37,6 +34,7 @@ export interface Wait {
   readonly advice: Advice;
 }
 
+const MOST_WORDS = 1_000;
 /** Small numbers are held by chance. */
 const MOST_BY_CHANCE = 0.1;
 
@@ -54,6 +52,8 @@ export class Place {
 /** Round trips that have waited for each other. */
 export class Flow {
   last?: Trip;
+  /** Of the arguments of its commands. */
+  readonly words = new Set<string>();
   /** Its places, in the order in which they were reached first. */
   readonly #order = new Map<Place, number>();
   /** The key of a lock that is held, and until when. */
@@ -68,6 +68,7 @@ export class Flow {
     this.last = trip;
     if (!this.#order.has(trip.place)) this.#order.set(trip.place, this.#order.size);
     const { commands, issuedAtMs } = trip;
+    for (const word of commands.words) if (this.words.size < MOST_WORDS) this.words.add(word);
     const { lock } = commands;
     if (lock !== undefined) this.#lock = { key: lock.key, untilMs: issuedAtMs + lock.ms };
     else if (this.#lock !== undefined && commands.remove(this.#lock.key)) this.#lock = undefined;
@@ -138,12 +139,16 @@ export class Pair {
   secondMs = 0;
   /** Waits after a reply that was something, or nothing; none after an error. */
   readonly followed = none();
-  /** What the first has answered. */
-  readonly #answers = new Set<Answer>();
+  /** Whether the first has answered OK each time, of which no condition can make anything. */
+  #isAlwaysOk = true;
   /** Waits in which the second place had been reached before the first: a loop's next round. */
   #again = 0;
   /** Waits in which the second was the same read as the first. */
   #same = 0;
+  /** Waits in which the second's arguments had a new word that no earlier command has had. */
+  #unexplained = 0;
+  /** The words of the second's arguments in the last wait. */
+  #words: ReadonlySet<string> | undefined;
   #firstWrites = false;
   #secondWrites = false;
   /** Whether the first was made to decide, or the two have to be sent in this order, and would not be. */
@@ -165,6 +170,9 @@ export class Pair {
     this.firstMs += first.tookMs;
     this.#again += second.flow.hasReached(this.second, this.first) ? 1 : 0;
     this.#same += !commands.write && commands.text === first.commands.text ? 1 : 0;
+    const isNew = (word: string) => !this.#words?.has(word) && !first.flow.words.has(word);
+    if (!first.commands.write && this.#words !== undefined && commands.words.some(isNew)) this.#unexplained += 1;
+    this.#words = new Set(commands.words);
     this.#firstWrites ||= first.commands.write;
     this.#secondWrites ||= commands.write;
     const ordered = first.client !== undefined && first.client === second.client;
@@ -176,7 +184,7 @@ export class Pair {
       first.commands.check(commands);
     if (first.answer === undefined || first.followedBy === this) return;
     first.followedBy = this;
-    this.#answers.add(first.answer);
+    this.#isAlwaysOk &&= first.answer === 'OK';
     this.followed[kindOf(first.answer)] += 1;
   }
 
@@ -191,27 +199,19 @@ export class Pair {
     const goesRound = this.#again * 2 > this.waits;
     if (goesRound ? this.#endsByReply : sum(followed) < sum(first.answered)) return 'if';
     // What always follows nothing may stand in for it.
-    const isInstead = !this.#firstWrites && followed.something === 0;
-    const isOpen = this.#secondWrites && !this.#allAnswersSeen;
+    const isInstead = followed.something === 0 && !(this.#firstWrites && followed.nothing > 0);
+    const mayBeComputed = !goesRound && this.#unexplained > this.waits * MOST_BY_CHANCE;
+    // A read that turns out to be needless is no harm.
+    const isOpen = this.#secondWrites && !this.#isAlwaysOk;
     const writesInLoop = goesRound && !this.isLoop && (this.#firstWrites || this.#secondWrites);
     const isRepeated = this.#same * 2 > this.waits;
-    return this.#isDecided || isInstead || isOpen || writesInLoop || isRepeated ? 'leave' : 'together';
+    return this.#isDecided || isInstead || mayBeComputed || isOpen || writesInLoop || isRepeated ? 'leave' : 'together';
   }
 
   /** Whether a loop has never gone on after replies of one kind. */
   get #endsByReply(): boolean {
     const { answered } = this.first;
     return (['something', 'nothing'] as const).some((kind) => answered[kind] > 0 && this.followed[kind] === 0);
-  }
-
-  /**
-   * Whether the second has followed whatever the first can answer: OK alone, or both 0 and 1. Any other reply may be one that
-   * a condition was not seen with. This matters where the second writes: a read that turns out needless is no harm.
-   */
-  get #allAnswersSeen(): boolean {
-    const answers = [...this.#answers];
-    const binary = answers.length === 2 && answers.every((answer) => answer === '0' || answer === '1');
-    return binary || (answers.length === 1 && answers[0] === 'OK');
   }
 
   get wait(): Wait {
@@ -257,7 +257,7 @@ function sum({ something, nothing }: Pair['followed']): number {
 }
 
 function kindOf(answer: Answer): keyof Pair['followed'] {
-  return answer === 'nothing' || answer === '0' ? 'nothing' : 'something';
+  return answer === 'nothing' ? 'nothing' : 'something';
 }
 
 export function counted(value: number): string {

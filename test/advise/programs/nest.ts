@@ -33,6 +33,7 @@ const total = Object.getOwnPropertyDescriptor(CartController.prototype, 'total')
 Get()(CartController.prototype, 'total', total);
 
 async function serve(): Promise<void> {
+  await redis.hset(`${prefix}user`, 'name', 'Ada');
   const app = await NestFactory.create({ module: class Shop {}, controllers: [CartController] }, { logger: ['error'] });
   app.use((_request: unknown, _response: unknown, next: (error?: Error | null) => void) => {
     redis.get(`${prefix}session`, () => {
@@ -47,6 +48,7 @@ async function serve(): Promise<void> {
 }
 
 async function workInThread(): Promise<void> {
+  await redis.mset([0, 1, 2, 3].flatMap((job) => [`${prefix}job:${job}`, 'work']));
   for (let job = 0; job < 4; job += 1) await redis.strlen(`${prefix}job:${job}`);
 }
 

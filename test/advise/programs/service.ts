@@ -6,7 +6,9 @@ import Redis from 'ioredis-coalesce';
 
 const [url = '', prefix = ''] = process.argv.slice(2);
 const redis = new Redis(url, { connectionName: 'service' });
-await redis.mset(`${prefix}session`, 'u-4711', `${prefix}a`, 'a');
+const items = [1, 2, 3, 4, 5].flatMap((id) => [`${prefix}item:${id}`, 'something']);
+await redis.mset(`${prefix}session`, 'u-4711', `${prefix}a`, 'a', ...items);
+await redis.hset(`${prefix}user`, 'name', 'Ada');
 
 async function loadItems(ids: number[]): Promise<unknown[]> {
   const items: unknown[] = [];
@@ -17,16 +19,21 @@ async function loadItems(ids: number[]): Promise<unknown[]> {
 const app = Fastify();
 app.addHook('preHandler', async () => {});
 app.get('/loop', () => loadItems([1, 2, 3, 4, 5]));
-app.get('/pair', async () => {
+app.get('/pair', async function userAndCart() {
   const user = await redis.hgetall(`${prefix}user`);
   return { user, cart: await redis.llen(`${prefix}cart`) };
+});
+app.get('/cached', async function cached() {
+  const found = await redis.get(`${prefix}cached`);
+  if (found === null) await redis.set(`${prefix}cached`, '1');
+  return { found };
 });
 app.get('/dependent', async () => {
   const user = await redis.get(`${prefix}session`);
   return redis.hgetall(`${prefix}${user}`);
 });
 app.get('/together', () => Promise.all([redis.strlen(`${prefix}a`), redis.exists(`${prefix}a`)]));
-for (const path of ['/loop', '/pair', '/dependent', '/together', '/loop']) {
+for (const path of ['/loop', '/pair', '/dependent', '/together', '/cached', '/cached', '/loop']) {
   // Requests come on their own: none waits for another one.
   await sleep(2);
   const { statusCode } = await app.inject(path);
