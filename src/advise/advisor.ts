@@ -115,9 +115,9 @@ export function track({ name, commands, client, given, send, isSent = () => true
   // The context of a function that has awaited another one has the first command of that one.
   const previous = [before, before?.flow.last].find((one) => one?.state === 'answered');
   const together = before?.state === 'issued' ? before : undefined;
-  const flow = previous && previous === previous.flow.last ? previous.flow : new Flow(before?.flow);
+  const flow = previous && previous === previous.flow.last ? previous.flow : new Flow(before, previous ?? together);
   const depth = previous ? previous.depth + 1 : (together?.depth ?? 1);
-  const trip = new Trip(advisor.placeOf(site), new Commands(commands), flow, depth, client);
+  const trip = new Trip(advisor.placeOf(site), new Commands(commands), flow, depth, client, together?.group ?? []);
   if (together?.place === trip.place) trip.pair = together.pair;
   const callback = given.at(-1);
   const told = (error: unknown, reply: unknown) => {

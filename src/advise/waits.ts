@@ -35,6 +35,7 @@ export interface Wait {
 }
 
 const MOST_WORDS = 1_000;
+const MOST_TOGETHER = 16;
 /** Small numbers are held by chance. */
 const MOST_BY_CHANCE = 0.1;
 
@@ -52,16 +53,20 @@ export class Place {
 /** Round trips that have waited for each other. */
 export class Flow {
   last?: Trip;
-  /** Of the arguments of its commands. */
-  readonly words = new Set<string>();
+  /** Of the arguments of its commands, and of those that it branches off. */
+  readonly words: Set<string>;
   /** Its places, in the order in which they were reached first. */
   readonly #order = new Map<Place, number>();
   /** The key of a lock that is held, and until when. */
   #lock: { readonly key: string; readonly untilMs: number } | undefined;
 
-  /** @param before - the one that it branches off. */
-  constructor(before: Flow | undefined) {
-    if (before !== undefined) this.#lock = before.#lock;
+  /**
+   * @param before - the last trip of its context.
+   * @param parent - the same, if its commands are issued with that one, or after its reply.
+   */
+  constructor(before: Trip | undefined, parent: Trip | undefined) {
+    if (before !== undefined) this.#lock = before.flow.#lock;
+    this.words = parent?.flow.words ?? new Set();
   }
 
   add(trip: Trip): void {
@@ -109,7 +114,11 @@ export class Trip {
     readonly flow: Flow,
     readonly depth: number,
     readonly client: object | undefined,
-  ) {}
+    /** Those that were issued together, itself included: their replies are known together, too. */
+    readonly group: Trip[],
+  ) {
+    if (group.length < MOST_TOGETHER) group.push(this);
+  }
 
   settle(error: unknown, reply?: unknown): void {
     if (this.state !== 'issued') return;
@@ -151,7 +160,7 @@ export class Pair {
   #words: ReadonlySet<string> | undefined;
   #firstWrites = false;
   #secondWrites = false;
-  /** Whether the first was made to decide, or the two have to be sent in this order, and would not be. */
+  /** Whether what was issued first decides, in one of the waits. */
   #isDecided = false;
 
   constructor(
@@ -160,31 +169,27 @@ export class Pair {
   ) {}
 
   count(first: Trip, second: Trip): void {
-    const { commands } = second;
+    const { commands, client } = second;
+    const { group } = first;
     second.pair = this;
     second.hasWaited = true;
     this.waits += 1;
     // Otherwise its loop goes on.
     if (first.pair !== this) this.times += 1;
-    if (first.values.some((value) => commands.hold(value))) this.dependent += 1;
+    if (group.some(({ values }) => values.some((value) => commands.hold(value)))) this.dependent += 1;
     this.firstMs += first.tookMs;
     this.#again += second.flow.hasReached(this.second, this.first) ? 1 : 0;
     this.#same += !commands.write && commands.text === first.commands.text ? 1 : 0;
     const isNew = (word: string) => !this.#words?.has(word) && !first.flow.words.has(word);
-    if (!first.commands.write && this.#words !== undefined && commands.words.some(isNew)) this.#unexplained += 1;
+    const isComputed = this.#words !== undefined && commands.words.some(isNew);
+    if (isComputed && group.some((each) => !each.commands.write)) this.#unexplained += 1;
     this.#words = new Set(commands.words);
     this.#firstWrites ||= first.commands.write;
     this.#secondWrites ||= commands.write;
-    const ordered = first.client !== undefined && first.client === second.client;
-    this.#isDecided ||=
-      first.commands.decide ||
-      commands.decide ||
-      first.flow.isLocked ||
-      (first.commands.write && !ordered) ||
-      first.commands.check(commands);
+    this.#isDecided ||= commands.decide || first.flow.isLocked || group.some((each) => decides(each, commands, client));
     if (first.answer === undefined || first.followedBy === this) return;
     first.followedBy = this;
-    this.#isAlwaysOk &&= first.answer === 'OK';
+    this.#isAlwaysOk &&= group.every(({ answer }) => answer === 'OK');
     this.followed[kindOf(first.answer)] += 1;
   }
 
@@ -250,6 +255,11 @@ export class Pair {
     };
     return `${named(first)}  ${first.command} ×${length} in a row, ${seen}: ${why[advice]}`;
   }
+}
+
+/** Whether a trip was made to decide about these commands, or has to be sent before them, and would not be. */
+function decides({ commands, client }: Trip, about: Commands, by: object | undefined): boolean {
+  return commands.decide || commands.check(about) || (commands.write && (client === undefined || client !== by));
 }
 
 function sum({ something, nothing }: Pair['followed']): number {

@@ -399,13 +399,8 @@ describe('the advisor runs no code of users that would not run without it', () =
 
 const trip = (advisor: Advisor, line: number): Trip => {
   const place = advisor.placeOf({ place: `a.ts:${line}`, functionName: 'load', command: 'get' });
-  const made = new Trip(
-    place,
-    new Commands([{ name: 'get', args: [`key:${line}`] }]),
-    new Flow(undefined),
-    1,
-    undefined,
-  );
+  const commands = new Commands([{ name: 'get', args: [`key:${line}`] }]);
+  const made = new Trip(place, commands, new Flow(undefined, undefined), 1, undefined, []);
   return Object.assign(made, { state: 'issued', tookMs: line });
 };
 

@@ -98,6 +98,16 @@ function patterns({ redis, prefix }: Given): Record<string, Pattern> {
       // advice: together
       await redis.hgetall(key('user', run));
     },
+    async firstOfTwo(run) {
+      const [user] = await Promise.all([redis.get(key('session', run)), redis.strlen(key('item', run))]);
+      // advice: argument
+      await redis.hgetall(`${prefix}${user}`);
+    },
+    async readAndWrite(run) {
+      const [role] = await Promise.all([redis.get(key('role', run)), redis.set(key('seen', run), 'now')]);
+      // advice: leave
+      if (role !== 'blocked') await redis.set(key('name', run), 'Ada');
+    },
     async allAtOnce(run) {
       await Promise.all([redis.strlen(key('session', run)), redis.getrange(key('session', run), 0, 1)]);
     },
