@@ -47,6 +47,13 @@ function patterns({ redis, other, prefix }: Given): Record<string, Pattern> {
         if (found !== null) break;
       }
     },
+    async untilMissing(run) {
+      for (let part = 0; part < 9; part += 1) {
+        // advice: if
+        const found = await redis.get(key(part < 2 + (run % 3) ? 'item' : 'none', part));
+        if (found === null) break;
+      }
+    },
     chained: () =>
       [0, 1, 2, 3].reduce<Promise<unknown>>(
         // advice: together
