@@ -30,8 +30,8 @@ export class Commands {
   readonly write: boolean;
   /** Whether one is made to decide, as a lock is, or may do anything, as a script. */
   readonly decide: boolean;
-  /** The key that SETNX, SET NX or SET XX take, and for how long. */
-  readonly lock: Lock | undefined;
+  /** The key that SETNX, SET NX or SET XX take. */
+  readonly lock: string | undefined;
   readonly #names: readonly string[];
 
   constructor(commands: readonly Command[]) {
@@ -40,7 +40,9 @@ export class Commands {
     this.words = this.text.split(/[^\p{L}\p{N}]+/u);
     this.#names = commands.map(({ name }) => name.toLowerCase()).filter((name) => !FRAME.has(name));
     this.write = this.#names.some(mayWrite);
-    this.lock = lockOf(this.#names, this.args);
+    const [key, , ...options] = this.args;
+    const isSet = this.#names.includes('set') && (options.includes('nx') || options.includes('xx'));
+    this.lock = isSet || this.#names.some((name) => name.endsWith('nx')) ? (key ?? '') : undefined;
     this.decide = this.lock !== undefined || this.#names.some(mayDoAnything);
   }
 
@@ -70,18 +72,6 @@ export class Commands {
     const isBatch = this.#names.length !== 1 && Array.isArray(reply);
     return answerOf(isBatch ? reply.map((result) => (Array.isArray(result) ? result[1] : result)) : reply);
   }
-}
-
-interface Lock {
-  readonly key: string;
-  readonly ms: number;
-}
-
-function lockOf(names: readonly string[], [key = '', , ...options]: readonly string[]): Lock | undefined {
-  const isSet = names.includes('set') && (options.includes('nx') || options.includes('xx'));
-  if (!isSet && !names.some((name) => name.endsWith('nx'))) return undefined;
-  const [seconds, ms] = ['ex', 'px'].map((unit) => Number(options[options.indexOf(unit) + 1 || options.length]));
-  return { key, ms: seconds ? seconds * 1_000 : ms || Number.POSITIVE_INFINITY };
 }
 
 function mayWrite(name: string): boolean {

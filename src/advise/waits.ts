@@ -55,37 +55,24 @@ export class Flow {
   last?: Trip;
   /** Of the arguments of its commands, and of those that it branches off. */
   readonly words: Set<string>;
-  /** Its places, in the order in which they were reached first. */
-  readonly #order = new Map<Place, number>();
-  /** The key of a lock that is held, and until when. */
-  #lock: { readonly key: string; readonly untilMs: number } | undefined;
+  /** The key of a lock that is held. */
+  lock: string | undefined;
 
   /**
    * @param before - the last trip of its context.
    * @param parent - the same, if its commands are issued with that one, or after its reply.
    */
   constructor(before: Trip | undefined, parent: Trip | undefined) {
-    if (before !== undefined) this.#lock = before.flow.#lock;
+    this.lock = before?.flow.lock;
     this.words = parent?.flow.words ?? new Set();
   }
 
   add(trip: Trip): void {
     this.last = trip;
-    if (!this.#order.has(trip.place)) this.#order.set(trip.place, this.#order.size);
-    const { commands, issuedAtMs } = trip;
-    for (const word of commands.words) if (this.words.size < MOST_WORDS) this.words.add(word);
-    const { lock } = commands;
-    if (lock !== undefined) this.#lock = { key: lock.key, untilMs: issuedAtMs + lock.ms };
-    else if (this.#lock !== undefined && commands.remove(this.#lock.key)) this.#lock = undefined;
-  }
-
-  /** Whether a place was reached before another one, or is the same. */
-  hasReached(place: Place, before: Place): boolean {
-    return (this.#order.get(place) ?? Number.POSITIVE_INFINITY) <= (this.#order.get(before) ?? -1);
-  }
-
-  get isLocked(): boolean {
-    return this.#lock !== undefined && performance.now() < this.#lock.untilMs;
+    const { words, lock } = trip.commands;
+    for (const word of words) if (this.words.size < MOST_WORDS) this.words.add(word);
+    if (lock !== undefined) this.lock = lock;
+    else if (this.lock !== undefined && trip.commands.remove(this.lock)) this.lock = undefined;
   }
 }
 
@@ -150,8 +137,6 @@ export class Pair {
   readonly followed = none();
   /** Whether the first has answered OK each time, of which no condition can make anything. */
   #isAlwaysOk = true;
-  /** Waits in which the second place had been reached before the first: a loop's next round. */
-  #again = 0;
   /** Waits in which the second was the same read as the first. */
   #same = 0;
   /** Waits in which the second's arguments had a new word that no earlier command has had. */
@@ -178,7 +163,6 @@ export class Pair {
     if (first.pair !== this) this.times += 1;
     if (group.some(({ values }) => values.some((value) => commands.hold(value)))) this.dependent += 1;
     this.firstMs += first.tookMs;
-    this.#again += second.flow.hasReached(this.second, this.first) ? 1 : 0;
     this.#same += !commands.write && commands.text === first.commands.text ? 1 : 0;
     const isNew = (word: string) => !this.#words?.has(word) && !first.flow.words.has(word);
     const isComputed = this.#words !== undefined && commands.words.some(isNew);
@@ -186,7 +170,8 @@ export class Pair {
     this.#words = new Set(commands.words);
     this.#firstWrites ||= first.commands.write;
     this.#secondWrites ||= commands.write;
-    this.#isDecided ||= commands.decide || first.flow.isLocked || group.some((each) => decides(each, commands, client));
+    this.#isDecided ||=
+      commands.decide || first.flow.lock !== undefined || group.some((each) => decides(each, commands, client));
     if (first.answer === undefined || first.followedBy === this) return;
     first.followedBy = this;
     this.#isAlwaysOk &&= group.every(({ answer }) => answer === 'OK');
@@ -201,16 +186,14 @@ export class Pair {
   get advice(): Advice {
     const { followed, first } = this;
     if (this.dependent > this.waits * MOST_BY_CHANCE) return 'argument';
-    const goesRound = this.#again * 2 > this.waits;
-    if (goesRound ? this.#endsByReply : sum(followed) < sum(first.answered)) return 'if';
+    if (this.isLoop ? this.#endsByReply : sum(followed) < sum(first.answered)) return 'if';
     // What always follows nothing may stand in for it.
     const isInstead = followed.something === 0 && !(this.#firstWrites && followed.nothing > 0);
-    const mayBeComputed = !goesRound && this.#unexplained > this.waits * MOST_BY_CHANCE;
+    const mayBeComputed = !this.isLoop && this.#unexplained > this.waits * MOST_BY_CHANCE;
     // A read that turns out to be needless is no harm.
     const isOpen = this.#secondWrites && !this.#isAlwaysOk;
-    const writesInLoop = goesRound && !this.isLoop && (this.#firstWrites || this.#secondWrites);
     const isRepeated = this.#same * 2 > this.waits;
-    return this.#isDecided || isInstead || mayBeComputed || isOpen || writesInLoop || isRepeated ? 'leave' : 'together';
+    return this.#isDecided || isInstead || mayBeComputed || isOpen || isRepeated ? 'leave' : 'together';
   }
 
   /** Whether a loop has never gone on after replies of one kind. */
