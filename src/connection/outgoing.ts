@@ -107,8 +107,12 @@ export class Outgoing implements BatchOwner {
     this.gate = new InFlightGate(options, inFlightBound, client);
     this.batch = new Batch(this, scheduleFunction(options.schedule), stream.write as Batch['write']);
     if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
-    else if (options.fuseReads) this.fused = new FusedReads(client, connection);
+    else if (options.fuseReads) this.fused = new FusedReads(client, this);
     if (options.shareReads || options.cache) this.shared = new SharedReads(transaction);
+  }
+
+  get open(): boolean {
+    return this.connection.open;
   }
 
   get address(): string {
