@@ -5,7 +5,7 @@
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Cluster, Redis } from 'ioredis';
-import { filesDigest, type LoadedModules, methodDigest } from '../src/host/digest.js';
+import { filesDigest, type LoadedModules, loadedHash, methodDigest, sourceOf } from '../src/host/digest.js';
 import { hostPrototype } from '../src/host/probe.js';
 import { reachableMethods } from '../src/host/recognize.js';
 
@@ -22,11 +22,13 @@ const require = createRequire(folder);
 const entry = require('./built/index.js') as { default: typeof Redis; Cluster: typeof Cluster };
 const clients = [new entry.default({ lazyConnect: true }), new entry.Cluster([], { lazyConnect: true })];
 const methods = clients.flatMap((client) =>
-  reachableMethods(client, hostPrototype(client) as object).map((found) => methodDigest(...found)),
+  reachableMethods(client, hostPrototype(client) as object).map(([name, method]) =>
+    methodDigest(name, method, sourceOf(method)),
+  ),
 );
 const built = `${folder}built/`;
 const digests: Digests = {
-  files: [false, true].map((whole) => filesDigest(built, require.cache as LoadedModules, whole)).join(' '),
+  files: [false, true].map((whole) => filesDigest(built, require.cache as LoadedModules, whole, loadedHash)).join(' '),
   methods,
 };
 console.log(JSON.stringify(digests));

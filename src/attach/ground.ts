@@ -3,7 +3,7 @@ import { environment, VARIABLE } from '../environment.js';
 import { CODES, warnOnce } from '../errors.js';
 import { isHostCluster } from '../host/cluster.js';
 import { commandClassOf } from '../host/probe.js';
-import { unknownRelease } from '../host/recognize.js';
+import { type UnknownClient, unknownRelease } from '../host/recognize.js';
 import { isDebugging } from '../host/state.js';
 import type { HasOptions, HostCommandClass } from '../host/types.js';
 import { needingFastPath, type ResolvedOptions } from '../options.js';
@@ -15,6 +15,16 @@ export interface CorkReason {
   readonly unknown?: string;
 }
 
+const HELP = '(docs/compatibility.md)';
+/** What to do about a client of no known release. */
+const CURES: Readonly<Record<UnknownClient['cause'], (by: string) => string>> = {
+  release: () => `: update ioredis-coalesce, or use a release that it knows ${HELP}`,
+  changed: () => `: its files, or those of a dependency, were patched; use them as they were published ${HELP}`,
+  rewritten: (by) => `: ${by} has rewritten more of it than the one method that it watches; update that ${HELP}`,
+  bundle: () =>
+    `: it is part of a bundle, or came by a loader; keep it external, or minify in a way that is known ${HELP}`,
+};
+
 /**
  * The `Command` class of a client that gets the fast path; or why it gets the cork. A warning tells that, unless somebody has
  * asked for the cork and no option is ignored.
@@ -24,14 +34,10 @@ export function groundOf(client: HasOptions, options: ResolvedOptions): HostComm
   if (environment === 'cork') return corked(`${VARIABLE} is cork`, options);
   const unknown = unknownRelease(client);
   if (unknown !== undefined) {
-    const why = `${unknown} is not a release that this version of ioredis-coalesce knows`;
-    warn(
-      CODES.UNKNOWN_CLIENT,
-      why,
-      options,
-      ': update ioredis-coalesce, or use a release that it knows (docs/compatibility.md)',
-    );
-    return { why, unknown };
+    const { name, cause, by = 'an APM, a patch or a loader' } = unknown;
+    const why = `${name} is not a release that this version of ioredis-coalesce knows`;
+    warn(CODES.UNKNOWN_CLIENT, why, options, CURES[cause](by));
+    return { why, unknown: name };
   }
   const isOwn = !isHostCluster(client) && client.options.showFriendlyErrorStack;
   if (isOwn) return corked('the option showFriendlyErrorStack is set', options);

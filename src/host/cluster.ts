@@ -6,7 +6,7 @@
  */
 import type { EventEmitter } from 'node:events';
 import type { FallbackReason } from '../stats.js';
-import { commandClassOf, sourceTest, unwrapped } from './probe.js';
+import { commandClassOf, isUnpatchedSendCommand, unwrapped } from './probe.js';
 import { isLayeredInClass } from './state.js';
 import type { AnyFunction, HostClient, HostCommand, HostOptions } from './types.js';
 
@@ -53,9 +53,6 @@ export function speaksResp3(client: HostClient | HostCluster): boolean {
 export function slotOwners({ slots }: HostCluster): string {
   return Array.from(slots, (keys) => keys?.join(' ')).join();
 }
-
-/** Whether `sendCommand` is the Cluster's own, and no tracer's; see `isUnpatchedSendCommand` in `probe.ts`. */
-const isUnpatchedSendCommand = sourceTest('handleError', 'getInstanceByKey', 'getSampleInstance');
 
 /** Routing as the host's Cluster does it: the node of a command, and the redirection of one that failed. */
 export class ClusterRouting {

@@ -1,14 +1,24 @@
 /**
- * Digests of the code of a client, by which `recognize.ts` finds it in the table of known releases; `tools/known-clients.ts`
- * makes that table with the same functions.
+ * What a client's code is compared by (`recognize.ts`); `tools/known-clients.ts` makes the table of releases with the same
+ * functions.
+ *
+ * `filesDigest`: the bytes of the files that order commands and replies, as V8 has compiled them. That catches every change by a
+ * release, a patch on disk or a hook of a loader, also in functions that nothing outside of their file can reach. What is left
+ * are the other files, which make values, errors, sockets or clients of their own. The text on disk alone would not show what a hook has
+ * changed (and most changes that tests make are hooks'); the text of the methods that can be reached, not what their files keep to
+ * themselves, such as the end of a connection in `redis/event_handler.js`. So V8 is asked, in spite of the trap that it takes.
+ *
+ * `methodDigest`: the names in a method, where no file tells: in bundles, in Jest, on Bun and Deno. That catches what has a
+ * name: other members, other methods, a call more or less. What is left are another order of the same names, and
+ * functions that cannot be reached.
  */
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import Module from 'node:module';
-import { sourceOf } from './probe.js';
 import type { AnyFunction } from './types.js';
 
 /** A module in Node's cache. */
-interface LoadedModule {
+export interface LoadedModule {
   readonly filename: string;
   readonly exports: unknown;
   /** The modules that it was the first to load. Others only without the hooks of APMs, which answer `require` themselves. */
@@ -56,7 +66,7 @@ const ENTRANCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /** The exports of a module: functions, or a class in one of two places or alone. */
-interface Exported {
+export interface Exported {
   readonly prototype?: object;
   readonly default?: Exported;
   readonly Decoder?: Exported;
@@ -77,15 +87,18 @@ interface CallSite {
   getScriptHash(): string;
 }
 
+/** SHA-256 of a module of this name, such as `redis/event_handler.js`, in hexadecimal digits. */
+export type Hash = (module: LoadedModule, name: string) => string | undefined;
+
 /**
- * The digest of the files that a package's clients rest on, as they were loaded: a hook may have changed them. The sum of
- * the first 48 bits of the hashes, since modules are in no order; `NaN` if one has none, undefined if one is not in the cache.
+ * The digest of the files that a package's clients rest on. The sum of the first 48 bits of the hashes, since modules are
+ * in no order; `NaN` if one has none, undefined if one is not in the cache.
  *
  * @param folder - of its JavaScript, as it begins the paths of the files.
  * @param whole - with what a Cluster rests on beyond other clients.
  * @throws {Error} `MODULE_NOT_FOUND` for a package that it requires, and whatever a hook of Node's loader throws.
  */
-export function filesDigest(folder: string, cache: LoadedModules, whole: boolean): string | undefined {
+export function filesDigest(folder: string, cache: LoadedModules, whole: boolean, hash: Hash): string | undefined {
   const modules = new Map<string, LoadedModule | undefined>();
   for (const path of Object.keys(cache))
     if (path.startsWith(folder)) modules.set(path.slice(folder.length).replaceAll('\\', '/'), cache[path]);
@@ -95,61 +108,75 @@ export function filesDigest(folder: string, cache: LoadedModules, whole: boolean
     if (main === undefined) return undefined;
     for (const module of [main, ...main.children]) modules.set(pathInPackage(module.filename, name), module);
   }
-  const { prepareStackTrace, stackTraceLimit } = Error;
-  Error.stackTraceLimit = 5;
-  Error.prepareStackTrace = (_, sites) => sites;
-  try {
-    let sum = 0;
-    for (const [name, module] of modules) {
-      const entrances = whole || !name.startsWith('cluster/') ? ENTRANCES[name] : undefined;
-      if (module && entrances) sum += Number.parseInt(loadedHash(module, entrances)?.slice(0, 12) ?? '', 16);
-    }
-    return sum.toString(36);
-  } finally {
-    Object.assign(Error, { prepareStackTrace, stackTraceLimit });
+  let sum = 0;
+  for (const [name, module] of modules) {
+    if (module === undefined || !(name in ENTRANCES) || (name.startsWith('cluster/') && !whole)) continue;
+    sum += Number.parseInt(hash(module, name)?.slice(0, 12) ?? '', 16);
   }
+  return sum.toString(36);
 }
 
 /** Such as `denque/index.js`. */
 const pathInPackage = (path: string, name: string) => path.slice(path.lastIndexOf(name)).replaceAll('\\', '/');
 
+/** Of the text on disk. */
+export const fileHash: Hash = ({ filename }) => createHash('sha256').update(readFileSync(filename)).digest('hex');
+
 /**
- * SHA-256 of the text from which a module was compiled. V8 tells it of functions on the stack of an error, so one of the
- * module's is called. Undefined if there is none that begins as expected.
+ * Of the text from which it was compiled. V8 tells it of functions on the stack of an error, so one of the module's is called.
+ * Undefined if there is none that begins as expected.
  */
-function loadedHash({ filename, exports }: LoadedModule, entrances: Record<string, string>): string | undefined {
-  const exported = (exports ?? {}) as Exported;
-  const { prototype } = exported.Decoder ?? exported.default ?? exported;
-  for (const [name, beginning] of Object.entries(entrances)) {
+export const loadedHash: Hash = (module, file) => {
+  const exported = (module.exports ?? {}) as Exported;
+  const { prototype } = classOf(module);
+  for (const [name, beginning] of Object.entries(ENTRANCES[file] ?? {})) {
     const method: unknown = Reflect.get(prototype ?? exported, name) ?? Reflect.get(exported, name);
     const source = typeof method === 'function' ? sourceOf(method as AnyFunction) : '';
     const body = source.slice(source.indexOf('{') + 1, 200).trimStart();
     if (source.startsWith('async') || !body.startsWith(beginning)) continue;
-    try {
-      ((method as AnyFunction).call(TRAP, TRAP, TRAP) as AnyFunction).call(undefined);
-    } catch (error) {
-      const sites = (error as { stack: CallSite[] }).stack;
-      return sites.find((site) => site.getFileName() === filename)?.getScriptHash();
-    }
+    const sites = callSites(() => ((method as AnyFunction).call(TRAP, TRAP, TRAP) as AnyFunction).call(undefined));
+    return sites.find((site) => site.getFileName() === module.filename)?.getScriptHash();
   }
   return undefined;
+};
+
+export const classOf = ({ exports }: LoadedModule): Exported => {
+  const exported = (exports ?? {}) as Exported;
+  return exported.Decoder ?? exported.default ?? exported;
+};
+
+/** The functions on the stack when `call` throws. */
+function callSites(call: () => void): readonly CallSite[] {
+  const { prepareStackTrace, stackTraceLimit } = Error;
+  Error.stackTraceLimit = 5;
+  Error.prepareStackTrace = (_, sites) => sites;
+  try {
+    call();
+    return [];
+  } catch (error) {
+    return (error as { stack: CallSite[] }).stack;
+  } finally {
+    Object.assign(Error, { prepareStackTrace, stackTraceLimit });
+  }
 }
+
+export const sourceOf = (method: AnyFunction) => Function.prototype.toString.call(method);
 
 /** Words that bundlers and minifiers leave alone: property names, private ones too, and those of asynchronous functions. */
 const NAMES = /(?<!\.)\??\.#?([A-Za-z_$][\w$]*)|#\w+|\b(?:async|await)\b/g;
-const COMMENTS = /\/\*[\s\S]*?\*\/|(?<=^|[^:'"`])\/\/.*$/gm;
+export const COMMENTS = /\/\*[\s\S]*?\*\/|(?<=^|[^:'"`])\/\/.*$/gm;
 /** Names that are not counted: those of imports in bundles, and what webpack and rollup put into `Pipeline#exec`. */
 const UNRELIABLE = ['.default', '.length', '._groupsBySlot'];
 
 /** How often each name occurs in a method, and how many parameters it has, in four characters. */
-export function methodDigest(name: string, method: AnyFunction): string {
+export function methodDigest(name: string, { length }: AnyFunction, source: string): string {
   const counts: Record<string, number> = {};
-  for (const [found] of sourceOf(method).replaceAll(COMMENTS, '').matchAll(NAMES)) {
+  for (const [found] of source.replaceAll(COMMENTS, '').matchAll(NAMES)) {
     const word = found.replace('?', '');
     if (!UNRELIABLE.includes(word)) counts[word] = (counts[word] ?? 0) + 1;
   }
   return createHash('sha256')
-    .update(`${name} ${method.length} ${Object.entries(counts).sort().join()}`)
+    .update(`${name} ${length} ${Object.entries(counts).sort().join()}`)
     .digest('base64url')
     .slice(0, 4);
 }

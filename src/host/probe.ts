@@ -3,9 +3,9 @@
  * scripts stand in `cluster.ts`, `pipeline.ts` and `script.ts`.
  */
 import type { Duplex } from 'node:stream';
+import { methodDigest, sourceOf } from './digest.js';
+import { KNOWN_METHODS } from './known-releases.js';
 import type { AnyFunction, HostClient, HostCommandClass } from './types.js';
-
-export const sourceOf = (method: AnyFunction) => Function.prototype.toString.call(method);
 
 /**
  * The first member that every ioredis-like client or Cluster has and `value` lacks; undefined if it has all of them.
@@ -65,11 +65,15 @@ export function commandClassOf(client: object): HostCommandClass | undefined {
  */
 export const isUnpatchedMethod = sourceTest('showFriendlyErrorStack', 'keyPrefix', 'sendCommand');
 
-/**
- * Whether `sendCommand` is the host's own. Tracers (OpenTelemetry, Datadog, New Relic, …) wrap it on the prototype,
- * often before this package is loaded; their wrapper's source does not fill the host's queues.
- */
-export const isUnpatchedSendCommand = sourceTest('commandQueue.push', 'offlineQueue.push', 'setTimeout');
+/** Whether a method is one of a known release, by the names in it: a layer has others, also one that has the method within it. */
+export function isKnownMethod(name: string, method: AnyFunction, source = sourceOf(method)): boolean {
+  return KNOWN_METHODS.has(methodDigest(name, method, source));
+}
+
+/** Whether `sendCommand`, a client's or a Cluster's, is the host's own, and no layer of a tracer (OpenTelemetry, New Relic, …). */
+export const isUnpatchedSendCommand = methodTest((source, method) =>
+  isKnownMethod('client.sendCommand', method, source),
+);
 
 const endsInFinally = sourceTest('.finally(');
 
@@ -86,11 +90,16 @@ export function unwrapped(method: AnyFunction): AnyFunction {
   return passedOn.get(method)?.() ?? method;
 }
 
-/**
- * Tests whether a value is a function whose source has all these texts, even if it is minified. The `WeakMap` gets one function
- * of a text: each client of BullMQ defines a hundred methods of the same.
- */
+/** Tests whether a value is a function whose source has all these texts, even if it is minified. */
 export function sourceTest(...texts: string[]): (value: unknown) => value is AnyFunction {
+  return methodTest((source) => texts.every((text) => source.includes(text)));
+}
+
+/**
+ * Tests a value that may be a method, each method once. The `WeakMap` gets one function of a text: each client of BullMQ
+ * defines a hundred methods of the same.
+ */
+function methodTest(test: (source: string, method: AnyFunction) => boolean): (value: unknown) => value is AnyFunction {
   const seen = new WeakMap<object, boolean>();
   let lastSource: string | undefined;
   return (value): value is AnyFunction => {
@@ -99,7 +108,7 @@ export function sourceTest(...texts: string[]): (value: unknown) => value is Any
     if (known !== undefined) return known;
     const source = sourceOf(value as AnyFunction);
     if (source === lastSource) return true;
-    const unpatched = texts.every((text) => source.includes(text));
+    const unpatched = test(source, value as AnyFunction);
     seen.set(value, unpatched);
     if (unpatched) lastSource = source;
     return unpatched;

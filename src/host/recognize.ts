@@ -1,20 +1,23 @@
 /**
- * Whether a client is of a release in `known-releases.ts`: only such a client is coalesced (`leavePlainIfUnknown`,
+ * Whether a client is of a release in `known-releases.ts`: only such a client has the fast path (`leavePlainIfUnknown`,
  * `attach/attachment.ts`), since the rest of this folder relies on how they work inside. Which of them were run, and
  * which only compared: docs/compatibility.md.
  *
- * Where its modules are in Node's module cache, all their text is compared. In a bundle, in Jest, on Bun and on Deno it is
- * the names in the methods that can be reached from the client.
+ * Compared are the files that order commands and replies, byte by byte as they were loaded, where its modules are in Node's
+ * module cache; else (in a bundle, in Jest, on Bun and Deno) the names in the methods that can be reached from the client. What
+ * each catches, and what it leaves: `digest.ts`. What an APM has wrapped within `Redis.js` is compared with the text on disk
+ * (`rewriting.ts`), and is then a layer like one that was put there later: the methods themselves are asked (`probe.ts`).
  */
 import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import Module from 'node:module';
 import { types } from 'node:util';
 import { isHostCluster } from './cluster.js';
-import { filesDigest, type LoadedModules, methodDigest } from './digest.js';
-import { KNOWN_METHODS, KNOWN_RELEASES } from './known-releases.js';
+import { classOf, fileHash, filesDigest, type Hash, type LoadedModules, loadedHash, sourceOf } from './digest.js';
+import { KNOWN_RELEASES } from './known-releases.js';
 import { isUnpatchedPipelineFunction } from './pipeline.js';
-import { commandClassOf, hostPrototype, sourceOf } from './probe.js';
+import { commandClassOf, hostPrototype, isKnownMethod } from './probe.js';
+import { isWrapped, rewriterOf, wrapsKnown } from './rewriting.js';
 import type { AnyFunction } from './types.js';
 
 /** The path of the modules that export the classes, in both packages and in ioredis 4. */
@@ -22,26 +25,39 @@ const CLASS_FILE = /[\\/]built[\\/](?:Redis|redis[\\/]index|cluster[\\/]index)\.
 type Classes = Record<string, object>;
 
 const known = new Set(Object.keys(KNOWN_RELEASES).flatMap((digests) => digests.split(' ')));
-/** Findings by the class's prototype: an empty text for a known release, else the name to report. */
-const found = new WeakMap<object, string>();
 
-/** The name of an unknown release, such as `ioredis 7.0.0`; undefined for a known one. Looks once per class. */
-export function unknownRelease(client: object): string | undefined {
-  const prototype = hostPrototype(client) ?? (Object.getPrototypeOf(client) as object);
-  const name = found.get(prototype) ?? look(client, prototype);
-  found.set(prototype, name);
-  return name === '' ? undefined : name;
+/** A client of no known release. */
+export interface UnknownClient {
+  /** Such as `ioredis 7.0.0`. */
+  readonly name: string;
+  /**
+   * `release`: one that is not in the table. `changed`: one that is, but it or a dependency was patched on disk. `rewritten`: the
+   * same, as it was loaded. `bundle`: where its files cannot be found, its methods are not known.
+   */
+  readonly cause: 'release' | 'changed' | 'rewritten' | 'bundle';
+  /** Who has rewritten it, if that can be told. */
+  readonly by?: string;
 }
 
-function look(client: object, prototype: object): string {
+/** Findings by the class's prototype; undefined for a known release. */
+const found = new WeakMap<object, UnknownClient | undefined>();
+
+/** What is known of a client of an unknown release; undefined for a known one. Looks once per class. */
+export function unknownRelease(client: object): UnknownClient | undefined {
+  const prototype = hostPrototype(client) ?? (Object.getPrototypeOf(client) as object);
+  if (!found.has(prototype)) found.set(prototype, look(client, prototype));
+  return found.get(prototype);
+}
+
+function look(client: object, prototype: object): UnknownClient | undefined {
   const cache = moduleCache();
   // Services have thousands of modules: the cheap question first.
   const path = Object.keys(cache).find(
     (file) => file.includes('built') && CLASS_FILE.test(file) && prototypeIn(cache[file]) === prototype,
   );
   const folder = path?.replace(/(?<=[\\/]built[\\/]).*$/, '');
-  const name = folder && lookAtFiles(folder, cache, isHostCluster(client));
-  return name ?? (areMethodsKnown(client, prototype) ? '' : 'a bundled or otherwise loaded client');
+  const fromFiles = folder === undefined ? 'unknown' : lookAtFiles(folder, cache, isHostCluster(client));
+  return fromFiles === 'unknown' ? lookAtMethods(client, prototype) : fromFiles;
 }
 
 /** V8 alone tells what text was loaded, and Deno puts more around it. */
@@ -58,27 +74,48 @@ function prototypeIn(module: LoadedModules[string]): unknown {
   return (named as { prototype?: unknown } | undefined)?.prototype;
 }
 
-/** Looks at its files. Undefined if they do not tell: a loader keeps what they require elsewhere, or intrinsics are frozen. */
-function lookAtFiles(folder: string, cache: LoadedModules, isCluster: boolean): string | undefined {
+/** `unknown` if its files do not tell: a loader keeps what they require elsewhere, or intrinsics are frozen. */
+function lookAtFiles(folder: string, cache: LoadedModules, isCluster: boolean): UnknownClient | 'unknown' | undefined {
+  const digestBy = (hash: Hash) => filesDigest(folder, cache, isCluster, hash);
+  const isKnown = (hash: Hash) => known.has(digestBy(hash) ?? '');
+  let finding: UnknownClient;
   try {
-    const digest = filesDigest(folder, cache, isCluster);
-    if (digest === undefined) return undefined;
-    if (known.has(digest)) return '';
+    const digest = digestBy(loadedHash);
+    if (digest === undefined) return 'unknown';
+    if (known.has(digest) || isKnown(hashUnlessWrapped)) return undefined;
+    finding = findingOf(folder, cache, isKnown(fileHash));
   } catch {
-    return undefined;
+    return 'unknown';
   }
-  const name = nameOf(folder);
   // The nodes of an unknown Cluster stay plain, too.
   for (const path of Object.keys(cache))
-    if (path.startsWith(folder) && CLASS_FILE.test(path)) found.set(prototypeIn(cache[path]) as object, name);
-  return name;
+    if (path.startsWith(folder) && CLASS_FILE.test(path)) found.set(prototypeIn(cache[path]) as object, finding);
+  return finding;
 }
 
-function nameOf(folder: string): string {
+/** The hash of the text as it was loaded; on disk, if that differs from it by what was put around methods. */
+const hashUnlessWrapped: Hash = (module, name) => {
+  const isOnDisk =
+    name === 'Redis.js' && isWrapped(classOf(module) as AnyFunction, readFileSync(module.filename, 'utf8'));
+  return (isOnDisk ? fileHash : loadedHash)(module, name);
+};
+
+function findingOf(folder: string, cache: LoadedModules, isKnownOnDisk: boolean): UnknownClient {
+  const release = releaseOf(folder);
+  if (isKnownOnDisk) {
+    const loaded = cache[`${folder}Redis.js`];
+    const by = loaded && rewriterOf(sourceOf(classOf(loaded) as AnyFunction));
+    return { name: `${release}, rewritten as it was loaded`, cause: 'rewritten', ...(by && { by }) };
+  }
+  return Object.values(KNOWN_RELEASES).flat().includes(release)
+    ? { name: `${release}, it or a dependency changed`, cause: 'changed' }
+    : { name: release, cause: 'release' };
+}
+
+function releaseOf(folder: string): string {
   try {
     const { name, version } = JSON.parse(readFileSync(`${folder}../package.json`, 'utf8')) as Record<string, string>;
-    const release = `${name} ${version}`;
-    return Object.values(KNOWN_RELEASES).flat().includes(release) ? `${release}, it or a dependency changed` : release;
+    return `${name} ${version}`;
   } catch {
     return 'a client without its package.json';
   }
@@ -89,13 +126,19 @@ const IN_FUNCTIONS = /\b(?:_queue|_transactions|replyPending|addBatch|showFriend
 /** The fewest known methods of a known client: fewer than each class has, since layers replace some. */
 const LEAST_METHODS = 30;
 
-function areMethodsKnown(client: object, prototype: object): boolean {
+function lookAtMethods(client: object, prototype: object): UnknownClient | undefined {
   let methods = 0;
   for (const [name, method] of reachableMethods(client, prototype)) {
-    if (KNOWN_METHODS.has(methodDigest(name, method))) methods += 1;
-    else if (!Object.hasOwn(method, 'prototype') || IN_FUNCTIONS.test(sourceOf(method))) return false;
+    if (isKnownMethod(name, method) || wrapsKnown(name, method)) methods += 1;
+    else if (!Object.hasOwn(method, 'prototype') || IN_FUNCTIONS.test(sourceOf(method))) return unknownIn(method);
   }
-  return methods >= LEAST_METHODS;
+  return methods < LEAST_METHODS ? unknownIn() : undefined;
+}
+
+function unknownIn(method?: AnyFunction): UnknownClient {
+  const by = method && rewriterOf(sourceOf(method));
+  const name = 'a bundled or otherwise loaded client';
+  return by === undefined ? { name, cause: 'bundle' } : { name, cause: 'rewritten', by };
 }
 
 /** Methods of the client's class and of its commands and pipelines, and some of those that are generated, by their names. */

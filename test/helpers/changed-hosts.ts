@@ -12,7 +12,7 @@ const { cache } = createRequire(import.meta.url);
 export interface Change {
   readonly file: string;
   readonly text: string | RegExp;
-  readonly by: string;
+  readonly by: string | ((text: string) => string);
 }
 
 export interface CopiedHost {
@@ -66,7 +66,7 @@ export function copyHost(name: string, version?: string, onDisk?: Change): Copie
 }
 
 function changed(text: string, { file, text: from, by }: Change): string {
-  const result = text.replace(from, by);
+  const result = text.replace(from, by as string);
   if (result === text) throw new Error(`${file} has no ${String(from)}`);
   return result;
 }
