@@ -39,11 +39,11 @@ export const KNOWN_RELEASES: Readonly<Record<string, readonly string[]>> = {
 /** Digests of the methods of all of them, of four characters each (`methodDigest`). */
 export const KNOWN_METHODS: ReadonlySet<string> = new Set(
   (
-    '-XXu1Xfp2cR83QkR4Fsq4ddB5Fdp5Wem5mbq5n-16OET6cmW80Xq88nS8Orc8RqC96819AC-9o2O9o7z9w9AACFcAQ5QAQHiBSAFBiPxC8Dx' +
-    'CKpeCQhuCjL1DEAKDPNLDSEQDgoMDsX-DxSMEYlJEqflF2OzFCF4FxueG-wrGJ0RGNieGTPdGhc4H48sHq7BIjQEJDBYJI_bJcSzK8-RKa25' +
-    'LRLoLxj1MDkcMWMVN3PpOPNoOXrIOjHBP1AtPnweQ9ypQs_vRJPmRb1mRcmyRzPbSJ3USoxdSy8iT9l6TaVkUCHcUkWkUwVWWvKqX9YSXmLQ' +
-    'YKDaYhkRZ-59ZaJzZg4__B2p_BEOa2MJaTf_bv3Vc3SycREpcYoccez-dHXye3lKe63we_yXepuXfIQgfleJfmgrgG_9gYfUhGxKin1njF0Y' +
-    'kBzHkLCtkXmfkx4jlQ_tmceCoW_TqPBQqumrrdP4rfWQs4H2sNwesjDHt84Ct9bAtYKttmr-uq-quuYsv4pQvPSFvZmYv_Avwp_jx4QvyCE5' +
-    'ybMDybSyzNRczhhP'
+    '-XXu1Xfp2cR83QkR4Fsq4Wlk4ddB5Fdp5Wem5mbq5n-16OET6cmW80Xq88nS8Orc8RqC96819AC-9o2O9o7z9w9AACFcAQ5QAQHiBSAFBiPx' +
+    'C8DxCKpeCQhuCjL1DEAKDPNLDSEQDgoMDsX-DxSMEYlJEqflF2OzFCF4FxueG-wrGJ0RGNieGTPdGhc4H48sHq7BIjQEJDBYJI_bJcSzK8-R' +
+    'Ka25LRLoLXrHLxj1MDkcMWMVN3PpN5tvOPNoOXrIOjHBP1AtPnweQ9ypQs_vRJPmRb1mRcmyRzPbSJ3USoxdSy8iT9l6TaVkUCHcUkWkUwVW' +
+    'WvKqX9YSXmLQYKDaYhkRZ-59ZaJzZg4__B2p_BEOa2MJaTf_aXRCbv3Vc3SycREpcYoccez-crj8dHXye3lKe63we_yXepuXfIQgfbVOfleJ' +
+    'fmgrgG_9gYfUhGxKin1njF0YkBzHkLCtkXmfkx4jlQ_tmceCoW_TqPBQqbz5qumrrF89rdP4rfWQs4H2sNwesjDHt84Ct9bAtYKttmr-u1h8' +
+    'uq-quuYsv4pQvPSFvZmYv_Avwp_jx4QvyCE5ybMDybSyz2xszNRczhhP'
   ).match(/.{4}/g),
 );

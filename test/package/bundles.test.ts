@@ -1,12 +1,16 @@
 /** Services are bundled: each entry, by each common bundler, into each kind of module. The bundles run on a real server. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import commonjs from '@rollup/plugin-commonjs';
 import json from '@rollup/plugin-json';
 import nodeResolve from '@rollup/plugin-node-resolve';
 import terser from '@rollup/plugin-terser';
+import { minify as minifyBySwc } from '@swc/core';
 import * as esbuild from 'esbuild';
+import { build as rolldown } from 'rolldown';
 import { type Plugin, rollup } from 'rollup';
+import { minify as minifyByTerser } from 'terser';
+import { build as vite } from 'vite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import webpack from 'webpack';
 import { linkPackage, type PackedPackage, type Project, packPackage, runProgram } from '../helpers/packed.js';
@@ -89,7 +93,7 @@ const byEsbuild: Bundler = (entryPoints, outdir, { format, external, minify }) =
 const byRollup: Bundler = async (input, dir, { format, external, minify }) => {
   const plugins = [...rollupPlugins(), ...(minify ? [(terser as unknown as () => Plugin)()] : [])];
   const bundle = await rollup({ input, external: [...external], plugins, onwarn: () => {} });
-  await bundle.write({ dir, format, entryFileNames: format === 'esm' ? '[name].mjs' : '[name].cjs' });
+  await bundle.write({ dir, format, entryFileNames: namesOf(format) });
   await bundle.close();
 };
 
@@ -100,6 +104,45 @@ function rollupPlugins(): Plugin[] {
     (json as unknown as () => Plugin)(),
   ];
 }
+
+const namesOf = (format: Kind['format']) => (format === 'esm' ? '[name].mjs' : '[name].cjs');
+
+const byRolldown: Bundler = (input, dir, { format, external, minify }) =>
+  rolldown({
+    input,
+    external: [...external],
+    platform: 'node',
+    logLevel: 'silent',
+    output: { dir, format, minify, entryFileNames: namesOf(format) },
+  });
+
+const byVite: Bundler = (input, outDir, { format, external, minify }) =>
+  vite({
+    configFile: false,
+    logLevel: 'silent',
+    ssr: { noExternal: true, external: [...external] },
+    build: {
+      ssr: true,
+      outDir,
+      minify,
+      emptyOutDir: false,
+      rolldownOptions: { input, external: [...external], output: { format, entryFileNames: namesOf(format) } },
+    },
+  });
+
+/** A bundle of esbuild's, as another minifier writes it. */
+const thenMinified =
+  (minify: (code: string, module: boolean) => Promise<{ code?: string }>): Bundler =>
+  async (sources, folder, kind) => {
+    await byEsbuild(sources, folder, { ...kind, minify: false });
+    const written = (await readdir(folder)).filter((name) => /\.[cm]js$/.test(name));
+    for (const file of written.map((name) => join(folder, name))) {
+      const { code } = await minify(await readFile(file, 'utf8'), kind.format === 'esm');
+      await writeFile(file, code ?? '');
+    }
+  };
+const bySwc = thenMinified((code, module) => minifyBySwc(code, { module, compress: true, mangle: true }));
+const byTerser = thenMinified((code, module) => minifyByTerser(code, { module, compress: { passes: 3 }, ecma: 2020 }));
 
 const byWebpack: Bundler<webpack.Stats> = (entry, path, { format, external, minify }) =>
   new Promise((resolve, reject) => {
@@ -141,6 +184,12 @@ const CASES: [string, Bundler, Kind][] = [
   ['rollup, a minified ES module with ioredis in it', byRollup, { format: 'esm', ...everything, minify: true }],
   ['rollup, an ES module beside ioredis', byRollup, { format: 'esm', ...alone, minify: false }],
   ['rollup, CommonJS with ioredis in it', byRollup, { format: 'cjs', ...everything, minify: false }],
+  ['rolldown, a minified ES module with ioredis in it', byRolldown, { format: 'esm', ...everything, minify: true }],
+  ['rolldown, minified CommonJS with ioredis in it', byRolldown, { format: 'cjs', ...everything, minify: true }],
+  ['rolldown, an ES module beside ioredis', byRolldown, { format: 'esm', ...alone, minify: true }],
+  ['vite, a minified ES module with ioredis in it', byVite, { format: 'esm', ...everything, minify: true }],
+  ['esbuild and swc, an ES module with ioredis in it', bySwc, { format: 'esm', ...everything, minify: true }],
+  ['esbuild and terser, CommonJS with ioredis in it', byTerser, { format: 'cjs', ...everything, minify: true }],
   ['webpack, a minified ES module with ioredis in it', byWebpack, { format: 'esm', ...everything, minify: true }],
   ['webpack, an ES module beside ioredis', byWebpack, { format: 'esm', ...alone, minify: false }],
   ['webpack, minified CommonJS with ioredis in it', byWebpack, { format: 'cjs', ...everything, minify: true }],
