@@ -2,7 +2,7 @@ import { type CommandVariant, FAST_COMMANDS, type FastCommand, UNLISTED } from '
 import type { Connection } from '../connection/connection.js';
 import { type EntryContext, variantOf } from '../connection/entries/entry.js';
 import { EXEC, ExecEntry, MULTI, PipelineEntry, PipelineRecording } from '../connection/entries/pipeline-entry.js';
-import { argumentTransformerOf } from '../host/command-class.js';
+import { argumentTransformerOf, settlesLate } from '../host/command-class.js';
 import {
   areUnpatched,
   countOfCopied,
@@ -20,7 +20,7 @@ import {
   unwrapTransaction,
   withCopied,
 } from '../host/pipeline.js';
-import { isUnpatchedMethod, settlesLate } from '../host/probe.js';
+import { isUnpatchedMethod } from '../host/probe.js';
 import { publishesTransactions } from '../host/state.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { FallbackReason } from '../stats.js';

@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream';
 import { effectOf } from '../commands/effects.js';
 import type { CommandVariant } from '../commands/fast-commands.js';
 import type { ClusterRouting } from '../host/cluster.js';
-import { settlesLate } from '../host/probe.js';
+import { settlesLate } from '../host/command-class.js';
 import { SocketTimeout } from '../host/socket-timeout.js';
 import { commandTimeoutOf, publishCommand, selectedDatabase } from '../host/state.js';
 import type { AnyFunction, HostClient, HostCommandClass } from '../host/types.js';

@@ -3,8 +3,17 @@ import { sourceTest } from './probe.js';
 import type { AnyFunction, HostCommandClass, MadeCommand } from './types.js';
 
 /**
+ * Whether the host's promises settle some microtasks after they are resolved. Host: iovalkey since 0.3.3 ends
+ * `Command#initPromise` in `.finally()`.
+ */
+export function settlesLate(commandClass: HostCommandClass): boolean {
+  return endsInFinally((commandClass.prototype as { initPromise?: unknown }).initPromise);
+}
+const endsInFinally = sourceTest('.finally(');
+
+/**
  * Whether the host finds the keys of `GET` as it finds those of `get`, for `keyPrefix` and a Cluster's slots. Host:
- * ioredis 6 and the last versions of 5 do, earlier ones and iovalkey do not (`Command#_iterateKeys`).
+ * ioredis does since 5.9, iovalkey does not (`Command#_iterateKeys`).
  */
 export function findsKeysInAnyCase(commandClass: HostCommandClass): boolean {
   return keysOf(commandClass, 'GET', ['key']).length === 1;
@@ -92,7 +101,7 @@ export function transformsReply(commandClass: HostCommandClass, name: string): b
 
 /**
  * The command's transformer, if it has one now: looked up per command, as the host does.
- * Host: a function in ioredis; in iovalkey `{ transformerFunction, includeCommand }`, of which the second form changes
+ * Host: a function; in iovalkey since 0.4 `{ transformerFunction, includeCommand }`, of which the second form changes
  * the command's name too (`built/Command.js`, `setArgumentTransformer`).
  */
 export function argumentTransformerOf(commandClass: HostCommandClass, name: string): ArgumentTransformer | undefined {

@@ -1,16 +1,16 @@
 /**
- * What a client's code is compared by (`recognize.ts`); `tools/known-clients.ts` makes the table of releases with the same
- * functions.
+ * What a client's code is compared by (`recognize.ts`); `tools/known-clients.ts` makes the table of releases with the
+ * same functions.
  *
- * `filesDigest`: the bytes of the files that order commands and replies, as V8 has compiled them. That catches every change by a
- * release, a patch on disk or a hook of a loader, also in functions that nothing outside of their file can reach. What is left
- * are the other files, which make values, errors, sockets or clients of their own. The text on disk alone would not show what a hook has
- * changed (and most changes that tests make are hooks'); the text of the methods that can be reached, not what their files keep to
- * themselves, such as the end of a connection in `redis/event_handler.js`. So V8 is asked, in spite of the trap that it takes.
+ * `filesDigest`: the bytes of the files that order commands and replies, as V8 has compiled them. That catches every
+ * change by a release, a patch on disk or the hook of a loader. What is left are the other files: they make values,
+ * errors, sockets, or clients of their own. The text on disk and that of the functions that can be reached would be had
+ * without the trap below, and would catch what patches and APMs do; but not a hook's change of what a file keeps to
+ * itself, and that is most of the decoders.
  *
- * `methodDigest`: the names in a method, where no file tells: in bundles, in Jest, on Bun and Deno. That catches what has a
- * name: other members, other methods, a call more or less. What is left are another order of the same names, and
- * functions that cannot be reached.
+ * `methodDigest`: the names in a method, where no file tells: in bundles, in Jest, on Bun and Deno. That catches another
+ * member or method, and one more or less of them. What is left are another order of the same names, and functions that
+ * cannot be reached.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ import type { AnyFunction } from './types.js';
 export interface LoadedModule {
   readonly filename: string;
   readonly exports: unknown;
-  /** The modules that it was the first to load. Others only without the hooks of APMs, which answer `require` themselves. */
+  /** The modules that it was the first to load. Others only without the hooks of APMs, which answer `require`. */
   readonly children: readonly LoadedModule[];
 }
 
@@ -123,8 +123,8 @@ const pathInPackage = (path: string, name: string) => path.slice(path.lastIndexO
 export const fileHash: Hash = ({ filename }) => createHash('sha256').update(readFileSync(filename)).digest('hex');
 
 /**
- * Of the text from which it was compiled. V8 tells it of functions on the stack of an error, so one of the module's is called.
- * Undefined if there is none that begins as expected.
+ * Of the text from which it was compiled. V8 tells it of functions on the stack of an error, so one of the module's is
+ * called. Undefined if there is none that begins as expected.
  */
 export const loadedHash: Hash = (module, file) => {
   const exported = (module.exports ?? {}) as Exported;
@@ -162,7 +162,7 @@ function callSites(call: () => void): readonly CallSite[] {
 
 export const sourceOf = (method: AnyFunction) => Function.prototype.toString.call(method);
 
-/** Words that bundlers and minifiers leave alone: property names, private ones too, and those of asynchronous functions. */
+/** Words that bundlers and minifiers leave alone: property names, private ones too, and those of async functions. */
 const NAMES = /(?<!\.)\??\.#?([A-Za-z_$][\w$]*)|#\w+|\b(?:async|await)\b/g;
 export const COMMENTS = /\/\*[\s\S]*?\*\/|(?<=^|[^:'"`])\/\/.*$/gm;
 /** Names that are not counted: those of imports in bundles, and what webpack and rollup put into `Pipeline#exec`. */

@@ -35,14 +35,6 @@ export function hostPrototype(client: object): { setStatus: AnyFunction } | unde
 }
 
 /**
- * Whether the host's promises settle some microtasks after they are resolved. Host: iovalkey and earlier versions
- * of ioredis 5 end `Command#initPromise` in `.finally()`.
- */
-export function settlesLate(commandClass: HostCommandClass): boolean {
-  return endsInFinally((commandClass.prototype as { initPromise?: unknown }).initPromise);
-}
-
-/**
  * The `Command` class behind a client or Cluster; undefined if a method that leads to it was replaced.
  *
  * Host: on ioredis 6 `client.constructor` is EventEmitter and no static leads from a client to its `Command` class, so
@@ -65,17 +57,15 @@ export function commandClassOf(client: object): HostCommandClass | undefined {
  */
 export const isUnpatchedMethod = sourceTest('showFriendlyErrorStack', 'keyPrefix', 'sendCommand');
 
-/** Whether a method is one of a known release, by the names in it: a layer has others, also one that has the method within it. */
+/** Whether a method is one of a known release, by the names in it. A layer has others, even with the method within it. */
 export function isKnownMethod(name: string, method: AnyFunction, source = sourceOf(method)): boolean {
   return KNOWN_METHODS.has(methodDigest(name, method, source));
 }
 
-/** Whether `sendCommand`, a client's or a Cluster's, is the host's own, and no layer of a tracer (OpenTelemetry, New Relic, …). */
+/** Whether `sendCommand`, a client's or a Cluster's, is the host's own, and no layer (OpenTelemetry, New Relic, …). */
 export const isUnpatchedSendCommand = methodTest((source, method) =>
   isKnownMethod('client.sendCommand', method, source),
 );
-
-const endsInFinally = sourceTest('.finally(');
 
 /** Methods of ours that pass calls on to a client's own, with how to find that. */
 const passedOn = new WeakMap<AnyFunction, () => AnyFunction>();

@@ -3,10 +3,10 @@
  * `attach/attachment.ts`), since the rest of this folder relies on how they work inside. Which of them were run, and
  * which only compared: docs/compatibility.md.
  *
- * Compared are the files that order commands and replies, byte by byte as they were loaded, where its modules are in Node's
- * module cache; else (in a bundle, in Jest, on Bun and Deno) the names in the methods that can be reached from the client. What
- * each catches, and what it leaves: `digest.ts`. What an APM has wrapped within `Redis.js` is compared with the text on disk
- * (`rewriting.ts`), and is then a layer like one that was put there later: the methods themselves are asked (`probe.ts`).
+ * Compared are the files that order commands and replies, byte by byte as they were loaded, where its modules are in
+ * Node's module cache; else (in a bundle, in Jest, on Bun and Deno) the names in the methods that can be reached. What
+ * each catches, and what it leaves: `digest.ts`. What an APM has wrapped within `Redis.js` is compared with the text on
+ * disk (`rewriting.ts`), and is then a layer like one that was put there later (`isUnpatchedSendCommand`).
  */
 import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -31,8 +31,8 @@ export interface UnknownClient {
   /** Such as `ioredis 7.0.0`. */
   readonly name: string;
   /**
-   * `release`: one that is not in the table. `changed`: one that is, but it or a dependency was patched on disk. `rewritten`: the
-   * same, as it was loaded. `bundle`: where its files cannot be found, its methods are not known.
+   * `release`: one that is not in the table. `changed`: one that is, but it or a dependency was patched on disk.
+   * `rewritten`: the same, as it was loaded. `bundle`: its files cannot be found, and its methods are not known.
    */
   readonly cause: 'release' | 'changed' | 'rewritten' | 'bundle';
   /** Who has rewritten it, if that can be told. */

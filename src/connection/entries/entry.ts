@@ -22,7 +22,7 @@ import type { Abortable, AbortList } from './signals.js';
 export interface EntryContext {
   readonly client: HostClient;
   readonly commandClass: HostCommandClass;
-  /** See `settlesLate` in `host/probe.ts`. */
+  /** See `settlesLate` in `host/command-class.ts`. */
   readonly settlesLate: boolean;
   /** Hands a command of a Cluster that failed back to it; undefined for others. */
   readonly redirect?: (entry: Entry, error: Error) => void;
