@@ -1,0 +1,1 @@
+require('./play.cjs').play(require(process.env.HOST));

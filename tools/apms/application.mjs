@@ -1,0 +1,3 @@
+import { play } from './play.cjs';
+
+play(await import(process.env.HOST));
