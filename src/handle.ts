@@ -40,6 +40,22 @@ export interface Coalescer<Client = unknown> {
 export interface ClientCache {
   /** Forgets every answer, and keeps no reply to a read that was sent before. */
   clear(): void;
+  /** What `prefetch` has learned: forms of reads, without identities, and in which share of cases which others follow. */
+  forms(): readonly LearnedForm[];
+}
+
+/** A form of reads, as `get user:*:profile`, and the forms that follow it, or read the elements of its replies. */
+export interface LearnedForm {
+  readonly form: string;
+  readonly followers: readonly LearnedFollower[];
+  readonly elements: readonly LearnedFollower[];
+}
+
+export interface LearnedFollower {
+  readonly form: string;
+  /** Of the cases. */
+  readonly share: number;
+  readonly isPredicted: boolean;
 }
 
 /** The setting of a client, for a copy of it that speaks RESP3 or does not. */
