@@ -113,6 +113,12 @@ export interface CacheOptions {
    * @default 'anything'
    */
   scripts?: 'anything' | 'keys';
+  /**
+   * Whether reads that nearly always follow another one are asked for together with it, and the elements of a list with its
+   * reply. See docs/prefetch.md.
+   * @default false
+   */
+  prefetch?: boolean;
 }
 
 /** Options of calls, instead of the client's own; every key is optional. */
@@ -249,6 +255,7 @@ const CACHE_OPTIONS: Rules<ResolvedCacheOptions> = {
   maxEntries: count(10_000),
   maxBytes: count(64 * 1024 * 1024),
   scripts: rule('anything', "'anything' or 'keys'", (value) => value === 'anything' || value === 'keys'),
+  prefetch: boolean(false),
 };
 
 const OPTIONS: Rules<ResolvedOptions> = {

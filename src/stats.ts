@@ -130,6 +130,9 @@ export interface CacheStats extends CacheUse {
   readonly invalidations: number;
   /** Answers removed for lack of room. */
   readonly evictions: number;
+  /** Reads asked for before a caller wanted them (`prefetch`), and those of them whose answer a caller got. */
+  readonly predicted: number;
+  readonly predictionsUsed: number;
 }
 
 /** The size of the caches of a client's connections now. */
@@ -157,7 +160,7 @@ export class Stats {
   polledTurnsAnswered = 0;
   fastReplies = 0;
   fallbackReplies = 0;
-  readonly cache = { hits: 0, misses: 0, held: 0, invalidations: 0, evictions: 0 };
+  readonly cache = { hits: 0, misses: 0, held: 0, invalidations: 0, evictions: 0, predicted: 0, predictionsUsed: 0 };
   #flushWaitTotal = 0;
   readonly #sizes = new Array<number>(BUCKETS).fill(0);
   readonly #waits = new Array<number>(BUCKETS).fill(0);

@@ -1,6 +1,9 @@
 import { inspect } from 'node:util';
 import { MARK, type Marked } from '../calls/call-target.js';
 import { viewOf } from '../calls/view.js';
+import type { FastCommand } from '../commands/fast-commands.js';
+import { Predictor } from '../connection/cache/prediction.js';
+import type { ReadCache } from '../connection/cache/read-cache.js';
 import type { Connection } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { reports } from '../environment.js';
@@ -10,7 +13,7 @@ import { CommandMethods } from '../host/command-class.js';
 import { makeFirstOptionsFast } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
-import { type CoalescerStats, Stats } from '../stats.js';
+import { type CoalescerStats, type FallbackReason, Stats } from '../stats.js';
 import { processWide } from '../util/process-wide.js';
 import { addOverlay, removeOverlay } from './overlay.js';
 import { report } from './report.js';
@@ -27,6 +30,7 @@ export interface NodesShare {
   readonly inFlightBound: InFlightBound;
   /** Commands that `maxPending` has let through, see `PendingBound`. */
   readonly accepted: WeakSet<object>;
+  readonly predictor: Predictor | undefined;
   /** The Cluster: it has the `keyPrefix`, its nodes do not. */
   readonly client: HasOptions;
 }
@@ -37,10 +41,13 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   /** One for a whole Cluster: it makes a new node in the place of one that has lost its connection. */
   readonly inFlightBound: InFlightBound;
   readonly #commandMethods: CommandMethods;
+  /** What was learned stays with the client, or with a Cluster. */
+  readonly predictor: Predictor | undefined;
   /** The attachment itself, or those of a Cluster's nodes. */
   protected abstract readonly members: readonly Member[];
   /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
   protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
+  abstract connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason;
   /** Undoes what the subclass has done to the client. */
   protected abstract leave(): void;
 
@@ -57,6 +64,8 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     this.inFlightBound = cluster?.inFlightBound ?? new InFlightBound(options.maxInFlight, patience);
     this.#commandMethods = new CommandMethods(commandClass);
     makeFirstOptionsFast(client);
+    const predicts = options.cache && options.cache.prefetch;
+    if (predicts) this.predictor = cluster?.predictor ?? new Predictor((command, key) => this.#cacheFor(command, key));
   }
 
   /** Why no command can take the fast path, if others have replaced methods of the host's `Command` class. */
@@ -81,7 +90,12 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     const clear = () => {
       for (const { connection } of this.members) connection?.cache?.store.clear();
     };
-    return this.options.cache ? { clear } : undefined;
+    return this.options.cache ? { clear, forms: () => this.predictor?.forms.learned() ?? [] } : undefined;
+  }
+
+  #cacheFor(command: FastCommand, key: string): ReadCache | undefined {
+    const connection = this.connectionFor(command, key);
+    return typeof connection === 'string' ? undefined : connection.cache;
   }
 
   flush(): void {

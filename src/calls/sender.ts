@@ -136,7 +136,9 @@ export abstract class Sender {
     const form = watched?.isLayered ? variant : (variant.script?.formOn(connection.stream) ?? variant);
     const chained = this.chained?.(client, args, call);
     if (watched !== undefined) return connection.outgoing.sendWatched(watched, form, plain, routing, chained);
-    return connection.outgoing.send(form, plain, routing, call, answer, chained);
+    const sent = connection.outgoing.send(form, plain, routing, call, answer, chained);
+    if (asks) connection.cache.issued(variant, plain);
+    return sent;
   }
 }
 

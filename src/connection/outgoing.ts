@@ -4,13 +4,14 @@ import type { CommandVariant } from '../commands/fast-commands.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import { settlesLate } from '../host/command-class.js';
 import { SocketTimeout } from '../host/socket-timeout.js';
-import { commandTimeoutOf, publishCommand, selectedDatabase } from '../host/state.js';
+import { commandTimeoutOf, publishCommand, selectedDatabase, unansweredOf } from '../host/state.js';
 import type { AnyFunction, HostClient, HostCommandClass } from '../host/types.js';
 import type { CallOptions, ResolvedOptions } from '../options.js';
 import type { Part } from '../resp/encoder.js';
 import type { FallbackReason, Stats } from '../stats.js';
 import { scheduleFunction } from '../util/schedule.js';
 import { CallArguments } from './cache/names.js';
+import type { Predictor } from './cache/prediction.js';
 import { ReadCache } from './cache/read-cache.js';
 import type { CachedRead } from './cache/store.js';
 import { type Deadline, Deadlines } from './entries/deadlines.js';
@@ -40,6 +41,8 @@ export interface ConnectionSetup {
   readonly cachePrefixes: readonly string[] | undefined;
   /** The bound of the option `maxPending`, if it is set. */
   readonly pendingBound: PendingBound | undefined;
+  /** With the option `cache.prefetch`. */
+  readonly predictor: Predictor | undefined;
 }
 
 /**
@@ -89,11 +92,12 @@ export class Outgoing implements BatchOwner {
   readonly fused: FusedReads | undefined;
   /** The timer of the option `socketTimeout`, while the client has it. */
   socketTimeout: SocketTimeout | undefined;
+  readonly #maxPending: number;
   readonly #deadlines = new Deadlines();
   #clusterContext: EntryContext | undefined;
 
   constructor(
-    { client, options, counters, inFlightBound, commandClass, cachePrefixes }: ConnectionSetup,
+    { client, options, counters, inFlightBound, commandClass, cachePrefixes, pendingBound, predictor }: ConnectionSetup,
     readonly connection: OutgoingConnection,
   ) {
     const { stream, transaction, replies } = connection;
@@ -103,10 +107,11 @@ export class Outgoing implements BatchOwner {
     this.stream = stream;
     this.transaction = transaction;
     this.replies = replies;
+    this.#maxPending = pendingBound?.maxPending ?? Number.POSITIVE_INFINITY;
     this.context = { client, commandClass, settlesLate: settlesLate(commandClass) };
     this.gate = new InFlightGate(options, inFlightBound, client);
     this.batch = new Batch(this, scheduleFunction(options.schedule), stream.write as Batch['write']);
-    if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes);
+    if (options.cache) this.cache = new ReadCache(this, options.cache, cachePrefixes, predictor);
     else if (options.fuseReads) this.fused = new FusedReads(client, this);
     if (options.shareReads || options.cache) this.shared = new SharedReads(transaction);
   }
@@ -201,7 +206,7 @@ export class Outgoing implements BatchOwner {
       this.stats.sharedReads += 1;
       return;
     }
-    const kept = cache?.sends(entry) ?? false;
+    const kept = cache?.sends(entry, call) ?? false;
     if (kept) name ??= shared?.nameOf(entry, encoded);
     this.#enqueue(entry, encoded, deadline, name);
     if (kept) cache?.sentKept(entry);
@@ -217,7 +222,8 @@ export class Outgoing implements BatchOwner {
     if (name !== undefined) this.shared?.lead(name, entry);
     this.stats.commands += 1;
     this.stats.fastCommands += 1;
-    deadline?.add(entry);
+    // One that has followed a predicted read has its own.
+    if (entry.deadline === undefined) deadline?.add(entry);
     if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
     // Before it may be sent: a Connector's stream may answer within the write.
     replies.expected += 1;
@@ -237,6 +243,17 @@ export class Outgoing implements BatchOwner {
     if (this.connection.connectionFallbackReason() === undefined) this.#issue(entry, entry.encodeAssumingAscii(), call);
     // Host: it holds a command back, or rejects it, as the state of the connection demands.
     else client.sendCommand(entry);
+  }
+
+  startTimeout(entry: CallEntry, call: CallOptions | undefined): void {
+    this.#deadlines.for(call?.timeout ?? commandTimeoutOf(this.client))?.add(entry);
+  }
+
+  /** Half of what `maxInFlight` and `maxPending` allow is left to callers. */
+  get hasRoom(): boolean {
+    const { gate, client } = this;
+    const most = Math.min(gate.inFlightBound.current, this.#maxPending);
+    return gate.waiting === 0 && 2 * unansweredOf(client) < most;
   }
 
   /** Sends a command of the cache's own. */

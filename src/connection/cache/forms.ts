@@ -314,7 +314,7 @@ function slotOf(identity: number): number {
 /** The elements of a reply that may be identities; every second one, if it has names and their values in turn. */
 export function elementsOf(reply: unknown, inTurn: boolean): string[] {
   const values: unknown[] = Array.isArray(reply) ? reply : Object.keys(reply ?? {});
-  const step = inTurn && values === reply ? 2 : 1;
+  const step = inTurn && values === reply && !Array.isArray(values[0]) ? 2 : 1;
   const elements: string[] = [];
   for (let index = 0; index < Math.min(values.length, step * MOST.elements); index += step) {
     const value = Array.isArray(values[index]) ? (values[index] as unknown[])[0] : values[index];

@@ -12,18 +12,23 @@ import type { CallOptions, ResolvedCacheOptions } from '../../options.js';
 import { MEANING_LENGTH, meaningOfError } from '../../resp/error-meaning.js';
 import type { Stats } from '../../stats.js';
 import { nextTick, now, setImmediate } from '../../util/clock.js';
-import { type CallEntry, Entry, type EntryContext, InternalEntry, internalVariant } from '../entries/entry.js';
+import { SETTLED } from '../entries/deadlines.js';
+import { CallEntry, Entry, type EntryContext, InternalEntry, internalVariant } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
+import type { Form, Pair } from './forms.js';
 import { InvalidationReader } from './invalidations.js';
 import { HeldAnswersWarning, IssuedCommands } from './issued-commands.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
+import { PredictedEntry, type Predictor } from './prediction.js';
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
 import { isRefusal, isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
 
 /** Replies to PTTL of a key that is missing, and of one that does not expire. */
 const GONE = -2;
 const LASTING = -1;
+/** Milliseconds for which a predicted answer may be used. */
+const PREDICTED_FOR = 1_000;
 
 const CLIENT = internalVariant('client');
 const PTTL = internalVariant('pttl');
@@ -37,6 +42,10 @@ interface CachedConnection {
   readonly replies: ReplyCount;
   readonly stats: Stats;
   readonly transaction: TransactionState;
+  /** Whether there is room for reads that nobody has issued. */
+  readonly hasRoom: boolean;
+  /** Starts the timeout of a call that will not be sent. */
+  startTimeout(entry: CallEntry, call: CallOptions | undefined): void;
   /** Sends a read that was not answered from memory, behind everything that was sent before. */
   sendEntry(entry: CallEntry, call: CallOptions | undefined): void;
   /** Sends a command of the cache's own. */
@@ -80,12 +89,17 @@ export class ReadCache {
   #asksTtl = true;
   readonly #args = new CallArguments();
   readonly #heldWarning = new HeldAnswersWarning();
+  /** Forms that the server does not allow on this connection. */
+  readonly #forbidden = new Set<Form>();
+  /** Reads that were told to leave the cache alone. */
+  readonly #past = new WeakSet<Entry>();
 
   constructor(
     readonly connection: CachedConnection,
     readonly options: ResolvedCacheOptions,
     /** Prefixes of the cached keys, as they are on the wire; undefined for all keys. */
     readonly prefixes: readonly string[] | undefined,
+    readonly predictor: Predictor | undefined,
   ) {
     const { context, replies, transaction } = connection;
     this.store = new CacheStore(options.maxEntries, options.maxBytes);
@@ -105,7 +119,7 @@ export class ReadCache {
     const rest = readArguments(args.length === 1 ? name : args);
     const key = this.store.key(name);
     const read = rest === undefined ? undefined : key?.find(variant, rest);
-    if (read !== undefined && this.#mayUse(read)) return read;
+    if (read !== undefined && (this.#mayUse(read) || this.#mayFollow(read))) return read;
     const { stats } = this.connection;
     if (this.#hasPrefix(name)) stats.cache.misses += 1;
     if (read !== undefined && !read.pending) stats.cache.held += 1;
@@ -114,11 +128,43 @@ export class ReadCache {
 
   /** @param call - its options, if it has any; they count if it has to be sent. */
   defer(answer: CachedRead, entry: CallEntry, call: CallOptions | undefined): void {
+    if (call !== undefined) this.#calls.set(entry, call);
+    if (answer.pending) {
+      this.#follow(answer, entry, call);
+      return;
+    }
     if (this.#waiting.length === 0) setImmediate(this.#endTurn);
     this.#waiting.push(entry);
     entry.read = answer;
     answer.key.waiting += 1;
-    if (call !== undefined) this.#calls.set(entry, call);
+  }
+
+  /** Whether a read may share the reply to a predicted one that is on its way: what was issued since does not matter to it. */
+  #mayFollow({ pending, prediction, key, position }: CachedRead): boolean {
+    const { transaction } = this.connection;
+    if (!pending || prediction === undefined || !key.kept || key.heldUntil > position) return false;
+    return this.tracking.on && this.#issued.settled && !transaction.watching;
+  }
+
+  #follow(read: CachedRead, entry: CallEntry, call: CallOptions | undefined): void {
+    const leader = read.prediction as PredictedEntry;
+    leader.followers ??= [];
+    leader.followers.push(entry);
+    hold(read.key, read.position);
+    this.connection.startTimeout(entry, call);
+    this.connection.stats.cache.hits += 1;
+    this.#use(read);
+  }
+
+  /** A caller gets an answer. One that was predicted is used once, and then kept if there is room. */
+  #use(read: CachedRead): void {
+    const { key, prediction, text } = read;
+    if (prediction === undefined) return;
+    if (!prediction.isUsed) this.connection.stats.cache.predictionsUsed += 1;
+    (prediction as PredictedEntry).used();
+    if (key.room !== this.store && !this.store.admits(key.name, text)) return;
+    this.store.keep(key);
+    if (!read.pending) read.prediction = undefined;
   }
 
   #find(name: string, variant: CommandVariant, sent: unknown): CachedRead | undefined {
@@ -137,6 +183,7 @@ export class ReadCache {
     const { transaction, replies } = this.connection;
     return (
       !read.pending &&
+      read.prediction?.isUsed !== true &&
       key.kept &&
       key.expiresAt !== undefined &&
       this.tracking.on &&
@@ -148,9 +195,12 @@ export class ReadCache {
 
   /** Whether an answer is young enough at `time`. */
   #isFresh(read: CachedRead, time: number): boolean {
-    const age = time - read.readAt;
-    if (age >= this.options.ttl || !this.liveness.allows(time)) return false;
-    return time < (read.key.expiresAt as number);
+    return this.#isYoung(read, time) && this.liveness.allows(time);
+  }
+
+  #isYoung({ readAt, key, prediction }: CachedRead, time: number): boolean {
+    if (prediction !== undefined && time >= prediction.until) return false;
+    return time - readAt < this.options.ttl && time < (key.expiresAt as number);
   }
 
   readonly #endTurn = (): void => {
@@ -199,18 +249,24 @@ export class ReadCache {
     if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
       if (read !== undefined && (read.key.expiresAt ?? Number.NaN) <= time) this.store.drop(read.key);
       connection.stats.cache.misses += 1;
-      try {
-        connection.sendEntry(entry, this.#calls.get(entry));
-      } catch (error) {
-        // Of user code in the host's way. The reads behind this one must not wait for ever.
-        entry.fail(error);
-      }
+      this.#send(entry);
       return;
     }
     connection.stats.cache.hits += 1;
     read.key.used = true;
     entry.read = read;
     this.#decided.push(entry);
+    this.#use(read);
+    this.predictor?.got(entry, read.value, time);
+  }
+
+  #send(entry: CallEntry): void {
+    try {
+      this.connection.sendEntry(entry, this.#calls.get(entry));
+    } catch (error) {
+      // Of user code in the host's way. The reads behind this one must not wait for ever.
+      entry.fail(error);
+    }
   }
 
   /** Ordering: whether reads that wait must be decided before a command that concerns the key of this name. */
@@ -233,8 +289,9 @@ export class ReadCache {
    *
    * @returns whether the answer will be kept.
    */
-  sends(entry: Entry): boolean {
+  sends(entry: Entry, call?: CallOptions): boolean {
     const { command } = entry.variant;
+    if (this.predictor !== undefined && call?.cache === false) this.#past.add(entry);
     if (command.cacheable) return this.#sendsRead(entry);
     const effect = effectOfName(command.name);
     const args = this.#argsOf(entry);
@@ -261,7 +318,7 @@ export class ReadCache {
   }
 
   /** Whether the answer to a read will be kept; then `entry.read` is set, and Redis has been asked to track the key. */
-  #keeps(entry: Entry, name: string, key: CachedKey | undefined): boolean {
+  #keeps(entry: Entry, name: string, key: CachedKey | undefined, prediction?: PredictedEntry): boolean {
     const { variant, sent } = entry;
     if (!this.tracking.on || this.connection.transaction.open || !this.#hasPrefix(name)) return false;
     const rest = readArguments(sent);
@@ -269,17 +326,56 @@ export class ReadCache {
     let read = key?.find(variant, rest);
     // The same read is on its way, and its answer will be kept.
     if (read?.pending) return false;
+    const needsRoom = prediction === undefined && (read === undefined || read.key.room !== this.store);
+    if (needsRoom && !this.store.admits(name, rest)) return false;
     if (read === undefined) {
       // A lone surrogate becomes another character on the wire, and also in the invalidation.
-      if (!this.store.admits(name, rest) || !name.isWellFormed() || !rest.isWellFormed()) return false;
+      if (!name.isWellFormed() || !rest.isWellFormed()) return false;
       // While there is an answer, the key is tracked, or the push that ends it comes first.
       const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
-      read = this.store.expect(name, variant, rest, tracked);
+      read = this.store.expect(name, variant, rest, tracked, prediction);
       if (tracked && this.prefixes === undefined) this.#track(read);
-    } else this.store.expectAgain(read, this.prefixes !== undefined);
+    } else this.store.expectAgain(read, this.prefixes !== undefined, prediction);
     entry.read = read;
     return true;
   }
+
+  /** A caller has issued a read, and may have been told to wait for its answer. */
+  issued(variant: CommandVariant, args: readonly unknown[]): void {
+    const { predictor } = this;
+    const { transaction } = this.connection;
+    if (predictor === undefined || !this.tracking.on || transaction.open || transaction.watching) return;
+    predictor.read({ variant, sent: args.length === 1 ? args[0] : args }, now());
+  }
+
+  /** Asks for a read that is likely to be issued; returns whether it was sent. */
+  predict(pair: Pair, name: string, time: number): boolean {
+    const { connection, store } = this;
+    const { variant, text } = pair.form;
+    const { transaction } = connection;
+    if (!this.tracking.on || transaction.open || transaction.watching || !this.#issued.settled) return false;
+    if (!connection.hasRoom || this.#forbidden.has(pair.form)) return false;
+    store.forgetPredictions(time);
+    if (this.hasDeferred && this.#mustDecide(name)) this.decideAll();
+    const key = store.key(name);
+    const read = key?.find(variant, text);
+    if (read?.pending || (read && !read.prediction?.isUsed && (!read.key.expiresAt || this.#isYoung(read, time))))
+      return false;
+    const until = time + Math.min(PREDICTED_FOR, this.options.ttl);
+    const entry = new PredictedEntry(pair, name, connection.context, until, this.#refusedPrediction);
+    if (!this.#keeps(entry, name, key, entry)) return false;
+    (entry.read as CachedRead).position = this.#nextPosition;
+    connection.sendInternal(entry);
+    this.sentKept(entry);
+    connection.stats.cache.predicted += 1;
+    return true;
+  }
+
+  readonly #refusedPrediction = (entry: PredictedEntry, message: string): void => {
+    this.failed(entry, message.padEnd(MEANING_LENGTH));
+    if (meaningOfError(message) === 'forbidden') this.#forbidden.add(entry.pair.form);
+    for (const follower of entry.takeFollowers()) if (follower.deadline !== SETTLED) this.#send(follower as CallEntry);
+  };
 
   /** RESP: the keys of the next command are tracked. */
   #track(read: CachedRead): void {
@@ -423,6 +519,13 @@ export class ReadCache {
    */
   answered(entry: Entry | undefined, value: unknown): void {
     this.#issued.answer(this.connection.client.commandQueue);
+    const { predictor } = this;
+    if (predictor !== undefined) {
+      predictor.forms.replies += 1;
+      const isCallers = entry instanceof CallEntry ? !this.#past.has(entry) : entry?.followers !== undefined;
+      if (entry !== undefined && isCallers && value !== undefined)
+        predictor.got(entry, value, this.liveness.lastByteAt);
+    }
     const read = entry?.read as CachedRead | undefined;
     if (read === undefined) return;
     const { raw } = read;
@@ -442,6 +545,7 @@ export class ReadCache {
     read.form = form;
     this.store.put(read, value, this.liveness.lastByteAt);
     stats.cache.evictions += this.store.evictions - evictions;
+    if (read.prediction?.isUsed && key.room === this.store) read.prediction = undefined;
     if (!showsMore) return;
     key.newest = replies.all > key.heldUntil ? read : undefined;
     key.heldUntil = this.#nextPosition;
@@ -455,7 +559,7 @@ export class ReadCache {
   failed(item: HostCommand, error: string): void {
     const meaning = meaningOfError(error);
     // What the user may do says nothing about our commands, and the other way round.
-    if (meaning === 'forbidden' && item instanceof InternalEntry) return;
+    if (meaning === 'forbidden' && item instanceof InternalEntry && !(item instanceof PredictedEntry)) return;
     if (error.length < MEANING_LENGTH || meaning !== 'other') {
       // A client without a cache would be told this now, whatever the key.
       this.store.clear();

@@ -13,6 +13,19 @@ const BUFFER_OVERHEAD = 50;
 /** The most answers of one key that are searched one by one; for more there is an index. */
 const MAX_LISTED = 8;
 
+/** The answers kept in predictions' room, at most; and the approximate bytes of memory that they take. */
+const MOST_PREDICTIONS = 4096;
+const MOST_BYTES_OF_PREDICTIONS = 16 * 1024 * 1024;
+
+/** What made a read be asked for before anybody wanted its answer. */
+export interface Prediction {
+  /** Milliseconds of `now()` until which its answer may be used, once. */
+  readonly until: number;
+  isUsed: boolean;
+  /** Nobody has wanted its answer, or it was another one's. */
+  unused(): void;
+}
+
 /** A read that is on its way, or its answer: the value as decoded, before the command's reply transformer. */
 export class CachedRead {
   /** The next one of the same key. */
@@ -38,6 +51,8 @@ export class CachedRead {
     readonly text: string,
     /** Whether Redis tracks the key because of this read, as `CLIENT CACHING YES` asks. */
     public tracked: boolean,
+    /** Until it is kept like any other. */
+    public prediction: Prediction | undefined,
   ) {}
 
   /** A copy of the value for a caller. */
@@ -66,10 +81,16 @@ export class CachedKey {
   /** The neighbours in the ring of keys that the clock's hand goes round. */
   before: CachedKey = this;
   after: CachedKey = this;
+  /** Until when its predictions may be used; 0 if it has had none. */
+  predictedUntil = 0;
   #first: CachedRead | undefined;
   #index: Map<CommandVariant, Map<string, CachedRead>> | undefined;
 
-  constructor(readonly name: string) {}
+  constructor(
+    readonly name: string,
+    /** Where it counts: the store, or its room for predictions. */
+    public room: Room,
+  ) {}
 
   find(variant: CommandVariant, text: string): CachedRead | undefined {
     if (this.#index !== undefined) return this.#index.get(variant)?.get(text);
@@ -112,8 +133,58 @@ export class CachedKey {
   }
 }
 
+/** What keys count to, and their ring. */
+class Room {
+  /** Answers. */
+  entries = 0;
+  bytes = 0;
+  /** Reads on their way. */
+  pending = 0;
+  /** The key that the clock's hand is at; of predictions, the oldest. */
+  hand: CachedKey | undefined;
+
+  /** The hand comes to it last. */
+  enter(key: CachedKey): void {
+    key.room = this;
+    this.#count(key, 1);
+    const { hand } = this;
+    if (hand === undefined) {
+      this.hand = key;
+      return;
+    }
+    key.after = hand;
+    key.before = hand.before;
+    key.before.after = key;
+    hand.before = key;
+  }
+
+  leave(key: CachedKey): void {
+    this.#count(key, -1);
+    if (this.hand === key) this.hand = key.after === key ? undefined : key.after;
+    key.before.after = key.after;
+    key.after.before = key.before;
+    // What is garbage in V8's old generation keeps alive what it points to in the young one.
+    key.before = key;
+    key.after = key;
+  }
+
+  clear(): void {
+    this.entries = 0;
+    this.bytes = 0;
+    this.pending = 0;
+    this.hand = undefined;
+  }
+
+  #count(key: CachedKey, sign: 1 | -1): void {
+    this.entries += sign * key.reads;
+    this.pending += sign * key.pending;
+    this.bytes += sign * key.bytes;
+  }
+}
+
 /**
- * Answers to reads, and the reads whose replies will be kept, by key, within limits of number and bytes.
+ * Answers to reads, and the reads whose replies will be kept, by key, within limits of number and bytes. Predictions have a
+ * room of their own, so that a full store does not close it to them.
  *
  * Eviction is by the clock algorithm: a hand goes round a ring of the keys, clears the mark of each key that was used
  * since it last passed, and removes the first key without a mark. So a hit costs one store, while an order by last use
@@ -123,25 +194,22 @@ export class CachedKey {
  * Without room, an answer is admitted only when it is asked for again soon (`RecentReads`): to keep it costs more than
  * to read it, and a scan over many keys, or over one large key, would leave nothing else in memory.
  */
-export class CacheStore {
-  /** Answers. */
-  entries = 0;
-  bytes = 0;
+export class CacheStore extends Room {
   /** Answers that were removed for lack of room. */
   evictions = 0;
-  /** Reads on their way. */
-  pending = 0;
   /** Whether a key was forgotten while reads waited for answers of it. */
   lostWaiting = false;
   #keys = new Map<string, CachedKey>();
   /** The reads asked for recently; made when there is no more room. */
   #recent: RecentReads | undefined;
-  #hand: CachedKey | undefined;
+  readonly predictions = new Room();
 
   constructor(
     readonly maxEntries: number,
     readonly maxBytes: number,
-  ) {}
+  ) {
+    super();
+  }
 
   /** Whether there are neither answers nor reads on their way. */
   get isEmpty(): boolean {
@@ -161,44 +229,64 @@ export class CacheStore {
     if (taken < this.maxEntries && this.bytes < this.maxBytes - KEY_OVERHEAD - READ_OVERHEAD) return true;
     this.#recent ??= new RecentReads(taken);
     if (!this.#recent.knows(hashOf(text, hashOf(name)))) return false;
-    const hand = this.#hand;
+    const { hand } = this;
     if (hand === undefined || !hand.used) return true;
     hand.used = false;
-    this.#hand = hand.after;
+    this.hand = hand.after;
     return false;
   }
 
-  /** A read is about to be sent whose answer will be kept. */
-  expect(name: string, variant: CommandVariant, text: string, tracked: boolean): CachedRead {
-    const key = this.#keys.get(name) ?? this.#addKey(new CachedKey(copyOfText(name)));
-    const read = new CachedRead(key, variant, copyOfText(text), tracked);
+  /** A read is about to be sent whose answer will be kept, or used once if it is a `prediction`. */
+  expect(name: string, variant: CommandVariant, text: string, tracked: boolean, prediction?: Prediction): CachedRead {
+    const key =
+      this.#keys.get(name) ?? this.#add(new CachedKey(copyOfText(name), prediction ? this.predictions : this));
+    const read = new CachedRead(key, variant, copyOfText(text), tracked, undefined);
     key.add(read);
-    this.pending += 1;
+    key.room.pending += 1;
+    this.#expected(read, prediction);
     return read;
   }
 
   /** An answer is about to be asked for again. It is not used any more. */
-  expectAgain(read: CachedRead, tracked: boolean): void {
+  expectAgain(read: CachedRead, tracked: boolean, prediction?: Prediction): void {
+    const { room } = read.key;
     read.pending = true;
     read.tracked = tracked;
     read.key.reads -= 1;
     read.key.pending += 1;
-    this.entries -= 1;
-    this.pending += 1;
+    room.entries -= 1;
+    room.pending += 1;
+    this.#expected(read, prediction);
   }
 
-  #addKey(key: CachedKey): CachedKey {
-    this.#keys.set(key.name, key);
-    const hand = this.#hand;
-    if (hand === undefined) {
-      this.#hand = key;
-      return key;
+  #expected(read: CachedRead, prediction: Prediction | undefined): void {
+    read.prediction?.unused();
+    read.prediction = prediction;
+    if (prediction !== undefined) read.key.predictedUntil = prediction.until;
+    else this.keep(read.key);
+  }
+
+  /** A key of the predictions' room is kept like any other. */
+  keep(key: CachedKey): void {
+    if (key.room === this) return;
+    key.room.leave(key);
+    this.enter(key);
+  }
+
+  /** Forgets predictions whose time is over, and the oldest of too many. */
+  forgetPredictions(time: number): void {
+    const { predictions } = this;
+    const most = Math.min(MOST_BYTES_OF_PREDICTIONS, this.maxBytes);
+    for (let key = predictions.hand; key !== undefined; key = predictions.hand) {
+      const isFull = predictions.entries + predictions.pending >= MOST_PREDICTIONS || predictions.bytes > most;
+      if (!isFull && time < key.predictedUntil) return;
+      this.#remove(key);
     }
-    // The hand comes to a new key last.
-    key.after = hand;
-    key.before = hand.before;
-    key.before.after = key;
-    hand.before = key;
+  }
+
+  #add(key: CachedKey): CachedKey {
+    this.#keys.set(key.name, key);
+    key.room.enter(key);
     return key;
   }
 
@@ -208,16 +296,17 @@ export class CacheStore {
     if (!key.kept) return;
     const bytes = READ_OVERHEAD + memoryOf(read.text) + sizeOf(value);
     const keyBytes = key.bytes === 0 ? KEY_OVERHEAD + memoryOf(key.name) : 0;
+    const { room } = key;
     if (read.pending) {
       read.pending = false;
-      this.entries += 1;
+      room.entries += 1;
       key.reads += 1;
       key.pending -= 1;
-      this.pending -= 1;
+      room.pending -= 1;
     }
     const more = keyBytes + bytes - read.bytes;
     key.bytes += more;
-    this.bytes += more;
+    room.bytes += more;
     read.value = deepCopy(value, bufferToKept);
     read.bytes = bytes;
     read.readAt = Math.floor(now);
@@ -231,10 +320,11 @@ export class CacheStore {
     const onTheirWay = [...key.all()].filter((read) => read.pending && read.tracked);
     this.#remove(key);
     if (onTheirWay.length > 0) {
-      const next = this.#addKey(new CachedKey(key.name));
+      const next = this.#add(new CachedKey(key.name, key.room));
       next.heldUntil = key.heldUntil;
+      next.predictedUntil = key.predictedUntil;
       for (const read of onTheirWay) next.add(read);
-      this.pending += next.pending;
+      next.room.pending += next.pending;
     }
     return key.reads;
   }
@@ -252,40 +342,31 @@ export class CacheStore {
   }
 
   /** Forgets every answer; replies to reads that are on their way are not kept. */
-  clear(): void {
+  override clear(): void {
     for (const key of this.#keys.values()) this.#forget(key);
     // V8: a cleared table refers to its successor; once in the old generation, it would keep that alive.
     this.#keys = new Map();
-    this.#hand = undefined;
-    this.entries = 0;
-    this.bytes = 0;
-    this.pending = 0;
+    super.clear();
+    this.predictions.clear();
   }
 
   #forget(key: CachedKey): void {
     key.kept = false;
     this.lostWaiting ||= key.waiting > 0;
+    if (key.predictedUntil > 0) for (const { prediction } of key.all()) prediction?.unused();
   }
 
   #remove(key: CachedKey): void {
     this.#forget(key);
     this.#keys.delete(key.name);
-    if (this.#hand === key) this.#hand = key.after === key ? undefined : key.after;
-    key.before.after = key.after;
-    key.after.before = key.before;
-    // What is garbage in V8's old generation keeps alive what it points to in the young one.
-    key.before = key;
-    key.after = key;
-    this.entries -= key.reads;
-    this.pending -= key.pending;
-    this.bytes -= key.bytes;
+    key.room.leave(key);
   }
 
   #evict(): void {
-    for (let key = this.#hand; key !== undefined && this.#full; key = this.#hand) {
+    for (let key = this.hand; key !== undefined && this.#full; key = this.hand) {
       if (key.used) {
         key.used = false;
-        this.#hand = key.after;
+        this.hand = key.after;
       } else {
         this.#remove(key);
         this.evictions += key.reads;

@@ -271,6 +271,7 @@ export class ReplyReader implements InPlaceReader {
     const end = chunk.indexOf(LF, position);
     if (end < 0 || !head.sendsAgain(chunk.utf8Slice(position + 1, end - 1))) return this.#forwardReply(chunk, position);
     this.#shiftAnswered();
+    this.cache?.answered(head, undefined);
     return end + 1;
   }
 

@@ -1,0 +1,124 @@
+import type { FastCommand } from '../../commands/fast-commands.js';
+import { words } from '../../commands/fast-commands.js';
+import { deepCopy } from '../../util/values.js';
+import { copyOfError, type Entry, type EntryContext, InternalEntry } from '../entries/entry.js';
+import { elementsOf, Forms, type Pair } from './forms.js';
+import { keyName, readArguments } from './names.js';
+import type { Prediction } from './store.js';
+
+const SECOND_MS = 1_000;
+/** Reads that may be predicted in a second beyond those that callers have issued in it, if they have issued more before. */
+const CARRIED_OVER = 64;
+
+const LISTS = new Set(
+  words('smembers lrange zrange zrevrange zrangebyscore zrevrangebyscore hkeys hvals hgetall hmget'),
+);
+
+/** Asks for what is likely to be read next, for one client, or for the nodes of a Cluster together. */
+export class Predictor {
+  readonly forms = new Forms();
+  /** Reads that may be predicted: as many as callers have issued. */
+  #credit = 0;
+  #second = { since: 0, reads: 0 };
+
+  constructor(
+    /** The cache of the connection on which this key is read; undefined if it is not ready. */
+    readonly cacheFor: (command: FastCommand, key: string) => { predict: (...args: Asked) => boolean } | undefined,
+  ) {}
+
+  /**
+   * A caller has issued a read.
+   *
+   * @param sent - its arguments; a single one is not in an array.
+   */
+  read({ variant, sent }: Pick<Entry, 'variant' | 'sent'>, time: number): void {
+    const second = this.#second;
+    if (time - second.since >= SECOND_MS) {
+      this.#credit = Math.min(this.#credit, Math.max(second.reads, CARRIED_OVER));
+      this.#second = { since: time, reads: 0 };
+    }
+    this.#second.reads += 1;
+    this.#credit += 1;
+    const key = keyName(Array.isArray(sent) ? sent[0] : sent);
+    const text = readArguments(sent);
+    if (key === undefined || text === undefined) return;
+    const pairs = this.forms.read(variant, key, text, sent, time)?.followers.predicted ?? [];
+    const { identity } = this.forms;
+    for (const pair of pairs) this.#ask(pair, identity, time);
+  }
+
+  /** A caller has got this reply. */
+  got({ variant, sent }: Pick<Entry, 'variant' | 'sent'>, reply: unknown, time: number): void {
+    if (!LISTS.has(variant.command.name)) return;
+    const key = keyName(Array.isArray(sent) ? sent[0] : sent);
+    const text = readArguments(sent);
+    if (key === undefined || text === undefined) return;
+    const elements = elementsOf(reply, variant.command.paired || /withscores/i.test(text));
+    const pairs = this.forms.listed(variant, key, text, sent, elements, time)?.elements.predicted ?? [];
+    for (const pair of pairs) for (const element of elements) this.#ask(pair, [element], time);
+  }
+
+  #ask(pair: Pair, identity: readonly string[], time: number): void {
+    if (this.#credit < 1) return;
+    const key = pair.form.keyOf(identity);
+    if (this.cacheFor(pair.form.variant.command, key)?.predict(pair, key, time)) this.#credit -= 1;
+  }
+}
+type Asked = [pair: Pair, key: string, time: number];
+
+/** A read that nobody has issued. Callers who do so while it is on its way follow it. */
+export class PredictedEntry extends InternalEntry implements Prediction {
+  isUsed = false;
+  #hasOutcome = false;
+
+  /** @param refused - called when the server has answered with an error. */
+  constructor(
+    readonly pair: Pair,
+    key: string,
+    context: EntryContext,
+    readonly until: number,
+    readonly refused: (entry: PredictedEntry, message: string) => void,
+  ) {
+    const { variant, args } = pair.form;
+    super(variant, args.length === 0 ? key : [key, ...args], context, () => {});
+  }
+
+  used(): void {
+    if (!this.#hasOutcome) this.pair.used += 1;
+    this.#hasOutcome = true;
+    this.isUsed = true;
+  }
+
+  unused(): void {
+    if (!this.#hasOutcome) this.pair.unused += 1;
+    this.#hasOutcome = true;
+  }
+
+  takeFollowers(): readonly Entry[] {
+    const { followers = [] } = this;
+    this.followers = undefined;
+    return followers;
+  }
+
+  override answer(reply: unknown, form: 'decoded' | 'raw'): void {
+    if (this.read !== undefined && form === 'raw') this.read.raw = deepCopy(reply);
+    for (const follower of this.takeFollowers()) follower.answer(deepCopy(reply), form);
+  }
+
+  /** The error is nobody's: those who follow are sent themselves. */
+  override sendsAgain(message: string): boolean {
+    this.refused(this, message);
+    return true;
+  }
+
+  /** What is no reply, such as a lost connection, each follower meets as a command of its own would. */
+  protected override rejected(error: Error): void {
+    if (error.name === 'ReplyError') this.refused(this, error.message);
+    for (const { name, args, reject } of this.takeFollowers()) {
+      reject(Object.assign(copyOfError(error) as Error, 'command' in error && { command: { name, args } }));
+    }
+  }
+
+  /** Its followers have deadlines of their own. */
+  override timedOut(): void {}
+}
