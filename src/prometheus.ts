@@ -138,6 +138,14 @@ const METRICS: Readonly<Record<string, readonly [help: string, read: Read, type?
     ({ cache }) => cache?.invalidations ?? 0,
   ],
   cache_evictions_total: ['Answers removed from memory for lack of room.', ({ cache }) => cache?.evictions ?? 0],
+  cache_predicted_total: [
+    'Reads asked for before a caller wanted them (option cache.prefetch).',
+    ({ cache }) => cache?.predicted ?? 0,
+  ],
+  cache_predictions_used_total: [
+    'Of these, the ones whose answer a caller got.',
+    ({ cache }) => cache?.predictionsUsed ?? 0,
+  ],
   cache_entries: ['Answers kept in memory.', ({ cache }) => cache?.entries ?? 0],
   cache_bytes: ['Approximate bytes of the answers kept in memory.', ({ cache }) => cache?.bytes ?? 0],
   in_flight_commands: ['Commands that await their reply, sent or not.', (stats) => stats.inFlight],

@@ -64,8 +64,10 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     this.inFlightBound = cluster?.inFlightBound ?? new InFlightBound(options.maxInFlight, patience);
     this.#commandMethods = new CommandMethods(commandClass);
     makeFirstOptionsFast(client);
-    const predicts = options.cache && options.cache.prefetch;
-    if (predicts) this.predictor = cluster?.predictor ?? new Predictor((command, key) => this.#cacheFor(command, key));
+    const { cache } = options;
+    if (cache !== false && cache.prefetch) {
+      this.predictor = cluster?.predictor ?? new Predictor((command, key) => this.#cacheFor(command, key));
+    }
   }
 
   /** Why no command can take the fast path, if others have replaced methods of the host's `Command` class. */

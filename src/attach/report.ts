@@ -22,7 +22,7 @@ interface Reported {
   readonly attachment: WeakRef<Reportable>;
 }
 
-/** How many `clients`, `commands`, `fastCommands` and `batches`; and by its reason what has fallen back. */
+/** How many `clients`, `commands`, `fastCommands`, `batches` and predictions; and by its reason what has fallen back. */
 type Figures = Readonly<Record<string, number>>;
 
 /** Clients that are in memory; they are not kept there. */
@@ -84,7 +84,8 @@ function lines(): string[] {
 
 function figuresOf({ counters }: Reported): Figures {
   const { commands, fastCommands, batches, fallbacks } = counters.snapshot('fast');
-  return { clients: 1, commands, fastCommands, batches, ...fallbacks };
+  const { predicted, predictionsUsed } = counters.cache;
+  return { clients: 1, commands, fastCommands, batches, predicted, predictionsUsed, ...fallbacks };
 }
 
 function addTo(sums: Map<string, Figures>, one: Reported): void {
@@ -98,18 +99,27 @@ function addTo(sums: Map<string, Figures>, one: Reported): void {
  * `127.0.0.1:6379/0, 30 clients that have ended: 1200 commands, …`.
  */
 function lineOf(name: string, figures: Figures): string {
-  const { clients = 0, commands = 0, fastCommands = 0, batches = 0, ...fallbacks } = figures;
+  const {
+    clients = 0,
+    commands = 0,
+    fastCommands = 0,
+    batches = 0,
+    predicted = 0,
+    predictionsUsed = 0,
+    ...fallbacks
+  } = figures;
   const who = clients > 1 ? `${name}, ${clients} clients that have ended` : name;
   const reasons = Object.entries(fallbacks)
     .filter(([, count]) => count > 0)
     .map(([reason, count]) => `${reason} ${count}`);
   const notFast = reasons.length > 0 ? `; not fast: ${reasons.join(', ')}` : '';
+  const saved = predicted > 0 ? `; ${predictionsUsed} round trips saved by ${predicted} predicted reads` : '';
   const mean = (commands / Math.max(batches, 1)).toFixed(1);
   const fast = Math.floor((100 * fastCommands) / commands);
   const what =
     commands === 0
       ? 'no commands'
-      : `${commands} commands, ${batches} batches, ${mean} per batch, ${fast} % fast${notFast}`;
+      : `${commands} commands, ${batches} batches, ${mean} per batch, ${fast} % fast${notFast}${saved}`;
   return `${who}: ${what}`;
 }
 

@@ -69,7 +69,11 @@ describe('reads that follow another one', () => {
     const { client } = flow;
     const id = await flow.newUser();
     const spy = spyOnSocket(client);
-    const all = [client.get(flow.key('user', id)), client.hgetall(flow.key('profile', id)), client.get(flow.key('cart', id))];
+    const all = [
+      client.get(flow.key('user', id)),
+      client.hgetall(flow.key('profile', id)),
+      client.get(flow.key('cart', id)),
+    ];
     expect(await Promise.all(all)).toEqual([`user ${id}`, { name: `name ${id}`, mail: 'm' }, `cart ${id}`]);
     expect(commandNames(spy.text()).filter((name) => /^h?get/.test(name))).toHaveLength(5);
   });
@@ -94,7 +98,10 @@ describe('reads that follow another one', () => {
   ])('have the values of a plain client: %s', async (_, options) => {
     const client = await cached(server.url, { prefetch: true }, options);
     const plain = await ready(ioredis6.create(server.url, options));
-    const run = async (of: Pick<Client, 'get' | 'zrange' | 'hgetall' | 'getBuffer' | 'strlen' | 'zscore'>, id: number) => [
+    const run = async (
+      of: Pick<Client, 'get' | 'zrange' | 'hgetall' | 'getBuffer' | 'strlen' | 'zscore'>,
+      id: number,
+    ) => [
       await of.get(`${prefix}:name:${id}`),
       await of.zrange(`${prefix}:scores:${id}`, '0', '-1', 'WITHSCORES'),
       await of.hgetall(`${prefix}:hash:${id}`),
@@ -121,7 +128,11 @@ describe('reads that follow another one', () => {
 describe('the elements of a list', () => {
   const list = (id: number) => `${prefix}:list:${id}`;
   const product = (id: string) => `${prefix}:product:${id}`;
-  const kinds: readonly (readonly [string, (id: number, ids: string[]) => Promise<unknown>, (of: Client, id: number) => Promise<string[]>])[] = [
+  const kinds: readonly (readonly [
+    string,
+    (id: number, ids: string[]) => Promise<unknown>,
+    (of: Client, id: number) => Promise<string[]>,
+  ])[] = [
     ['smembers', (id, ids) => other.sadd(list(id), ...ids), (of, id) => of.smembers(list(id))],
     ['lrange', (id, ids) => other.rpush(list(id), ...ids), (of, id) => of.lrange(list(id), 0, -1)],
     [
@@ -370,7 +381,10 @@ describe('an answer that was predicted', () => {
     await other.hset(flow.key('plan', id), 'a', 1);
     const read = Promise.all([client.get(flow.key('user', id)), client.get(flow.key('cart', id))]);
     const wrong = client.get(flow.key('plan', id));
-    await expect(wrong).rejects.toMatchObject({ message: expect.stringContaining('WRONGTYPE'), command: { name: 'get' } });
+    await expect(wrong).rejects.toMatchObject({
+      message: expect.stringContaining('WRONGTYPE'),
+      command: { name: 'get' },
+    });
     expect(await read).toEqual([`user ${id}`, `cart ${id}`]);
   });
 

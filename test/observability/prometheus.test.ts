@@ -9,9 +9,10 @@ import {
 } from 'prom-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Stats } from '../../src/stats.js';
+import { learned } from '../helpers/client-cache/prefetching.js';
 import { cold } from '../helpers/cold.js';
 import { type CoalescedClient, HOSTS, ioredis6, ready, until } from '../helpers/hosts.js';
-import { redisUrl } from '../helpers/redis.js';
+import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { type Exposition, parseExposition } from './helpers/exposition.js';
 
 afterEach(() => globalRegister.clear());
@@ -83,6 +84,17 @@ describe('the metrics', () => {
     expect(values('redis_coalesce_cache_evictions_total')).toEqual([evictions]);
     expect(values('redis_coalesce_cache_entries')).toEqual([entries]);
     expect(values('redis_coalesce_cache_bytes')).toEqual([bytes]);
+  });
+
+  it('are the reads that were predicted, and those that were used', async () => {
+    const register = new Registry();
+    const { client } = await learned(redisUrl(), ioredis6.create(redisUrl()), uniquePrefix('prometheus'));
+    collectMetrics(client, { register });
+    const { predicted, predictionsUsed } = client.coalescer.stats().cache ?? {};
+    const { values } = await scrape(register);
+    expect(predictionsUsed).toBeGreaterThanOrEqual(4);
+    expect(values('redis_coalesce_cache_predicted_total')).toEqual([predicted]);
+    expect(values('redis_coalesce_cache_predictions_used_total')).toEqual([predictionsUsed]);
   });
 
   it('have a value for every reason from the start, so that rates can be drawn', async () => {

@@ -127,16 +127,30 @@ class Place {
   ) {}
 }
 
-/** The reads of one identity in a window. */
-interface Recent {
-  readonly identity: number;
-  readonly at: number;
-  readonly forms: Form[];
+/** The reads of one identity in a window. V8: one per slot for good, since those that are replaced would have become old. */
+class Recent {
+  identity = 0;
+  at = Number.NEGATIVE_INFINITY;
+  readonly forms: Form[] = [];
+  /** How many reads of it there are, and how many of them were issued before the last reply. */
+  count = 0;
+  earlier = 0;
+  reply = -1;
   /** The list that it is an element of. */
-  readonly list: Form | undefined;
-  /** How many of the reads were issued before the last reply, and which reply that was. */
-  earlier: number;
-  reply: number;
+  list: Form | undefined;
+
+  begin(identity: number, at: number, list?: Form): void {
+    this.identity = identity;
+    this.at = at;
+    this.list = list;
+    this.count = 0;
+    this.earlier = 0;
+  }
+
+  has(form: Form): boolean {
+    for (let index = 0; index < this.count; index += 1) if (this.forms[index] === form) return true;
+    return false;
+  }
 }
 
 /**
@@ -150,7 +164,7 @@ export class Forms {
   #root = new Place(['']);
   #places = 0;
   #fullSince: number | undefined;
-  readonly #recent: Recent[] = [];
+  readonly #recent = new Array<Recent | undefined>(MOST.identities);
   /** The parts of the identity in the key that was looked at last, and their hash. */
   identity: string[] = [];
   #hash = SEED;
@@ -162,18 +176,18 @@ export class Forms {
   read(variant: CommandVariant, key: string, text: string, sent: unknown, time: number): Form | undefined {
     const form = this.#formOf(variant, key, text, sent, time, 1);
     if (form === undefined) return undefined;
-    const known = this.#recent[slotOf(this.#hash)];
-    const isRecent = known?.identity === this.#hash && time - known.at < WINDOW_MS;
-    const recent = isRecent ? known : this.#begin(this.#hash, time);
-    if (recent.forms.includes(form)) return form;
+    const recent = this.#slot(this.#hash);
+    if (recent.identity !== this.#hash || time - recent.at >= WINDOW_MS) recent.begin(this.#hash, time);
+    if (recent.has(form)) return form;
     // What is issued before a reply goes out in one batch anyway.
-    if (recent.reply !== this.replies) recent.earlier = recent.forms.length;
+    if (recent.reply !== this.replies) recent.earlier = recent.count;
     recent.reply = this.replies;
     for (let index = 0; index < recent.earlier; index += 1) recent.forms[index]?.followers.followedBy(form);
     recent.list?.elements.followedBy(form);
-    if (recent.forms.length <= MOST.followers && this.#looksAt(form.followers)) {
+    if (recent.count <= MOST.followers && this.#looksAt(form.followers)) {
       form.followers.occurred(1, time);
-      recent.forms.push(form);
+      recent.forms[recent.count] = form;
+      recent.count += 1;
     }
     const leads = form.followers.predicted.length > 0 || (recent.list?.elements.predicted.length ?? 0) > 0;
     this.#inVain = leads ? 0 : this.#inVain + 1;
@@ -189,7 +203,10 @@ export class Forms {
     const form = this.#formOf(variant, key, text, sent, time, 0);
     if (form === undefined || !this.#looksAt(form.elements)) return undefined;
     form.elements.occurred(elements.length, time);
-    for (const element of elements) this.#begin(combined(SEED, hashOf(element)), time, form);
+    for (const element of elements) {
+      const identity = combined(SEED, hashOf(element));
+      this.#slot(identity).begin(identity, time, form);
+    }
     return form;
   }
 
@@ -211,10 +228,10 @@ export class Forms {
     return !isIdle || this.#looked % 16 === 0;
   }
 
-  #begin(identity: number, at: number, list?: Form): Recent {
-    const begun: Recent = { identity, at, forms: [], list, earlier: 0, reply: -1 };
-    this.#recent[slotOf(identity)] = begun;
-    return begun;
+  #slot(identity: number): Recent {
+    const slot = (identity ^ (identity >>> 15)) & (MOST.identities - 1);
+    this.#recent[slot] ??= new Recent();
+    return this.#recent[slot];
   }
 
   /** @param least - parts of an identity that its key must have. */
@@ -305,10 +322,6 @@ function hashOf(text: string): number {
   let hash = SEED;
   for (let index = 0; index < text.length; index += 1) hash = combined(hash, text.charCodeAt(index));
   return hash;
-}
-
-function slotOf(identity: number): number {
-  return (identity ^ (identity >>> 15)) & (MOST.identities - 1);
 }
 
 /** The elements of a reply that may be identities; every second one, if it has names and their values in turn. */

@@ -162,9 +162,10 @@ export class ReadCache {
     if (prediction === undefined) return;
     if (!prediction.isUsed) this.connection.stats.cache.predictionsUsed += 1;
     (prediction as PredictedEntry).used();
-    if (key.room !== this.store && !this.store.admits(key.name, text)) return;
-    this.store.keep(key);
-    if (!read.pending) read.prediction = undefined;
+    if (key.room === this.store || this.store.admits(key.name, text)) {
+      this.store.keep(key);
+      if (!read.pending) read.prediction = undefined;
+    } else if (key.reads === 1 && key.pending === 0) this.store.drop(key);
   }
 
   #find(name: string, variant: CommandVariant, sent: unknown): CachedRead | undefined {
@@ -545,7 +546,10 @@ export class ReadCache {
     read.form = form;
     this.store.put(read, value, this.liveness.lastByteAt);
     stats.cache.evictions += this.store.evictions - evictions;
-    if (read.prediction?.isUsed && key.room === this.store) read.prediction = undefined;
+    if (read.prediction?.isUsed) {
+      if (key.room === this.store) read.prediction = undefined;
+      else if (key.reads === 1 && key.pending === 0) this.store.drop(key);
+    }
     if (!showsMore) return;
     key.newest = replies.all > key.heldUntil ? read : undefined;
     key.heldUntil = this.#nextPosition;

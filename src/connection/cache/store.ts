@@ -81,6 +81,8 @@ export class CachedKey {
   /** The neighbours in the ring of keys that the clock's hand goes round. */
   before: CachedKey = this;
   after: CachedKey = this;
+  /** The next one in its place of a `KeyTable`. */
+  inPlace: CachedKey | undefined;
   /** Until when its predictions may be used; 0 if it has had none. */
   predictedUntil = 0;
   #first: CachedRead | undefined;
@@ -133,6 +135,36 @@ export class CachedKey {
   }
 }
 
+/**
+ * Keys that come and go. V8: each table of a Map refers to its successor, and to what was in it then. A Map of few keys has
+ * thousands of tables per second, and once one of them is old, it keeps alive what all later ones have held.
+ */
+class KeyTable {
+  readonly #first = new Array<CachedKey | undefined>(MOST_PREDICTIONS);
+
+  get(name: string): CachedKey | undefined {
+    let key = this.#first[placeIn(this.#first, hashOf(name))];
+    while (key !== undefined && key.name !== name) key = key.inPlace;
+    return key;
+  }
+
+  set(name: string, key: CachedKey): void {
+    const place = placeIn(this.#first, hashOf(name));
+    key.inPlace = this.#first[place];
+    this.#first[place] = key;
+  }
+
+  delete(name: string): void {
+    const place = placeIn(this.#first, hashOf(name));
+    let before: CachedKey | undefined;
+    let key = this.#first[place];
+    while (key !== undefined && key.name !== name) [before, key] = [key, key.inPlace];
+    if (before === undefined) this.#first[place] = key?.inPlace;
+    else before.inPlace = key?.inPlace;
+    if (key !== undefined) key.inPlace = undefined;
+  }
+}
+
 /** What keys count to, and their ring. */
 class Room {
   /** Answers. */
@@ -143,9 +175,20 @@ class Room {
   /** The key that the clock's hand is at; of predictions, the oldest. */
   hand: CachedKey | undefined;
 
+  constructor(public keys: Map<string, CachedKey> | KeyTable) {}
+
+  *all(): Generator<CachedKey> {
+    let key = this.hand;
+    do {
+      if (key !== undefined) yield key;
+      key = key?.after;
+    } while (key !== this.hand);
+  }
+
   /** The hand comes to it last. */
   enter(key: CachedKey): void {
     key.room = this;
+    this.keys.set(key.name, key);
     this.#count(key, 1);
     const { hand } = this;
     if (hand === undefined) {
@@ -159,6 +202,7 @@ class Room {
   }
 
   leave(key: CachedKey): void {
+    this.keys.delete(key.name);
     this.#count(key, -1);
     if (this.hand === key) this.hand = key.after === key ? undefined : key.after;
     key.before.after = key.after;
@@ -168,7 +212,8 @@ class Room {
     key.after = key;
   }
 
-  clear(): void {
+  reset(keys: Room['keys']): void {
+    this.keys = keys;
     this.entries = 0;
     this.bytes = 0;
     this.pending = 0;
@@ -199,25 +244,25 @@ export class CacheStore extends Room {
   evictions = 0;
   /** Whether a key was forgotten while reads waited for answers of it. */
   lostWaiting = false;
-  #keys = new Map<string, CachedKey>();
   /** The reads asked for recently; made when there is no more room. */
   #recent: RecentReads | undefined;
-  readonly predictions = new Room();
+  readonly predictions = new Room(new KeyTable());
 
   constructor(
     readonly maxEntries: number,
     readonly maxBytes: number,
   ) {
-    super();
+    super(new Map());
   }
 
   /** Whether there are neither answers nor reads on their way. */
   get isEmpty(): boolean {
-    return this.#keys.size === 0;
+    return this.hand === undefined && this.predictions.hand === undefined;
   }
 
   key(name: string): CachedKey | undefined {
-    return this.#keys.get(name);
+    const key = this.keys.get(name);
+    return key === undefined && this.predictions.hand !== undefined ? this.predictions.keys.get(name) : key;
   }
 
   /**
@@ -238,8 +283,7 @@ export class CacheStore extends Room {
 
   /** A read is about to be sent whose answer will be kept, or used once if it is a `prediction`. */
   expect(name: string, variant: CommandVariant, text: string, tracked: boolean, prediction?: Prediction): CachedRead {
-    const key =
-      this.#keys.get(name) ?? this.#add(new CachedKey(copyOfText(name), prediction ? this.predictions : this));
+    const key = this.key(name) ?? enter(new CachedKey(copyOfText(name), prediction ? this.predictions : this));
     const read = new CachedRead(key, variant, copyOfText(text), tracked, undefined);
     key.add(read);
     key.room.pending += 1;
@@ -284,12 +328,6 @@ export class CacheStore extends Room {
     }
   }
 
-  #add(key: CachedKey): CachedKey {
-    this.#keys.set(key.name, key);
-    key.room.enter(key);
-    return key;
-  }
-
   /** Keeps the answer to a read, unless its key has been forgotten since. The value may be changed by others later. */
   put(read: CachedRead, value: unknown, now: number): void {
     const { key } = read;
@@ -315,12 +353,12 @@ export class CacheStore extends Room {
 
   /** The key has changed: forgets its answers, but not reads on their way that will see the change. Returns how many. */
   invalidate(name: string): number {
-    const key = this.#keys.get(name);
+    const key = this.key(name);
     if (key === undefined) return 0;
     const onTheirWay = [...key.all()].filter((read) => read.pending && read.tracked);
     this.#remove(key);
     if (onTheirWay.length > 0) {
-      const next = this.#add(new CachedKey(key.name, key.room));
+      const next = enter(new CachedKey(key.name, key.room));
       next.heldUntil = key.heldUntil;
       next.predictedUntil = key.predictedUntil;
       for (const read of onTheirWay) next.add(read);
@@ -332,7 +370,7 @@ export class CacheStore extends Room {
   /** All keys may have changed: invalidates each. */
   invalidateAll(): number {
     const { entries } = this;
-    for (const name of [...this.#keys.keys()]) this.invalidate(name);
+    for (const { name } of [...this.all(), ...this.predictions.all()]) this.invalidate(name);
     return entries;
   }
 
@@ -342,12 +380,11 @@ export class CacheStore extends Room {
   }
 
   /** Forgets every answer; replies to reads that are on their way are not kept. */
-  override clear(): void {
-    for (const key of this.#keys.values()) this.#forget(key);
+  clear(): void {
+    for (const key of [...this.all(), ...this.predictions.all()]) this.#forget(key);
     // V8: a cleared table refers to its successor; once in the old generation, it would keep that alive.
-    this.#keys = new Map();
-    super.clear();
-    this.predictions.clear();
+    this.reset(new Map());
+    this.predictions.reset(new KeyTable());
   }
 
   #forget(key: CachedKey): void {
@@ -358,7 +395,6 @@ export class CacheStore extends Room {
 
   #remove(key: CachedKey): void {
     this.#forget(key);
-    this.#keys.delete(key.name);
     key.room.leave(key);
   }
 
@@ -377,6 +413,11 @@ export class CacheStore extends Room {
   get #full(): boolean {
     return this.entries > this.maxEntries || this.bytes > this.maxBytes;
   }
+}
+
+function enter(key: CachedKey): CachedKey {
+  key.room.enter(key);
+  return key;
 }
 
 /** The bytes of a Buffer as Latin-1 text, which takes a third of the memory, and keeps no pool of Node's. */
