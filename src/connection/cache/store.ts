@@ -315,6 +315,7 @@ export class CacheStore extends Room {
     if (key.room === this) return;
     key.room.leave(key);
     this.enter(key);
+    if (this.#full) this.#evict();
   }
 
   /** Forgets predictions whose time is over, and the oldest of too many. */

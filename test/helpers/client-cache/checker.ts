@@ -1,7 +1,16 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Random, seeded } from '../hostile/random.js';
 import { type Client, type CoalescedClient, sleep, until } from '../hosts.js';
-import { bumpCounter, bumpHash, bumpInTransaction, readCounter, readHash, StrangeReply } from './forms.js';
+import {
+  bumpCounter,
+  bumpHash,
+  bumpInTransaction,
+  type Read,
+  readCounter,
+  readField,
+  readHash,
+  StrangeReply,
+} from './forms.js';
 
 /**
  * Finds reads that memory should not have answered as it did.
@@ -57,11 +66,18 @@ export interface CheckOptions {
    * @default false
    */
   readonly scans?: boolean | 'long';
+  /**
+   * Whether keys of one number are read after each other, and those of the numbers in a set: for clients that predict.
+   * @default false
+   */
+  readonly flows?: boolean | undefined;
 }
 
 export interface CheckFigures {
   reads: number;
   hits: number;
+  /** Reads that got an answer which was predicted. */
+  predicted: number;
   ownWrites: number;
   writes: number;
   /** The first ones, in words. */
@@ -121,6 +137,7 @@ export class Checker {
   readonly figures: CheckFigures = {
     reads: 0,
     hits: 0,
+    predicted: 0,
     ownWrites: 0,
     writes: 0,
     violations: [],
@@ -182,9 +199,13 @@ export class Checker {
   async run(): Promise<CheckFigures> {
     const { subjects, writers, reads, seed } = this.options;
     const hits = () => subjects.reduce((sum, { coalescer }) => sum + (coalescer.stats().cache?.hits ?? 0), 0);
+    const predicted = () =>
+      subjects.reduce((sum, { coalescer }) => sum + (coalescer.stats().cache?.predictionsUsed ?? 0), 0);
     const before = hits();
+    const predictedBefore = predicted();
     const deadline = performance.now() + WITHOUT_HITS;
-    const goesOn = () => this.figures.reads < reads || (hits() === before && performance.now() < deadline);
+    const isSeen = () => hits() > before && (this.options.flows !== true || predicted() > predictedBefore);
+    const goesOn = () => this.figures.reads < reads || (!isSeen() && performance.now() < deadline);
     const writing = writers.map((writer, index) => this.#write(writer, seeded(seed + index)));
     for (const subject of subjects) {
       subject.defineCommand('bump', { numberOfKeys: 1, lua: "return redis.call('INCR', KEYS[1])" });
@@ -193,6 +214,7 @@ export class Checker {
     this.#done = true;
     await Promise.all(writing);
     this.figures.hits = hits() - before;
+    this.figures.predicted = predicted() - predictedBefore;
     return this.figures;
   }
 
@@ -314,6 +336,10 @@ export class Checker {
       for (let left = random.between(1, most); left > 0; left -= 1) {
         replies.push(random.oneIn(readsPerWrite) ? this.#anyOwnWrite(client, random) : this.#oneRead(client, random));
       }
+      if (this.options.flows === true) {
+        for (let left = 8; left > 0; left -= 1) replies.push(this.#flow(client, random));
+        if (random.oneIn(4)) replies.push(this.#list(client, random));
+      }
       await Promise.all(replies);
       if (random.oneIn(20)) await this.#unlessLosing(() => this.#transaction(client, random));
       if (random.oneIn(100)) await this.#unlessLosing(() => this.#changeUser(client, random));
@@ -388,7 +414,37 @@ export class Checker {
     }
   }
 
-  async #oneRead(client: CoalescedClient, random: Random, only?: string): Promise<void> {
+  /** What is read of one number, mostly; now and then it is written in between. */
+  async #flow(client: CoalescedClient, random: Random): Promise<void> {
+    const index = random.below(this.hashes.length);
+    const hash = this.hashes[index] as string;
+    await this.#nextRead(client, random, this.counters[index]);
+    for (const field of ['a', 'b', 'c']) {
+      if (random.oneIn(30)) void this.#ownWrite(client, hash, () => this.#bumpHash(client, hash, random));
+      if (!random.oneIn(20)) await this.#nextRead(client, random, hash, field);
+    }
+  }
+
+  /** What a list names. */
+  async #list(client: CoalescedClient, random: Random): Promise<void> {
+    const named = await client.lrange(`${PREFIX}list:${random.below(100)}`, 0, -1).catch(() => []);
+    for (const index of named) {
+      await this.#nextRead(client, random, this.counters[Number(index)]);
+    }
+  }
+
+  /** Later, the own writes whose replies have come with the one to this read are counted as answered. */
+  async #nextRead(client: CoalescedClient, random: Random, only?: string, field?: string): Promise<void> {
+    await this.#oneRead(client, random, only, (key) => readField(client, key, field));
+    await turn();
+  }
+
+  async #oneRead(
+    client: CoalescedClient,
+    random: Random,
+    only?: string,
+    reading?: (key: string) => Read,
+  ): Promise<void> {
     const hash = only === undefined && random.oneIn(2);
     const key = only ?? random.of(hash ? this.hashes : this.counters);
     const floor = this.#floor(client, key);
@@ -402,7 +458,7 @@ export class Checker {
     const commands = client.coalescer.stats().commands;
     const refusal = this.#refusals.get(client);
     this.#issues(client);
-    const read = hash ? readHash(client, key, random) : readCounter(client, key, random);
+    const read = reading?.(key) ?? (hash ? readHash(client, key, random) : readCounter(client, key, random));
     const source = client.coalescer.stats().commands === commands ? 'memory, or sent later' : 'the server';
     const isRefused = refusal?.command === read.name.split(' ', 1)[0];
     const wasRefused = isRefused && refusal?.seen === true;
@@ -579,7 +635,7 @@ function quantile(values: readonly number[], share: number): number {
 /** One line of figures for people. */
 export function describeFigures(
   name: string,
-  { reads, hits, ownWrites, writes, violations, late, jobs, refused }: CheckFigures,
+  { reads, hits, predicted, ownWrites, writes, violations, late, jobs, refused }: CheckFigures,
 ): string {
   const share = ((100 * hits) / Math.max(reads, 1)).toFixed(0);
   const others = jobs.written + jobs.awaited + refused;
@@ -590,7 +646,7 @@ export function describeFigures(
         `${refused} refused`;
   const ms = (part: number) => quantile(late, part).toFixed(1);
   return (
-    `${name}: ${reads} reads, ${share}% from memory, ${ownWrites} own writes, ${writes} of others, ` +
+    `${name}: ${reads} reads, ${share}% from memory, ${predicted} of them predicted, ${ownWrites} own writes, ${writes} of others, ` +
     `${violations.length} violations; ${late.length} out of date, by ${ms(0.5)} ms (p50), ${ms(0.99)} ms (p99), ${ms(1)} ms at most${more}`
   );
 }

@@ -62,6 +62,12 @@ export function readHash(client: Client, key: string, random: Random): Read {
   }
 }
 
+/** A read of one form: of a counter, or of a field of a hash. */
+export function readField(client: Client, key: string, field: string | undefined): Read {
+  if (field === undefined) return { name: 'get', reply: client.get(key).then(numberOf) };
+  return { name: `hget ${field}`, reply: client.hget(key, field).then(numberOf) };
+}
+
 export async function bumpCounter(client: Client, key: string, random: Random): Promise<number> {
   switch (random.below(7)) {
     case 6:

@@ -43,7 +43,7 @@ const SHORT = 5_000;
 /** Runs two cached clients, two plain writers and, if it is long, another process that writes against one server. */
 export async function runScenario(
   scenario: Scenario,
-  prefixes: Pick<CacheOptions, 'prefixes'>,
+  options: Pick<CacheOptions, 'prefixes' | 'prefetch'>,
   reads: number,
   seed: number,
 ): Promise<CheckFigures> {
@@ -61,20 +61,23 @@ export async function runScenario(
     const proxy = scenario.proxied ? await startProxy(server.url) : undefined;
     const patient = { maxRetriesPerRequest: null, retryStrategy: () => 20 };
     const admin = ioredis6.create(server.url, patient);
-    const cache = { ...prefixes, ...scenario.limits };
+    // Few answers are kept, so that many are predicted.
+    const cache = { ...options, ...(options.prefetch && { maxEntries: 20 }), ...scenario.limits };
     const subjects = await Promise.all(
       [0, 1].map(async (index) => {
         const url = proxy !== undefined && (scenario.proxied === true || index === 0) ? proxy.url : server.url;
-        const options = { ...patient, ...scenario.options };
-        if (scenario.check?.users !== true) return ioredis6.createCoalesced(url, options, { cache });
+        const own = { ...patient, ...scenario.options };
+        if (scenario.check?.users !== true) return ioredis6.createCoalesced(url, own, { cache });
         const username = `checked-${index}`;
         await admin.call('ACL', 'SETUSER', username, 'on', '>pw', '~*', '&*', '+@all');
-        return ioredis6.createCoalesced(url, { ...options, username, password: 'pw' }, { cache });
+        return ioredis6.createCoalesced(url, { ...own, username, password: 'pw' }, { cache });
       }),
     );
     const writers = [ioredis6.create(server.url, patient), ioredis6.create(server.url, patient)];
     await Promise.all([admin, ...subjects, ...writers].map(ready));
-    const checker = new Checker({ subjects, writers, reads, seed, bound: 1_000, ...scenario.check });
+    const flows = options.prefetch === true && { flows: true, keys: 24 };
+    const checker = new Checker({ subjects, writers, reads, seed, bound: 1_000, ...scenario.check, ...flows });
+    if (flows) await addLists(admin);
     let stopped = false;
     const another = () => ready(ioredis6.create(server.url, patient));
     const scene = { checker, proxy, admin, another, stopped: () => stopped, restart, restartedAt: () => restartedAt };
@@ -91,6 +94,12 @@ export async function runScenario(
   } finally {
     others?.kill();
     await server.stop();
+  }
+}
+
+async function addLists(admin: Client): Promise<void> {
+  for (let list = 0; list < 100; list += 1) {
+    await admin.rpush(`checked:list:${list}`, ...[1, 2, 3, 4].map((step) => String((list * step + step) % 24)));
   }
 }
 
