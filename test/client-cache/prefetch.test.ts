@@ -373,6 +373,26 @@ describe('an answer that was predicted', () => {
     expect(await wasPredicted(client, () => client.get(flow.key('plan', gone)))).toBe(false);
   });
 
+  it.each([
+    ['another database', (client: Client) => client.select(1)],
+    ['FLUSHDB', (client: Client) => client.flushdb()],
+    [
+      'a script that may change anything',
+      (client: Client, key: string) => client.eval("redis.call('DEL', ARGV[1])", 0, key),
+    ],
+  ])('is not given behind %s', async (_, change) => {
+    const flow = await learn();
+    const { client } = flow;
+    const there = flow.key('plan', await flow.begun());
+    const id = await flow.newUser();
+    const onItsWay = flow.key('plan', id);
+    const user = client.get(flow.key('user', id));
+    const changes = [change(client, there), change(client, onItsWay)];
+    expect(await Promise.all([client.get(there), client.get(onItsWay)])).toEqual([null, null]);
+    expect(await user).toBe(`user ${id}`);
+    await Promise.all(changes);
+  });
+
   it('is nobody’s if it is an error: who waits for it is sent', async () => {
     const flow = await learn();
     const { client } = flow;
