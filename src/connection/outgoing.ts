@@ -257,8 +257,8 @@ export class Outgoing implements BatchOwner {
   }
 
   /** Sends a command of the cache's own. */
-  sendInternal(entry: InternalEntry): void {
-    this.#enqueue(entry, entry.encodeAssumingAscii(), this.#deadlines.for(commandTimeoutOf(this.client)));
+  sendInternal(entry: InternalEntry, encoded: Encoded = entry.encodeAssumingAscii()): void {
+    this.#enqueue(entry, encoded, this.#deadlines.for(commandTimeoutOf(this.client)));
   }
 
   #startSocketTimeout(): void {

@@ -66,6 +66,8 @@ export class Predictor {
 }
 type Asked = [pair: Pair, key: string, time: number];
 
+function noop(): void {}
+
 /** A read that nobody has issued. Callers who do so while it is on its way follow it. */
 export class PredictedEntry extends InternalEntry implements Prediction {
   isUsed = false;
@@ -80,7 +82,7 @@ export class PredictedEntry extends InternalEntry implements Prediction {
     readonly refused: (entry: PredictedEntry, message: string) => void,
   ) {
     const { variant, args } = pair.form;
-    super(variant, args.length === 0 ? key : [key, ...args], context, () => {});
+    super(variant, args.length === 0 ? key : [key, ...args], context, noop);
   }
 
   used(): void {

@@ -32,6 +32,8 @@ const PREDICTED_FOR = 1_000;
 
 const CLIENT = internalVariant('client');
 const PTTL = internalVariant('pttl');
+const CACHING = ['CACHING', 'YES'];
+const CACHING_ENCODED = '*3\r\n$6\r\nclient\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n';
 
 const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
 
@@ -49,7 +51,7 @@ interface CachedConnection {
   /** Sends a read that was not answered from memory, behind everything that was sent before. */
   sendEntry(entry: CallEntry, call: CallOptions | undefined): void;
   /** Sends a command of the cache's own. */
-  sendInternal(entry: InternalEntry): void;
+  sendInternal(entry: InternalEntry, encoded?: string): void;
 }
 
 /**
@@ -382,11 +384,12 @@ export class ReadCache {
   #track(read: CachedRead): void {
     const { connection } = this;
     connection.sendInternal(
-      new InternalEntry(CLIENT, ['CACHING', 'YES'], connection.context, (error) => {
+      new InternalEntry(CLIENT, CACHING, connection.context, (error) => {
         if (error === undefined) return;
         this.store.drop(read.key);
         if (isReplyError(error) && isRefusal(error)) this.#refused(error);
       }),
+      CACHING_ENCODED,
     );
   }
 

@@ -81,7 +81,8 @@ export class CachedKey {
   /** The neighbours in the ring of keys that the clock's hand goes round. */
   before: CachedKey = this;
   after: CachedKey = this;
-  /** The next one in its place of a `KeyTable`. */
+  /** Its place in a `KeyTable`, and the next key there. */
+  place = 0;
   inPlace: CachedKey | undefined;
   /** Until when its predictions may be used; 0 if it has had none. */
   predictedUntil = 0;
@@ -150,19 +151,26 @@ class KeyTable {
 
   set(name: string, key: CachedKey): void {
     const place = placeIn(this.#first, hashOf(name));
+    key.place = place;
     key.inPlace = this.#first[place];
     this.#first[place] = key;
   }
 
-  delete(name: string): void {
-    const place = placeIn(this.#first, hashOf(name));
-    let before: CachedKey | undefined;
-    let key = this.#first[place];
-    while (key !== undefined && key.name !== name) [before, key] = [key, key.inPlace];
-    if (before === undefined) this.#first[place] = key?.inPlace;
-    else before.inPlace = key?.inPlace;
-    if (key !== undefined) key.inPlace = undefined;
+  delete(_: string, key: CachedKey): void {
+    let before = this.#first[key.place];
+    if (before === key) this.#first[key.place] = key.inPlace;
+    else {
+      while (before?.inPlace !== key) before = before?.inPlace;
+      before.inPlace = key.inPlace;
+    }
+    key.inPlace = undefined;
   }
+}
+
+interface Keys {
+  get(name: string): CachedKey | undefined;
+  set(name: string, key: CachedKey): unknown;
+  delete(name: string, key: CachedKey): unknown;
 }
 
 /** What keys count to, and their ring. */
@@ -175,7 +183,7 @@ class Room {
   /** The key that the clock's hand is at; of predictions, the oldest. */
   hand: CachedKey | undefined;
 
-  constructor(public keys: Map<string, CachedKey> | KeyTable) {}
+  constructor(public keys: Keys) {}
 
   *all(): Generator<CachedKey> {
     let key = this.hand;
@@ -202,7 +210,7 @@ class Room {
   }
 
   leave(key: CachedKey): void {
-    this.keys.delete(key.name);
+    this.keys.delete(key.name, key);
     this.#count(key, -1);
     if (this.hand === key) this.hand = key.after === key ? undefined : key.after;
     key.before.after = key.after;
@@ -212,7 +220,7 @@ class Room {
     key.after = key;
   }
 
-  reset(keys: Room['keys']): void {
+  reset(keys: Keys): void {
     this.keys = keys;
     this.entries = 0;
     this.bytes = 0;
@@ -283,8 +291,11 @@ export class CacheStore extends Room {
 
   /** A read is about to be sent whose answer will be kept, or used once if it is a `prediction`. */
   expect(name: string, variant: CommandVariant, text: string, tracked: boolean, prediction?: Prediction): CachedRead {
-    const key = this.key(name) ?? enter(new CachedKey(copyOfText(name), prediction ? this.predictions : this));
-    const read = new CachedRead(key, variant, copyOfText(text), tracked, undefined);
+    const isOwn = prediction !== undefined;
+    // Texts of a prediction were made here, and refer to nothing else.
+    const kept = isOwn ? name : copyOfText(name);
+    const key = this.key(name) ?? enter(new CachedKey(kept, isOwn ? this.predictions : this));
+    const read = new CachedRead(key, variant, isOwn ? text : copyOfText(text), tracked, undefined);
     key.add(read);
     key.room.pending += 1;
     this.#expected(read, prediction);
