@@ -49,6 +49,7 @@ export function cork(client: object, options?: CorkOptions, observer?: CorkObser
       for (const part of parts()) part?.flush();
     },
     undo() {
+      if (!isOn) return;
       isOn = false;
       source.removeListener(event, corkPart);
       for (const part of parts()) part?.undo();

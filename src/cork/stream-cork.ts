@@ -35,17 +35,20 @@ const NOBODY: CorkObserver = { polls: { polledTurns: 0, polledTurnsAnswered: 0 }
 /** A write that finds the cork older sends what is held, so that the server has work while a slow turn goes on. */
 const MOST_AGE_MS = 0.1;
 const UNCOUNTED_BYTES = 64;
+const NOTHING: Corked = { flush() {}, undo() {} };
 /** A stream has its cork under this name, whichever copy of this package made it. */
 const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
 
 /**
  * Makes a turn's writes one: the first corks the stream, the end of the turn uncorks it. It is uncorked before `end()` and
  * `destroy()`, and when the process exits. Order, callbacks and errors of writes are the stream's own, and since Node counts
- * corks, nothing changes for others who cork it. A stream that is corked here already keeps its cork.
+ * corks, nothing changes for others who cork it. A stream that is corked here already keeps its cork; one that has ended, or
+ * has no `cork()`, stays as it is.
  */
 export function corkStream(stream: Duplex, options: CorkOptions = {}, observer = NOBODY): Corked {
   const present = (stream as Duplex & { [CORKED]?: Corked })[CORKED];
-  return present ?? new StreamCork(stream, options, observer);
+  if (present !== undefined) return present;
+  return stream.destroyed || typeof stream.cork !== 'function' ? NOTHING : new StreamCork(stream, options, observer);
 }
 
 class StreamCork implements Corked {
@@ -58,6 +61,8 @@ class StreamCork implements Corked {
   #awaitsReply = false;
   #wireWasIdle = false;
   readonly #mostBytes: number;
+  /** A function says itself when writes leave. */
+  readonly #mostAgeMs: number;
   readonly #poll: BusyPoll;
   readonly #unhook: () => void;
   readonly #forgetExit: () => void;
@@ -68,6 +73,7 @@ class StreamCork implements Corked {
     readonly observer: CorkObserver,
   ) {
     this.#mostBytes = maxBatchBytes;
+    this.#mostAgeMs = typeof schedule === 'function' ? Number.POSITIVE_INFINITY : MOST_AGE_MS;
     // To listen for data makes it flow: only where somebody does already.
     const polls = busyPoll && stream.listenerCount('data') > 0;
     this.#poll = new BusyPoll(polls, observer.polls, () => Number(this.#awaitsReply));
@@ -101,7 +107,7 @@ class StreamCork implements Corked {
     const result = write.apply(stream, args);
     if (held.bytes - UNCOUNTED_BYTES * held.writes >= this.#mostBytes) this.#flush('bytes');
     else if (exiting) this.#flush('exit');
-    else if (now() - held.sinceMs > MOST_AGE_MS) this.#flush('age');
+    else if (now() - held.sinceMs > this.#mostAgeMs) this.#flush('age');
     return result;
   }
 
@@ -121,7 +127,7 @@ class StreamCork implements Corked {
     try {
       this.stream.uncork();
     } catch (error) {
-      // What a stream throws in the middle of a turn its writer gets; at the end there is none.
+      // Its writers have gone on.
       this.stream.destroy(error as Error);
     }
     this.observer.flushed(this.stream, reason, writes, bytes, now() - sinceMs);
@@ -137,6 +143,8 @@ class StreamCork implements Corked {
   }
 
   undo(): void {
+    // There may be another one by now.
+    if (!this.#isOn) return;
     this.#flush('end');
     this.#isOn = false;
     this.#unhook();

@@ -23,6 +23,6 @@ it('coalesced clients of a handful of mutants agree with plain ones in all steps
   const chosen = MUTANTS.filter(({ title }) => HANDFUL.includes(title));
   expect(chosen).toHaveLength(HANDFUL.length);
   const results = await runMutants(chosen, { hosts: ['ioredis'] });
-  expect(results.filter(({ verdict }) => verdict.verdict !== 'right')).toEqual([]);
+  expect(results.filter(({ verdict }) => verdict.verdict !== 'right' || verdict.way !== 'cork')).toEqual([]);
   expect(results.every(({ verdict }) => verdict.steps > 300)).toBe(true);
 }, 300_000);

@@ -343,7 +343,7 @@ const SCENES: Record<string, Scene> = {
       'get behind it': () => client.get('t'),
       errors: () => client.multi().set('t', 'v').incr('t').exec(),
       aborted: () => client.multi().set('t', 'v').call('NOSUCH').exec(),
-      discarded: () => client.multi().set('t', 'not this').discard(),
+      discarded: () => client.multi().set('t', 'not this').discard().length,
       'of arrays': () =>
         client
           .multi([

@@ -6,7 +6,8 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type PackedPackage, type Project, packPackage, ROOT, runProgram } from '../helpers/packed.js';
+import { type PackedPackage, type Project, packPackage, ROOT } from '../helpers/packed.js';
+import { redisUrl } from '../helpers/redis.js';
 
 const run = promisify(execFile);
 const TSC = createRequire(import.meta.url).resolve('typescript/bin/tsc');
@@ -214,7 +215,7 @@ it('npm installs the package beside a future ioredis without a flag, and its cli
     use,
     `import { Redis } from 'ioredis';
        import { coalesce } from 'ioredis-coalesce/coalesce';
-       const [url, prefix] = process.argv.slice(2);
+       const [, , url] = process.argv;
        const codes = [];
        process.on('warning', ({ code }) => codes.push(code));
        const client = coalesce(new Redis(url));
@@ -227,7 +228,8 @@ it('npm installs the package beside a future ioredis without a flag, and its cli
        }));
        process.exit();`,
   );
-  expect(await runProgram(use)).toEqual({
+  const { stdout: printed } = await run(process.execPath, [use, redisUrl()]);
+  expect(JSON.parse(printed)).toEqual({
     right: true,
     sent: true,
     ground: 'cork',

@@ -41,7 +41,7 @@ test('the package holds the build, its documents, the dashboard and the alert ru
   const outside = packed.files.filter((path) => !path.startsWith('dist/'));
   const dashboards = ['docs/grafana-dashboard.json', 'docs/prometheus-alerts.yml'];
   expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', ...dashboards, 'package.json']);
-  for (const entry of ['index', 'coalesce', 'fastify', 'prometheus']) {
+  for (const entry of ['index', 'coalesce', 'cork', 'fastify', 'prometheus']) {
     for (const file of [`${entry}.js`, `${entry}.cjs`, `${entry}.d.ts`, `cjs/${entry}.d.cts`, `esm/${entry}.js`]) {
       expect(packed.files).toContain(`dist/${file}`);
     }

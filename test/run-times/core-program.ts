@@ -10,10 +10,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import process from 'node:process';
+import type { Duplex } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { inspect, isDeepStrictEqual } from 'node:util';
 import { Redis as Redis6, type RedisOptions } from 'ioredis';
 import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
+import { cork } from 'ioredis-coalesce/cork';
 import Redis5 from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
 
@@ -304,6 +306,31 @@ async function checkFastPath(hostName: string): Promise<void> {
   expect('their replies were read by the package', replies.fast >= 390);
 }
 
+/** A corked client beside a plain one: both get the same, and the corked one in few writes. */
+async function checkCork(hostName: string): Promise<void> {
+  const client = await connectTo(HOSTS[hostName] as ClientClass, false, {}, {});
+  const { stream } = client as unknown as { stream: Duplex };
+  const corked = cork(client);
+  let writes = 0;
+  const { _write, _writev } = stream;
+  stream._write = (...args) => {
+    writes += 1;
+    _write.apply(stream, args);
+  };
+  stream._writev = (...args) => {
+    writes += 1;
+    _writev?.apply(stream, args);
+  };
+  const asked = times(200, String);
+  const replies = await Promise.all(asked.map((text) => client.echo(text)));
+  expect('each caller has its own reply', isDeepStrictEqual(replies, asked));
+  expect(`the commands leave in few writes (${writes})`, writes > 0 && writes < 100);
+  const last = client.echo('last');
+  corked.undo();
+  expect('what was held is answered', (await last) === 'last');
+  expect('the stream has its own write() again', !Object.hasOwn(stream, 'write'));
+}
+
 async function checkCache(): Promise<void> {
   const client = (await connectTo(Redis6 as ClientClass, true, {}, { cache: true })) as ReturnType<
     typeof coalesce<Client>
@@ -322,6 +349,7 @@ async function checkCache(): Promise<void> {
 
 for (const hostName of Object.keys(HOSTS)) {
   await check(`${hostName}: commands are fast`, () => finish(checkFastPath(hostName)) as Promise<void>);
+  await check(`${hostName}: a cork`, () => finish(checkCork(hostName)) as Promise<void>);
   for (const name of Object.keys(CHECKS)) await check(`${hostName}: ${name}`, () => compare(hostName, name));
 }
 await check('ioredis 6: the cache', () => finish(checkCache()) as Promise<void>);

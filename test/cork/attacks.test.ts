@@ -1,0 +1,218 @@
+/**
+ * Programs that want a cork to fail: on streams of all kinds, writes, ends, others who cork and replace methods, and corks
+ * put on and taken off amid all that, by two copies of the code. What arrives, and what writers are told, is as without.
+ */
+import { Duplex } from 'node:stream';
+import { setImmediate as immediate } from 'node:timers/promises';
+import fc from 'fast-check';
+import type { Corked, corkStream as CorkStream } from 'ioredis-coalesce/cork';
+import { corkStream } from 'ioredis-coalesce/cork';
+import { describe, expect, it, vi } from 'vitest';
+
+/** `CORK_PROGRAMS` asks for more, `CORK_SEED` repeats a run. */
+const PROGRAMS = Number(process.env.CORK_PROGRAMS ?? 1_000);
+const SEED = Number(process.env.CORK_SEED ?? Date.now() % 2 ** 31);
+
+vi.resetModules();
+const copy = (await import('../../src/cork/cork.js')) as { corkStream: typeof CorkStream };
+
+interface Kind {
+  readonly joins: boolean;
+  /** A write is done in a later turn. */
+  readonly late: boolean;
+  /** What is written is answered at once, within the write. */
+  readonly echoes: boolean;
+  readonly throwsAt?: number;
+}
+
+/** A stream that notes what reaches its end. */
+class Sink {
+  arrived = '';
+  readonly events: string[] = [];
+  readonly stream: Duplex;
+  #writes = 0;
+
+  constructor({ joins, late, echoes, throwsAt }: Kind) {
+    const take = (text: string, callback: () => void) => {
+      this.#writes += 1;
+      if (this.#writes === throwsAt) throw new Error('thrown by the stream');
+      this.arrived += text;
+      if (echoes && !late) this.stream.push(text);
+      if (late) setImmediate(callback);
+      else callback();
+    };
+    const text = ({ chunk }: { chunk: string | Buffer }) => String(chunk);
+    this.stream = new Duplex({
+      decodeStrings: false,
+      read() {},
+      write: (chunk, _encoding, callback) => take(String(chunk), callback),
+      ...(joins && { writev: (chunks, callback) => take(chunks.map(text).join(''), callback) }),
+    });
+    for (const event of ['finish', 'close', 'end']) this.stream.on(event, () => this.events.push(event));
+    this.stream.on('error', ({ message }) => this.events.push(`error ${message}`));
+    this.stream.on('data', (chunk) => this.#received(chunk));
+  }
+
+  received = '';
+  #answered = 0;
+  #received(chunk: Buffer): void {
+    this.received += chunk;
+    // A reader that writes, within the write that it answers.
+    for (; this.received.split('again').length - 1 > this.#answered; this.#answered += 1) this.stream.write('answer;');
+  }
+}
+
+type Step = (run: Run) => unknown;
+
+interface Run extends Sink {
+  readonly isCorked: boolean;
+  readonly corks: Corked[];
+  readonly told: string[];
+  othersCorks: number;
+}
+
+const write = (chunk: unknown, withCallback: boolean): Step => (run) => {
+  const args = [chunk];
+  const name = typeof chunk === 'string' ? chunk.slice(0, 8) : String(chunk);
+  if (withCallback) args.push((error?: NodeJS.ErrnoException | null) => run.told.push(`${name} ${error?.code ?? error?.message ?? 'ok'}`));
+  try {
+    (run.stream.write as (...args: unknown[]) => boolean)(...args);
+  } catch (error) {
+    run.told.push(`${name} throws ${(error as NodeJS.ErrnoException).code}`);
+  }
+};
+
+/** Steps that only the run with corks has. */
+const corked = (step: Step): Step => (run) => run.isCorked && step(run);
+
+const chunks = fc.oneof(
+  { weight: 8, arbitrary: fc.integer({ min: 0, max: 9_999 }).map((number) => `c${number};`) },
+  { weight: 2, arbitrary: fc.integer({ min: 1, max: 999 }).map((number) => Buffer.from(`b${number};`)) },
+  { weight: 1, arbitrary: fc.constant('x'.repeat(9_000)) },
+  { weight: 1, arbitrary: fc.constant('again') },
+  { weight: 1, arbitrary: fc.constantFrom('', null, 5, undefined, {}) },
+);
+const steps: fc.Arbitrary<readonly [name: string, step: Step]> = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc
+      .tuple(chunks, fc.boolean())
+      .map(([chunk, withCallback]) => [`write(${String(chunk).slice(0, 8)})`, write(chunk, withCallback)] as const),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.constantFrom<readonly [string, Step]>(
+      ['immediate', () => immediate()],
+      ['tick', () => new Promise(process.nextTick)],
+      ['microtask', () => Promise.resolve()],
+      ['compute', () => { for (const end = performance.now() + 0.15; performance.now() < end; ); }],
+    ),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.constantFrom<readonly [string, Step]>(
+      ['cork', corked(({ corks, stream }) => corks.push(corkStream(stream)))],
+      ['cork by the other copy', corked(({ corks, stream }) => corks.push(copy.corkStream(stream, { schedule: 'tick' })))],
+      ['cork small', corked(({ corks, stream }) => corks.push(corkStream(stream, { maxBatchBytes: 10, busyPoll: false })))],
+      ['flush', corked(({ corks }) => corks.at(-1)?.flush())],
+      ['undo', corked(({ corks }) => corks.at(-1)?.undo())],
+      ['undo the first', corked(({ corks }) => corks[0]?.undo())],
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom<readonly [string, Step]>(
+      ['others cork', (run) => { run.othersCorks += 1; run.stream.cork(); }],
+      ['others uncork', (run) => { if (run.othersCorks > 0) { run.othersCorks -= 1; run.stream.uncork(); } }],
+      ['others wrap write', ({ stream }) => { const { write: inner } = stream; stream.write = ((...args: [string]) => inner.apply(stream, args)) as typeof inner; }],
+      ['write from within a callback', (run) => { run.stream.write('outer;', () => void run.stream.write('inner;')); }],
+    ),
+  },
+);
+const ends = fc.constantFrom<readonly [string, Step]>(
+  ['nothing', () => {}],
+  ['end', ({ stream }) => stream.end()],
+  ['end with a chunk', ({ stream }) => stream.end('last;')],
+  ['destroy', ({ stream }) => stream.destroy()],
+  ['destroy with an error', ({ stream }) => stream.destroy(new Error('lost'))],
+);
+const kinds: fc.Arbitrary<Kind> = fc.record({ joins: fc.boolean(), late: fc.boolean(), echoes: fc.boolean() });
+const programs = fc.record({ kind: kinds, body: fc.array(steps, { maxLength: 25 }), end: ends, after: fc.array(steps, { maxLength: 3 }) });
+
+async function runProgram(kind: Kind, program: readonly (readonly [string, Step])[], isCorked: boolean) {
+  const run: Run = Object.assign(new Sink(kind), { isCorked, corks: [], told: [], othersCorks: 0 });
+  for (const [, step] of program) await step(run);
+  for (; run.othersCorks > 0; run.othersCorks -= 1) run.stream.uncork();
+  for (let turn = 0; turn < 8; turn += 1) await immediate();
+  for (const { undo } of run.corks.map((each) => ({ undo: () => each.undo() }))) undo();
+  for (let turn = 0; turn < 30; turn += 1) await immediate();
+  const left = Reflect.ownKeys(run.stream).filter((key) => ['end', 'destroy', Symbol.for('ioredis-coalesce.corked-stream')].includes(key));
+  // Where an answer to what has arrived is among the other writes depends on when that was.
+  const answers = run.arrived.split('answer;').length - 1;
+  return { ...run, arrived: run.arrived.replaceAll('answer;', ''), answers, left, corkedBy: run.stream.writableCorked };
+}
+
+const MARKS = ['exit'] as const;
+
+describe('a corked stream', () => {
+  it(`does in random programs what it does without a cork (CORK_SEED=${SEED})`, { timeout: 60_000 + 100 * PROGRAMS }, async () => {
+    const listeners = MARKS.map((event) => process.listenerCount(event));
+    await fc.assert(
+      fc.asyncProperty(programs, async ({ kind, body, end, after }) => {
+        const program = [...body, end, ...after];
+        const plain = await runProgram(kind, program, false);
+        const run = await runProgram(kind, program, true);
+        // Without a cork what waits for a slow stream is lost when it is destroyed: no part of it is here less, or elsewhere.
+        const isCut = end[0].startsWith('destroy');
+        if (isCut && kind.late) expect(run.arrived.startsWith(plain.arrived)).toBe(true);
+        else expect({ arrived: run.arrived, answers: run.answers, told: run.told }).toEqual({ arrived: plain.arrived, answers: plain.answers, told: plain.told });
+        expect(run.events).toEqual(plain.events);
+        expect({ left: run.left, corkedBy: run.corkedBy }).toEqual({ left: [], corkedBy: plain.corkedBy });
+      }),
+      { numRuns: PROGRAMS, seed: SEED },
+    );
+    expect(MARKS.map((event) => process.listenerCount(event))).toEqual(listeners);
+  });
+});
+
+describe('a stream that cannot be corked', () => {
+  it('is left as it is: without cork()', () => {
+    const { stream } = new Sink({ joins: true, late: false, echoes: false });
+    Object.defineProperty(stream, 'cork', { value: undefined });
+    const keys = Reflect.ownKeys(stream);
+    const handle = corkStream(stream);
+    handle.flush();
+    handle.undo();
+    expect(Reflect.ownKeys(stream)).toEqual(keys);
+  });
+
+  it('is left as it is: destroyed, for which nothing waits at exit', () => {
+    const before = process.listenerCount('exit');
+    const { stream } = new Sink({ joins: true, late: false, echoes: false });
+    corkStream(stream.destroy());
+    expect(Object.hasOwn(stream, 'write')).toBe(false);
+    expect(process.listenerCount('exit')).toBe(before);
+  });
+});
+
+it('a schedule of the user decides alone: no write of a slow turn sends before it says so', async () => {
+  const sink = new Sink({ joins: true, late: false, echoes: false });
+  let flush = () => {};
+  corkStream(sink.stream, { schedule: (given) => { flush = given; } });
+  sink.stream.write('a');
+  for (const end = performance.now() + 1; performance.now() < end; );
+  sink.stream.write('b');
+  await immediate();
+  expect(sink.arrived).toBe('');
+  flush();
+  expect(sink.arrived).toBe('ab');
+});
+
+it('a handle that was undone does nothing to the cork that came after it', () => {
+  const { stream } = new Sink({ joins: true, late: false, echoes: false });
+  const first = corkStream(stream);
+  first.undo();
+  const second = corkStream(stream);
+  first.undo();
+  expect(corkStream(stream)).toBe(second);
+});
