@@ -58,7 +58,12 @@ export default defineConfig({
     exclude: [...configDefaults.exclude, ...PACKAGE_TESTS],
     ...(isWhole ? { projects } : everything),
     globalSetup: ['test/helpers/global-setup.ts'],
-    setupFiles: ['test/helpers/no-warnings.ts', 'test/helpers/reused-memory.ts', 'test/helpers/buffers-as-values.ts'],
+    setupFiles: [
+      'test/helpers/assumed-releases.ts',
+      'test/helpers/no-warnings.ts',
+      'test/helpers/reused-memory.ts',
+      'test/helpers/buffers-as-values.ts',
+    ],
     // What hangs is found all the same; what is merely slow on a busy machine passes.
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -2,6 +2,7 @@
  * `canary-probe.ts <folder of a client package> <redis url>`: says in one line whether its commands are fast. A process
  * for each client, since a warning of one text is given once in a process.
  */
+import '../test/helpers/assumed-releases.js';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

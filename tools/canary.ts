@@ -8,8 +8,8 @@
  * Clients are the newest that npm has. Servers are those of the matrix: the system's, which may be years old, and the
  * newest that the Python wheels of `matrix-versions.ts` carry, which may be behind what Redis and Valkey have published.
  *
- * The fast path reads private fields and the source of functions of its clients. What is not known stays plain;
- * here it is coalesced, to see what would be wrong, and probed: that its commands are fast no test of behaviour sees.
+ * The fast path reads private fields and the source of functions of its clients. What is not known gets the cork; here it
+ * is taken for known, to see what would be wrong, and probed: that its commands are fast no test of behaviour sees.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';
@@ -19,23 +19,19 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { KNOWN_RELEASES } from '../src/host/known-releases.js';
 import { changesBetween } from './host-changes.js';
-import type { Digests } from './known-clients-digest.js';
 import type { Cell } from './matrix-report.js';
-import { printCells, runTests } from './matrix-run.js';
+import { digestsOf, printCells, runTests } from './matrix-run.js';
 import { type Clients, NODES, type Obtained, obtain, SERVERS } from './matrix-versions.js';
 import { startRedis } from './redis-server.js';
 
 const execute = promisify(execFile);
 const PROBE = fileURLToPath(new URL('canary-probe.ts', import.meta.url));
-const DIGEST = fileURLToPath(new URL('known-clients-digest.ts', import.meta.url));
 /** Tags of the registry beside `latest` under which releases are announced. */
 const PREVIEWS = ['next', 'beta', 'rc'];
 
 const { values: flags } = parseArgs({
   options: { all: { type: 'boolean', default: false }, main: { type: 'string' } },
 });
-// What nobody has read yet is tested as if it were known; users' clients of it stay plain.
-process.env.IOREDIS_COALESCE_UNKNOWN_CLIENT = 'coalesce';
 
 const problems: string[] = [];
 const clients = await must(await publishedClients());
@@ -96,11 +92,14 @@ async function probe({ path, packages = {} }: Obtained<Clients>): Promise<void> 
   const server = await startRedis();
   try {
     for (const name of Object.keys(packages)) {
+      const env = { ...process.env, MATRIX_ASSUMED: JSON.stringify([await digestsOf(`${path}/node_modules/${name}`)]) };
       const args = ['--import', 'tsx', PROBE, `${path}/node_modules/${name}`, server.url];
-      const { stdout } = await execute(process.execPath, args).catch((error: { stdout: string; stderr: string }) => {
-        problems.push(error.stdout.trim() || error.stderr.trim());
-        return error;
-      });
+      const { stdout } = await execute(process.execPath, args, { env }).catch(
+        (error: { stdout: string; stderr: string }) => {
+          problems.push(error.stdout.trim() || error.stderr.trim());
+          return error;
+        },
+      );
       console.log(stdout.trim());
     }
   } finally {
@@ -124,8 +123,7 @@ async function mainBranch(url: string): Promise<Obtained<Clients>> {
 async function compare({ path, packages = {}, found }: Obtained<Clients>): Promise<void> {
   for (const name of Object.keys(packages)) {
     const folder = `${path}/node_modules/${name}`;
-    const { stdout } = await execute(process.execPath, ['--import', 'tsx', DIGEST, folder]);
-    const { files } = JSON.parse(stdout) as Digests;
+    const { files } = await digestsOf(folder);
     if (files in KNOWN_RELEASES) continue;
     const releases = Object.values(KNOWN_RELEASES).flat();
     const newest = releases.findLast((release) => release.startsWith(`${name.replace(/\d$/, '')} `));
@@ -137,7 +135,7 @@ async function compare({ path, packages = {}, found }: Obtained<Clients>): Promi
     if ('missing' in known) throw new Error(known.missing);
     const changes = changesBetween(`${known.path}/node_modules/known/built`, `${folder}/built`);
     const text =
-      `${found}: ${name} is not known (digest ${files}), its clients stay plain. Read what was changed since ${newest}, ` +
+      `${found}: ${name} is not known (digest ${files}), its clients get the cork. Read what was changed since ${newest}, ` +
       `then npm run known-clients:\n     ${changes.join('\n     ')}`;
     // A branch is never known.
     if (packages[name] === flags.main) console.log(text);

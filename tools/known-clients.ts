@@ -13,11 +13,10 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { KNOWN_RELEASES } from '../src/host/known-releases.js';
 import type { Digests } from './known-clients-digest.js';
-import { runTests } from './matrix-run.js';
+import { digestsOf, runTests } from './matrix-run.js';
 import { type Clients, type Node, type Obtained, obtain, SERVERS } from './matrix-versions.js';
 
 const execute = promisify(execFile);
-const DIGEST = fileURLToPath(new URL('known-clients-digest.ts', import.meta.url));
 const TABLE = fileURLToPath(new URL('../src/host/known-releases.ts', import.meta.url));
 const NEWEST_MAJOR = 6;
 
@@ -58,9 +57,7 @@ async function add(name: string, version: string): Promise<void> {
     packages: { [alias]: `npm:${name}@${version}` },
   });
   if ('missing' in clients) throw new Error(`${release} could not be had: ${clients.missing}`);
-  const folder = `${clients.path}/node_modules/${alias}`;
-  const { stdout } = await execute(process.execPath, ['--import', 'tsx', DIGEST, folder]);
-  const found = JSON.parse(stdout) as Digests;
+  const found = await digestsOf(`${clients.path}/node_modules/${alias}`);
   if ((isKnown && !flags.all) || flags.untested || (await pass(clients))) digests.set(release, found);
   else failed.push(release);
 }

@@ -1,13 +1,16 @@
 /** Runs the integration tests with chosen versions: for `npm run test:matrix` and `npm run canary`. */
-import { spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import Table from 'cli-table3';
+import type { Digests } from './known-clients-digest.js';
 import type { Cell, RunTimeCell } from './matrix-report.js';
 import type { Clients, Node, Obtained, Server } from './matrix-versions.js';
 
+const DIGEST = fileURLToPath(new URL('known-clients-digest.ts', import.meta.url));
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** Of the tests, the ones that talk to a server. What is about packaging, browsers or tools is not run here. */
 const INTEGRATION = [
@@ -29,6 +32,14 @@ interface Report {
   readonly testResults: readonly { readonly status: string; readonly name: string }[];
 }
 
+/** What the package of a client in this folder is recognized by. */
+export async function digestsOf(folder: string): Promise<Digests> {
+  const args = ['--import', 'tsx', DIGEST, folder];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT });
+  return JSON.parse(stdout) as Digests;
+}
+
+/** The clients are taken for known: what is found of a release that is not is found before it gets into the table. */
 export async function runTests(
   node: Obtained<Node>,
   server: Obtained<Server>,
@@ -48,6 +59,9 @@ export async function runTests(
     `--outputFile.json=${file}`,
   ];
   for (const pattern of LEFT_OUT) args.push('--exclude', pattern);
+  const modules = await readdir(join(client.path, 'node_modules')).catch(() => []);
+  const names = ['ioredis', 'ioredis5', 'iovalkey'].filter((name) => modules.includes(name));
+  const assumed = await Promise.all(names.map((name) => digestsOf(join(client.path, 'node_modules', name))));
   const started = Date.now();
   const child = spawn(node.path, args, {
     cwd: ROOT,
@@ -56,6 +70,7 @@ export async function runTests(
       ...process.env,
       REDIS_SERVER: server.path,
       MATRIX_CLIENTS: client.path,
+      MATRIX_ASSUMED: JSON.stringify(assumed),
       MATRIX_TESTS: (quick ? QUICK : INTEGRATION).join(' '),
     },
   });

@@ -40,10 +40,10 @@ const NOTHING: Corked = { flush() {}, undo() {} };
 const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
 
 /**
- * Makes a turn's writes one: the first corks the stream, the end of the turn uncorks it. It is uncorked before `end()` and
- * `destroy()`, and when the process exits. Order, callbacks and errors of writes are the stream's own, and since Node counts
- * corks, nothing changes for others who cork it. A stream that is corked here already keeps its cork; one that has ended, or
- * has no `cork()`, stays as it is.
+ * Makes a turn's writes one: the first corks the stream, the end of the turn uncorks it. It is uncorked before `end()`,
+ * `destroy()` and the `cork()` of others, and when the process exits. Order, callbacks and errors of writes are the
+ * stream's own, and since Node counts corks, nothing changes for others who cork it. A stream that is corked here already
+ * keeps its cork; one that has ended, or has no `cork()`, stays as it is.
  */
 export function corkStream(stream: Duplex, options: CorkOptions = {}, observer = NOBODY): Corked {
   const present = (stream as Duplex & { [CORKED]?: Corked })[CORKED];
@@ -64,6 +64,7 @@ class StreamCork implements Corked {
   /** A function says itself when writes leave. */
   readonly #mostAgeMs: number;
   readonly #poll: BusyPoll;
+  readonly #cork: () => void;
   readonly #unhook: () => void;
   readonly #forgetExit: () => void;
 
@@ -84,7 +85,10 @@ class StreamCork implements Corked {
     this.#forgetExit = drainAtExit(() => this.#flush('exit'));
     stream.once('close', this.#forgetExit);
     Object.defineProperty(stream, CORKED, { value: this, configurable: true });
-    this.#unhook = hookStream(stream, hook, () => this.#flush('end'));
+    this.#cork = stream.cork;
+    // What is held was written before others cork the stream.
+    const methods = ['end', 'destroy', 'cork'] as const;
+    this.#unhook = hookStream(stream, hook, (method) => this.#flush(method === 'cork' ? 'manual' : 'end'), methods);
     observer.corked(stream);
   }
 
@@ -98,7 +102,7 @@ class StreamCork implements Corked {
     if (held.writes === 0) {
       held.sinceMs = now();
       if (this.#sentInTurn === 0) this.#wireWasIdle = !this.#awaitsReply;
-      stream.cork();
+      this.#cork.call(stream);
     }
     held.writes += 1;
     held.bytes += length;

@@ -1,29 +1,28 @@
 import type { Duplex } from 'node:stream';
 
+type Method = 'end' | 'destroy' | 'cork';
+
 /**
  * Puts hooks in front of a stream's own methods.
  *
  * @param write - is called instead of the stream's own.
- * @param beforeEnd - is called before `end` and `destroy`.
+ * @param before - is called before each of `methods`.
  * @returns a function that leaves the stream as it was found.
  */
-export function hookStream(
+export function hookStream<M extends Method = 'end' | 'destroy'>(
   stream: Duplex,
   write: (...args: never[]) => boolean,
-  beforeEnd: (method: 'end' | 'destroy') => void,
+  before: (method: M) => void,
+  methods: readonly M[] = ['end', 'destroy'] as readonly Method[] as readonly M[],
 ): () => void {
-  const { end, destroy } = stream;
-  const hooks = {
-    write,
-    end(...args: Parameters<typeof end>) {
-      beforeEnd('end');
-      return end.apply(stream, args);
-    },
-    destroy(...args: Parameters<typeof destroy>) {
-      beforeEnd('destroy');
-      return destroy.apply(stream, args);
-    },
-  };
+  const hooks: Record<string, unknown> = { write };
+  for (const method of methods) {
+    const own = stream[method] as (...args: unknown[]) => unknown;
+    hooks[method] = (...args: unknown[]) => {
+      before(method);
+      return own.apply(stream, args);
+    };
+  }
   const removals = Object.entries(hooks).map(([method, value]) => {
     const found = Object.getOwnPropertyDescriptor(stream, method);
     Object.defineProperty(stream, method, { value, writable: true, configurable: true });
