@@ -59,7 +59,7 @@ export async function runTests(
     `--outputFile.json=${file}`,
   ];
   for (const pattern of LEFT_OUT) args.push('--exclude', pattern);
-  const modules = await readdir(join(client.path, 'node_modules')).catch(() => []);
+  const modules = await readdir(join(client.path, 'node_modules')).catch((): string[] => []);
   const names = ['ioredis', 'ioredis5', 'iovalkey'].filter((name) => modules.includes(name));
   const assumed = await Promise.all(names.map((name) => digestsOf(join(client.path, 'node_modules', name))));
   const started = Date.now();

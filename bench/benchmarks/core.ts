@@ -36,7 +36,7 @@ export const CORE: readonly Benchmark[] = [
   benchmark(
     'cluster',
     'Cluster of 3 masters: bursts of 200 GETs over all slots',
-    ['cluster', 'cluster-auto', 'cluster-coalesced'],
+    ['cluster', 'cluster-auto', 'cluster-cork', 'cluster-coalesced'],
     [{ ...burst('200 GETs', 200), environment: 'cluster' }],
   ),
   http('fastify-parallel', 'Fastify, 8 HGETs per request, 30 connections', {

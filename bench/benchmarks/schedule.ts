@@ -11,7 +11,7 @@ export const FAR = ['0.2 ms', '0.5 ms', '1 ms', 'TLS', 'TLS, 0.2 ms', 'TLS, 1 ms
 export const SHARED = ['one core', 'busy'] as const;
 
 const WITHOUT_PLAIN: readonly VariantId[] = ['coalesced', 'coalesced-no-poll', 'reference'];
-const ALL: readonly VariantId[] = ['plain', ...WITHOUT_PLAIN];
+const ALL: readonly VariantId[] = ['plain', 'cork', ...WITHOUT_PLAIN];
 /**
  * The simplest adaptive batching, that of valkey-glide (write what has come, collect while that write is under way, write
  * again when its callback comes), is `schedule: 'tick'` here: a socket takes a write at once, so nothing is ever collected.
@@ -45,10 +45,13 @@ export const SCHEDULE: readonly Benchmark[] = [
       ...cells(NEAR, [5, 20, 50], [], ALL),
       ...cells(NEAR, [200], [50], WITH_TICK),
       ...cells(NEAR, [1000], [1, 10, 200, 400], ALL),
-      ...cells('0.2 ms', [5, 20, 50, 200, 1000], [10, 200, 400]),
+      ...cells('0.2 ms', [5, 50, 200], [10], ALL),
+      ...cells('0.2 ms', [20, 1000], [200, 400]),
       ...cells('0.5 ms', [20, 200], [50]),
-      ...cells('1 ms', [5, 50, 1000], [10, 200]),
-      ...cells('TLS', [5, 50], [200]),
+      ...cells('1 ms', [5, 50], [10], ALL),
+      ...cells('1 ms', [1000], [200]),
+      ...cells('TLS', [5, 50], [], ALL),
+      ...cells('TLS', [], [200]),
       ...cells('TLS, 0.2 ms', [5, 200], [50]),
       ...cells('TLS, 1 ms', [5, 1000], [50]),
       ...cells('one core', [5, 50, 200], [50], PAIR),

@@ -68,7 +68,7 @@ export const VARIANTS = {
     }),
   ],
   mget: ['ioredis, each burst one MGET', byHand((redis, keys) => redis.mget(keys as string[]))],
-  cork: ['coalesced with `fastPath: false`: cork mode', coalesced({}, { fastPath: false })],
+  cork: ['coalesced with `fastPath: false`: the cork', coalesced({}, { fastPath: false })],
   coalesced: ['`new Redis(url)` of this package, its defaults', coalesced({})],
   'coalesced-timeout': ['the same with `commandTimeout: 5000`', coalesced({ commandTimeout: 5000 })],
   'coalesced-no-poll': ['the same with `busyPoll: false`', coalesced({}, { busyPoll: false })],
@@ -101,6 +101,7 @@ export const VARIANTS = {
       return openedNodeRedis(createCluster({ rootNodes: [{ url }], commandOptions: { timeout: 0 } }));
     },
   ],
+  'cluster-cork': ['the same, corked', cluster(false, true)],
   'cluster-coalesced': [
     '`new Cluster(nodes)` of this package',
     async (url) => {

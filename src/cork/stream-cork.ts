@@ -60,11 +60,14 @@ class StreamCork implements Corked {
   /** Whether nothing has come since the last write. */
   #awaitsReply = false;
   #wireWasIdle = false;
+  /** Writes amid `uncork()`, which would lose them: a stream in memory is answered within its write. */
+  #amid: Parameters<Write>[] | undefined;
   readonly #mostBytes: number;
   /** A function says itself when writes leave. */
   readonly #mostAgeMs: number;
   readonly #poll: BusyPoll;
   readonly #cork: () => void;
+  readonly #hook: Write;
   readonly #unhook: () => void;
   readonly #forgetExit: () => void;
 
@@ -81,14 +84,14 @@ class StreamCork implements Corked {
     if (polls) stream.on('data', this.#received);
     const write = stream.write as Write;
     const later = scheduleFunction(schedule);
-    const hook = (...args: Parameters<Write>) => this.#write(write, later, args);
+    this.#hook = (...args) => this.#write(write, later, args);
     this.#forgetExit = drainAtExit(() => this.#flush('exit'));
     stream.once('close', this.#forgetExit);
     Object.defineProperty(stream, CORKED, { value: this, configurable: true });
     this.#cork = stream.cork;
     // What is held was written before others cork the stream.
     const methods = ['end', 'destroy', 'cork'] as const;
-    this.#unhook = hookStream(stream, hook, (method) => this.#flush(method === 'cork' ? 'manual' : 'end'), methods);
+    this.#unhook = hookStream(stream, this.#hook, (method) => this.#flush(method === 'cork' ? 'manual' : 'end'), methods);
     observer.corked(stream);
   }
 
@@ -97,6 +100,7 @@ class StreamCork implements Corked {
     const held = this.#held;
     const length = args[0]?.length ?? 0;
     if (!this.#isOn || stream.destroyed || stream.writableEnded) return write.apply(stream, args);
+    if (this.#amid !== undefined) return this.#amid.push(args) > 0;
     // Node joins what it writes at once in memory, and fails with ENOBUFS beyond 700 MB: a large write goes alone.
     if (length > this.#mostBytes) this.#flush('bytes');
     if (held.writes === 0) {
@@ -128,13 +132,19 @@ class StreamCork implements Corked {
     Object.assign(this.#held, { writes: 0, bytes: 0 });
     this.#sentInTurn += writes;
     this.#awaitsReply = true;
+    const amid: Parameters<Write>[] = [];
+    this.#amid = amid;
     try {
       this.stream.uncork();
     } catch (error) {
       // Its writers have gone on.
       this.stream.destroy(error as Error);
     }
+    this.#amid = undefined;
     this.observer.flushed(this.stream, reason, writes, bytes, now() - sinceMs);
+    if (amid.length === 0) return;
+    for (const args of amid) this.#hook(...args);
+    this.#flush(reason);
   }
 
   readonly #received = (): void => {

@@ -70,7 +70,9 @@ type Step = (run: Run) => unknown;
 interface Run extends Sink {
   readonly isCorked: boolean;
   readonly corks: Corked[];
+  /** What callbacks were called with, and what was thrown at writers, each in order. */
   readonly told: string[];
+  readonly thrown: string[];
   othersCorks: number;
 }
 
@@ -86,11 +88,11 @@ const write =
     try {
       (run.stream.write as (...args: unknown[]) => boolean)(...args);
     } catch (error) {
-      run.told.push(`${name} throws ${(error as NodeJS.ErrnoException).code}`);
+      run.thrown.push(`${name} throws ${(error as NodeJS.ErrnoException).code}`);
     }
   };
 
-/** Steps that only the run with corks has. */
+/** Steps that only the run with corks has. Callbacks note and do not write: they are called once it is written, which is later. */
 const corked =
   (step: Step): Step =>
   (run) =>
@@ -164,13 +166,7 @@ const steps: fc.Arbitrary<readonly [name: string, step: Step]> = fc.oneof(
         'others wrap write',
         ({ stream }) => {
           const { write: inner } = stream;
-          stream.write = ((...args: [string]) => inner.apply(stream, args)) as typeof inner;
-        },
-      ],
-      [
-        'write from within a callback',
-        (run) => {
-          run.stream.write('outer;', () => void run.stream.write('inner;'));
+          stream.write = ((...args: Parameters<typeof inner>) => inner.apply(stream, args)) as typeof inner;
         },
       ],
     ),
@@ -192,7 +188,7 @@ const programs = fc.record({
 });
 
 async function runProgram(kind: Kind, program: readonly (readonly [string, Step])[], isCorked: boolean) {
-  const run: Run = Object.assign(new Sink(kind), { isCorked, corks: [], told: [], othersCorks: 0 });
+  const run: Run = Object.assign(new Sink(kind), { isCorked, corks: [], told: [], thrown: [], othersCorks: 0 });
   for (const [, step] of program) await step(run);
   for (; run.othersCorks > 0; run.othersCorks -= 1) run.stream.uncork();
   for (let turn = 0; turn < 8; turn += 1) await immediate();
@@ -226,11 +222,12 @@ describe('a corked stream', () => {
           expect(longer?.startsWith(shorter as string)).toBe(true);
         }
         else
-          expect({ names, arrived: run.arrived, answers: run.answers, told: run.told }).toEqual({
+          expect({ names, arrived: run.arrived, answers: run.answers, told: run.told, thrown: run.thrown }).toEqual({
             names,
             arrived: plain.arrived,
             answers: plain.answers,
             told: plain.told,
+            thrown: plain.thrown,
           });
         expect(run.events).toEqual(plain.events);
         expect({ left: run.left, corkedBy: run.corkedBy }).toEqual({ left: [], corkedBy: plain.corkedBy });
