@@ -9,7 +9,7 @@ export const WATCHING: readonly Benchmark[] = [
     'watching',
     'Being watched: bursts of 200 GETs',
     [
-      ...(['plain', 'plain-otel', 'coalesced', 'coalesced-batch-channel'] as const),
+      ...(['plain', 'plain-otel', 'cork', 'cork-otel', 'coalesced', 'coalesced-batch-channel'] as const),
       ...(['coalesced-prometheus', 'coalesced-otel', 'span-otel'] as const),
     ],
     [burst('200 GETs', 200)],

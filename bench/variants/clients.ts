@@ -82,6 +82,7 @@ export const VARIANTS = {
   'coalesced-1000-in-flight': ['the same with `maxInFlight: 1000`', coalesced({}, { maxInFlight: 1000 })],
   'coalesced-batch-channel': ['the same with a subscriber of `ioredis-coalesce:batch`', coalesced({})],
   'coalesced-prometheus': ['the same, scraped by Prometheus every 100 ms', coalesced({})],
+  'cork-otel': ['corked, under OpenTelemetry', coalesced({}, { fastPath: false })],
   'coalesced-otel': ['the same under OpenTelemetry, one span per command', coalesced({})],
   'plain-otel': ['ioredis under OpenTelemetry, one span per command', ioredis({})],
   'span-otel': ['OpenTelemetry alone: around a `sendCommand` that sends nothing', spansAlone],
@@ -101,7 +102,7 @@ export const VARIANTS = {
       return openedNodeRedis(createCluster({ rootNodes: [{ url }], commandOptions: { timeout: 0 } }));
     },
   ],
-  'cluster-cork': ['the same, corked', cluster(false, true)],
+  'cluster-cork': ['ioredis `Cluster`, corked', cluster(false, true)],
   'cluster-coalesced': [
     '`new Cluster(nodes)` of this package',
     async (url) => {
@@ -236,8 +237,12 @@ async function openGlide(url: string): Promise<OpenVariant> {
   return { client: client as unknown as BenchClient, close: () => client.close() };
 }
 
-function cluster(enableAutoPipelining: boolean): Open {
-  return async (url) => opened(new (await import('ioredis')).Cluster([nodeOf(url)], { enableAutoPipelining }));
+function cluster(enableAutoPipelining: boolean, isCorked = false): Open {
+  return async (url) => {
+    const client = new (await import('ioredis')).Cluster([nodeOf(url)], { enableAutoPipelining });
+    if (isCorked) (await import('ioredis-coalesce/cork')).cork(client);
+    return opened(client);
+  };
 }
 
 async function opened(client: IoredisLike): Promise<OpenVariant> {

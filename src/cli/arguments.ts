@@ -11,8 +11,8 @@ export function usageError(problem: string): CliError {
 
 export const HELP = `Usage: ioredis-coalesce bench [options]
 
-What would I gain on my Redis? Measures GETs with a plain client, with ioredis's auto-pipelining and with a coalesced
-client, in turns: the client alone, and what Redis uses meanwhile. It reads and writes keys under one random prefix, with
+What would I gain on my Redis? Measures GETs with a plain client, with ioredis's auto-pipelining, with a corked and with
+a coalesced client, in turns: the client alone, and what Redis uses meanwhile. It reads and writes keys under one random prefix, with
 an expiry, and removes them at the end and on Ctrl-C.
 
 Options:
@@ -22,7 +22,7 @@ Options:
   --concurrency <n>    callers that each await one command after the other  (default: 100)
   --value-size <n>     bytes of a value  (default: 100)
   --keys <n>           keys that are read  (default: 1000)
-  --seconds <n>        time measured for each of the three clients  (default: 5)
+  --seconds <n>        time measured for each of the four clients  (default: 5)
   --fuse               the coalesced client has the option fuseReads
   --json               print the result as JSON
   --help               this text; ioredis-coalesce --version prints the version

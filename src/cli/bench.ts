@@ -152,7 +152,7 @@ export function reportOf({ target, json: _, ...rest }: BenchSettings, environmen
   return {
     settings: { target: target.name, cluster: target.cluster, ...rest, rounds: rounds.length },
     environment,
-    results: { plain: medians('plain'), auto: medians('auto'), coalesced: medians('coalesced') },
+    results: { plain: medians('plain'), auto: medians('auto'), cork: medians('cork'), coalesced: medians('coalesced') },
   };
 }
 

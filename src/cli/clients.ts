@@ -5,7 +5,7 @@ import type * as ioredis from 'ioredis';
 import { coalesce } from '../coalesce.js';
 import { CliError, type Target } from './arguments.js';
 
-export const VARIANTS = ['plain', 'auto', 'coalesced'] as const;
+export const VARIANTS = ['plain', 'auto', 'cork', 'coalesced'] as const;
 export type Variant = (typeof VARIANTS)[number];
 
 /** A Redis or a Cluster, of ioredis 5, ioredis 6 or iovalkey: what is used here, all of them have. */
@@ -41,6 +41,7 @@ export async function open(host: Host, target: Target, variant: Variant, fuseRea
   const client = create(host, target, variant === 'auto');
   // Before it connects: a service has connections that coalesce from their first byte.
   if (variant === 'coalesced') coalesce(client, { fuseReads });
+  else if (variant === 'cork') coalesce(client, { fastPath: false });
   let reason: ConnectError | undefined;
   for (const name of ['error', 'node error']) {
     client.on(name, (error: Error) => {

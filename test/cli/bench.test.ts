@@ -21,7 +21,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
     expect(code).toBe(0);
     expect(stdout).toContain(`${new URL(url).host}: Redis`);
     expect(stdout).toContain('100 callers that each await one GET after the other; 50 keys of 33 B');
-    for (const variant of ['plain', 'auto-pipelining', 'coalesced']) {
+    for (const variant of ['plain', 'auto-pipelining', 'cork', 'coalesced']) {
       expect(stdout).toMatch(new RegExp(`^${variant} +[\\d,]+ +[\\d.]+×( +[\\d.]+){4}$`, 'm'));
     }
     expect(stdout).toMatch(/^Coalesced: [\d.]+× the commands per second of plain/m);
@@ -60,7 +60,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
         client: expect.stringMatching(/^ioredis \d/),
         server: expect.stringMatching(/^(Redis|Valkey) \d/),
       },
-      results: { plain: figures, auto: figures, coalesced: figures },
+      results: { plain: figures, auto: figures, cork: figures, coalesced: figures },
     });
     expect(await client.dbsize()).toBe(0);
   });

@@ -16,6 +16,7 @@ function roundsOf(...perSecond: [plain: number, coalesced: number][]): Rounds {
   return perSecond.map(([plain, coalesced]) => ({
     plain: sample(plain),
     auto: sample(plain),
+    cork: sample(plain),
     coalesced: sample(coalesced),
   }));
 }
