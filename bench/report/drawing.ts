@@ -49,7 +49,7 @@ const LABELS: Readonly<Record<string, string>> = {
   glide: 'valkey-glide',
   pipeline: 'ioredis, pipeline by hand',
   mget: 'ioredis, MGET by hand',
-  cork: 'ioredis-coalesce, the cork',
+  cork: 'ioredis-coalesce, batching-only',
   coalesced: 'ioredis-coalesce',
   'coalesced-timeout': 'ioredis-coalesce, `commandTimeout`',
   'coalesced-cache': 'ioredis-coalesce, cached',
