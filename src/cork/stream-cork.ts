@@ -91,7 +91,12 @@ class StreamCork implements Corked {
     this.#cork = stream.cork;
     // What is held was written before others cork the stream.
     const methods = ['end', 'destroy', 'cork'] as const;
-    this.#unhook = hookStream(stream, this.#hook, (method) => this.#flush(method === 'cork' ? 'manual' : 'end'), methods);
+    this.#unhook = hookStream(
+      stream,
+      this.#hook,
+      (method) => this.#flush(method === 'cork' ? 'manual' : 'end'),
+      methods,
+    );
     observer.corked(stream);
   }
 

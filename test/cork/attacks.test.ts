@@ -220,8 +220,7 @@ describe('a corked stream', () => {
         if (isCut && kind.late) {
           const [shorter, longer] = [run.arrived, plain.arrived].sort((one, other) => one.length - other.length);
           expect(longer?.startsWith(shorter as string)).toBe(true);
-        }
-        else
+        } else
           expect({ names, arrived: run.arrived, answers: run.answers, told: run.told, thrown: run.thrown }).toEqual({
             names,
             arrived: plain.arrived,
