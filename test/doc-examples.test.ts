@@ -63,7 +63,11 @@ function compile(): ts.Program {
     noEmit: true,
     skipLibCheck: true,
     types: ['node'],
-    paths: { 'ioredis-coalesce': [join(ROOT, 'src/index.ts')], 'ioredis-coalesce/*': [join(ROOT, 'src/*.ts')] },
+    paths: {
+      'ioredis-coalesce': [join(ROOT, 'src/index.ts')],
+      'ioredis-coalesce/cork': [join(ROOT, 'src/cork/cork.ts')],
+      'ioredis-coalesce/*': [join(ROOT, 'src/*.ts')],
+    },
     resolveJsonModule: true,
   };
   const host = ts.createCompilerHost(options);

@@ -1,7 +1,6 @@
 /** Which ground a client stands on: the fast path, which rests on the inside of known releases, or the cork. */
 import { environment, VARIABLE } from '../environment.js';
 import { CODES, warnOnce } from '../errors.js';
-import { isHostCluster } from '../host/cluster.js';
 import { commandClassOf } from '../host/probe.js';
 import { type UnknownClient, unknownRelease } from '../host/recognize.js';
 import { isDebugging } from '../host/state.js';
@@ -39,8 +38,7 @@ export function groundOf(client: HasOptions, options: ResolvedOptions): HostComm
     warn(CODES.UNKNOWN_CLIENT, why, options, CURES[cause](by));
     return { why, unknown: name };
   }
-  const isOwn = !isHostCluster(client) && client.options.showFriendlyErrorStack;
-  if (isOwn) return corked('the option showFriendlyErrorStack is set', options);
+  if (client.options.showFriendlyErrorStack) return corked('the option showFriendlyErrorStack is set', options);
   if (isDebugging()) return corked('DEBUG prints the commands of the client', options);
   return commandClassOf(client) ?? corked('echo() was replaced, which leads to its Command class', options, true);
 }

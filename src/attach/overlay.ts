@@ -11,26 +11,21 @@ import { definedNames, scriptNamed } from '../host/script.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
 
-/**
- * The overlays by kind, one of each per class of clients. `bare` has no command methods, so none of our functions is on
- * the stack of their callers.
- */
+/** The overlays by kind, one of each per class of clients. */
 const overlays = {
   fast: new WeakMap<object, object>(),
-  bare: new WeakMap<object, object>(),
   /** The fast overlay with the layer that refuses calls under `maxPending`. */
   bounded: new WeakMap<object, object>(),
 };
 
 /**
  * Puts the overlay between a client and its class, `client → overlay → Redis.prototype`. The overlay holds `duplicate`
- * and, unless it is bare, the fast methods. So the class gets no property, and the client only its attachment.
+ * and the fast methods. So the class gets no property, and the client only its attachment.
  */
 export function addOverlay(client: HasOptions, { maxPending }: ResolvedOptions): void {
-  const isBare = client.options.showFriendlyErrorStack;
-  const kind = maxPending !== undefined ? 'bounded' : isBare ? 'bare' : 'fast';
+  const kind = maxPending !== undefined ? 'bounded' : 'fast';
   Object.setPrototypeOf(client, overlayFor(Object.getPrototypeOf(client), kind));
-  if (kind !== 'bare') for (const name of definedNames(client)) replaceDefined(client, name);
+  for (const name of definedNames(client)) replaceDefined(client, name);
   if (kind === 'bounded' && Object.hasOwn(client, 'sendCommand')) aroundSendCommand(client, client, BOUNDED);
 }
 
@@ -78,7 +73,7 @@ function overlayFor(parent: object, kind: keyof typeof overlays): object {
       configurable: true,
     },
   }) as object;
-  if (kind !== 'bare') addCommandMethods(overlay as Methods, parent as Methods);
+  addCommandMethods(overlay as Methods, parent as Methods);
   if (kind === 'bounded') aroundCalls(overlay as Methods, parent as Methods, BOUNDED);
   change?.(overlay as Methods, parent as Methods);
   allOverlays.add(new WeakRef(overlay));
