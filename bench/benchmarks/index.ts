@@ -6,6 +6,7 @@ import { GRID } from './grid.js';
 import { NETWORK } from './network.js';
 import { PACKAGES } from './packages.js';
 import { PEERS } from './peers.js';
+import { PREFETCH } from './prefetch.js';
 import { RATES } from './rates.js';
 import { SCALE } from './scale.js';
 import { SCHEDULE } from './schedule.js';
@@ -20,6 +21,7 @@ export const GROUPS: Readonly<Record<string, readonly Benchmark[]>> = {
   grid: GRID,
   packages: PACKAGES,
   cache: CACHE,
+  prefetch: PREFETCH,
   scale: SCALE,
   peers: PEERS,
   watching: WATCHING,

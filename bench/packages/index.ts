@@ -1,6 +1,7 @@
 /** Packages that people put on top of ioredis, each at one thing that it does. */
 
 import { bullmqAdd, bullmqWorker } from './bullmq.js';
+import { FLOWS } from './flows.js';
 import { fastifyRateLimit, fastifySession } from './http.js';
 import { graphqlSubscriptions, rateLimiterFlexible, redlock, socketIoBroadcasts } from './in-process.js';
 import type { OpenPackage, Package, PackageContext } from './package.js';
@@ -16,9 +17,11 @@ const PACKAGES = {
   'graphql-redis-subscriptions': graphqlSubscriptions,
 } satisfies Readonly<Record<string, OpenPackage>>;
 export type PackageName = keyof typeof PACKAGES;
+export type FlowName = keyof typeof FLOWS;
 
 export function openPackage(name: string, context: PackageContext): Promise<Package> {
-  const open = (PACKAGES as Readonly<Record<string, OpenPackage>>)[name];
-  if (open === undefined) throw new Error(`no package "${name}"; there are ${Object.keys(PACKAGES).join(', ')}`);
+  const all: Readonly<Record<string, OpenPackage>> = { ...PACKAGES, ...FLOWS };
+  const open = all[name];
+  if (open === undefined) throw new Error(`no package "${name}"; there are ${Object.keys(all).join(', ')}`);
   return open(context);
 }

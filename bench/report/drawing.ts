@@ -53,6 +53,7 @@ const LABELS: Readonly<Record<string, string>> = {
   coalesced: 'ioredis-coalesce',
   'coalesced-timeout': 'ioredis-coalesce, `commandTimeout`',
   'coalesced-cache': 'ioredis-coalesce, cached',
+  'coalesced-prefetch': 'ioredis-coalesce, prefetch',
   'coalesced-small-cache': 'ioredis-coalesce, cache of 100',
   'coalesced-pipeline': 'ioredis-coalesce, pipeline by hand',
   'coalesced-no-poll': 'ioredis-coalesce, no busy poll',

@@ -75,6 +75,7 @@ export const VARIANTS = {
   'coalesced-tick': ["the same with `schedule: 'tick'`", coalesced({}, { schedule: 'tick' })],
   'coalesced-fused': ['the same with `fuseReads: true`', coalesced({}, { fuseReads: true })],
   'coalesced-cache': ['the same with `cache: true`', coalesced({}, { cache: true })],
+  'coalesced-prefetch': ['the same with `cache: { prefetch: true }`', coalesced({}, { cache: { prefetch: true } })],
   'coalesced-small-cache': [
     'the same with `cache: { maxEntries: 100 }`',
     coalesced({}, { cache: { maxEntries: 100 } }),

@@ -1,0 +1,22 @@
+/** Reads that follow each other, asked for together: flows of a request that awaits one read after the other. */
+
+import type { FlowName } from '../packages/index.js';
+import { NOTHING } from '../variants/data.js';
+import { at, type Benchmark, benchmark, type Case } from './benchmark.js';
+
+const flow = (name: FlowName, concurrency: number): Case => {
+  return { id: `${name}, ${concurrency}`, workload: { kind: 'package', name, concurrency, data: NOTHING } };
+};
+const cases = [flow('flow: user', 30), flow('flow: list', 30), flow('flow: none', 30)];
+const few = [flow('flow: user', 5), flow('flow: list', 5)];
+
+export const PREFETCH: readonly Benchmark[] = [
+  benchmark(
+    'prefetch',
+    'Requests that await one read after the other',
+    ['plain', 'coalesced', 'coalesced-cache', 'coalesced-prefetch'],
+    [...cases, ...[...few, ...cases].map((each) => at('1 ms', each))],
+    // Until it has learned what follows, and the code is compiled.
+    { warmUpSeconds: 2, ownProcesses: true, smokeCases: cases.length },
+  ),
+];
