@@ -428,6 +428,7 @@ export class Checker {
   /** What a list names. */
   async #list(client: CoalescedClient, random: Random): Promise<void> {
     const named = await client.lrange(`${PREFIX}list:${random.below(100)}`, 0, -1).catch(() => []);
+    await turn();
     for (const index of named) {
       await this.#nextRead(client, random, this.counters[Number(index)]);
     }
