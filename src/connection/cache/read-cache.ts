@@ -336,7 +336,7 @@ export class ReadCache {
       if (!name.isWellFormed() || !rest.isWellFormed()) return false;
       // While there is an answer, the key is tracked, or the push that ends it comes first.
       const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
-      read = this.store.expect(name, variant, rest, tracked, prediction);
+      read = this.store.expect(name, variant, rest, tracked, prediction, key);
       if (tracked && this.prefixes === undefined) this.#track(read);
     } else this.store.expectAgain(read, this.prefixes !== undefined, prediction);
     entry.read = read;

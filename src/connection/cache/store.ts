@@ -290,11 +290,17 @@ export class CacheStore extends Room {
   }
 
   /** A read is about to be sent whose answer will be kept, or used once if it is a `prediction`. */
-  expect(name: string, variant: CommandVariant, text: string, tracked: boolean, prediction?: Prediction): CachedRead {
+  expect(
+    name: string,
+    variant: CommandVariant,
+    text: string,
+    tracked: boolean,
+    prediction?: Prediction,
+    known = this.key(name),
+  ): CachedRead {
     const isOwn = prediction !== undefined;
     // Texts of a prediction were made here, and refer to nothing else.
-    const kept = isOwn ? name : copyOfText(name);
-    const key = this.key(name) ?? enter(new CachedKey(kept, isOwn ? this.predictions : this));
+    const key = known ?? enter(new CachedKey(isOwn ? name : copyOfText(name), isOwn ? this.predictions : this));
     const read = new CachedRead(key, variant, isOwn ? text : copyOfText(text), tracked, undefined);
     key.add(read);
     key.room.pending += 1;
