@@ -209,6 +209,7 @@ export class Checker {
     const writing = writers.map((writer, index) => this.#write(writer, seeded(seed + index)));
     for (const subject of subjects) {
       subject.defineCommand('bump', { numberOfKeys: 1, lua: "return redis.call('INCR', KEYS[1])" });
+      await this.#load(subject);
     }
     await Promise.all(subjects.map((subject, index) => this.#read(subject, seeded(seed + 100 + index), goesOn)));
     this.#done = true;
@@ -256,6 +257,17 @@ export class Checker {
       for (const key of [...this.counters, ...this.hashes]) {
         Object.assign(this.#floor(subject, key), { seen: value, returned: value });
       }
+    }
+  }
+
+  /** Loads the script. Host: one that was refused is not loaded, and sent again after NOSCRIPT, behind what was issued later. */
+  async #load(subject: CoalescedClient): Promise<void> {
+    const { bump } = subject as unknown as { bump(key: string): Promise<number> };
+    for (let isLoaded = false; !isLoaded; await turn()) {
+      isLoaded = await bump.call(subject, `${PREFIX}loads`).then(
+        () => true,
+        () => false,
+      );
     }
   }
 
