@@ -217,6 +217,17 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expect(second?.message).toBe(first?.message);
   });
 
+  it('a first HGET whose key is of another type does not mean that the server lacks HMGET', async () => {
+    const plain = await ready(host.create(redisUrl()));
+    await plain.set(key('text'), 'text');
+    await plain.hset(key('h'), { f: 'v', g: 'w' });
+    const client = await ready(host.createCoalesced(redisUrl(), {}, { fuseReads: true, busyPoll: false }));
+    await expect(client.hget(key('text'), 'f')).rejects.toThrow('WRONGTYPE');
+    expect(await Promise.all([client.hget(key('h'), 'f'), client.hget(key('h'), 'g')])).toEqual(['v', 'w']);
+    expect(client.coalescer.stats().fusedReads).toBe(2);
+    await plain.del(key('text'), key('h'));
+  });
+
   it('WRONGTYPE of a hash is the answer of each, with its own command', async () => {
     const { client, plain } = await scene(host);
     const read = (from: Client) => outcomes([from.hget(key('a'), 'f'), from.hget(key('a'), 'g')]);

@@ -83,9 +83,13 @@ export class FusedReads {
 
   /** A command of one read was answered, or failed: then the next read asks again, if any is still to be fused. */
   probed(name: FusedName, error: unknown, reply: unknown): void {
-    this.#answers[name] = Array.isArray(reply) ? 'given' : undefined;
-    if (error === undefined && !Array.isArray(reply)) this.refused(unreadable(name).message);
-    else if (error instanceof Error && error.name === 'ReplyError') this.refused(error.message);
+    const isReply = error instanceof Error && error.name === 'ReplyError';
+    // The server has the command, and the user may use it: the key is of another type.
+    const isGiven = Array.isArray(reply) || (isReply && error.message.startsWith('WRONGTYPE'));
+    this.#answers[name] = isGiven ? 'given' : undefined;
+    if (isGiven) return;
+    if (isReply) this.refused(error.message);
+    else if (error === undefined) this.refused(unreadable(name).message);
   }
 
   /**
