@@ -309,7 +309,7 @@ describe('IOREDIS_COALESCE', () => {
   });
 
   const expected =
-    'the environment variable IOREDIS_COALESCE must be off, on, stats, advise, or a JSON object of options';
+    'the environment variable IOREDIS_COALESCE must be off, cork, on, stats, advise, or a JSON object of options';
 
   it.each([
     ['of', expected, [null, false]],
