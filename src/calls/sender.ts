@@ -135,8 +135,11 @@ export abstract class Sender {
     // loaded. Behind layers the host asks the entry, when it writes it.
     const form = watched?.isLayered ? variant : (variant.script?.formOn(connection.stream) ?? variant);
     const chained = this.chained?.(client, args, call);
-    if (watched !== undefined) return connection.outgoing.sendWatched(watched, form, plain, routing, chained);
-    const sent = connection.outgoing.send(form, plain, routing, call, answer, chained);
+    const { outgoing } = connection;
+    const sent =
+      watched === undefined
+        ? outgoing.send(form, plain, routing, call, answer, chained)
+        : outgoing.sendWatched(watched, form, plain, routing, answer, chained);
     if (asks) connection.cache.issued(variant, plain);
     return sent;
   }

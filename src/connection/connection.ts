@@ -86,10 +86,9 @@ export class Connection {
     return clientFallbackReason(this.client, this.stream);
   }
 
-  /** Whether commands are fast nevertheless if others see them. What is answered from memory no tracer would see. */
+  /** Whether commands are fast nevertheless if others see them. What is answered from memory passes no layer. */
   canBeWatched(reason: FallbackReason): boolean {
-    if (this.cache !== undefined) return false;
-    return reason === 'traced' || (reason === 'patched' && isLayeredInClass(this.client));
+    return reason === 'traced' || (reason === 'patched' && this.cache === undefined && isLayeredInClass(this.client));
   }
 
   /** The reader says that from now on the host decodes everything, and entries leave the queue uncounted. */

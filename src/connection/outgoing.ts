@@ -169,6 +169,7 @@ export class Outgoing implements BatchOwner {
     variant: CommandVariant,
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
+    answer?: CachedRead,
     chained?: (promise: Promise<unknown>) => Promise<unknown>,
   ): Promise<unknown> {
     const { client } = this;
@@ -179,7 +180,8 @@ export class Outgoing implements BatchOwner {
     if (chained !== undefined) entry.promise = chained(entry.promise);
     // Host: a Cluster returns the promise of the command, whatever its node returns.
     if (!(entry instanceof LayeredEntry)) {
-      this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), undefined);
+      if (answer !== undefined) this.cache?.defer(answer, entry, undefined);
+      else this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), undefined);
       this.stats.watchedCommands += 1;
       const published = publishCommand(client, entry);
       return isNodes ? entry.promise : published;
@@ -240,7 +242,9 @@ export class Outgoing implements BatchOwner {
   /** Sends a read that waited for its answer from memory. */
   sendEntry(entry: CallEntry, call: CallOptions | undefined): void {
     const { client } = this;
-    if (this.connection.connectionFallbackReason() === undefined) this.#issue(entry, entry.encodeAssumingAscii(), call);
+    const reason = this.connection.connectionFallbackReason();
+    // A traced one was published when it was called.
+    if (reason === undefined || reason === 'traced') this.#issue(entry, entry.encodeAssumingAscii(), call);
     // Host: it holds a command back, or rejects it, as the state of the connection demands.
     else client.sendCommand(entry);
   }

@@ -3,7 +3,10 @@ import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { describeFigures } from '../helpers/client-cache/checker.js';
 import { runScenario, SCENARIOS } from '../helpers/client-cache/scenarios.js';
+import { assumeUtilization } from '../helpers/event-loop.js';
 import { SEED } from '../helpers/hostile/random.js';
+
+assumeUtilization(0);
 
 const READS = Number(process.env.CHECKED_READS ?? 1_000);
 

@@ -1,14 +1,18 @@
 /** Reads that are asked for before a caller wants them (`cache.prefetch`), and how their answers are given. */
 import { once } from 'node:events';
+import { performance } from 'node:perf_hooks';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { cached, hitsOf } from '../helpers/client-cache/cached.js';
 import { Flow, learned, predictions } from '../helpers/client-cache/prefetching.js';
 import { cold } from '../helpers/cold.js';
+import { assumeUtilization } from '../helpers/event-loop.js';
 import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { startServer, uniquePrefix } from '../helpers/redis.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
+
+assumeUtilization(0);
 
 let server: Awaited<ReturnType<typeof startServer>>;
 let other: Client;
@@ -212,6 +216,20 @@ describe('nothing is predicted', () => {
     await client.ping();
     await flow.run(await flow.newUser());
     expect(predictions(client).predicted).toBe(predicted + 4);
+  });
+
+  it('in the seconds after one in which the event loop was busy', async () => {
+    const flow = await learn();
+    const utilization = vi.mocked(performance.eventLoopUtilization);
+    const { predicted } = predictions(flow.client);
+    utilization.mockReturnValue({ idle: 0, active: 0, utilization: 0.8 });
+    await sleep(1_000);
+    await flow.run(await flow.newUser());
+    expect(predictions(flow.client).predicted).toBe(predicted);
+    utilization.mockReturnValue({ idle: 0, active: 0, utilization: 0.5 });
+    await sleep(1_000);
+    await flow.run(await flow.newUser());
+    expect(predictions(flow.client).predicted).toBe(predicted + 4);
   });
 
   it.each([['maxInFlight'], ['maxPending']])('where it would take what %s leaves to callers', async (option) => {

@@ -1,7 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, expect, it } from 'vitest';
-import { type Client, ioredis6, outcomes, ready } from '../helpers/hosts.js';
+import { cached } from '../helpers/client-cache/cached.js';
+import { learned, predictions } from '../helpers/client-cache/prefetching.js';
+import { assumeUtilization } from '../helpers/event-loop.js';
+import { type Client, ioredis6, outcomes, ready, sleep } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const prefix = uniquePrefix('command-channel');
@@ -17,6 +20,8 @@ interface CommandContext {
 }
 
 type Subscribers = TracingChannelSubscribers<CommandContext>;
+
+assumeUtilization(0);
 
 let unsubscribe = () => {};
 
@@ -127,3 +132,38 @@ it.each(['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const)(
     expect(fastCommands - watchedCommands).toBe(2);
   },
 );
+
+it('a read answered from memory is published as any other, and so is one that is too old', async () => {
+  const [plain, client] = await Promise.all([ready(ioredis6.create(redisUrl())), cached(redisUrl(), { ttl: 200 })]);
+  const key = `${prefix}kept`;
+  await plain.set(key, 'text');
+  await client.get(key);
+  const events = recordEvents();
+  const readThrice = async (of: Client) => {
+    const values = [await of.get(key), await of.get(key)];
+    await sleep(250);
+    return [...values, await of.get(key)];
+  };
+  const values = await readThrice(plain);
+  const expected = events.splice(0);
+  const { hits } = client.coalescer.stats().cache ?? {};
+  expect(await readThrice(client)).toEqual(values);
+  expect(events).toEqual(expected);
+  expect(client.coalescer.stats().cache?.hits).toBe(Number(hits) + 1);
+});
+
+it('a predicted read is published when a caller issues it', async () => {
+  const other = await ready(ioredis6.create(redisUrl()));
+  const flow = await learned(redisUrl(), other, `${prefix}flow`);
+  const id = await flow.newUser();
+  const events = recordEvents();
+  const before = predictions(flow.client);
+  await flow.run(id);
+  expect(predictions(flow.client)).toEqual({
+    predicted: before.predicted + 4,
+    predictionsUsed: before.predictionsUsed + 4,
+  });
+  const started = events.filter(({ event }) => event === 'start').map(({ context }) => context);
+  expect(started).toHaveLength(5);
+  expect(started).toMatchObject(['get', 'hgetall', 'get', 'get', 'get'].map((command) => ({ command })));
+});

@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import type { FastCommand } from '../../commands/fast-commands.js';
 import { words } from '../../commands/fast-commands.js';
 import { deepCopy } from '../../util/values.js';
@@ -9,6 +10,8 @@ import type { Prediction } from './store.js';
 const SECOND_MS = 1_000;
 /** Reads that may be predicted in a second beyond those that callers have issued in it, if they have issued more before. */
 const CARRIED_OVER = 64;
+/** The share of a second that the loop was busy, beyond which nothing is predicted: a caller waits for it, not for replies. */
+const MOST_UTILIZATION = 2 / 3;
 
 const LISTS = new Set(
   words('smembers lrange zrange zrevrange zrangebyscore zrevrangebyscore hkeys hvals hgetall hmget'),
@@ -19,7 +22,8 @@ export class Predictor {
   readonly forms = new Forms();
   /** Reads that may be predicted: as many as callers have issued. */
   #credit = 0;
-  #second = { since: 0, reads: 0 };
+  #second = { since: 0, reads: 0, loop: performance.eventLoopUtilization() };
+  #isBusy = false;
 
   constructor(
     /** The cache of the connection on which this key is read; undefined if it is not ready. */
@@ -35,7 +39,9 @@ export class Predictor {
     const second = this.#second;
     if (time - second.since >= SECOND_MS) {
       this.#credit = Math.min(this.#credit, Math.max(second.reads, CARRIED_OVER));
-      this.#second = { since: time, reads: 0 };
+      const loop = performance.eventLoopUtilization();
+      this.#isBusy = performance.eventLoopUtilization(loop, second.loop).utilization > MOST_UTILIZATION;
+      this.#second = { since: time, reads: 0, loop };
     }
     this.#second.reads += 1;
     this.#credit += 1;
@@ -59,7 +65,7 @@ export class Predictor {
   }
 
   #ask(pair: Pair, identity: readonly string[], time: number): void {
-    if (this.#credit < 1) return;
+    if (this.#credit < 1 || this.#isBusy) return;
     const key = pair.form.keyOf(identity);
     if (this.cacheFor(pair.form.variant.command, key)?.predict(pair, key, time)) this.#credit -= 1;
   }
