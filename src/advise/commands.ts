@@ -1,11 +1,16 @@
 /** What the advisor reads in the commands of a round trip, and in its reply. */
 import { types } from 'node:util';
 import { effectOfName } from '../commands/effects.js';
+import { FAST_COMMANDS } from '../commands/fast-commands.js';
 
 const MOST_VALUES = 64;
 const LONGEST_VALUE = 200;
 const LONGEST_TEXT = 800;
 const LONGEST_JSON = 16_384;
+
+const CACHEABLE = new Set(FAST_COMMANDS.filter(({ cacheable }) => cacheable).map(({ name }) => name));
+/** What separates the parts of keys. */
+const PARTS = /[:{}]/;
 
 /** Commands without keys that change nothing, and that only write. */
 const HARMLESS = new Set(['ping', 'echo', 'time']);
@@ -32,6 +37,8 @@ export class Commands {
   readonly decide: boolean;
   /** The key that SETNX, SET NX or SET XX take. */
   readonly lock: string | undefined;
+  /** The key of a single read that a cache may keep. */
+  readonly read: string | undefined;
   readonly #names: readonly string[];
 
   constructor(commands: readonly Command[]) {
@@ -43,6 +50,7 @@ export class Commands {
     const [key, , ...options] = this.args;
     const isSet = this.#names.includes('set') && (options.includes('nx') || options.includes('xx'));
     this.lock = isSet || this.#names.some((name) => name.endsWith('nx')) ? (key ?? '') : undefined;
+    this.read = commands.length === 1 && CACHEABLE.has(this.#names[0] ?? '') ? key : undefined;
     this.decide = this.lock !== undefined || this.#names.some(mayDoAnything);
   }
 
@@ -60,6 +68,15 @@ export class Commands {
   /** Whether an argument holds a value; a short one only as a word. */
   hold(value: string): boolean {
     return value.length > 3 ? this.text.includes(value) : this.words.includes(value);
+  }
+
+  /**
+   * What `cache.prefetch` could learn to ask for these by, together with the ones before: an identity in both keys, or an
+   * element of a list.
+   */
+  foreseenBy({ read }: Commands, listed: ReadonlySet<string>): string | undefined {
+    const identities = read?.split(PARTS).filter((part) => /\d/.test(part)) ?? [];
+    return this.read?.split(PARTS).findLast((part) => listed.has(part) || identities.includes(part));
   }
 
   /** Values of the reply that are not among the arguments. */

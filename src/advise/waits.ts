@@ -26,6 +26,8 @@ export interface Wait {
   readonly times: number;
   /** Of these waits, those in which the second's arguments held a value of the reply to the first. */
   readonly dependent: number;
+  /** Of these waits, those of which `cache.prefetch` may learn to ask for the second ahead. */
+  readonly foreseen: number;
   /** How often the first was answered. */
   readonly answered: number;
   /** Milliseconds that the first has taken, and the second. */
@@ -38,6 +40,8 @@ const MOST_WORDS = 1_000;
 const MOST_TOGETHER = 16;
 /** Small numbers are held by chance. */
 const MOST_BY_CHANCE = 0.1;
+/** The share of cases from which `cache.prefetch` predicts, see docs/prefetch.md. */
+const FORESEEN = 0.7;
 
 /** How often a reply was something, and how often nothing. */
 const none = () => ({ something: 0, nothing: 0 });
@@ -55,6 +59,8 @@ export class Flow {
   last?: Trip;
   /** Of the arguments of its commands, and of those that it branches off. */
   readonly words: Set<string>;
+  /** Elements of replies that were lists. */
+  readonly listed: Set<string>;
   /** The key of a lock that is held. */
   lock: string | undefined;
 
@@ -65,6 +71,7 @@ export class Flow {
   constructor(before: Trip | undefined, parent: Trip | undefined) {
     this.lock = before?.flow.lock;
     this.words = parent?.flow.words ?? new Set();
+    this.listed = parent?.flow.listed ?? new Set();
   }
 
   add(trip: Trip): void {
@@ -118,6 +125,9 @@ export class Trip {
     if (error) return;
     try {
       this.values = this.commands.valuesIn(reply);
+      const { listed } = this.flow;
+      const isList = Array.isArray(reply) && reply.length > 1;
+      if (isList && listed.size < MOST_WORDS) for (const value of this.values) listed.add(value);
       this.answer = this.commands.answerOf(reply);
       this.place.answered[kindOf(this.answer)] += 1;
     } catch {
@@ -131,6 +141,7 @@ export class Pair {
   waits = 0;
   times = 0;
   dependent = 0;
+  foreseen = 0;
   firstMs = 0;
   secondMs = 0;
   /** Waits after a reply that was something, or nothing; none after an error. */
@@ -143,6 +154,7 @@ export class Pair {
   #unexplained = 0;
   /** The words of the second's arguments in the last wait. */
   #words: ReadonlySet<string> | undefined;
+  #foreseenBy: string | undefined;
   #firstWrites = false;
   #secondWrites = false;
   /** Whether what was issued first decides, in one of the waits. */
@@ -162,6 +174,10 @@ export class Pair {
     // Otherwise its loop goes on.
     if (first.pair !== this) this.times += 1;
     if (group.some(({ values }) => values.some((value) => commands.hold(value)))) this.dependent += 1;
+    const foreseenBy = commands.foreseenBy(first.commands, first.flow.listed);
+    // A part that never changes is no identity.
+    if (foreseenBy !== undefined && foreseenBy !== this.#foreseenBy) this.foreseen += 1;
+    this.#foreseenBy = foreseenBy;
     this.firstMs += first.tookMs;
     this.#same += !commands.write && commands.text === first.commands.text ? 1 : 0;
     const isNew = (word: string) => !this.#words?.has(word) && !first.flow.words.has(word);
@@ -203,17 +219,27 @@ export class Pair {
   }
 
   get wait(): Wait {
-    const { waits, times, dependent, firstMs, secondMs, advice } = this;
+    const { waits, times, dependent, foreseen, firstMs, secondMs, advice } = this;
     const answered = sum(this.first.answered);
     const [first, second] = [this.first.site, this.second.site];
-    return { first, second, waits, times, dependent, answered, firstMs, secondMs, advice };
+    return { first, second, waits, times, dependent, foreseen, answered, firstMs, secondMs, advice };
   }
 
   get lostMs(): number {
     return this.advice === 'together' ? Math.min(this.firstMs, this.secondMs) : 0;
   }
 
+  /** What `cache.prefetch` would save, in milliseconds; 0 if it would learn nothing. */
+  get #foreseenMs(): number {
+    return this.foreseen < Math.max(2, this.waits * FORESEEN) ? 0 : this.secondMs / this.times;
+  }
+
   get line(): string {
+    const foreseenMs = this.#foreseenMs;
+    return this.#sentence + (foreseenMs > 0 ? `; cache.prefetch would save ${foreseenMs.toFixed(1)} ms` : '');
+  }
+
+  get #sentence(): string {
     const { first, second, waits, times, answered, advice } = this.wait;
     const seen = `${counted(times)} ${times === 1 ? 'time' : 'times'}`;
     const [firstMs, secondMs] = [this.firstMs / waits, this.secondMs / waits];

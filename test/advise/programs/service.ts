@@ -9,6 +9,13 @@ const redis = new Redis(url, { connectionName: 'service' });
 const items = [1, 2, 3, 4, 5].flatMap((id) => [`${prefix}item:${id}`, 'something']);
 await redis.mset(`${prefix}session`, 'u-4711', `${prefix}a`, 'a', ...items);
 await redis.hset(`${prefix}user`, 'name', 'Ada');
+const feeds = redis.pipeline();
+for (const id of [1, 2]) {
+  const posts = ['a', 'b', 'c'].map((name) => `post-${id}-${name}`);
+  feeds.rpush(`${prefix}feed:${id}`, ...posts);
+  for (const post of posts) feeds.set(`${prefix}post:${post}`, 'text');
+}
+await feeds.exec();
 
 async function loadItems(ids: number[]): Promise<unknown[]> {
   const items: unknown[] = [];
@@ -23,6 +30,13 @@ app.get('/pair', async function userAndCart() {
   const user = await redis.hgetall(`${prefix}user`);
   return { user, cart: await redis.llen(`${prefix}cart`) };
 });
+app.get<{ Params: { id: string } }>('/feed/:id', async function feed({ params: { id } }) {
+  const title = await redis.get(`${prefix}title:${id}`);
+  const posts = await redis.lrange(`${prefix}feed:${id}`, 0, -1);
+  const texts: unknown[] = [];
+  for (const post of posts) texts.push(await redis.get(`${prefix}post:${post}`));
+  return { title, texts };
+});
 app.get('/cached', async function cached() {
   const found = await redis.get(`${prefix}cached`);
   if (found === null) await redis.set(`${prefix}cached`, '1');
@@ -33,7 +47,7 @@ app.get('/dependent', async () => {
   return redis.hgetall(`${prefix}${user}`);
 });
 app.get('/together', () => Promise.all([redis.strlen(`${prefix}a`), redis.exists(`${prefix}a`)]));
-for (const path of ['/loop', '/pair', '/dependent', '/together', '/cached', '/cached', '/loop']) {
+for (const path of ['/loop', '/pair', '/dependent', '/together', '/cached', '/cached', '/loop', '/feed/1', '/feed/2']) {
   // Requests come on their own: none waits for another one.
   await sleep(2);
   const { statusCode } = await app.inject(path);
