@@ -5,20 +5,26 @@ import { describeFigures } from '../helpers/client-cache/checker.js';
 import { runScenario, SCENARIOS } from '../helpers/client-cache/scenarios.js';
 import { assumeUtilization } from '../helpers/event-loop.js';
 import { SEED } from '../helpers/hostile/random.js';
+import { share } from '../helpers/share.js';
 
 assumeUtilization(0);
 
 const READS = Number(process.env.CHECKED_READS ?? 1_000);
 
-describe.each<readonly [string, Pick<CacheOptions, 'prefixes' | 'prefetch'>]>([
+const CACHES: readonly (readonly [string, Pick<CacheOptions, 'prefixes' | 'prefetch'>])[] = [
   ['every key', {}],
   ['keys of a prefix', { prefixes: ['checked:'] }],
   ['every key, and predictions', { prefetch: true }],
   ['keys of a prefix, and predictions', { prefetch: true, prefixes: ['checked:'] }],
-])('reads answered from memory, %s', (_, cache) => {
-  it.each(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))(
-    '%s',
-    async (name, scenario) => {
+];
+const CASES = SCENARIOS.flatMap((scenario) =>
+  CACHES.map(([keys, cache]) => [keys, scenario.name, cache, scenario] as const),
+);
+
+describe('reads answered from memory', () => {
+  it.each(share(CASES, 3))(
+    '%s: %s',
+    async (_, name, cache, scenario) => {
       const figures = await runScenario(scenario, cache, READS, SEED);
       console.log(describeFigures(name, figures));
       expect(figures.violations, `HOSTILE_SEED=${SEED}`).toEqual([]);
