@@ -1,6 +1,7 @@
 /**
  * Prints how many files and functions of `src/` one awaited `get` passes, from the call to its value, on a warm
- * connection with the default options: what a reader has to follow. By V8's precise coverage, which counts calls.
+ * connection with the default options: what a reader has to follow. By V8's precise coverage, which counts calls. Fails if it
+ * has become longer.
  */
 
 import type { Profiler } from 'node:inspector';
@@ -12,6 +13,7 @@ import { startRedis } from './redis-server.js';
 
 const SRC = fileURLToPath(new URL('../src/', import.meta.url));
 const WARM_UP = 200;
+const MOST = { files: 22, functions: 68 };
 
 const server = await startRedis();
 const client = new Redis(server.url);
@@ -47,4 +49,7 @@ function print(scripts: readonly Profiler.ScriptCoverage[]): void {
   for (const { file, names } of called) console.log(`${file}: ${names.join(', ')}`);
   const functions = called.reduce((sum, { names }) => sum + names.length, 0);
   console.log(`One awaited get passes ${called.length} files and ${functions} functions of src/.`);
+  if (called.length <= MOST.files && functions <= MOST.functions) return;
+  console.error(`At most ${MOST.files} files and ${MOST.functions} functions are allowed.`);
+  process.exitCode = 1;
 }

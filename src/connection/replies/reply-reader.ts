@@ -11,7 +11,7 @@ import { ReplyScanner } from '../../resp/reply-scanner.js';
 import type { Stats } from '../../stats.js';
 import { nextTick } from '../../util/clock.js';
 import type { ReadCache } from '../cache/read-cache.js';
-import type { Entry } from '../entries/entry.js';
+import { Entry } from '../entries/entry.js';
 import { entryOf, type LayeredEntry } from '../entries/layered-entry.js';
 import { EXEC, type ExecEntry } from '../entries/pipeline-entry.js';
 import type { ReplyCount } from '../reply-count.js';
@@ -243,7 +243,7 @@ export class ReplyReader implements InPlaceReader {
   #readReply(chunk: Buffer, position: number): number {
     const queue = this.client.commandQueue;
     const item = queue.peekFront();
-    const head = entryOf(item);
+    const head = item instanceof Entry ? item : entryOf(item);
     // Host: under RESP2 messages of a subscription look like replies; its decoder recognizes them by this condition.
     if (head === undefined || inSubscriberMode(this.client)) return this.#forwardReply(chunk, position);
     if (chunk[position] === MINUS) return this.#readError(head, chunk, position);
