@@ -41,6 +41,7 @@ export const CORE: readonly Benchmark[] = [
   ),
   http('fastify-parallel', 'Fastify, 8 HGETs per request, 30 connections', {
     plain: ['parallel', 'plain'],
+    cork: ['parallel', 'corked'],
     coalesced: ['parallel', 'coalesced'],
     'coalesced-cache': ['parallel', 'cached'],
     pipeline: ['pipeline', 'plain'],

@@ -1,4 +1,4 @@
-/** Packages on top of ioredis, handed a plain client and a coalesced one. */
+/** Packages on top of ioredis, handed a plain client, a corked and a coalesced one. */
 
 import type { PackageName } from '../packages/index.js';
 import { NOTHING } from '../variants/data.js';
@@ -21,7 +21,7 @@ const cases = Object.entries(CONCURRENCY).flatMap(([name, concurrencies]) =>
 );
 
 export const PACKAGES: readonly Benchmark[] = [
-  benchmark('packages', 'Packages on top', ['plain', 'coalesced'], cases, {
+  benchmark('packages', 'Packages on top', ['plain', 'cork', 'coalesced'], cases, {
     // A package takes a while until the compiler has seen enough of its code.
     warmUpSeconds: 1,
     smokeCases: cases.length,

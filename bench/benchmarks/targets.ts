@@ -36,7 +36,8 @@ function atMost(...args: Arguments): Target {
 
 const AWAY = { only: /^(0\.|1 ms|TLS)/, worst: 'at a distance or over TLS' };
 const SHARED = { only: /^(one core|busy)/, worst: 'one core for both, or a process that spins beside' };
-const near = (id: string) => ({ only: new RegExp(`^loopback: ${id}$`) });
+const only = (id: string) => ({ only: new RegExp(`^${id}$`) });
+const near = (id: string) => only(`loopback: ${id}`);
 const everywhere = (worst: string) => ({ worst });
 
 export const TARGETS: readonly Target[] = [
@@ -50,6 +51,23 @@ export const TARGETS: readonly Target[] = [
   atMost('schedule', 'cpu', 'coalesced', 'plain', 1 / 4, near('50 loops')),
   atLeast('schedule', 'throughput', 'coalesced', 'plain', 0.98, near('1 loop')),
   atLeast('schedule', 'throughput', 'coalesced', 'coalesced-no-poll', 0.95, SHARED),
+
+  // The cork.
+  atLeast('schedule', 'throughput', 'cork', 'plain', 0.97, near('1 loop')),
+  atLeast('schedule', 'throughput', 'cork', 'plain', 1, near('bursts of 5')),
+  atLeast('schedule', 'throughput', 'cork', 'plain', 1.1, near('bursts of 20')),
+  atLeast('schedule', 'throughput', 'cork', 'plain', 1.7, near('bursts of 200')),
+  atMost('schedule', 'cpu', 'cork', 'plain', 0.55, near('bursts of 200')),
+  atLeast('schedule', 'throughput', 'cork', 'plain', 0.85, near('10 loops')),
+  atLeast('schedule', 'throughput', 'cork', 'plain', 1.3, near('50 loops')),
+  atLeast('schedule', 'throughput', 'cork', 'plain', 0.97, only('0.2 ms: bursts of 5')),
+  atMost('schedule', 'cpu', 'cork', 'plain', 1.08, only('0.2 ms: bursts of 5')),
+  atLeast('schedule', 'throughput', 'cork', 'plain', 1.1, only('0.2 ms: bursts of 200')),
+  atMost('schedule', 'cpu', 'cork', 'plain', 0.6, only('0.2 ms: bursts of 200')),
+  atLeast('schedule', 'throughput', 'cork', 'plain', 1, only('TLS: bursts of 50')),
+  atMost('schedule', 'cpu', 'cork', 'plain', 1.05, only('TLS: bursts of 50')),
+  atMost('schedule', 'serverCpu', 'cork', 'plain', 0.85, only('TLS: bursts of 50')),
+  atLeast('packages', 'throughput', 'cork', 'plain', 1, { only: /^bullmq worker/, worst: "BullMQ's worker" }),
 
   // Never slower than plain, whatever is sent.
   atLeast('grid', 'throughput', 'coalesced', 'plain', 0.97, everywhere('every cell')),
@@ -72,7 +90,6 @@ export const TARGETS: readonly Target[] = [
   atLeast('burst', 'throughput', 'coalesced', 'auto', 3.3),
   atLeast('burst', 'throughput', 'coalesced', 'node-redis-no-timeout', 1.75),
   atLeast('burst', 'throughput', 'coalesced', 'reference', 0.9),
-  atLeast('burst', 'throughput', 'cork', 'plain', 2.2),
   atLeast('burst', 'throughput', 'coalesced-timeout', 'coalesced', 0.92),
   atMost('memory', 'memory', 'coalesced', 'plain', 1 / 2, everywhere('single and in a pipeline')),
   atLeast('cluster', 'throughput', 'cluster-coalesced', 'cluster', 5),

@@ -17,7 +17,7 @@ export const WATCHING: readonly Benchmark[] = [
   benchmark(
     'watching-service',
     'Being watched: a service of 5 HGETs at a share of what plain manages',
-    ['plain', 'plain-otel', 'coalesced', 'coalesced-otel'],
+    ['plain', 'plain-otel', 'cork-otel', 'coalesced-otel'],
     ([30, 60] as const).map((share) => ({
       id: rateCase(5, share),
       workload: { kind: 'service', operation: 'hget', data: FEW, commands: 5, share: share / 100 },

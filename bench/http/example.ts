@@ -9,6 +9,6 @@ export const ROUTES = {
 export type RouteId = keyof typeof ROUTES;
 export const ROUTE_IDS = Object.keys(ROUTES) as RouteId[];
 
-export type ClientKind = 'plain' | 'coalesced' | 'cached';
+export type ClientKind = 'plain' | 'corked' | 'coalesced' | 'cached';
 /** Concurrent HTTP connections. */
 export const CONNECTIONS = 30;

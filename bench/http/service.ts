@@ -53,7 +53,7 @@ export async function startService({ bundle, server }: Pick<Rig, 'bundle' | 'ser
     execPath: bundle.nodePath,
     env: {
       ...exampleEnvironment(server, port),
-      REDIS_CLIENT: client,
+      ...(client === 'corked' ? { REDIS_CLIENT: 'coalesced', IOREDIS_COALESCE: 'cork' } : { REDIS_CLIENT: client }),
       LIVE_PAGE: 'off',
     },
   });

@@ -1,10 +1,10 @@
 import type { EChartsOption } from 'echarts';
 import { burstCase, loopsCase, NEAR } from '../benchmarks/schedule.js';
 import { compare } from '../suite/evaluate.js';
-import type { CaseResult } from '../suite/results.js';
+import { type CaseResult, variantOf } from '../suite/results.js';
 import { draw, labelOf, stylesOf, WIDTH } from './drawing.js';
 
-const CLIENTS = ['coalesced', 'coalesced-no-poll', 'reference'] as const;
+const CLIENTS = ['coalesced', 'coalesced-no-poll', 'cork', 'reference'] as const;
 const AXES = [
   { title: 'commands per burst', places: ['5', '20', '50', '200', '1000'], idOf: burstCase },
   { title: 'loops of awaits', places: ['1', '10', '50', '200', '400'], idOf: loopsCase },
@@ -16,14 +16,15 @@ const METRICS = {
 const TOP = 130;
 const HEIGHT = 200;
 const GAP = 90;
-const LEGEND_COLUMN = 270;
+const LEGEND_COLUMN = 205;
 
 /** Throughput and CPU by the size of bursts and the number of loops, on loopback. */
 export function curves(title: string, cases: readonly CaseResult[]): string {
   const panels = (Object.keys(METRICS) as (keyof typeof METRICS)[]).flatMap((metric, row) =>
     AXES.map((axis, column) => ({ metric, axis, left: 50 + (column * WIDTH) / 2, top: TOP + row * (HEIGHT + GAP) })),
   );
-  const styles = stylesOf(CLIENTS);
+  const clients = CLIENTS.filter((client) => cases.some((one) => variantOf(one, client) !== undefined));
+  const styles = stylesOf(clients);
   const option: EChartsOption = {
     title: [
       { text: title, subtext: 'on loopback' },
@@ -34,7 +35,7 @@ export function curves(title: string, cases: readonly CaseResult[]): string {
         textStyle: { fontSize: 11 },
       })),
     ],
-    legend: CLIENTS.map((client, index) => ({
+    legend: clients.map((client, index) => ({
       data: [labelOf(client)],
       top: 60,
       left: 12 + index * LEGEND_COLUMN,
@@ -51,7 +52,7 @@ export function curves(title: string, cases: readonly CaseResult[]): string {
     })),
     yAxis: panels.map((_, gridIndex) => ({ type: 'value', gridIndex, axisLabel: { formatter: '{value}×' } })),
     series: panels.flatMap(({ metric, axis }, index) =>
-      CLIENTS.map((client, of) => ({
+      clients.map((client, of) => ({
         name: labelOf(client),
         type: 'line',
         xAxisIndex: index,

@@ -49,7 +49,7 @@ const LABELS: Readonly<Record<string, string>> = {
   glide: 'valkey-glide',
   pipeline: 'ioredis, pipeline by hand',
   mget: 'ioredis, MGET by hand',
-  cork: 'ioredis-coalesce, batching-only',
+  cork: 'ioredis-coalesce, the cork',
   coalesced: 'ioredis-coalesce',
   'coalesced-timeout': 'ioredis-coalesce, `commandTimeout`',
   'coalesced-cache': 'ioredis-coalesce, cached',
@@ -68,7 +68,7 @@ const LABELS: Readonly<Record<string, string>> = {
   'span-otel': 'OpenTelemetry alone',
   reference: 'bare socket',
   cluster: 'ioredis Cluster',
-  'cluster-cork': 'ioredis Cluster, corked',
+  'cluster-cork': 'ioredis-coalesce Cluster, the cork',
   'cluster-auto': 'ioredis Cluster, auto-pipelining',
   'cluster-coalesced': 'ioredis-coalesce Cluster',
   'no-redis': 'no Redis at all',
@@ -89,7 +89,7 @@ export interface Style {
 /** Ours in a colour of its own; the others in greys that can be told apart by their dashes and symbols. */
 export function stylesOf(names: readonly string[]): Style[] {
   return names.map((name, index) => {
-    const ours = name.startsWith('coalesced');
+    const ours = /^cork|^coalesced/.test(name);
     const colour = name === 'coalesced' ? OURS : nth(ours ? SHADES : GREYS, index);
     return { colour, dash: nth(DASHES, index), symbol: nth(SYMBOLS, index), ours };
   });

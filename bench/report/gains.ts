@@ -55,7 +55,8 @@ export function gainsRegion(groups: readonly GroupResult[], current: string): st
 }
 
 /**
- * A table of packages with its column `gain` filled: throughput, coalesced to plain, of each thing that was measured.
+ * A table of packages with its column `gain` filled: throughput to plain, coalesced and, in brackets, corked, of each thing
+ * that was measured.
  * What was measured and has no row follows in a sentence.
  */
 export function packagesRegion(table: string, results: readonly BenchmarkResult[]): string {
@@ -83,8 +84,12 @@ function isOf(id: string, name: string): boolean {
 function packageGain(name: string, cases: readonly CaseResult[]): string {
   const gains = cases.flatMap((found) => {
     if (!isOf(found.id, name)) return [];
-    const gain = compare({ metric: 'throughput', of: 'coalesced', versus: 'plain' }, found);
-    return gain === undefined ? [] : [`${found.id.slice(name.length).replace(/^[ ,]+/, '')}: ${say(gain.median)}×`];
+    const [gain, cork] = ['coalesced', 'cork'].map((of) =>
+      compare({ metric: 'throughput', of, versus: 'plain' }, found),
+    );
+    if (gain === undefined) return [];
+    const corked = cork === undefined ? '' : ` (${say(cork.median)}×)`;
+    return [`${found.id.slice(name.length).replace(/^[ ,]+/, '')}: ${say(gain.median)}×${corked}`];
   });
   return gains.length === 0 ? NOT_MEASURED : gains.join('; ');
 }

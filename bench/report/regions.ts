@@ -2,7 +2,7 @@
 
 import { markdownTable, type Region } from '../../tools/documents.js';
 import { PLACES } from '../benchmarks/network.js';
-import { COMMANDS, RATE_PLACES, rateCase, SHARES } from '../benchmarks/rates.js';
+import { COMMANDS, RATE_PLACES, rateCase } from '../benchmarks/rates.js';
 import { FAR, SHARED } from '../benchmarks/schedule.js';
 import { compare, evaluate, type TargetResult, titleOf } from '../suite/evaluate.js';
 import { paceOf } from '../suite/pace.js';
@@ -19,12 +19,15 @@ import { type Spread, spread } from '../suite/stats.js';
 import { METRICS, type Metric } from '../variants/protocol.js';
 import { labelOf } from './drawing.js';
 import { gainsRegion, packagesRegion } from './gains.js';
-import { say, targetCells, times } from './tables.js';
+import { ranged, say, times, withUnit } from './tables.js';
 
 const CHARTS = '../bench/results/';
 const NOTHING = 'Not measured yet.';
 /** The clients of a table of changes, where it does not name others. */
 const PAIR = ['plain', 'coalesced'];
+
+/** Of the rates; the others are in the results. */
+const SHOWN_SHARES = [30, 60] as const;
 
 /** @param others - of setups that are not the standard one, by name. */
 export function regionsOf(
@@ -42,6 +45,18 @@ export function regionsOf(
     'bench-network': sections(networkTable(all)),
     'bench-rates': sections(ratesTable(all), changesTable(all, 'idle', ['cpu', 'serverCpu', 'utilization'])),
     'bench-schedule': sections(chart(all, 'schedule'), elsewhereTable(all)),
+    'bench-cork': sections(
+      ratiosTable(all, 'schedule', ['throughput', 'cpu', 'serverCpu'], 'cork', FAR),
+      changesTable(all, 'cluster', ['throughput', 'cpu'], ['cluster', 'cluster-cork', 'cluster-coalesced']),
+    ),
+    'bench-prefetch': sections(
+      changesTable(
+        all,
+        'prefetch',
+        ['throughput', 'cpu', 'serverCpu', 'p50'],
+        ['plain', 'coalesced', 'coalesced-prefetch'],
+      ),
+    ),
     'bench-grid': sections(chart(all, 'grid')),
     'bench-core': sections(
       medians(all, 'burst', ['throughput', 'cpu', 'p50', 'p99']),
@@ -60,7 +75,12 @@ export function regionsOf(
     'bench-peers': sections(medians(all, 'peers', ['throughput', 'cpu'])),
     'bench-watching': sections(
       medians(all, 'watching', ['throughput', 'cpu', 'serverCpu', 'p99']),
-      medians(all, 'watching-service', ['cpu', 'serverCpu', 'p50', 'p99']),
+      medians(
+        all,
+        'watching-service',
+        ['cpu', 'serverCpu', 'p50', 'p99'],
+        ['plain-otel', 'cork-otel', 'coalesced-otel'],
+      ),
     ),
     'bench-fused': sections(
       changesTable(all, 'fused', ['throughput', 'cpu', 'serverCpu'], ['coalesced', 'coalesced-fused']),
@@ -100,37 +120,37 @@ function targetsText(results: readonly BenchmarkResult[]): string {
   const found = evaluate(results);
   const missed = found.filter(({ met }) => !met);
   const count = `${found.length - missed.length} of ${found.length} targets met.`;
-  const { head, rows } = targetCells(missed);
-  // Without the last column, which says of each that it is missed.
-  const cells = [head, ...rows].map((row) => row.slice(0, -1));
-  const table = missed.length === 0 ? [] : ['Missed:', markdownTable(cells[0]!, cells.slice(1)), 'Met:'];
+  const rows = missed.map((one) => [one.work, said(one, ranged(one.measured)), limitOf(one)]);
+  const table = missed.length === 0 ? [] : ['Missed:', markdownTable(['work', 'measured', 'target'], rows), 'Met:'];
   return [count, ...table, targetLines(found.filter(({ met }) => met))].join('\n\n');
 }
 
-/** A line for each benchmark: `client CPU 0.12× plain (≤ 0.143×), …`. */
+/** A line for each benchmark: `client CPU 0.12× plain; …`, and the limits of those that are missed. */
 function targetLines(found: readonly TargetResult[]): string {
   const byBenchmark = new Map<string, string[]>();
-  for (const { benchmark, metric, of, versus, measured, op, target, only, worst, work } of found) {
-    const unit = versus === undefined ? ` ${METRICS[metric].unit}` : '×';
-    const limit = `(${op === '<=' ? '≤' : '≥'} ${say(target)}${unit})`;
+  for (const one of found) {
+    const { benchmark, measured, met, only, worst, work } = one;
     // Of a benchmark with several cases, which of them.
     const which = worst ?? (only === undefined ? undefined : work.slice(titleOf(benchmark).length + 2));
-    const whose = of === 'coalesced' || of === 'cluster-coalesced' ? undefined : `of ${of}`;
-    const parts = [
-      METRICS[metric].title,
-      whose,
-      `${say(measured.median)}${unit}`,
-      versus,
-      which && `for ${which}`,
-      limit,
-    ];
-    const said = parts.filter((part) => part !== undefined && part !== '').join(' ');
-    byBenchmark.set(benchmark, [...(byBenchmark.get(benchmark) ?? []), said]);
+    const parts = [said(one, say(measured.median)), which && `for ${which}`, met ? '' : `(${limitOf(one)})`];
+    const text = parts.filter((part) => part !== undefined && part !== '').join(' ');
+    byBenchmark.set(benchmark, [...(byBenchmark.get(benchmark) ?? []), text]);
   }
   return [...byBenchmark].map(([id, parts]) => `- **${titleOf(id)}**: ${parts.join('; ')}`).join('\n');
 }
 
-/** The targets, those that are missed in a list, and the headline rows, where a setup has them. */
+/** `throughput of cork 1.9× plain` */
+function said({ metric, of, versus }: TargetResult, text: string): string {
+  const whose = of === 'coalesced' || of === 'cluster-coalesced' ? [] : [`of ${of}`];
+  const against = versus === undefined ? [] : [versus];
+  return [METRICS[metric].title, ...whose, withUnit({ metric, versus }, text), ...against].join(' ');
+}
+
+function limitOf({ op, target, ...of }: TargetResult): string {
+  return `${op === '<=' ? '≤' : '≥'} ${withUnit(of, say(target))}`;
+}
+
+/** The targets, those that are missed in a list, and the headline, where a setup has them. */
 function setupText(groups: readonly GroupResult[]): string {
   const [{ settings }] = groups as readonly [GroupResult];
   const all = groups.flatMap(({ benchmarks }) => benchmarks);
@@ -142,32 +162,50 @@ function setupText(groups: readonly GroupResult[]): string {
   const where = `**Node ${settings.node.slice(1)}, ${settings.server}** (${describeRun(settings)}; ${names.join(', ')})`;
   const count = `${found.length - missed.length} of ${found.length} targets met`;
   const summary = found.length === 0 ? `${where}:` : `${where}: ${count}${missed.length === 0 ? '.' : '. Missed:'}`;
-  const headline = changesTable(all, 'network', ['throughput', 'cpu', 'serverCpu']);
+  const places = all.find(({ id }) => id === 'network')?.cases ?? [];
+  const ratio = (metric: Metric, one: CaseResult) => times(compare({ metric, of: 'coalesced', versus: 'plain' }, one));
+  const gains = places.map((one) => `${one.id} ${ratio('throughput', one)} at ${ratio('cpu', one)}`).join('; ');
+  const headline = gains === '' ? gains : `Throughput ÷ ioredis, at client CPU ÷ ioredis: ${gains}.`;
   return [summary, targetLines(missed), headline].filter((part) => part !== undefined && part !== '').join('\n\n');
 }
 
-/** A row for each variant of each case, with medians. */
-function medians(all: readonly BenchmarkResult[], id: string, metrics: readonly Metric[]): string | undefined {
+/** A row for each variant of each case, or for some of them, with medians. */
+function medians(
+  all: readonly BenchmarkResult[],
+  id: string,
+  metrics: readonly Metric[],
+  of?: readonly string[],
+): string | undefined {
   const result = all.find((one) => one.id === id);
   if (result === undefined) return undefined;
   const alone = result.cases.length === 1;
   const rows = result.cases.flatMap((one) =>
-    one.variants.map((variant) => [
-      ...(alone ? [] : [one.id]),
-      labelOf(variant.variant),
-      ...metrics.map((metric) => figure(spreadOf(variant, metric), metric)),
-    ]),
+    one.variants
+      .filter(({ variant }) => of?.includes(variant) ?? true)
+      .map((variant) => [
+        ...(alone ? [] : [one.id]),
+        labelOf(variant.variant),
+        ...metrics.map((metric) => figure(spreadOf(variant, metric), metric)),
+      ]),
   );
   return titled(result, [...(alone ? [] : ['']), '', ...metrics.map(titleWithUnit)], rows);
 }
 
-/** A row for each case: coalesced divided by plain. */
-function ratiosTable(all: readonly BenchmarkResult[], id: string, metrics: readonly Metric[]): string | undefined {
+/** A row for each case where it was measured, in all places or some: divided by plain. */
+function ratiosTable(
+  all: readonly BenchmarkResult[],
+  id: string,
+  metrics: readonly Metric[],
+  of = 'coalesced',
+  places: readonly string[] = [''],
+): string | undefined {
   const result = all.find((one) => one.id === id);
-  if (result === undefined) return undefined;
-  const rows = result.cases.map((one) => [
+  const wanted = result?.cases.filter(({ id: one }) => places.some((place) => one.startsWith(place))) ?? [];
+  const cases = wanted.filter((one) => variantOf(one, of) !== undefined);
+  if (result === undefined || cases.length === 0) return undefined;
+  const rows = cases.map((one) => [
     one.id,
-    ...metrics.map((metric) => times(compare({ metric, of: 'coalesced', versus: 'plain' }, one))),
+    ...metrics.map((metric) => times(compare({ metric, of, versus: 'plain' }, one))),
   ]);
   return titled(result, ['÷ ioredis', ...metrics.map((metric) => METRICS[metric].title)], rows);
 }
@@ -193,10 +231,10 @@ function networkTable(all: readonly BenchmarkResult[]): string | undefined {
 function ratesTable(all: readonly BenchmarkResult[]): string | undefined {
   const result = all.find(({ id }) => id === 'rates');
   if (result === undefined) return undefined;
-  const metrics = ['cpu', 'serverCpu', 'utilization', 'p50', 'p99', 'p999'] as const;
+  const metrics = ['cpu', 'serverCpu', 'utilization', 'p50', 'p99'] as const;
   const rows = RATE_PLACES.flatMap((place) =>
     COMMANDS.flatMap((commands) =>
-      SHARES.flatMap((share) => {
+      SHOWN_SHARES.flatMap((share) => {
         const id = `${place}: ${rateCase(commands, share)}`;
         const found = caseOf(all, 'rates', id);
         const plain = variantOf(found, 'plain');
@@ -217,8 +255,9 @@ function changesTable(
 ): string | undefined {
   const result = all.find((one) => one.id === id);
   if (result === undefined) return undefined;
-  const rows = result.cases.map((one) => [one.id, ...metrics.map((metric) => change(one, metric, variants))]);
-  return titled(result, [variants.map(labelOf).join(' → '), ...metrics.map(titleWithUnit)], rows);
+  const measured = variants.filter((variant) => result.cases.some((one) => variantOf(one, variant) !== undefined));
+  const rows = result.cases.map((one) => [one.id, ...metrics.map((metric) => change(one, metric, measured))]);
+  return titled(result, [measured.map(labelOf).join(' → '), ...metrics.map(titleWithUnit)], rows);
 }
 
 /** Where not all of them were measured, the figures of the others. */

@@ -20,8 +20,8 @@ export function targetCells(results: readonly TargetResult[]): Cells {
     rows: results.map((result) => [
       result.work,
       measureOf(result),
-      amount(result, ranged(result.measured)),
-      `${result.op === '<=' ? '≤' : '≥'} ${amount(result, say(result.target))}`,
+      withUnit(result, ranged(result.measured)),
+      `${result.op === '<=' ? '≤' : '≥'} ${withUnit(result, say(result.target))}`,
       result.met ? 'met' : '**missed**',
     ]),
   };
@@ -65,7 +65,8 @@ export function times(value: Spread | undefined): string {
   return value === undefined ? '' : `${say(value.median)}×`;
 }
 
-function amount({ metric, versus }: TargetResult, text: string): string {
+/** Of a figure or a ratio, and perhaps its range in brackets. */
+export function withUnit({ metric, versus }: Pick<TargetResult, 'metric' | 'versus'>, text: string): string {
   const [median, range] = text.split(' (');
   const unit = versus === undefined ? ` ${METRICS[metric].unit}` : '×';
   return `${median}${unit}${range === undefined ? '' : ` (${range}`}`;

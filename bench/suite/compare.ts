@@ -99,7 +99,7 @@ export function changes(work: string, before: readonly Sample[], after: readonly
 
 /** The coalesced variants of a benchmark, in each of its cases that has the machine to itself. */
 export function jobsOf({ cases, routes, title, variants }: Benchmark): Job[] {
-  const ours = variants.filter((one) => one === 'cork' || one.startsWith('coalesced'));
+  const ours = variants.filter((one) => /^cork|^coalesced/.test(one));
   const near = cases.filter(
     ({ environment = 'loopback', workload }) => environment === 'loopback' && workload.kind !== 'service',
   );

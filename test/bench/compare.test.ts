@@ -6,8 +6,8 @@ const worksOf = (id: string) => jobsOf(BENCHMARKS.find((one) => one.id === id)!)
 
 it('compares what is coalesced, of a service as of a client, in each of its cases on loopback', () => {
   const service = 'Fastify, 8 HGETs per request, 30 connections';
-  const others = ['coalesced-cache', 'coalesced-pipeline'].map((variant) => `${service}, ${variant}`);
-  expect(worksOf('fastify-parallel')).toEqual([service, ...others]);
+  const [cork, ...others] = ['cork', 'coalesced-cache', 'coalesced-pipeline'].map((one) => `${service}, ${one}`);
+  expect(worksOf('fastify-parallel')).toEqual([cork, service, ...others]);
   expect(worksOf('fast-path')).toContain('Other commands, 200 × SET … EX');
   expect(worksOf('schedule')).toContain('When turns are sent, loopback: bursts of 5, coalesced-no-poll');
   expect(worksOf('schedule').join()).not.toContain('0.2 ms');

@@ -67,8 +67,8 @@ it.each([
 });
 
 describe('the time', () => {
-  it('of everything stays within 56 minutes', () => {
-    expect(BENCHMARKS.reduce((sum, one) => sum + secondsOf(one, {}), 0)).toBeLessThan(56 * 60);
+  it('of everything stays within 58 minutes', () => {
+    expect(BENCHMARKS.reduce((sum, one) => sum + secondsOf(one, {}), 0)).toBeLessThan(58 * 60);
   });
 
   it('is at least five rounds of a second in every benchmark', () => {

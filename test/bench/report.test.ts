@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { packagesRegion } from '../../bench/report/gains.js';
+import { regionsOf } from '../../bench/report/regions.js';
 import { allRegions, chartsOf } from '../../bench/report/report.js';
 import { evaluate, measureOf } from '../../bench/suite/evaluate.js';
 import {
@@ -96,6 +97,27 @@ function regionIn(text: string, name: string): string {
   return text.slice(text.indexOf(`<!-- ${name}:begin -->`), text.indexOf(`<!-- ${name}:end -->`));
 }
 
+describe('a variant that was measured in some cases', () => {
+  const schedule = (more: object) =>
+    group('schedule', [result('schedule', { '0.2 ms: bursts of 5': { ...BOTH, ...more }, 'TLS: bursts of 5': BOTH })]);
+
+  it('has a row for each of them', () => {
+    const region = regionsOf([schedule({ cork: HALF })])['bench-cork'] as string;
+    expect(region).toContain('| 0.2 ms: bursts of 5 | 2× | 0.5× | 0.2× |');
+    expect(region).not.toContain('TLS');
+  });
+
+  it('has no table, and is in the head of none, where there is no result yet', () => {
+    const cluster = result('cluster', { '200 GETs': { cluster: FIGURES, 'cluster-coalesced': HALF } });
+    expect(regionsOf([schedule({}), group('core', [cluster])])['bench-cork']).toBe(
+      '**Cluster of 3 masters: bursts of 200 GETs over all slots**\n\n' +
+        '| ioredis Cluster → ioredis-coalesce Cluster | throughput, /s | client CPU, µs |\n| --- | --- | --- |\n' +
+        '| 200 GETs | 100,000→200,000 | 6→3 |',
+    );
+    expect(regionsOf([schedule({})])['bench-cork']).toBe('Not measured yet.');
+  });
+});
+
 describe('a target', () => {
   const timeout = (ratio: number) =>
     result('burst', {
@@ -187,6 +209,17 @@ describe('the gains of packages', () => {
     const table = '| package | gain | test |\n| --- | --- | --- |\n| `bullmq` |  | a |\n| `other` | old | b |';
     expect(packagesRegion(table, gainsOf('bullmq add, 10'))).toBe(
       '| package | gain | test |\n| --- | --- | --- |\n| `bullmq` | add, 10: 1.5× | a |\n| `other` | not measured | b |',
+    );
+  });
+
+  it('have that of the cork beside them, once it was measured', () => {
+    const [{ rounds, seconds, cases }] = gainsOf('bullmq add, 10') as [BenchmarkResult];
+    const cork = { variant: 'cork', figures: { throughput: [120] } };
+    const both = [
+      { id: 'packages', rounds, seconds, cases: cases.map((one) => ({ ...one, variants: [...one.variants, cork] })) },
+    ];
+    expect(packagesRegion('| package | gain |\n| --- | --- |\n| `bullmq` |  |', both)).toContain(
+      'add, 10: 1.5× (1.2×)',
     );
   });
 
