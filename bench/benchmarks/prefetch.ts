@@ -10,6 +10,15 @@ const flow = (name: FlowName, concurrency: number): Case => {
 const cases = [flow('flow: user', 30), flow('flow: list', 30), flow('flow: none', 30)];
 const few = [flow('flow: user', 5), flow('flow: list', 5)];
 
+/** What the demo shows of it. */
+export const CASCADE = benchmark(
+  'cascade',
+  'One request, read after read, 1 ms away',
+  ['plain', 'coalesced', 'coalesced-prefetch'],
+  [at('1 ms', flow('flow: user', 5))],
+  { warmUpSeconds: 2 },
+);
+
 export const PREFETCH: readonly Benchmark[] = [
   benchmark(
     'prefetch',

@@ -5,10 +5,16 @@ import { DEMO_CLIENTS, type DemoClient, type Figures, type Measure, type RouteSu
 const WIDTH = 960;
 const NAMES: Record<DemoClient, string> = {
   plain: 'ioredis',
+  corked: 'ioredis-coalesce, the cork',
   coalesced: 'ioredis-coalesce',
   cached: 'ioredis-coalesce, cached',
 };
-const COLOURS: Record<DemoClient, string> = { plain: OTHER, coalesced: OURS, cached: '#14b8a6' };
+const COLOURS: Record<DemoClient, string> = {
+  plain: OTHER,
+  corked: '#7dd3c7',
+  coalesced: OURS,
+  cached: '#14b8a6',
+};
 const MEASURES: { measure: Measure; title: string }[] = [
   { measure: 'perSecond', title: 'Requests per second, more is better' },
   { measure: 'p99Ms', title: '99th percentile, ms, less is better' },
@@ -44,7 +50,7 @@ export function renderChart(summary: readonly RouteSummary[], settings: string):
       })),
     ],
     // One at a time: without a canvas, texts are measured too short, and names would run into each other.
-    legend: clients.map((client, index) => ({ data: [NAMES[client]], left: 12 + [0, 90, 230][index]!, top: 60 })),
+    legend: clients.map((client, index) => ({ data: [NAMES[client]], left: 12 + [0, 90, 290, 430][index]!, top: 60 })),
     grid: MEASURES.map((_, index) => ({ left: left(index), width: PANEL - VALUE, top: TOP, height })),
     xAxis: MEASURES.map((_, gridIndex) => ({ type: 'value', gridIndex, splitNumber: 3, axisLabel: { show: false } })),
     yAxis: MEASURES.map((_, gridIndex) => ({

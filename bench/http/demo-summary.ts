@@ -18,8 +18,8 @@ const MEASURE_IDS = Object.keys(MEASURES) as Measure[];
 
 export type Figures = Readonly<Record<Measure, number>>;
 
-/** The clients of the demo; `cached` is coalesced, with the client-side cache. */
-export const DEMO_CLIENTS = ['plain', 'coalesced', 'cached'] as const satisfies readonly ClientKind[];
+/** The clients of the demo; `cached` is coalesced, with the client-side cache. Without Redis they are all the same. */
+export const DEMO_CLIENTS = ['plain', 'corked', 'coalesced', 'cached'] as const satisfies readonly ClientKind[];
 export type DemoClient = (typeof DEMO_CLIENTS)[number];
 
 /** One route with one client; figures are per request, CPU is that of the service and of Redis. */
@@ -42,35 +42,53 @@ export function summarize(results: Results): RouteSummary[] {
 
 function mediansOf(results: Results, route: RouteId): Record<DemoClient, Figures> {
   const of = (client: DemoClient) => eachMeasure((measure) => median(valuesOf(results, route, client, measure)));
-  return { plain: of('plain'), coalesced: of('coalesced'), cached: of('cached') };
+  return { plain: of('plain'), corked: of('corked'), coalesced: of('coalesced'), cached: of('cached') };
 }
 
 export function renderTable(summary: readonly RouteSummary[]): string {
-  const rows = summary.map(({ route, title, plain, coalesced, cached }) => {
+  const rows = summary.map(({ route, title, ...clients }) => {
+    const without = route === 'no-redis';
+    const shown = without ? (['plain'] as const) : DEMO_CLIENTS;
     const columns = MEASURE_IDS.map((measure) => {
-      if (route === 'no-redis' && ['redisCpuUs', 'writes'].includes(measure)) return ['-', '-', '-', '-'].join('\n');
-      const [first, second, last] = [plain, coalesced, cached].map((figures) => digits(figures[measure], measure));
-      return [first, second, ratio(first!, second!), last].join('\n');
+      if (without && ['redisCpuUs', 'writes'].includes(measure)) return '-';
+      const figures = shown.map((client) => digits(clients[client][measure], measure));
+      return without ? figures[0]! : [...figures, ratio(figures[0]!, figures[2]!)].join('\n');
     });
-    // One row of four lines: a rule between routes only.
-    return [title, 'plain\ncoalesced\nratio\ncached', ...columns];
+    // One row of five lines: a rule between routes only.
+    return [title, without ? 'plain' : 'plain\nthe cork\ncoalesced\ncached\ncoalesced ÷ plain', ...columns];
   });
   return terminalTable({ head: ['route', 'client', ...Object.values(MEASURES).map(([head]) => head)], rows }, false);
 }
 
-/** What was seen, as figures of the table; the first line is for those who read only one. */
-export function renderVerdict(summary: readonly RouteSummary[]): string {
+/** What was seen, in words, with figures of the table; the first three lines are for those who read no more. */
+export function renderVerdict(summary: readonly RouteSummary[], cascade?: CaseResult): string {
   const of = (route: RouteId) => summary.find((one) => one.route === route) as RouteSummary;
-  const both = (route: RouteId, measure: Measure, client: DemoClient = 'coalesced') =>
-    [of(route).plain, of(route)[client]].map((figures) => digits(figures[measure], measure)) as [string, string];
-  const line = (route: RouteId, client?: DemoClient) =>
-    `${both(route, 'perSecond', client).join(' → ')} requests/s, p50 ${both(route, 'p50Ms', client).join(' → ')} ms, ` +
-    `Redis CPU ${change(...both(route, 'redisCpuUs', client))}`;
+  const shown = (route: RouteId, measure: Measure, clients: readonly DemoClient[]) =>
+    clients.map((client) => digits(of(route)[client][measure], measure));
+  const details = (route: RouteId, ...clients: readonly DemoClient[]) => {
+    const [plain, ...others] = shown(route, 'redisCpuUs', ['plain', ...clients]);
+    const cpu = others.map((one) => change(plain!, one)).join(', ');
+    return `(p50 ${shown(route, 'p50Ms', ['plain', ...clients]).join(' → ')} ms; Redis CPU ${cpu})`;
+  };
+  const line = (what: string, route: RouteId) => {
+    const [plain, corked, coalesced] = shown(route, 'perSecond', ['plain', 'corked', 'coalesced']);
+    const figures = `${plain} requests/s with ioredis, ${corked} with the cork, ${coalesced} coalesced`;
+    return `${what}: ${figures} ${details(route, 'corked', 'coalesced')}.`;
+  };
+  const [cached] = shown('parallel', 'perSecond', ['cached']);
   return [
-    `8 reads at once: ${line('parallel')}`,
-    `one by one:      ${line('sequential')}`,
-    `with its cache:  ${line('parallel', 'cached')} (8 reads at once)`,
+    line('8 reads at once', 'parallel'),
+    line('8 reads one by one', 'sequential'),
+    ...(cascade === undefined ? [] : [renderCascade(cascade)]),
+    `8 reads at once, with the cache: ${cached} requests/s ${details('parallel', 'cached')}.`,
   ].join('\n');
+}
+
+/** How long one request takes that awaits one read after the other. */
+function renderCascade({ variants }: CaseResult): string {
+  const [plain, coalesced, prefetch] = variants.map((one) => digits(median(samplesOf(one, 'p50')) / 1000));
+  const figures = `${plain} ms with ioredis, ${coalesced} coalesced, ${prefetch} with prefetch`;
+  return `One request of 6 reads, each awaited before the next, Redis 1 ms away: ${figures}.`;
 }
 
 /** What `fuseReads` adds to coalescing, in a service of 8 GETs per request: a line as those of the verdict. */

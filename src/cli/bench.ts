@@ -164,6 +164,9 @@ export function renderReport({ settings, environment, results }: ReturnType<type
   const lineOf = ([name = '', ...cells]: readonly string[]) =>
     name.padEnd(WIDTHS[0]!) + cells.map((cell, index) => cell.padStart(WIDTHS[index + 1]!)).join('');
   const times = (variant: Variant, name: keyof Sample) => `${digits(results[variant][name] / results.plain[name])}×`;
+  const gain = (variant: Variant) =>
+    `${times(variant, 'perSecond')} the commands per second of plain, at ${times(variant, 'cpuUsPerCommand')} ` +
+    `the client's CPU per command and ${times(variant, 'redisCpuUsPerCommand')} that of Redis.`;
   const rows = VARIANTS.map((variant) => {
     const [perSecond = 0, ...figures] = FIGURES.map((name) => results[variant][name]);
     const first = [variant === 'auto' ? 'auto-pipelining' : variant, Math.round(perSecond).toLocaleString('en-US')];
@@ -175,8 +178,8 @@ export function renderReport({ settings, environment, results }: ReturnType<type
     `${concurrency} callers that each await one GET after the other; ${keys} keys of ${valueBytes} B; ` +
       `${seconds} s each in ${rounds} rounds, medians; CPU per command${fuse ? '; coalesced with fuseReads' : ''}`,
     ...[HEAD, ...rows].map(lineOf),
-    `Coalesced: ${times('coalesced', 'perSecond')} the commands per second of plain, at ` +
-      `${times('coalesced', 'cpuUsPerCommand')} the client's CPU per command and ${times('coalesced', 'redisCpuUsPerCommand')} that of Redis.`,
+    `Coalesced: ${gain('coalesced')}`,
+    `The cork, by public API alone: ${gain('cork')}`,
     'This measures the client alone: a service does more than ask Redis, and gains less.',
     'In a service: IOREDIS_COALESCE=stats node --import ioredis-coalesce/register app.js',
   ].join('\n');

@@ -13,7 +13,7 @@ const TIMEOUT = 60_000;
 const QUICK = ['--seconds', '0.25', '--keys', '50'];
 
 describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
-  it('prints a table of the three clients, and leaves only the keys that were there before', async () => {
+  it('prints a table of the four clients, and leaves only the keys that were there before', async () => {
     const { url, client } = await ownServer();
     await client.set('mine', 'kept');
     const { code, stdout, stderr } = await runCli(['bench', '--url', url, ...QUICK, '--value-size', '33']);
@@ -25,6 +25,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
       expect(stdout).toMatch(new RegExp(`^${variant} +[\\d,]+ +[\\d.]+×( +[\\d.]+){4}$`, 'm'));
     }
     expect(stdout).toMatch(/^Coalesced: [\d.]+× the commands per second of plain/m);
+    expect(stdout).toMatch(/^The cork, by public API alone: [\d.]+× the commands per second of plain/m);
     expect(stdout).toContain('This measures the client alone');
     expect(stdout).toMatch(
       /\nIn a service: IOREDIS_COALESCE=stats node --import ioredis-coalesce\/register app\.js\n$/,
