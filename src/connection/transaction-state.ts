@@ -11,8 +11,6 @@ export class TransactionState {
   watching = false;
   /** Whether MULTI was seen, and neither EXEC nor DISCARD since. */
   begun = false;
-  /** Whether RESET was seen: the server has selected database 0, which the host does not notice. */
-  wasReset = false;
   #closed: Promise<void> | undefined;
   #settle: (() => void) | undefined;
 
@@ -40,7 +38,6 @@ export class TransactionState {
       case 'exec':
       case 'discard':
       case 'reset':
-        this.wasReset ||= effect === 'reset';
         this.becomes('closed');
         break;
       case 'watch':

@@ -282,12 +282,17 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     });
   });
 
-  // Sent again in another database, the reads would get the values of that one.
+  // Sent again in another database, or by another user, the reads would get what is for that one.
   it.each<[string, RegExp, (client: CoalescedClient) => Promise<unknown>]>([
     ['select', /NOPERM/, (client) => client.select(1)],
+    ['SELECT, which the client does not notice', /NOPERM/, (client) => client.call('SELECT', 1)],
+    ['SELECT in a pipeline', /NOPERM/, (client) => client.pipeline().call('SELECT', 1).exec()],
     ['RESET, which selects another database', /NOPERM/, (client) => client.call('RESET')],
+    ['auth', /NOPERM/, (client) => client.auth('default', 'any')],
+    ['HELLO', /NOPERM/, (client) => client.call('HELLO', 2, 'AUTH', 'default', 'any')],
+    ['SWAPDB', /NOPERM/, (client) => client.swapdb(14, 15)],
     ['multi', /NOPERM/, (client) => client.multi({ pipeline: false })],
-    ['quit', /Connection is closed/, (client) => client.quit()],
+    ['quit', /NOPERM/, (client) => client.quit()],
     ['subscribe', /allowed in this context/, (client) => client.subscribe(key('channel'))],
   ])('behind %s, reads whose MGET is refused are rejected', async (_, reason, behind) => {
     expectWarnings('COALESCE_WARN_FUSE');

@@ -2,7 +2,6 @@ import calculateSlot from 'cluster-key-slot';
 import type { Effect } from '../../commands/effects.js';
 import type { CommandVariant, FusedName } from '../../commands/fast-commands.js';
 import { CODES, coded, warnOnce } from '../../errors.js';
-import { selectedDatabase } from '../../host/state.js';
 import type { HostClient } from '../../host/types.js';
 import { type ErrorMeaning, meaningOfError } from '../../resp/error-meaning.js';
 import { SETTLED } from '../entries/deadlines.js';
@@ -39,6 +38,8 @@ export class FusedReads {
   #stopped = false;
   /** Whether the next read is left alone: the command before it is about one command. */
   #leavesAlone = false;
+  /** Counts commands after which a read is another one: of another database, by another user. */
+  epoch = 0;
 
   constructor(
     readonly client: HostClient,
@@ -62,6 +63,7 @@ export class FusedReads {
    */
   sends(name: string, effect?: Effect): void {
     if (effect === 'next' || !/^client$/i.test(name)) this.#leavesAlone = effect === 'next';
+    if (BEGINS_EPOCH.has(effect)) this.epoch += 1;
   }
 
   /** Whether a read can be sent with others: its key, or its key and field, are text. */
@@ -141,12 +143,12 @@ export class FusedReads {
   }
 
   /**
-   * Whether reads of a database can be sent again now: in a transaction they would be queued by the server. A connection
+   * Whether reads of an epoch can be sent again now: in a transaction they would be queued by the server. A connection
    * that is not ours any more tells of none.
    */
-  mayResend(database: number): boolean {
+  mayResend(epoch: number): boolean {
     const { open, transaction } = this.connection;
-    return open && !transaction.open && !transaction.wasReset && selectedDatabase(this.client) === database;
+    return open && !transaction.open && this.epoch === epoch;
   }
 
   /** A fused command was answered with an error that a read alone would not have got. What passes does not end fusing. */
@@ -164,6 +166,9 @@ export class FusedReads {
 function keyOf({ sent }: CallEntry): string {
   return (Array.isArray(sent) ? sent[0] : sent) as string;
 }
+
+/** RESP: SELECT, AUTH, HELLO, RESET, SWAPDB and others. Not asked of the host: it knows no `call('SELECT', 1)`. */
+const BEGINS_EPOCH = new Set<Effect | undefined>(['clear', 'end', 'reset', 'no replies']);
 
 /** Errors that a Cluster follows or tries again for each command. */
 const FOLLOWED = new Set<ErrorMeaning>(['moved', 'passing']);
@@ -211,6 +216,8 @@ function noop(): void {}
  * to the host, which may decode its reply, flush it or send it again; each member settles with its element of the reply.
  */
 export class FusedEntry extends InternalEntry {
+  readonly #epoch: number;
+
   constructor(
     readonly members: readonly CallEntry[],
     readonly owner: FusedReads,
@@ -218,6 +225,7 @@ export class FusedEntry extends InternalEntry {
     const [{ variant, context }] = members as [CallEntry];
     const { text, bytes } = VARIANTS[variant.command.fused as FusedName];
     super(variant.encoding === null ? bytes : text, undefined, context, noop);
+    this.#epoch = owner.epoch;
   }
 
   /** MGET key …, or HMGET key field …: the last argument of each member, which are strings. */
@@ -250,12 +258,12 @@ export class FusedEntry extends InternalEntry {
    * another slot, or forbidden. So each is sent by itself, as the host sends a command again.
    */
   override sendsAgain(message: string): boolean {
-    const { owner, select } = this;
+    const { owner } = this;
     const { client, redirect } = this.context;
     const isAnswer = this.name === 'hmget' && message.startsWith('WRONGTYPE');
     if (isAnswer || (redirect !== undefined && FOLLOWED.has(meaningOfError(message)))) return false;
     owner.refused(message);
-    if (!owner.mayResend(select)) return false;
+    if (!owner.mayResend(this.#epoch)) return false;
     for (const member of this.members) {
       // One that was aborted or has timed out needs no reply.
       if (member.deadline !== SETTLED) client.sendCommand(member);
