@@ -255,13 +255,15 @@ export class FusedEntry extends InternalEntry {
 
   /**
    * WRONGTYPE of a hash is the answer of each member. Any other error reply says nothing of a single read: a key may be in
-   * another slot, or forbidden. So each is sent by itself, as the host sends a command again.
+   * another slot, or forbidden. So each is sent by itself, as the host sends a command again. At once after TRYAGAIN, which
+   * only commands of several keys get, while their slot moves: a Cluster would wait.
    */
   override sendsAgain(message: string): boolean {
     const { owner } = this;
     const { client, redirect } = this.context;
     const isAnswer = this.name === 'hmget' && message.startsWith('WRONGTYPE');
-    if (isAnswer || (redirect !== undefined && FOLLOWED.has(meaningOfError(message)))) return false;
+    const isFollowed = FOLLOWED.has(meaningOfError(message)) && !message.startsWith('TRYAGAIN');
+    if (isAnswer || (redirect !== undefined && isFollowed)) return false;
     owner.refused(message);
     if (!owner.mayResend(this.#epoch)) return false;
     for (const member of this.members) {
