@@ -282,6 +282,33 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     });
   });
 
+  it('are sent again one by one where the next connection refuses the MGET that was lost', async () => {
+    expectWarnings('COALESCE_WARN_FUSE');
+    const { client, asked } = await whoMayNotUseMget();
+    client.stream.pause();
+    const reads = asked();
+    client.coalescer.flush();
+    client.disconnect(true);
+    expect(await reads).toEqual(['1', 'zwei']);
+  });
+
+  it.each(['LOADING', 'MASTERDOWN', 'BUSY'])('%s is the answer of each, and nothing is sent again', async (code) => {
+    const server = await startScriptedServer((command) => {
+      if (command[0] === 'mget' && command.length > 2) return `-${code} for now\r\n`;
+      return handshake(command) ?? REPLIES[command[0] ?? ''];
+    });
+    const client = await proven(await ready(host.createCoalesced(server.url, {}, { fuseReads: true })));
+    const failed = (...args: string[]) => ({
+      error: expect.stringContaining(`${code} for now`) as string,
+      command: { name: 'get', args },
+    });
+    for (const round of [1, 2]) {
+      const reads = [client.get('a'), client.get('b')];
+      expect({ round, found: await outcomes(reads) }).toEqual({ round, found: [failed('a'), failed('b')] });
+    }
+    expect(server.commands.slice(4).map((command) => command.join(' '))).toEqual(['mget a b', 'mget a b']);
+  });
+
   // Sent again in another database, or by another user, the reads would get what is for that one.
   it.each<[string, RegExp, (client: CoalescedClient) => Promise<unknown>]>([
     ['select', /NOPERM/, (client) => client.select(1)],

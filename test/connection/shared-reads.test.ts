@@ -248,6 +248,21 @@ describe.each([2, 3] as const)('shareReads on a server, RESP%i', (protocol) => {
     expect(await Promise.all(answers)).toEqual(expected.flat());
   });
 
+  it("each caller's error is about its own command, with the key as it was given", async () => {
+    const client = new Redis(redisUrl(), { protocol, coalesce: { shareReads: true } });
+    const key = `${prefix}é`;
+    await client.ping();
+    // Behind text that is not ASCII, text is encoded as bytes are, and shares with them.
+    await client.rpush(key, 'é');
+    const keys = [key, Buffer.from(key), key];
+    const found = await Promise.allSettled(keys.map((each) => client.get(each)));
+    const commands = found.map((one) => ((one as PromiseRejectedResult).reason as { command: unknown }).command);
+    expect(commands).toEqual(keys.map((each) => ({ name: 'get', args: [each] })));
+    expect(client.coalescer.stats().sharedReads).toBe(2);
+    await client.del(key);
+    await client.quit();
+  });
+
   it('gives each caller of a shared read its own error or object', async () => {
     const wrong = await Promise.allSettled([redis.llen('key'), redis.llen('key')]);
     for (const result of wrong) {

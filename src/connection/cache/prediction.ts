@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { FastCommand } from '../../commands/fast-commands.js';
 import { words } from '../../commands/fast-commands.js';
 import { deepCopy } from '../../util/values.js';
-import { copyOfError, type Entry, type EntryContext, InternalEntry } from '../entries/entry.js';
+import { type Entry, type EntryContext, errorFor, InternalEntry } from '../entries/entry.js';
 import { elementsOf, Forms, type Pair } from './forms.js';
 import { keyName, readArguments } from './names.js';
 import type { Prediction } from './store.js';
@@ -122,9 +122,7 @@ export class PredictedEntry extends InternalEntry implements Prediction {
   /** What is no reply, such as a lost connection, each follower meets as a command of its own would. */
   protected override rejected(error: Error): void {
     if (error.name === 'ReplyError') this.refused(this, error.message);
-    for (const { name, args, reject } of this.takeFollowers()) {
-      reject(Object.assign(copyOfError(error) as Error, 'command' in error && { command: { name, args } }));
-    }
+    for (const follower of this.takeFollowers()) follower.reject(errorFor(follower, error) as Error);
   }
 
   /** Its followers have deadlines of their own. */

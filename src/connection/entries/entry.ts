@@ -127,7 +127,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   fail(error: unknown): void {
     this.failAlone(error);
-    for (const follower of takeFollowers(this)) follower.fail(copyOfError(error));
+    for (const follower of takeFollowers(this)) follower.fail(errorFor(follower, error));
   }
 
   /** Rejects this caller only: its value could not be made, but each follower has its own value. */
@@ -379,8 +379,8 @@ export function transformReply(entry: Entry, replyEncoding: 'utf8' | null, reply
   );
 }
 
-/** An equal error for another caller, who may change it. A native one, which `structuredClone` knows. */
-export function copyOfError(error: unknown): unknown {
+/** An equal error for another caller, who may change it, about its own command. A native one, which `structuredClone` knows. */
+export function errorFor({ name, args }: Entry, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const copy: object = new Error();
   Object.setPrototypeOf(copy, Object.getPrototypeOf(error));
@@ -388,5 +388,5 @@ export function copyOfError(error: unknown): unknown {
   const { stack: _, ...others } = Object.getOwnPropertyDescriptors(error);
   Object.defineProperties(copy, others);
   Object.defineProperty(copy, 'stack', { value: error.stack, writable: true, enumerable: false, configurable: true });
-  return copy;
+  return 'command' in copy ? Object.assign(copy, { command: { name, args } }) : copy;
 }

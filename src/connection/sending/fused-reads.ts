@@ -7,15 +7,18 @@ import { type ErrorMeaning, meaningOfError } from '../../resp/error-meaning.js';
 import { SETTLED } from '../entries/deadlines.js';
 import {
   type CallEntry,
-  copyOfError,
   type Entry,
   type EntryContext,
+  errorFor,
   InternalEntry,
   internalVariant,
 } from '../entries/entry.js';
 import type { TransactionState } from '../transaction-state.js';
 
 const MOST_MEMBERS = 64;
+
+/** By stream: a connection is lost, and the next one says which reads can be sent by themselves. */
+const ownerOn = new WeakMap<object, FusedReads>();
 
 /**
  * `fuseReads`: GETs that would stand next to each other on the wire leave as one MGET, HGETs of one hash as one HMGET.
@@ -45,12 +48,15 @@ export class FusedReads {
     readonly client: HostClient,
     /** `open` until the client is detached from it, or it is lost. */
     readonly connection: {
+      readonly stream: object;
       readonly open: boolean;
       readonly transaction: TransactionState;
       readonly context: EntryContext;
       sendInternal(entry: InternalEntry): void;
     },
-  ) {}
+  ) {
+    ownerOn.set(connection.stream, this);
+  }
 
   /** For the rest of the connection. */
   stop(): void {
@@ -216,16 +222,25 @@ function noop(): void {}
  * to the host, which may decode its reply, flush it or send it again; each member settles with its element of the reply.
  */
 export class FusedEntry extends InternalEntry {
-  readonly #epoch: number;
+  #owner: FusedReads | undefined;
+  #epoch: number;
 
   constructor(
     readonly members: readonly CallEntry[],
-    readonly owner: FusedReads,
+    owner: FusedReads,
   ) {
     const [{ variant, context }] = members as [CallEntry];
     const { text, bytes } = VARIANTS[variant.command.fused as FusedName];
     super(variant.encoding === null ? bytes : text, undefined, context, noop);
+    this.#owner = owner;
     this.#epoch = owner.epoch;
+  }
+
+  /** Host: it is sent again, on another connection. */
+  override toWritable(stream: object): string | Buffer {
+    this.#owner = ownerOn.get(stream);
+    this.#epoch = this.#owner?.epoch ?? 0;
+    return super.toWritable(stream);
   }
 
   /** MGET key …, or HMGET key field …: the last argument of each member, which are strings. */
@@ -254,21 +269,18 @@ export class FusedEntry extends InternalEntry {
   }
 
   /**
-   * WRONGTYPE of a hash is the answer of each member. Any other error reply says nothing of a single read: a key may be in
-   * another slot, or forbidden. So each is sent by itself, as the host sends a command again. At once after TRYAGAIN, which
-   * only commands of several keys get, while their slot moves: a Cluster would wait.
+   * WRONGTYPE of a hash is the answer of each member, and so is what passes, or a Cluster follows; but TRYAGAIN only commands
+   * of several keys get. Any other error reply says nothing of a single read: a key may be in another slot, or forbidden.
+   * So each is sent by itself, as the host sends a command again.
    */
   override sendsAgain(message: string): boolean {
-    const { owner } = this;
-    const { client, redirect } = this.context;
-    const isAnswer = this.name === 'hmget' && message.startsWith('WRONGTYPE');
-    const isFollowed = FOLLOWED.has(meaningOfError(message)) && !message.startsWith('TRYAGAIN');
-    if (isAnswer || (redirect !== undefined && isFollowed)) return false;
-    owner.refused(message);
-    if (!owner.mayResend(this.#epoch)) return false;
+    const isOfHash = this.name === 'hmget' && message.startsWith('WRONGTYPE');
+    if (isOfHash || (FOLLOWED.has(meaningOfError(message)) && !message.startsWith('TRYAGAIN'))) return false;
+    this.#owner?.refused(message);
+    if (!this.#owner?.mayResend(this.#epoch)) return false;
     for (const member of this.members) {
       // One that was aborted or has timed out needs no reply.
-      if (member.deadline !== SETTLED) client.sendCommand(member);
+      if (member.deadline !== SETTLED) this.context.client.sendCommand(member);
     }
     return true;
   }
@@ -276,11 +288,6 @@ export class FusedEntry extends InternalEntry {
   /** What is no reply, such as a lost connection, each member meets as a command of its own would. */
   protected override rejected(error: Error): void {
     if (error.name === 'ReplyError' && this.sendsAgain(error.message)) return;
-    for (const member of this.members) member.reject(this.#errorFor(member, error));
-  }
-
-  #errorFor({ name, args }: CallEntry, error: Error): Error {
-    const copy = copyOfError(error) as Error;
-    return 'command' in error ? Object.assign(copy, { command: { name, args } }) : copy;
+    for (const member of this.members) member.reject(errorFor(member, error) as Error);
   }
 }
