@@ -58,7 +58,7 @@ export class Connection {
     this.client = client;
     this.stats = counters;
     this.pendingBound = pendingBound;
-    this.transaction = new TransactionState(fresh ? undefined : client.commandQueue);
+    this.transaction = new TransactionState(client.commandQueue, !fresh);
     this.outgoing = new Outgoing(setup, this);
     this.cache = this.outgoing.cache;
     this.#hostWrites = new HostWriteHook(this, this.outgoing);

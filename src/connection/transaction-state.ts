@@ -6,18 +6,21 @@ import type { HostQueue, QueueItem } from '../host/types.js';
  * The only owner of this fact: `Connection` tells it each command that can change it, and all others ask.
  */
 export class TransactionState {
-  /** The connection was in use before, and no command or reply has told yet. */
-  unknown = false;
   watching = false;
   /** Whether MULTI was seen, and neither EXEC nor DISCARD since. */
   begun = false;
   #closed: Promise<void> | undefined;
   #settle: (() => void) | undefined;
 
-  /** @param queue - the host's, if the connection was in use before; undefined for a new connection. */
-  constructor(queue?: HostQueue) {
+  /**
+   * @param queue - the host's. Host: iovalkey without a ready check has sent commands of the lost connection again by now.
+   * @param unknown - whether the connection was in use before: no command or reply has told yet.
+   */
+  constructor(
+    queue?: HostQueue,
+    public unknown = false,
+  ) {
     if (queue === undefined) return;
-    this.unknown = true;
     for (let index = 0; index < queue.length; index += 1) {
       const { name, args } = (queue.peekAt(index) as QueueItem).command;
       this.issued(effectOf({ count: 1 + args.length, text: (at) => (at === 0 ? name : '') }));

@@ -60,7 +60,7 @@ describe('TransactionState', () => {
       [['watch', 'multi', 'exec'], false],
       [['multi', 'exec', 'watch'], true],
     ])('whose queue holds %j, keys are watched afterwards: %s', (names, watching) => {
-      expect(new TransactionState(queueOf(...names)).watching).toBe(watching);
+      expect(new TransactionState(queueOf(...names), true).watching).toBe(watching);
     });
 
     it.each([
@@ -69,7 +69,7 @@ describe('TransactionState', () => {
       [['get'], true, true],
       [[], true, true],
     ])('whose queue holds %j, a transaction counts as open: %s, unknown: %s', (names, open, unknown) => {
-      const transaction = new TransactionState(queueOf(...names));
+      const transaction = new TransactionState(queueOf(...names), true);
       expect([transaction.open, transaction.unknown]).toEqual([open, unknown]);
     });
 
@@ -82,13 +82,13 @@ describe('TransactionState', () => {
       ['$3', false],
       ['_', false],
     ])('after the reply %j one counts as open: %s', (line, open) => {
-      const transaction = new TransactionState(queueOf());
+      const transaction = new TransactionState(queueOf(), true);
       transaction.replied(line);
       expect(transaction.open).toBe(open);
     });
 
     it('whose queue has told, replies tell nothing', () => {
-      const transaction = new TransactionState(queueOf('multi'));
+      const transaction = new TransactionState(queueOf('multi'), true);
       transaction.replied('+OK');
       expect(transaction.open).toBe(true);
     });

@@ -3,6 +3,7 @@ import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { type Client, HOSTS, ioredis6, outcomes, ready, until } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const prefix = uniquePrefix('seen-late');
@@ -44,6 +45,24 @@ describe.each(HOSTS)('$name: shareReads in a transaction that', (host) => {
       return [first, ...replies, ...(await outcomes([read(), read()]))];
     });
   });
+
+  // Without a ready check iovalkey sends commands again before `connect` is emitted.
+  it.each([{ shareReads: true }, { fuseReads: true }])(
+    'was sent again after a lost connection: %j',
+    async (options) => {
+      const proxy = await startProxy(redisUrl());
+      await expectAsPlain(async (kind) => {
+        const client = await connectAs(kind, host, proxy.url, { enableReadyCheck: false }, options);
+        const losing = proxy.loseRequests(`last ${kind}`);
+        const begun = outcomes([client.multi({ pipeline: false }) as never, client.echo(`last ${kind}`)]);
+        await losing;
+        await begun;
+        const read = () => client.get(`${prefix}k`);
+        const replies = [...(await outcomes([read(), read()])), ...(await outcomes([read(), read(), client.exec()]))];
+        return JSON.stringify(replies).replaceAll(kind, '');
+      });
+    },
+  );
 
   it('was open behind an error: EXEC has a reply for each command', async () => {
     await expectAsPlain(async (kind) => {
