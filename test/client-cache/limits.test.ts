@@ -320,13 +320,16 @@ describe('nothing is cached, and a warning says why, with a server', () => {
     expect(client.coalescer.stats().cache).toMatchObject({ hits: 0, entries: 0 });
   });
 
-  it('that refuses PTTL only: answers are kept', async () => {
+  it('that refuses PTTL only: answers are kept, and reconnectOnError is not asked about what nobody has issued', async () => {
     await other.call('ACL', 'SETUSER', 'timeless', 'on', '>pw', '~*', '+@all', '-pttl');
-    const client = await cached(server.url, true, { username: 'timeless', password: 'pw' });
+    const asked: Error[] = [];
+    const reconnectOnError = (error: Error) => asked.push(error) > 0;
+    const client = await cached(server.url, true, { username: 'timeless', password: 'pw', reconnectOnError });
     await other.set(k, 'v');
     await keep(client, () => client.get(k));
     await sleep(150);
     expect(await fromMemory(client, () => client.get(k))).toBe(true);
+    expect(asked).toEqual([]);
   });
 });
 

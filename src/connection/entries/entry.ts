@@ -92,8 +92,8 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   }
 
   /**
-   * Whether an error reply, of this text, is about the entry alone and was dealt with: its calls are sent again by
-   * themselves. Then the host, whose `reconnectOnError` is asked about the errors of calls, does not see it.
+   * Whether an error reply, of this text, is about the entry alone and was dealt with: nobody has issued it, or its calls are
+   * sent again by themselves. Then the host, whose `reconnectOnError` is asked about the errors of calls, does not see it.
    */
   sendsAgain(_message: string): boolean {
     return false;
@@ -356,6 +356,11 @@ export class InternalEntry extends Entry {
   ) {
     super(variant, sent);
     this.select = selectedDatabase(context.client);
+  }
+
+  override sendsAgain(message: string): boolean {
+    this.fail(Object.assign(new Error(message), { name: 'ReplyError' }));
+    return true;
   }
 
   protected settleValue(value: unknown): void {

@@ -11,7 +11,7 @@ import { ReplyScanner } from '../../resp/reply-scanner.js';
 import type { Stats } from '../../stats.js';
 import { nextTick } from '../../util/clock.js';
 import type { ReadCache } from '../cache/read-cache.js';
-import { Entry } from '../entries/entry.js';
+import { Entry, InternalEntry } from '../entries/entry.js';
 import { entryOf, type LayeredEntry } from '../entries/layered-entry.js';
 import { EXEC, type ExecEntry } from '../entries/pipeline-entry.js';
 import type { ReplyCount } from '../reply-count.js';
@@ -32,6 +32,8 @@ const MINUS = 45;
 const LF = 10;
 /** Characters that are kept of a line: as many as `+QUEUED` has. */
 const LINE_KEPT = 7;
+/** Bytes of an error line that are held at most. */
+const LONGEST_HELD = 1024;
 /** Fast replies before a connection is tuned for many of them: many clients ask once and quit. */
 const REPLIES_BEFORE_TUNING = 32;
 
@@ -81,6 +83,8 @@ export class ReplyReader implements InPlaceReader {
   /** The element of the queue whose reply is being assembled, and whether as the host's decoder gives it. */
   #assembledFor: QueueItem | undefined;
   #assembledRaw = false;
+  /** The beginning of an error that may not be the host's, until its line feed has come. */
+  #heldError: Buffer | undefined;
   #isTuned = false;
 
   constructor(
@@ -145,6 +149,7 @@ export class ReplyReader implements InPlaceReader {
   close(): void {
     this.#decoder.discard();
     this.#assembledFor = undefined;
+    this.#heldError = undefined;
     if (this.#state !== 'removed') this.#state = 'dead';
   }
 
@@ -186,7 +191,7 @@ export class ReplyReader implements InPlaceReader {
       if (disagreement !== undefined && this.#state === 'reading' && !isLayered(this.client)) throw disagreement;
       // Ordering: before later replies.
       this.cache?.deliver();
-      this.#read(chunk);
+      this.#read(this.#heldError === undefined ? chunk : Buffer.concat([...this.#takeBack(), chunk]));
     } catch (error) {
       // It is unknown which reply comes next, and the rest would go to the wrong callers (invariant 3).
       this.#end(error as Error);
@@ -266,10 +271,18 @@ export class ReplyReader implements InPlaceReader {
     return end;
   }
 
-  /** Hands the host an error, unless the entry sends its calls again. */
+  /** Hands the host an error, unless it is nobody's, or the entry sends its calls again. */
   #readError(head: Entry, chunk: Buffer, position: number): number {
     const end = chunk.indexOf(LF, position);
-    if (end < 0 || !head.sendsAgain(chunk.utf8Slice(position + 1, end - 1))) return this.#forwardReply(chunk, position);
+    if (!(head instanceof InternalEntry) || (end < 0 && chunk.length - position > LONGEST_HELD))
+      return this.#forwardReply(chunk, position);
+    if (end < 0) {
+      this.#heldError = Buffer.from(chunk.subarray(position));
+      return chunk.length;
+    }
+    const message = chunk.utf8Slice(position + 1, end - 1);
+    this.cache?.failed(head, message.padEnd(MEANING_LENGTH));
+    if (!head.sendsAgain(message)) return this.#forwardReply(chunk, position);
     this.#shiftAnswered();
     this.cache?.answered(head, undefined);
     return end + 1;
@@ -436,7 +449,9 @@ export class ReplyReader implements InPlaceReader {
 
   #takeBack(): Buffer[] {
     this.#assembledFor = undefined;
-    return this.#decoder.release();
+    const pieces = this.#heldError === undefined ? this.#decoder.release() : [this.#heldError];
+    this.#heldError = undefined;
+    return pieces;
   }
 
   /** Invariant 7: an error that user code throws out of the host's listener is rethrown later. */

@@ -206,12 +206,6 @@ class Probe extends InternalEntry {
   constructor(name: FusedName, sent: unknown, owner: FusedReads) {
     super(VARIANTS[name].bytes, sent, owner.connection.context, (error, reply) => owner.probed(name, error, reply));
   }
-
-  /** The host, whose `reconnectOnError` is asked about the errors of calls, does not see it. */
-  override sendsAgain(message: string): boolean {
-    this.fail(Object.assign(new Error(message), { name: 'ReplyError' }));
-    return true;
-  }
 }
 
 /** Its members settle themselves. */
