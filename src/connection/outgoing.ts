@@ -199,8 +199,9 @@ export class Outgoing implements BatchOwner {
   #issue(entry: CallEntry, encoded: Encoded, call: CallOptions | undefined): void {
     const { client, cache, shared } = this;
     const { shareable, cacheable } = entry.variant.command;
-    const timeout = call?.timeout ?? commandTimeoutOf(client);
-    const deadline = timeout === undefined ? undefined : this.#deadlines.for(timeout);
+    // One that has waited for a prediction has its own.
+    const deadline =
+      (entry.deadline as Deadline | undefined) ?? this.#deadlines.for(call?.timeout ?? commandTimeoutOf(client));
     if (!shareable) shared?.close();
     const shares = shareable && (this.options.shareReads || (cacheable && cache?.isPending(entry)));
     let name = shares ? shared?.nameOf(entry, encoded) : undefined;
@@ -224,7 +225,6 @@ export class Outgoing implements BatchOwner {
     if (name !== undefined) this.shared?.lead(name, entry);
     this.stats.commands += 1;
     this.stats.fastCommands += 1;
-    // One that has followed a predicted read has its own.
     if (entry.deadline === undefined) deadline?.add(entry);
     if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
     // Before it may be sent: a Connector's stream may answer within the write.
@@ -253,16 +253,17 @@ export class Outgoing implements BatchOwner {
     this.#deadlines.for(call?.timeout ?? commandTimeoutOf(this.client))?.add(entry);
   }
 
-  /** Half of what `maxInFlight` and `maxPending` allow is left to callers. */
+  /** Half of what `maxInFlight` and `maxPending` allow is left to callers, behind a read, CLIENT CACHING and PTTL. */
   get hasRoom(): boolean {
     const { gate, client } = this;
     const most = Math.min(gate.inFlightBound.current, this.#maxPending);
-    return gate.waiting === 0 && 2 * unansweredOf(client) < most;
+    return gate.waiting === 0 && 2 * (unansweredOf(client) + 3) <= most;
   }
 
   /** Sends a command of the cache's own. */
   sendInternal(entry: InternalEntry, encoded: Encoded = entry.encodeAssumingAscii()): void {
-    this.#enqueue(entry, encoded, this.#deadlines.for(commandTimeoutOf(this.client)));
+    const timeout = entry.deadline === undefined ? commandTimeoutOf(this.client) : undefined;
+    this.#enqueue(entry, encoded, this.#deadlines.for(timeout));
   }
 
   #startSocketTimeout(): void {

@@ -1,10 +1,9 @@
 /** When an answer from memory is given, and what it must not be older than. */
-import { execFileSync } from 'node:child_process';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Command } from 'ioredis';
 import { type CacheOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { block, cached, fromMemory, hitsOf, keep } from '../helpers/client-cache/cached.js';
+import { block, cached, elsewhere, fromMemory, hitsOf, keep } from '../helpers/client-cache/cached.js';
 import { cold } from '../helpers/cold.js';
 import {
   type Client,
@@ -30,15 +29,6 @@ beforeEach(async () => {
   other = await ready(ioredis6.create(server.url));
 });
 
-/** Another process changes a key while this one does not let its loop turn. */
-function elsewhere(program: string): void {
-  execFileSync(process.execPath, [
-    '--input-type=module',
-    '-e',
-    `import { Redis } from 'ioredis'; const c = new Redis(${JSON.stringify(server.url)}); ${program}; await c.quit();`,
-  ]);
-}
-
 /** What a handler of the next message reads, in the midst of the bytes. */
 function onMessage<T>(client: Client, read: () => Promise<T>): Promise<T> {
   return new Promise((resolve) => client.once('message', () => resolve(read())));
@@ -63,7 +53,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
     const client = await start();
     setImmediate(() => {});
     await turn();
-    elsewhere(`await c.set(${JSON.stringify(k)}, 'new')`);
+    elsewhere(server.url, `await c.set(${JSON.stringify(k)}, 'new')`);
     expect([await client.get(k), await client.get(k)]).toEqual(['new', 'new']);
   });
 
@@ -101,7 +91,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
         for (let request = 0; request < 8; request += 1) {
           setTimeout(() => void client.hget(h, 'b').then((b) => note('hget', b)), 1);
         }
-        elsewhere(`await c.hset(${JSON.stringify(h)}, 'a', '1', 'b', '1')`);
+        elsewhere(server.url, `await c.hset(${JSON.stringify(h)}, 'a', '1', 'b', '1')`);
         void client.hgetall(h).then(({ b }) => note('hgetall', b));
         client.coalescer.flush();
         block(20);

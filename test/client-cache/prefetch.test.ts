@@ -1,9 +1,10 @@
 /** Reads that are asked for before a caller wants them (`cache.prefetch`), and how their answers are given. */
 import { once } from 'node:events';
 import { performance } from 'node:perf_hooks';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { cached, hitsOf } from '../helpers/client-cache/cached.js';
+import { cached, elsewhere, hitsOf } from '../helpers/client-cache/cached.js';
 import { Flow, learned, predictions } from '../helpers/client-cache/prefetching.js';
 import { cold } from '../helpers/cold.js';
 import { assumeUtilization } from '../helpers/event-loop.js';
@@ -244,6 +245,20 @@ describe('nothing is predicted', () => {
     expect(client.coalescer.stats().refusedCalls).toBe(0);
   });
 
+  it.each([['maxInFlight'], ['maxPending']])(
+    'that would leave callers less than half of a small %s',
+    async (option) => {
+      const client = await cached(server.url, { prefetch: true }, {}, { [option]: 10 });
+      const flow = new Flow(client, other, prefix);
+      for (let index = 0; index < 100; index += 1) await flow.run(await flow.newUser());
+      const user = client.get(flow.key('user', await flow.newUser()));
+      expect(client.commandQueue).toHaveLength(3);
+      const others = Array.from({ length: 5 }, () => client.set(`${prefix}x`, 'x'));
+      await Promise.all([user, ...others]);
+      expect(client.coalescer.stats().refusedCalls).toBe(0);
+    },
+  );
+
   it('while a script of this client may change anything', async () => {
     const flow = await learn();
     const id = await flow.newUser();
@@ -252,31 +267,41 @@ describe('nothing is predicted', () => {
     expect(predictions(flow.client).predicted).toBe(predicted);
   });
 
-  it('of a form that is not allowed, on this connection; its own reads meet the error, nobody else does', async () => {
-    const user = prefix.replace(/\W/g, '');
-    await other.call('ACL', 'SETUSER', user, 'on', '>pw', '~*', '&*', '+@all');
-    const asked: string[] = [];
-    const reconnectOnError = (error: Error) => {
-      asked.push(error.message);
-      return false;
-    };
-    const flow = await learn({}, { username: user, password: 'pw', reconnectOnError });
-    const { client } = flow;
-    await other.call('ACL', 'SETUSER', user, '-hgetall');
-    await other.call('ACL', 'LOG', 'RESET');
-    for (let index = 0; index < 20; index += 1) {
-      const id = await flow.begun();
-      expect(await client.get(flow.key('cart', id))).toBe(`cart ${id}`);
-    }
-    expect(await other.call('ACL', 'LOG')).toHaveLength(1);
-    expect(asked).toEqual([]);
-    await expect(client.hgetall(flow.key('profile', await flow.begun()))).rejects.toThrow('NOPERM');
-    await other.call('ACL', 'SETUSER', user, '+hgetall');
-    const again = once(client, 'ready');
-    client.stream.destroy();
-    await again;
-    await flow.learn();
-  });
+  it.each([
+    ['', Number.POSITIVE_INFINITY],
+    [', whose errors come in pieces', 3],
+  ])(
+    'of a form that is not allowed, on this connection%s; its own reads meet the error, nobody else does',
+    async (...row) => {
+      const [, bytes] = row;
+      const proxy = await startProxy(server.url);
+      const user = prefix.replace(/\W/g, '');
+      await other.call('ACL', 'SETUSER', user, 'on', '>pw', '~*', '&*', '+@all');
+      const asked: string[] = [];
+      const reconnectOnError = (error: Error) => {
+        asked.push(error.message);
+        return false;
+      };
+      const flow = await learned(proxy.url, other, prefix, {}, { username: user, password: 'pw', reconnectOnError });
+      const { client } = flow;
+      proxy.cutRepliesInto(bytes);
+      await other.call('ACL', 'SETUSER', user, '-hgetall');
+      await other.call('ACL', 'LOG', 'RESET');
+      for (let index = 0; index < 20; index += 1) {
+        const id = await flow.begun();
+        expect(await client.get(flow.key('cart', id))).toBe(`cart ${id}`);
+      }
+      expect(await other.call('ACL', 'LOG')).toHaveLength(1);
+      expect(asked).toEqual([]);
+      await expect(client.hgetall(flow.key('profile', await flow.begun()))).rejects.toThrow('NOPERM');
+      await other.call('ACL', 'SETUSER', user, '+hgetall');
+      proxy.cutRepliesInto(Number.POSITIVE_INFINITY);
+      const again = once(client, 'ready');
+      client.stream.destroy();
+      await again;
+      await flow.learn();
+    },
+  );
 });
 
 describe('an answer that was predicted', () => {
@@ -317,6 +342,42 @@ describe('an answer that was predicted', () => {
     await client.ping();
     expect(await wasPredicted(client, () => client.get(flow.key('plan', late)))).toBe(false);
   });
+
+  it('is not given later than a second after it was asked for, however late its reply comes', async () => {
+    const proxy = await startProxy(server.url);
+    const flow = await learned(proxy.url, other, prefix);
+    const { client } = flow;
+    const id = await flow.newUser();
+    proxy.stall();
+    const user = client.get(flow.key('user', id));
+    await sleep(1_100);
+    await other.set(flow.key('plan', id), 'changed');
+    const plan = client.get(flow.key('plan', id));
+    await turn();
+    proxy.resume();
+    expect(await Promise.all([user, plan])).toEqual([`user ${id}`, 'changed']);
+  });
+
+  it.each([
+    ['its reply was', (flow: Flow, id: string) => void flow.client.get(flow.key('user', id))],
+    ['it was there, and its change', (flow: Flow, id: string) => flow.run(id)],
+  ])(
+    'is not given when %s read late, because this process was busy, and is older than an awaited write',
+    async (...row) => {
+      const [, begin] = row;
+      const flow = await learn();
+      const { client } = flow;
+      const id = await flow.newUser();
+      await begin(flow, id);
+      client.coalescer.flush();
+      await turn();
+      const key = flow.key('plan', id);
+      elsewhere(server.url, `await c.set(${JSON.stringify(key)}, 'new')`);
+      // What follows the second is the first again: to ask for it is no reason to answer it before bytes have been read.
+      const [plan] = await Promise.all([client.get(key), client.get(flow.key('user', id))]);
+      expect(plan).toBe('new');
+    },
+  );
 
   it('is not given when its key was changed: by another client, by this one, by a pipeline', async () => {
     const flow = await learn();
@@ -443,6 +504,40 @@ describe('an answer that was predicted', () => {
     proxy.resume();
     expect(await Promise.all([user, patient])).toEqual([`user ${id}`, `plan ${id}`]);
   });
+});
+
+it('leaves no timer behind', async () => {
+  const [started, cleared] = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'clearTimeout')];
+  try {
+    const flow = await learn({}, { commandTimeout: 54_321 });
+    await flow.begun();
+    await flow.client.ping();
+    const timers = () => started.mock.results.filter((_, index) => started.mock.calls[index]?.[1] === 54_321);
+    const isCleared = ({ value }: { value: unknown }) => cleared.mock.calls.some(([timer]) => timer === value);
+    await until(() => timers().every(isCleared), 'all timers to be cleared');
+    expect(timers().length).toBeGreaterThan(0);
+  } finally {
+    started.mockRestore();
+    cleared.mockRestore();
+  }
+});
+
+it('goes with shareReads', async () => {
+  const flow = await learn({}, {}, { shareReads: true });
+  const { client } = flow;
+  const id = await flow.newUser();
+  const key = flow.key('plan', id);
+  const spy = spyOnSocket(client);
+  const shared = [client.mget(key), client.mget(key)];
+  const user = [client.get(flow.key('user', id)), client.get(flow.key('user', id))];
+  const before = [client.get(key), client.get(key)];
+  const set = client.set(key, 'new');
+  const after = [client.get(key), client.get(key)];
+  const all = await Promise.all([...shared, ...user, ...before, set, ...after]);
+  const plan = `plan ${id}`;
+  expect(all).toEqual([[plan], [plan], `user ${id}`, `user ${id}`, plan, plan, 'OK', 'new', 'new']);
+  const reads = commandNames(spy.text()).filter((name) => /get|set/.test(name));
+  expect(reads).toEqual(['mget', 'get', 'hgetall', 'get', 'get', 'get', 'set', 'get']);
 });
 
 describe('what is predicted in vain', () => {

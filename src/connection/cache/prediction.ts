@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { FastCommand } from '../../commands/fast-commands.js';
 import { words } from '../../commands/fast-commands.js';
 import { deepCopy } from '../../util/values.js';
+import { SETTLED } from '../entries/deadlines.js';
 import { type Entry, type EntryContext, errorFor, InternalEntry } from '../entries/entry.js';
 import { elementsOf, Forms, type Pair } from './forms.js';
 import { keyName, readArguments } from './names.js';
@@ -78,6 +79,8 @@ function noop(): void {}
 export class PredictedEntry extends InternalEntry implements Prediction {
   isUsed = false;
   #hasOutcome = false;
+  /** None: its followers have deadlines of their own. */
+  override deadline: Entry['deadline'] = SETTLED;
 
   /** @param refused - called when the server has answered with an error. */
   constructor(
@@ -124,7 +127,4 @@ export class PredictedEntry extends InternalEntry implements Prediction {
     if (error.name === 'ReplyError') this.refused(this, error.message);
     for (const follower of this.takeFollowers()) follower.reject(errorFor(follower, error) as Error);
   }
-
-  /** Its followers have deadlines of their own. */
-  override timedOut(): void {}
 }

@@ -131,29 +131,28 @@ export class ReadCache {
   /** @param call - its options, if it has any; they count if it has to be sent. */
   defer(answer: CachedRead, entry: CallEntry, call: CallOptions | undefined): void {
     if (call !== undefined) this.#calls.set(entry, call);
-    if (answer.pending) {
-      this.#follow(answer, entry, call);
-      return;
-    }
     if (this.#waiting.length === 0) setImmediate(this.#endTurn);
     this.#waiting.push(entry);
     entry.read = answer;
-    answer.key.waiting += 1;
+    answer.key.waiting = true;
   }
 
-  /** Whether a read may share the reply to a predicted one that is on its way: what was issued since does not matter to it. */
+  /**
+   * Whether a read may share the reply to a predicted one that is on its way: what was issued since does not matter to it.
+   * It waits for the end of the turn, too: that reply may have come, and its invalidation with it.
+   */
   #mayFollow({ pending, prediction, key, position }: CachedRead): boolean {
     const { transaction } = this.connection;
     if (!pending || prediction === undefined || !key.kept || key.heldUntil > position) return false;
     return this.tracking.on && this.#issued.settled && !transaction.watching;
   }
 
-  #follow(read: CachedRead, entry: CallEntry, call: CallOptions | undefined): void {
+  #follow(read: CachedRead, entry: CallEntry): void {
     const leader = read.prediction as PredictedEntry;
     leader.followers ??= [];
     leader.followers.push(entry);
     hold(read.key, read.position);
-    this.connection.startTimeout(entry, call);
+    this.connection.startTimeout(entry, this.#calls.get(entry));
     this.connection.stats.cache.hits += 1;
     this.#use(read);
   }
@@ -244,11 +243,15 @@ export class ReadCache {
   #decide(entry: CallEntry, time: number): void {
     const asked = entry.read as CachedRead;
     entry.read = undefined;
-    asked.key.waiting -= 1;
+    asked.key.waiting = false;
     // Its caller's signal has rejected it.
     if (entry.deadline !== undefined) return;
     const { connection } = this;
     const read = asked.key.kept ? asked : this.#find(asked.key.name, entry.variant, entry.sent);
+    if (read !== undefined && this.#mayFollow(read) && time < (read.prediction as PredictedEntry).until) {
+      this.#follow(read, entry);
+      return;
+    }
     if (read === undefined || !this.#mayUse(read) || !this.#isFresh(read, time)) {
       if (read !== undefined && (read.key.expiresAt ?? Number.NaN) <= time) this.store.drop(read.key);
       connection.stats.cache.misses += 1;
@@ -274,7 +277,7 @@ export class ReadCache {
 
   /** Ordering: whether reads that wait must be decided before a command that concerns the key of this name. */
   #mustDecide(name: string): boolean {
-    return this.store.lostWaiting || (this.store.key(name)?.waiting ?? 0) > 0;
+    return this.store.lostWaiting || this.store.key(name)?.waiting === true;
   }
 
   // ---- Sent ----
@@ -358,8 +361,9 @@ export class ReadCache {
     const { transaction } = connection;
     if (!this.tracking.on || transaction.open || transaction.watching || !this.#issued.settled) return false;
     if (!connection.hasRoom || this.#forbidden.has(pair.form)) return false;
+    // One that waits has an answer.
+    if (this.hasDeferred && this.#mustDecide(name)) return false;
     store.forgetPredictions(time);
-    if (this.hasDeferred && this.#mustDecide(name)) this.decideAll();
     const key = store.key(name);
     const read = key?.find(variant, text);
     if (read?.pending || (read && !read.prediction?.isUsed && (!read.key.expiresAt || this.#isYoung(read, time))))
@@ -375,7 +379,6 @@ export class ReadCache {
   }
 
   readonly #refusedPrediction = (entry: PredictedEntry, message: string): void => {
-    this.failed(entry, message.padEnd(MEANING_LENGTH));
     if (meaningOfError(message) === 'forbidden') this.#forbidden.add(entry.pair.form);
     for (const follower of entry.takeFollowers()) if (follower.deadline !== SETTLED) this.#send(follower as CallEntry);
   };

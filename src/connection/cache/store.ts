@@ -70,8 +70,8 @@ export class CachedKey {
   /** Answers, and reads on their way. */
   reads = 0;
   pending = 0;
-  /** Reads that were found, and wait for the end of the turn. */
-  waiting = 0;
+  /** Whether reads were found, and wait for the end of the turn. */
+  waiting = false;
   bytes = 0;
   /** Until the reply at this position has come, only the answer `newest` may be used; see `IssuedCommands`. */
   heldUntil = -1;
@@ -407,7 +407,7 @@ export class CacheStore extends Room {
 
   #forget(key: CachedKey): void {
     key.kept = false;
-    this.lostWaiting ||= key.waiting > 0;
+    this.lostWaiting ||= key.waiting;
     if (key.predictedUntil > 0) for (const { prediction } of key.all()) prediction?.unused();
   }
 

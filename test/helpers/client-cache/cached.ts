@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import type { CacheOptions, CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { type CoalescedClient, ioredis6, ready, until } from '../hosts.js';
 import { uniquePrefix } from '../redis.js';
@@ -42,4 +43,13 @@ export async function keep(client: CoalescedClient, ...reads: (() => Promise<unk
 export function block(ms: number): void {
   const end = performance.now() + ms;
   while (performance.now() < end);
+}
+
+/** Another process changes a key, and has had the reply, while this one does not let its loop turn. */
+export function elsewhere(url: string, program: string): void {
+  execFileSync(process.execPath, [
+    '--input-type=module',
+    '-e',
+    `import { Redis } from 'ioredis'; const c = new Redis(${JSON.stringify(url)}); ${program}; await c.quit();`,
+  ]);
 }
