@@ -11,20 +11,22 @@ const FOLDER = fileURLToPath(new URL('programs/', import.meta.url));
 const PLACE = String.raw`(?:service|nest)\.ts:\d+`;
 const MS = String.raw`\d+\.\d`;
 
-/** What a program prints on standard error. */
-async function printed(environment: string, args: string[] = [], name = 'service.ts'): Promise<string> {
+/** What a program prints on standard error, and on standard output. */
+async function outputs(environment: string, args: string[] = [], name = 'service.ts'): Promise<string[]> {
   const program = spawn(
     process.execPath,
     ['--import', import.meta.resolve('tsx'), name, redisUrl(), uniquePrefix('advised'), ...args],
     {
       cwd: FOLDER,
       env: { ...process.env, IOREDIS_COALESCE: environment },
-      stdio: ['ignore', 'ignore', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     },
   );
-  const [stderr] = await Promise.all([text(program.stderr), once(program, 'exit')]);
-  return stderr;
+  const [stderr, stdout] = await Promise.all([text(program.stderr), text(program.stdout), once(program, 'exit')]);
+  return [stderr, stdout];
 }
+
+const printed = async (...args: Parameters<typeof outputs>) => (await outputs(...args))[0] as string;
 
 describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
   it('advise: at exit, a line per client, and one per place', async () => {
@@ -78,5 +80,12 @@ describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
     const stderr = await printed('stats');
     expect(stderr).toMatch(/^ioredis-coalesce: service \S+: \d+ commands, \d+ batches/m);
     expect(stderr).not.toContain('in a row');
+  });
+
+  it('stats: how many round trips were saved by reads that were predicted', async () => {
+    const [stderr, saved = ''] = await outputs('stats', [], 'prefetch.ts');
+    expect(saved).toMatch(/^[1-9]\d* round trips saved by [1-9]\d* predicted reads\n$/);
+    expect(stderr).toMatch(/^ioredis-coalesce: reader \S+: \d+ commands, /m);
+    expect(stderr).toContain(`; ${saved}`);
   });
 });

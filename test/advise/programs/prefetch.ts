@@ -1,0 +1,12 @@
+/** Reads that a client comes to predict. Run with `IOREDIS_COALESCE=stats`; prints on standard output how many were used. */
+import Redis from 'ioredis-coalesce';
+
+const [url = '', prefix = ''] = process.argv.slice(2);
+const redis = new Redis(url, { connectionName: 'reader', coalesce: { cache: { prefetch: true } } });
+for (let id = 0; id < 200; id += 1) {
+  await redis.get(`${prefix}:user:${id}`);
+  await redis.get(`${prefix}:plan:${id}`);
+}
+const { predicted, predictionsUsed } = redis.coalescer.stats().cache ?? {};
+console.log(`${predictionsUsed} round trips saved by ${predicted} predicted reads`);
+redis.disconnect();
