@@ -74,7 +74,7 @@ const forOthers: Options = {
 /** The command line, beside the package's own entry. */
 const commandLine: Options = {
   ...common,
-  entry: { cli: 'src/cli.ts' },
+  entry: { cli: 'cli/main.ts' },
   format: ['cjs'],
   splitting: false,
   outDir: 'dist',
@@ -83,7 +83,7 @@ const commandLine: Options = {
     {
       name: 'require-the-package',
       setup: (build) => {
-        build.onResolve({ filter: /^\.\.\/coalesce\.js$/ }, () => ({ path: './coalesce.cjs', external: true }));
+        build.onResolve({ filter: /^\.\.\/src\/coalesce\.js$/ }, () => ({ path: './coalesce.cjs', external: true }));
       },
     },
   ],

@@ -114,7 +114,7 @@ describe('docs/api.md', () => {
   });
 
   it('has every option of the command', () => {
-    const given = [...read('src/cli/arguments.ts').matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag = '']) => flag);
+    const given = [...read('cli/arguments.ts').matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag = '']) => flag);
     const text = section(api, 'The command `ioredis-coalesce`');
     expect(given.length).toBeGreaterThan(5);
     for (const flag of given) expect(text).toMatch(new RegExp(`\`${flag}[ \`]`));

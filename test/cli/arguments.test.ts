@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseBenchArguments } from '../../src/cli/arguments.js';
+import { parseBenchArguments } from '../../cli/arguments.js';
 import { runCli } from './helpers.js';
 
 describe('options of bench', () => {

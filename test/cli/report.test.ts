@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { parseBenchArguments } from '../../src/cli/arguments.js';
-import { type Rounds, renderReport, reportOf } from '../../src/cli/bench.js';
+import { parseBenchArguments } from '../../cli/arguments.js';
+import { type Rounds, renderReport, reportOf } from '../../cli/bench.js';
 
 const settings = parseBenchArguments([], {});
 const environment = { package: '1.0.0', node: '20.0.0', client: 'ioredis 6.0.0', server: 'Redis 7.0.0' };

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type * as ioredis from 'ioredis';
-import { coalesce } from '../coalesce.js';
+import { coalesce } from '../src/coalesce.js';
 import { CliError, type Target } from './arguments.js';
 
 export const VARIANTS = ['plain', 'auto', 'cork', 'coalesced'] as const;

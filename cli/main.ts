@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /** `npx ioredis-coalesce bench`: measures what coalescing would gain on the user's own Redis. */
 import manifest from '../package.json' with { type: 'json' };
-import { CliError, HELP, parseBenchArguments, usageError } from './cli/arguments.js';
-import { runBench } from './cli/bench.js';
+import { CliError, HELP, parseBenchArguments, usageError } from './arguments.js';
+import { runBench } from './bench.js';
 
 async function main([command = 'help', ...args]: readonly string[]): Promise<void> {
   const settings = command === 'bench' ? parseBenchArguments(args, process.env) : 'help';
