@@ -40,8 +40,9 @@ let observed = 0;
 if (kind === 'traced') {
   const exporter = {
     async shutdown() {},
-    export(spans: unknown[]) {
+    export(spans: unknown[], exported: (result: { code: number }) => void) {
       observed += spans.length;
+      exported({ code: 0 });
     },
   };
   const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
@@ -91,32 +92,28 @@ async function read(key: string): Promise<string | null> {
 
 const app = Fastify();
 app.get<{ Params: { id: string } }>('/user/:id', async ({ params: { id } }) => {
-  await read(`user:${id}`);
+  await read(`${kind}:user:${id}`);
   const values: (string | null)[] = [];
-  for (const each of KINDS_OF_KEY) values.push(await read(`${each}:${id}`));
+  for (const each of KINDS_OF_KEY) values.push(await read(`${kind}:${each}:${id}`));
   return values;
 });
 app.get<{ Params: { id: string } }>('/together/:id', ({ params: { id } }) =>
-  Promise.all(KINDS_OF_KEY.map((each) => read(`${each}:${id}`))),
+  Promise.all(KINDS_OF_KEY.map((each) => read(`${kind}:${each}:${id}`))),
 );
 app.get<{ Params: { id: string } }>('/write/:id', async ({ params: { id } }) => {
   const batch = writer.pipeline();
   for (const each of ['user', ...KINDS_OF_KEY]) {
     version += 1;
-    batch.set(`${each}:${id}`, `${each}:${id}=${version}`, 'EX', 60);
+    batch.set(`${kind}:${each}:${id}`, `${kind}:${each}:${id}=${version}`, 'EX', 60);
   }
   return ((await batch.exec()) ?? []).every(([error]) => error === null);
 });
 
-const queue = new Queue('mixed', { connection });
-const worker = new Worker(
-  'mixed',
-  async ({ data, name }) => void (data === name || wrong.push(`job ${name}: ${data}`)),
-  {
-    connection: coalesce(connect({ maxRetriesPerRequest: null })),
-    concurrency: 5,
-  },
-);
+const queue = new Queue(kind, { connection });
+const worker = new Worker(kind, async ({ data, name }) => void (data === name || wrong.push(`job ${name}: ${data}`)), {
+  connection: coalesce(connect({ maxRetriesPerRequest: null })),
+  concurrency: 5,
+});
 worker.on('completed', () => {
   jobs += 1;
 });
