@@ -49,13 +49,7 @@ export function attachProvisionally(client: object, options: ResolvedOptions): v
   // One set of options serves all clients of the process: an option that a client cannot use is ignored for that client.
   const splitKeys = options.splitKeys && isHostCluster(client);
   const usable = withoutCacheUnless(speaksResp3(client as HostClient), { ...options, splitKeys });
-  if (client instanceof Object) attachReal(client as HostClient, usable);
-  // In a test file of Jest, say: it has other classes, also for what commands return.
-  else
-    new CorkAttachment(client as HostClient, usable, {
-      why: 'it is of another realm',
-      unknown: 'a client of another realm',
-    });
+  attachReal(client as HostClient, usable);
   markProvisional(client);
   if (splitKeys) setSplitting(client as HasOptions, true);
 }

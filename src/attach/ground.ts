@@ -14,6 +14,7 @@ export interface CorkReason {
   readonly unknown?: string;
 }
 
+const OTHER_REALM = 'a client of another realm';
 const HELP = '(docs/compatibility.md)';
 /** What to do about a client of no known release. */
 const CURES: Readonly<Record<UnknownClient['cause'], (by: string) => string>> = {
@@ -31,6 +32,8 @@ const CURES: Readonly<Record<UnknownClient['cause'], (by: string) => string>> = 
 export function groundOf(client: HasOptions, options: ResolvedOptions): HostCommandClass | CorkReason {
   if (!options.fastPath) return { why: 'the option fastPath is false' };
   if (environment === 'cork') return corked(`${VARIABLE} is cork`, options);
+  // In a test file of Jest, say: it has other classes, also for what commands return, and an Error is none of ours.
+  if (!(client instanceof Object)) return { ...corked('it is of another realm', options), unknown: OTHER_REALM };
   const unknown = unknownRelease(client);
   if (unknown !== undefined) {
     const { name, cause, by = 'an APM, a patch or a loader' } = unknown;
