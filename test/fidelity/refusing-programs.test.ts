@@ -1,0 +1,188 @@
+/** Random programs of fused reads against servers that refuse: ACLs, full memory, lost connections. */
+import fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { Redis as Admin } from 'ioredis';
+import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
+import { coalesce } from 'ioredis-coalesce/coalesce';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type Fate,
+  HASHES,
+  KEYS,
+  namedValue,
+  type RefusingProgram,
+  refusingPrograms,
+  runRefusing,
+} from '../helpers/fidelity/refusing-program.js';
+import { type Client, HOSTS, ready } from '../helpers/hosts.js';
+import { FaultyProxy } from '../helpers/proxy.js';
+import { type RedisServer, startServer } from '../helpers/redis.js';
+import { expectWarnings } from '../helpers/warnings.js';
+
+expectWarnings('COALESCE_WARN_FUSE');
+
+/** For each variant; `REFUSING_PROGRAMS` asks for more. */
+const PROGRAMS = Number(process.env.REFUSING_PROGRAMS ?? 16);
+const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
+const SETTLES_WITHIN_MS = 20_000;
+
+const OPTIONS: readonly CoalesceOptions[] = [
+  {},
+  { shareReads: true },
+  { maxInFlight: 3 },
+  { maxBatchSize: 3, shareReads: true },
+  { schedule: 'tick', busyPoll: false },
+];
+
+/** A server of its own: two users, and a proxy in front. */
+class World {
+  private constructor(
+    readonly server: RedisServer,
+    readonly admin: Redis,
+    readonly proxy: FaultyProxy,
+  ) {}
+
+  static async start(): Promise<World> {
+    const server = await startServer({
+      args: ['--replica-serve-stale-data', 'no', '--maxmemory-policy', 'noeviction'],
+    });
+    const proxy = new FaultyProxy(server.port);
+    await proxy.listen();
+    return new World(server, new Admin(server.url, { protocol: 2 }), proxy);
+  }
+
+  async reset(): Promise<void> {
+    const { admin } = this;
+    await admin.config('SET', 'maxmemory', '0');
+    await admin.replicaof('NO', 'ONE');
+    const user = ['on', 'nopass', 'allkeys', '&*', '+@all'];
+    await admin.call('ACL', 'SETUSER', 'user', 'reset', ...user);
+    await admin.call('ACL', 'SETUSER', 'other', 'reset', ...user);
+    await admin.flushall();
+    for (const db of [0, 1]) {
+      await admin.select(db);
+      const pipeline = admin.pipeline();
+      for (const key of KEYS) pipeline.set(key, namedValue(db, key));
+      for (const hash of HASHES)
+        for (const field of ['f', 'é']) pipeline.hset(hash, field, namedValue(db, hash, field));
+      await pipeline.exec();
+    }
+  }
+
+  administer = (command: readonly string[]) => this.admin.call(...(command as [string, ...string[]]));
+
+  lose = (what: 'requests' | 'replies', sent: string) =>
+    what === 'requests' ? this.proxy.loseRequests(sent) : this.proxy.loseReplies(sent);
+
+  async stop(): Promise<void> {
+    this.admin.disconnect();
+    await this.proxy.close();
+    await this.server.stop();
+  }
+}
+
+const worlds: Record<'plain' | 'fused', World> = {} as never;
+beforeAll(async () => {
+  console.log(`refusing programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
+  [worlds.plain, worlds.fused] = await Promise.all([World.start(), World.start()]);
+});
+afterAll(async () => {
+  await worlds.plain?.stop();
+  await worlds.fused?.stop();
+});
+
+/** Of a read: the reply names the database and the key, or is an error, or null. */
+function isOfAnother({ call, outcome }: Fate, db: number): boolean {
+  const [, name, rest = ''] = /^\["(\w+)", (.*)\]$/.exec(call) ?? [];
+  const value = /^resolved (?:"(.*)"|Buffer<(.*)>)$/.exec(outcome);
+  if (value === null || !/^h?get/.test(name ?? '')) return false;
+  const args = rest.split(', ').map((arg) => {
+    const hex = /^Buffer<(.*)>$/.exec(arg)?.[1];
+    return hex === undefined ? arg.replaceAll('"', '') : Buffer.from(hex, 'hex').toString();
+  });
+  const text = value[1] ?? Buffer.from(value[2] as string, 'hex').toString();
+  return text !== 'QUEUED' && text !== namedValue(db, ...args);
+}
+
+/**
+ * The documented differences: WRONGTYPE of GET; that ACLs see MGET and HMGET; that reads of a refused one are sent again
+ * behind what was issued later.
+ */
+function isTolerated(theirs: Fate, mine: Fate): boolean {
+  if (!/^\["h?get/.test(mine.call)) return false;
+  if (theirs.outcome.includes('WRONGTYPE') && mine.outcome === 'resolved null') return true;
+  const mayNot = / permissions to run the 'h?get' command/.test(theirs.outcome);
+  return (mine.overtaken || mayNot) && !isOfAnother(mine, theirs.db);
+}
+
+describe.each(HOSTS)('$name', (host) => {
+  it.each(OPTIONS.map((options, index) => [JSON.stringify(options), options, index] as const))(
+    'fused reads are as on a plain client with %s',
+    async (_, options, index) => {
+      let fused = 0;
+      let tolerated = 0;
+      const run = async (kind: 'plain' | 'fused', program: RefusingProgram) => {
+        const world = worlds[kind];
+        await world.reset();
+        const client = new host.Redis(world.proxy.url, {
+          username: 'user',
+          password: 'any',
+          protocol: program.protocol,
+          retryStrategy: () => 1,
+          // Without it iovalkey sends commands again before this package sees that.
+          enableReadyCheck: host.name === 'iovalkey' || program.checksReady,
+        });
+        client.on('error', () => {});
+        if (kind === 'fused') coalesce(client, { fuseReads: true, ...options });
+        await ready(client as Client);
+        const outcomes = await runRefusing(client as Client, program, world, SETTLES_WITHIN_MS);
+        if ('coalescer' in client) {
+          const stats = (
+            client as never as { coalescer: { stats(): { fusedReads: number; inFlight: number } } }
+          ).coalescer.stats();
+          fused += stats.fusedReads;
+          expect(stats.inFlight).toBe(0);
+        }
+        client.disconnect();
+        return outcomes;
+      };
+      await fc.assert(
+        fc.asyncProperty(refusingPrograms, async (program) => {
+          const [plain, mine] = await Promise.all([run('plain', program), run('fused', program)]);
+          const found: string[] = [];
+          for (const [at, fate] of mine.fates.entries()) {
+            const theirs = plain.fates[at] as Fate;
+            if (fate.outcome === theirs.outcome) continue;
+            if (isTolerated(theirs, fate)) tolerated += 1;
+            else found.push(`${fate.turn} ${fate.call}: ${theirs.outcome} / ${fate.outcome}`);
+          }
+          if (plain.fates.length !== mine.fates.length) found.push('another number of calls');
+
+          const order = ({ settled }: typeof plain) =>
+            settled
+              .filter(
+                ({ ordered, turn }) =>
+                  ordered &&
+                  options.shareReads === undefined &&
+                  !mayRefuse(program, turn) &&
+                  program.turns[turn]?.loses === 'nothing',
+              )
+              .map(({ turn, call }) => `${turn} ${call}`);
+          expect(found.join('\n')).toBe('');
+          expect(order(mine)).toEqual(order(plain));
+        }),
+        { numRuns: PROGRAMS, seed: SEED + index },
+      );
+      console.log(`${PROGRAMS} programs, ${fused} fused reads, ${tolerated} tolerated differences`);
+      expect(fused).toBeGreaterThan(0);
+    },
+    60_000 + PROGRAMS * 500,
+  );
+});
+
+/** Whether the user may lack a right in this turn. */
+function mayRefuse({ turns }: RefusingProgram, turn: number): boolean {
+  return turns
+    .slice(0, turn + 1)
+    .some(({ before }) => before.some(([name, , , ...rules]) => name === 'ACL' && !/^\+|allkeys/.test(rules[0] ?? '')));
+}
