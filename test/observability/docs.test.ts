@@ -164,10 +164,10 @@ describe('docs/grafana-dashboard.json', () => {
     for (const [, label] of legends.matchAll(/\{\{(\w+)\}\}/g)) expect(labels).toContain(label);
   });
 
-  it('asks for values of labels that exist: path and reason', async () => {
+  it('asks for values of labels that exist: path, reason and ground', async () => {
     const { samples } = await exposed();
     const pairs = new Set(samples.flatMap(({ labels }) => Object.entries(labels).map((pair) => pair.join('='))));
-    for (const [, label, value] of queries.join('\n').matchAll(/(path|reason)="(\w+)"/g)) {
+    for (const [, label, value] of queries.join('\n').matchAll(/(path|reason|ground)="(\w+)"/g)) {
       expect(pairs).toContain(`${label}=${value}`);
     }
   });

@@ -68,6 +68,21 @@ describe('the metrics', () => {
     expect(stats.fastCommands).toBeGreaterThanOrEqual(100);
   });
 
+  it('say what the client stands on', async () => {
+    const register = new Registry();
+    const worker = await ready(ioredis6.createCoalesced(redisUrl(), {}, { fastPath: false }));
+    collectMetrics(worker, { register });
+    const grounds = async () => {
+      const { values } = await scrape(register);
+      return ['fast', 'cork', 'plain'].flatMap((ground) => values('redis_coalesce_ground', { ground }));
+    };
+    expect(await grounds()).toEqual([0, 1, 0]);
+    worker.coalescer.detach();
+    expect(await grounds()).toEqual([0, 0, 1]);
+    coalesce(worker, { fastPath: true });
+    expect(await grounds()).toEqual([1, 0, 0]);
+  });
+
   it('are the hits and the size of the cache', async () => {
     const register = new Registry();
     const cached = await ready(ioredis6.createCoalesced(redisUrl(), {}, { cache: true }));
