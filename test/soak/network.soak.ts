@@ -23,7 +23,7 @@ describe.each(CLIENTS.map(([host, coalesce]) => ({ name: host.name, host, coales
   '$name, 100 callers on one connection of which something is wrong',
   ({ host, coalesce }) => {
     it.for(SCENARIOS.map((scenario) => [scenario.name, scenario] as const))('%s', async ([, scenario]) => {
-      const found = await runBoth(scenario, { host, coalesce, ms: MS, seed: SEED });
+      const found = await runBoth(scenario, { host, coalesce, ms: MS, seed: SEED, corked: true });
       rows.push(...found.rows);
       for (const { client, run } of found.rows) {
         console.log(

@@ -9,25 +9,37 @@ export interface Row {
 /** What becomes of a transaction or pipeline that was answered in part when its connection broke: if there was one. */
 const CUT = ['AbortError'];
 
-/** Runs a scenario with a plain and a coalesced client at the same time, and says what is not as it must be. */
+/**
+ * Runs a scenario with a plain and a coalesced client at the same time, and where asked for with a corked one, too, and
+ * says what is not as it must be.
+ */
 export async function runBoth(
   scenario: Scenario,
-  options: Omit<RunOptions, 'kind'>,
+  { corked, ...options }: Omit<RunOptions, 'kind'> & { readonly corked: boolean },
 ): Promise<{ readonly rows: readonly Row[]; readonly faults: readonly string[] }> {
-  const [plain, coalesced] = await Promise.all([
+  const [plain, coalesced, withCork] = await Promise.all([
     run(scenario, { ...options, kind: 'plain' }),
     run(scenario, { ...options, kind: 'coalesced' }),
+    corked ? run(scenario, { ...options, kind: 'corked' }) : undefined,
   ]);
   const rows: Row[] = [
     { scenario: scenario.name, client: `${options.host.name}, plain`, run: plain },
     { scenario: scenario.name, client: `${options.host.name}, coalesced`, run: coalesced },
   ];
+  if (withCork) rows.push({ scenario: scenario.name, client: `${options.host.name}, corked`, run: withCork });
   const faults = rows.flatMap(({ client, run }) => faultsOf(scenario, run).map((fault) => `${client}: ${fault}`));
   // Where both may leave some open, it is chance which is in flight when; `left-open.test.ts` compares the same case.
   if (!scenario.leavesOpen && plain.open > 0 !== coalesced.open > 0) {
     faults.push(`open at the end: ${plain.open} of the plain client, ${coalesced.open} of the coalesced one`);
   }
-  if (coalesced.fastCommands === 0) faults.push('expected the fast path to carry commands, got none');
+  if (!coalesced.stats?.fastCommands) faults.push('expected the fast path to carry commands, got none');
+  if (withCork) {
+    const { ground, commands: writes = 0, batches = 0 } = withCork.stats ?? {};
+    if (ground !== 'cork') faults.push(`expected the cork, got ${ground}`);
+    // 100 callers write in the same turns.
+    if (batches === 0 || batches >= writes)
+      faults.push(`expected the cork to join writes, got ${batches} of ${writes}`);
+  }
   return { rows, faults };
 }
 

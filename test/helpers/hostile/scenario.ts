@@ -1,5 +1,5 @@
 import type { RedisOptions } from 'ioredis';
-import { type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
+import { type Coalesced, type CoalesceOptions, type CoalescerStats, coalesce } from 'ioredis-coalesce/coalesce';
 import { type Client, type Host, sleep, until } from '../hosts.js';
 import { startServer, uniquePrefix } from '../redis.js';
 import { HostileProxy } from './proxy.js';
@@ -46,9 +46,10 @@ export interface Stage {
 
 export interface RunOptions {
   readonly host: Host;
-  readonly kind: 'plain' | 'coalesced';
+  readonly kind: 'plain' | 'coalesced' | 'corked';
   readonly ms: number;
   readonly seed: number;
+  /** Of the coalesced client. */
   readonly coalesce?: CoalesceOptions | undefined;
   /** @default 100 */
   readonly workers?: number;
@@ -57,8 +58,8 @@ export interface RunOptions {
 export interface Run extends Tally {
   readonly reconnects: number;
   readonly strikes: number;
-  /** What the fast path carried; 0 for a plain client. */
-  readonly fastCommands: number;
+  /** Not of a plain client. */
+  readonly stats: CoalescerStats | undefined;
 }
 
 /** A new replica need not wait for others. */
@@ -113,7 +114,7 @@ export async function run(scenario: Scenario, options: RunOptions): Promise<Run>
     maxRetriesPerRequest: null,
     ...scenario.client,
   });
-  if (kind === 'coalesced') coalesce(client, options.coalesce);
+  if (kind !== 'plain') coalesce(client, kind === 'corked' ? { fastPath: false } : options.coalesce);
   let reconnects = 0;
   client.on('reconnecting', () => {
     reconnects += 1;
@@ -142,11 +143,10 @@ export async function run(scenario: Scenario, options: RunOptions): Promise<Run>
     proxy.faults = {};
     await scenario.heal?.(stage);
     await Promise.race([working, sleepUnref(LAST_REPLIES_MS)]);
-    const { fastCommands } =
-      kind === 'coalesced' ? (client as Client & Coalesced).coalescer.stats() : { fastCommands: 0 };
+    const stats = kind === 'plain' ? undefined : (client as Client & Coalesced).coalescer.stats();
     // What is open is rejected below, as the client's end has it.
     const errors = new Map(tally.errors);
-    return { ...tally, errors, reconnects, strikes: strikes + proxy.strikes, fastCommands };
+    return { ...tally, errors, reconnects, strikes: strikes + proxy.strikes, stats };
   } finally {
     client.disconnect();
     for (const admin of admins.values()) admin.disconnect();
