@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
-import { CLUSTER_HOSTS, ioredis6, warm } from '../helpers/cluster/clients.js';
+import { CLUSTER_HOSTS, type CoalescedCluster, ioredis6, warm } from '../helpers/cluster/clients.js';
 import { Load, printFigures } from '../helpers/cluster/load.js';
 import { commandCounts, resetCommandCounts } from '../helpers/cluster/run-program.js';
 
@@ -15,6 +15,14 @@ const PATIENT = { maxRedirections: 400, retryDelayOnFailover: 100, retryDelayOnC
 const SLOTS = SOAK_MINUTES > 0 ? 2_000 : 500;
 const NOTHING_WRONG = { errors: {}, misdelivered: [], lost: 0, open: 0 };
 
+/** That it had the cork, and that the cork joined writes. */
+function expectCorked(cluster: CoalescedCluster): void {
+  const { ground, commands, batches } = cluster.coalescer.stats();
+  expect(ground).toBe('cork');
+  expect(batches).toBeGreaterThan(0);
+  expect(commands).toBeGreaterThan(batches);
+}
+
 describe.each(HOSTS)('A coalesced Cluster of $name under load', { timeout: TIMEOUT }, (host) => {
   let nodes: RedisCluster;
 
@@ -28,17 +36,25 @@ describe.each(HOSTS)('A coalesced Cluster of $name under load', { timeout: TIMEO
     const cluster = await warm(host.createCoalesced(nodes, PATIENT));
     await resetCommandCounts(nodes);
     const load = new Load(cluster);
+    // At the same time, which costs the run hardly more.
+    const corked = await warm(host.createCoalesced(nodes, PATIENT, { fastPath: false }));
+    const corkedLoad = new Load(corked, { name: 'corked' });
     const deadline = Date.now() + SOAK_MINUTES * 60_000;
     let moved = 0;
     await load.more(1_000);
+    await corkedLoad.more(1_000);
     for (let [from, to] = [a, b]; moved === 0 || Date.now() < deadline; [from, to] = [to, from]) {
       await nodes.moveSlots(from, to, SLOTS);
       moved += SLOTS;
     }
     await load.more(1_000);
-    const figures = await load.stop();
+    await corkedLoad.more(1_000);
+    const [figures, corkedFigures] = await Promise.all([load.stop(), corkedLoad.stop()]);
     printFigures(`${host.name}, ${moved} slots moved under load`, figures);
+    printFigures(`${host.name}, corked, ${moved} slots moved under load`, corkedFigures);
     expect(figures).toMatchObject(NOTHING_WRONG);
+    expect(corkedFigures).toMatchObject(NOTHING_WRONG);
+    expectCorked(corked);
     const { fastCommands, inFlight } = cluster.coalescer.stats();
     expect(fastCommands).toBeGreaterThan(figures.commands / 2);
     expect(inFlight).toBe(0);
