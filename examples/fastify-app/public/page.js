@@ -1,9 +1,10 @@
 import { CascadeView } from './cascade-view.js';
 import { LoadView } from './load-view.js';
+import { RequestView } from './request-view.js';
 
 const status = document.querySelector('#redis');
 const trouble = document.querySelector('#trouble');
-const views = { load: new LoadView(request), cascade: new CascadeView(request) };
+const views = { load: new LoadView(request), cascade: new CascadeView(request), request: new RequestView(request) };
 let serviceUp = false;
 let redis;
 let running = false;
@@ -57,7 +58,7 @@ async function request(method, path, body) {
 function showStatus() {
   const up = serviceUp && redis?.up === true;
   views.load.ready = up;
-  views.cascade.ready = up && !running;
+  views.cascade.ready = views.request.ready = up && !running;
   status.dataset.up = String(up);
   if (!serviceUp) {
     status.textContent = 'Service not reachable';

@@ -5,8 +5,7 @@ import { DEFAULT_PREFIX, DEFAULT_PRODUCTS } from './config.js';
 import { handleErrors } from './errors.js';
 import { livePage } from './live/page.js';
 import { createMetrics } from './metrics.js';
-import { productPrefixes } from './product.js';
-import { CLIENT_OPTIONS, type ClientKind } from './redis.js';
+import { CLIENT_OPTIONS, type ClientKind, settingOf } from './redis.js';
 import { healthRoutes } from './routes/health.js';
 import { readingRoutes } from './routes/reading.js';
 import { shopRoutes } from './routes/shop.js';
@@ -67,11 +66,10 @@ async function registerRedis(
   { redisUrl, prefix }: { redisUrl: string; prefix: string },
 ): Promise<void> {
   const client = { url: redisUrl, ...CLIENT_OPTIONS };
-  if (kind === 'coalesced') {
-    await app.register(fastifyCoalesce, client);
-  } else if (kind === 'cached') {
-    await app.register(fastifyCoalesce, { ...client, coalesce: { cache: { prefixes: productPrefixes(prefix) } } });
-  } else {
+  const setting = settingOf(kind, prefix);
+  if (setting === false) {
     await app.register(fastifyRedis, { ...client, enableAutoPipelining: kind === 'auto-pipelining' });
+  } else {
+    await app.register(fastifyCoalesce, { ...client, coalesce: setting });
   }
 }

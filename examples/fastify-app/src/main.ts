@@ -1,7 +1,7 @@
 import { buildApp } from './app.js';
 import { type Config, readConfig } from './config.js';
 import { type OwnRedis, startOwnRedis } from './own-redis.js';
-import { closeRedis, connectRedis } from './redis.js';
+import { closeRedis, connectRedis, settingOf } from './redis.js';
 import { seedIfMissing } from './seed.js';
 
 const SHUTDOWN_TIMEOUT = 10_000;
@@ -71,7 +71,7 @@ async function serve(config: RunConfig, own?: OwnRedis): Promise<void> {
 
 /** Also finds out whether Redis is there at all: one clear error, and at once. */
 async function seedBeforeStart(config: RunConfig): Promise<boolean> {
-  const redis = await connectRedis(config);
+  const redis = await connectRedis(config.redisUrl, settingOf(config.client, config.prefix));
   try {
     return await seedIfMissing(redis, config);
   } finally {

@@ -1,5 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { coalesce } from 'ioredis-coalesce';
+import { type CoalesceSetting, coalesce } from 'ioredis-coalesce';
+import { productPrefixes } from './product.js';
 
 /** Of every client of the service. */
 export const CLIENT_OPTIONS = {
@@ -9,18 +10,21 @@ export const CLIENT_OPTIONS = {
 } satisfies RedisOptions;
 
 /** What the shop's client is: the routes neither know nor care. */
-export const CLIENT_KINDS = ['coalesced', 'cached', 'plain', 'auto-pipelining'] as const;
+export const CLIENT_KINDS = ['coalesced', 'cached', 'prefetch', 'plain', 'auto-pipelining'] as const;
 export type ClientKind = (typeof CLIENT_KINDS)[number];
 
-export interface ConnectOptions {
-  redisUrl: string;
-  client: ClientKind;
+/** How a client of the kind coalesces; `prefix` is what every key of the shop begins with. */
+export function settingOf(kind: ClientKind, prefix: string): CoalesceSetting {
+  const prefixes = productPrefixes(prefix);
+  if (kind === 'cached') return { cache: { prefixes } };
+  if (kind === 'prefetch') return { cache: { prefixes, prefetch: true } };
+  return kind === 'coalesced';
 }
 
 /** A connected client for a task of its own, outside Fastify; one clear error if Redis is not there. */
-export async function connectRedis({ redisUrl, client: kind }: ConnectOptions): Promise<Redis> {
+export async function connectRedis(redisUrl: string, setting: CoalesceSetting): Promise<Redis> {
   const client = new Redis(redisUrl, { ...CLIENT_OPTIONS, lazyConnect: true });
-  const redis = kind === 'plain' || kind === 'auto-pipelining' ? client : coalesce(client);
+  const redis = setting === false ? client : coalesce(client, setting);
 
   let failure: Error | undefined;
   const onError = (error: Error): void => {

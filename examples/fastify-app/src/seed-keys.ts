@@ -1,6 +1,6 @@
 /** `npm run seed`: writes the products to the Redis at REDIS_URL; `npm run seed -- --remove` takes them away. */
 import { readConfig } from './config.js';
-import { closeRedis, connectRedis } from './redis.js';
+import { closeRedis, connectRedis, settingOf } from './redis.js';
 import { removeSeed, seed, seedKeys } from './seed.js';
 
 async function main(): Promise<void> {
@@ -9,7 +9,7 @@ async function main(): Promise<void> {
     throw new Error('REDIS_URL is not set: expected something like redis://127.0.0.1:6379');
   }
   const remove = process.argv.includes('--remove');
-  const redis = await connectRedis({ redisUrl: config.redisUrl, client: config.client });
+  const redis = await connectRedis(config.redisUrl, settingOf(config.client, config.prefix));
   try {
     await (remove ? removeSeed(redis, config) : seed(redis, config));
     const what = `${config.products} products (${seedKeys(config).length} hashes under "${config.prefix}")`;

@@ -8,6 +8,7 @@ import { type Cascade, measureCascade } from './cascade.js';
 import { Feed } from './feed.js';
 import { latencyEdgesMs } from './load.js';
 import { LoadRun, type RunSettings } from './load-run.js';
+import { measureRequest, type RequestComparison } from './request.js';
 import { Subject, type Variant } from './subject.js';
 
 /** Why a run ended early, if nothing failed. */
@@ -34,6 +35,7 @@ export class Laboratory {
   readonly subjects: Record<Variant, Subject>;
   readonly #fused: Redis;
   readonly #observer: Redis;
+  readonly #redisUrl: string;
   readonly #address: string;
   readonly #prefix: string;
   #version: string;
@@ -55,6 +57,7 @@ export class Laboratory {
     };
     this.#fused = fused;
     this.#observer = observer;
+    this.#redisUrl = redisUrl;
     this.#address = addressOf(redisUrl);
     this.#prefix = prefix;
     this.#version = version;
@@ -100,11 +103,24 @@ export class Laboratory {
     this.#run?.stop(new RunStopped('the run was stopped'));
   }
 
-  async cascade(): Promise<Cascade> {
-    this.#begin('a latency cascade');
+  cascade(): Promise<Cascade> {
+    const { subjects } = this;
+    return this.#measure('a latency cascade', () =>
+      measureCascade({ subjects, fused: this.#fused, observer: this.#observer, prefix: this.#prefix }),
+    );
+  }
+
+  request(): Promise<RequestComparison> {
+    const { redis } = this.subjects.plain;
+    return this.#measure('a request', () =>
+      measureRequest({ writer: redis, redisUrl: this.#redisUrl, prefix: this.#prefix }),
+    );
+  }
+
+  async #measure<T>(what: string, measure: () => Promise<T>): Promise<T> {
+    this.#begin(what);
     try {
-      const { subjects } = this;
-      return await measureCascade({ subjects, fused: this.#fused, observer: this.#observer, prefix: this.#prefix });
+      return await measure();
     } catch (error) {
       throw this.#isUp() ? error : new RequestError(503, this.#downText());
     } finally {

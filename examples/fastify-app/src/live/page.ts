@@ -117,4 +117,8 @@ export async function livePage(
     assertLocal(request);
     return laboratory.cascade();
   });
+  app.post('/live/request', async (request) => {
+    assertLocal(request);
+    return laboratory.request();
+  });
 }
