@@ -25,6 +25,7 @@ describe.each([
   ['auto-pipelining', false],
   ['coalesced', true],
   ['cached', true],
+  ['prefetch', true],
 ] as const)('the shop on a client that is %s', (client, coalesced) => {
   let redis: Redis;
   let prefix: string;
@@ -239,6 +240,32 @@ describe('the live page’s own routes', () => {
     expect(await redis.keys(`${prefix}cascade:*`)).toEqual([]);
   });
 
+  it('measures a request of eight awaits at a distance, which prefetch learns', async () => {
+    type Await = { askedMs: number; answeredMs: number; sent: boolean };
+    const clients = ['plain', 'corked', 'coalesced', 'prefetch'] as const;
+    const measure = async () => {
+      const { requests } = (await (await post('/live/request', {})).json()) as { requests: Record<string, Await[]> };
+      expect(Object.keys(requests)).toEqual(clients);
+      for (const awaits of Object.values(requests)) {
+        expect(awaits).toHaveLength(8);
+        for (const [index, { askedMs, answeredMs, sent }] of awaits.entries()) {
+          if (sent) expect(answeredMs - askedMs).toBeGreaterThanOrEqual(1);
+          expect(askedMs).toBeGreaterThanOrEqual(awaits[index - 1]?.answeredMs ?? 0);
+        }
+      }
+      return clients.map((client) => requests[client]!.filter(({ sent }) => sent).length);
+    };
+    // Prefetch rests after a second in which this process was busy.
+    await expect.poll(measure, { timeout: TIMEOUT }).toEqual([8, 8, 8, 2]);
+    expect(await redis.keys(`${prefix}request:*`)).toEqual([]);
+  });
+
+  it.each(['/live/run', '/live/cascade', '/live/request'])('refuses %s to another machine', async (url) => {
+    const payload = JSON.parse(SETTINGS) as object;
+    const response = await app.inject({ method: 'POST', url, payload, remoteAddress: '192.0.2.1' });
+    expect(response.statusCode).toBe(403);
+  });
+
   it('lets a dashboard see the load: it moves the counters of the page’s coalesced client at /metrics', async () => {
     const fastCommands = async (): Promise<number> => {
       const text = await (await fetch(`${origin}/metrics`)).text();
@@ -361,7 +388,7 @@ describe('npm start', () => {
     service = new ExampleService({ env: { REDIS_CLIENT: 'maybe' } });
     expect(await service.exited).toBe(1);
     expect(service.output.trim()).toBe(
-      'REDIS_CLIENT must be one of coalesced, cached, plain, auto-pipelining, got "maybe"',
+      'REDIS_CLIENT must be one of coalesced, cached, prefetch, plain, auto-pipelining, got "maybe"',
     );
   });
 

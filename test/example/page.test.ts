@@ -64,6 +64,46 @@ const COLLIDING = `(selector) => {
   return labels.length === 0 ? ['no labels'] : [...pairs, ...(shown ? [readout.textContent] : [])];
 }`;
 
+/**
+ * The pictures of a request: of each client its rows, where their bars begin and end, where the request ends, all in
+ * parts of the width of the plot, what is said, and the labels that run into each other.
+ */
+const PICTURES = `[...document.querySelectorAll('#requests figure')].map((figure) => {
+  const plot = figure.querySelector('.track').getBoundingClientRect();
+  const part = (x) => (x - plot.left) / plot.width;
+  const box = (element) => element.getBoundingClientRect();
+  const near = (a, b) => a.left < b.right + 2 && b.left < a.right + 2 && a.top < b.bottom && b.top < a.bottom;
+  const labels = [...figure.querySelectorAll('.what, .tick')];
+  const bars = [...figure.querySelectorAll('.trip, .there')].map((bar) => ({
+    row: box(bar).top + box(bar).height / 2,
+    from: bar.className === 'trip' ? part(box(bar).left) : part(box(bar).left + box(bar).width / 2),
+    to: bar.className === 'trip' ? part(box(bar).right) : part(box(bar).left + box(bar).width / 2),
+    sent: bar.className === 'trip',
+    colour: getComputedStyle(bar)[bar.className === 'trip' ? 'backgroundColor' : 'borderTopColor'],
+  }));
+  return {
+    place: { left: box(figure).left, top: box(figure).top },
+    names: [...figure.querySelectorAll('.what')].map((name) => ({ text: name.textContent, row: box(name).top + box(name).height / 2 })),
+    bars,
+    end: part(box(figure.querySelector('.end')).left + 1),
+    perMs: part(box(figure.querySelectorAll('.line')[1]).left) / Number.parseFloat(figure.querySelectorAll('.tick')[1].textContent),
+    words: figure.querySelector('.plot').getAttribute('aria-label'),
+    outcome: figure.querySelector('.outcome').textContent,
+    colliding: labels.flatMap((a, index) => labels.slice(index + 1).filter((b) => near(box(a), box(b))).map((b) => a.textContent + ' ' + b.textContent)),
+  };
+})`;
+
+interface Picture {
+  place: { left: number; top: number };
+  names: { text: string; row: number }[];
+  bars: { row: number; from: number; to: number; sent: boolean; colour: string }[];
+  end: number;
+  perMs: number;
+  words: string;
+  outcome: string;
+  colliding: string[];
+}
+
 describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout: 2 * WAIT }, () => {
   let server: RedisServer;
   let service: ExampleService;
@@ -132,6 +172,23 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     await waitForText(page.locator('#progress-label'), /^Done/);
   }
 
+  /** Until prefetch has predicted: it rests after a second in which the service was busy. */
+  async function runRequest(): Promise<void> {
+    await page.locator('#tab-cascade').click();
+    const run = async () => {
+      await page.locator('#ask').click();
+      await waitForText(page.locator('#request-status'), /every value checked/);
+      return page.locator('#request-status strong').textContent();
+    };
+    await expect
+      .poll(run, { timeout: WAIT })
+      .toMatch(/waits for 8 round trips; with prefetch for 2: [\d.]+ ms instead of [\d.]+ ms\.$/);
+  }
+
+  function pictures(): Promise<Picture[]> {
+    return page.evaluate(PICTURES) as Promise<Picture[]>;
+  }
+
   function chart(id: string): Locator {
     return page.locator(`#chart-${id}`);
   }
@@ -187,6 +244,12 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
       expect(await page.evaluate(OVERFLOWING)).toEqual([]);
     }
+    await runRequest();
+    expect(await page.evaluate(OVERFLOWING)).toEqual([]);
+    const stacked = await pictures();
+    expect(new Set(stacked.map(({ place }) => place.left)).size).toBe(1);
+    expect(stacked.flatMap(({ colliding }) => colliding)).toEqual([]);
+    await page.locator('#tab-load').click();
     await runLoad();
     await page.locator('.figures summary').click();
     expect(await page.evaluate(SCROLLED)).toEqual([{ scrolls: true, seen: true, holds: 'TABLE' }]);
@@ -282,6 +345,46 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#replay').isEnabled()).toBe(true);
   });
 
+  it('draws the awaits of one request over the same time for four clients, side by side', async () => {
+    await runRequest();
+    const shown = await pictures();
+    expect(shown.map(({ bars }) => bars.filter(({ sent }) => sent).length)).toEqual([8, 8, 8, 2]);
+    expect(shown.map(({ outcome }) => outcome)).toEqual(
+      [8, 8, 8, 2].map((trips) => expect.stringMatching(`^[\\d.]+ ms ${trips} round trips$`)),
+    );
+    expect(new Set(shown.map(({ place }) => place.top)).size).toBe(1);
+    for (const { names, bars, end, perMs, words, outcome, colliding } of shown) {
+      expect(names.map(({ text }) => text)).toEqual([
+        'session',
+        'profile',
+        'settings',
+        'cart',
+        'flags',
+        'plan',
+        'quota',
+        'inbox',
+      ]);
+      expect(perMs).toBeCloseTo(shown[0]!.perMs, 3);
+      expect(end).toBeCloseTo(Number.parseFloat(outcome) * perMs, 1);
+      expect(colliding).toEqual([]);
+      for (const [index, { row, from, to, sent }] of bars.entries()) {
+        // In its row, where the one before it has ended, and for as long as words say.
+        expect(Math.abs(row - names[index]!.row)).toBeLessThan(4);
+        expect(from).toBeGreaterThanOrEqual((bars[index - 1]?.to ?? 0) - 0.01);
+        const said = words.split(': ')[1]!.split('; ')[index];
+        const times = new RegExp(`^${names[index]!.text} from ([\\d.]+) to ([\\d.]+) ms$`).exec(said!);
+        if (sent) expect(to - from).toBeCloseTo((Number(times![2]) - Number(times![1])) * perMs, 1);
+        else expect(said).toBe(`${names[index]!.text} already there`);
+      }
+      expect(bars.at(-1)!.to).toBeCloseTo(end, 1);
+    }
+    const colours = (list: Picture[]) => list.map(({ bars }) => bars[0]!.colour);
+    expect(new Set(colours(shown)).size).toBe(4);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    const dark = colours(await pictures());
+    for (const [index, colour] of colours(shown).entries()) expect(dark[index]).not.toBe(colour);
+  });
+
   it('can be used without a mouse', async () => {
     await page.locator('#tab-load').focus();
     await page.keyboard.press('ArrowRight');
@@ -312,7 +415,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#trouble').isVisible()).toBe(false);
   });
 
-  it('keeps the keyboard focus when a run is stopped, and while 200 GETs are sent', async () => {
+  it('keeps the keyboard focus when a run is stopped, while a request is served, and while 200 GETs are sent', async () => {
     await page.locator('#seconds').fill('10');
     await page.locator('#start').focus();
     await page.keyboard.press('Enter');
@@ -325,7 +428,12 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     expect(await page.locator('#start').isEnabled()).toBe(true);
 
     await page.locator('#tab-cascade').click();
-    await page.locator('#send').focus();
+    await page.locator('#ask').focus();
+    await page.keyboard.press('Enter');
+    await waitForText(page.locator('#request-status'), /every value checked/);
+    expect(await focused()).toBe('ask');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('send');
     await page.keyboard.press('Enter');
     await waitForText(page.locator('#cascade-status'), /with plain ioredis/);
     expect(await focused()).toBe('send');
@@ -345,6 +453,7 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     await waitForText(page.locator('#progress-label'), /^The run failed: Redis at .* is not reachable/);
     expect(await page.locator('#start').isEnabled()).toBe(false);
     expect(await page.locator('#send').isEnabled()).toBe(false);
+    expect(await page.locator('#ask').isEnabled()).toBe(false);
 
     server = await startServer({ port: server.port });
     await waitForUp(true);

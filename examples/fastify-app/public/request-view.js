@@ -129,7 +129,7 @@ function sentence(plain, prefetch) {
 }
 
 function inWords({ what, askedMs, answeredMs, sent }) {
-  return sent ? `${what} from ${digits(askedMs)} to ${digits(answeredMs)} ms` : `${what} already there`;
+  return sent ? `${what} from ${askedMs.toFixed(1)} to ${answeredMs.toFixed(1)} ms` : `${what} already there`;
 }
 
 function count(trips) {
