@@ -260,6 +260,16 @@ describe('the live page’s own routes', () => {
     expect(await redis.keys(`${prefix}request:*`)).toEqual([]);
   });
 
+  it('measures one at a time, and ends that when it closes', async () => {
+    const closing = await buildApp({ redisUrl: redisUrl(), prefix, products: PRODUCTS, livePage: true });
+    const url = `${await closing.listen({ host: '127.0.0.1', port: 0 })}/live/request`;
+    const statuses = [1, 2].map(async () => (await fetch(url, { method: 'POST' })).status);
+    expect(await Promise.race(statuses)).toBe(409);
+    await closing.close();
+    expect((await Promise.all(statuses)).toSorted()).toEqual([409, 503]);
+    expect(await redis.keys(`${prefix}request:*`)).toEqual([]);
+  });
+
   it.each(['/live/run', '/live/cascade', '/live/request'])('refuses %s to another machine', async (url) => {
     const payload = JSON.parse(SETTINGS) as object;
     const response = await app.inject({ method: 'POST', url, payload, remoteAddress: '192.0.2.1' });

@@ -42,6 +42,7 @@ export class Laboratory {
   #busyWith: string | undefined;
   #run: LoadRun | undefined;
   #hasFailedRun = false;
+  readonly #closing = new AbortController();
 
   /** All clients are connected; they are closed by who made them. */
   static async open(options: LaboratoryOptions): Promise<Laboratory> {
@@ -113,7 +114,12 @@ export class Laboratory {
   request(): Promise<RequestComparison> {
     const { redis } = this.subjects.plain;
     return this.#measure('a request', () =>
-      measureRequest({ writer: redis, redisUrl: this.#redisUrl, prefix: this.#prefix }),
+      measureRequest({
+        writer: redis,
+        redisUrl: this.#redisUrl,
+        prefix: this.#prefix,
+        signal: this.#closing.signal,
+      }),
     );
   }
 
@@ -131,6 +137,7 @@ export class Laboratory {
   /** Ends what is under way, and lets the pages go. */
   stop(): void {
     this.stopRun();
+    this.#closing.abort(new RequestError(503, 'the service is closing'));
     this.feed.close();
   }
 

@@ -117,8 +117,10 @@ export async function livePage(
     assertLocal(request);
     return laboratory.cascade();
   });
-  app.post('/live/request', async (request) => {
+  app.post('/live/request', async (request, reply) => {
     assertLocal(request);
+    // It takes seconds: a connection that becomes idle while the service closes would hold that up.
+    reply.header('connection', 'close');
     return laboratory.request();
   });
 }

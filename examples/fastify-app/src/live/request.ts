@@ -45,10 +45,12 @@ export interface RequestOptions {
   writer: Redis;
   redisUrl: string;
   prefix: string;
+  /** Aborted when the service closes. */
+  signal: AbortSignal;
 }
 
 /** A request of eight awaits, on each client in turn, each time of a user that none of them has read before. */
-export async function measureRequest({ writer, redisUrl, prefix }: RequestOptions): Promise<RequestComparison> {
+export async function measureRequest({ writer, redisUrl, prefix, signal }: RequestOptions): Promise<RequestComparison> {
   const own = `${prefix}request:${randomBytes(4).toString('hex')}:`;
   const users = Array.from({ length: BEFORE + ROUNDS }, (_, user) => user);
   const distance = await Distance.open({ redisUrl, roundTripMs: ROUND_TRIP_MS });
@@ -61,9 +63,10 @@ export async function measureRequest({ writer, redisUrl, prefix }: RequestOption
       opened.push([client, redis]);
     }
     await write(writer, own, users);
-    for (const [, redis] of opened) await serveBefore(redis, own, users.slice(0, BEFORE));
+    for (const [, redis] of opened) await serveBefore(redis, own, users.slice(0, BEFORE), signal);
     const requests: Record<Client, Await[][]> = { plain: [], corked: [], coalesced: [], prefetch: [] };
     for (const user of users.slice(BEFORE)) {
+      signal.throwIfAborted();
       for (const [client, redis] of opened) requests[client].push(await serve(redis, own, user));
     }
     return {
@@ -98,10 +101,13 @@ async function write(writer: Redis, own: string, users: readonly number[]): Prom
   for (const [error] of (await pipeline.exec()) ?? []) if (error) throw error;
 }
 
-async function serveBefore(redis: Redis, own: string, users: readonly number[]): Promise<void> {
+async function serveBefore(redis: Redis, own: string, users: readonly number[], signal: AbortSignal): Promise<void> {
   const queue = users.values();
   const serveAll = async (): Promise<void> => {
-    for (const user of queue) await serve(redis, own, user);
+    for (const user of queue) {
+      signal.throwIfAborted();
+      await serve(redis, own, user);
+    }
   };
   await Promise.all(Array.from({ length: BEFORE_AT_ONCE }, serveAll));
 }
