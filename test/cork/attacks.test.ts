@@ -22,8 +22,11 @@ interface Kind {
   readonly late: boolean;
   /** What is written is answered at once, within the write. */
   readonly echoes: boolean;
-  readonly throwsAt?: number;
+  /** The write of the stream's end, counted from one, that throws; none at 0. */
+  readonly throwsAt: number;
 }
+
+const THROWN = 'thrown by the stream';
 
 /** A stream that notes what reaches its end. */
 class Sink {
@@ -31,11 +34,15 @@ class Sink {
   readonly events: string[] = [];
   readonly stream: Duplex;
   #writes = 0;
+  hasThrown = false;
 
   constructor({ joins, late, echoes, throwsAt }: Kind) {
     const take = (text: string, callback: () => void) => {
       this.#writes += 1;
-      if (this.#writes === throwsAt) throw new Error('thrown by the stream');
+      if (this.#writes === throwsAt) {
+        this.hasThrown = true;
+        throw new Error(THROWN);
+      }
       this.arrived += text;
       if (echoes && !late) this.stream.push(text);
       if (late) setImmediate(callback);
@@ -88,7 +95,8 @@ const write =
     try {
       (run.stream.write as (...args: unknown[]) => boolean)(...args);
     } catch (error) {
-      run.thrown.push(`${name} throws ${(error as NodeJS.ErrnoException).code}`);
+      const { code, message } = error as NodeJS.ErrnoException;
+      run.thrown.push(`${name} throws ${code ?? message}`);
     }
   };
 
@@ -179,7 +187,12 @@ const ends = fc.constantFrom<readonly [string, Step]>(
   ['destroy', ({ stream }) => stream.destroy()],
   ['destroy with an error', ({ stream }) => stream.destroy(new Error('lost'))],
 );
-const kinds: fc.Arbitrary<Kind> = fc.record({ joins: fc.boolean(), late: fc.boolean(), echoes: fc.boolean() });
+const kinds: fc.Arbitrary<Kind> = fc.record({
+  joins: fc.boolean(),
+  late: fc.boolean(),
+  echoes: fc.boolean(),
+  throwsAt: fc.constant(0),
+});
 const programs = fc.record({
   kind: kinds,
   body: fc.array(steps, { maxLength: 25 }),
@@ -189,8 +202,12 @@ const programs = fc.record({
 
 async function runProgram(kind: Kind, program: readonly (readonly [string, Step])[], isCorked: boolean) {
   const run: Run = Object.assign(new Sink(kind), { isCorked, corks: [], told: [], thrown: [], othersCorks: 0 });
-  for (const [, step] of program) await step(run);
-  for (; run.othersCorks > 0; run.othersCorks -= 1) run.stream.uncork();
+  const others = (error: Error) => {
+    if (error.message !== THROWN) throw error;
+    run.thrown.push(`others: ${THROWN}`);
+  };
+  for (const [, step] of program) await (async () => step(run))().catch(others);
+  for (; run.othersCorks > 0; run.othersCorks -= 1) await (async () => run.stream.uncork())().catch(others);
   for (let turn = 0; turn < 8; turn += 1) await immediate();
   for (const { undo } of run.corks.map((each) => ({ undo: () => each.undo() }))) undo();
   for (let turn = 0; turn < 30; turn += 1) await immediate();
@@ -237,9 +254,36 @@ describe('a corked stream', () => {
   });
 });
 
+it(`of a stream that throws one is told once, its writer or its error event (CORK_SEED=${SEED})`, {
+  timeout: 60_000 + 100 * PROGRAMS,
+}, async () => {
+  // What is slow throws in callbacks of its own, and a reader who writes throws in the reader: at nobody of the program.
+  const throwing = fc.record({
+    joins: fc.boolean(),
+    late: fc.constant(false),
+    echoes: fc.constant(false),
+    throwsAt: fc.integer({ min: 1, max: 4 }),
+  });
+  let thrown = 0;
+  await fc.assert(
+    fc.asyncProperty(throwing, fc.array(steps, { maxLength: 25 }), ends, async (kind, body, end) => {
+      const program = [...body, end];
+      const whole = await runProgram({ ...kind, throwsAt: 0 }, program, false);
+      const run = await runProgram(kind, program, true);
+      const told = [...run.events, ...run.thrown].filter((text) => text.endsWith(THROWN));
+      expect({ told, count: told.length }).toEqual({ told, count: Number(run.hasThrown) });
+      expect(whole.arrived.startsWith(run.arrived)).toBe(true);
+      expect({ left: run.left, corkedBy: run.corkedBy }).toEqual({ left: [], corkedBy: 0 });
+      thrown += Number(run.hasThrown);
+    }),
+    { numRuns: PROGRAMS / 4, seed: SEED },
+  );
+  expect(thrown).toBeGreaterThan(PROGRAMS / 20);
+});
+
 describe('a stream that cannot be corked', () => {
   it('is left as it is: without cork()', () => {
-    const { stream } = new Sink({ joins: true, late: false, echoes: false });
+    const { stream } = new Sink({ joins: true, late: false, echoes: false, throwsAt: 0 });
     Object.defineProperty(stream, 'cork', { value: undefined });
     const keys = Reflect.ownKeys(stream);
     const handle = corkStream(stream);
@@ -250,7 +294,7 @@ describe('a stream that cannot be corked', () => {
 
   it('is left as it is: destroyed, for which nothing waits at exit', () => {
     const before = process.listenerCount('exit');
-    const { stream } = new Sink({ joins: true, late: false, echoes: false });
+    const { stream } = new Sink({ joins: true, late: false, echoes: false, throwsAt: 0 });
     corkStream(stream.destroy());
     expect(Object.hasOwn(stream, 'write')).toBe(false);
     expect(process.listenerCount('exit')).toBe(before);
@@ -258,7 +302,7 @@ describe('a stream that cannot be corked', () => {
 });
 
 it('a schedule of the user decides alone: no write of a slow turn sends before it says so', async () => {
-  const sink = new Sink({ joins: true, late: false, echoes: false });
+  const sink = new Sink({ joins: true, late: false, echoes: false, throwsAt: 0 });
   let flush = () => {};
   corkStream(sink.stream, {
     schedule: (given) => {
@@ -275,7 +319,7 @@ it('a schedule of the user decides alone: no write of a slow turn sends before i
 });
 
 it('a handle that was undone does nothing to the cork that came after it', () => {
-  const { stream } = new Sink({ joins: true, late: false, echoes: false });
+  const { stream } = new Sink({ joins: true, late: false, echoes: false, throwsAt: 0 });
   const first = corkStream(stream);
   first.undo();
   const second = corkStream(stream);
