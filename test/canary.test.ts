@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { digestsOf } from '../tools/matrix-run.js';
 import { redisUrl } from './helpers/redis.js';
 
 const run = promisify(execFile);
@@ -31,10 +32,22 @@ describe('the probe of the canary', () => {
     return folder;
   }
 
-  const probe = (folder: string) => run(process.execPath, ['--import', 'tsx', PROBE, folder, redisUrl()]);
+  const probe = (folder: string, env = {}) =>
+    run(process.execPath, ['--import', 'tsx', PROBE, folder, redisUrl()], { env: { ...process.env, ...env } });
 
   it('reports fast commands for a client that it knows', async () => {
     expect((await probe(IOREDIS)).stdout).toMatch(/^ioredis \d+\.\d+\.\d+: fast\n$/);
+  });
+
+  it('takes a release that nobody has read for known by its digests, and without them it has the cork', async () => {
+    const folder = join(scratch, 'next');
+    await cp(IOREDIS, folder, { recursive: true });
+    await symlink(dirname(IOREDIS), join(scratch, 'node_modules'), 'dir');
+    await appendFile(join(folder, 'built/Redis.js'), '// A new comment.\n');
+    const { stdout } = await probe(folder, { MATRIX_ASSUMED: JSON.stringify([await digestsOf(folder)]) });
+    expect(stdout).toMatch(/^ioredis \d+\.\d+\.\d+: fast\n$/);
+    const withoutThem = { code: 1, stdout: expect.stringContaining('expected fast commands to be 3, got 0') };
+    await expect(probe(folder)).rejects.toMatchObject(withoutThem);
   });
 
   it('fails for a client whose functions have another source, although every command is answered', async () => {
