@@ -6,16 +6,19 @@ import { canonical } from '../helpers/fidelity/canonical.js';
 /** What plain and coalesced clients differ in is found by steps: texts that must be equal, in order. */
 export type Transcript = string[];
 
-/** A step differs from plain's, or something stayed open in it. */
+/** A step differs from plain's. */
 export class Stopped extends Error {}
+
+/** A step stays open, as it does on plain clients if there are any to compare with: its scene ends there. */
+export class Open extends Error {}
 
 /** Milliseconds after which a step counts as open. */
 const OPEN_MS = 5_000;
 
-/** Writes down what happens on one kind of client, and compares it with what has happened on plain ones. */
+/** Writes down what happens in a scene on one kind of client, and compares it with what has happened on plain ones. */
 export class Stage {
   readonly transcript: Transcript = [];
-  /** Messages of errors that nobody caught, since the last scene. */
+  /** Messages of errors that nobody caught. */
   readonly uncaught: string[] = [];
 
   constructor(readonly plain: Transcript | undefined) {}
@@ -27,7 +30,7 @@ export class Stage {
     if (this.plain !== undefined && line !== expected) {
       throw new Stopped(`plain: ${clip(expected)}\n     here: ${clip(line)}`);
     }
-    if (text === 'open') throw new Stopped(`stays open: ${title}`);
+    if (text === 'open') throw new Open(title);
   }
 
   /** One step for each of the calls, which are issued together, and one for the order in which they settle. */

@@ -1,7 +1,8 @@
 /** A release of the hosts that nobody here has read: clients answer as plain ones do, or the program tells. */
 import { expect, it } from 'vitest';
+import { Open, Stage, Stopped } from './arms.js';
 import { HOSTS, MUTANTS } from './mutants.js';
-import { changedFiles, runMutants } from './run.js';
+import { changedFiles, runMutants, tableOf } from './run.js';
 
 /** Some of most kinds; `npm run test:mutants` runs all, every night. */
 const HANDFUL = [
@@ -18,6 +19,39 @@ it.each(HOSTS)('the mutants of %s change the text of its present version', (host
   expect(new Set(mutants.map(({ title }) => title)).size).toBe(mutants.length);
   for (const mutant of mutants) expect(changedFiles(host, mutant)).toBeGreaterThan(0);
 });
+
+/** What a scene of the steps a, b and c says on the clients under test, beside plain ones on which some stay open. */
+function beside(openOnPlain: string, openHere: string): unknown {
+  const play = (stage: Stage, open: string) => {
+    try {
+      for (const step of ['a', 'b', 'c']) stage.record(step, step === open ? 'open' : 'done');
+    } catch (error) {
+      return (error as Error).constructor;
+    }
+    return undefined;
+  };
+  const plain = new Stage(undefined);
+  expect(play(plain, openOnPlain)).toBe(openOnPlain === '' ? undefined : Open);
+  return play(new Stage(plain.transcript), openHere);
+}
+
+it.each([
+  ['none on both', '', '', undefined],
+  ['the same on both', 'b', 'b', Open],
+  ['one on plain only', 'b', '', Stopped],
+  ['one here only', '', 'b', Stopped],
+  ['others on both', 'c', 'b', Stopped],
+])('of steps that stay open, %s is told', (_, onPlain, here, expected) => {
+  expect(beside(onPlain, here)).toBe(expected);
+});
+
+it('the mutants in which clients have no stream are plain by nature, and are not different', async () => {
+  const chosen = MUTANTS.filter(({ title }) => title === 'the stream has another name');
+  const results = await runMutants(chosen, { hosts: ['ioredis'] });
+  expect(results).toMatchObject([{ verdict: { verdict: 'right', way: 'plain' } }]);
+  const columns = tableOf(results).split('\n').at(-1)?.split(' | ');
+  expect(columns).toEqual(['| ioredis in all', '1', '0', '0', '1', '0', '0', '0 |']);
+}, 300_000);
 
 it('coalesced clients of a handful of mutants agree with plain ones in all steps', async () => {
   const chosen = MUTANTS.filter(({ title }) => HANDFUL.includes(title));

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { coalesce } from '../../src/coalesce.js';
 import { canonical } from '../helpers/fidelity/canonical.js';
-import { Admin, Stage, Stopped, startGate, type Transcript } from './arms.js';
+import { Admin, Open, Stage, Stopped, startGate, type Transcript } from './arms.js';
 
 /** What run.ts tells this process. */
 export interface Orders {
@@ -18,13 +18,18 @@ export interface Orders {
   readonly clusterPorts: readonly number[];
   /** The number of files that the mutant changes. */
   readonly changes: number;
+  /** Plain clients beside plain ones: what differs then is no fault of this package. */
+  readonly control: boolean;
 }
 
 export interface Verdict {
-  readonly verdict: 'right' | 'wrong' | 'plain breaks';
-  /** How commands went on the coalesced client: by the fast path, corked, or as on a plain client. */
+  /** `open`: right, and steps stay open on both kinds of clients. */
+  readonly verdict: 'right' | 'open' | 'wrong' | 'plain breaks';
+  /** How commands went on the coalesced client: by the fast path, corked, or as on a plain client, for want of a `stream`. */
   readonly way: 'fast' | 'cork' | 'plain';
   readonly steps: number;
+  /** The steps that stay open on both. */
+  readonly open: readonly string[];
   readonly arm?: string;
   readonly scene?: string;
   readonly why?: string;
@@ -41,8 +46,8 @@ const host = require(orders.host) as {
   readonly Command: typeof import('ioredis').Command;
 };
 
-/** Of what nobody here has read, nothing but the cork is left: features that need the fast path are ignored. */
-const ARMS = ['plain', 'coalesced'] as const;
+/** The last one only where commands are fast: of what nobody here has read, nothing but the cork is left. */
+const ARMS = ['plain', 'coalesced', 'with features'] as const;
 type Arm = (typeof ARMS)[number];
 
 const SCRIPTS = {
@@ -64,24 +69,33 @@ class Play {
   /** Commands of the coalesced clients: all, and by the fast path. */
   commands = 0;
   fast = 0;
+  hasStream = false;
 
   constructor(
     readonly stage: Stage,
     readonly arm: Arm,
   ) {}
 
-  #keep<T extends Redis | Cluster>(client: T): T {
+  get #isCoalesced(): boolean {
+    return this.arm !== 'plain' && !orders.control;
+  }
+
+  #keep<T extends Redis | Cluster>(client: T, protocol?: unknown): T {
     this.#made.push(client);
     client.on('error', (error: Error & { syscall?: string }) => {
       if (error.syscall === undefined) this.stage.uncaught.push(`error event: ${error.message}`);
     });
-    return this.arm === 'plain' ? client : coalesce(client);
+    if (!this.#isCoalesced) return client;
+    if (this.arm === 'coalesced') return coalesce(client);
+    // A single server has no slots, and RESP2 no invalidations.
+    return coalesce(client, { splitKeys: client.isCluster, cache: protocol !== 2 });
   }
 
   /** A client that is not ready yet. */
   make(options: RedisOptions = {}): Loose<Redis> {
     const { port } = orders;
-    return this.#keep(new host.default({ port, retryStrategy: () => 20, scripts: SCRIPTS, ...options }));
+    const made = new host.default({ port, retryStrategy: () => 20, scripts: SCRIPTS, ...options });
+    return this.#keep(made, orders.host === 'ioredis' ? options.protocol : 2);
   }
 
   async client(options: RedisOptions = {}): Promise<Loose<Redis>> {
@@ -94,7 +108,7 @@ class Play {
     const nodes = orders.clusterPorts.map((port) => ({ host: '127.0.0.1', port }));
     const delays = { retryDelayOnFailover: 20, retryDelayOnTryAgain: 20, retryDelayOnClusterDown: 20 };
     const more = { ...delays, scripts: SCRIPTS, slotsRefreshTimeout: 5_000, ...options };
-    return this.#keep(new host.Cluster(nodes, more));
+    return this.#keep(new host.Cluster(nodes, more), orders.host === 'ioredis' ? 3 : 2);
   }
 
   async cluster(options: ClusterOptions = {}): Promise<Loose<Cluster>> {
@@ -116,7 +130,8 @@ class Play {
   /** The end of a scene: all of its clients are ended, and nothing is left. */
   async finish(): Promise<void> {
     for (const client of this.#made.splice(0)) {
-      if (this.arm === 'coalesced') {
+      if ((client as { stream?: unknown }).stream) this.hasStream = true;
+      if (this.#isCoalesced) {
         const { commands, fastCommands } = (client as ReturnType<typeof coalesce<Redis>>).coalescer.stats();
         this.commands += commands;
         this.fast += fastCommands;
@@ -127,6 +142,9 @@ class Play {
     }
     await sleep(2);
     this.stage.record('uncaught', [...new Set(this.stage.uncaught.splice(0))].sort().join(' | '));
+  }
+
+  async clear(): Promise<void> {
     for (const admin of [this.admin, ...this.nodes]) await admin.send('FLUSHALL');
     await this.admin.send('SCRIPT', 'FLUSH');
   }
@@ -916,8 +934,9 @@ async function main(): Promise<Verdict> {
     throw new Error(`expected ${orders.changes} changed files, got ${[...(changed ?? [])].join()}`);
   }
   let stage: Stage | undefined;
-  let plain: Transcript | undefined;
-  let counts = { commands: 0, fast: 0 };
+  const plain = new Map<string, Transcript>();
+  const counts = { commands: 0, fast: 0, hasStream: false };
+  const open: string[] = [];
   const warnings = new Set<string>();
   process.on('warning', ({ name, message, ...rest }) =>
     warnings.add(`${(rest as { code?: string }).code ?? name}: ${message}`),
@@ -926,45 +945,53 @@ async function main(): Promise<Verdict> {
   const conclude = (verdict: Verdict['verdict'], more: Partial<Verdict> = {}): Verdict => ({
     verdict,
     way: counts.fast > 0 ? 'fast' : counts.commands > 0 ? 'cork' : 'plain',
-    steps: plain?.length ?? 0,
+    steps: [...plain.values()].reduce((sum, { length }) => sum + length, 0),
+    open,
     warnings: [...warnings],
     ...more,
   });
   const only = process.env.MUTANT_SCENE;
   for (const arm of ARMS) {
-    stage = new Stage(plain);
-    const playing = new Play(stage, arm);
-    for (const admin of [playing.admin, ...playing.nodes]) await admin.send('FLUSHALL');
+    if (arm === 'with features' && counts.fast === 0) continue;
     for (const [scene, play] of Object.entries(SCENES)) {
       if (only !== undefined && only !== scene) continue;
       process.stderr.write(`@${arm}: ${scene}\n`);
+      stage = new Stage(plain.get(scene));
+      const playing = new Play(stage, arm);
       try {
+        await playing.clear();
         try {
-          await within(play(playing));
+          await within(stage, play(playing));
         } catch (error) {
           if (error instanceof Stopped) throw error;
-          stage.record('scene', `threw ${canonical(error)}`);
+          if (!(error instanceof Open)) stage.record('scene', `threw ${canonical(error)}`);
+          else if (arm === 'coalesced') open.push(`${scene}: ${error.message}`);
         }
         await playing.finish();
       } catch (error) {
-        if (arm === 'coalesced') counts = playing;
         const why = error instanceof Stopped ? error.message : String((error as Error).stack);
         return conclude(arm === 'plain' ? 'plain breaks' : 'wrong', { arm, scene, why });
+      } finally {
+        playing.end();
+        if (arm === 'plain') plain.set(scene, stage.transcript);
+        if (arm === 'coalesced') {
+          counts.commands += playing.commands;
+          counts.fast += playing.fast;
+          counts.hasStream ||= playing.hasStream;
+        }
       }
     }
-    playing.end();
-    if (arm === 'plain') plain = stage.transcript;
-    else counts = playing;
   }
-  return conclude('right');
+  if (counts.hasStream && counts.commands === 0 && !orders.control) {
+    return conclude('wrong', { arm: 'coalesced', why: 'clients have a stream, and are not corked' });
+  }
+  return conclude(open.length > 0 ? 'open' : 'right');
 }
 
-/** A scene in which an event never comes. */
-async function within(scene: Promise<void>): Promise<void> {
+/** A scene in which an event never comes stays open. */
+async function within(stage: Stage, scene: Promise<void>): Promise<void> {
   const late = new AbortController();
-  const waits = sleep(15_000, undefined, { signal: late.signal }).then(() => {
-    throw new Stopped('the scene does not end');
-  });
+  const waits = sleep(15_000, undefined, { signal: late.signal }).then(() => stage.record('scene', 'open'));
   try {
     await Promise.race([scene, waits]);
   } finally {
@@ -974,6 +1001,6 @@ async function within(scene: Promise<void>): Promise<void> {
 }
 
 const verdict = await main().catch((error: Error): Verdict => {
-  return { verdict: 'plain breaks', way: 'plain', steps: 0, why: String(error.stack), warnings: [] };
+  return { verdict: 'plain breaks', way: 'plain', steps: 0, open: [], why: String(error.stack), warnings: [] };
 });
 process.stdout.write(`\n=${JSON.stringify(verdict)}\n`, () => process.exit(0));
