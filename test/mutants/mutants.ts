@@ -469,7 +469,7 @@ export const MUTANTS: readonly Mutant[] = [
       at(
         DATA,
         'redis.stream.prependListener("data", (data) => {',
-        'let count = 0;\n        const renew = () => { if (++count === 3) { source.removeListener("data", listen); source.prependListener("data", listen = (data) => read(data)); } };\n        const source = redis.stream;\n        let listen = (data) => { read(data); renew(); };\n        let read;\n        source.prependListener("data", (data) => listen(data));\n        read = ((data) => {',
+        'let count = 0;\n        const renew = () => { if (++count === 3) { source.removeListener("data", listen); source.prependListener("data", listen = (data) => read(data)); } };\n        const source = redis.stream;\n        let listen = (data) => { read(data); renew(); };\n        let read;\n        source.prependListener("data", listen);\n        read = ((data) => {',
       ),
     ],
   }),
