@@ -73,7 +73,7 @@ export interface CoalescerStats {
   /** Of these, the ones that took the fast path. */
   readonly fastCommands: number;
   /** Of the fast ones, those that passed through tracers over `sendCommand`, or were published on `ioredis:command`. */
-  readonly watchedCommands: number;
+  readonly observedCommands: number;
   /** Flushes that wrote something. */
   readonly batches: number;
   /** Bytes of commands handed to the socket. */
@@ -150,7 +150,7 @@ const BUCKETS = 32;
 export class Stats {
   commands = 0;
   fastCommands = 0;
-  watchedCommands = 0;
+  observedCommands = 0;
   batches = 0;
   bytesWritten = 0;
   sharedReads = 0;

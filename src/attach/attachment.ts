@@ -4,7 +4,7 @@ import { viewOf } from '../calls/view.js';
 import type { FastCommand } from '../commands/fast-commands.js';
 import { Predictor } from '../connection/cache/prediction.js';
 import type { ReadCache } from '../connection/cache/read-cache.js';
-import type { Connection, Watched } from '../connection/connection.js';
+import type { Connection, Observed } from '../connection/connection.js';
 import { InFlightBound } from '../connection/sending/in-flight-gate.js';
 import { reports } from '../environment.js';
 import { CODES, warnOnce } from '../errors.js';
@@ -48,7 +48,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
   protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
   abstract connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason;
-  abstract watchedFor(reason: FallbackReason, command: FastCommand, key: unknown): Watched | undefined;
+  abstract observedFor(reason: FallbackReason, command: FastCommand, key: unknown): Observed | undefined;
   /** Undoes what the subclass has done to the client. */
   protected abstract leave(): void;
 
@@ -98,7 +98,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
 
   #cacheFor(command: FastCommand, key: string): ReadCache | undefined {
     const found = this.connectionFor(command, key);
-    const connection = typeof found === 'string' ? this.watchedFor(found, command, key)?.connection : found;
+    const connection = typeof found === 'string' ? this.observedFor(found, command, key)?.connection : found;
     return connection?.cache;
   }
 

@@ -1,6 +1,6 @@
 import { isBlocking } from '../calls/blocking-warning.js';
 import type { CallTarget } from '../calls/call-target.js';
-import { Connection, type Watched } from '../connection/connection.js';
+import { Connection, type Observed } from '../connection/connection.js';
 import type { ConnectionSetup } from '../connection/outgoing.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { corkStream } from '../cork/cork.js';
@@ -84,10 +84,10 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     return connection.connectionFallbackReason() ?? this.classReason ?? connection;
   }
 
-  watchedFor(reason: FallbackReason): Watched | undefined {
+  observedFor(reason: FallbackReason): Observed | undefined {
     const { connection, client } = this;
     // Replaced methods of commands have the same reason as layers.
-    if (!connection?.canBeWatched(reason) || this.classReason !== undefined) return undefined;
+    if (!connection?.canBeObserved(reason) || this.classReason !== undefined) return undefined;
     return { connection, isLayered: reason === 'patched', through: client };
   }
 

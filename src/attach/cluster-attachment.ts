@@ -1,7 +1,7 @@
 import calculateSlot from 'cluster-key-slot';
 import type { CallTarget } from '../calls/call-target.js';
 import { type FastCommand, UNLISTED } from '../commands/fast-commands.js';
-import type { Connection, Watched } from '../connection/connection.js';
+import type { Connection, Observed } from '../connection/connection.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { cork, corkOf } from '../cork/cork.js';
 import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../host/cluster.js';
@@ -75,12 +75,12 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     return this.routing.clusterFallbackReason() ?? this.#nodeFor(command, key)?.connectionFor() ?? 'routing';
   }
 
-  watchedFor(reason: FallbackReason, command: FastCommand, key: unknown): Watched | undefined {
+  observedFor(reason: FallbackReason, command: FastCommand, key: unknown): Observed | undefined {
     const node = this.#nodeFor(command, key);
-    if (this.routing.clusterFallbackReason() === undefined) return node?.watchedFor(reason);
+    if (this.routing.clusterFallbackReason() === undefined) return node?.observedFor(reason);
     if (this.routing.clusterFallbackReason(true) !== undefined) return undefined;
     const found = node?.connectionFor();
-    const connection = typeof found === 'string' ? node?.watchedFor(found)?.connection : found;
+    const connection = typeof found === 'string' ? node?.observedFor(found)?.connection : found;
     // Host: the Cluster's own `sendCommand` redirects the commands that pass through it.
     return connection && !connection.cache ? { connection, isLayered: true, through: this.client } : undefined;
   }

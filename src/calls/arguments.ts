@@ -3,7 +3,7 @@ import { type ArgumentTransformer, HOST_ONLY, runTransformer, withTransformation
 import type { HostCommandClass } from '../host/types.js';
 import { isPlainNumber } from '../resp/encoder.js';
 import { flatOf } from '../util/values.js';
-import { Fallback, type ReadArguments } from './fallback.js';
+import { type ArgumentsSoFar, Fallback } from './fallback.js';
 
 /** Arguments as they are encoded, if they are plain. */
 export interface Prepared {
@@ -11,7 +11,7 @@ export interface Prepared {
   /** The first key. */
   readonly key: unknown;
   /** What the host needs, if the command falls back after all. */
-  readonly read?: ReadArguments;
+  readonly read?: ArgumentsSoFar;
 }
 
 /**
@@ -31,7 +31,7 @@ export function prepareArguments(
   if (typeof args[args.length - 1] === 'function') return new Fallback('arguments');
   const flattened = holdsArray(args) ? flatOf(args) : undefined;
   let sent = flattened ?? args;
-  let read: ReadArguments = { flattened };
+  let read: ArgumentsSoFar = { flattened };
   if (transformer === HOST_ONLY) return new Fallback('transformer', read);
   if (transformer !== undefined) {
     const transformation = runTransformer(transformer, sent.slice());
@@ -43,11 +43,13 @@ export function prepareArguments(
     sent = transformation.args.slice() as unknown[];
   }
   const prefixed = keyPrefix ? withKeyPrefix(command, keyPrefix, sent) : sent;
-  return prefixed === undefined ? new Fallback('arguments', read) : { sent: prefixed, key: prefixed[0], read };
+  return prefixed === undefined
+    ? new Fallback('arguments', read)
+    : { sent: prefixed, key: prefixed[0], argumentsSoFar: read };
 }
 
 /** Whether all arguments can be encoded here. */
-export function arePlain(args: readonly unknown[]): boolean {
+export function areEncodable(args: readonly unknown[]): boolean {
   for (let index = 0; index < args.length; index += 1) {
     const argument = args[index];
     if (typeof argument === 'string') continue;

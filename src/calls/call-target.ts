@@ -1,5 +1,5 @@
 import type { FastCommand } from '../commands/fast-commands.js';
-import type { Connection, Watched } from '../connection/connection.js';
+import type { Connection, Observed } from '../connection/connection.js';
 import type { PendingBound } from '../connection/sending/pending-bound.js';
 import type { ClusterRouting } from '../host/cluster.js';
 import type { AnyFunction, HasOptions, HostCommandClass } from '../host/types.js';
@@ -25,8 +25,8 @@ export interface CallTarget {
   fallbackReason(): FallbackReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the fast path. */
   connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason;
-  /** How a command that has got this reason is sent nevertheless, watched; undefined if it cannot be. */
-  watchedFor(reason: FallbackReason, command: FastCommand, key: unknown): Watched | undefined;
+  /** How a command that has got this reason is sent nevertheless, observed; undefined if it cannot be. */
+  observedFor(reason: FallbackReason, command: FastCommand, key: unknown): Observed | undefined;
   /** The name of a blocking command that other commands wait behind, if there is one; none after `detach()`. */
   readonly blockedBy: string | undefined;
   /** Coalesces a copy that the host's `duplicate(...args)` made, unless it is coalesced already. */

@@ -14,7 +14,7 @@ export function isUnpatchedCommand(method: AnyFunction): boolean {
 }
 
 /** The arguments of a call as far as they have been read. User code in them runs once per call, as on a plain client. */
-export interface ReadArguments {
+export interface ArgumentsSoFar {
   /** The flattened arguments; set if one was an array, which is read once, since its elements may be getters. */
   readonly flattened?: readonly unknown[] | undefined;
   /** Makes a call to which the command's transformer gives what it has given before; set if it has run. */
@@ -25,7 +25,7 @@ export interface ReadArguments {
 export class Fallback {
   constructor(
     readonly reason: FallbackReason,
-    readonly read?: ReadArguments,
+    readonly argumentsSoFar?: ArgumentsSoFar,
   ) {}
 }
 
@@ -99,7 +99,7 @@ export function callHost(
   receiver: unknown,
   args: readonly unknown[],
   leading = 0,
-  { flattened, asTransformed }: ReadArguments = {},
+  { flattened, asTransformed }: ArgumentsSoFar = {},
 ): unknown {
   const given = flattened === undefined ? args : inOneArray(args, leading, flattened);
   if (asTransformed !== undefined) return asTransformed(() => callHost(method, receiver, given, leading));

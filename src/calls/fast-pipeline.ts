@@ -25,7 +25,7 @@ import { publishesTransactions } from '../host/state.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
 import type { FallbackReason } from '../stats.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
-import { arePlain, prepareArguments } from './arguments.js';
+import { areEncodable, prepareArguments } from './arguments.js';
 import { type CallTarget, callTargetOf } from './call-target.js';
 import { callHost, countFallback, Fallback } from './fallback.js';
 import { methodsNamed } from './method.js';
@@ -174,7 +174,7 @@ function recordingMethod(host: Record<string, AnyFunction>, name: string, varian
     const left = isUnpatched ? tryRecording(recording, variant, args) : new Fallback('patched');
     if (left === undefined) return this;
     countFallback(recording.target, name, left.reason);
-    return callHost(method, this, args, 0, left.read);
+    return callHost(method, this, args, 0, left.argumentsSoFar);
   };
 }
 
@@ -190,11 +190,11 @@ function tryRecording(recording: Recording, variant: CommandVariant, args: reado
   const { keyPrefix } = client.options;
   const transformer = argumentTransformerOf(recording.context.commandClass, command.name);
   let sent = args;
-  if (keyPrefix || transformer !== undefined || !arePlain(args)) {
+  if (keyPrefix || transformer !== undefined || !areEncodable(args)) {
     const prepared = prepareArguments(command, recording.context.commandClass, keyPrefix, transformer, args);
     if (prepared instanceof Fallback) return prepared;
     sent = prepared.sent;
-    if (!arePlain(sent)) return new Fallback('arguments', prepared.read);
+    if (!areEncodable(sent)) return new Fallback('arguments', prepared.read);
   }
   recording.pipeline._queue.push(new PipelineEntry(variant, sent.length === 1 ? sent[0] : sent, recording));
   return undefined;

@@ -68,7 +68,7 @@ function fallBack(
     if (sent === undefined) form.onFallback?.(target, args);
     else countFallback(target, methodName, sent.reason);
   }
-  return callHost(parent[methodName] as AnyFunction, receiver, args, leading, sent?.read);
+  return callHost(parent[methodName] as AnyFunction, receiver, args, leading, sent?.argumentsSoFar);
 }
 
 /** The two methods of a command: one replies with text, the other with Buffers. */

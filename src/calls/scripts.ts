@@ -8,7 +8,7 @@ import { rejectedWith } from '../util/promises.js';
 import { flatOf } from '../util/values.js';
 import { holdsArray, type Prepared, prefixedKey } from './arguments.js';
 import type { CallTarget } from './call-target.js';
-import { Fallback, type ReadArguments } from './fallback.js';
+import { type ArgumentsSoFar, Fallback } from './fallback.js';
 import { Sender } from './sender.js';
 import { sendWith } from './view.js';
 
@@ -93,7 +93,7 @@ export class ScriptSender extends Sender {
     const flattened = holdsArray(args) ? flatOf(args) : undefined;
     const sent = flattened ?? args;
     const read = { flattened };
-    return this.needsKeys(target) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, read };
+    return this.needsKeys(target) ? this.#findKeys(sent.slice(), read) : { sent, key: undefined, argumentsSoFar: read };
   }
 
   /** A call that falls back is refused here, if it has to be: see `PendingBound#refuses`. */
@@ -106,8 +106,8 @@ export class ScriptSender extends Sender {
     return refusal === undefined ? sent : rejectedWith(refusal, given.at(-1));
   }
 
-  protected override plainOf(args: readonly unknown[]): readonly unknown[] | undefined {
-    return super.plainOf(args) ?? super.plainOf(args.map(toPlain));
+  protected override encodableOf(args: readonly unknown[]): readonly unknown[] | undefined {
+    return super.encodableOf(args) ?? super.encodableOf(args.map(toPlain));
   }
 
   /** Ordering: callers settle one step later than the command, as in the host; tracers follow the same promise. */
@@ -120,7 +120,7 @@ export class ScriptSender extends Sender {
   }
 
   /** Puts `keyPrefix` before each key. Only the host can find the keys of arguments that are not as expected. */
-  #findKeys(args: unknown[], read: ReadArguments): Prepared | Fallback {
+  #findKeys(args: unknown[], read: ArgumentsSoFar): Prepared | Fallback {
     const { keyPrefix, numberOfKeys } = this.script;
     const first = typeof numberOfKeys === 'number' ? 0 : 1;
     const given = first === 0 ? numberOfKeys : args[0];
@@ -134,7 +134,7 @@ export class ScriptSender extends Sender {
       if (key === undefined) return new Fallback('arguments', read);
       args[index] = key;
     }
-    return { sent: args, key: count > 0 ? args[first] : undefined, read };
+    return { sent: args, key: count > 0 ? args[first] : undefined, argumentsSoFar: read };
   }
 }
 

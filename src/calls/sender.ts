@@ -5,9 +5,9 @@ import { isUnpatchedMethod } from '../host/probe.js';
 import type { AnyFunction, HostCommandClass } from '../host/types.js';
 import type { CallOptions } from '../options.js';
 import { asCallback } from '../util/promises.js';
-import { arePlain, type Prepared, prepareArguments } from './arguments.js';
+import { areEncodable, type Prepared, prepareArguments } from './arguments.js';
 import type { CallTarget } from './call-target.js';
-import { Fallback, type ReadArguments } from './fallback.js';
+import { type ArgumentsSoFar, Fallback } from './fallback.js';
 
 /** A layer around all that senders send: `send` sends the call, with these arguments. */
 type AroundSends = (
@@ -48,8 +48,8 @@ export abstract class Sender {
   ): (promise: Promise<unknown>) => Promise<unknown>;
 
   /** These arguments in the form in which they can be encoded here; undefined if the host has to do it. */
-  protected plainOf(args: readonly unknown[]): readonly unknown[] | undefined {
-    return arePlain(args) ? args : undefined;
+  protected encodableOf(args: readonly unknown[]): readonly unknown[] | undefined {
+    return areEncodable(args) ? args : undefined;
   }
 
   /**
@@ -69,12 +69,12 @@ export abstract class Sender {
     const { command } = this.variant;
     const transformer = argumentTransformerOf(commandClass, command.name);
     // A tracer would see another promise than the one that has the callback.
-    const watchable = call === undefined && typeof last !== 'function';
-    const plain = transformer === undefined && !this.needsKeys(target) ? this.plainOf(args) : undefined;
+    const observable = call === undefined && typeof last !== 'function';
+    const encodable = transformer === undefined && !this.needsKeys(target) ? this.encodableOf(args) : undefined;
     const sent =
-      plain === undefined
-        ? this.#prepareAndSend(target, args, transformer, call, watchable)
-        : this.#sendPlain(target, plain, args[0], undefined, args, call, watchable);
+      encodable === undefined
+        ? this.#prepareAndSend(target, args, transformer, call, observable)
+        : this.#sendEncodable(target, encodable, args[0], undefined, args, call, observable);
     if (typeof last === 'function' && !(sent instanceof Fallback)) asCallback(sent, last);
     return sent;
   }
@@ -100,20 +100,20 @@ export abstract class Sender {
     const prepared = this.prepare(target, args, transformer);
     if (prepared instanceof Fallback) return prepared;
     const { sent, key, read } = prepared;
-    return this.#sendPlain(target, this.plainOf(sent), key, read, args, call, watchable);
+    return this.#sendEncodable(target, this.encodableOf(sent), key, read, args, call, watchable);
   }
 
   /**
    * Ordering: called when user code has run.
    *
-   * @param plain - the arguments as they are encoded; undefined if they cannot be.
+   * @param encodable - the arguments as they are encoded; undefined if they cannot be.
    * @param args - those of the call.
    */
-  #sendPlain(
+  #sendEncodable(
     target: CallTarget,
-    plain: readonly unknown[] | undefined,
+    encodable: readonly unknown[] | undefined,
     key: unknown,
-    read: ReadArguments | undefined,
+    read: ArgumentsSoFar | undefined,
     args: readonly unknown[],
     call: CallOptions | undefined,
     watchable: boolean,
@@ -121,26 +121,26 @@ export abstract class Sender {
     const { variant } = this;
     const { command } = variant;
     const found = target.connectionFor(command, key);
-    const watched = typeof found === 'string' && watchable ? target.watchedFor(found, command, key) : undefined;
-    const connection = watched?.connection ?? found;
+    const observed = typeof found === 'string' && watchable ? target.observedFor(found, command, key) : undefined;
+    const connection = observed?.connection ?? found;
     if (typeof connection === 'string') return new Fallback(connection, read);
-    if (plain === undefined) return new Fallback('arguments', read);
+    if (encodable === undefined) return new Fallback('arguments', read);
     // A call that reads past the cache is sent without asking: its answer is kept all the same.
     const asks = connection.cache !== undefined && command.cacheable && call?.cache !== false;
-    const answer = asks ? connection.cache.lookUp(variant, plain) : undefined;
+    const answer = asks ? connection.cache.lookUp(variant, encodable) : undefined;
     const refusal = answer === undefined ? connection.pendingBound?.refusalOf(1) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
     const { routing, client } = target;
     // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script is
     // loaded. Behind layers the host asks the entry, when it writes it.
-    const form = watched?.isLayered ? variant : (variant.script?.formOn(connection.stream) ?? variant);
+    const form = observed?.isLayered ? variant : (variant.script?.formOn(connection.stream) ?? variant);
     const chained = this.chained?.(client, args, call);
     const { outgoing } = connection;
     const sent =
-      watched === undefined
-        ? outgoing.send(form, plain, routing, call, answer, chained)
-        : outgoing.sendWatched(watched, form, plain, routing, answer, chained);
-    if (asks) connection.cache.issued(variant, plain);
+      observed === undefined
+        ? outgoing.send(form, encodable, routing, call, answer, chained)
+        : outgoing.sendObserved(observed, form, encodable, routing, answer, chained);
+    if (asks) connection.cache.issued(variant, encodable);
     return sent;
   }
 }

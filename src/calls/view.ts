@@ -7,7 +7,7 @@ import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
 import { callTargetOf } from './call-target.js';
-import { callHost, countFallback, Fallback, isUnpatchedCommand, type ReadArguments } from './fallback.js';
+import { type ArgumentsSoFar, callHost, countFallback, Fallback, isUnpatchedCommand } from './fallback.js';
 import { aroundExec } from './fast-pipeline.js';
 import { formOf, type MethodForm } from './method.js';
 
@@ -84,7 +84,7 @@ function sendFast(view: View, form: MethodForm, args: unknown[]): unknown {
   const sent = sender.send(target, method, leading === 0 ? args : args.slice(leading), call);
   if (!(sent instanceof Fallback)) return sent;
   countFallback(target, methodName, sent.reason);
-  return callHostMethod(view, method, args, leading, sent.read);
+  return callHostMethod(view, method, args, leading, sent.argumentsSoFar);
 }
 
 function callHostMethod(
@@ -92,7 +92,7 @@ function callHostMethod(
   method: AnyFunction,
   args: unknown[],
   leading: number,
-  read?: ReadArguments,
+  read?: ArgumentsSoFar,
 ): unknown {
   const { client, call } = view;
   // A subclass's method, or one that users have put in the host's place, may need all of the client.

@@ -8,7 +8,7 @@ import { hookStream } from '../util/hook-stream.js';
 import { drainAtExit } from '../util/process-exit.js';
 import type { ReadCache } from './cache/read-cache.js';
 import { HostWriteHook } from './host-writes.js';
-import { type ConnectionSetup, Outgoing, type Watching } from './outgoing.js';
+import { type ConnectionSetup, type Observing, Outgoing } from './outgoing.js';
 import { ReplyReader } from './replies/reply-reader.js';
 import { ReplyCount } from './reply-count.js';
 import type { PendingBound } from './sending/pending-bound.js';
@@ -16,8 +16,8 @@ import { TransactionState } from './transaction-state.js';
 
 const NOT_READ = 'replies or the queue are not as expected, the client decodes all replies';
 
-/** How a watched command is sent, and on which connection. */
-export interface Watched extends Watching {
+/** How an observed command is sent, and on which connection. */
+export interface Observed extends Observing {
   readonly connection: Connection;
 }
 
@@ -87,7 +87,7 @@ export class Connection {
   }
 
   /** Whether commands are fast nevertheless if others see them. What is answered from memory passes no layer. */
-  canBeWatched(reason: FallbackReason): boolean {
+  canBeObserved(reason: FallbackReason): boolean {
     return reason === 'traced' || (reason === 'patched' && this.cache === undefined && isLayeredInClass(this.client));
   }
 
@@ -127,7 +127,7 @@ export class Connection {
     const { gate } = this.outgoing;
     // Not by the client itself, nor amid a handshake, whose few commands are no reason.
     const isLost = client.status === 'ready' && (method === 'destroy' || stream.readableEnded);
-    if (isLost) gate.inFlightBound.lost(gate.passed, this.#hasAnswered);
+    if (isLost) gate.inFlightBound.lost(gate.onWire, this.#hasAnswered);
     this.#close();
     this.cache?.deliver();
   };
@@ -167,7 +167,7 @@ export class Connection {
     if (!this.open || this.stream.destroyed) return;
     const { gate, batch } = this.outgoing;
     gate.drain(batch);
-    batch.flushUnseen(reason);
+    batch.flushThenTell(reason);
   }
 
   /**

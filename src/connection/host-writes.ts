@@ -85,7 +85,7 @@ export class HostWriteHook {
     entry.writable = undefined;
     stats.commands += 1;
     stats.fastCommands += 1;
-    stats.watchedCommands += 1;
+    stats.observedCommands += 1;
     replies.expected += 1;
     // It may be a write (invariant 6).
     shared?.close();

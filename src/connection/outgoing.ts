@@ -46,10 +46,10 @@ export interface ConnectionSetup {
 }
 
 /**
- * How a *watched* command is sent, one that others see: *layered*, as others have put layers over `sendCommand`
+ * How an *observed* command is sent, one that others see: *layered*, as others have put layers over `sendCommand`
  * (fallback reason `patched`), or *published* to subscribers of the host's channel `ioredis:command` (`traced`).
  */
-export interface Watching {
+export interface Observing {
   /** Whether it is layered; otherwise it is published. */
   readonly isLayered: boolean;
   /** The node's or single client, or the Cluster, whose `sendCommand` has layers. */
@@ -154,18 +154,18 @@ export class Outgoing implements BatchOwner {
         : new AbortableEntry(variant, context, sent, select, AbortList.of(signal));
     if (chained !== undefined) entry.promise = chained(entry.promise);
     if (answer !== undefined) this.cache?.defer(answer, entry, call);
-    else if (this.fused?.takes(entry)) this.#issue(entry, undefined, call);
+    else if (this.fused?.claims(entry)) this.#issue(entry, undefined, call);
     else this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), call);
     if (entry instanceof AbortableEntry) entry.abortList.add(entry);
     return entry.promise;
   }
 
   /**
-   * Sends a watched command. A layered one goes through `sendCommand` as others have replaced it: what they do with it
+   * Sends an observed command. A layered one goes through `sendCommand` as others have replaced it: what they do with it
    * counts, and what they return. The host's own, below them, asks the entry for its bytes (`HostWriteHook`) and queues it.
    */
-  sendWatched(
-    { isLayered, through }: Watching,
+  sendObserved(
+    { isLayered, through }: Observing,
     variant: CommandVariant,
     sent: readonly unknown[],
     routing: ClusterRouting | undefined,
@@ -182,7 +182,7 @@ export class Outgoing implements BatchOwner {
     if (!(entry instanceof LayeredEntry)) {
       if (answer !== undefined) this.cache?.defer(answer, entry, undefined);
       else this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), undefined);
-      this.stats.watchedCommands += 1;
+      this.stats.observedCommands += 1;
       const published = publishCommand(client, entry);
       return isNodes ? entry.promise : published;
     }
@@ -221,7 +221,7 @@ export class Outgoing implements BatchOwner {
     if (replies.lengthDue !== undefined) this.connection.checkQueue();
     const { begun } = this.transaction;
     // Whatever can throw does so before the entry is queued.
-    const exact = gate.mustWait(1, begun) ? entry.exactly(encoded ?? entry.encode()) : undefined;
+    const exact = gate.mustWait(1, begun) ? entry.exactParts(encoded ?? entry.encode()) : undefined;
     if (name !== undefined) this.shared?.lead(name, entry);
     this.stats.commands += 1;
     this.stats.fastCommands += 1;

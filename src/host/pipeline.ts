@@ -272,7 +272,7 @@ export abstract class PipelineWriter {
   #stream: Duplex | undefined;
 
   /** The number of commands that were sent; users may have added others to the pipeline since. */
-  abstract readonly sent: number;
+  abstract readonly sentCount: number;
   abstract readonly context: { readonly client: HostClient };
 
   get isPipeline(): boolean {
@@ -290,7 +290,7 @@ export abstract class PipelineWriter {
       this.#pieces = [];
     }
     this.#pieces.push(typeof data === 'string' ? Buffer.from(data) : data);
-    if (this.#pieces.length < this.sent) return;
+    if (this.#pieces.length < this.sentCount) return;
     const bytes = Buffer.concat(this.#pieces);
     this.#pieces = undefined;
     stream?.write(bytes);

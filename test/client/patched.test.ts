@@ -141,7 +141,7 @@ describe('a wrapper of sendCommand on the prototype', () => {
       seen.length = 0;
       await Promise.all([client.echo('1'), client.echo('2')]);
       expect(seen).toEqual(['echo 1', 'echo 2']);
-      expect(client.coalescer.stats()).toMatchObject({ watchedCommands: 2, fallbacks: { patched: 0 } });
+      expect(client.coalescer.stats()).toMatchObject({ observedCommands: 2, fallbacks: { patched: 0 } });
     } finally {
       restore();
     }
@@ -222,8 +222,8 @@ describe.each(HOSTS.filter(({ features }) => features.tracing))(
       expect(started).toEqual(keys);
       expect(ended).toEqual(keys);
       expect(fellBack(client)).toEqual({});
-      const { fastCommands, watchedCommands } = client.coalescer.stats();
-      expect(watchedCommands).toBe(30);
+      const { fastCommands, observedCommands } = client.coalescer.stats();
+      expect(observedCommands).toBe(30);
       await client.get('unseen');
       expect(started).toHaveLength(30);
       expect(client.coalescer.stats().fastCommands).toBe(fastCommands + 1);

@@ -348,7 +348,7 @@ describe('maxPending', () => {
     const { restore } = instrument('ioredis');
     onTestFinished(restore);
     expect(await refused(gets(client, 5))).toEqual({ answered: 3, refused: 2 });
-    expect(client.coalescer.stats().watchedCommands).toBeGreaterThan(0);
+    expect(client.coalescer.stats().observedCommands).toBeGreaterThan(0);
   });
 
   it('leaves other clients and the class as they are, and goes with detach()', async () => {

@@ -67,8 +67,8 @@ async function beside(host: (typeof HOSTS)[number], layers: (log: unknown[]) => 
       // Which node answers first is chance.
       found.push({ results, log: log.map((line) => JSON.stringify(line)).sort() });
       if (!before) continue;
-      const { watchedCommands, inFlight } = (cluster as CoalescedCluster).coalescer.stats();
-      expect(watchedCommands - before.watchedCommands).toBeGreaterThanOrEqual(scene.watched);
+      const { observedCommands, inFlight } = (cluster as CoalescedCluster).coalescer.stats();
+      expect(observedCommands - before.observedCommands).toBeGreaterThanOrEqual(scene.watched);
       expect(inFlight).toBe(0);
     }
     expect(found[1]).toEqual(found[0]);

@@ -63,7 +63,7 @@ it('OpenTelemetry has a span for each command under its own request, as with a p
     expect(expected.spans).toHaveLength(4 * KEYS.length + 1);
     expect(await traced(client)).toEqual(expected);
     const watched = 3 * KEYS.length + 1;
-    expect(client.coalescer.stats()).toMatchObject({ fastCommands: fastCommands + watched, watchedCommands: watched });
+    expect(client.coalescer.stats()).toMatchObject({ fastCommands: fastCommands + watched, observedCommands: watched });
   } finally {
     tracing.restore();
   }

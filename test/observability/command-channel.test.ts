@@ -78,9 +78,9 @@ it('the events of every command equal those of a plain client', async () => {
   expect(await everyKind(client)).toEqual(results);
   expect(events).toEqual(expected);
   expect(expected.filter(({ event }) => event === 'start').length).toBeGreaterThan(12);
-  const { fastCommands, watchedCommands, fallbacks } = client.coalescer.stats();
-  expect(watchedCommands).toBeGreaterThan(7);
-  expect(fastCommands - watchedCommands).toBe(1);
+  const { fastCommands, observedCommands, fallbacks } = client.coalescer.stats();
+  expect(observedCommands).toBeGreaterThan(7);
+  expect(fastCommands - observedCommands).toBe(1);
   // The pipeline and the transaction.
   expect(fallbacks.traced).toBe(2);
 });
@@ -128,8 +128,8 @@ it.each(['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const)(
     unsubscribe();
     await client.echo('fast');
     expect(seen).toHaveLength(expected.length);
-    const { fastCommands, watchedCommands } = client.coalescer.stats();
-    expect(fastCommands - watchedCommands).toBe(2);
+    const { fastCommands, observedCommands } = client.coalescer.stats();
+    expect(fastCommands - observedCommands).toBe(2);
   },
 );
 

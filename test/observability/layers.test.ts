@@ -110,7 +110,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
   ])('%s see what they see of a plain client, and every command is fast', async (_, layers) => {
     const { log, stats } = await beside(host, layers, everything);
     expect(Object.values(log).flat().length).toBeGreaterThanOrEqual(18);
-    expect(stats.watchedCommands).toBeGreaterThanOrEqual(18);
+    expect(stats.observedCommands).toBeGreaterThanOrEqual(18);
     expect(stats.fallbacks.patched).toBe(0);
     // All but the error, the reply to `echo`, and what is too large for our reader.
     expect(stats.replies.fast).toBeGreaterThanOrEqual(16);
@@ -629,7 +629,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     const written = client.set(KEY, 'new');
     Object.setPrototypeOf(client, unlayered);
     expect(await Promise.all([before, written, client.get(KEY)])).toEqual(['old', 'OK', 'new']);
-    expect(client.coalescer.stats().watchedCommands).toBe(1);
+    expect(client.coalescer.stats().observedCommands).toBe(1);
   });
 
   it('a stub on the client itself gets commands of the host', async () => {
@@ -671,7 +671,7 @@ it.each(EACH_HOST)(
       };
       socket.feed(' ends\r\n');
       seen.push(await value);
-      if (coalescer !== undefined) expect(coalescer.stats().watchedCommands).toBe(1);
+      if (coalescer !== undefined) expect(coalescer.stats().observedCommands).toBe(1);
       client.disconnect();
       return seen;
     });

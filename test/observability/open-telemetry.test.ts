@@ -80,10 +80,10 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
     expect(found).toEqual(expected);
     expect(new Set(found.parents)).toEqual(new Set(['the request']));
     // Pipelines and transactions are left to the host.
-    const { fallbacks, fastCommands, watchedCommands } = client.coalescer.stats();
+    const { fallbacks, fastCommands, observedCommands } = client.coalescer.stats();
     expect(fallbacks.patched).toBe(2);
-    expect(watchedCommands).toBeGreaterThan(10);
-    expect(fastCommands - watchedCommands).toBe(order === 'after' ? 2 : 0);
+    expect(observedCommands).toBeGreaterThan(10);
+    expect(fastCommands - observedCommands).toBe(order === 'after' ? 2 : 0);
   });
 
   it(`${REQUESTS} concurrent requests: each command under its own request`, async () => {
@@ -124,8 +124,8 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
     }).flat();
     expect(tree.toSorted()).toEqual(expected.toSorted());
     expect(active).toEqual(Array(4 * REQUESTS).fill(true));
-    const { watchedCommands, batches } = client.coalescer.stats();
-    expect(watchedCommands).toBe(5 * REQUESTS);
+    const { observedCommands, batches } = client.coalescer.stats();
+    expect(observedCommands).toBe(5 * REQUESTS);
     // Traced or not, the commands of all requests travel together.
     expect(batches - before.batches).toBeLessThan(REQUESTS);
   });
@@ -218,7 +218,7 @@ describe.each([ioredis6, ioredis5])('$name, traced by @opentelemetry/instrumenta
 
   it('commands are fast again when it is switched off, and traced again when it is switched on', async () => {
     const client = await ready(host.createCoalesced(redisUrl()));
-    const unwatched = () => client.coalescer.stats().fastCommands - client.coalescer.stats().watchedCommands;
+    const unwatched = () => client.coalescer.stats().fastCommands - client.coalescer.stats().observedCommands;
     const fastOf = async (count: number) => {
       const before = unwatched();
       await inSpan('request', () => Promise.all(Array.from({ length: count }, () => client.echo('a'))));

@@ -62,7 +62,7 @@ describe.each(['ioredis', 'ioredis5', 'iovalkey'])('%s, rewritten as it is loade
     expect(values.every((value) => value === 'value')).toBe(true);
     expect(seen).toHaveLength(5_000);
     expect(client.coalescer.stats().fastCommands - fastCommands).toBeGreaterThan(4_950);
-    expect(client.coalescer.stats().watchedCommands).toBeGreaterThan(4_950);
+    expect(client.coalescer.stats().observedCommands).toBeGreaterThan(4_950);
   });
 
   it.each(FORMS)(

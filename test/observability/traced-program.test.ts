@@ -46,7 +46,7 @@ interface SentryTransaction {
 
 type Printed = Partial<SentryTransaction> & {
   readonly traces?: readonly (readonly DatadogSpan[])[];
-  readonly watchedCommands?: number;
+  readonly observedCommands?: number;
 };
 
 function ofDatadog({
@@ -99,7 +99,7 @@ async function spansUnder(tracer: string) {
     const trace = spans.find(({ name }) => name === client)?.trace ?? client;
     return spans.filter((span) => span.trace === trace && span.name !== client && !HANDSHAKE.test(span.name));
   };
-  const watched = lines.find(({ watchedCommands }) => watchedCommands !== undefined)?.watchedCommands;
+  const watched = lines.find(({ observedCommands }) => observedCommands !== undefined)?.observedCommands;
   return { plain: of('plain'), coalesced: of('coalesced'), watched };
 }
 

@@ -34,9 +34,9 @@ export class Predictor {
   /**
    * A caller has issued a read.
    *
-   * @param sent - its arguments; a single one is not in an array.
+   * @param wireArgs - its arguments; a single one is not in an array.
    */
-  read({ variant, sent }: Pick<Entry, 'variant' | 'sent'>, time: number): void {
+  read({ variant, wireArgs }: Pick<Entry, 'variant' | 'wireArgs'>, time: number): void {
     const second = this.#second;
     if (time - second.since >= SECOND_MS) {
       this.#credit = Math.min(this.#credit, Math.max(second.reads, CARRIED_OVER));
@@ -46,22 +46,22 @@ export class Predictor {
     }
     this.#second.reads += 1;
     this.#credit += 1;
-    const key = keyName(Array.isArray(sent) ? sent[0] : sent);
-    const text = readArguments(sent);
+    const key = keyName(Array.isArray(wireArgs) ? wireArgs[0] : wireArgs);
+    const text = readArguments(wireArgs);
     if (key === undefined || text === undefined) return;
-    const pairs = this.forms.read(variant, key, text, sent, time)?.followers.predicted ?? [];
+    const pairs = this.forms.read(variant, key, text, wireArgs, time)?.followers.predicted ?? [];
     const { identity } = this.forms;
     for (const pair of pairs) this.#ask(pair, identity, time);
   }
 
   /** A caller has got this reply. */
-  got({ variant, sent }: Pick<Entry, 'variant' | 'sent'>, reply: unknown, time: number): void {
+  got({ variant, wireArgs }: Pick<Entry, 'variant' | 'wireArgs'>, reply: unknown, time: number): void {
     if (!LISTS.has(variant.command.name)) return;
-    const key = keyName(Array.isArray(sent) ? sent[0] : sent);
-    const text = readArguments(sent);
+    const key = keyName(Array.isArray(wireArgs) ? wireArgs[0] : wireArgs);
+    const text = readArguments(wireArgs);
     if (key === undefined || text === undefined) return;
     const elements = elementsOf(reply, variant.command.paired || /withscores/i.test(text));
-    const pairs = this.forms.listed(variant, key, text, sent, elements, time)?.elements.predicted ?? [];
+    const pairs = this.forms.listed(variant, key, text, wireArgs, elements, time)?.elements.predicted ?? [];
     for (const pair of pairs) for (const element of elements) this.#ask(pair, [element], time);
   }
 
@@ -112,7 +112,7 @@ export class PredictedEntry extends InternalEntry implements Prediction {
   }
 
   override answer(reply: unknown, form: 'decoded' | 'raw'): void {
-    if (this.read !== undefined && form === 'raw') this.read.raw = deepCopy(reply);
+    if (this.slot !== undefined && form === 'raw') this.slot.raw = deepCopy(reply);
     for (const follower of this.takeFollowers()) follower.answer(deepCopy(reply), form);
   }
 

@@ -133,7 +133,7 @@ export class ReadCache {
     if (call !== undefined) this.#calls.set(entry, call);
     if (this.#waiting.length === 0) setImmediate(this.#endTurn);
     this.#waiting.push(entry);
-    entry.read = answer;
+    entry.slot = answer;
     answer.key.waiting = true;
   }
 
@@ -169,10 +169,10 @@ export class ReadCache {
     } else if (key.reads === 1 && key.pending === 0) this.store.drop(key);
   }
 
-  #find(name: string, variant: CommandVariant, sent: unknown): CachedRead | undefined {
+  #find(name: string, variant: CommandVariant, wireArgs: unknown): CachedRead | undefined {
     const key = this.store.key(name);
     if (key === undefined) return undefined;
-    const rest = readArguments(sent);
+    const rest = readArguments(wireArgs);
     return rest === undefined ? undefined : key.find(variant, rest);
   }
 
@@ -233,21 +233,21 @@ export class ReadCache {
     this.#decided = [];
     for (const entry of decided) {
       // No reply has come since it was decided, so it has not changed.
-      const { reply, form } = entry.read as CachedRead;
-      entry.read = undefined;
+      const { reply, form } = entry.slot as CachedRead;
+      entry.slot = undefined;
       // Else its caller's signal has rejected it.
       if (entry.deadline === undefined) entry.answer(reply, form);
     }
   }
 
   #decide(entry: CallEntry, time: number): void {
-    const asked = entry.read as CachedRead;
-    entry.read = undefined;
+    const asked = entry.slot as CachedRead;
+    entry.slot = undefined;
     asked.key.waiting = false;
     // Its caller's signal has rejected it.
     if (entry.deadline !== undefined) return;
     const { connection } = this;
-    const read = asked.key.kept ? asked : this.#find(asked.key.name, entry.variant, entry.sent);
+    const read = asked.key.kept ? asked : this.#find(asked.key.name, entry.variant, entry.wireArgs);
     if (read !== undefined && this.#mayFollow(read) && time < (read.prediction as PredictedEntry).until) {
       this.#follow(read, entry);
       return;
@@ -260,7 +260,7 @@ export class ReadCache {
     }
     connection.stats.cache.hits += 1;
     read.key.used = true;
-    entry.read = read;
+    entry.slot = read;
     this.#decided.push(entry);
     this.#use(read);
     this.predictor?.got(entry, read.value, time);
@@ -283,10 +283,10 @@ export class ReadCache {
   // ---- Sent ----
 
   /** Whether the last read of the key is this one, and its answer will be kept: so that it may be shared. */
-  isPending({ variant, sent }: Entry): boolean {
+  isPending({ variant, wireArgs }: Entry): boolean {
     if (this.store.pending === 0) return false;
-    const name = keyName(Array.isArray(sent) ? sent[0] : sent);
-    const read = name === undefined ? undefined : this.#find(name, variant, sent);
+    const name = keyName(Array.isArray(wireArgs) ? wireArgs[0] : wireArgs);
+    const read = name === undefined ? undefined : this.#find(name, variant, wireArgs);
     return read?.pending === true && read.position === read.key.heldUntil;
   }
 
@@ -307,15 +307,15 @@ export class ReadCache {
   }
 
   #sendsRead(entry: Entry): boolean {
-    const { sent } = entry;
-    const argument = Array.isArray(sent) ? sent[0] : sent;
+    const { wireArgs } = entry;
+    const argument = Array.isArray(wireArgs) ? wireArgs[0] : wireArgs;
     const text = keyName(argument);
     const name = text ?? wireName(argument);
     if (this.hasDeferred && this.#mustDecide(name)) this.decideAll();
     const key = this.store.key(name);
     const keeps = text !== undefined && this.#keeps(entry, name, key);
     if (key === undefined && !keeps) return false;
-    const read = entry.read as CachedRead | undefined;
+    const read = entry.slot as CachedRead | undefined;
     const position = this.#nextPosition;
     if (!keeps) this.#issued.noteShown(name, position);
     hold(read?.key ?? key, position);
@@ -325,9 +325,9 @@ export class ReadCache {
 
   /** Whether the answer to a read will be kept; then `entry.read` is set, and Redis has been asked to track the key. */
   #keeps(entry: Entry, name: string, key: CachedKey | undefined, prediction?: PredictedEntry): boolean {
-    const { variant, sent } = entry;
+    const { variant, wireArgs } = entry;
     if (!this.tracking.on || this.connection.transaction.open || !this.#hasPrefix(name)) return false;
-    const rest = readArguments(sent);
+    const rest = readArguments(wireArgs);
     if (rest === undefined) return false;
     let read = key?.find(variant, rest);
     // The same read is on its way, and its answer will be kept.
@@ -342,7 +342,7 @@ export class ReadCache {
       read = this.store.expect(name, variant, rest, tracked, prediction, key);
       if (tracked && this.prefixes === undefined) this.#track(read);
     } else this.store.expectAgain(read, this.prefixes !== undefined, prediction);
-    entry.read = read;
+    entry.slot = read;
     return true;
   }
 
@@ -351,7 +351,7 @@ export class ReadCache {
     const { predictor } = this;
     const { transaction } = this.connection;
     if (predictor === undefined || !this.tracking.on || transaction.open || transaction.watching) return;
-    predictor.read({ variant, sent: args.length === 1 ? args[0] : args }, now());
+    predictor.read({ variant, wireArgs: args.length === 1 ? args[0] : args }, now());
   }
 
   /** Asks for a read that is likely to be issued; returns whether it was sent. */
@@ -371,7 +371,7 @@ export class ReadCache {
     const until = time + Math.min(PREDICTED_FOR, this.options.ttl);
     const entry = new PredictedEntry(pair, name, connection.context, until, this.#refusedPrediction);
     if (!this.#keeps(entry, name, key, entry)) return false;
-    (entry.read as CachedRead).position = this.#nextPosition;
+    (entry.slot as CachedRead).position = this.#nextPosition;
     connection.sendInternal(entry);
     this.sentKept(entry);
     connection.stats.cache.predicted += 1;
@@ -400,7 +400,7 @@ export class ReadCache {
    * A read was sent whose answer will be kept: asks for the time to live of its key, in the same step. RESP: it is not part of
    * the value, and Redis announces the end of a key only when it removes it. Any change of it is announced.
    */
-  sentKept({ read }: Entry): void {
+  sentKept({ slot: read }: Entry): void {
     const expected = read as CachedRead;
     if (expected.key.expiresAt !== undefined) return;
     const { connection } = this;
@@ -533,7 +533,7 @@ export class ReadCache {
       if (entry !== undefined && isCallers && value !== undefined)
         predictor.got(entry, value, this.liveness.lastByteAt);
     }
-    const read = entry?.read as CachedRead | undefined;
+    const read = entry?.slot as CachedRead | undefined;
     if (read === undefined) return;
     const { raw } = read;
     if (raw !== undefined) read.raw = undefined;
@@ -604,8 +604,12 @@ export class ReadCache {
   }
 
   #argsOf(command: HostCommand): CallArguments {
-    const sent = command instanceof Entry ? command.sent : command.args;
-    return this.#args.of(command.name, sent, command instanceof Entry ? command.variant.script?.leading : undefined);
+    const wireArgs = command instanceof Entry ? command.wireArgs : command.args;
+    return this.#args.of(
+      command.name,
+      wireArgs,
+      command instanceof Entry ? command.variant.script?.leading : undefined,
+    );
   }
 
   /** The position of the command that is issued next. */

@@ -64,7 +64,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
    * What the cache will keep of the reply, as it is or `raw`, from the host. Always there: V8 would otherwise have a class
    * more of each kind of entry.
    */
-  read: { raw?: unknown } | undefined = undefined;
+  slot: { raw?: unknown } | undefined = undefined;
 
   abstract readonly context: EntryContext;
   /** The database selected when it was sent. */
@@ -79,7 +79,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
      * The arguments as they were sent, `keyPrefix` applied: an array of strings, numbers and Buffers. A single argument
      * is stored without the array, which saves an eighth of the memory per command in flight.
      */
-    public sent: unknown,
+    public wireArgs: unknown,
   ) {}
 
   get command(): this {
@@ -110,7 +110,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
    * strings. Every caller gets its own value, Buffers included.
    */
   answer(reply: unknown, form: 'decoded' | 'raw'): void {
-    const { variant, read } = this;
+    const { variant, slot: read } = this;
     const followers = this.followers && takeFollowers(this);
     if (read !== undefined && form === 'raw') read.raw = deepCopy(reply);
     // Made first: a transformer may change its argument.
@@ -152,7 +152,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   }
 
   /** The command's exact parts. `encoded` is text that was assumed to be ASCII, or exact already. */
-  exactly(encoded: string | readonly Part[]): readonly Part[] {
+  exactParts(encoded: string | readonly Part[]): readonly Part[] {
     if (typeof encoded !== 'string') return encoded;
     return isAscii(encoded) ? [encoded] : this.encode();
   }
@@ -248,7 +248,7 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   /** The arguments of the call, without what a script has before them. */
   protected ownArguments(): readonly unknown[] {
-    return Array.isArray(this.sent) ? this.sent : [this.sent];
+    return Array.isArray(this.wireArgs) ? this.wireArgs : [this.wireArgs];
   }
 
   protected arguments(): readonly unknown[] {

@@ -17,7 +17,7 @@ export function entryWrittenAs(data: string | Uint8Array): LayeredEntry | undefi
 /**
  * The entry of a call that passes through what others, such as tracers, have put over the client's `sendCommand`. It is a
  * command that they may read, change, derive another from or wrap in a Proxy (so it has no private fields); an element of
- * the host's queue holds it. `Connection#sendWatched` sends it, `Connection#writeLayered` what the host writes of it.
+ * the host's queue holds it. `Outgoing#sendObserved` sends it, `HostWriteHook` what the host writes of it.
  */
 export class LayeredEntry extends CallEntry {
   // @ts-expect-error TS2610: own, as a host's command has it; other entries have an accessor.
@@ -98,7 +98,7 @@ export class LayeredEntry extends CallEntry {
       this.variant = variantOf({ ...UNLISTED, name }, this.variant.encoding);
       this.isAnother = true;
     }
-    if (this.readArgs !== undefined) this.sent = this.readArgs.slice(this.variant.script?.leading.length ?? 0);
+    if (this.readArgs !== undefined) this.wireArgs = this.readArgs.slice(this.variant.script?.leading.length ?? 0);
     const text = this.variant.script === undefined ? this.encodeAssumingAscii() : undefined;
     const writable = typeof text === 'string' && isAscii(text) ? text : super.toWritable(stream);
     const { script } = this.variant;

@@ -42,7 +42,7 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
   isTransaction = false;
   /** The database selected when it was sent. */
   select = 0;
-  sent = 0;
+  sentCount = 0;
   /** The client whose protocol it was sent under, if the host has sent it: of a Cluster, a node that `context` does not know. */
   sender: Pick<HostClient, 'condition'> | undefined;
   /** Results to be filled into the pipeline, and the position of each. */
@@ -68,12 +68,12 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
     this.open = false;
     this.context = context;
     this.select = select;
-    this.sent = this.commands.length;
+    this.sentCount = this.commands.length;
   }
 
   /** The client leads here, by its queue, and `context` to the client. */
   toJSON(): object {
-    return { open: this.open, sent: this.sent };
+    return { open: this.open, sent: this.sentCount };
   }
 
   [inspect.custom](): object {
@@ -174,7 +174,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
     const { recording, [PIPELINE_INDEX]: index } = this;
     const { pipeline } = recording;
     // Users can see when the last result is filled in.
-    if (index < recording.sent - 1 && !isThenable(value)) {
+    if (index < recording.sentCount - 1 && !isThenable(value)) {
       recording.fillSoon([null, value], index);
     } else {
       const filled = recording.settled(value).then((settled) => pipeline.fillResult([null, settled], index));

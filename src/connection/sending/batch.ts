@@ -25,7 +25,7 @@ export interface BatchOwner {
   /** The server's address, for subscribers of our channels. */
   readonly address: string;
   /** Counts the commands that have been handed to the batch or the socket and await their reply. */
-  readonly gate: { readonly passed: number };
+  readonly gate: { readonly onWire: number };
   /** Closed when the batch was sent, or the turn has ended: later commands belong to another one. */
   readonly shared: { close(): void } | undefined;
   /** The groups of reads of the option `fuseReads`. */
@@ -108,7 +108,7 @@ export class Batch {
 
   /** Commands that have gone to the socket and await their reply. */
   get awaitingReply(): number {
-    return this.owner.gate.passed - (this.commands - this.#joined);
+    return this.owner.gate.onWire - (this.commands - this.#joined);
   }
 
   /** A fast command as RESP: text on the assumption that it is ASCII, or exact parts; undefined as `encodeExactly`. */
@@ -149,7 +149,7 @@ export class Batch {
       fused.begin(entry);
       this.#hasReads = true;
     }
-    const bytes = lengthOf(entry.sent);
+    const bytes = lengthOf(entry.wireArgs);
     this.#bytesOfReads += bytes;
     this.#bytes += bytes;
     this.#fastCommands += 1;
@@ -183,7 +183,7 @@ export class Batch {
   scriptAdded(): void {
     // Who holds batches back on purpose decides for scripts, too.
     if (this.commands === 0 || typeof this.options.schedule === 'function') return;
-    if (now() - this.#openedAt > AGE_FOR_SCRIPT_MS) this.flushUnseen('script');
+    if (now() - this.#openedAt > AGE_FOR_SCRIPT_MS) this.flushThenTell('script');
   }
 
   /**
@@ -214,7 +214,7 @@ export class Batch {
     const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.length;
     // Node reserves three bytes per character for a writev of strings and fails with ENOBUFS beyond about 700 MB. So a
     // write that is larger than a batch goes alone, as a plain client would send it.
-    if (bytes > this.options.maxBatchBytes) this.flushUnseen('large');
+    if (bytes > this.options.maxBatchBytes) this.flushThenTell('large');
     this.#cork();
     this.#writePending();
     const result = this.write.call(this.owner.stream, data, encoding, callback);
@@ -244,7 +244,7 @@ export class Batch {
   }
 
   /** Flushes where user code must not run: subscribers are called on the next tick. */
-  flushUnseen(reason: FlushReason): void {
+  flushThenTell(reason: FlushReason): void {
     if (this.commands === 0) return;
     this.#checkText();
     const event = hasBatchSubscribers() ? this.#event(reason) : undefined;
@@ -308,15 +308,15 @@ export class Batch {
       this.#openedAt = now();
       // Host: the last entry of a host's write is not queued yet.
       if (this.#sentInTurn === 0) {
-        this.#wireWasIdle = this.owner.gate.passed <= (inHostWrite ? commands - 1 : commands);
+        this.#wireWasIdle = this.owner.gate.onWire <= (inHostWrite ? commands - 1 : commands);
         const firstPart = this.owner.fused === undefined ? FIRST_PART : FIRST_PART_FUSED;
         this.#limit = Math.min(this.#sendsParts ? firstPart : Number.POSITIVE_INFINITY, this.options.maxBatchSize);
       }
     }
     this.commands += commands;
     if (this.commands >= this.#limit) this.#sendPart();
-    else if (this.#bytes - UNCOUNTED_BYTES * this.commands >= this.options.maxBatchBytes) this.flushUnseen('bytes');
-    else if (exiting) this.flushUnseen('exit');
+    else if (this.#bytes - UNCOUNTED_BYTES * this.commands >= this.options.maxBatchBytes) this.flushThenTell('bytes');
+    else if (exiting) this.flushThenTell('exit');
     // Invariant 8: one flush is scheduled at a time, and it always runs. A command that is added after a flush by size
     // is sent by the flush that was scheduled before.
     if (!this.#scheduled) {
@@ -336,7 +336,7 @@ export class Batch {
     this.#limit = Math.min(2 * this.#limit, maxBatchSize);
     // Its replies may be here before the turn ends: they do not tell how far the server is.
     this.#wireWasIdle = false;
-    this.flushUnseen(isPart ? 'part' : 'size');
+    this.flushThenTell(isPart ? 'part' : 'size');
   }
 
   readonly #onSchedule = (): void => {

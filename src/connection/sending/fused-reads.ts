@@ -73,7 +73,7 @@ export class FusedReads {
   }
 
   /** Whether a read can be sent with others: its key, or its key and field, are text. */
-  takes({ variant, sent }: Entry): boolean {
+  claims({ variant, wireArgs }: Entry): boolean {
     const { fused } = variant.command;
     const { transaction } = this.connection;
     if (fused === undefined || this.#stopped || transaction.open || transaction.watching) return false;
@@ -81,10 +81,10 @@ export class FusedReads {
       this.#leavesAlone = false;
       return false;
     }
-    const isText = fused === 'mget' ? typeof sent === 'string' : isTwoTexts(sent);
+    const isText = fused === 'mget' ? typeof wireArgs === 'string' : isTwoTexts(wireArgs);
     if (isText && this.#answers[fused] === undefined) {
       this.#answers[fused] = 'awaited';
-      this.connection.sendInternal(new Probe(fused, sent, this));
+      this.connection.sendInternal(new Probe(fused, wireArgs, this));
     }
     return isText && this.#answers[fused] === 'given';
   }
@@ -163,14 +163,14 @@ export class FusedReads {
     this.stop();
     warnOnce(
       CODES.FUSE,
-      `ioredis-coalesce: options.fuseReads is set, but the server refuses MGET or HMGET ("${message}"), so reads are sent ` +
+      `ioredis-coalesce: options.fuseReads is set, but the server refuses MGET or HMGET ("${message}"), so reads are wireArgs ` +
         'one by one on this connection: allow both commands for these keys, or leave the option out',
     );
   }
 }
 
-function keyOf({ sent }: CallEntry): string {
-  return (Array.isArray(sent) ? sent[0] : sent) as string;
+function keyOf({ wireArgs }: CallEntry): string {
+  return (Array.isArray(wireArgs) ? wireArgs[0] : wireArgs) as string;
 }
 
 /** RESP: SELECT, AUTH, HELLO, RESET, SWAPDB and others. Not asked of the host: it knows no `call('SELECT', 1)`. */
@@ -197,14 +197,19 @@ function variantsOf(name: FusedName) {
   return { text, bytes: { ...text, encoding: null } };
 }
 
-function isTwoTexts(sent: unknown): boolean {
-  return Array.isArray(sent) && sent.length === 2 && typeof sent[0] === 'string' && typeof sent[1] === 'string';
+function isTwoTexts(wireArgs: unknown): boolean {
+  return (
+    Array.isArray(wireArgs) &&
+    wireArgs.length === 2 &&
+    typeof wireArgs[0] === 'string' &&
+    typeof wireArgs[1] === 'string'
+  );
 }
 
 /** MGET or HMGET of one read, for which no caller waits. */
 class Probe extends InternalEntry {
-  constructor(name: FusedName, sent: unknown, owner: FusedReads) {
-    super(VARIANTS[name].bytes, sent, owner.connection.context, (error, reply) => owner.probed(name, error, reply));
+  constructor(name: FusedName, wireArgs: unknown, owner: FusedReads) {
+    super(VARIANTS[name].bytes, wireArgs, owner.connection.context, (error, reply) => owner.probed(name, error, reply));
   }
 }
 
@@ -240,10 +245,10 @@ export class FusedEntry extends InternalEntry {
   /** MGET key …, or HMGET key field …: the last argument of each member, which are strings. */
   protected override ownArguments(): readonly unknown[] {
     const { members } = this;
-    if (this.name === 'mget') return members.map(({ sent }) => sent);
+    if (this.name === 'mget') return members.map(({ wireArgs }) => wireArgs);
     const [first] = members as [CallEntry];
-    const [hash] = first.sent as readonly unknown[];
-    return [hash, ...members.map(({ sent }) => (sent as readonly unknown[])[1])];
+    const [hash] = first.wireArgs as readonly unknown[];
+    return [hash, ...members.map(({ wireArgs }) => (wireArgs as readonly unknown[])[1])];
   }
 
   /** Each member gets its element. A proxy in front of several servers may answer one with an error. */

@@ -27,7 +27,7 @@ export class InFlightGate {
   waiting = 0;
   readonly #backlog = new Denque<Held>();
   /** Commands that had passed, and awaited their reply, when some were last let through. */
-  #passedBefore = 0;
+  #onWire = 0;
   #repliesOff = false;
 
   constructor(
@@ -42,7 +42,7 @@ export class InFlightGate {
   }
 
   /** Commands that have been handed to the batch or the socket and await their reply. */
-  get passed(): number {
+  get onWire(): number {
     return this.client.commandQueue.length - this.waiting;
   }
 
@@ -94,9 +94,9 @@ export class InFlightGate {
 
   /** Replies have come, and there is a backlog: hands the batch the part of the backlog that has room now, and flushes it. */
   release(batch: Batch): void {
-    this.inFlightBound.repliesCame(Math.max(0, this.#passedBefore - this.passed));
-    while (this.#next(batch, this.inFlightBound.current - this.passed, this.passed <= 0));
-    this.#passedBefore = this.passed;
+    this.inFlightBound.repliesCame(Math.max(0, this.#onWire - this.onWire));
+    while (this.#next(batch, this.inFlightBound.current - this.onWire, this.onWire <= 0));
+    this.#onWire = this.onWire;
     batch.flush('capacity');
   }
 

@@ -15,11 +15,11 @@ const redis = new Redis(process.env.TEST_URL as string);
 await redis.ping();
 const before = redis.coalescer.stats();
 await Promise.all(Array.from({ length: 100 }, (_, index) => redis.get(`sentry:${index}`)));
-const { fastCommands, watchedCommands } = redis.coalescer.stats();
+const { fastCommands, observedCommands } = redis.coalescer.stats();
 console.log(
   JSON.stringify({
     fast: fastCommands - before.fastCommands,
-    watched: watchedCommands - before.watchedCommands,
+    watched: observedCommands - before.observedCommands,
   }),
 );
 redis.disconnect();

@@ -74,8 +74,8 @@ for (const [name, Class] of Object.entries({ plain: Plain, coalesced: Coalesced 
   });
   await inSpan(name, () => sixty(client, proxy));
   if ('coalescer' in client) {
-    const { watchedCommands } = (client as import('ioredis-coalesce').Redis).coalescer.stats();
-    console.log(JSON.stringify({ watchedCommands }));
+    const { observedCommands } = (client as import('ioredis-coalesce').Redis).coalescer.stats();
+    console.log(JSON.stringify({ observedCommands }));
   }
   client.disconnect();
 }

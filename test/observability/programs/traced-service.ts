@@ -102,9 +102,9 @@ async function main(): Promise<void> {
   const stats = client.coalescer.stats();
   console.log(
     JSON.stringify({
-      fastBefore: before.fastCommands - before.watchedCommands,
+      fastBefore: before.fastCommands - before.observedCommands,
       fast: stats.fastCommands - before.fastCommands,
-      watched: stats.watchedCommands - before.watchedCommands,
+      watched: stats.observedCommands - before.observedCommands,
       patched: stats.fallbacks.patched,
     }),
   );
