@@ -54,8 +54,8 @@ const importBuiltins: Plugin = {
 };
 
 /**
- * ES modules throughout, for whatever else reads an `import`: a bundle that is one cannot `require()`, and a test runner
- * replaces what a module imports. So `debug`, which is CommonJS and requires parts of Node, is part of them.
+ * ES modules throughout, for whatever else reads an `import`: a bundle that is one cannot `require()`, and a test
+ * runner replaces what a module imports. So `debug`, which is CommonJS and requires parts of Node, is part of them.
  */
 const forOthers: Options = {
   ...common,

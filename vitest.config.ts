@@ -14,8 +14,8 @@ export const PACKAGE_TESTS = [
 ];
 
 /**
- * What needs a process of its own: what replaces, counts or watches something of the whole process, what happens once in
- * a process, and what measures memory or processor time. All other files share the process of their worker: to start
+ * What needs a process of its own: what replaces, counts or watches something of the whole process, what happens once
+ * in a process, and what measures memory or processor time. All other files share the process of their worker: to start
  * one, and to load everything in it, takes 0.6 s of processor time.
  */
 const ALONE = [

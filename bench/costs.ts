@@ -1,6 +1,6 @@
 /**
- * What `maxPending` and the advisor cost a command: CPU of the process that issues GETs, 100 callers that each await one after
- * the other, in turns. `npx tsx bench/costs.ts` prints a table and writes bench/costs.json.
+ * What `maxPending` and the advisor cost a command: CPU of the process that issues GETs, 100 callers that each await
+ * one after the other, in turns. `npx tsx bench/costs.ts` prints a table and writes bench/costs.json.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,9 @@ const ROUND_MS = 300;
 const WAYS = ['coalesced', 'coalesced, again', 'maxPending: 100000', 'IOREDIS_COALESCE=advise'] as const;
 type Way = (typeof WAYS)[number];
 
-/** The process that is measured: a round at each message of its parent, answered with microseconds of CPU per command. */
+/**
+ * The process that is measured: a round at each message of its parent, answered with microseconds of CPU per command.
+ */
 async function measure(way: Way, url: string): Promise<void> {
   const redis = coalesce(new Redis(url), way === 'maxPending: 100000' ? { maxPending: 100_000 } : {});
   await redis.set('key', 'x'.repeat(100));

@@ -1,6 +1,6 @@
 /**
- * What the first client of a process costs: CPU from `new Redis()` to the answer of `quit()`, with a `get` between, both
- * packages loaded before. Plain and coalesced in turn, a process each, of the built package.
+ * What the first client of a process costs: CPU from `new Redis()` to the answer of `quit()`, with a `get` between,
+ * both packages loaded before. Plain and coalesced in turn, a process each, of the built package.
  * `npm run build:code && npx tsx bench/first-use.ts` prints a table and writes bench/first-use.json.
  */
 import { execFile } from 'node:child_process';

@@ -39,7 +39,10 @@ async function run(options: BenchOptions, setup: Setup): Promise<void> {
   if (options.check && evaluate(benchmarks).some(({ met }) => !met)) process.exitCode = 1;
 }
 
-/** Leaves nothing behind however it ends: no keys, no processes. Each group's results are kept as soon as they are there. */
+/**
+ * Leaves nothing behind however it ends: no keys, no processes. Each group's results are kept as soon as they are
+ * there.
+ */
 function bench({ asked, awake, named, out }: BenchOptions, setup: Setup): Promise<GroupResult[]> {
   const chosen = asked.smoke ? select(named).flatMap(shortened) : select(named);
   return cleanly(async (cleanup) => {

@@ -1,7 +1,8 @@
 /**
- * What a service holds over an hour: plain ioredis, coalesced, and coalesced with `cache`, each in a process of its own, at a
- * fixed rate, with connections that the server closes and clients that are made and ended. `npx tsx bench/soak.ts` prints a line a minute,
- * writes bench/soak.json, and fails if memory or connections grow. `SOAK_MINUTES` is 60 by default.
+ * What a service holds over an hour: plain ioredis, coalesced, and coalesced with `cache`, each in a process of its
+ * own, at a fixed rate, with connections that the server closes and clients that are made and ended. `npx tsx
+ * bench/soak.ts` prints a line a minute, writes bench/soak.json, and fails if memory or connections grow.
+ * `SOAK_MINUTES` is 60 by default.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -38,7 +39,10 @@ function open(way: Way, url: string): Redis {
   return coalesce(redis, way === 'coalesced' ? {} : { cache: { maxEntries: 500 } });
 }
 
-/** The process that is measured: a web service's commands, a client for each hundredth turn, a sample when it is asked for one. */
+/**
+ * The process that is measured: a web service's commands, a client for each hundredth turn, a sample when it is asked
+ * for one.
+ */
 async function serve(way: Way, url: string): Promise<void> {
   const redis = open(way, url);
   let commands = 0;

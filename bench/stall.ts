@@ -1,6 +1,6 @@
 /**
- * What a service holds, and answers, while Redis is stopped (SIGSTOP) for 20 seconds under load: plain ioredis, ioredis with
- * `commandTimeout`, and `maxPending`. `npx tsx bench/stall.ts` prints a table and writes bench/stall.json.
+ * What a service holds, and answers, while Redis is stopped (SIGSTOP) for 20 seconds under load: plain ioredis, ioredis
+ * with `commandTimeout`, and `maxPending`. `npx tsx bench/stall.ts` prints a table and writes bench/stall.json.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -52,7 +52,8 @@ export async function open(host: Host, target: Target, variant: Variant, fuseRea
   try {
     const answer = client.connect().then(() => client.get('ioredis-coalesce:bench:'));
     await within(ANSWER_TIMEOUT, answer);
-    // Host: where the URL's database does not exist, it goes on in database 0. A Cluster reports nodes that it does not need.
+    // Host: where the URL's database does not exist, it goes on in database 0. A Cluster reports nodes that it does not
+    // need.
     if (reason && !target.cluster) throw reason;
     return client;
   } catch (error) {

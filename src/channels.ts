@@ -11,8 +11,9 @@ export const debugFlush = debug('ioredis-coalesce:flush');
 export const debugFallback = debug('ioredis-coalesce:fallback');
 
 /**
- * Names of our own channels, for `diagnostics_channel.tracingChannel(name)`. Events are synchronous, so `start` and `end` are
- * published for each, with the same object. Without subscribers no event is built. On the host's channel: `host/state.ts`.
+ * Names of our own channels, for `diagnostics_channel.tracingChannel(name)`. Events are synchronous, so `start` and
+ * `end` are published for each, with the same object. Without subscribers no event is built. On the host's channel:
+ * `host/state.ts`.
  */
 export const CHANNELS = {
   /** A batch is handed to its socket, see {@link BatchEvent}; the time from `start` to `end` is its cost. */

@@ -33,7 +33,8 @@ const IORedisCluster = PlainCluster as unknown as HostClusterClass;
  * ioredis's `Cluster`, coalesced from the start: the same constructor, plus the option `coalesce`. As there, the type
  * parameter follows the nodes' option `replyMapping`.
  *
- * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce`, a wrong type, or `cache` without RESP3.
+ * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce`, a wrong type, or `cache` without
+ * RESP3.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M> implements Coalesced {

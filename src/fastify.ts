@@ -16,9 +16,10 @@ import { Redis } from './redis.js';
 
 declare module '@fastify/redis' {
   /**
-   * @fastify/redis declares `app.redis`, and TypeScript allows one declaration, so ours adds to the type of that one. It
-   * has an index signature by which every property is a plain client. Others may only narrow it: one for all names, which
-   * begin with a capital or do not, and members of ours, which so have to be clients too as far as types know.
+   * @fastify/redis declares `app.redis`, and TypeScript allows one declaration, so ours adds to the type of that one.
+   * It
+   * has an index signature by which every property is a plain client. Others may only narrow it: one for all names,
+   * which begin with a capital or do not, and members of ours, which so have to be clients too as far as types know.
    */
   interface FastifyRedisNamespacedInstance {
     [namespace: Capitalize<string> | Uncapitalize<string>]: HostRedis & Coalesced;

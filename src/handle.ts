@@ -20,8 +20,9 @@ export interface Coalescer<Client = unknown> {
   /** The replies to reads that are kept in memory; undefined without the option `cache`. */
   readonly cache: ClientCache | undefined;
   /**
-   * A view of the client: it has all its commands, and sends them on its connection, with these options. Cheap enough to
-   * make one per request with a `timeout`; a signal has its cost in Node. On a view, the options are added to those of the view.
+   * A view of the client: it has all its commands, and sends them on its connection, with these options. Cheap enough
+   * to make one per request with a `timeout`; a signal has its cost in Node. On a view, the options are added to those
+   * of the view.
    *
    * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option or a wrong type.
    * @throws {RangeError} `COALESCE_ERR_OPTION` for a `timeout` out of range.
@@ -40,7 +41,9 @@ export interface Coalescer<Client = unknown> {
 export interface ClientCache {
   /** Forgets every answer, and keeps no reply to a read that was sent before. */
   clear(): void;
-  /** What `prefetch` has learned: forms of reads, without identities, and in which share of cases which others follow. */
+  /**
+   * What `prefetch` has learned: forms of reads, without identities, and in which share of cases which others follow.
+   */
   forms(): readonly LearnedForm[];
 }
 

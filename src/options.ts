@@ -13,9 +13,9 @@ export interface CoalesceOptions {
   /**
    * Whether the loop looks for replies for a short time before it waits for them, since to wake a waiting thread takes
    * longer than a Redis on the same machine needs for a few commands: after a turn of three commands and more, for 8
-   * microseconds per command, at most 100. Not where the first reply takes longer than 0.12 milliseconds, nor where windows
-   * go without a reply or the process is often preempted. Where it holds, turns of 32 commands and more leave in parts of
-   * 32, 64, 128 … (twice that with `fuseReads`): Redis executes the first meanwhile.
+   * microseconds per command, at most 100. Not where the first reply takes longer than 0.12 milliseconds, nor where
+   * windows go without a reply or the process is often preempted. Where it holds, turns of 32 commands and more leave
+   * in parts of 32, 64, 128 … (twice that with `fuseReads`): Redis executes the first meanwhile.
    * @default true
    */
   busyPoll?: boolean;
@@ -27,8 +27,8 @@ export interface CoalesceOptions {
   maxBatchSize?: number;
   /**
    * Bytes in one batch beyond 64 per command; the command that reaches this limit flushes at once, so that the server
-   * reads large values while later ones are encoded. An integer, minimum 1, maximum 67108864 (64 MiB): Node cannot write
-   * much more in one call.
+   * reads large values while later ones are encoded. An integer, minimum 1, maximum 67108864 (64 MiB): Node cannot
+   * write much more in one call.
    * @default 8000
    */
   maxBatchBytes?: number;
@@ -40,16 +40,18 @@ export interface CoalesceOptions {
    */
   maxInFlight?: number;
   /**
-   * Commands that may await their reply, per client or node of a Cluster, wherever they wait: on the wire, in the backlog,
-   * for the next connection. A call with which there would be more is rejected at once with `COALESCE_ERR_PENDING`, and
-   * nothing of it is sent; a pipeline or transaction as a whole. Reads that leave as one count as one. Commands that the client sends of its own accord, and
-   * `quit`, are never refused. An integer, minimum 1.
+   * Commands that may await their reply, per client or node of a Cluster, wherever they wait: on the wire, in the
+   * backlog, for the next connection. A call with which there would be more is rejected at once with
+   * `COALESCE_ERR_PENDING`, and nothing of it is sent; a pipeline or transaction as a whole. Reads that leave as one
+   * count as one. Commands that the client sends of its own accord, and `quit`, are never refused. An integer, minimum
+   * 1.
    * @default undefined, no limit
    */
   maxPending?: number | undefined;
   /**
-   * Whether simple commands are encoded and decoded by this package, on the fast path. `false` leaves the cork, which uses
-   * public API alone; then `maxBatchSize`, `maxInFlight`, `maxPending`, `shareReads`, `fuseReads` and `cache` cannot be given.
+   * Whether simple commands are encoded and decoded by this package, on the fast path. `false` leaves the cork, which
+   * uses public API alone; then `maxBatchSize`, `maxInFlight`, `maxPending`, `shareReads`, `fuseReads` and `cache`
+   * cannot be given.
    * @default true
    */
   fastPath?: boolean;
@@ -60,10 +62,10 @@ export interface CoalesceOptions {
    */
   shareReads?: boolean;
   /**
-   * Sends `get`s that stand next to each other as one MGET, and `hget`s of one hash as one HMGET, of at most 64: a read then
-   * takes less of Redis's CPU. Each caller gets its own value. One difference: `get` of a key of another type gives `null`
-   * instead of WRONGTYPE. ACLs, MONITOR and SLOWLOG see MGET and HMGET. Not in transactions, while keys are watched, in
-   * explicit pipelines, nor on a client with `cache`.
+   * Sends `get`s that stand next to each other as one MGET, and `hget`s of one hash as one HMGET, of at most 64: a read
+   * then takes less of Redis's CPU. Each caller gets its own value. One difference: `get` of a key of another type
+   * gives `null` instead of WRONGTYPE. ACLs, MONITOR and SLOWLOG see MGET and HMGET. Not in transactions, while keys
+   * are watched, in explicit pipelines, nor on a client with `cache`.
    * @default false
    */
   fuseReads?: boolean;
@@ -74,9 +76,9 @@ export interface CoalesceOptions {
    */
   cache?: boolean | CacheOptions;
   /**
-   * Only for a Cluster: whether `mget`, `mset`, `del`, `unlink`, `exists` and `touch` may have keys of several slots. Such
-   * a call is sent as several commands, one per slot, and their replies are joined. It is not atomic: if one of them
-   * fails, the call fails with its error, and the others are executed.
+   * Only for a Cluster: whether `mget`, `mset`, `del`, `unlink`, `exists` and `touch` may have keys of several slots.
+   * Such a call is sent as several commands, one per slot, and their replies are joined. It is not atomic: if one of
+   * them fails, the call fails with its error, and the others are executed.
    * @default false
    */
   splitKeys?: boolean;
@@ -109,13 +111,14 @@ export interface CacheOptions {
   maxBytes?: number;
   /**
    * What a script or function of this client (`EVAL`, `EVALSHA`, `FCALL`) may change: `anything`, so that no read is
-   * answered from memory until the script has run; or only the `keys` that it declares, as Redis demands and does not check.
+   * answered from memory until the script has run; or only the `keys` that it declares, as Redis demands and does not
+   * check.
    * @default 'anything'
    */
   scripts?: 'anything' | 'keys';
   /**
-   * Whether reads that nearly always follow another one are asked for together with it, and the elements of a list with its
-   * reply. See docs/prefetch.md.
+   * Whether reads that nearly always follow another one are asked for together with it, and the elements of a list with
+   * its reply. See docs/prefetch.md.
    * @default false
    */
   prefetch?: boolean;
@@ -130,12 +133,14 @@ export interface CallOptions {
    */
   signal?: AbortSignal | undefined;
   /**
-   * Milliseconds after which a call is rejected, instead of the client's `commandTimeout`. Minimum 1, maximum 2147483647.
+   * Milliseconds after which a call is rejected, instead of the client's `commandTimeout`. Minimum 1, maximum
+   * 2147483647.
    * @default the client's `commandTimeout`
    */
   timeout?: number | undefined;
   /**
-   * Whether a read may be answered from memory, with the client's option `cache`. `false` asks Redis, and keeps its answer.
+   * Whether a read may be answered from memory, with the client's option `cache`. `false` asks Redis, and keeps its
+   * answer.
    * @default true
    */
   cache?: boolean | undefined;
@@ -177,7 +182,9 @@ export function needingFastPath(options: ResolvedOptions): readonly string[] {
   return NEED_FAST_PATH.filter((name) => options[name] !== DEFAULT_OPTIONS[name]);
 }
 
-/** A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache. */
+/**
+ * A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache.
+ */
 export function withoutCacheUnless(resp3: boolean, options: ResolvedOptions): ResolvedOptions {
   return resp3 || !options.cache ? options : { ...options, cache: false };
 }
@@ -307,8 +314,8 @@ function validPrefixes(value: unknown, name: string): readonly string[] {
 }
 
 /**
- * Checks every key, and fills in the defaults; undefined stands for the default. Options are an object, not a Map, a Date
- * or the like, whose contents are not properties.
+ * Checks every key, and fills in the defaults; undefined stands for the default. Options are an object, not a Map, a
+ * Date or the like, whose contents are not properties.
  *
  * @param base - in place of the defaults.
  */

@@ -44,7 +44,8 @@ type Arguments = [arg1?: unknown, arg2?: unknown, arg3?: unknown];
  * ioredis's `Redis`, coalesced from the start: the same constructor, plus the option `coalesce`. As there, the type
  * parameter follows the option `replyMapping`.
  *
- * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce`, a wrong type, or `cache` without RESP3.
+ * @throws {TypeError} `COALESCE_ERR_OPTION` for an unknown option of `coalesce`, a wrong type, or `cache` without
+ * RESP3.
  * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> implements Coalesced {

@@ -1,6 +1,6 @@
 /**
- * `node --import ioredis-coalesce/register app.js`, or `--require`: every client of ioredis and iovalkey that the process
- * makes is coalesced as it is constructed, those inside packages too. No code changes.
+ * `node --import ioredis-coalesce/register app.js`, or `--require`: every client of ioredis and iovalkey that the
+ * process makes is coalesced as it is constructed, those inside packages too. No code changes.
  *
  * Options come from the environment variable `IOREDIS_COALESCE` (`environment.ts`). Clients that code coalesces itself
  * keep the options that it gives.

@@ -28,15 +28,16 @@ const NO_FLUSHES = {
 };
 
 /**
- * Why a command that could take the fast path was left to the host. An explicit pipeline or transaction that was left to
- * the host as a whole counts once:
+ * Why a command that could take the fast path was left to the host. An explicit pipeline or transaction that was left
+ * to the host as a whole counts once:
  *
  * - `connection`: not ready, ending, or just attached while connected; a temporary state;
  * - `downgraded`: the client decodes all replies of its connection: one could not be read here;
  * - `subscriber`: RESP2 subscriber mode;
  * - `options`: `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later. If
  *   `showFriendlyErrorStack` is set from the start, no method of ours is on the callers' stack, and nothing is counted;
- * - `patched`: the method is not the host's own, or `sendCommand` of the client itself; or tracers are over `sendCommand`,
+ * - `patched`: the method is not the host's own, or `sendCommand` of the client itself; or tracers are over
+ *   `sendCommand`,
  *   and the call is a pipeline, has a callback or options, or the client has a cache;
  * - `traced`: the same for a subscriber of the channel `ioredis:command`, or `ioredis:batch` for transactions;
  * - `arguments`: one is not a string, finite number or Buffer, or only the host can apply `keyPrefix`;

@@ -22,6 +22,22 @@ describe.each(WORKFLOWS)('the workflow %s', (file) => {
   });
 });
 
+it('comments keep to 120 columns', () => {
+  const folders = ['src', 'cli', 'test', 'bench', 'tools', 'examples'];
+  const files = folders.flatMap((folder) =>
+    readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`),
+  );
+  const sources = files.filter((file) => /\.[cm]?[jt]s$/.test(file) && !/node_modules|\/dist\//.test(file));
+  expect(sources.length).toBeGreaterThan(300);
+  const long = sources.flatMap((file) =>
+    read(file)
+      .split('\n')
+      .map((line, index) => ({ line, at: `${file}:${index + 1}` }))
+      .filter(({ line }) => line.length > 120 && /^\s*(?:\/\/|\/?\*)/.test(line)),
+  );
+  expect(long.map(({ at }) => at)).toEqual([]);
+});
+
 describe('SECURITY.md', () => {
   it('names tests that exist', () => {
     const named = [...read('SECURITY.md').matchAll(/`(test\/[^`]+)`/g)].map(([, path = '']) => path);

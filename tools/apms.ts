@@ -1,7 +1,7 @@
 /**
- * `npm run test:apms [-- name …]`: the APMs of today, each with each client that it supports, plain and coalesced: what they see
- * is the same, and commands stay fast. They tell nobody: their servers are ports at which nobody listens. Their packages come from
- * npm. The table in docs/compatibility.md is what this prints.
+ * `npm run test:apms [-- name …]`: the APMs of today, each with each client that it supports, plain and coalesced: what
+ * they see is the same, and commands stay fast. They tell nobody: their servers are ports at which nobody listens.
+ * Their packages come from npm. The table in docs/compatibility.md is what this prints.
  */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -124,7 +124,9 @@ function read(stdout: string): Printed {
   return { ...printed, spans: [...printed.spans, ...more] };
 }
 
-/** A line for each command that was seen: in which request, its name, its error. Their order is that in which they end. */
+/**
+ * A line for each command that was seen: in which request, its name, its error. Their order is that in which they end.
+ */
 function seenIn(spans: readonly Span[]): string[] {
   const requests = new Map(spans.filter(({ name }) => name.startsWith('request ')).map(({ id, name }) => [id, name]));
   return spans

@@ -6,10 +6,11 @@
  *     npm run canary -- --main <url> on ioredis's main branch as well, from this repository
  *
  * Clients are the newest that npm has. Servers are those of the matrix: the system's, which may be years old, and the
- * newest that the Python wheels of `matrix-versions.ts` carry, which may be behind what Redis and Valkey have published.
+ * newest that the Python wheels of `matrix-versions.ts` carry, which may be behind what Redis and Valkey have
+ * published.
  *
- * The fast path reads private fields and the source of functions of its clients. What is not known gets the cork; here it
- * is taken for known, to see what would be wrong, and probed: that its commands are fast no test of behaviour sees.
+ * The fast path reads private fields and the source of functions of its clients. What is not known gets the cork; here
+ * it is taken for known, to see what would be wrong, and probed: that its commands are fast no test of behaviour sees.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';

@@ -48,8 +48,8 @@ for (const [entry, peers] of Object.entries(ENTRIES)) {
 function commonJs(entry, peers, hasDefault) {
   const load = Object.keys(peers).length === 0 ? `const built = require('./cjs/${entry}.cjs');` : guarded(entry, peers);
   // Both ioredis's and @fastify/redis's own module is its default export with the named exports on it:
-  // const Redis = require('ioredis'), fastify.register(require('@fastify/redis')). Tools that read files look for the last line.
-  // A copy: what comes from a chunk that entries share is a getter in `built`, and could not be assigned.
+  // const Redis = require('ioredis'), fastify.register(require('@fastify/redis')). Tools that read files look for the
+  // last line. A copy: what comes from a chunk that entries share is a getter in `built`, and could not be assigned.
   const exports = hasDefault
     ? 'module.exports = Object.defineProperties(built.default, Object.getOwnPropertyDescriptors({ ...built }));\nmodule.exports.default = built.default;'
     : 'module.exports = built;';
@@ -70,7 +70,8 @@ try {
 }
 
 /**
- * By require(): Node 20 reports what an imported CommonJS module throws twice, to import() and as an unhandled rejection.
+ * By require(): Node 20 reports what an imported CommonJS module throws twice, to import() and as an unhandled
+ * rejection.
  */
 function esModule(entry, names, sameAsDefault) {
   return `

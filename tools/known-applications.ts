@@ -1,7 +1,7 @@
 /**
  * `npm run test:applications [name …]`: applications and recipes of docs/recipes.md, each plain and, under
- * `ioredis-coalesce/register`, on both grounds: all print the same, and commands are fast, or corked. Their packages come from
- * npm, the newest of the major version that is named here. docs/production.md has the list.
+ * `ioredis-coalesce/register`, on both grounds: all print the same, and commands are fast, or corked. Their packages
+ * come from npm, the newest of the major version that is named here. docs/production.md has the list.
  */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * `known-clients-digest.ts <folder of a client package>`: prints what that package is recognized by, as JSON. A process for
- * each, in which nothing has touched its classes.
+ * `known-clients-digest.ts <folder of a client package>`: prints what that package is recognized by, as JSON. A process
+ * for each, in which nothing has touched its classes.
  */
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -14,7 +14,10 @@ import { reachableMethods } from '../src/host/recognize.js';
 export interface Digests {
   /** Of the files that its clients rest on, and of those that a Cluster does. */
   readonly files: string;
-  /** Of the methods that can be reached from a client and a Cluster, as they are published, and as a minifier writes them. */
+  /**
+   * Of the methods that can be reached from a client and a Cluster, as they are published, and as a minifier writes
+   * them.
+   */
   readonly methods: readonly string[];
 }
 

@@ -1,4 +1,7 @@
-/** Runs the core's checks on run times other than Node, for `npm run test:matrix`: the built package, as it is installed. */
+/**
+ * Runs the core's checks on run times other than Node, for `npm run test:matrix`: the built package, as it is
+ * installed.
+ */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

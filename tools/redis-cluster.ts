@@ -92,7 +92,9 @@ export class RedisCluster {
     await this.settled();
   }
 
-  /** Resolves when all nodes tell clients the same, the cluster is up and its replicas are linked and offered for reads. */
+  /**
+   * Resolves when all nodes tell clients the same, the cluster is up and its replicas are linked and offered for reads.
+   */
   async settled(): Promise<void> {
     await this.#until('all nodes agree, the cluster is up and its replicas are linked', async () => {
       const states = await Promise.all(this.nodes.map(stateOf));
@@ -215,13 +217,14 @@ export class RedisCluster {
   }
 
   /**
-   * Resolves when every master has heard the owner itself claim the slots. Until then, moving one of them back can leave
-   * it without an owner for good, in two ways:
+   * Resolves when every master has heard the owner itself claim the slots. Until then, moving one of them back can
+   * leave it without an owner for good, in two ways:
    *
    * - The owner of an imported slot takes the next epoch after those that it knows of (Redis cluster.c,
    *   clusterBumpConfigEpochWithoutConsensus). A node that imports the slot before it has heard of that takes the same
    *   epoch, and both then name each other as the owner.
-   * - A message that the owner sent before it had the slot marks it as not claimed (owner_not_claiming_slot). Before Redis
+   * - A message that the owner sent before it had the slot marks it as not claimed (owner_not_claiming_slot). Before
+   *   Redis
    *   7.2.4 the mark outlasts SETSLOT, and any late claim takes the slot away from the node that has imported it.
    */
   async #ownerIsKnown(slots: readonly number[], owner: ClusterNode, masters: readonly ClusterNode[]): Promise<void> {

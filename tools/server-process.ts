@@ -140,7 +140,9 @@ function serverArguments(port: number, folder: string, { version }: ServerBinary
   return args;
 }
 
-/** Whether a server answers on the port, and is the one started in that folder rather than another that took the port. */
+/**
+ * Whether a server answers on the port, and is the one started in that folder rather than another that took the port.
+ */
 function answers(port: number, folder: string): Promise<boolean> {
   return new Promise((settle) => {
     const socket = connect({ port, host: HOST });

@@ -1,7 +1,7 @@
 /**
  * Prints how many files and functions of `src/` one awaited `get` passes, from the call to its value, on a warm
- * connection with the default options: what a reader has to follow. By V8's precise coverage, which counts calls. Fails if it
- * has become longer.
+ * connection with the default options: what a reader has to follow. By V8's precise coverage, which counts calls. Fails
+ * if it has become longer.
  */
 
 import type { Profiler } from 'node:inspector';

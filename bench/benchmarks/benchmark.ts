@@ -26,13 +26,15 @@ export interface Benchmark {
   /** Length of a timed round. @default 1 */
   readonly seconds?: number;
   /**
-   * Whether each case takes processes of its own: one keeps its luck with the compiler and the layout of its memory, which is
-   * worth up to a tenth.
+   * Whether each case takes processes of its own: one keeps its luck with the compiler and the layout of its memory,
+   * which is worth up to a tenth.
    */
   readonly ownProcesses?: true;
   /** Whether socket writes are counted, after the rounds. */
   readonly counted?: true;
-  /** How many cases a smoke run takes, from the front. @default all that differ in code: those of the first environment */
+  /**
+   * How many cases a smoke run takes, from the front. @default all that differ in code: those of the first environment
+   */
   readonly smokeCases?: number;
   /** Where the variants are routes of the example, over HTTP: which, and with which client. Figures are per request. */
   readonly routes?: Readonly<Record<string, readonly [route: RouteId, client: ClientKind]>>;

@@ -13,8 +13,9 @@ export const SHARED = ['one core', 'busy'] as const;
 const WITHOUT_PLAIN: readonly VariantId[] = ['coalesced', 'coalesced-no-poll', 'reference'];
 const ALL: readonly VariantId[] = ['plain', 'cork', ...WITHOUT_PLAIN];
 /**
- * The simplest adaptive batching, that of valkey-glide (write what has come, collect while that write is under way, write
- * again when its callback comes), is `schedule: 'tick'` here: a socket takes a write at once, so nothing is ever collected.
+ * The simplest adaptive batching, that of valkey-glide (write what has come, collect while that write is under way,
+ * write again when its callback comes), is `schedule: 'tick'` here: a socket takes a write at once, so nothing is ever
+ * collected.
  */
 const WITH_TICK: readonly VariantId[] = [...ALL, 'coalesced-tick'];
 const PAIR: readonly VariantId[] = ['coalesced', 'coalesced-no-poll'];

@@ -128,8 +128,8 @@ async function closedLoop(connections: readonly Connection[], until: number, lat
 }
 
 /**
- * Each request is due at its time, whatever became of the ones before, and its latency counts from then on (no coordinated
- * omission). It waits where no connection is free.
+ * Each request is due at its time, whatever became of the ones before, and its latency counts from then on (no
+ * coordinated omission). It waits where no connection is free.
  */
 function openLoop(
   free: Connection[],

@@ -10,7 +10,9 @@ const WANTED_PORT = 3000;
 // However the demo ends, the example ends with it; and its channel does not keep it alive.
 const END_WITH_US = 'data:text/javascript,process.on("disconnect",()=>process.exit());process.channel?.unref()';
 
-/** Runs the example with its live page until it ends, and says where the page can be opened. The keys are the server's. */
+/**
+ * Runs the example with its live page until it ends, and says where the page can be opened. The keys are the server's.
+ */
 export async function showLivePage(server: BenchServer, cleanup: Cleanup): Promise<void> {
   const port = await freePort(WANTED_PORT);
   const child = new Child('the example', fileURLToPath(new URL('start.mjs', EXAMPLE)), {

@@ -1,4 +1,7 @@
-/** The process that makes the load, asked over IPC, one run at a time; it lives through a whole run, so that it warms up once. */
+/**
+ * The process that makes the load, asked over IPC, one run at a time; it lives through a whole run, so that it warms up
+ * once.
+ */
 import autocannon from 'autocannon';
 import { answerParent } from '../suite/child.js';
 import { LatencyRecorder } from '../variants/timing.js';

@@ -11,7 +11,9 @@ import { PROBED_IDS, type Service, startService } from './service.js';
 const COUNTED_PER_SECOND = 3000;
 const LEAST_COUNTED = 120;
 
-/** The keys belong to `server`, which removes them at the end. Whatever fails, no process of theirs outlives the run. */
+/**
+ * The keys belong to `server`, which removes them at the end. Whatever fails, no process of theirs outlives the run.
+ */
 export async function routesOf({ bundle, cleanup, server }: Pick<Rig, 'bundle' | 'cleanup' | 'server'>) {
   // It lives as long as the services, so that it warms up once.
   const load = new Load(bundle.files.load);

@@ -27,7 +27,10 @@ export interface ServiceUsage {
   readonly writes: number;
 }
 
-/** The environment of the example, and what it is told of its products, which it writes at its start if they are missing. */
+/**
+ * The environment of the example, and what it is told of its products, which it writes at its start if they are
+ * missing.
+ */
 export function exampleEnvironment({ url, prefix }: BenchServer, port: number): NodeJS.ProcessEnv {
   return {
     ...process.env,

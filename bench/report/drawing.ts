@@ -143,7 +143,9 @@ function inTheDark(svg: string): string {
   return svg.replace(/(?<=^<svg [^>]*>)/, style);
 }
 
-/** ECharts numbers what it draws through the life of the process: numbered from one for each drawing, it is repeatable. */
+/**
+ * ECharts numbers what it draws through the life of the process: numbered from one for each drawing, it is repeatable.
+ */
 function stable(svg: string): string {
   const ids = new Map<string, string>();
   return svg.replace(/zr\d+-(?:cls-\d+|[a-z]\d+)/g, (id) => {

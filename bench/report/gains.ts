@@ -55,8 +55,8 @@ export function gainsRegion(groups: readonly GroupResult[], current: string): st
 }
 
 /**
- * A table of packages with its column `gain` filled: throughput to plain, coalesced and, in brackets, corked, of each thing
- * that was measured.
+ * A table of packages with its column `gain` filled: throughput to plain, coalesced and, in brackets, corked, of each
+ * thing that was measured.
  * What was measured and has no row follows in a sentence.
  */
 export function packagesRegion(table: string, results: readonly BenchmarkResult[]): string {

@@ -25,9 +25,9 @@ export interface Bundle {
 
 /**
  * Bundles the programs with every package left outside. Plain `node` then runs them as it runs a user's service:
- * `ioredis-coalesce` resolves to the built package (tsx would follow tsconfig's `paths` to the sources), and no loader's
- * helpers are in the measured code. In `node_modules/.cache`, packages are found; in another revision's folder, that
- * revision is what `ioredis-coalesce` resolves to.
+ * `ioredis-coalesce` resolves to the built package (tsx would follow tsconfig's `paths` to the sources), and no
+ * loader's helpers are in the measured code. In `node_modules/.cache`, packages are found; in another revision's
+ * folder, that revision is what `ioredis-coalesce` resolves to.
  */
 export async function bundlePrograms(nodePath = process.execPath, parent = CACHE): Promise<Bundle> {
   if (!existsSync(join(ROOT, 'dist/index.js'))) throw new Error('dist/index.js is missing: run "npm run build" first');

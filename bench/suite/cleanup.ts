@@ -2,7 +2,9 @@ import { constants } from 'node:os';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** What must be undone, however a run ends: last in, first out; one failure does not keep the rest from being undone. */
+/**
+ * What must be undone, however a run ends: last in, first out; one failure does not keep the rest from being undone.
+ */
 export class Cleanup {
   readonly #steps: (() => Promise<void>)[] = [];
   #running: Promise<void> | undefined;
@@ -34,8 +36,8 @@ export class Cleanup {
 }
 
 /**
- * Runs something that leaves nothing behind, no keys and no processes, whether it ends by itself or by a signal. A second
- * signal ends it at once.
+ * Runs something that leaves nothing behind, no keys and no processes, whether it ends by itself or by a signal. A
+ * second signal ends it at once.
  *
  * @param farewell - what is said where a signal is the usual end.
  */

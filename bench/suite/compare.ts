@@ -22,7 +22,9 @@ import { type Runnable, VariantProcess } from './variant-process.js';
 const HEAD = ['work', 'measure', 'new / old', 'by chance', 'verdict'];
 /** Compared where nothing is named. */
 const USUAL = ['burst', 'fast-path', 'schedule'];
-/** More and shorter rounds than in a published run: each has processes of its own, and it is their number that tells. */
+/**
+ * More and shorter rounds than in a published run: each has processes of its own, and it is their number that tells.
+ */
 const USUAL_PACE = { rounds: 15, seconds: 0.5 };
 
 /** What is worth telling: less likely by chance than this, and at least so large. */

@@ -17,9 +17,9 @@ export interface Environment {
 type Open = (own: BenchServer) => Promise<Environment>;
 
 /**
- * Where a case runs. `cluster` has 3 masters. `one core`: client and server share one; `busy`: another process spins beside
- * them. The times are round trips, which a proxy on this machine adds. TLS ends in that proxy, too: servers of Python wheels
- * have none.
+ * Where a case runs. `cluster` has 3 masters. `one core`: client and server share one; `busy`: another process spins
+ * beside them. The times are round trips, which a proxy on this machine adds. TLS ends in that proxy, too: servers of
+ * Python wheels have none.
  */
 const OPEN = {
   loopback: async (own) => around(own, { close: async () => {} }),

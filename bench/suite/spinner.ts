@@ -7,8 +7,8 @@ const SPIN = `process.on('disconnect', () => process.exit());
 (function spin() { const until = Date.now() + 50; while (Date.now() < until); setImmediate(spin); })()`;
 
 /**
- * The same in a session that yields to others. The kernel limits how often all processes together may ask for that, so a
- * spinner that was refused asks again.
+ * The same in a session that yields to others. The kernel limits how often all processes together may ask for that, so
+ * a spinner that was refused asks again.
  */
 const YIELDING_SPIN = `(function yieldToOthers() {
   try { require('fs').writeFileSync('/proc/self/autogroup', '19'); }
@@ -27,8 +27,8 @@ export function startSpinner(): () => void {
  * processor, of the class that runs only where nothing else would (`SCHED_IDLE`, sched(7)), takes no time from others.
  *
  * Where the kernel groups processes by session (autogroup, sched(7)), that class counts within its own session alone: a
- * server in another session gets half of the processor, and waits for it up to 4 ms. So each spinner has a session of its
- * own, of the lowest weight. Without the groups the figures are steadier still.
+ * server in another session gets half of the processor, and waits for it up to 4 ms. So each spinner has a session of
+ * its own, of the lowest weight. Without the groups the figures are steadier still.
  *
  * @returns ends it.
  */

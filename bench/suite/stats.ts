@@ -22,8 +22,8 @@ export function ratios(of: readonly number[], versus: readonly number[]): number
 
 /**
  * How likely differences like these are by chance, where there is no difference: the exact two-sided p of Wilcoxon's
- * signed-rank test. Each round gives one difference, and only ranks count, so that one bad round weighs no more than any
- * other.
+ * signed-rank test. Each round gives one difference, and only ranks count, so that one bad round weighs no more than
+ * any other.
  */
 export function signedRankTest(differences: readonly number[]): number {
   const real = differences.filter((value) => value !== 0);

@@ -72,7 +72,9 @@ export function operationOf(workload: Workload): OperationId {
   return ('operation' in workload ? workload.operation : undefined) ?? 'get';
 }
 
-/** A burst that goes on where the one before ended; what is collected is awaited one by one or handed over as a whole. */
+/**
+ * A burst that goes on where the one before ended; what is collected is awaited one by one or handed over as a whole.
+ */
 function burstOf<T>(
   collect: (index: number) => T,
   size: number,

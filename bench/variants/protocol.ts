@@ -35,8 +35,8 @@ export interface PackageWorkload extends Pick<Burst, 'data'> {
 }
 
 /**
- * An HTTP service that sends some commands for each request, in `Promise.all`. Requests come at random times (Poisson) at a
- * mean rate; where there is none, each connection sends its next request as soon as it has a response.
+ * An HTTP service that sends some commands for each request, in `Promise.all`. Requests come at random times (Poisson)
+ * at a mean rate; where there is none, each connection sends its next request as soon as it has a response.
  */
 export interface ServiceWorkload extends Pick<Burst, 'data'> {
   readonly kind: 'service';

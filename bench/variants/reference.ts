@@ -92,7 +92,9 @@ export class ReferenceClient {
     }
   }
 
-  /** Settles the caller of the reply that starts at `at`, and tells where the next one starts; -1 if it is not whole. */
+  /**
+   * Settles the caller of the reply that starts at `at`, and tells where the next one starts; -1 if it is not whole.
+   */
   #readReply(data: Buffer, at: number): number {
     const lineEnd = data.indexOf(CR, at + 1);
     if (lineEnd === -1 || lineEnd + 2 > data.length) return -1;

@@ -44,7 +44,8 @@ export class Stopwatch {
 /**
  * Runs `count` loops, each of which does its next step as soon as the one before is done, for about `seconds`.
  *
- * @param latency - gets the steps of one loop: it keeps the time for all, and reads the clock anyway. Reading it at each
+ * @param latency - gets the steps of one loop: it keeps the time for all, and reads the clock anyway. Reading it at
+ * each
  * command would be part of the result.
  */
 export async function loopsFor(

@@ -17,7 +17,9 @@ export async function openVariant(variant: VariantId, url: string, options: Clie
   return open;
 }
 
-/** Watches this process as the variant says: some of it before the client's library is loaded, the rest with a client. */
+/**
+ * Watches this process as the variant says: some of it before the client's library is loaded, the rest with a client.
+ */
 async function watchVariant(variant: VariantId): Promise<WatchClient> {
   if (variant.endsWith('-otel')) await traceCommands();
   if (variant === 'coalesced-batch-channel') {

@@ -4,8 +4,8 @@ type Method = '_write' | '_writev';
 type Prototype = Record<Method, (this: Socket, ...args: unknown[]) => unknown>;
 
 /**
- * Counts what sockets hand to the system, those to a port if one is given: a `_write` or a `_writev`, below any cork, is
- * one write each. The prototype stays patched, so a process that has counted is good for nothing else.
+ * Counts what sockets hand to the system, those to a port if one is given: a `_write` or a `_writev`, below any cork,
+ * is one write each. The prototype stays patched, so a process that has counted is good for nothing else.
  */
 export class WriteCounter {
   writes = 0;

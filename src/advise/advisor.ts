@@ -1,7 +1,7 @@
 /**
- * Each command is noted in the async context that issues it. If the context's last command was answered, and the event loop
- * has done nothing but run promises since, this command has waited for it. Promises that are awaited together, timers and
- * other I/O are told apart by that alone, without a clock.
+ * Each command is noted in the async context that issues it. If the context's last command was answered, and the event
+ * loop has done nothing but run promises since, this command has waited for it. Promises that are awaited together,
+ * timers and other I/O are told apart by that alone, without a clock.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Commands } from './commands.js';
@@ -105,8 +105,8 @@ interface Call {
 }
 
 /**
- * Sends one command, pipeline or transaction as the next round trip of the present async context, and returns its promise.
- * What is sent within is part of it. Calls without a frame of user code are not noted: the client's own.
+ * Sends one command, pipeline or transaction as the next round trip of the present async context, and returns its
+ * promise. What is sent within is part of it. Calls without a frame of user code are not noted: the client's own.
  */
 export function track({ name, commands, client, given, send, isSent = () => true }: Call): unknown {
   const { advisor = ofProcess, trip: before } = context.getStore() ?? {};

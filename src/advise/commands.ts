@@ -71,8 +71,8 @@ export class Commands {
   }
 
   /**
-   * What `cache.prefetch` could learn to ask for these by, together with the ones before: an identity in both keys, or an
-   * element of a list.
+   * What `cache.prefetch` could learn to ask for these by, together with the ones before: an identity in both keys, or
+   * an element of a list.
    */
   foreseenBy({ read }: Commands, listed: ReadonlySet<string>): string | undefined {
     const identities = read?.split(PARTS).filter((part) => /\d/.test(part)) ?? [];
@@ -113,7 +113,10 @@ function answerOf(reply: unknown): Answer {
   return text === '' || text === '0' ? 'nothing' : text === 'OK' ? 'OK' : 'other';
 }
 
-/** Values of a reply, those in JSON too, and the parts of a list in one text. 0 and 1 are mostly counts, or say yes and no. */
+/**
+ * Values of a reply, those in JSON too, and the parts of a list in one text. 0 and 1 are mostly counts, or say yes and
+ * no.
+ */
 function valuesIn(reply: unknown): string[] {
   if (reply === null || reply === undefined) return [];
   if (typeof reply === 'object' && !(reply instanceof Buffer)) {

@@ -1,4 +1,7 @@
-/** Shows every call to the advisor. Nothing here runs, and no call costs more, before `advise()` or `roundTrips()` is called. */
+/**
+ * Shows every call to the advisor. Nothing here runs, and no call costs more, before `advise()` or `roundTrips()` is
+ * called.
+ */
 import { aroundCalls, changeOverlays } from '../attach/overlay.js';
 import { changeReport } from '../attach/report.js';
 import { isBlocking } from '../calls/blocking-warning.js';
@@ -24,8 +27,8 @@ export function advise(): void {
 }
 
 /**
- * Counts the round trips that `fn` makes on coalesced clients, for tests: those that it issues in its own async context, and in
- * what it calls. Slows all commands of the process down from then on.
+ * Counts the round trips that `fn` makes on coalesced clients, for tests: those that it issues in its own async
+ * context, and in what it calls. Slows all commands of the process down from then on.
  *
  * @param fn - may be async.
  * @returns when it has: how many commands it has issued, how many of them in line for each other, and where.

@@ -1,6 +1,7 @@
 /**
- * Which places in user code wait for each other's round trips, and what may be done about it. Advice that breaks a program is
- * worse than none: two places are said to be independent only if nothing that was seen speaks against it (`Pair#advice`).
+ * Which places in user code wait for each other's round trips, and what may be done about it. Advice that breaks a
+ * program is worse than none: two places are said to be independent only if nothing that was seen speaks against it
+ * (`Pair#advice`).
  */
 import { setImmediate } from '../util/clock.js';
 import type { Answer, Commands } from './commands.js';

@@ -17,7 +17,8 @@ import { groundOf } from './ground.js';
  * false, if `IOREDIS_COALESCE` is `off`, or if it is a test double, which has no connection.
  *
  * @param options - default: those that the client had before `detach()`, or else all defaults.
- * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a test double; `COALESCE_ERR_OPTION`
+ * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a test double;
+ * `COALESCE_ERR_OPTION`
  *   if `options` has a `cache` and the client does not speak RESP3.
  */
 export function attach(client: unknown, options: ResolvedOptions | false | undefined): void {
@@ -42,11 +43,14 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   if (options && missing === undefined && isHostCluster(client)) setSplitting(client, options.splitKeys);
 }
 
-/** Coalesces a client that was just made, without being asked by its code: a later `attach` with options replaces it. */
+/**
+ * Coalesces a client that was just made, without being asked by its code: a later `attach` with options replaces it.
+ */
 export function attachProvisionally(client: object, options: ResolvedOptions): void {
   if (missingOfClient(client) !== undefined || coalescerOf(client) !== undefined) return;
   if ((client as HostClient).options.monitor) return;
-  // One set of options serves all clients of the process: an option that a client cannot use is ignored for that client.
+  // One set of options serves all clients of the process: an option that a client cannot use is ignored for that
+  // client.
   const splitKeys = options.splitKeys && isHostCluster(client);
   const usable = withoutCacheUnless(speaksResp3(client as HostClient), { ...options, splitKeys });
   attachReal(client as HostClient, usable);

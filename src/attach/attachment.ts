@@ -130,7 +130,9 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     );
   }
 
-  /** The client keeps the handle, so that its options and last counters can be read, and `coalesce()` finds the options. */
+  /**
+   * The client keeps the handle, so that its options and last counters can be read, and `coalesce()` finds the options.
+   */
   detach(): void {
     const { client } = this;
     if (!this.enabled) return;
@@ -162,8 +164,8 @@ export function coalescerOf(client: object): Coalescer | undefined {
 }
 
 /**
- * Clients that `register` has coalesced, without being asked by their code, which may have another copy of this package:
- * in a bundle, or of another version.
+ * Clients that `register` has coalesced, without being asked by their code, which may have another copy of this
+ * package: in a bundle, or of another version.
  */
 const provisional = processWide('provisional', () => new WeakSet<object>());
 

@@ -99,8 +99,8 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
    * Host: emitted when a node is added to the pool, before it connects. A node that was coalesced by itself is taken
    * over: it counts with the Cluster from now on, and its commands in flight settle.
    *
-   * The Cluster may be detached, and coalesced again, by a listener of `+node` before ours, and by subscribers that hear of
-   * each step here; they may coalesce the node by itself, too.
+   * The Cluster may be detached, and coalesced again, by a listener of `+node` before ours, and by subscribers that
+   * hear of each step here; they may coalesce the node by itself, too.
    */
   readonly #onNode = (node: HostClient): void => {
     if (this.enabled) coalescerOf(node)?.detach();

@@ -26,8 +26,8 @@ const CURES: Readonly<Record<UnknownClient['cause'], (by: string) => string>> = 
 };
 
 /**
- * The `Command` class of a client that gets the fast path; or why it gets the cork. A warning tells that, unless somebody has
- * asked for the cork and no option is ignored.
+ * The `Command` class of a client that gets the fast path; or why it gets the cork. A warning tells that, unless
+ * somebody has asked for the cork and no option is ignored.
  */
 export function groundOf(client: HasOptions, options: ResolvedOptions): HostCommandClass | CorkReason {
   if (!options.fastPath) return { why: 'the option fastPath is false' };

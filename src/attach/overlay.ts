@@ -151,8 +151,8 @@ function definingMethods(parent: Record<string, AnyFunction>): Record<string, An
 }
 
 /**
- * Replaces what the host has defined on the client itself under a name, and its `Buffer` form, by fast methods. They stay
- * own properties. Methods that users have defined there are not replaced.
+ * Replaces what the host has defined on the client itself under a name, and its `Buffer` form, by fast methods. They
+ * stay own properties. Methods that users have defined there are not replaced.
  */
 function replaceDefined(client: object, name: string): void {
   const methods = client as Record<string, unknown>;

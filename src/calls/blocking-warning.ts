@@ -12,7 +12,10 @@ import { type MethodForm, methodsNamed } from './method.js';
 const BLOCKING_COMMANDS: readonly string[] =
   'blpop brpop brpoplpush blmove blmpop bzpopmin bzpopmax bzmpop xread xreadgroup wait waitaof'.split(' ');
 
-/** Whether a command keeps its connection waiting. A stream may be called `BLOCK`, so only what stands before STREAMS counts. */
+/**
+ * Whether a command keeps its connection waiting. A stream may be called `BLOCK`, so only what stands before STREAMS
+ * counts.
+ */
 export function isBlocking({ name, args }: Pick<HostCommand, 'name' | 'args'>): boolean {
   const lowerCase = name.toLowerCase();
   if (!lowerCase.startsWith('xread')) return BLOCKING_COMMANDS.includes(lowerCase);

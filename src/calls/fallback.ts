@@ -13,7 +13,9 @@ export function isUnpatchedCommand(method: AnyFunction): boolean {
   return isUnpatchedMethod(method) || isUnpatchedScriptMethod(method);
 }
 
-/** The arguments of a call as far as they have been read. User code in them runs once per call, as on a plain client. */
+/**
+ * The arguments of a call as far as they have been read. User code in them runs once per call, as on a plain client.
+ */
 export interface ArgumentsSoFar {
   /** The flattened arguments; set if one was an array, which is read once, since its elements may be getters. */
   readonly flattened?: readonly unknown[] | undefined;
@@ -45,8 +47,8 @@ const CURES: Partial<Record<FallbackReason, string>> = {
 };
 
 /**
- * Warns once per process if a client under load has had no fast command for a minute, for a reason that one setting would
- * cure: most of what it could gain is lost, and nothing else tells.
+ * Warns once per process if a client under load has had no fast command for a minute, for a reason that one setting
+ * would cure: most of what it could gain is lost, and nothing else tells.
  */
 export class SlowPathWarning {
   /** Since when a client has had no fast command, and how many before. */

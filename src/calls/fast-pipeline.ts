@@ -38,12 +38,16 @@ interface FastPipeline extends HostPipeline {
 
 type FastPipelineClass = new (client: object, target: CallTarget, unsent: EntryContext) => FastPipeline;
 
-/** The field of a fast pipeline's recording. Not hidden from `util.inspect`: that would take as long as all else here. */
+/**
+ * The field of a fast pipeline's recording. Not hidden from `util.inspect`: that would take as long as all else here.
+ */
 const RECORDING = Symbol('recording');
 
 type Recording = PipelineRecording<CallTarget>;
 
-/** The recording of a fast pipeline. On a Proxy of it, or an object derived from it, the host's own methods are called. */
+/**
+ * The recording of a fast pipeline. On a Proxy of it, or an object derived from it, the host's own methods are called.
+ */
 function recordingOf(receiver: unknown): Recording | undefined {
   const recording = (receiver as Partial<FastPipeline> | undefined)?.[RECORDING];
   return recording?.pipeline === receiver ? recording : undefined;
@@ -223,8 +227,8 @@ export function aroundExec(
 }
 
 /**
- * Makes `exec()` reject, and send nothing, where it would exceed the bound of `maxPending`. The commands of an auto-pipeline
- * are as many calls: those that fit are sent.
+ * Makes `exec()` reject, and send nothing, where it would exceed the bound of `maxPending`. The commands of an
+ * auto-pipeline are as many calls: those that fit are sent.
  */
 export function refuseWhole(made: unknown, target: CallTarget): void {
   // Host: a Cluster calls it again when a pipeline is redirected.

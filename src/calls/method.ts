@@ -3,14 +3,18 @@ import { type CallTarget, callTargetOf } from './call-target.js';
 import { callHost, countFallback, Fallback } from './fallback.js';
 import type { Sender } from './sender.js';
 
-/** The parts of a method of ours that sends one command. A view makes the same call with options of its own (`view.ts`). */
+/**
+ * The parts of a method of ours that sends one command. A view makes the same call with options of its own (`view.ts`).
+ */
 export interface MethodForm {
   readonly methodName: string;
   /** The object that has the host's method under this name. */
   readonly parent: Readonly<Record<string, unknown>>;
   /** How many arguments are in front of the command's, such as the name in `call(name, …)`. */
   readonly leading?: number;
-  /** Sends the calls that can be fast; or a function that finds who sends one, by the name in front of its arguments. */
+  /**
+   * Sends the calls that can be fast; or a function that finds who sends one, by the name in front of its arguments.
+   */
   readonly sender?: Sender;
   senderFor?(target: CallTarget, name: unknown): Sender | undefined;
   /** Makes a call of several calls of the parent's method. */
@@ -19,7 +23,10 @@ export interface MethodForm {
   onFallback?(target: CallTarget, args: readonly unknown[]): void;
 }
 
-/** The field of a method's form. Not a `WeakMap`, which keeps values too long (docs/performance.md): forms hold their client. */
+/**
+ * The field of a method's form. Not a `WeakMap`, which keeps values too long (docs/performance.md): forms hold their
+ * client.
+ */
 const FORM = Symbol('form');
 type Marked = AnyFunction & { readonly [FORM]?: { readonly of: AnyFunction; readonly form: MethodForm } };
 
@@ -30,8 +37,8 @@ export function formOf(method: AnyFunction): MethodForm | undefined {
 }
 
 /**
- * A method that encodes its command here if nothing is unusual; otherwise it calls the method that the client would have
- * without us.
+ * A method that encodes its command here if nothing is unusual; otherwise it calls the method that the client would
+ * have without us.
  */
 export function commandMethod(form: MethodForm): AnyFunction {
   const { methodName, parent, leading = 0, sender, compose } = form;

@@ -131,8 +131,8 @@ export abstract class Sender {
     const refusal = answer === undefined ? connection.pendingBound?.refusalOf(1) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
     const { routing, client } = target;
-    // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script is
-    // loaded. Behind layers the host asks the entry, when it writes it.
+    // Ordering: asked last, when it is certain that the command is sent: from now on the host assumes that the script
+    // is loaded. Behind layers the host asks the entry, when it writes it.
     const form = observed?.isLayered ? variant : (variant.script?.formOn(connection.stream) ?? variant);
     const chained = this.chained?.(client, args, call);
     const { outgoing } = connection;

@@ -54,8 +54,8 @@ class View implements ProxyHandler<Members> {
 }
 
 /**
- * A view of `client`, whose calls have these options over those of `base`: the client as it is for calls with options of
- * their own.
+ * A view of `client`, whose calls have these options over those of `base`: the client as it is for calls with options
+ * of their own.
  *
  * Fast methods send as those of the client do, with the same parts (`MethodForm`). Where a call falls back, the host's
  * method is called on the `View`: there the command gets its options. All other methods are called on the client.
@@ -100,7 +100,8 @@ function callHostMethod(
   const callback = args.length > leading ? args.at(-1) : undefined;
   let result: unknown;
   if (typeof callback === 'function') {
-    // Called by the promise below, which the caller's signal may settle; by the host if a stub has returned something else.
+    // Called by the promise below, which the caller's signal may settle; by the host if a stub has returned something
+    // else.
     args[args.length - 1] = (...outcome: unknown[]) => {
       if (!(result instanceof Promise)) callback(...outcome);
     };

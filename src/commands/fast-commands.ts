@@ -22,7 +22,9 @@ export interface FastCommand {
   readonly shareable: boolean;
   /** A shareable read of one key, its first argument, whose answer does not change with time: it may be kept. */
   readonly cacheable: boolean;
-  /** The reply of a cacheable read, or each element of it, for a missing key; undefined if that depends on arguments. */
+  /**
+   * The reply of a cacheable read, or each element of it, for a missing key; undefined if that depends on arguments.
+   */
   readonly missing: null | 0 | '' | 'none' | undefined;
   /** Its reply has names of fields and their values in turn. */
   readonly paired: boolean;
@@ -76,7 +78,10 @@ export const KEY_POSITIONS = {
 
 type Table = Partial<Record<KeyRule, string>>;
 
-/** Reads that may be shared, and kept in memory, by what they answer for a missing key; an empty array or object is null. */
+/**
+ * Reads that may be shared, and kept in memory, by what they answer for a missing key; an empty array or object is
+ * null.
+ */
 const CACHEABLE_READS: readonly [missing: FastCommand['missing'], names: string][] = [
   [
     null,

@@ -22,9 +22,9 @@ export interface Observed extends Observing {
 }
 
 /**
- * One connection's life: hooks its stream, and ends with it. What is sent by this package is in `Outgoing`, what the host
- * writes in `HostWriteHook`, what comes back in `ReplyReader`. All is tied to the stream for which it was made; the client's
- * next stream gets a new connection.
+ * One connection's life: hooks its stream, and ends with it. What is sent by this package is in `Outgoing`, what the
+ * host writes in `HostWriteHook`, what comes back in `ReplyReader`. All is tied to the stream for which it was made;
+ * the client's next stream gets a new connection.
  */
 export class Connection {
   readonly client: HostClient;
@@ -133,8 +133,9 @@ export class Connection {
   };
 
   /**
-   * Ends the connection if the queue is not as long as the host's last write makes it (invariant 3). But layers may delay
-   * commands, so that the host writes others, mostly SELECTs, amid those of a pipeline; then it decodes all replies.
+   * Ends the connection if the queue is not as long as the host's last write makes it (invariant 3). But layers may
+   * delay commands, so that the host writes others, mostly SELECTs, amid those of a pipeline; then it decodes all
+   * replies.
    *
    * @param more - commands that the host has queued since, and is about to write; undefined if entries come next.
    */

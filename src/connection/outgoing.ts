@@ -27,7 +27,9 @@ import { type InFlightBound, InFlightGate } from './sending/in-flight-gate.js';
 import type { PendingBound } from './sending/pending-bound.js';
 import type { TransactionState } from './transaction-state.js';
 
-/** A command's bytes: text that is assumed to be ASCII, or exact parts; undefined if it is encoded with its neighbours. */
+/**
+ * A command's bytes: text that is assumed to be ASCII, or exact parts; undefined if it is encoded with its neighbours.
+ */
 type Encoded = string | readonly Part[] | undefined;
 
 /** What the connections of one client have in common. */
@@ -75,7 +77,8 @@ interface OutgoingConnection {
  *
  *     from memory ─▶ shared with an identical read ─▶ fused with its neighbour ─▶ held by the gate ─▶ in the batch
  *
- * A step that takes a command ends its way; each hands on what it does not take. The host's writes come from `HostWriteHook`.
+ * A step that takes a command ends its way; each hands on what it does not take. The host's writes come from
+ * `HostWriteHook`.
  */
 export class Outgoing implements BatchOwner {
   readonly client: HostClient;
@@ -161,8 +164,9 @@ export class Outgoing implements BatchOwner {
   }
 
   /**
-   * Sends an observed command. A layered one goes through `sendCommand` as others have replaced it: what they do with it
-   * counts, and what they return. The host's own, below them, asks the entry for its bytes (`HostWriteHook`) and queues it.
+   * Sends an observed command. A layered one goes through `sendCommand` as others have replaced it: what they do with
+   * it counts, and what they return. The host's own, below them, asks the entry for its bytes (`HostWriteHook`) and
+   * queues it.
    */
   sendObserved(
     { isLayered, through }: Observing,
@@ -317,8 +321,8 @@ export class Outgoing implements BatchOwner {
 
   /**
    * The context of entries that are sent for a Cluster: one that is rejected is handed to the Cluster, once.
-   * Ordering: these are handed over in the order of their calls, since the host rejects entries in the order they were sent in, one at a time when the reader has forwarded an
-   * error, the whole queue when the connection is lost.
+   * Ordering: these are handed over in the order of their calls, since the host rejects entries in the order they were
+   * sent in, one at a time when the reader has forwarded an error, the whole queue when the connection is lost.
    */
   #contextIn(routing: ClusterRouting): EntryContext {
     this.#clusterContext ??= {

@@ -13,7 +13,8 @@ export class TransactionState {
   #settle: (() => void) | undefined;
 
   /**
-   * @param queue - the host's. Host: iovalkey without a ready check has sent commands of the lost connection again by now.
+   * @param queue - the host's. Host: iovalkey without a ready check has sent commands of the lost connection again by
+   * now.
    * @param unknown - whether the connection was in use before: no command or reply has told yet.
    */
   constructor(

@@ -1,6 +1,7 @@
 /**
- * `ioredis-coalesce/cork`: one write a turn by public API alone: a client's `stream` and its event `connect`, a Cluster's
- * `nodes()` and its event `+node`, Node's `cork()` and `uncork()`. It serves any release of any client that has these.
+ * `ioredis-coalesce/cork`: one write a turn by public API alone: a client's `stream` and its event `connect`, a
+ * Cluster's `nodes()` and its event `+node`, Node's `cork()` and `uncork()`. It serves any release of any client that
+ * has these.
  */
 import type { Duplex } from 'node:stream';
 import { type Corked, type CorkObserver, type CorkOptions, corkStream } from './stream-cork.js';

@@ -8,7 +8,10 @@ import { type Schedule, scheduleFunction } from '../util/schedule.js';
 export interface CorkOptions {
   /** When a turn's writes leave. @default 'immediate' */
   readonly schedule?: Schedule | undefined;
-  /** Whether the loop looks for replies for a short time before it waits for them, where the server is near. @default true */
+  /**
+   * Whether the loop looks for replies for a short time before it waits for them, where the server is near. @default
+   * true
+   */
   readonly busyPoll?: boolean | undefined;
   /** Bytes beyond 64 per write at which all that is held leaves at once; text counts its characters. @default 8000 */
   readonly maxBatchBytes?: number | undefined;
@@ -42,8 +45,8 @@ const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
 /**
  * Makes a turn's writes one: the first corks the stream, the end of the turn uncorks it. It is uncorked before `end()`,
  * `destroy()` and the `cork()` of others, and when the process exits. Order, callbacks and errors of writes are the
- * stream's own, and since Node counts corks, nothing changes for others who cork it. A stream that is corked here already
- * keeps its cork; one that has ended, or has no `cork()`, stays as it is.
+ * stream's own, and since Node counts corks, nothing changes for others who cork it. A stream that is corked here
+ * already keeps its cork; one that has ended, or has no `cork()`, stays as it is.
  */
 export function corkStream(stream: Duplex, options: CorkOptions = {}, observer = NOBODY): Corked {
   const present = (stream as Duplex & { [CORKED]?: Corked })[CORKED];

@@ -49,8 +49,8 @@ const IN_SOURCE = {
 type Methods = Readonly<Record<keyof typeof IN_SOURCE, AnyFunction>>;
 
 /**
- * Whether the methods of a `Command` class are the host's own. The class is exported, and tracers and layers that encode
- * values replace them; asked per command, since they may do so at any time.
+ * Whether the methods of a `Command` class are the host's own. The class is exported, and tracers and layers that
+ * encode values replace them; asked per command, since they may do so at any time.
  */
 export class CommandMethods {
   readonly #prototype: Methods;

@@ -8,9 +8,9 @@
  * without the trap below, and would catch what patches and APMs do; but not a hook's change of what a file keeps to
  * itself, and that is most of the decoders.
  *
- * `methodDigest`: the names in a method, where no file tells: in bundles, in Jest, on Bun and Deno. That catches another
- * member or method, and one more or less of them. What is left are another order of the same names, and functions that
- * cannot be reached.
+ * `methodDigest`: the names in a method, where no file tells: in bundles, in Jest, on Bun and Deno. That catches
+ * another member or method, and one more or less of them. What is left are another order of the same names, and
+ * functions that cannot be reached.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -29,10 +29,10 @@ export interface LoadedModule {
 export type LoadedModules = Readonly<Record<string, LoadedModule | undefined>>;
 
 /**
- * The files that clients rest on, those of other packages too; the rest make values, errors, sockets, or clients of their
- * own. V8 tells which script a function is of when it throws. So for each file there is a function that can be called
- * without an effect: its body begins with a look at a property, as shown, and what it is given throws there. Some files
- * have two, because releases differ, or because layers may have replaced the first.
+ * The files that clients rest on, those of other packages too; the rest make values, errors, sockets, or clients of
+ * their own. V8 tells which script a function is of when it throws. So for each file there is a function that can be
+ * called without an effect: its body begins with a look at a property, as shown, and what it is given throws there.
+ * Some files have two, because releases differ, or because layers may have replaced the first.
  */
 const ENTRANCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'Command.js': { getSlot: 'if (typeof this.' },
@@ -91,8 +91,8 @@ interface CallSite {
 export type Hash = (module: LoadedModule, name: string) => string | undefined;
 
 /**
- * The digest of the files that a package's clients rest on. The sum of the first 48 bits of the hashes, since modules are
- * in no order; `NaN` if one has none, undefined if one is not in the cache.
+ * The digest of the files that a package's clients rest on. The sum of the first 48 bits of the hashes, since modules
+ * are in no order; `NaN` if one has none, undefined if one is not in the cache.
  *
  * @param folder - of its JavaScript, as it begins the paths of the files.
  * @param whole - with what a Cluster rests on beyond other clients.

@@ -2,9 +2,9 @@
  * Clients of every copy of the host in this process, as they are made, however its files were loaded.
  *
  * Host: the constructors of `Redis` and `Cluster` call `EventEmitter`, which calls `EventEmitter.init`: there the class
- * is met for the first time. They end in their first `setStatus()`: there the client is whole, and nothing has been sent
- * (`built/Redis.js`, `built/cluster/index.js`). So the classes stay what they are: `instanceof`, statics, subclasses and
- * stubs on prototypes work as before.
+ * is met for the first time. They end in their first `setStatus()`: there the client is whole, and nothing has been
+ * sent (`built/Redis.js`, `built/cluster/index.js`). So the classes stay what they are: `instanceof`, statics,
+ * subclasses and stubs on prototypes work as before.
  */
 import { EventEmitter } from 'node:events';
 import { hostPrototype } from './probe.js';

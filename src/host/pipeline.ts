@@ -56,7 +56,9 @@ interface PipelineMaker extends HasOptions {
 
 export type PipelineMethods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
 
-/** Whether the methods that fill and send pipelines are the host's own; asked anew, since user code may replace them. */
+/**
+ * Whether the methods that fill and send pipelines are the host's own; asked anew, since user code may replace them.
+ */
 export function areUnpatched({ exec, fillResult, sendCommand, multi }: Partial<PipelineMethods>): boolean {
   return (
     isUnpatchedExec(exec) && isUnpatchedFill(fillResult) && isUnpatchedSend(sendCommand) && isUnpatchedStart(multi)
@@ -221,7 +223,8 @@ export function execUnsent(
  * The host's `exec` for a fast transaction.
  *
  * Host: `multi()` makes it for each transaction (`built/transaction.js`), as a closure over the object that it returns.
- * That object becomes an alias of ours: it has no own properties left, and every read or write of a property goes to ours.
+ * That object becomes an alias of ours: it has no own properties left, and every read or write of a property goes to
+ * ours.
  */
 export function hostTransactionExec(pipeline: HostPipeline, multi: AnyFunction): AnyFunction {
   const made = multi.call(pipeline.redis) as HostPipeline;
@@ -300,8 +303,8 @@ export abstract class PipelineWriter {
 /**
  * Reads the writes by the host. Host: a single command is written before its entry is queued. An explicit pipeline is
  * written in one piece when its last command is sent. Its other entries are queued by then and have the pipeline's
- * writer as their `stream` (`built/Pipeline.js`, `execPipeline`). So a write is a pipeline only if the last entry belongs
- * to one that was not seen before.
+ * writer as their `stream` (`built/Pipeline.js`, `execPipeline`). So a write is a pipeline only if the last entry
+ * belongs to one that was not seen before.
  */
 export class HostWrites {
   readonly #seen = new WeakSet<object>();

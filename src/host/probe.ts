@@ -57,7 +57,9 @@ export function commandClassOf(client: object): HostCommandClass | undefined {
  */
 export const isUnpatchedMethod = sourceTest('showFriendlyErrorStack', 'keyPrefix', 'sendCommand');
 
-/** Whether a method is one of a known release, by the names in it. A layer has others, even with the method within it. */
+/**
+ * Whether a method is one of a known release, by the names in it. A layer has others, even with the method within it.
+ */
 export function isKnownMethod(name: string, method: AnyFunction, source = sourceOf(method)): boolean {
   return KNOWN_METHODS.has(methodDigest(name, method, source));
 }
@@ -86,8 +88,8 @@ export function sourceTest(...texts: string[]): (value: unknown) => value is Any
 }
 
 /**
- * Tests a value that may be a method, each method once. The `WeakMap` gets one function of a text: each client of BullMQ
- * defines a hundred methods of the same.
+ * Tests a value that may be a method, each method once. The `WeakMap` gets one function of a text: each client of
+ * BullMQ defines a hundred methods of the same.
  */
 function methodTest(test: (source: string, method: AnyFunction) => boolean): (value: unknown) => value is AnyFunction {
   const seen = new WeakMap<object, boolean>();
@@ -117,9 +119,9 @@ export function findDataListener(stream: Duplex): AnyFunction | undefined {
 }
 
 /**
- * Whether `value` is a test double for a client in tests: ioredis-mock, a mock of jest, vitest or sinon, a hand-written fake.
- * It is used like a client and has no connection: it has commands, but no `sendCommand`, or one that a mocking library has
- * made. Clients of other packages have a `sendCommand` (node-redis), or neither `quit` nor `disconnect`.
+ * Whether `value` is a test double for a client in tests: ioredis-mock, a mock of jest, vitest or sinon, a hand-written
+ * fake. It is used like a client and has no connection: it has commands, but no `sendCommand`, or one that a mocking
+ * library has made. Clients of other packages have a `sendCommand` (node-redis), or neither `quit` nor `disconnect`.
  */
 export function isTestDouble(value: object): boolean {
   const { get, set, sendCommand, quit, disconnect } = value as Record<string, unknown>;
@@ -127,7 +129,10 @@ export function isTestDouble(value: object): boolean {
   return [get, set, quit ?? disconnect].every((method) => typeof method === 'function') && sendCommand === undefined;
 }
 
-/** Whether a method has the marks of jest and vitest (`_isMockFunction`), sinon (`isSinonProxy`) or `node:test` (`mock.calls`). */
+/**
+ * Whether a method has the marks of jest and vitest (`_isMockFunction`), sinon (`isSinonProxy`) or `node:test`
+ * (`mock.calls`).
+ */
 function isMock(method: unknown): boolean {
   if (typeof method !== 'function') return false;
   const { _isMockFunction, isSinonProxy, mock } = method as unknown as Record<string, { calls?: unknown } | true>;

@@ -1,17 +1,18 @@
 /**
  * Reads sockets into one buffer of the thread.
  *
- * Node allocates 64 KiB for each read, shrinks them to what came, and passes that through the machinery of streams: 5 µs
- * of a short round trip of 59 (docs/performance.md). Its documented cure, `onread` of `net.connect`, has to be given when
- * a socket is made, which the host does. So the fields behind that option are set here, on the socket it has made.
+ * Node allocates 64 KiB for each read, shrinks them to what came, and passes that through the machinery of streams: 5
+ * µs of a short round trip of 59 (docs/performance.md). Its documented cure, `onread` of `net.connect`, has to be given
+ * when a socket is made, which the host does. So the fields behind that option are set here, on the socket it has made.
  *
- * Node: lib/net.js (`initSocketHandle`), lib/internal/stream_base_commons.js (`onStreamRead`). One buffer will do because
- * a read and its callback are one step, before any other socket is read. Not on Windows, where a system may be given the
- * memory before there is something to read. And always the same buffer: if user code throws in the same step, Node does
- * not hear of another one, and goes on writing to the old. Where the fields are not found, sockets are read as ever.
+ * Node: lib/net.js (`initSocketHandle`), lib/internal/stream_base_commons.js (`onStreamRead`). One buffer will do
+ * because a read and its callback are one step, before any other socket is read. Not on Windows, where a system may be
+ * given the memory before there is something to read. And always the same buffer: if user code throws in the same step,
+ * Node does not hear of another one, and goes on writing to the old. Where the fields are not found, sockets are read
+ * as ever.
  *
- * Bytes that are read so pass neither `push` nor `emit`. A socket that has others than Node's own, of its class or put in
- * their place by a meter of traffic, is given all bytes.
+ * Bytes that are read so pass neither `push` nor `emit`. A socket that has others than Node's own, of its class or put
+ * in their place by a meter of traffic, is given all bytes.
  */
 import { EventEmitter } from 'node:events';
 import { type Duplex, Readable } from 'node:stream';
@@ -36,7 +37,9 @@ type NodeSocket = Duplex & {
 
 const { push } = Readable.prototype;
 const { emit } = EventEmitter.prototype;
-/** A meter that was there before this package has put its own in their place; other run times have texts of their own. */
+/**
+ * A meter that was there before this package has put its own in their place; other run times have texts of their own.
+ */
 const areNodes = sourceTest('readableAddChunk')(push) && sourceTest('kErrorMonitor')(emit);
 
 let shared: Buffer | undefined;

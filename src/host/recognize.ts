@@ -121,7 +121,10 @@ function releaseOf(folder: string): string {
   }
 }
 
-/** A method that is not known may be of a layer over the client: then it is no method of a class, and has none of these words. */
+/**
+ * A method that is not known may be of a layer over the client: then it is no method of a class, and has none of these
+ * words.
+ */
 const IN_FUNCTIONS = /\b(?:_queue|_transactions|replyPending|addBatch|showFriendlyErrorStack|keyPrefix)\b/;
 /** The fewest known methods of a known client: fewer than each class has, since layers replace some. */
 const LEAST_METHODS = 30;
@@ -141,7 +144,10 @@ function unknownIn(method?: AnyFunction): UnknownClient {
   return by === undefined ? { name, cause: 'bundle' } : { name, cause: 'rewritten', by };
 }
 
-/** Methods of the client's class and of its commands and pipelines, and some of those that are generated, by their names. */
+/**
+ * Methods of the client's class and of its commands and pipelines, and some of those that are generated, by their
+ * names.
+ */
 export function reachableMethods(client: object, prototype: object): [string, AnyFunction][] {
   const own = prototype as { pipeline?: AnyFunction } & Record<string, unknown>;
   const commandClass = commandClassOf(client);
@@ -158,7 +164,8 @@ export function reachableMethods(client: object, prototype: object): [string, An
     Object.entries(Object.getOwnPropertyDescriptors(members)).flatMap(
       ([name, { value, get }]): [string, AnyFunction][] => {
         const method: unknown = value ?? get;
-        // Node's own are part of the class. A minifier changes what `parseOptions` looks like, and nothing relies on it.
+        // Node's own are part of the class. A minifier changes what `parseOptions` looks like, and nothing relies on
+        // it.
         if (typeof method !== 'function' || name in EventEmitter.prototype || name === 'parseOptions') return [];
         return [[`${className}.${name}`, method as AnyFunction]];
       },

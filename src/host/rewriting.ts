@@ -1,7 +1,7 @@
 /**
  * Clients whose code was rewritten as it was loaded. New Relic 13, and Sentry 11 with ioredis before 5.11, print
- * `Redis.js` anew and put the code of a method into a function within it, around which they publish what happens. Such a
- * method is a layer, as one that a tracer has put over the client's own; all else must mean what it did.
+ * `Redis.js` anew and put the code of a method into a function within it, around which they publish what happens. Such
+ * a method is a layer, as one that a tracer has put over the client's own; all else must mean what it did.
  */
 import { COMMENTS, sourceOf } from './digest.js';
 import { isKnownMethod } from './probe.js';

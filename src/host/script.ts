@@ -83,7 +83,10 @@ export class LoadedScript {
     this.#command.args = [];
   }
 
-  /** Makes the host assume that the script is loaded on this socket. Returns whether it did so before: EVALSHA is enough. */
+  /**
+   * Makes the host assume that the script is loaded on this socket. Returns whether it did so before: EVALSHA is
+   * enough.
+   */
   markLoaded(socket: object): boolean {
     const command = this.#command;
     command.name = 'evalsha';

@@ -2,12 +2,12 @@ import type { Duplex } from 'node:stream';
 import type { HostClient } from './types.js';
 
 /**
- * `socketTimeout` for fast commands: their connection ends if nothing is received for that long while one of them awaits
- * its reply.
+ * `socketTimeout` for fast commands: their connection ends if nothing is received for that long while one of them
+ * awaits its reply.
  *
- * Host: `Redis#setSocketTimeout` adds a listener for the next `data` event, and again after each. With another listener a
- * connection is not read in place (`read-in-place.ts`), so this is a timer beside it, told by our reader. iovalkey and
- * ioredis have it from 0.3 and 5.4 on, earlier versions ignore the option; `setTimeout` takes any value.
+ * Host: `Redis#setSocketTimeout` adds a listener for the next `data` event, and again after each. With another listener
+ * a connection is not read in place (`read-in-place.ts`), so this is a timer beside it, told by our reader. iovalkey
+ * and ioredis have it from 0.3 and 5.4 on, earlier versions ignore the option; `setTimeout` takes any value.
  */
 export class SocketTimeout {
   #timer: NodeJS.Timeout | undefined;

@@ -53,7 +53,10 @@ export function inSubscriberMode(client: HostClient): boolean {
   return condition !== undefined && Boolean(condition.subscriber) && condition.protocol !== 3;
 }
 
-/** Whether what comes may answer no command in the queue. Host: messages under RESP2, lines of a monitor, SUBSCRIBE with channels. */
+/**
+ * Whether what comes may answer no command in the queue. Host: messages under RESP2, lines of a monitor, SUBSCRIBE with
+ * channels.
+ */
 export function mayAnswerNothing(client: HostClient, head: QueueItem): boolean {
   return inSubscriberMode(client) || client.status === 'monitoring' || /subscribe$/i.test(head.command.name);
 }
@@ -80,8 +83,8 @@ export function publishesTransactions(): boolean {
 let lastUnpatchedSendCommand: AnyFunction | undefined;
 
 /**
- * Why a command of this client cannot take the fast path on `stream` now; undefined if it can. Everything is checked per
- * command: status, options and prototypes may change between two of them.
+ * Why a command of this client cannot take the fast path on `stream` now; undefined if it can. Everything is checked
+ * per command: status, options and prototypes may change between two of them.
  */
 export function clientFallbackReason(client: HostClient, stream: Duplex): FallbackReason | undefined {
   if (client.status !== 'ready' || client.stream !== stream || !stream.writable) return 'connection';
@@ -103,16 +106,16 @@ export function isLayered(client: HostClient): boolean {
 }
 
 /**
- * Whether a replaced `sendCommand` is that of all clients of a class, as those of tracers are. What a client has of its own
- * may be a test's stub, or the host's: a monitor has one.
+ * Whether a replaced `sendCommand` is that of all clients of a class, as those of tracers are. What a client has of its
+ * own may be a test's stub, or the host's: a monitor has one.
  */
 export function isLayeredInClass(client: object): boolean {
   return !Object.hasOwn(client, 'sendCommand');
 }
 
 /**
- * Publishes a command on the host's channel, when it has been written and queued, and returns the promise of its caller.
- * Host: `Redis#sendCommand`, `traceCommand` in `built/tracing.js`.
+ * Publishes a command on the host's channel, when it has been written and queued, and returns the promise of its
+ * caller. Host: `Redis#sendCommand`, `traceCommand` in `built/tracing.js`.
  */
 export function publishCommand(client: HostClient, command: HostCommand & { isTraced?: boolean }): Promise<unknown> {
   command.isTraced = true;
@@ -124,8 +127,8 @@ export function publishCommand(client: HostClient, command: HostCommand & { isTr
 
 /**
  * Host: `parseOptions` fills `options` key by key, so V8 keeps it as a dictionary. Five lookups in it are an eighth of
- * the cost of a fast command. V8 keeps an object that serves as a prototype in fast form; nothing else about it changes.
- * See "Options in fast form" in docs/performance.md.
+ * the cost of a fast command. V8 keeps an object that serves as a prototype in fast form; nothing else about it
+ * changes. See "Options in fast form" in docs/performance.md.
  */
 export function makeOptionsFast(client: HasOptions): void {
   const inheriting = Object.create(client.options) as HostOptions;
@@ -138,8 +141,8 @@ const FORMS_PER_PLACE = 4;
 let firstClients = 0;
 
 /**
- * Makes the options of a process's first clients fast before a command reads them: the places that do would know the slow
- * form too, for good, and be slower for every client.
+ * Makes the options of a process's first clients fast before a command reads them: the places that do would know the
+ * slow form too, for good, and be slower for every client.
  */
 export function makeFirstOptionsFast(client: HasOptions): void {
   if (firstClients === FORMS_PER_PLACE) return;
@@ -191,7 +194,10 @@ export function unanswered(client: object): HostCommand[] {
   );
 }
 
-/** Whether a MULTI is open after what the next connection is sent first. Host: the commands of the lost connection again. */
+/**
+ * Whether a MULTI is open after what the next connection is sent first. Host: the commands of the lost connection
+ * again.
+ */
 function isOpenAfterResent({ options, prevCommandQueue }: Queueing): boolean {
   const resent = options.autoResendUnfulfilledCommands ? unanswered({ prevCommandQueue }) : [];
   return resent.reduce((isOpen, { name }) => opensTransaction(name, isOpen), false);
@@ -207,9 +213,9 @@ function opensTransaction(name: string, before: boolean): boolean {
 const dropped = new WeakMap<object, Set<HostCommand>>();
 
 /**
- * Removes a command from the offline queue of a client, or of a Cluster and its nodes, if it is there. In a transaction it
- * stays: EXEC's reply has a place for each of its commands. All commands of a step are removed together, in one pass:
- * a signal may abort thousands behind a hundred thousand.
+ * Removes a command from the offline queue of a client, or of a Cluster and its nodes, if it is there. In a transaction
+ * it stays: EXEC's reply has a place for each of its commands. All commands of a step are removed together, in one
+ * pass: a signal may abort thousands behind a hundred thousand.
  */
 export function dropUnsent(client: object, command: HostCommand): void {
   const commands = dropped.get(client);

@@ -153,7 +153,7 @@ export type ReplyMapping = 'legacy' | 'resp3';
 
 type HostIsGeneric = 'replyMapping' extends keyof ioredis.RedisOptions ? true : false;
 
-// biome-ignore lint/suspicious/noTsIgnore: an error in the declarations that users of ioredis 5 compile, and in none here
+// biome-ignore lint/suspicious/noTsIgnore: an error in declarations that users of ioredis 5 compile, in none here
 /** @ts-ignore: with ioredis 5 the first branch names a type that is not generic, and the second is taken. */
 export type HostRedis<M extends ReplyMapping> = HostIsGeneric extends true ? ioredis.Redis<M> : ioredis.Redis;
 

@@ -71,13 +71,16 @@ export const LONGEST_ASSEMBLED = 64 * 1024 * 1024;
 const LONGEST_FORESEEN = 2 * 1024 * 1024;
 
 /**
- * Node keeps Latin-1 text of more bytes outside of V8's heap (`EXTERN_APEX`, src/string_bytes.cc). That is faster while the
- * heap is small, but V8 collects all of it each time 64 MB of such text have come: with two million live objects, reading
- * values of 1 MiB took 7 ms of CPU each instead of 1.5.
+ * Node keeps Latin-1 text of more bytes outside of V8's heap (`EXTERN_APEX`, src/string_bytes.cc). That is faster while
+ * the heap is small, but V8 collects all of it each time 64 MB of such text have come: with two million live objects,
+ * reading values of 1 MiB took 7 ms of CPU each instead of 1.5.
  */
 const EXTERNAL_TEXT = 0xf_be_e9;
 
-/** The most digits of an integer on which all decoders agree: beyond 2^53 the host's sum of `n * 10 + d` rounds in its own way. */
+/**
+ * The most digits of an integer on which all decoders agree: beyond 2^53 the host's sum of `n * 10 + d` rounds in its
+ * own way.
+ */
 const MAX_DIGITS = 15;
 /** `$0\r\n\r\n`. */
 const SHORTEST_STRING = 6;
@@ -98,8 +101,8 @@ const LONGEST_NAME = 64;
 const EMPTY: Buffer = Buffer.alloc(0);
 
 /**
- * For a split string that is a reply of its own. One buffer for all connections: fresh memory has to be paged in, which costs
- * more than copying into it.
+ * For a split string that is a reply of its own. One buffer for all connections: fresh memory has to be paged in, which
+ * costs more than copying into it.
  */
 let spare: Buffer | undefined;
 
@@ -128,7 +131,10 @@ export class ReplyDecoder {
   #bytes = 0;
   /** The open aggregates of the reply, the innermost first. */
   #open: OpenAggregate[] = [];
-  /** The bytes of the element that was split: the beginning of a string, or of a line. Of a string, memory for the rest follows. */
+  /**
+   * The bytes of the element that was split: the beginning of a string, or of a line. Of a string, memory for the rest
+   * follows.
+   */
   #element = EMPTY;
   #elementBytes = 0;
   /** Bytes that the string lacks, its line end included; 0 for a line. */
@@ -145,7 +151,8 @@ export class ReplyDecoder {
   /**
    * @param utf8 - strings as JavaScript strings, else as Buffers that share the chunk's memory, like the host's.
    * @param paired - an array has names of fields and their values in turn, as a map has.
-   * @returns the value, which ends at `end`; `NOT_DECODED`; or `INCOMPLETE`, if the chunk was taken to its end: then call
+   * @returns the value, which ends at `end`; `NOT_DECODED`; or `INCOMPLETE`, if the chunk was taken to its end: then
+   * call
    *   `resume`, `release` or `discard`.
    */
   decode(chunk: Buffer, position: number, utf8: boolean, paired = false): unknown {
@@ -163,8 +170,8 @@ export class ReplyDecoder {
   }
 
   /**
-   * Decodes the reply to EXEC: an array whose elements each have their own encoding. Any other reply, and a split one, is
-   * not decoded.
+   * Decodes the reply to EXEC: an array whose elements each have their own encoding. Any other reply, and a split one,
+   * is not decoded.
    *
    * @param encodings - whether the strings of an element become JavaScript strings.
    */
@@ -252,14 +259,17 @@ export class ReplyDecoder {
   }
 
   /**
-   * Whether the host might answer before the last byte of the reply. Host: ioredis 6 answers at a carriage return, for some
-   * types even before it, without waiting for the rest of the line end.
+   * Whether the host might answer before the last byte of the reply. Host: ioredis 6 answers at a carriage return, for
+   * some types even before it, without waiting for the rest of the line end.
    */
   get #lacksTerminatorOnly(): boolean {
     return this.#missing <= 1 && this.#open.every(({ filled, length }) => filled === length - 1);
   }
 
-  /** Memory for the split element, of which `bytes` bytes of `length` are there: not on the server's say-so if it is long. */
+  /**
+   * Memory for the split element, of which `bytes` bytes of `length` are there: not on the server's say-so if it is
+   * long.
+   */
   #memoryFor(bytes: number, length: number): Buffer {
     if (length > LONGEST_FORESEEN) return Buffer.allocUnsafeSlow(Math.min(2 * bytes, length));
     if (!this.#utf8 || this.#open.length > 0) return Buffer.allocUnsafe(length);
@@ -424,8 +434,8 @@ export class ReplyDecoder {
   }
 
   /**
-   * The name of a hash's field. Most hashes have the fields of the last one, in its order: to compare a name with the bytes
-   * costs a quarter of reading it, and V8 has it in its table of property names already.
+   * The name of a hash's field. Most hashes have the fields of the last one, in its order: to compare a name with the
+   * bytes costs a quarter of reading it, and V8 has it in its table of property names already.
    */
   #name(index: number, start: number, stop: number): string {
     const known = this.#names[index];
@@ -478,7 +488,9 @@ export class ReplyDecoder {
     return start;
   }
 
-  /** A safe integer; NaN for anything else (`-0`, too many digits, a plus sign); `INCOMPLETE_LINE` if its line is split. */
+  /**
+   * A safe integer; NaN for anything else (`-0`, too many digits, a plus sign); `INCOMPLETE_LINE` if its line is split.
+   */
   #number(start: number): number {
     const chunk = this.#chunk;
     const limit = chunk.length;
@@ -511,7 +523,8 @@ export class ReplyDecoder {
 
   /**
    * The text of one of many strings. Most of the cost of reading a short one is the call into Node, so several are read
-   * at once and cut apart. V8 copies substrings of up to 12 characters; a longer one would keep the whole text in memory.
+   * at once and cut apart. V8 copies substrings of up to 12 characters; a longer one would keep the whole text in
+   * memory.
    */
   #text(start: number, stop: number): string {
     const chunk = this.#chunk;

@@ -3,9 +3,14 @@ import { now, setImmediate } from './clock.js';
 /** Plain ioredis is busy with each command of a small turn for 8 to 12 µs. */
 const WINDOW_MS_PER_COMMAND = 0.008;
 const LONGEST_WINDOW_MS = 0.1;
-/** The smallest turn that opens a window: for fewer commands it costs CPU and gains nothing at a fixed rate of arrivals. */
+/**
+ * The smallest turn that opens a window: for fewer commands it costs CPU and gains nothing at a fixed rate of arrivals.
+ */
 const FEWEST_COMMANDS = 3;
-/** The first reply after nothing was pending: one that takes longer comes from another machine, or from a server that was busy. */
+/**
+ * The first reply after nothing was pending: one that takes longer comes from another machine, or from a server that
+ * was busy.
+ */
 const FAR_MS = 0.12;
 /** A server executes what it has read, up to 16 KiB, before it writes the first reply. */
 const EXECUTED_MS_PER_COMMAND = 0.0003;
@@ -28,13 +33,13 @@ export interface PollCounters {
  * asks the kernel for events and goes on ("busy polling").
  *
  * A thread that waits gives its processor up. In most virtual machines that processor halts, and to wake it takes 20 to
- * 40 µs, as long as a server on the same machine needs for tens of commands. Plain ioredis is busy with its writes for so
- * long that it seldom sleeps before the replies; a client that takes less CPU would sleep, and be slower.
+ * 40 µs, as long as a server on the same machine needs for tens of commands. Plain ioredis is busy with its writes for
+ * so long that it seldom sleeps before the replies; a client that takes less CPU would sleep, and be slower.
  *
  * The rule: **after a turn of three commands or more, the loop looks for their replies for 8 µs per command, at most
- * 100 µs**, no longer than a plain client would have been busy with them. Not where the first reply to an idle wire takes
- * longer than 0.12 ms, not where this thread is often preempted, and after each window without a reply twice as many turns
- * pass without one.
+ * 100 µs**, no longer than a plain client would have been busy with them. Not where the first reply to an idle wire
+ * takes longer than 0.12 ms, not where this thread is often preempted, and after each window without a reply twice as
+ * many turns pass without one.
  */
 export class BusyPoll {
   #polling = false;
@@ -115,7 +120,8 @@ export class BusyPoll {
 }
 
 /**
- * Makes what tells, asked after each turn, whether this process, its other threads included, was often preempted lately.
+ * Makes what tells, asked after each turn, whether this process, its other threads included, was often preempted
+ * lately.
  *
  * @param switches - involuntary context switches so far; undefined where the system does not count them.
  */

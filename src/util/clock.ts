@@ -1,7 +1,7 @@
 /**
- * Node's clocks, captured when this package was loaded: from Node's modules, since test environments and other run times
- * replace or lack the globals. A flush that was scheduled on a fake clock would not run until the test advances it. The
- * exceptions do what the host does with the present globals: `commandTimeout` (`deadlines.ts`), `socketTimeout`
+ * Node's clocks, captured when this package was loaded: from Node's modules, since test environments and other run
+ * times replace or lack the globals. A flush that was scheduled on a fake clock would not run until the test advances
+ * it. The exceptions do what the host does with the present globals: `commandTimeout` (`deadlines.ts`), `socketTimeout`
  * (`socket-timeout.ts`), the timeout of a view (`signals.ts`), and errors thrown by callbacks (`promises.ts`).
  */
 import { performance } from 'node:perf_hooks';

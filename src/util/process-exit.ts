@@ -11,7 +11,8 @@ export let exiting = false;
  * A process that exits sends every command it has issued, as a plain client would have done by then: pending bytes of
  * each connection are written when the process emits `exit`, and commands issued by listeners of `exit` at once.
  *
- * There is one listener, whichever number of copies of this package are loaded, and none while there are no connections.
+ * There is one listener, whichever number of copies of this package are loaded, and none while there are no
+ * connections.
  *
  * @param send - sends those of one connection at exit, until the returned function is called.
  */

@@ -2,7 +2,8 @@
  * The one value of this name in the process, shared by all copies of this package that are loaded: from a bundle, from
  * `node_modules`, of another version.
  *
- * @param create - gives a `Set`, `Map` or `WeakMap`: Jest takes properties away from what hangs on the global when a test
+ * @param create - gives a `Set`, `Map` or `WeakMap`: Jest takes properties away from what hangs on the global when a
+ * test
  *   file has ended, and connections end later.
  * @param name - also stands for the shape of the value: when the shape changes, use another name.
  */

@@ -1,6 +1,6 @@
 /**
- * The advisor on patterns whose advice is known (`corpus/`): in Fastify, Express, Nest compiled with source maps, BullMQ, GraphQL
- * with and without a loader, and a worker thread. What it says is compared with the comments there.
+ * The advisor on patterns whose advice is known (`corpus/`): in Fastify, Express, Nest compiled with source maps,
+ * BullMQ, GraphQL with and without a loader, and a worker thread. What it says is compared with the comments there.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,7 @@
-/** `IOREDIS_COALESCE=advise`, in processes of their own: Fastify and a BullMQ worker; Nest on Express and a worker thread. */
+/**
+ * `IOREDIS_COALESCE=advise`, in processes of their own: Fastify and a BullMQ worker; Nest on Express and a worker
+ * thread.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';

@@ -394,7 +394,9 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
   });
 
   describe('runs a reply transformer, whatever that does, as the reply of a plain client', () => {
-    /** Of a client that has `k` in memory, or a plain one: what becomes of a read of it and of what is issued behind. */
+    /**
+     * Of a client that has `k` in memory, or a plain one: what becomes of a read of it and of what is issued behind.
+     */
     const play = async (kind: 'plain' | 'cached', meddle: Meddle) => {
       const { reply } = (Command as unknown as { _transformer: { reply: Record<string, unknown> } })._transformer;
       await other.mset(k, 'old', `${k}other`, 'other', `${k}third`, 'third', `${k}number`, '0');

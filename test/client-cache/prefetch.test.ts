@@ -373,7 +373,8 @@ describe('an answer that was predicted', () => {
       await turn();
       const key = flow.key('plan', id);
       elsewhere(server.url, `await c.set(${JSON.stringify(key)}, 'new')`);
-      // What follows the second is the first again: to ask for it is no reason to answer it before bytes have been read.
+      // What follows the second is the first again: to ask for it is no reason to answer it before bytes have been
+      // read.
       const [plan] = await Promise.all([client.get(key), client.get(flow.key('user', id))]);
       expect(plan).toBe('new');
     },

@@ -26,7 +26,10 @@ interface Told {
   readonly seen: readonly string[];
 }
 
-/** Plays the same over a fake connection with a plain and with a coalesced client: what is written, and what callers see. */
+/**
+ * Plays the same over a fake connection with a plain and with a coalesced client: what is written, and what callers
+ * see.
+ */
 async function compare(hostName: HostName, options: RedisOptions, play: Play): Promise<{ told: Told; fast: number }> {
   const tell = async (coalesced: boolean) => {
     const connection = await connectFake({

@@ -33,7 +33,10 @@ function copy(...args: Parameters<typeof copyHost>): CopiedHost {
   return host;
 }
 
-/** What became of a client of this copy: what it was taken for if it has the cork, else how many of its commands were fast. */
+/**
+ * What became of a client of this copy: what it was taken for if it has the cork, else how many of its commands were
+ * fast.
+ */
 async function use(host: CopiedHost, change?: Change, options?: CoalesceOptions): Promise<string | number> {
   const client = coalesce(await ready(endWithTest(new (host.load(change).Redis)(redisUrl()))), options);
   const prototype = Object.getPrototypeOf(client) as object;

@@ -1,4 +1,7 @@
-/** A connection whose `data` listener cannot be found: what leaves is corked, and its replies are read by the host alone. */
+/**
+ * A connection whose `data` listener cannot be found: what leaves is corked, and its replies are read by the host
+ * alone.
+ */
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { HOSTS, ready } from '../helpers/hosts.js';

@@ -301,7 +301,10 @@ describe.each(HOSTS)('$name: an argument that cannot become text', (host) => {
   };
   const offline = () => host.createCoalesced(redisUrl(), { lazyConnect: true, retryStrategy: null as never });
 
-  /** Calls of a client, or of its view with options, and what surfaced as uncaught until it had answered a PING behind them. */
+  /**
+   * Calls of a client, or of its view with options, and what surfaced as uncaught until it had answered a PING behind
+   * them.
+   */
   async function callWith(state: string, options?: CallOptions) {
     const uncaught = collectUncaught();
     const client = offline();

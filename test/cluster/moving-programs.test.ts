@@ -1,4 +1,6 @@
-/** Random programs of fused reads and split keys while slots move, views of the Cluster are old, and connections break. */
+/**
+ * Random programs of fused reads and split keys while slots move, views of the Cluster are old, and connections break.
+ */
 import calculateSlot from 'cluster-key-slot';
 import fc from 'fast-check';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';

@@ -13,7 +13,9 @@ const HOSTS = [
   { name: 'iovalkey', Cluster: ValkeyCluster as unknown as ClusterClass },
 ];
 
-/** What a node says to `get <key>`, the n-th time it is asked for that key; `there` and `here` are the nodes' addresses. */
+/**
+ * What a node says to `get <key>`, the n-th time it is asked for that key; `there` and `here` are the nodes' addresses.
+ */
 type Say = (times: number, here: string, there: string) => string | undefined;
 /** For each key: how the node that owns all slots answers, and how the other one does. */
 type Story = Readonly<Record<string, readonly [owner: Say, other: Say]>>;
@@ -120,7 +122,10 @@ describe.each(HOSTS)('$name: a Cluster of scripted nodes', (host) => {
 describe.each(HOSTS)('$name: commandTimeout of a command behind a pipeline, on a node that is lost', (host) => {
   const MS = 900;
 
-  /** When the read fails, counted from when it was issued; not after a timer of 400 ms more. Earlier commands on its node are `wait` ms older. */
+  /**
+   * When the read fails, counted from when it was issued; not after a timer of 400 ms more. Earlier commands on its
+   * node are `wait` ms older.
+   */
   async function failsAfter(wait: number): Promise<number> {
     const lost = once(() => 'close', never);
     const story: Story = { '{x}a': [never, never], '{x}b': [never, never], '{x}c': [lost, never] };

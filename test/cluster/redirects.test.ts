@@ -17,7 +17,9 @@ const NEIGHBOURS = Array.from({ length: 80 }, (_, index) => `neighbour:${index}`
 /** A moving key after every four neighbours. */
 const MIXED = NEIGHBOURS.flatMap((key, index) => (index % 4 === 3 ? [key, MOVING[(index - 3) / 4] as string] : [key]));
 
-/** One for each kind of client, so that both run at the same time: a moved slot takes a second to be known everywhere. */
+/**
+ * One for each kind of client, so that both run at the same time: a moved slot takes a second to be known everywhere.
+ */
 let clusters: Readonly<Record<Kind, RedisCluster>>;
 
 beforeAll(async () => {

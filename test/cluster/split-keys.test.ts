@@ -148,7 +148,8 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
     ['enableAutoPipelining', { enableAutoPipelining: true }],
   ])('%s: as a single server answers', async (_, options) => {
     const { cluster, plain } = await clients(options);
-    // Host: with `enableAutoPipelining` `call()` gets no prefix, `callBuffer()` fails, and a Cluster takes other keys for text.
+    // Host: with `enableAutoPipelining` `call()` gets no prefix, `callBuffer()` fails, and a Cluster takes other keys
+    // for text.
     const left = 'enableAutoPipelining' in options ? /^(wrong|call|Buffers)/ : /^(wrong|call)/;
     const calls = Object.entries(CALLS).flatMap(([name, some]) => (left.test(name) ? [] : some));
     expect(await run(cluster, calls)).toEqual(await run(plain, calls));

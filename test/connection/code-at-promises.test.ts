@@ -1,4 +1,6 @@
-/** Hooks that run while a promise is made, such as those of tracers: what they send does not take the caller's place. */
+/**
+ * Hooks that run while a promise is made, such as those of tracers: what they send does not take the caller's place.
+ */
 import { createHook } from 'node:async_hooks';
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';

@@ -19,7 +19,9 @@ import { redisUrl } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 
 const MS = 100;
-/** A deadline takes the commands of a millisecond, and Node's timers count whole ones; another command's is 70 ms off. */
+/**
+ * A deadline takes the commands of a millisecond, and Node's timers count whole ones; another command's is 70 ms off.
+ */
 const EARLY = 3;
 
 /**

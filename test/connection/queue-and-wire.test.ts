@@ -1,4 +1,6 @@
-/** A host that does not answer, or queue, when it is expected to: no caller gets the value of another one (invariant 3). */
+/**
+ * A host that does not answer, or queue, when it is expected to: no caller gets the value of another one (invariant 3).
+ */
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { coalesce } from 'ioredis-coalesce/coalesce';

@@ -309,7 +309,8 @@ describe('reply reader', () => {
       await turn();
       for (const chunk of chunks) socket.feed(chunk);
       await turn();
-      // Chunks came in one turn, so the message may be seen earlier than by the plain client: settled values are compared.
+      // Chunks came in one turn, so the message may be seen earlier than by the plain client: settled values are
+      // compared.
       expect(
         witness.seen.filter(([who]) => who !== 'message'),
         way,

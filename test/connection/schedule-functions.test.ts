@@ -1,4 +1,6 @@
-/** A schedule function may forget flushes that it is given: a throttle all but the first, a debounce all but the last. */
+/**
+ * A schedule function may forget flushes that it is given: a throttle all but the first, a debounce all but the last.
+ */
 import { describe, expect, it } from 'vitest';
 import { endWithTest, HOSTS, LONG_ENOUGH, outcomesWithin, ready, sleep, ticked } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';

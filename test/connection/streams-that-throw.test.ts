@@ -1,4 +1,7 @@
-/** A stream whose write throws once: the connection ends, its commands are sent again on the next one, no one else notices. */
+/**
+ * A stream whose write throws once: the connection ends, its commands are sent again on the next one, no one else
+ * notices.
+ */
 import type { Duplex } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { connectAs } from '../helpers/beside.js';

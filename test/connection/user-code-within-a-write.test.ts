@@ -1,6 +1,6 @@
 /**
- * Subscribers of `ioredis-coalesce:batch` and schedule functions are user code: they send, flush, end and throw. Whenever
- * they run, each caller gets the reply to its own command, and nothing is lost.
+ * Subscribers of `ioredis-coalesce:batch` and schedule functions are user code: they send, flush, end and throw.
+ * Whenever they run, each caller gets the reply to its own command, and nothing is lost.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Client, type CoalescedClient, HOSTS, ioredis6, ready, ticked } from '../helpers/hosts.js';

@@ -61,7 +61,9 @@ async function use(client: Client, key: string): Promise<unknown> {
   ]);
 }
 
-/** Replaces a method of `owner` by one that adds up the bytes that come through `stream`, until the test has finished. */
+/**
+ * Replaces a method of `owner` by one that adds up the bytes that come through `stream`, until the test has finished.
+ */
 function meter(owner: object, method: 'push' | 'emit', stream: Socket): { bytes: number } {
   const meter = { bytes: 0 };
   const own = Object.getOwnPropertyDescriptor(owner, method);

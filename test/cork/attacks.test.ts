@@ -1,6 +1,7 @@
 /**
- * Programs that want a cork to fail: on streams of all kinds, writes, ends, others who cork and replace methods, and corks
- * put on and taken off amid all that, by two copies of the code. What arrives, and what writers are told, is as without.
+ * Programs that want a cork to fail: on streams of all kinds, writes, ends, others who cork and replace methods, and
+ * corks put on and taken off amid all that, by two copies of the code. What arrives, and what writers are told, is as
+ * without.
  */
 import { Duplex } from 'node:stream';
 import { setImmediate as immediate } from 'node:timers/promises';
@@ -100,7 +101,10 @@ const write =
     }
   };
 
-/** Steps that only the run with corks has. Callbacks note and do not write: they are called once it is written, which is later. */
+/**
+ * Steps that only the run with corks has. Callbacks note and do not write: they are called once it is written, which is
+ * later.
+ */
 const corked =
   (step: Step): Step =>
   (run) =>
@@ -232,7 +236,8 @@ describe('a corked stream', () => {
         const names = program.map(([name]) => name);
         const plain = await runProgram(kind, program, false);
         const run = await runProgram(kind, program, true);
-        // Of what waits for a slow stream that is destroyed a part is lost. What has arrived is the beginning all the same.
+        // Of what waits for a slow stream that is destroyed a part is lost. What has arrived is the beginning all the
+        // same.
         const isCut = plain.events.includes('close') && !plain.events.includes('finish');
         if (isCut && kind.late) {
           const [shorter, longer] = [run.arrived, plain.arrived].sort((one, other) => one.length - other.length);
@@ -257,7 +262,8 @@ describe('a corked stream', () => {
 it(`of a stream that throws one is told once, its writer or its error event (CORK_SEED=${SEED})`, {
   timeout: 60_000 + 100 * PROGRAMS,
 }, async () => {
-  // What is slow throws in callbacks of its own, and a reader who writes throws in the reader: at nobody of the program.
+  // What is slow throws in callbacks of its own, and a reader who writes throws in the reader: at nobody of the
+  // program.
   const throwing = fc.record({
     joins: fc.boolean(),
     late: fc.constant(false),

@@ -17,7 +17,10 @@ if (chromium === undefined) {
   );
 }
 
-/** What reaches beyond the card that it is in, or the screen, by its id or text; the wide table may, in the box that scrolls it. */
+/**
+ * What reaches beyond the card that it is in, or the screen, by its id or text; the wide table may, in the box that
+ * scrolls it.
+ */
 const OVERFLOWING = `[...document.querySelectorAll('body *:not(.scroll > table, .scroll > table *)')].filter((element) => {
   const { left, right, width } = element.getBoundingClientRect();
   const limit = element.closest('.card')?.getBoundingClientRect().right ?? innerWidth;
@@ -51,7 +54,10 @@ const KEEP_LABELS = `
   };
 `;
 
-/** The pairs of labels of a chart with less than two pixels between them, and its readout where that reaches into the plot. */
+/**
+ * The pairs of labels of a chart with less than two pixels between them, and its readout where that reaches into the
+ * plot.
+ */
 const COLLIDING = `(selector) => {
   const plot = document.querySelector(selector);
   const { labels } = plot.querySelector('canvas');
@@ -197,7 +203,10 @@ describe.skipIf(chromium === undefined)('the live page, in a browser', { timeout
     return page.evaluate('document.activeElement.id');
   }
 
-  /** Whether anything is drawn in the colour, a custom property's, or nearly: one client's area may lie over the other's line. */
+  /**
+   * Whether anything is drawn in the colour, a custom property's, or nearly: one client's area may lie over the other's
+   * line.
+   */
   function isDrawn(id: string, colour: string): Promise<unknown> {
     return page.evaluate(`(() => {
       const wanted = getComputedStyle(document.documentElement).getPropertyValue('--${colour}').trim();

@@ -5,7 +5,9 @@ import { Outcomes } from '../helpers/fidelity/outcomes.js';
 import { type Client, connect, describeVariant, invoke, type Variant, workOf } from '../helpers/fidelity/variants.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 
-/** A command that would leave its mark, in every disguise; `€` makes a length in characters differ from one in bytes. */
+/**
+ * A command that would leave its mark, in every disguise; `€` makes a length in characters differ from one in bytes.
+ */
 const MARK = 'SET injected yes';
 const PAYLOADS: readonly unknown[] = [
   'x\r\n*3\r\n$3\r\nSET\r\n$8\r\ninjected\r\n$3\r\nyes\r\n',

@@ -186,8 +186,8 @@ class Pair {
   }
 
   /**
-   * The names of commands by event. Those of `sent` and `resolved` are in order; in which order promises of scripts, which
-   * settle a step later, and others settle depends on where chunks of replies end.
+   * The names of commands by event. Those of `sent` and `resolved` are in order; in which order promises of scripts,
+   * which settle a step later, and others settle depends on where chunks of replies end.
    */
   #takeSeen(kind: 'plain' | 'coalesced'): string {
     const lines = this.#seen[kind].splice(0) as [event: string, name: string][];

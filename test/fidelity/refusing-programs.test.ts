@@ -105,8 +105,8 @@ function isOfAnother({ call, outcome }: Fate, db: number): boolean {
 }
 
 /**
- * The documented differences: WRONGTYPE of GET; that ACLs see MGET and HMGET; that reads of a refused one are sent again
- * behind what was issued later.
+ * The documented differences: WRONGTYPE of GET; that ACLs see MGET and HMGET; that reads of a refused one are sent
+ * again behind what was issued later.
  */
 function isTolerated(theirs: Fate, mine: Fate): boolean {
   if (!/^\["h?get/.test(mine.call)) return false;

@@ -1,4 +1,6 @@
-/** Random programs on a connection that stalls: `commandTimeout` with batches that stay open, shared reads among them. */
+/**
+ * Random programs on a connection that stalls: `commandTimeout` with batches that stay open, shared reads among them.
+ */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Admin } from '../helpers/fidelity/fixture.js';

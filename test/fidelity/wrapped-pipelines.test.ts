@@ -26,7 +26,10 @@ function method(pipeline: Pipeline, name: string): (...args: unknown[]) => unkno
   return (Reflect.get(pipeline, name) as (...args: unknown[]) => unknown).bind(pipeline);
 }
 
-/** Through these a pipeline's commands are the host's; a wrapper that calls methods on the object itself changes nothing. */
+/**
+ * Through these a pipeline's commands are the host's; a wrapper that calls methods on the object itself changes
+ * nothing.
+ */
 const WRAPPERS: readonly Wrapper[] = ['a Proxy', 'a Proxy that passes on names, and no symbols'];
 
 for (const title of WRAPPERS) {

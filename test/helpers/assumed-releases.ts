@@ -1,6 +1,6 @@
 /**
- * For `npm run canary` and `npm run known-clients`: what nobody has read yet is tested as if it were known. Loaded before
- * whatever reads the table of known releases; users' clients of such a release get the cork.
+ * For `npm run canary` and `npm run known-clients`: what nobody has read yet is tested as if it were known. Loaded
+ * before whatever reads the table of known releases; users' clients of such a release get the cork.
  */
 import { KNOWN_METHODS, KNOWN_RELEASES } from '../../src/host/known-releases.js';
 import type { Digests } from '../../tools/known-clients-digest.js';

@@ -22,7 +22,10 @@ export function connectAs(...asked: Parameters<typeof createAs>): Promise<Client
   return ready(createAs(...asked));
 }
 
-/** Plays a scene with plain clients, then with coalesced ones, and expects the same of both; returns what plain ones gave. */
+/**
+ * Plays a scene with plain clients, then with coalesced ones, and expects the same of both; returns what plain ones
+ * gave.
+ */
 export async function expectAsPlain<T>(play: (kind: Kind) => Promise<T>): Promise<T> {
   const plain = await play('plain');
   expect(await play('coalesced')).toEqual(plain);

@@ -1,4 +1,7 @@
-/** Copies of an installed client package, as another release, a patch or a hook that changes what is loaded would make them. */
+/**
+ * Copies of an installed client package, as another release, a patch or a hook that changes what is loaded would make
+ * them.
+ */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';

@@ -99,8 +99,8 @@ const MOST_READ = 64 * 1024;
 
 /**
  * How many of the replies are ours by the rules of the reader, when they are cut into these chunks: strings, and arrays
- * of strings, unless they are cut within their own header. Host: ioredis 6 may answer when the end of a line is still to
- * come, so what is cut in the header of its last string, or lacks the last byte alone, is the host's.
+ * of strings, unless they are cut within their own header. Host: ioredis 6 may answer when the end of a line is still
+ * to come, so what is cut in the header of its last string, or lacks the last byte alone, is the host's.
  */
 export function oursAmong(steps: readonly Step[], chunks: readonly Buffer[]): number {
   const ends = new Set<number>();

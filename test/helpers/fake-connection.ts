@@ -39,7 +39,9 @@ export class FakeSocket extends Duplex {
     return Buffer.concat(this.writes);
   }
 
-  /** One chunk from the server, read before this returns; `push` would put it off when the host prepended its listener. */
+  /**
+   * One chunk from the server, read before this returns; `push` would put it off when the host prepended its listener.
+   */
   feed(chunk: Buffer | string): void {
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
     if (this[BUFFER] === null) this.emit('data', bytes);

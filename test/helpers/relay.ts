@@ -21,7 +21,9 @@ export interface Treatment {
   delay?(): number;
   /** What the client gets for these replies. @default the same */
   spoil?(replies: Buffer): Buffer;
-  /** How to cut a chunk of replies: gives the size of the next packet, when `left` bytes are left. @default all of them */
+  /**
+   * How to cut a chunk of replies: gives the size of the next packet, when `left` bytes are left. @default all of them
+   */
   cut?(): (left: number) => number;
   /** Told of every packet to the client. */
   onReply?(packet: Buffer): void;

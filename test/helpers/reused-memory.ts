@@ -1,6 +1,6 @@
 /**
- * A setup file of every test file: memory that a connection reads in place is overwritten as soon as it has been read. So
- * a value that refers to it is seen wherever values are compared.
+ * A setup file of every test file: memory that a connection reads in place is overwritten as soon as it has been read.
+ * So a value that refers to it is seen wherever values are compared.
  */
 import { ReplyReader } from '../../src/connection/replies/reply-reader.js';
 

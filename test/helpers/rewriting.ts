@@ -1,4 +1,7 @@
-/** What the code transformers of APMs do to a client as it is loaded: they print a file anew, and wrap code of methods in it. */
+/**
+ * What the code transformers of APMs do to a client as it is loaded: they print a file anew, and wrap code of methods
+ * in it.
+ */
 import ts from 'typescript';
 
 export interface Rewriting {

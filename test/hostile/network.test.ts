@@ -30,7 +30,8 @@ it('the test can fail: callers notice when an additional reply gives them the re
       await replies(200);
     },
   };
-  // Host: the reply that is left over meets an empty queue in the end, and ioredis throws past everyone if it is a null.
+  // Host: the reply that is left over meets an empty queue in the end, and ioredis throws past everyone if it is a
+  // null.
   const thrown: Error[] = [];
   const others = process.listeners('uncaughtException');
   process.removeAllListeners('uncaughtException');

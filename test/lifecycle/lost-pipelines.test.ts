@@ -38,8 +38,8 @@ function failNextConnectionAt(client: Client, text: string): void {
 }
 
 /**
- * Issues everything and resets the connection in the middle of the replies, behind each of their bytes in turn, or behind
- * one in each reply.
+ * Issues everything and resets the connection in the middle of the replies, behind each of their bytes in turn, or
+ * behind one in each reply.
  */
 async function resetAtEvery(what: 'byte' | 'reply', scene: Scene, options: object): Promise<void> {
   // No reply has fewer than 4 bytes.

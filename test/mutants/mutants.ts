@@ -1,7 +1,7 @@
 // biome-ignore-all format: one mutant takes few lines
 /**
- * What a next release of the hosts could bring, as changes of their text. All leave plain clients right (the program tells).
- * A new one is added where its kind is; `npm run test:mutants -- <part of its title>` runs it.
+ * What a next release of the hosts could bring, as changes of their text. All leave plain clients right (the program
+ * tells). A new one is added where its kind is; `npm run test:mutants -- <part of its title>` runs it.
  */
 import type { Edit } from './mutate.cjs';
 

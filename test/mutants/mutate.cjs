@@ -9,7 +9,8 @@ exports.MUTANT_FILES = Symbol.for('ioredis-coalesce mutant files');
  * @param {string} text
  * @param {string} path - of the file, with slashes.
  * @param {string} folder - of the host's package in `node_modules`.
- * @param {readonly { file?: string, search: string, replace: string, everywhere?: boolean }[]} edits - without a file: for
+ * @param {readonly { file?: string, search: string, replace: string, everywhere?: boolean }[]} edits - without a file:
+ * for
  *   all of the host's. A file that begins with a slash is in another package. Each text is there exactly once, or with
  *   `everywhere` as often as it likes.
  * @returns {string}

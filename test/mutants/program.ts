@@ -1,7 +1,7 @@
 /**
- * The fixed program that runs on each mutant, first with plain clients and then with coalesced ones, and tells whether they
- * agree in all steps. It runs in a process of its own (run.ts), and keeps to what users can see: nothing here names a
- * private field of the host.
+ * The fixed program that runs on each mutant, first with plain clients and then with coalesced ones, and tells whether
+ * they agree in all steps. It runs in a process of its own (run.ts), and keeps to what users can see: nothing here
+ * names a private field of the host.
  */
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,7 +25,10 @@ export interface Orders {
 export interface Verdict {
   /** `open`: right, and steps stay open on both kinds of clients. */
   readonly verdict: 'right' | 'open' | 'wrong' | 'plain breaks';
-  /** How commands went on the coalesced client: by the fast path, corked, or as on a plain client, for want of a `stream`. */
+  /**
+   * How commands went on the coalesced client: by the fast path, corked, or as on a plain client, for want of a
+   * `stream`.
+   */
   readonly way: 'fast' | 'cork' | 'plain';
   readonly steps: number;
   /** The steps that stay open on both. */
@@ -660,7 +663,8 @@ const SCENES: Record<string, Scene> = {
     await stage.step('pipeline', () => text.pipeline().get('k').mget('a', 'k').exec());
     await stage.step('multi', () => text.multi().get('k').set('k2', 'x').exec());
     await stage.step('keys', async () => ((await play.admin.send('KEYS', 'pre:*')) as string[]).sort());
-    // Host: what it writes is not RESP if there are other arguments; then the server ends the connection, sooner or later.
+    // Host: what it writes is not RESP if there are other arguments; then the server ends the connection, sooner or
+    // later.
     const bytes = await play.client({ keyPrefix: B('buffer:\xff:') as unknown as string });
     await lines(stage, bytes, reads, false);
     await stage.step('pipeline', () => bytes.pipeline().get('k').strlen('k').exec());

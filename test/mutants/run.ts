@@ -1,7 +1,8 @@
 /**
- * `npm run test:mutants [-- <part of a title> …] [--host ioredis5] [--jobs 2]`: runs the program on each mutant of the hosts,
- * and prints which are right. All mutants of mutants.ts by default; two at a time per processor, since programs mostly wait.
- * `--control` has plain clients beside plain ones: a step that differs then, depends on time, and the mutant must change.
+ * `npm run test:mutants [-- <part of a title> …] [--host ioredis5] [--jobs 2]`: runs the program on each mutant of the
+ * hosts, and prints which are right. All mutants of mutants.ts by default; two at a time per processor, since programs
+ * mostly wait. `--control` has plain clients beside plain ones: a step that differs then, depends on time, and the
+ * mutant must change.
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
@@ -18,7 +19,9 @@ import type { Orders, Verdict } from './program.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const MODULES = join(HERE, '../../node_modules');
-/** Milliseconds for the program's runs; on a quiet machine two take seven seconds. A step that stays open takes five. */
+/**
+ * Milliseconds for the program's runs; on a quiet machine two take seven seconds. A step that stays open takes five.
+ */
 const PROGRAM_MS = 180_000;
 
 export interface Result extends Mutant {

@@ -44,7 +44,9 @@ interface Scene {
   readonly end?: (place: Place) => Promise<unknown>;
 }
 
-/** Runs a scene on a plain and a coalesced Cluster with the same layers: values and what layers saw must be the same. */
+/**
+ * Runs a scene on a plain and a coalesced Cluster with the same layers: values and what layers saw must be the same.
+ */
 async function beside(host: (typeof HOSTS)[number], layers: (log: unknown[]) => Layer[], scene: Scene) {
   const from = await nodes.masterOf(SLOT);
   const place = { from, to: (await nodes.masters()).find(({ id }) => id !== from.id) as ClusterNode };

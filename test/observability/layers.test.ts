@@ -63,7 +63,9 @@ async function beside(host: Host, layers: (log: unknown[]) => Layer[], play: Pla
   return { log: plain?.log ?? {}, results: plain?.results, stats: stats as NonNullable<typeof stats> };
 }
 
-/** The lines of each kind in their order: how those of several kinds alternate depends on where chunks of replies end. */
+/**
+ * The lines of each kind in their order: how those of several kinds alternate depends on where chunks of replies end.
+ */
 function byEvent(log: readonly unknown[]): Record<string, unknown[]> {
   const found: Record<string, unknown[]> = {};
   for (const line of log) {
@@ -466,7 +468,8 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
         if (kind === 'coalesced') coalesce(client, options);
         const errors: unknown[] = [];
         client.on('error', (error) => errors.push(error));
-        // Host: before each command that it sends again it asks which database is selected, and the layer has not sent SELECT yet.
+        // Host: before each command that it sends again it asks which database is selected, and the layer has not sent
+        // SELECT yet.
         await client.select(1);
         await client.del(KEY);
         const replies = outcomesWithin(LONG_ENOUGH, [

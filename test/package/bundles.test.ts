@@ -1,4 +1,6 @@
-/** Services are bundled: each entry, by each common bundler, into each kind of module. The bundles run on a real server. */
+/**
+ * Services are bundled: each entry, by each common bundler, into each kind of module. The bundles run on a real server.
+ */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import commonjs from '@rollup/plugin-commonjs';

@@ -1,4 +1,7 @@
-/** The entry `ioredis-coalesce/cork`: it stands alone, in each form of the package, and serves releases that nobody here has seen. */
+/**
+ * The entry `ioredis-coalesce/cork`: it stands alone, in each form of the package, and serves releases that nobody here
+ * has seen.
+ */
 import { execFile } from 'node:child_process';
 import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { builtinModules, createRequire } from 'node:module';

@@ -190,7 +190,8 @@ describe('every client of the process', () => {
       const [url, prefix] = process.argv.slice(2);
       const connection = { url, maxRetriesPerRequest: null };
       const queue = new Queue('jobs', { connection, prefix });
-      // From the first event on: BullMQ reads from the moment on at which its XREAD arrives, and a job may be done by then.
+      // From the first event on: BullMQ reads from the moment on at which its XREAD arrives, and a job may be done by
+      // then.
       const events = new QueueEvents('jobs', { connection, prefix, lastEventId: '0' });
       const worker = new Worker('jobs', async ({ data }) => data.n * 2, { connection, prefix });
       await events.waitUntilReady();

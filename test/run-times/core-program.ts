@@ -1,6 +1,6 @@
 /**
- * The core's checks as a program of its own, for run times that Vitest does not run on: the built package against a real
- * Redis, a plain client beside a coalesced one.
+ * The core's checks as a program of its own, for run times that Vitest does not run on: the built package against a
+ * real Redis, a plain client beside a coalesced one.
  *
  *     bun core-program.ts redis://127.0.0.1:6379 prefix:
  *     deno run -A core-program.ts redis://127.0.0.1:6379 prefix:

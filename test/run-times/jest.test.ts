@@ -1,4 +1,6 @@
-/** Real Jest runs tests of a project in which the packed package is installed; each of them with a plain client first. */
+/**
+ * Real Jest runs tests of a project in which the packed package is installed; each of them with a plain client first.
+ */
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';

@@ -1,4 +1,7 @@
-/** The package is loaded where a global of Node is replaced or missing: by fake timers, a browser's globals, a test of the user. */
+/**
+ * The package is loaded where a global of Node is replaced or missing: by fake timers, a browser's globals, a test of
+ * the user.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PackedPackage, type Project, packPackage } from '../helpers/packed.js';
 

@@ -32,8 +32,9 @@ async function attackAll(host: Orders['host'], kind: Orders['kind'], attacks: re
 }
 
 /**
- * Plain clients have no limits of their own on what a server sends: they set memory aside for what it announces, and keep
- * what comes. A coalesced one ends the connection, and where it does not, it must come to the same end on no more memory.
+ * Plain clients have no limits of their own on what a server sends: they set memory aside for what it announces, and
+ * keep what comes. A coalesced one ends the connection, and where it does not, it must come to the same end on no more
+ * memory.
  */
 describe.each(HOSTS)('$name and a malicious server', (host) => {
   it('disconnects, or ends as a plain client does', { timeout: 120_000 }, async () => {

@@ -4,8 +4,8 @@ const { APM } = process.env;
 const NOBODY = 'http://127.0.0.1:9';
 
 /**
- * Each starts an agent. `within` runs a request under a span of the agent's; `spans` are those of finished requests, of which
- * Datadog prints its own.
+ * Each starts an agent. `within` runs a request under a span of the agent's; `spans` are those of finished requests, of
+ * which Datadog prints its own.
  */
 const AGENTS = {
   'open-telemetry'() {

@@ -1,4 +1,5 @@
-// What the application does with a client: everything twice, under requests of the agent's, then bursts for the figures.
+// What the application does with a client: everything twice, under requests of the agent's, then bursts for the
+// figures.
 const { performance } = require('node:perf_hooks');
 
 const BURST = 200;

@@ -39,7 +39,9 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** Not the attribute `disabled`: with it a focused button loses the keyboard's place. Its handler must ask `isDisabled`. */
+/**
+ * Not the attribute `disabled`: with it a focused button loses the keyboard's place. Its handler must ask `isDisabled`.
+ */
 export function disable(button, disabled) {
   button.setAttribute('aria-disabled', String(disabled));
 }

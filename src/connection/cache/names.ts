@@ -2,7 +2,9 @@ import type { Arguments } from '../../commands/effects.js';
 import { isPlainNumber } from '../../resp/encoder.js';
 
 const NONE: readonly unknown[] = [];
-/** Begins the text of several arguments, and that of a single one that is empty or begins with this character itself. */
+/**
+ * Begins the text of several arguments, and that of a single one that is empty or begins with this character itself.
+ */
 const JOINED = '\0';
 
 /** The name under which answers of a key are kept; undefined for a key that is not text, such as a Buffer. */
@@ -19,8 +21,8 @@ export function wireName(argument: unknown): string {
 }
 
 /**
- * The other arguments of a read, on which its answer depends too, as one text that no others have; undefined if one of them
- * is not text.
+ * The other arguments of a read, on which its answer depends too, as one text that no others have; undefined if one of
+ * them is not text.
  *
  * @param sent - a single argument is not in an array.
  */

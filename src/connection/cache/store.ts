@@ -76,7 +76,9 @@ export class CachedKey {
   /** Until the reply at this position has come, only the answer `newest` may be used; see `IssuedCommands`. */
   heldUntil = -1;
   newest: CachedRead | undefined;
-  /** When it expires, in milliseconds of `now()`; undefined until the server has told: until then, no answer is used. */
+  /**
+   * When it expires, in milliseconds of `now()`; undefined until the server has told: until then, no answer is used.
+   */
   expiresAt: number | undefined;
   /** The neighbours in the ring of keys that the clock's hand goes round. */
   before: CachedKey = this;
@@ -137,8 +139,8 @@ export class CachedKey {
 }
 
 /**
- * Keys that come and go. V8: each table of a Map refers to its successor, and to what was in it then. A Map of few keys has
- * thousands of tables per second, and once one of them is old, it keeps alive what all later ones have held.
+ * Keys that come and go. V8: each table of a Map refers to its successor, and to what was in it then. A Map of few keys
+ * has thousands of tables per second, and once one of them is old, it keeps alive what all later ones have held.
  */
 class KeyTable {
   readonly #first = new Array<CachedKey | undefined>(MOST_PREDICTIONS);
@@ -236,8 +238,8 @@ class Room {
 }
 
 /**
- * Answers to reads, and the reads whose replies will be kept, by key, within limits of number and bytes. Predictions have a
- * room of their own, so that a full store does not close it to them.
+ * Answers to reads, and the reads whose replies will be kept, by key, within limits of number and bytes. Predictions
+ * have a room of their own, so that a full store does not close it to them.
  *
  * Eviction is by the clock algorithm: a hand goes round a ring of the keys, clears the mark of each key that was used
  * since it last passed, and removes the first key without a mark. So a hit costs one store, while an order by last use
@@ -369,7 +371,9 @@ export class CacheStore extends Room {
     if (this.#full) this.#evict();
   }
 
-  /** The key has changed: forgets its answers, but not reads on their way that will see the change. Returns how many. */
+  /**
+   * The key has changed: forgets its answers, but not reads on their way that will see the change. Returns how many.
+   */
   invalidate(name: string): number {
     const key = this.key(name);
     if (key === undefined) return 0;

@@ -6,8 +6,8 @@ import { type EntryContext, InternalEntry, internalVariant } from '../entries/en
 import type { TransactionState } from '../transaction-state.js';
 
 /**
- * Earlier servers may put a push within the reply of EXEC (redis#11038), or crash when they shrink their table of tracked
- * keys (redis#11814).
+ * Earlier servers may put a push within the reply of EXEC (redis#11038), or crash when they shrink their table of
+ * tracked keys (redis#11814).
  */
 const FIRST_VERSION = '7.0.9';
 
@@ -17,8 +17,8 @@ const TRIED_AGAIN_AFTER = 1_000;
 type State = 'off' | 'on' | 'ended';
 
 /**
- * Asks Redis to announce changes of keys: of those that are read after `CLIENT CACHING YES` (OPTIN), or of all keys with
- * one of the prefixes (BCAST).
+ * Asks Redis to announce changes of keys: of those that are read after `CLIENT CACHING YES` (OPTIN), or of all keys
+ * with one of the prefixes (BCAST).
  *
  * RESP: https://redis.io/docs/latest/commands/client-tracking.
  */
@@ -82,8 +82,9 @@ export class Tracking {
   }
 
   /**
-   * Host: it sends unanswered commands again on the next connection, and drops what `sendCommand` returns. There the server
-   * would refuse a second one with the same prefixes, so a PING takes its place; and an entry's promise is never rejected.
+   * Host: it sends unanswered commands again on the next connection, and drops what `sendCommand` returns. There the
+   * server would refuse a second one with the same prefixes, so a PING takes its place; and an entry's promise is never
+   * rejected.
    */
   #send(name: string, args: readonly string[]): Promise<unknown> {
     const { context } = this;

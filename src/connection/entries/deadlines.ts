@@ -18,7 +18,10 @@ export function timedOut(): Error {
   return new Error('Command timed out');
 }
 
-/** `commandTimeout` for fast commands: one timer for those of a millisecond that have the same timeout, instead of one each. */
+/**
+ * `commandTimeout` for fast commands: one timer for those of a millisecond that have the same timeout, instead of one
+ * each.
+ */
 export class Deadlines {
   #last: Deadline | undefined;
 
@@ -41,8 +44,9 @@ let late = 0;
 const fakeNow = (): number => (setTimeout === nodeTimeout ? 0 : Date.now());
 
 /**
- * A timer, and the entries that it times out, wherever they are sent, or sent again. Host: each command's time begins when
- * it is issued, and user code may run for long between two commands of a turn. So a deadline takes entries for a millisecond.
+ * A timer, and the entries that it times out, wherever they are sent, or sent again. Host: each command's time begins
+ * when it is issued, and user code may run for long between two commands of a turn. So a deadline takes entries for a
+ * millisecond.
  */
 export class Deadline {
   #entries: Timed[] = [];
@@ -107,8 +111,8 @@ export class Deadline {
   }
 
   /**
-   * The entries stay in their queues: late replies are matched with them and dropped, so that the next caller does not get
-   * them (invariant 3).
+   * The entries stay in their queues: late replies are matched with them and dropped, so that the next caller does not
+   * get them (invariant 3).
    */
   #expire(): void {
     for (const entry of this.#entries) if (entry.deadline === this) entry.timedOut(timedOut());

@@ -61,8 +61,8 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   declare protected replacedResolve: ((reply: unknown) => void) | undefined;
   declare protected replacedReject: ((error: Error) => void) | undefined;
   /**
-   * What the cache will keep of the reply, as it is or `raw`, from the host. Always there: V8 would otherwise have a class
-   * more of each kind of entry.
+   * What the cache will keep of the reply, as it is or `raw`, from the host. Always there: V8 would otherwise have a
+   * class more of each kind of entry.
    */
   slot: { raw?: unknown } | undefined = undefined;
 
@@ -92,8 +92,9 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   }
 
   /**
-   * Whether an error reply, of this text, is about the entry alone and was dealt with: nobody has issued it, or its calls are
-   * sent again by themselves. Then the host, whose `reconnectOnError` is asked about the errors of calls, does not see it.
+   * Whether an error reply, of this text, is about the entry alone and was dealt with: nobody has issued it, or its
+   * calls are sent again by themselves. Then the host, whose `reconnectOnError` is asked about the errors of calls,
+   * does not see it.
    */
   sendsAgain(_message: string): boolean {
     return false;
@@ -106,8 +107,8 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   }
 
   /**
-   * Settles it and its followers with a reply: `decoded` here, or `raw` as the host's decoder gives it, with Buffers for
-   * strings. Every caller gets its own value, Buffers included.
+   * Settles it and its followers with a reply: `decoded` here, or `raw` as the host's decoder gives it, with Buffers
+   * for strings. Every caller gets its own value, Buffers included.
    */
   answer(reply: unknown, form: 'decoded' | 'raw'): void {
     const { variant, slot: read } = this;
@@ -320,7 +321,10 @@ export class AbortableEntry extends CallEntry implements Abortable {
     super.failAlone(error);
   }
 
-  /** Rejects its caller. The entry stays queued and is sent, so that the next caller does not get its reply (invariant 3). */
+  /**
+   * Rejects its caller. The entry stays queued and is sent, so that the next caller does not get its reply (invariant
+   * 3).
+   */
   abort(reason: unknown): void {
     if (this.followers !== undefined) {
       // The followers still wait for its reply, under its deadline.
@@ -384,7 +388,10 @@ export function transformReply(entry: Entry, replyEncoding: 'utf8' | null, reply
   );
 }
 
-/** An equal error for another caller, who may change it, about its own command. A native one, which `structuredClone` knows. */
+/**
+ * An equal error for another caller, who may change it, about its own command. A native one, which `structuredClone`
+ * knows.
+ */
 export function errorFor({ name, args }: Entry, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const copy: object = new Error();

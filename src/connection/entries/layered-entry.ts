@@ -4,7 +4,10 @@ import type { QueueItem } from '../../host/types.js';
 import { isAscii } from '../../resp/encoder.js';
 import { CallEntry, Entry, type EntryContext, transformReply, variantOf } from './entry.js';
 
-/** The entry that a layer or tracer passed on and that was asked for its bytes last: the host writes them next, and then queues it. */
+/**
+ * The entry that a layer or tracer passed on and that was asked for its bytes last: the host writes them next, and then
+ * queues it.
+ */
 let asked: LayeredEntry | undefined;
 
 /** The entry of which the host writes `data`, if these are what the entry has just given it. */
@@ -15,9 +18,9 @@ export function entryWrittenAs(data: string | Uint8Array): LayeredEntry | undefi
 }
 
 /**
- * The entry of a call that passes through what others, such as tracers, have put over the client's `sendCommand`. It is a
- * command that they may read, change, derive another from or wrap in a Proxy (so it has no private fields); an element of
- * the host's queue holds it. `Outgoing#sendObserved` sends it, `HostWriteHook` what the host writes of it.
+ * The entry of a call that passes through what others, such as tracers, have put over the client's `sendCommand`. It is
+ * a command that they may read, change, derive another from or wrap in a Proxy (so it has no private fields); an
+ * element of the host's queue holds it. `Outgoing#sendObserved` sends it, `HostWriteHook` what the host writes of it.
  */
 export class LayeredEntry extends CallEntry {
   // @ts-expect-error TS2610: own, as a host's command has it; other entries have an accessor.

@@ -34,7 +34,9 @@ function noop(): void {}
 
 const NONE: number[] = [];
 
-/** The recording of a fast pipeline: its entries, and what they have in common. The host sends them again through it. */
+/**
+ * The recording of a fast pipeline: its entries, and what they have in common. The host sends them again through it.
+ */
 export class PipelineRecording<Of = unknown> extends PipelineWriter {
   /** Whether it still records. Once it was sent, or left to the host, later calls go to the host's methods. */
   open = true;
@@ -43,7 +45,10 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
   /** The database selected when it was sent. */
   select = 0;
   sentCount = 0;
-  /** The client whose protocol it was sent under, if the host has sent it: of a Cluster, a node that `context` does not know. */
+  /**
+   * The client whose protocol it was sent under, if the host has sent it: of a Cluster, a node that `context` does not
+   * know.
+   */
   sender: Pick<HostClient, 'condition'> | undefined;
   /** Results to be filled into the pipeline, and the position of each. */
   #results: PipelineResult[] | undefined;
@@ -126,7 +131,8 @@ function fillWithError(pipeline: HostPipeline, failed: Promise<unknown>, positio
  * The fast entry of a command in an explicit pipeline or a transaction: its result fills a place in the host's
  * pipeline, which has one promise for all.
  *
- * It also takes the place of the host's command in the pipeline, so that the host can send the pipeline, or send it again.
+ * It also takes the place of the host's command in the pipeline, so that the host can send the pipeline, or send it
+ * again.
  */
 export class PipelineEntry extends Entry implements PipelinedCommand {
   #settled = false;

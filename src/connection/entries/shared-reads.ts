@@ -6,10 +6,10 @@ import type { Entry } from './entry.js';
 /**
  * Identical reads in one batch (`shareReads`): the first is sent and leads, the others follow and settle with it.
  *
- * A read may join a leader while only shareable reads came after the leader. Anything that could change an answer — a write, a
- * script, any write by the host — ends that, and so does the flush (invariant 6). From MULTI to EXEC nothing is shared:
- * there the server counts commands (invariant 11). The same applies where a transaction may be open that began before
- * `coalesce()`.
+ * A read may join a leader while only shareable reads came after the leader. Anything that could change an answer — a
+ * write, a script, any write by the host — ends that, and so does the flush (invariant 6). From MULTI to EXEC nothing
+ * is shared: there the server counts commands (invariant 11). The same applies where a transaction may be open that
+ * began before `coalesce()`.
  */
 export class SharedReads {
   /** The leaders of the open batch, by `nameOf`. */
@@ -53,8 +53,8 @@ export class SharedReads {
    * A name that reads with the same answer have in common; undefined for one that is not shared: it has a
    * large argument.
    *
-   * Text assumed to be ASCII states lengths in characters; exact text states them in bytes, with each byte as a character.
-   * So the same text means a different key in each.
+   * Text assumed to be ASCII states lengths in characters; exact text states them in bytes, with each byte as a
+   * character. So the same text means a different key in each.
    *
    * @param given - it as RESP; undefined for a read that may be fused, which is encoded with its neighbours.
    */

@@ -395,9 +395,9 @@ export class ReplyReader implements InPlaceReader {
   }
 
   /**
-   * Finds where a reply begins on a connection in use: the host may hold a partial reply, and there is no way to ask. But
-   * when it removes the head of its queue, a reply has just ended. So it gets the bytes line by line until then; the next
-   * byte begins a reply. Returns how many bytes it was given.
+   * Finds where a reply begins on a connection in use: the host may hold a partial reply, and there is no way to ask.
+   * But when it removes the head of its queue, a reply has just ended. So it gets the bytes line by line until then;
+   * the next byte begins a reply. Returns how many bytes it was given.
    */
   #join(chunk: Buffer): number {
     const { commandQueue } = this.client;
@@ -419,7 +419,9 @@ export class ReplyReader implements InPlaceReader {
     return position;
   }
 
-  /** Host: ioredis 6 answers a command before the end of its last line, at `$-` of a null, and skips the rest of that. */
+  /**
+   * Host: ioredis 6 answers a command before the end of its last line, at `$-` of a null, and skips the rest of that.
+   */
   #passLineEnd(chunk: Buffer): number {
     const end = chunk.indexOf(LF) + 1 || chunk.length;
     if (chunk[end - 1] === LF) this.#line = '';

@@ -41,8 +41,8 @@ const AGE_FOR_SCRIPT_MS = 0.04;
 
 /**
  * Commands after which a turn's first part leaves, if the server is near; each later part has twice as many. While the
- * turn is still being encoded, a server on the same machine executes what it has. Fused reads take it less time, and each
- * part that wakes it up takes it as much as thirty of them.
+ * turn is still being encoded, a server on the same machine executes what it has. Fused reads take it less time, and
+ * each part that wakes it up takes it as much as thirty of them.
  */
 const FIRST_PART = 32;
 const FIRST_PART_FUSED = 128;
@@ -89,7 +89,10 @@ export class Batch {
   #bytesOfReads = 0;
   /** Reads of this batch that share a place in the queue with the one before them. */
   #joined = 0;
-  /** Batches that are still to be encoded exactly: after text that is not ASCII, to assume ASCII would mean encoding twice. */
+  /**
+   * Batches that are still to be encoded exactly: after text that is not ASCII, to assume ASCII would mean encoding
+   * twice.
+   */
   #exactBatches = 0;
   #corked = false;
   #scheduled = false;
@@ -176,9 +179,9 @@ export class Batch {
   }
 
   /**
-   * The command that was added last is a script, which takes Redis as long as a write takes us, or longer. If all scripts
-   * of a slow turn left at its end, Redis would have nothing to do in the turn, and we nothing until all replies have come:
-   * a BullMQ worker with ten jobs at a time came to 0.65× of a plain client's jobs.
+   * The command that was added last is a script, which takes Redis as long as a write takes us, or longer. If all
+   * scripts of a slow turn left at its end, Redis would have nothing to do in the turn, and we nothing until all
+   * replies have come: a BullMQ worker with ten jobs at a time came to 0.65× of a plain client's jobs.
    */
   scriptAdded(): void {
     // Who holds batches back on purpose decides for scripts, too.

@@ -23,13 +23,13 @@ const ownerOn = new WeakMap<object, FusedReads>();
 /**
  * `fuseReads`: GETs that would stand next to each other on the wire leave as one MGET, HGETs of one hash as one HMGET.
  *
- * A group is open from its first read until anything else is added to its batch, or the batch is sent: its bytes are made
- * then. Its place in the host's queue is taken at once (invariant 1): by the entry of the first read, which is sent as it
- * is if no other one comes, and from the second read on by a `FusedEntry` in its stead.
+ * A group is open from its first read until anything else is added to its batch, or the batch is sent: its bytes are
+ * made then. Its place in the host's queue is taken at once (invariant 1): by the entry of the first read, which is
+ * sent as it is if no other one comes, and from the second read on by a `FusedEntry` in its stead.
  *
- * The server may not know MGET or HMGET, or the user may not use it; reads that were refused and are sent again come too
- * late for what was issued behind them. So a connection's first read is asked for twice, by itself and by a `Probe`, and
- * reads are fused once that was answered.
+ * The server may not know MGET or HMGET, or the user may not use it; reads that were refused and are sent again come
+ * too late for what was issued behind them. So a connection's first read is asked for twice, by itself and by a
+ * `Probe`, and reads are fused once that was answered.
  */
 export class FusedReads {
   /** What the server has said to MGET, or HMGET, of one read. */
@@ -64,8 +64,8 @@ export class FusedReads {
   }
 
   /**
-   * Another command than a read of its own is about to be sent. RESP: CLIENT CACHING is about the next command that is not
-   * CLIENT, whatever its subcommand.
+   * Another command than a read of its own is about to be sent. RESP: CLIENT CACHING is about the next command that is
+   * not CLIENT, whatever its subcommand.
    */
   sends(name: string, effect?: Effect): void {
     if (effect === 'next' || !/^client$/i.test(name)) this.#leavesAlone = effect === 'next';
@@ -157,7 +157,9 @@ export class FusedReads {
     return open && !transaction.open && this.epoch === epoch;
   }
 
-  /** A fused command was answered with an error that a read alone would not have got. What passes does not end fusing. */
+  /**
+   * A fused command was answered with an error that a read alone would not have got. What passes does not end fusing.
+   */
   refused(message: string): void {
     if (this.#stopped || FOLLOWED.has(meaningOfError(message))) return;
     this.stop();
@@ -217,8 +219,9 @@ class Probe extends InternalEntry {
 function noop(): void {}
 
 /**
- * The entry of reads that left as one command (`fuseReads`): MGET for GETs, HMGET for HGETs of one hash. It is one command
- * to the host, which may decode its reply, flush it or send it again; each member settles with its element of the reply.
+ * The entry of reads that left as one command (`fuseReads`): MGET for GETs, HMGET for HGETs of one hash. It is one
+ * command to the host, which may decode its reply, flush it or send it again; each member settles with its element of
+ * the reply.
  */
 export class FusedEntry extends InternalEntry {
   #owner: FusedReads | undefined;
@@ -268,9 +271,9 @@ export class FusedEntry extends InternalEntry {
   }
 
   /**
-   * WRONGTYPE of a hash is the answer of each member, and so is what passes, or a Cluster follows; but TRYAGAIN only commands
-   * of several keys get. Any other error reply says nothing of a single read: a key may be in another slot, or forbidden.
-   * So each is sent by itself, as the host sends a command again.
+   * WRONGTYPE of a hash is the answer of each member, and so is what passes, or a Cluster follows; but TRYAGAIN only
+   * commands of several keys get. Any other error reply says nothing of a single read: a key may be in another slot, or
+   * forbidden. So each is sent by itself, as the host sends a command again.
    */
   override sendsAgain(message: string): boolean {
     const isOfHash = this.name === 'hmget' && message.startsWith('WRONGTYPE');

@@ -48,8 +48,8 @@ export class InFlightGate {
 
   /**
    * Whether the bytes of `commands` more commands must wait. Ordering: no command overtakes the backlog. A transaction
-   * that has begun continues, and a pipeline larger than the limit goes alone. A server that was told to send no replies
-   * makes no room, and a process that exits cannot wait.
+   * that has begun continues, and a pipeline larger than the limit goes alone. A server that was told to send no
+   * replies makes no room, and a process that exits cannot wait.
    *
    * @param inQueue - how many of them are queued already.
    */
@@ -92,7 +92,10 @@ export class InFlightGate {
     this.#backlog.push({ commands, fast, bytes: Number.POSITIVE_INFINITY, content, inTransaction });
   }
 
-  /** Replies have come, and there is a backlog: hands the batch the part of the backlog that has room now, and flushes it. */
+  /**
+   * Replies have come, and there is a backlog: hands the batch the part of the backlog that has room now, and flushes
+   * it.
+   */
   release(batch: Batch): void {
     this.inFlightBound.repliesCame(Math.max(0, this.#onWire - this.onWire));
     while (this.#next(batch, this.inFlightBound.current - this.onWire, this.onWire <= 0));
@@ -100,7 +103,10 @@ export class InFlightGate {
     batch.flush('capacity');
   }
 
-  /** Hands the batch the whole backlog, without the limit: the stream or the process is about to end, or no replies come. */
+  /**
+   * Hands the batch the whole backlog, without the limit: the stream or the process is about to end, or no replies
+   * come.
+   */
   drain(batch: Batch): void {
     while (this.#next(batch, Number.POSITIVE_INFINITY, true));
   }
@@ -127,8 +133,9 @@ const REPLIES_BEFORE_GROWTH = 16;
  * Redis runs all commands that it has read before it writes their replies, and closes a connection when these exceed
  * `client-output-buffer-limit`. If all of them are sent again at once, the next connection ends at the same place, and
  * so on: nobody ever gets a reply. So connections that are lost in a row without a reply quarter what is sent
- * at once, from the second one on, and replies let it grow again. The first may have been lost for any reason: all is sent
- * again at once, as by a plain client. For a Cluster the first one counts, too: it gives a command up after 16 attempts.
+ * at once, from the second one on, and replies let it grow again. The first may have been lost for any reason: all is
+ * sent again at once, as by a plain client. For a Cluster the first one counts, too: it gives a command up after 16
+ * attempts.
  */
 export class InFlightBound {
   current: number;

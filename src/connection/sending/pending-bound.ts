@@ -7,8 +7,8 @@ import type { Stats } from '../../stats.js';
 import { Entry } from '../entries/entry.js';
 
 /**
- * About the connection itself: the host sends them when it connects, and a client has to be able to end. Without MULTI, what
- * follows would be executed one by one.
+ * About the connection itself: the host sends them when it connects, and a client has to be able to end. Without MULTI,
+ * what follows would be executed one by one.
  */
 const NEVER_REFUSED = new Set(
   (
@@ -21,8 +21,8 @@ const NEVER_REFUSED = new Set(
 const nameOf = ({ name }: HostCommand) => String(name).toLowerCase();
 
 /**
- * `maxPending`: refuses calls while too many commands of one client, or of one node of a Cluster, await their reply; for a
- * Cluster itself, those in its offline queue. All queues are the host's, so it only has to look at their lengths.
+ * `maxPending`: refuses calls while too many commands of one client, or of one node of a Cluster, await their reply;
+ * for a Cluster itself, those in its offline queue. All queues are the host's, so it only has to look at their lengths.
  */
 export class PendingBound {
   /** The MULTI that was accepted last, until it is answered, or its EXEC or DISCARD is accepted. */
@@ -33,15 +33,18 @@ export class PendingBound {
     readonly maxPending: number,
     readonly counters: Stats,
     readonly connection: () => { readonly transaction: { readonly begun: boolean } } | undefined,
-    /** The host's commands that were accepted: the host sends them again by the same method. The nodes of a Cluster share it. */
+    /**
+     * The host's commands that were accepted: the host sends them again by the same method. The nodes of a Cluster
+     * share it.
+     */
     readonly accepted = new WeakSet<object>(),
   ) {
     for (const command of unanswered(client)) this.#accept(command);
   }
 
   /**
-   * The error of a call that would exceed the bound; undefined if it may be sent. A transaction that has begun continues:
-   * without some of its commands it would be another one.
+   * The error of a call that would exceed the bound; undefined if it may be sent. A transaction that has begun
+   * continues: without some of its commands it would be another one.
    */
   refusalOf(commands: number): CodedError | undefined {
     const pending = unansweredOf(this.client);
@@ -52,9 +55,9 @@ export class PendingBound {
   }
 
   /**
-   * Rejects a command that the host is about to send, and returns true, if it would exceed the bound. Commands of pipelines
-   * are asked for by `exec()`, fast entries when they are made, and scripts when they are called: a script's command may be
-   * one that is sent again, after NOSCRIPT.
+   * Rejects a command that the host is about to send, and returns true, if it would exceed the bound. Commands of
+   * pipelines are asked for by `exec()`, fast entries when they are made, and scripts when they are called: a script's
+   * command may be one that is sent again, after NOSCRIPT.
    */
   refuses(command: HostCommand, stream: unknown): boolean {
     if (command instanceof Entry || this.accepted.has(command)) return false;
@@ -78,7 +81,8 @@ export class PendingBound {
     if (name === 'exec' || name === 'discard') this.#multi = undefined;
     if (name !== 'multi' || isRejected(command)) return;
     this.#multi = command;
-    // When it is answered, the connection knows of it. Its promise is left alone: a rejection may be one that nobody handles.
+    // When it is answered, the connection knows of it. Its promise is left alone: a rejection may be one that nobody
+    // handles.
     for (const settler of ['resolve', 'reject'] as const) {
       const settle = command[settler];
       command[settler] = (outcome: never) => {

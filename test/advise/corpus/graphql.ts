@@ -1,4 +1,6 @@
-/** Resolvers that ask Redis one by one, and through a loader, which collects the keys of a tick as `dataloader` does. */
+/**
+ * Resolvers that ask Redis one by one, and through a loader, which collects the keys of a tick as `dataloader` does.
+ */
 import { buildSchema, graphql as execute } from 'graphql';
 import { type Given, RUNS } from './patterns.js';
 

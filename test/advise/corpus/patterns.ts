@@ -1,7 +1,8 @@
 /**
- * The patterns, and how they are run. A comment `// advice: …` says what may be advised for the command in the next line, after
- * the one that it waits for; a command without one waits for none, or its wait is another pattern's. `together`: both may be
- * issued at once; `argument`: an argument depends on the reply; `if`: a condition stands between; `leave`: it must stay.
+ * The patterns, and how they are run. A comment `// advice: …` says what may be advised for the command in the next
+ * line, after the one that it waits for; a command without one waits for none, or its wait is another pattern's.
+ * `together`: both may be issued at once; `argument`: an argument depends on the reply; `if`: a condition stands
+ * between; `leave`: it must stay.
  */
 import type { Redis } from 'ioredis-coalesce';
 

@@ -1,4 +1,6 @@
-/** Runs all patterns: `run.ts <url> <prefix> <folder with the compiled nest.js>`, with `IOREDIS_COALESCE=advise:json`. */
+/**
+ * Runs all patterns: `run.ts <url> <prefix> <folder with the compiled nest.js>`, with `IOREDIS_COALESCE=advise:json`.
+ */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { isMainThread, Worker } from 'node:worker_threads';

@@ -1,4 +1,7 @@
-/** Reads that a client comes to predict. Run with `IOREDIS_COALESCE=stats`; prints on standard output how many were used. */
+/**
+ * Reads that a client comes to predict. Run with `IOREDIS_COALESCE=stats`; prints on standard output how many were
+ * used.
+ */
 import { performance } from 'node:perf_hooks';
 import Redis from 'ioredis-coalesce';
 

@@ -1,4 +1,6 @@
-/** A service with cascades, and a worker; it answers each request once, then ends. Run with `IOREDIS_COALESCE=advise`. */
+/**
+ * A service with cascades, and a worker; it answers each request once, then ends. Run with `IOREDIS_COALESCE=advise`.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue, QueueEvents, Worker } from 'bullmq';
 import Fastify from 'fastify';

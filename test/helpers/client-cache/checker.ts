@@ -21,9 +21,9 @@ import {
  * - plus one for each of the client's own increments issued before it, answered or not (own writes are seen),
  * - and what others' writes have returned longer ago than the bound (not older than stated).
  *
- * Host: commands that are sent again after a lost connection may change places with later ones. If the new connection is
- * lost before they are written, they are queued offline, behind those that were issued meanwhile. So own increments on
- * their way count only as long as no connection is lost.
+ * Host: commands that are sent again after a lost connection may change places with later ones. If the new connection
+ * is lost before they are written, they are queued offline, behind those that were issued meanwhile. So own increments
+ * on their way count only as long as no connection is lost.
  */
 export interface CheckOptions {
   /** Cached clients that read, and write a little. */
@@ -33,7 +33,9 @@ export interface CheckOptions {
   /** Reads to make in all; more for a while, if memory has answered none of them: on a busy machine it takes longer. */
   readonly reads: number;
   readonly seed: number;
-  /** Milliseconds after which a value written by others must be seen; or as long as the slowest reply of the run took. */
+  /**
+   * Milliseconds after which a value written by others must be seen; or as long as the slowest reply of the run took.
+   */
   readonly bound: number;
   /** Milliseconds between two writes of each writer. @default 1 */
   readonly pause?: number;
@@ -219,7 +221,9 @@ export class Checker {
     return this.figures;
   }
 
-  /** Once nothing is written any more, memory must say what the server says: twice in a row, before the bound is over. */
+  /**
+   * Once nothing is written any more, memory must say what the server says: twice in a row, before the bound is over.
+   */
   async compareAtRest(plain: Client): Promise<void> {
     const deadline = performance.now() + this.options.bound;
     for (let agreed = 0; ; ) {
@@ -260,7 +264,10 @@ export class Checker {
     }
   }
 
-  /** Loads the script. Host: one that was refused is not loaded, and sent again after NOSCRIPT, behind what was issued later. */
+  /**
+   * Loads the script. Host: one that was refused is not loaded, and sent again after NOSCRIPT, behind what was issued
+   * later.
+   */
   async #load(subject: CoalescedClient): Promise<void> {
     const { bump } = subject as unknown as { bump(key: string): Promise<number> };
     for (let isLoaded = false; !isLoaded; await turn()) {

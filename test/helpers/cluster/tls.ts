@@ -62,7 +62,9 @@ export async function startSecuredServer(): Promise<SecuredServer> {
   };
 }
 
-/** A client that names no user is the default one; the other user may run nothing dangerous, and only on its own keys. */
+/**
+ * A client that names no user is the default one; the other user may run nothing dangerous, and only on its own keys.
+ */
 function aclOf({ username, password }: SecuredServer['user']): string {
   return `user default on nopass ~* &* +@all\nuser ${username} on >${password} ~shop:* &* +@all -@dangerous +info\n`;
 }

@@ -147,7 +147,9 @@ export class Admin {
     if (error !== undefined) throw new Error(`a reset of the fixture was answered: ${error}`);
   }
 
-  /** Every key of the databases with its serialized value. The databases' own numbers are replaced by their position. */
+  /**
+   * Every key of the databases with its serialized value. The databases' own numbers are replaced by their position.
+   */
   async dump(dbs: readonly number[]): Promise<string[]> {
     const flat = (await this.#redis.callBuffer('EVAL', DUMP_LUA, 0, ...dbs)) as Buffer[];
     const keys: string[] = [];

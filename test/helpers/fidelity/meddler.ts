@@ -9,8 +9,9 @@ import { type Client, type Host, invoke } from './variants.js';
 const TRANSFORMED = ['get', 'set', 'append', 'incr', 'hget', 'hset', 'mget', 'rpush', 'lrange', 'exists', 'eval'];
 
 /**
- * User code that runs when a batch is flushed or scheduled, or a reply is transformed: it sends, flushes, detaches and throws on the same client.
- * What it sends changes nothing on the server, and each of its own commands must be answered with what it asked for.
+ * User code that runs when a batch is flushed or scheduled, or a reply is transformed: it sends, flushes, detaches and
+ * throws on the same client. What it sends changes nothing on the server, and each of its own commands must be answered
+ * with what it asked for.
  */
 export class Meddler {
   client: Client | undefined;

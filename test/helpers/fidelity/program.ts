@@ -221,8 +221,8 @@ const batched = fc
   .map(([call, count]) => Array<Call>(count).fill(call.map((arg) => (hasText(arg) ? arg : 'x')) as unknown as Call));
 
 /**
- * What begins and ends transactions is refused with an argument, and they stay as they are; then reads that would be put
- * together.
+ * What begins and ends transactions is refused with an argument, and they stay as they are; then reads that would be
+ * put together.
  */
 const refusedEnds = fc
   .constantFrom<Call>(['discard', 'x'], ['unwatch', 'x'], ['call', 'Discard', 'x'], ['call', 'multi', 'x'])

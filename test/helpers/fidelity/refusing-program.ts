@@ -3,8 +3,9 @@ import type { Client } from '../hosts.js';
 import { canonical } from './canonical.js';
 
 /**
- * Programs against a server that refuses: users lose the right to a command or a key while their connection lives, memory
- * is full, the master is down, keys change their type, requests or replies are lost. Each value names its database and key.
+ * Programs against a server that refuses: users lose the right to a command or a key while their connection lives,
+ * memory is full, the master is down, keys change their type, requests or replies are lost. Each value names its
+ * database and key.
  */
 export interface RefusingProgram {
   readonly protocol: 2 | 3;

@@ -2,13 +2,18 @@ import fc from 'fast-check';
 import type { Call } from './command-table.js';
 import { type Client, invoke } from './variants.js';
 
-/** How long the connection is blocked, in milliseconds, and the time that each command has, on a machine that is quiet. */
+/**
+ * How long the connection is blocked, in milliseconds, and the time that each command has, on a machine that is quiet.
+ */
 const BLOCKED_MS = 600;
 const COMMAND_TIMEOUT_MS = 120;
 export const TOO_SLOW = 'the machine was too slow';
 /** Node's timers count whole milliseconds. */
 const EARLY = 3;
-/** Between the last timeout and the end of the blocking command; no turn may take longer, or their order is left to chance. */
+/**
+ * Between the last timeout and the end of the blocking command; no turn may take longer, or their order is left to
+ * chance.
+ */
 const MARGIN_MS = 150;
 const PROBE_MS = 5;
 

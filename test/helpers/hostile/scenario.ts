@@ -122,7 +122,8 @@ export async function run(scenario: Scenario, options: RunOptions): Promise<Run>
   client.on('error', () => {});
 
   try {
-    // Not by `once()`, which takes an error for the end: on a busy machine a short `commandTimeout` hits handshakes too.
+    // Not by `once()`, which takes an error for the end: on a busy machine a short `commandTimeout` hits handshakes
+    // too.
     await until(() => client.status === 'ready', 'a ready client', LAST_REPLIES_MS);
     let stopped = false;
     let strikes = 0;

@@ -10,7 +10,9 @@ export interface Command {
 export type Send = (this: unknown, command: Command, ...rest: unknown[]) => unknown;
 export type Layer = (original: Send) => Send;
 
-/** Puts layers over the `sendCommand` of one client's or Cluster's class, the last one on top; no other client has them. */
+/**
+ * Puts layers over the `sendCommand` of one client's or Cluster's class, the last one on top; no other client has them.
+ */
 export function layer<T extends object>(client: T, ...layers: readonly Layer[]): T {
   const prototype = Object.create(Object.getPrototypeOf(client) as object) as { sendCommand: Send };
   for (const each of layers) {

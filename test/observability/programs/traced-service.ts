@@ -1,4 +1,5 @@
-// Run as `traced-service.ts <tracer> <order>` by tracers.test.ts, in a process of its own: what is loaded first matters.
+// Run as `traced-service.ts <tracer> <order>` by tracers.test.ts, in a process of its own: what is loaded first
+// matters.
 import { createRequire } from 'node:module';
 import type { tracer as DatadogTracer } from 'dd-trace';
 import type { Redis } from 'ioredis';

@@ -42,8 +42,8 @@ export const CLIENT_KINDS: readonly ClientKind[] = [PLAIN, COALESCED, DROP_IN, C
 
 /**
  * Holds that the scenario has not passed beside the subject: commands left in fewer batches than there were, where the
- * client gathers, and, for a package whose commands are of the fast path's list, some of them took it. Of a plain client
- * it holds that it is one.
+ * client gathers, and, for a package whose commands are of the fast path's list, some of them took it. Of a plain
+ * client it holds that it is one.
  */
 export function expectTookPart(kind: ClientKind, client: Client, expected: { batched: boolean; fast: boolean }): void {
   if (kind === PLAIN) {

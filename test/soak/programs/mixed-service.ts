@@ -1,6 +1,6 @@
 /**
- * A service as they are: Fastify, BullMQ, reads that follow each other, writers. Run by mixed-service.soak.ts, which loses its
- * connections and its Redis: `mixed-service.ts <url> <kind>`.
+ * A service as they are: Fastify, BullMQ, reads that follow each other, writers. Run by mixed-service.soak.ts, which
+ * loses its connections and its Redis: `mixed-service.ts <url> <kind>`.
  */
 import diagnostics from 'node:diagnostics_channel';
 import { once } from 'node:events';

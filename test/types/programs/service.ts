@@ -1,4 +1,7 @@
-/** As people write a service. Checked by `tsc` here, and by `test/package/package.test.ts` in projects of every module system. */
+/**
+ * As people write a service. Checked by `tsc` here, and by `test/package/package.test.ts` in projects of every module
+ * system.
+ */
 import { type Callback, type ClientContext, Redis as IORedis, type Result } from 'ioredis';
 import DefaultRedis, { Cluster, type ClusterOptions, coalesce, Redis, type RedisOptions } from 'ioredis-coalesce';
 import { coalesce as coalesceOnly } from 'ioredis-coalesce/coalesce';
