@@ -11,7 +11,7 @@ export interface Prepared {
   /** The first key. */
   readonly key: unknown;
   /** What the host needs, if the command falls back after all. */
-  readonly read?: ArgumentsSoFar;
+  readonly argumentsSoFar?: ArgumentsSoFar;
 }
 
 /**

@@ -198,7 +198,7 @@ function tryRecording(recording: Recording, variant: CommandVariant, args: reado
     const prepared = prepareArguments(command, recording.context.commandClass, keyPrefix, transformer, args);
     if (prepared instanceof Fallback) return prepared;
     sent = prepared.sent;
-    if (!areEncodable(sent)) return new Fallback('arguments', prepared.read);
+    if (!areEncodable(sent)) return new Fallback('arguments', prepared.argumentsSoFar);
   }
   recording.pipeline._queue.push(new PipelineEntry(variant, sent.length === 1 ? sent[0] : sent, recording));
   return undefined;

@@ -99,8 +99,8 @@ export abstract class Sender {
   ): Promise<unknown> | Fallback {
     const prepared = this.prepare(target, args, transformer);
     if (prepared instanceof Fallback) return prepared;
-    const { sent, key, read } = prepared;
-    return this.#sendEncodable(target, this.encodableOf(sent), key, read, args, call, watchable);
+    const { sent, key, argumentsSoFar } = prepared;
+    return this.#sendEncodable(target, this.encodableOf(sent), key, argumentsSoFar, args, call, watchable);
   }
 
   /**
@@ -113,7 +113,7 @@ export abstract class Sender {
     target: CallTarget,
     encodable: readonly unknown[] | undefined,
     key: unknown,
-    read: ArgumentsSoFar | undefined,
+    argumentsSoFar: ArgumentsSoFar | undefined,
     args: readonly unknown[],
     call: CallOptions | undefined,
     watchable: boolean,
@@ -123,8 +123,8 @@ export abstract class Sender {
     const found = target.connectionFor(command, key);
     const observed = typeof found === 'string' && watchable ? target.observedFor(found, command, key) : undefined;
     const connection = observed?.connection ?? found;
-    if (typeof connection === 'string') return new Fallback(connection, read);
-    if (encodable === undefined) return new Fallback('arguments', read);
+    if (typeof connection === 'string') return new Fallback(connection, argumentsSoFar);
+    if (encodable === undefined) return new Fallback('arguments', argumentsSoFar);
     // A call that reads past the cache is sent without asking: its answer is kept all the same.
     const asks = connection.cache !== undefined && command.cacheable && call?.cache !== false;
     const answer = asks ? connection.cache.lookUp(variant, encodable) : undefined;

@@ -330,7 +330,7 @@ export class ReadCache {
     return keeps;
   }
 
-  /** Whether the answer to a read will be kept; then `entry.read` is set, and Redis has been asked to track the key. */
+  /** Whether the answer to a read will be kept; then `entry.slot` is set, and Redis has been asked to track the key. */
   #keeps(entry: Entry, name: string, key: CachedKey | undefined, prediction?: PredictedEntry): boolean {
     const { variant, wireArgs } = entry;
     if (!this.tracking.on || this.connection.transaction.open || !this.#hasPrefix(name)) return false;
