@@ -73,6 +73,8 @@ export interface CheckOptions {
    * @default false
    */
   readonly flows?: boolean | undefined;
+  /** Whether calls have signals, which abort them now and then, or timeouts, or read past the cache. @default false */
+  readonly views?: boolean;
 }
 
 export interface CheckFigures {
@@ -121,6 +123,8 @@ interface Ack {
 }
 
 const MAX_VIOLATIONS = 20;
+/** Milliseconds without a byte after which no answer is given, and some more. */
+const LONGEST_SILENCE = 2_500;
 /** Milliseconds after which a run without an answer from memory ends. */
 const WITHOUT_HITS = 30_000;
 const PREFIX = 'checked:';
@@ -289,6 +293,18 @@ export class Checker {
     await this.#oneRead(client, this.#random, key);
   }
 
+  /** Reads after which others are predicted, and some time later these, whether or not there are replies. */
+  async readOn(ms: number): Promise<void> {
+    const { subjects } = this.options;
+    for (const client of subjects)
+      for (const key of this.counters)
+        void this.#oneRead(client, this.#random, key, () => readField(client, key, undefined));
+    await sleep(ms);
+    for (const client of subjects)
+      for (const key of this.hashes) void this.#oneRead(client, this.#random, key, () => readField(client, key, 'b'));
+    await turn();
+  }
+
   /** A job on another connection is about a value. Its writer has `awaited` the write, or written both at once. */
   async gotJob(client: CoalescedClient, key: string, value: number, awaited: boolean): Promise<void> {
     const { jobs } = this.figures;
@@ -352,7 +368,9 @@ export class Checker {
     while (goesOn()) {
       const replies: Promise<unknown>[] = [];
       const most = random.oneIn(20) ? longestBurst : 40;
-      for (let left = random.between(1, most); left > 0; left -= 1) {
+      // Much else of the same numbers in between, and nothing would be learned.
+      const burst = this.options.flows === true && random.below(4) > 0 ? 0 : random.between(1, most);
+      for (let left = burst; left > 0; left -= 1) {
         replies.push(random.oneIn(readsPerWrite) ? this.#anyOwnWrite(client, random) : this.#oneRead(client, random));
       }
       if (this.options.flows === true) {
@@ -455,8 +473,24 @@ export class Checker {
 
   /** Later, the own writes whose replies have come with the one to this read are counted as answered. */
   async #nextRead(client: CoalescedClient, random: Random, only?: string, field?: string): Promise<void> {
-    await this.#oneRead(client, random, only, (key) => readField(client, key, field));
+    await this.#oneRead(client, random, only, (key) => readField(this.#viewOf(client, random), key, field));
     await turn();
+  }
+
+  #viewOf(client: CoalescedClient, random: Random): Client {
+    if (this.options.views !== true || random.below(4) > 0) return client;
+    const { coalescer } = client;
+    switch (random.below(3)) {
+      case 0:
+        return coalescer.withOptions({ timeout: random.between(1, 20) }) as Client;
+      case 1:
+        return coalescer.withOptions({ cache: false }) as Client;
+      default: {
+        const aborting = new AbortController();
+        if (random.oneIn(2)) void turn().then(() => aborting.abort());
+        return coalescer.withOptions({ signal: aborting.signal }) as Client;
+      }
+    }
   }
 
   async #oneRead(
@@ -522,7 +556,7 @@ export class Checker {
     const late = this.#lateness(key, value, issuedAt);
     if (late === undefined) return;
     this.figures.late.push(late);
-    if (late > Math.max(this.options.bound, this.#slowestReply)) {
+    if (late > Math.max(this.options.bound, Math.min(this.#slowestReply, LONGEST_SILENCE))) {
       this.#violation(`${read.name} ${key}: ${value} from ${source} was out of date for ${late.toFixed(0)} ms`);
     }
   }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
-import type { CacheOptions } from 'ioredis-coalesce/coalesce';
+import type { CacheOptions, CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { type Client, ioredis6, ready, sleep } from '../hosts.js';
 import { type FaultyProxy, startProxy } from '../proxy.js';
 import { startServer } from '../redis.js';
@@ -16,6 +16,10 @@ export interface Scenario {
   readonly check?: Partial<CheckOptions>;
   /** Options of the clients under test. */
   readonly options?: { readonly stringNumbers?: boolean; readonly replyMapping?: 'resp3' };
+  /** And of this package, beside the cache's. */
+  readonly coalesce?: Pick<CoalesceOptions, 'shareReads' | 'maxInFlight' | 'maxPending'>;
+  /** Whether it is about predictions alone. */
+  readonly predicting?: boolean;
   /** Limits of the cache. */
   readonly limits?: Pick<CacheOptions, 'maxEntries'>;
   /** Disturbs until it is told to stop. */
@@ -67,10 +71,10 @@ export async function runScenario(
       [0, 1].map(async (index) => {
         const url = proxy !== undefined && (scenario.proxied === true || index === 0) ? proxy.url : server.url;
         const own = { ...patient, ...scenario.options };
-        if (scenario.check?.users !== true) return ioredis6.createCoalesced(url, own, { cache });
+        if (scenario.check?.users !== true) return ioredis6.createCoalesced(url, own, { ...scenario.coalesce, cache });
         const username = `checked-${index}`;
         await admin.call('ACL', 'SETUSER', username, 'on', '>pw', '~*', '&*', '+@all');
-        return ioredis6.createCoalesced(url, { ...own, username, password: 'pw' }, { cache });
+        return ioredis6.createCoalesced(url, { ...own, username, password: 'pw' }, { ...scenario.coalesce, cache });
       }),
     );
     const writers = [ioredis6.create(server.url, patient), ioredis6.create(server.url, patient)];
@@ -139,7 +143,7 @@ async function expireKeys({ admin, checker, stopped }: Scene): Promise<void> {
   const keys = [...checker.removable];
   for (let round = 0; !stopped(); round += 1) {
     const key = keys[round % keys.length] as string;
-    const ms = 20 + (round % 7) * 30;
+    const ms = round % 4 === 0 ? 1 + (round % 5) : 20 + (round % 7) * 30;
     // A server that is busy refuses.
     const expiredAt = Number(await admin.eval(EXPIRE, 1, key, ms).catch(() => 0));
     setTimeout(() => checker.expectOf(key, expiredAt), ms + EXPIRED_WITHIN);
@@ -193,6 +197,20 @@ async function giveJobs(scene: Scene): Promise<void> {
     else await giver.lpush(list, `awaited ${key} ${await giver.incr(key)}`);
   });
   await Promise.all(working);
+}
+
+/** Keys that hold something else for a moment, which all reads meet as an error. */
+async function changeTypes(scene: Scene): Promise<void> {
+  const { admin, checker } = scene;
+  const keys = [...checker.removable];
+  let round = 0;
+  await every(scene, scene.pace ?? 5, async () => {
+    round += 1;
+    const key = keys[round % keys.length] as string;
+    await admin.multi().del(key).rpush(key, 'something', 'else').exec();
+    if (round % 2 === 0) await sleep(2);
+    await admin.del(key);
+  });
 }
 
 /** Another client takes permissions from the users of the clients under test, and gives them back. */
@@ -271,6 +289,35 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: 'messages on the same connection', disturb: tell },
   { name: 'jobs on another connection', disturb: giveJobs },
   { name: 'undisturbed', check: { transactions: true } },
+  { name: 'shareReads, and calls with options of their own', coalesce: { shareReads: true }, check: { views: true } },
+  {
+    name: 'maxInFlight, calls with options of their own',
+    coalesce: { maxInFlight: 40 },
+    check: { views: true, transactions: true },
+  },
+  { name: 'maxPending', coalesce: { maxPending: 150 }, check: { views: true, removed: 'half' }, disturb: expireKeys },
+  {
+    name: 'keys of another type now and then, replies in pieces',
+    proxied: true,
+    check: { removed: 'half', bound: 5_000 },
+    disturb: async (scene) => {
+      scene.proxy?.cutRepliesInto(11);
+      await changeTypes(scene);
+    },
+  },
+  {
+    name: 'replies that stop for seconds, while reads go on',
+    predicting: true,
+    proxied: true,
+    // As long as an answer may be given without a byte of the server.
+    check: { bound: 2_400 },
+    disturb: (scene) =>
+      every(scene, 500, async () => {
+        scene.proxy?.stall();
+        await scene.checker.readOn(2_700);
+        scene.proxy?.resume();
+      }),
+  },
   {
     name: 'numbers as text, of keys that expire',
     options: { stringNumbers: true },
@@ -364,6 +411,13 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'connections killed by the server',
     disturb: (scene) => every(scene, 50, () => scene.admin.call('CLIENT', 'KILL', 'TYPE', 'normal').catch(() => {})),
+  },
+  {
+    name: 'connections closed by their clients',
+    disturb: (scene) =>
+      every(scene, 50, () => {
+        for (const subject of scene.checker.options.subjects) subject.disconnect(true);
+      }),
   },
   {
     name: 'connections killed while commands are sent again',
