@@ -91,21 +91,27 @@ describe.each(HOSTS)('A coalesced Cluster of $name under load', { timeout: TIMEO
     await Promise.all(durable.map((key) => cluster.set(key, `of ${key}`)));
     await nodes.replicated();
     const load = new Load(cluster);
+    const corked = await warm(host.createCoalesced(nodes, PATIENT, { fastPath: false }));
+    const corkedLoad = new Load(corked, { name: 'corked' });
     const masters = await nodes.masters();
     const withReplica: ClusterNode[] = [];
     for (const master of masters) if ((await nodes.replicasOf(master)).length > 0) withReplica.push(master);
     for (const victim of SOAK_MINUTES > 0 ? withReplica : withReplica.slice(0, 1)) {
       const [replica] = (await nodes.replicasOf(victim)) as [ClusterNode];
       const [slot] = (await nodes.slotsOf(victim)) as [number];
-      await load.more(1_000);
+      await Promise.all([load.more(1_000), corkedLoad.more(1_000)]);
       await nodes.kill(victim);
       await nodes.settled();
       expect((await nodes.masterOf(slot)).id).toBe(replica.id);
-      await load.more(2_000);
+      await Promise.all([load.more(2_000), corkedLoad.more(2_000)]);
     }
-    const figures = await load.stop();
+    const [figures, corkedFigures] = await Promise.all([load.stop(), corkedLoad.stop()]);
     printFigures(`${host.name}, a master killed under load`, figures);
-    expect(figures).toMatchObject({ errors: {}, misdelivered: [], open: 0 });
+    printFigures(`${host.name}, corked, a master killed under load`, corkedFigures);
+    for (const each of [figures, corkedFigures]) {
+      expect(each).toMatchObject({ errors: {}, misdelivered: [], open: 0 });
+    }
+    expectCorked(corked);
     expect(await Promise.all(durable.map((key) => cluster.get(key)))).toEqual(durable.map((key) => `of ${key}`));
 
     // From here on no master dies any more, and nothing is lost.
