@@ -8,7 +8,9 @@ const flow = (name: FlowName, concurrency: number): Case => {
   return { id: `${name}, ${concurrency}`, workload: { kind: 'package', name, concurrency, data: NOTHING } };
 };
 const cases = [flow('flow: user', 30), flow('flow: list', 30), flow('flow: none', 30)];
-const few = [flow('flow: user', 5), flow('flow: list', 5)];
+/** Those of the prefetch, and the cork where README shows it. */
+const CLIENTS = ['plain', 'coalesced', 'coalesced-cache', 'coalesced-prefetch'] as const;
+const few: Case[] = [{ ...flow('flow: user', 5), variants: ['cork', ...CLIENTS] }, flow('flow: list', 5)];
 
 /** What the demo shows of it. */
 export const CASCADE = benchmark(
@@ -23,7 +25,7 @@ export const PREFETCH: readonly Benchmark[] = [
   benchmark(
     'prefetch',
     'Requests that await one read after the other',
-    ['plain', 'coalesced', 'coalesced-cache', 'coalesced-prefetch'],
+    CLIENTS,
     [...cases, ...[...few, ...cases].map((each) => at('1 ms', each))],
     // Until it has learned what follows, and the code is compiled.
     { warmUpSeconds: 2, ownProcesses: true, smokeCases: cases.length },

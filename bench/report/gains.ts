@@ -2,6 +2,7 @@
 
 import { markdownTable } from '../../tools/documents.js';
 import { rateCase } from '../benchmarks/rates.js';
+import { burstCase } from '../benchmarks/schedule.js';
 import { compare } from '../suite/evaluate.js';
 import { type BenchmarkResult, type CaseResult, type GroupResult, spreadOf, variantOf } from '../suite/results.js';
 import { describeMachine, describeRun } from '../suite/settings.js';
@@ -14,44 +15,54 @@ const NOT_MEASURED = 'not measured';
 const SAME = 'as above';
 const MS = 1000;
 
-/** What it is called, the metric, how many of its units are one of those shown, and that unit. */
-type Column = readonly [name: string, metric: Metric, divisor: number, unit: string];
-const COLUMNS: readonly Column[] = [
-  ['CPU of Node', 'cpu', 1, 'µs'],
-  ['CPU of Redis', 'serverCpu', 1, 'µs'],
-  ['latency, p50', 'p50', MS, 'ms'],
+/** The figures of a cell: the metric, how many of its units are one of those shown, and what is written behind it. */
+const FIGURES: readonly (readonly [metric: Metric, divisor: number, unit: string])[] = [
+  ['p50', MS, ' ms'],
+  ['cpu', 1, ' µs'],
+  ['serverCpu', 1, ' µs'],
 ];
+const COLUMNS = {
+  ioredis: 'plain',
+  'the cork': 'cork',
+  'the fast path': 'coalesced',
+  'with prefetch': 'coalesced-prefetch',
+};
 
 /** What is measured, in which case of which benchmark, and what the names of the clients end in. */
-const ROWS: readonly (readonly [title: string, benchmark: string, start: string, suffix?: string])[] = [
-  ['a request of 5 `hget`s at 30 % load, Redis 0.5 ms away', 'rates', `0.5 ms: ${rateCase(5, 30)}`],
-  ['a `get` in bursts of 50, Redis 0.2 ms away', 'network', '0.2 ms: '],
-  ['a `get` in bursts of 200, loopback, OpenTelemetry', 'watching', '', '-otel'],
+const ROWS: readonly (readonly [title: string, benchmark: string, id: string, suffix?: string])[] = [
+  ['a request of 6 reads, one after the other, Redis 1 ms away', 'prefetch', '1 ms: flow: user, 5'],
+  ['a request of 5 `hget`s at once, at 30 % load, 0.5 ms away', 'rates', `0.5 ms: ${rateCase(5, 30)}`],
+  ['a `get` in bursts of 50, 1 ms away', 'schedule', `1 ms: ${burstCase(50)}`],
+  ['a `get` in bursts of 200, loopback', 'burst', '200 GETs'],
+  ['the same, under OpenTelemetry', 'watching', '200 GETs', '-otel'],
 ];
 
 /** README's table, and where it was measured. What stands there stays where a row was not measured. */
 export function gainsRegion(groups: readonly GroupResult[], current: string): string {
   const runs = new Map<string, Set<string>>();
-  const rows = ROWS.flatMap(([title, benchmark, start, suffix = '']) => {
+  const rows = ROWS.flatMap(([title, benchmark, wanted, suffix = '']) => {
     const group = groups.find(({ benchmarks }) => benchmarks.some(({ id }) => id === benchmark));
-    const found = group?.benchmarks.find(({ id }) => id === benchmark)?.cases.find(({ id }) => id.startsWith(start));
+    const found = group?.benchmarks.find(({ id }) => id === benchmark)?.cases.find(({ id }) => id === wanted);
     if (group === undefined || found === undefined) return [];
     const machine = describeMachine(group.settings);
     runs.set(machine, (runs.get(machine) ?? new Set()).add(describeRun(group.settings)));
-    const cells = COLUMNS.map(([, metric, divisor, unit]) => {
-      const [plain, coalesced] = ['plain', 'coalesced'].map((client) => {
-        const result = variantOf(found, `${client}${suffix}`);
-        const median = result && spreadOf(result, metric)?.median;
-        return median === undefined ? '–' : say(median / divisor);
-      });
-      return `${plain} → ${coalesced} ${unit}`;
-    });
-    return [[title, ...cells]];
+    return [[title, ...Object.values(COLUMNS).map((client) => figuresOf(found, `${client}${suffix}`))]];
   });
   if (rows.length < ROWS.length) return current;
   const machines = [...runs].map(([machine, own]) => `${machine}; ${[...own].join(' and ')}`);
-  const table = markdownTable(['ioredis → ioredis-coalesce', ...COLUMNS.map(([name]) => name)], rows);
-  return `${table}\n\nMedians: CPU per request or per \`get\`; latency of the request or burst. ${machines.join('; and ')}.`;
+  const table = markdownTable(['latency, CPU of Node, CPU of Redis', ...Object.keys(COLUMNS)], rows);
+  return `${table}\n\nMedians: latency of the request or burst, CPU per request or per \`get\`. ${machines.join('; and ')}.`;
+}
+
+/** Nothing where the client has nothing to do with it: prefetch, where no read follows another. */
+function figuresOf(found: CaseResult, client: string): string {
+  const result = variantOf(found, client);
+  if (result === undefined) return '';
+  const figures = FIGURES.map(([metric, divisor, unit]) => {
+    const median = spreadOf(result, metric)?.median;
+    return median === undefined ? '–' : `${say(median / divisor)}${unit}`;
+  });
+  return figures.join(', ');
 }
 
 /**
