@@ -9,6 +9,7 @@ import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from
 import { startProxy } from '../helpers/proxy.js';
 import { startServer, uniquePrefix } from '../helpers/redis.js';
 import { bulk, startScriptedServer } from '../helpers/scripted-server.js';
+import { share } from '../helpers/share.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 
 let server: Awaited<ReturnType<typeof startServer>>;
@@ -103,7 +104,7 @@ describe.each<[string, { stringNumbers?: boolean; replyMapping?: 'resp3' }]>([
   ['with stringNumbers', { stringNumbers: true }],
   ["with replyMapping: 'resp3'", { replyMapping: 'resp3' }],
 ])('numbers and maps %s', (_, options) => {
-  it.each(MODES)(
+  it.each(share(MODES, 2))(
     'each read is answered from memory until its key expires, then as Redis does, %s',
     async (__, cache) => {
       const client = await cached(server.url, cache, options);

@@ -14,6 +14,7 @@ import {
 import { empty } from '../helpers/cluster/run-program.js';
 import { LONG_ENOUGH, type Outcome, outcomes, outcomesWithin, sleep, until } from '../helpers/hosts.js';
 import { bulk, handshake, type Script, startScriptedServer } from '../helpers/scripted-server.js';
+import { share } from '../helpers/share.js';
 import { collectUncaught } from '../helpers/uncaught.js';
 
 let nodes: RedisCluster;
@@ -72,7 +73,7 @@ describe.each(CLUSTER_HOSTS)('pipelines on a Cluster of $name', (host) => {
     return [await outcomes(pipelines(cluster) as Promise<unknown>[]), cluster];
   }
 
-  it.each(Object.entries(HOT))('%s: as on a plain Cluster', async (_name, pipelines) => {
+  it.each(share(Object.entries(HOT), 2))('%s: as on a plain Cluster', async (_name, pipelines) => {
     for (const options of [{}, { keyPrefix: 'prefix:' }]) {
       const [plain] = await run('plain', pipelines, options);
       const [coalesced, cluster] = await run('coalesced', pipelines, options);
@@ -81,7 +82,7 @@ describe.each(CLUSTER_HOSTS)('pipelines on a Cluster of $name', (host) => {
     }
   });
 
-  it.each(Object.entries(COLD))('%s: as on a plain Cluster', async (_name, pipelines) => {
+  it.each(share(Object.entries(COLD), 2))('%s: as on a plain Cluster', async (_name, pipelines) => {
     const [plain] = await run('plain', pipelines);
     const [coalesced] = await run('coalesced', pipelines);
     expect(coalesced).toEqual(plain);
@@ -209,7 +210,7 @@ const SENT: Readonly<Record<string, (cluster: ClusterClient) => Promise<unknown>
 };
 
 describe.each(CLUSTER_HOSTS)('redirections of pipelines on a Cluster of $name', (host) => {
-  it.each(Object.entries(STORIES))('%s: as on a plain Cluster', async (_name, story) => {
+  it.each(share(Object.entries(STORIES), 2))('%s: as on a plain Cluster', async (_name, story) => {
     for (const [name, send] of Object.entries(SENT)) {
       const [plain, coalesced] = await Promise.all(KINDS.map((kind) => play(host, kind, story, send)));
       expect({ [name]: coalesced?.outcome }).toEqual({ [name]: plain?.outcome });

@@ -5,6 +5,7 @@ import { Cluster as ValkeyCluster } from 'iovalkey';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Outcome, outcomes, sleep, until } from '../helpers/hosts.js';
 import { bulk, handshake, type Script, startScriptedServer } from '../helpers/scripted-server.js';
+import { share } from '../helpers/share.js';
 
 type ClusterClass = new (nodes: { host: string; port: number }[], options: ClusterOptions) => Cluster6;
 const HOSTS = [
@@ -91,7 +92,7 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
 const TRIED_AT_RANDOM = new Set(['MOVED to no slot', 'TRYAGAIN', 'CLUSTERDOWN', 'a connection that closes']);
 
 describe.each(HOSTS)('$name: a Cluster of scripted nodes', (host) => {
-  it.each(Object.entries(REDIRECTIONS))('%s: as a plain Cluster', async (name, story) => {
+  it.each(share(Object.entries(REDIRECTIONS), 2))('%s: as a plain Cluster', async (name, story) => {
     const random = TRIED_AT_RANDOM.has(name);
     const plain = await run(host.Cluster, story, { coalesced: false, random });
     const coalesced = await run(host.Cluster, story, { coalesced: true, random });
@@ -100,7 +101,7 @@ describe.each(HOSTS)('$name: a Cluster of scripted nodes', (host) => {
     expect(coalesced.fast).toBe(true);
   });
 
-  it.each(Object.entries(ENDINGS))('%s: as a plain Cluster', async (_name, { story, options, meanwhile }) => {
+  it.each(share(Object.entries(ENDINGS), 2))('%s: as a plain Cluster', async (_name, { story, options, meanwhile }) => {
     const plain = await run(host.Cluster, story, { coalesced: false, random: true, options, meanwhile });
     const coalesced = await run(host.Cluster, story, { coalesced: true, random: true, options, meanwhile });
     expect(coalesced.outcomes).toEqual(plain.outcomes);

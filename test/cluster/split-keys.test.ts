@@ -10,6 +10,7 @@ import { CLUSTER_HOSTS, type ClusterHost, type CoalescedCluster, warm } from '..
 import { commandCounts, empty, resetCommandCounts } from '../helpers/cluster/run-program.js';
 import { type Client, HOSTS, type Host, outcomes, ready } from '../helpers/hosts.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
+import { share } from '../helpers/share.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 import { collectUncaught } from '../helpers/uncaught.js';
 import { expectWarnings } from '../helpers/warnings.js';
@@ -134,7 +135,7 @@ describe.each(CLUSTER_HOSTS)('splitKeys with $name', (host) => {
     return { cluster, plain };
   }
 
-  it.each(Object.entries(CALLS))('%s: as a single server answers', async (_, calls) => {
+  it.each(share(Object.entries(CALLS), 2))('%s: as a single server answers', async (_, calls) => {
     const { cluster, plain } = await clients();
     expect(await run(cluster, calls)).toEqual(await run(plain, calls));
     expect(cluster.coalescer.stats().inFlight).toBe(0);

@@ -31,6 +31,7 @@ import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { REPLY_CASES } from '../helpers/reply-cases.js';
 import { issue, PUSH, repliesOf, type Step, SUBSCRIBE } from '../helpers/reply-programs.js';
 import { aggregate, bulk, cutAt } from '../helpers/resp.js';
+import { share } from '../helpers/share.js';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -156,7 +157,7 @@ describe.each(SETTINGS)('a reply of any kind, split in two: $title', ({ protocol
     ({ resp3, bytes, decodedBy }) => (!resp3 || protocol === 3) && bytes.length < 100 && decodedBy === 'us',
   );
 
-  it.each(cases)('$title has the value of a plain client, wherever it is split', async ({ bytes }) => {
+  it.each(share(cases, 2))('$title has the value of a plain client, wherever it is split', async ({ bytes }) => {
     const steps: Step[] = [
       { command: GET, reply: bytes },
       { command: ['getBuffer', 'k'], reply: bytes },

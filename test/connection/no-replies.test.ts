@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { type Client, HOSTS, ioredis6, outcomesWithin, ready, sleep } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { share } from '../helpers/share.js';
 
 const COMMANDS = 300;
 
@@ -34,22 +35,25 @@ const SILENCED: Record<string, (client: Client) => Promise<unknown>> = {
 };
 
 describe.each(HOSTS)('$name: CLIENT REPLY OFF, then more commands than maxInFlight', (host) => {
-  it.each(Object.keys(SILENCED))('%s: every write is stored, and quit() ends the connection', async (title) => {
-    const plain = await expectAsPlain(async (kind) => {
-      const keys = uniqueKeys();
-      const client = await connectAs(kind, host, redisUrl(), { retryStrategy: null as never }, { maxInFlight: 50 });
-      SILENCED[title]?.(client).catch(() => {});
-      const replies: Promise<unknown>[] = [];
-      for (const [index, key] of keys.entries()) {
-        // Over several turns, fast and cold.
-        if (index % 40 === 0) await sleep(0);
-        replies.push(index % 7 === 0 ? client.call('SET', key, 'v') : client.set(key, 'v'));
-      }
-      const settled = outcomesWithin(200, [...replies, client.quit()]);
-      return { stored: await stored(keys), replies: await settled, status: client.status };
-    });
-    expect(plain.stored).toBe(COMMANDS);
-  });
+  it.each(share(Object.keys(SILENCED), 2))(
+    '%s: every write is stored, and quit() ends the connection',
+    async (title) => {
+      const plain = await expectAsPlain(async (kind) => {
+        const keys = uniqueKeys();
+        const client = await connectAs(kind, host, redisUrl(), { retryStrategy: null as never }, { maxInFlight: 50 });
+        SILENCED[title]?.(client).catch(() => {});
+        const replies: Promise<unknown>[] = [];
+        for (const [index, key] of keys.entries()) {
+          // Over several turns, fast and cold.
+          if (index % 40 === 0) await sleep(0);
+          replies.push(index % 7 === 0 ? client.call('SET', key, 'v') : client.set(key, 'v'));
+        }
+        const settled = outcomesWithin(200, [...replies, client.quit()]);
+        return { stored: await stored(keys), replies: await settled, status: client.status };
+      });
+      expect(plain.stored).toBe(COMMANDS);
+    },
+  );
 
   it('replies that are switched on again answer the head of the queue, and make room again', async () => {
     await expectAsPlain(async (kind) => {

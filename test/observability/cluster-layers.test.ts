@@ -12,6 +12,7 @@ import {
   warm,
 } from '../helpers/cluster/clients.js';
 import { outcomes } from '../helpers/hosts.js';
+import { share } from '../helpers/share.js';
 import { following, type Layer, layer, passing, replacing } from './helpers/layers.js';
 
 /** Keys with the tag are in the slot that moves. */
@@ -127,7 +128,7 @@ describe.each(HOSTS)('Layers over the sendCommand of a Cluster of $name', (host)
     expect(count(log, 'evalsha')).toBeGreaterThan(0);
   });
 
-  it.each(LAYERS)('%s see what is redirected by MOVED as on a plain one', async (_, layers) => {
+  it.each(share(LAYERS, 2))('%s see what is redirected by MOVED as on a plain one', async (_, layers) => {
     const { results } = await beside(host, layers, {
       watched: KEYS.length + MOVING.length + KEYS.length,
       prepare: ({ from, to }) => nodes.moveSlots(from, to, [SLOT]),
@@ -141,7 +142,7 @@ describe.each(HOSTS)('Layers over the sendCommand of a Cluster of $name', (host)
     expect(results).toEqual([VALUES, VALUES]);
   });
 
-  it.each(LAYERS)('%s see what is redirected by ASK as on a plain one', async (_, layers) => {
+  it.each(share(LAYERS, 2))('%s see what is redirected by ASK as on a plain one', async (_, layers) => {
     const moved = MOVING.slice(0, 3);
     const { results } = await beside(host, layers, {
       watched: 2 * (KEYS.length + moved.length),
@@ -158,7 +159,7 @@ describe.each(HOSTS)('Layers over the sendCommand of a Cluster of $name', (host)
     expect(results).toEqual([VALUES, VALUES]);
   });
 
-  it.each(LAYERS)('%s see timeouts as on a plain one', async (_, layers) => {
+  it.each(share(LAYERS, 2))('%s see timeouts as on a plain one', async (_, layers) => {
     const { results } = await beside(host, layers, {
       watched: MOVING.length + KEYS.length,
       play: async (cluster, { from }) => {
