@@ -20,14 +20,16 @@ export interface Orders {
   readonly changes: number;
   /** Plain clients beside plain ones: what differs then is no fault of this package. */
   readonly control: boolean;
+  /** Whether coalesced clients must have the cork, or the fast path. */
+  readonly corked: boolean;
 }
 
 export interface Verdict {
   /** `open`: right, and steps stay open on both kinds of clients. */
   readonly verdict: 'right' | 'open' | 'wrong' | 'plain breaks';
   /**
-   * How commands went on the coalesced client: by the fast path, corked, or as on a plain client, for want of a
-   * `stream`.
+   * How commands went on the coalesced client: by the fast path, corked, or as on a plain client, where there is no
+   * `stream` or its `write` was taken before.
    */
   readonly way: 'fast' | 'cork' | 'plain';
   readonly steps: number;
@@ -72,7 +74,6 @@ class Play {
   /** Commands of the coalesced clients: all, and by the fast path. */
   commands = 0;
   fast = 0;
-  hasStream = false;
 
   constructor(
     readonly stage: Stage,
@@ -133,7 +134,6 @@ class Play {
   /** The end of a scene: all of its clients are ended, and nothing is left. */
   async finish(): Promise<void> {
     for (const client of this.#made.splice(0)) {
-      if ((client as { stream?: unknown }).stream) this.hasStream = true;
       if (this.#isCoalesced) {
         const { commands, fastCommands } = (client as ReturnType<typeof coalesce<Redis>>).coalescer.stats();
         this.commands += commands;
@@ -939,7 +939,7 @@ async function main(): Promise<Verdict> {
   }
   let stage: Stage | undefined;
   const plain = new Map<string, Transcript>();
-  const counts = { commands: 0, fast: 0, hasStream: false };
+  const counts = { commands: 0, fast: 0 };
   const open: string[] = [];
   const warnings = new Set<string>();
   process.on('warning', ({ name, message, ...rest }) =>
@@ -981,13 +981,12 @@ async function main(): Promise<Verdict> {
         if (arm === 'coalesced') {
           counts.commands += playing.commands;
           counts.fast += playing.fast;
-          counts.hasStream ||= playing.hasStream;
         }
       }
     }
   }
-  if (counts.hasStream && counts.commands === 0 && !orders.control) {
-    return conclude('wrong', { arm: 'coalesced', why: 'clients have a stream, and are not corked' });
+  if (orders.corked && counts.commands === 0) {
+    return conclude('wrong', { arm: 'coalesced', why: 'clients are not corked' });
   }
   return conclude(open.length > 0 ? 'open' : 'right');
 }

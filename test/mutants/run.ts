@@ -13,7 +13,7 @@ import { parseArgs } from 'node:util';
 import { startCluster } from '../../tools/redis-cluster.js';
 import { startRedis } from '../../tools/redis-server.js';
 import { bundled } from '../helpers/bundled.js';
-import { type Edit, HOSTS, type HostPackage, MUTANTS, type Mutant } from './mutants.js';
+import { type Edit, HOSTS, type HostPackage, MUTANTS, type Mutant, PLAIN_BY_NATURE } from './mutants.js';
 import { mutate } from './mutate.cjs';
 import type { Orders, Verdict } from './program.js';
 
@@ -75,13 +75,12 @@ function runProgram(
   program: string,
   host: HostPackage,
   mutant: Mutant,
-  ports: Omit<Orders, 'host' | 'changes'>,
+  orders: Omit<Orders, 'host' | 'changes'>,
 ): Promise<Verdict> {
-  const orders: Orders = { host, ...ports, changes: changedFiles(host, mutant) };
   const env = {
     ...process.env,
     MUTANT: JSON.stringify({ folder: host, edits: mutant.edits }),
-    MUTANT_ORDERS: JSON.stringify(orders),
+    MUTANT_ORDERS: JSON.stringify({ host, ...orders, changes: changedFiles(host, mutant) } satisfies Orders),
   };
   return new Promise((resolve) => {
     const child = spawn(process.execPath, ['--require', join(HERE, 'preload.cjs'), program], { env });
@@ -129,11 +128,9 @@ export async function runMutants(
     try {
       for (let next = left.shift(); next !== undefined; next = left.shift()) {
         const { mutant, host } = next;
-        const result = {
-          ...mutant,
-          host,
-          verdict: await runProgram(program, host, mutant, { ...servers.ports, control }),
-        };
+        const corked = !control && !PLAIN_BY_NATURE.has(mutant.title);
+        const verdict = await runProgram(program, host, mutant, { ...servers.ports, control, corked });
+        const result = { ...mutant, host, verdict };
         results.push(result);
         seen(result);
       }
