@@ -206,7 +206,6 @@ export class Outgoing implements BatchOwner {
     // One that has waited for a prediction has its own.
     const deadline =
       (entry.deadline as Deadline | undefined) ?? this.#deadlines.for(call?.timeout ?? commandTimeoutOf(client));
-    if (!shareable) shared?.close();
     const shares = shareable && (this.options.shareReads || (cacheable && cache?.isPending(entry)));
     let name = shares ? shared?.nameOf(entry, encoded) : undefined;
     if (name !== undefined && shared?.follow(name, entry, deadline)) {
@@ -214,6 +213,8 @@ export class Outgoing implements BatchOwner {
       return;
     }
     const kept = cache?.sends(entry, call) ?? false;
+    // Reads that waited may have been sent just now, before this one.
+    if (!shareable) shared?.close();
     if (kept) name ??= shared?.nameOf(entry, encoded);
     this.#enqueue(entry, encoded, deadline, name);
     if (kept) cache?.sentKept(entry);
@@ -293,9 +294,10 @@ export class Outgoing implements BatchOwner {
     const queue = client.commandQueue;
     if (replies.lengthDue !== undefined) this.connection.checkQueue();
     const { begun } = transaction;
-    this.shared?.close();
     this.stats.commands += commands.length;
     cache?.sendsPipeline(commands);
+    // Behind it: reads that waited are sent before the pipeline.
+    this.shared?.close();
     const waits = gate.mustWait(commands.length, begun);
     if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
     let fast = 0;

@@ -218,32 +218,38 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
       await client.select(0).catch(() => {});
     });
 
-    it.each<[string, (client: Client, key: string) => Promise<unknown>]>([
-      ['a write', (client, key) => client.set(key, 'own')],
-      ['a pipeline', (client, key) => client.pipeline().set(key, 'own').exec()],
-      [
-        'a command of the host’s behind a pipeline',
-        (client, key) => {
-          void client.pipeline().get(`${key}x`).get(`${key}y`).exec();
-          return cold(client, 'SET', key, 'own');
-        },
-      ],
-      ['a pipeline of the host’s', (client, key) => client.pipeline().select(0).set(key, 'own').get(key).exec()],
-    ])('if it has been revoked, it is sent first: %s', async (__, write) => {
-      const client = await start();
-      for (let round = 0; round < 5; round += 1) {
-        await other.set(k, 'old');
-        await keep(client, () => client.get(k));
-        const replies = await new Promise<unknown[]>((resolve) => {
-          // In a turn in which the invalidation is read: what `client` asks for before, waits for the end of the turn.
-          void other.set(k, 'theirs');
-          const read = client.get(k);
-          client.coalescer.cache?.clear();
-          void Promise.all([read, write(client, k), client.get(k)]).then(resolve);
-        });
-        expect(['old', 'theirs']).toContain(replies[0]);
-        expect(replies[2]).toBe('own');
-      }
+    // The read behind the write is no follower of the one in front of it.
+    describe.each([{}, { shareReads: true }])('if it has been revoked, it is sent first, %o:', (shares) => {
+      it.each<[string, (client: Client, key: string) => Promise<unknown>]>([
+        ['a write', (client, key) => client.set(key, 'own')],
+        ['a script', (client, key) => client.eval("return redis.call('SET', KEYS[1], 'own')", 1, key)],
+        ['a pipeline', (client, key) => client.pipeline().set(key, 'own').exec()],
+        ['a transaction', (client, key) => client.multi().set(key, 'own').exec()],
+        ['a command of the host’s', (client, key) => cold(client, 'SET', key, 'own')],
+        [
+          'a command of the host’s behind a pipeline',
+          (client, key) => {
+            void client.pipeline().get(`${key}x`).get(`${key}y`).exec();
+            return cold(client, 'SET', key, 'own');
+          },
+        ],
+        ['a pipeline of the host’s', (client, key) => client.pipeline().select(0).set(key, 'own').get(key).exec()],
+      ])('%s', async (__, write) => {
+        const client = await cached(server.url, cache, {}, shares);
+        for (let round = 0; round < 5; round += 1) {
+          await other.set(k, 'old');
+          await keep(client, () => client.get(k));
+          const replies = await new Promise<unknown[]>((resolve) => {
+            // In a turn in which the invalidation is read: what `client` asks for before, waits for the end of the turn.
+            void other.set(k, 'theirs');
+            const read = client.get(k);
+            client.coalescer.cache?.clear();
+            void Promise.all([read, write(client, k), client.get(k)]).then(resolve);
+          });
+          expect(['old', 'theirs']).toContain(replies[0]);
+          expect(replies[2]).toBe('own');
+        }
+      });
     });
   });
 
