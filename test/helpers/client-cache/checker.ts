@@ -377,6 +377,7 @@ export class Checker {
         for (let left = 8; left > 0; left -= 1) replies.push(this.#flow(client, random));
         if (random.oneIn(4)) replies.push(this.#list(client, random));
       }
+      if (random.oneIn(4)) replies.push(...this.#aroundWrite(client, random));
       await Promise.all(replies);
       if (random.oneIn(20)) await this.#unlessLosing(() => this.#transaction(client, random));
       if (random.oneIn(100)) await this.#unlessLosing(() => this.#changeUser(client, random));
@@ -449,6 +450,13 @@ export class Checker {
       if (random.oneIn(4)) void this.#anyOwnWrite(client, random);
       await this.#scan(client, 1_000);
     }
+  }
+
+  /** The same read in front of an own write and behind it, in one turn. */
+  #aroundWrite(client: CoalescedClient, random: Random): Promise<void>[] {
+    const key = random.of(this.hashes);
+    const read = () => this.#oneRead(client, random, key, () => readField(client, key, 'a'));
+    return [read(), this.#ownWrite(client, key, () => this.#bumpHash(client, key, random)), read()];
   }
 
   /** What is read of one number, mostly; now and then it is written in between. */

@@ -21,7 +21,7 @@ export interface Scenario {
   /** Whether it is about predictions alone. */
   readonly predicting?: boolean;
   /** Limits of the cache. */
-  readonly limits?: Pick<CacheOptions, 'maxEntries'>;
+  readonly limits?: Pick<CacheOptions, 'maxEntries' | 'ttl'>;
   /** Disturbs until it is told to stop. */
   disturb?(scene: Scene): Promise<void>;
 }
@@ -289,6 +289,8 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: 'messages on the same connection', disturb: tell },
   { name: 'jobs on another connection', disturb: giveJobs },
   { name: 'undisturbed', check: { transactions: true } },
+  { name: 'answers that are soon too old', limits: { ttl: 3 } },
+  { name: 'shareReads, and answers that are soon too old', limits: { ttl: 3 }, coalesce: { shareReads: true } },
   { name: 'shareReads, and calls with options of their own', coalesce: { shareReads: true }, check: { views: true } },
   {
     name: 'maxInFlight, calls with options of their own',
