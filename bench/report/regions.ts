@@ -37,11 +37,7 @@ export function regionsOf(
   const all = groups.flatMap(({ benchmarks }) => benchmarks);
   const sections = (...parts: readonly (string | undefined)[]) =>
     parts.filter((part) => part !== undefined).join('\n\n') || NOTHING;
-  return {
-    gains: (current: string) => gainsRegion(groups, current),
-    packages: (table: string) => packagesRegion(table, all),
-    'bench-run': runsText(groups),
-    'bench-targets': targetsText(all),
+  const tables = {
     'bench-network': sections(networkTable(all)),
     'bench-rates': sections(ratesTable(all), changesTable(all, 'idle', ['cpu', 'serverCpu', 'utilization'])),
     'bench-schedule': sections(chart(all, 'schedule'), elsewhereTable(all)),
@@ -93,17 +89,28 @@ export function regionsOf(
     ),
     'bench-setups': sections(...[...others].map(([, results]) => setupText(results))),
   };
+  return {
+    gains: (current: string) => gainsRegion(groups, current),
+    packages: (table: string) => packagesRegion(table, all),
+    'bench-run': runsText(groups),
+    'bench-targets': targetsText(all, Object.values(tables).join()),
+    ...tables,
+  };
 }
 
-/** A line for each run: which groups, where and when. */
+/** Each machine once, and a line for each run on it: which groups, and when. */
 function runsText(groups: readonly GroupResult[]): string {
-  const runs = new Map<string, GroupResult[]>();
-  for (const one of groups) {
-    const run = `${describeMachine(one.settings)}; ${describeRun(one.settings)}`;
-    runs.set(run, [...(runs.get(run) ?? []), one]);
+  const machines = new Map<string, Map<string, string[]>>();
+  for (const { group, settings } of groups) {
+    const runs = machines.get(describeMachine(settings)) ?? new Map<string, string[]>();
+    const run = describeRun(settings);
+    machines.set(describeMachine(settings), runs.set(run, [...(runs.get(run) ?? []), group]));
   }
-  const link = ({ group }: GroupResult) => `[${group}](${CHARTS}${group}.json)`;
-  const lines = [...runs].map(([run, of]) => `- ${of.map(link).join(', ')}: ${run}`);
+  const link = (group: string) => `[${group}](${CHARTS}${group}.json)`;
+  const lines = [...machines].flatMap(([machine, runs]) => [
+    `- ${machine}:`,
+    ...[...runs].map(([run, of]) => `  - ${run}: ${of.map(link).join(', ')}`),
+  ]);
   // Groups whose notes differ in a number alone share a line.
   const groupsOf = new Map<string, string[]>();
   for (const { group, notes } of groups) {
@@ -116,24 +123,27 @@ function runsText(groups: readonly GroupResult[]): string {
   return [...lines, ...notes].join('\n') || NOTHING;
 }
 
-function targetsText(results: readonly BenchmarkResult[]): string {
+/** @param tables - the text below: what is met and stands in a table or chart there is not told twice. */
+function targetsText(results: readonly BenchmarkResult[], tables: string): string {
   const found = evaluate(results);
   const missed = found.filter(({ met }) => !met);
+  const met = found.filter((one) => one.met && !tables.includes(titleOf(one.benchmark)));
   const count = `${found.length - missed.length} of ${found.length} targets met.`;
-  const rows = missed.map((one) => [one.work, said(one, ranged(one.measured)), limitOf(one)]);
-  const table = missed.length === 0 ? [] : ['Missed:', markdownTable(['work', 'measured', 'target'], rows), 'Met:'];
-  return [count, ...table, targetLines(found.filter(({ met }) => met))].join('\n\n');
+  const lists = [missed.length === 0 ? '' : `Missed:\n\n${targetLines(missed)}`];
+  if (met.length > 0) lists.push(`Met, and in no table below:\n\n${targetLines(met)}`);
+  return [count, ...lists].filter((part) => part !== '').join('\n\n');
 }
 
-/** A line for each benchmark: `client CPU 0.12× plain; …`, and the limits of those that are missed. */
+/** A line for each benchmark: `client CPU 0.12× plain; …`; of those that are missed, range and limit too. */
 function targetLines(found: readonly TargetResult[]): string {
   const byBenchmark = new Map<string, string[]>();
   for (const one of found) {
-    const { benchmark, measured, met, only, worst, work } = one;
+    const { benchmark, measured, met, work } = one;
     // Of a benchmark with several cases, which of them.
-    const which = worst ?? (only === undefined ? undefined : work.slice(titleOf(benchmark).length + 2));
-    const parts = [said(one, say(measured.median)), which && `for ${which}`, met ? '' : `(${limitOf(one)})`];
-    const text = parts.filter((part) => part !== undefined && part !== '').join(' ');
+    const which = work.slice(titleOf(benchmark).length + 2);
+    const limit = met ? '' : `(${limitOf(one)})`;
+    const parts = [said(one, met ? say(measured.median) : ranged(measured)), which && `for ${which}`, limit];
+    const text = parts.filter((part) => part !== '').join(' ');
     byBenchmark.set(benchmark, [...(byBenchmark.get(benchmark) ?? []), text]);
   }
   return [...byBenchmark].map(([id, parts]) => `- **${titleOf(id)}**: ${parts.join('; ')}`).join('\n');
