@@ -13,7 +13,7 @@ import { startRedis } from './redis-server.js';
 
 const SRC = fileURLToPath(new URL('../src/', import.meta.url));
 const WARM_UP = 200;
-const MOST = { files: 23, functions: 69 };
+const MOST = { files: 22, functions: 68 };
 
 const server = await startRedis();
 const client = new Redis(server.url);

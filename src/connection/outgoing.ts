@@ -204,8 +204,8 @@ export class Outgoing implements BatchOwner {
     const { client, cache, shared } = this;
     const { shareable, cacheable } = entry.variant.command;
     // One that has waited for a prediction has its own.
-    const deadline =
-      (entry.deadline as Deadline | undefined) ?? this.#deadlines.for(call?.timeout ?? commandTimeoutOf(client));
+    const ms = call?.timeout ?? commandTimeoutOf(client);
+    const deadline = (entry.deadline as Deadline | undefined) ?? (ms === undefined ? ms : this.#deadlines.for(ms));
     const shares = shareable && (this.options.shareReads || (cacheable && cache?.isPending(entry)));
     let name = shares ? shared?.nameOf(entry, encoded) : undefined;
     if (name !== undefined && shared?.follow(name, entry, deadline)) {
