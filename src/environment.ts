@@ -47,11 +47,3 @@ function parse(text = ''): Environment {
 export function warnEnvironment({ message }: Error): void {
   warnOnce(CODES.ENVIRONMENT, `${message}; clients stay plain`);
 }
-
-const FORMER = 'IOREDIS_COALESCE_UNKNOWN_CLIENT';
-if (process.env[FORMER] !== undefined) {
-  warnOnce(
-    CODES.ENVIRONMENT,
-    `ioredis-coalesce: the environment variable ${FORMER} has no effect any more: clients of unknown releases get the cork`,
-  );
-}
