@@ -15,8 +15,8 @@ const WINDOW_MS = 500;
 const CASES = 16;
 const OUTCOMES = 64;
 const REST_MS = { first: 10_000, most: 640_000 };
-/** Judgements, or reads of all forms, in vain, after which few are looked at, or none for some time. */
-const IN_VAIN = { judgements: 16, reads: 16_384, pauseMs: 4_000 };
+/** Reads in vain, of all forms, after which none is looked at for some time. */
+const IN_VAIN = { reads: 16_384, pauseMs: 4_000 };
 /** Milliseconds after which full tables are emptied: what is read may have changed. */
 const FULL_MS = 60_000;
 const [END, COLON, OPENING, CLOSING] = [0, 58, 123, 125];
@@ -52,15 +52,9 @@ export class Sequel {
   cases = 0;
   #due = CASES;
   #halvedAt = 0;
-  #inVain = 0;
 
   /** @param share - of the cases: a form that follows in so many is predicted. */
   constructor(readonly share: number) {}
-
-  /** Whether one case of many is enough. */
-  get isIdle(): boolean {
-    return this.#inVain > IN_VAIN.judgements;
-  }
 
   occurred(cases: number, time: number): void {
     this.cases += cases;
@@ -70,7 +64,6 @@ export class Sequel {
     const { share } = this;
     const likely = this.pairs.filter((pair) => pair.followed >= share * this.cases && pair.isUseful(share, time));
     this.predicted = likely.sort((a, b) => b.followed - a.followed).slice(0, MOST.followers);
-    this.#inVain = likely.length > 0 ? 0 : this.#inVain + 1;
     // The followers of the last cases are still to come: in the cases of a window, these are few.
     if (this.cases < 4 * CASES || time - this.#halvedAt < WINDOW_MS) return;
     this.#halvedAt = time;
@@ -174,7 +167,6 @@ export class Forms {
   identity: string[] = [];
   #hash = SEED;
   #inVain = 0;
-  #looked = 0;
   #pausesUntil = 0;
 
   /** Notes a read; returns its form, if its key has an identity. */
@@ -189,7 +181,7 @@ export class Forms {
     recent.reply = this.replies;
     for (let index = 0; index < recent.earlier; index += 1) recent.forms[index]?.followers.followedBy(form);
     recent.list?.elements.followedBy(form);
-    if (recent.count <= MOST.followers && this.#looksAt(form.followers)) {
+    if (recent.count <= MOST.followers) {
       form.followers.occurred(1, time);
       recent.forms[recent.count] = form;
       recent.count += 1;
@@ -206,7 +198,7 @@ export class Forms {
   /** Notes that a caller has got a list with these elements; returns the form of its read. */
   listed(variant: CommandVariant, key: string, text: string, sent: unknown, elements: string[], time: number) {
     const form = this.#formOf(variant, key, text, sent, time, 0);
-    if (form === undefined || !this.#looksAt(form.elements)) return undefined;
+    if (form === undefined) return undefined;
     form.elements.occurred(elements.length, time);
     for (const element of elements) {
       const identity = combined(SEED, hashOf(element));
@@ -226,11 +218,6 @@ export class Forms {
       return { form: String(form), followers: shown(form.followers), elements: shown(form.elements) };
     });
     return all.filter(({ followers, elements }) => followers.length + elements.length > 0);
-  }
-
-  #looksAt({ isIdle }: Sequel): boolean {
-    this.#looked += 1;
-    return !isIdle || this.#looked % 16 === 0;
   }
 
   #slot(identity: number): Recent {
