@@ -9,8 +9,7 @@ import { setSplitting } from '../split/split-keys.js';
 import { addIdleHandle, coalescerOf, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
-import { CorkAttachment } from './cork-attachment.js';
-import { groundOf } from './ground.js';
+import { CorkAttachment, groundOf } from './cork-attachment.js';
 
 /**
  * Coalesces a client or Cluster, unless it is coalesced already. It stays plain, with an idle handle, if `options` is

@@ -16,8 +16,7 @@ import {
 } from '../options.js';
 import type { FallbackReason } from '../stats.js';
 import { Attachment, addIdleHandle, type NodesShare } from './attachment.js';
-import { CorkAttachment, corkObserver } from './cork-attachment.js';
-import { groundOf } from './ground.js';
+import { CorkAttachment, corkObserver, groundOf } from './cork-attachment.js';
 
 /** Why one connection of a known client gets the cork. */
 const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from others" };

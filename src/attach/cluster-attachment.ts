@@ -12,8 +12,7 @@ import { setSplitting } from '../split/split-keys.js';
 import type { FallbackReason } from '../stats.js';
 import { Attachment, coalescerOf, type NodesShare } from './attachment.js';
 import { ClientAttachment } from './client-attachment.js';
-import { corkObserver } from './cork-attachment.js';
-import { groundOf } from './ground.js';
+import { corkObserver, groundOf } from './cork-attachment.js';
 
 /**
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
