@@ -1,5 +1,5 @@
 /**
- * APMs that rewrite the client as it is loaded (`src/host/rewriting.ts`): what they put around its methods is a layer.
+ * APMs that rewrite the client as it is loaded (`src/host/recognize.ts`): what they put around its methods is a layer.
  */
 import { execFile } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
