@@ -5,8 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Commands } from './commands.js';
-import { type Site, siteOf } from './site.js';
-import { counted, Flow, Pair, Place, Trip, type Wait } from './waits.js';
+import { counted, Flow, Pair, Place, type Site, siteOf, Trip, type Wait } from './waits.js';
 
 /** What `roundTrips()` has counted. */
 export interface RoundTrips {
