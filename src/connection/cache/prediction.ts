@@ -3,8 +3,8 @@ import type { FastCommand } from '../../commands/fast-commands.js';
 import { words } from '../../commands/fast-commands.js';
 import { deepCopy } from '../../util/values.js';
 import { SETTLED } from '../entries/deadlines.js';
-import { type Entry, type EntryContext, errorFor, InternalEntry } from '../entries/entry.js';
-import { elementsOf, Forms, type Pair } from './forms.js';
+import { type Entry, type EntryContext, errorFor, InternalEntry, takeFollowers } from '../entries/entry.js';
+import { elementsOf, type Form, Forms, type Pair } from './forms.js';
 import { keyName, readArguments } from './names.js';
 import type { Prediction } from './store.js';
 
@@ -87,13 +87,13 @@ export class PredictedEntry extends InternalEntry implements Prediction {
   /** None: its followers have deadlines of their own. */
   override deadline: Entry['deadline'] = SETTLED;
 
-  /** @param refused - called when the server has answered with an error. */
+  /** @param refused - called when the server has answered with an error, with those who wait for the answer. */
   constructor(
     readonly pair: Pair,
     key: string,
     context: EntryContext,
     readonly until: number,
-    readonly refused: (entry: PredictedEntry, message: string) => void,
+    readonly refused: (form: Form, message: string, followers: readonly Entry[]) => void,
   ) {
     const { variant, args } = pair.form;
     super(variant, args.length === 0 ? key : [key, ...args], context, noop);
@@ -110,26 +110,20 @@ export class PredictedEntry extends InternalEntry implements Prediction {
     this.#hasOutcome = true;
   }
 
-  takeFollowers(): readonly Entry[] {
-    const { followers = [] } = this;
-    this.followers = undefined;
-    return followers;
-  }
-
   override answer(reply: unknown, form: 'decoded' | 'raw'): void {
     if (this.slot !== undefined && form === 'raw') this.slot.raw = deepCopy(reply);
-    for (const follower of this.takeFollowers()) follower.answer(deepCopy(reply), form);
+    for (const follower of takeFollowers(this)) follower.answer(deepCopy(reply), form);
   }
 
   /** The error is nobody's: those who follow are sent themselves. */
   override sendsAgain(message: string): boolean {
-    this.refused(this, message);
+    this.refused(this.pair.form, message, takeFollowers(this));
     return true;
   }
 
   /** What is no reply, such as a lost connection, each follower meets as a command of its own would. */
   protected override rejected(error: Error): void {
-    if (error.name === 'ReplyError') this.refused(this, error.message);
-    for (const follower of this.takeFollowers()) follower.reject(errorFor(follower, error) as Error);
+    if (error.name === 'ReplyError') this.refused(this.pair.form, error.message, takeFollowers(this));
+    for (const follower of takeFollowers(this)) follower.reject(errorFor(follower, error) as Error);
   }
 }

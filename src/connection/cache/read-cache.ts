@@ -385,9 +385,9 @@ export class ReadCache {
     return true;
   }
 
-  readonly #refusedPrediction = (entry: PredictedEntry, message: string): void => {
-    if (meaningOfError(message) === 'forbidden') this.#forbidden.add(entry.pair.form);
-    for (const follower of entry.takeFollowers()) if (follower.deadline !== SETTLED) this.#send(follower as CallEntry);
+  readonly #refusedPrediction = (form: Form, message: string, followers: readonly Entry[]): void => {
+    if (meaningOfError(message) === 'forbidden') this.#forbidden.add(form);
+    for (const follower of followers) if (follower.deadline !== SETTLED) this.#send(follower as CallEntry);
   };
 
   /** RESP: the keys of the next command are tracked. */

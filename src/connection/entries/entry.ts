@@ -267,7 +267,7 @@ function leaveDeadline(entry: Entry): void {
 }
 
 /** The followers of an entry that settles: once, also if a reply comes after a timeout. */
-function takeFollowers(entry: Entry): readonly Entry[] {
+export function takeFollowers(entry: Entry): readonly Entry[] {
   const { followers } = entry;
   if (followers === undefined) return [];
   entry.followers = undefined;
