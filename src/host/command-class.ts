@@ -1,6 +1,6 @@
 /** How the host's `Command` class treats its commands, and the transformers that users register with it. */
 import { sourceTest } from './probe.js';
-import type { AnyFunction, HostCommandClass, MadeCommand } from './types.js';
+import type { AnyFunction, HostCommand, HostCommandClass } from './types.js';
 
 /**
  * Whether the host's promises settle some microtasks after they are resolved. Host: iovalkey since 0.3.3 ends
@@ -30,7 +30,7 @@ export function keysOf(commandClass: HostCommandClass, name: string, args: unkno
  * Whether a command is rejected already: its arguments cannot become text, or their transformer has thrown.
  * Host: its promise is then rejected by the constructor, before that has set `resolve` and `reject`.
  */
-export function isRejected(command: Partial<Pick<MadeCommand, 'resolve' | 'promise'>>): boolean {
+export function isRejected(command: Partial<HostCommand>): boolean {
   return command.promise !== undefined && command.resolve === undefined;
 }
 

@@ -57,7 +57,6 @@ export interface HostOptions {
   readonly keyPrefix?: string | Buffer;
   readonly commandTimeout?: unknown;
   readonly autoResendUnfulfilledCommands?: unknown;
-  readonly enableOfflineQueue?: unknown;
   readonly monitor?: unknown;
   readonly socketTimeout?: unknown;
   /** A command method notes its stack, and an error shows it from the first frame that is not the host's. */
@@ -87,11 +86,6 @@ export interface HostClient extends EventEmitter {
   readonly socketTimeoutTimer?: unknown;
   /** What is published of a command, in versions that publish commands. */
   _buildCommandContext?(command: HostCommand): object;
-  call(name: string, ...args: string[]): Promise<unknown>;
-  connect(): Promise<unknown>;
-  disconnect(): void;
-  duplicate(override: object): object;
-  asking(): Promise<unknown>;
 }
 
 type ArgumentTransformers = Record<
@@ -101,26 +95,9 @@ type ArgumentTransformers = Record<
   | undefined
 >;
 
-/** A command of the host's that this package makes. */
-export interface MadeCommand extends Omit<HostCommand, 'resolve'> {
-  /** Settles it; undefined if its transformer has thrown: then it is rejected. */
-  readonly resolve: HostCommand['resolve'] | undefined;
-  /** Strings and Buffers: transformed, and with `keyPrefix`. */
-  readonly args: readonly unknown[];
-  transformReply(reply: unknown): unknown;
-}
-
-interface CommandOptions {
-  readonly keyPrefix?: string | Buffer | undefined;
-  readonly replyEncoding: 'utf8' | null;
-  /** Set with `showFriendlyErrorStack`. */
-  readonly errorStack?: Error | undefined;
-}
-
 /** The host's `Command` class: the only way to its transformers, which users can replace at any time. */
 export interface HostCommandClass {
-  /** Reads the arguments, elements of arrays included, and runs the command's transformer. */
-  new (name: string, args: readonly unknown[], options: CommandOptions): MadeCommand;
+  new (...args: never[]): HostCommand;
   readonly prototype: {
     transformReply: (this: ReplyContext, reply: unknown) => unknown;
     getKeys(): readonly unknown[];
