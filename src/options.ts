@@ -182,9 +182,7 @@ export function needingFastPath(options: ResolvedOptions): readonly string[] {
   return NEED_FAST_PATH.filter((name) => options[name] !== DEFAULT_OPTIONS[name]);
 }
 
-/**
- * A copy with RESP2 (`duplicate({ protocol: 2 })`) is made nevertheless, as by a plain client, but without the cache.
- */
+/** A copy with RESP2 (`duplicate({ protocol: 2 })`) is made all the same, as by a plain client, without the cache. */
 export function withoutCacheUnless(resp3: boolean, options: ResolvedOptions): ResolvedOptions {
   return resp3 || !options.cache ? options : { ...options, cache: false };
 }

@@ -37,8 +37,7 @@ const NO_FLUSHES = {
  * - `options`: `enableAutoPipelining` is set, or `showFriendlyErrorStack` was switched on later. If
  *   `showFriendlyErrorStack` is set from the start, no method of ours is on the callers' stack, and nothing is counted;
  * - `patched`: the method is not the host's own, or `sendCommand` of the client itself; or tracers are over
- *   `sendCommand`,
- *   and the call is a pipeline, has a callback or options, or the client has a cache;
+ *   `sendCommand`, and the call is a pipeline, has a callback or options, or the client has a cache;
  * - `traced`: the same for a subscriber of the channel `ioredis:command`, or `ioredis:batch` for transactions;
  * - `arguments`: one is not a string, finite number or Buffer, or only the host can apply `keyPrefix`;
  * - `transformer`: an argument transformer threw, or only the host can apply it;

@@ -113,10 +113,7 @@ function answerOf(reply: unknown): Answer {
   return text === '' || text === '0' ? 'nothing' : text === 'OK' ? 'OK' : 'other';
 }
 
-/**
- * Values of a reply, those in JSON too, and the parts of a list in one text. 0 and 1 are mostly counts, or say yes and
- * no.
- */
+/** Values of a reply, also in JSON, and the parts of a list in one text. 0 and 1 are mostly counts, or yes and no. */
 function valuesIn(reply: unknown): string[] {
   if (reply === null || reply === undefined) return [];
   if (typeof reply === 'object' && !(reply instanceof Buffer)) {

@@ -17,8 +17,7 @@ import { CorkAttachment, groundOf } from './cork-attachment.js';
  *
  * @param options - default: those that the client had before `detach()`, or else all defaults.
  * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a test double;
- * `COALESCE_ERR_OPTION`
- *   if `options` has a `cache` and the client does not speak RESP3.
+ *   `COALESCE_ERR_OPTION` if `options` has a `cache` and the client does not speak RESP3.
  */
 export function attach(client: unknown, options: ResolvedOptions | false | undefined): void {
   if (typeof client !== 'object' || client === null) throw notAClient(client);
@@ -42,9 +41,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
   if (options && missing === undefined && isHostCluster(client)) setSplitting(client, options.splitKeys);
 }
 
-/**
- * Coalesces a client that was just made, without being asked by its code: a later `attach` with options replaces it.
- */
+/** Coalesces a client that was just made, unasked by its code: a later `attach` with options replaces it. */
 export function attachProvisionally(client: object, options: ResolvedOptions): void {
   if (missingOfClient(client) !== undefined || coalescerOf(client) !== undefined) return;
   if ((client as HostClient).options.monitor) return;

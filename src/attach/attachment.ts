@@ -130,9 +130,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
     );
   }
 
-  /**
-   * The client keeps the handle, so that its options and last counters can be read, and `coalesce()` finds the options.
-   */
+  /** The client keeps the handle: its options and last counters can be read, and `coalesce()` finds the options. */
   detach(): void {
     const { client } = this;
     if (!this.enabled) return;

@@ -115,9 +115,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     if (!this.enabled) attachment.detach();
   };
 
-  /**
-   * Host: emitted when the slots have been read again. A node announces no changes of keys in a slot that it has lost.
-   */
+  /** Host: emitted when the slots were read again. A node announces no changes of keys in a slot that it has lost. */
   readonly #onRefresh = (): void => {
     const before = this.#slotOwners;
     this.#slotOwners = slotOwners(this.client);

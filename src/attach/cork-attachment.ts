@@ -99,9 +99,7 @@ export function corkObserver(client: HasOptions, counters: Stats, { why }: CorkR
   };
 }
 
-/**
- * The handle of a client or Cluster that has the cork: of the client nothing is known but its stream and its events.
- */
+/** The handle of a client or Cluster that has the cork: nothing is known of it but its stream and its events. */
 export class CorkAttachment implements Coalescer {
   enabled = true;
   readonly cache = undefined;

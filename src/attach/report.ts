@@ -22,9 +22,7 @@ interface Reported {
   readonly attachment: WeakRef<Reportable>;
 }
 
-/**
- * How many `clients`, `commands`, `fastCommands`, `batches` and predictions; and by its reason what has fallen back.
- */
+/** How many `clients`, `commands`, `fastCommands`, `batches` and predictions; and what has fallen back, by reason. */
 type Figures = Readonly<Record<string, number>>;
 
 /** Clients that are in memory; they are not kept there. */

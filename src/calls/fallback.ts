@@ -13,9 +13,7 @@ export function isUnpatchedCommand(method: AnyFunction): boolean {
   return isUnpatchedMethod(method) || isUnpatchedScriptMethod(method);
 }
 
-/**
- * The arguments of a call as far as they have been read. User code in them runs once per call, as on a plain client.
- */
+/** The arguments of a call as far as they were read. User code in them runs once per call, as on a plain client. */
 export interface ArgumentsSoFar {
   /** The flattened arguments; set if one was an array, which is read once, since its elements may be getters. */
   readonly flattened?: readonly unknown[] | undefined;

@@ -38,16 +38,12 @@ interface FastPipeline extends HostPipeline {
 
 type FastPipelineClass = new (client: object, target: CallTarget, unsent: EntryContext) => FastPipeline;
 
-/**
- * The field of a fast pipeline's recording. Not hidden from `util.inspect`: that would take as long as all else here.
- */
+/** The field of a fast pipeline's recording. To hide it from `util.inspect` would take as long as all else here. */
 const RECORDING = Symbol('recording');
 
 type Recording = PipelineRecording<CallTarget>;
 
-/**
- * The recording of a fast pipeline. On a Proxy of it, or an object derived from it, the host's own methods are called.
- */
+/** The recording of a fast pipeline. On a Proxy of it, or an object derived from it, the host's methods are called. */
 function recordingOf(receiver: unknown): Recording | undefined {
   const recording = (receiver as Partial<FastPipeline> | undefined)?.[RECORDING];
   return recording?.pipeline === receiver ? recording : undefined;

@@ -3,18 +3,14 @@ import { type CallTarget, callTargetOf } from './call-target.js';
 import { callHost, countFallback, Fallback } from './fallback.js';
 import type { Sender } from './sender.js';
 
-/**
- * The parts of a method of ours that sends one command. A view makes the same call with options of its own (`view.ts`).
- */
+/** The parts of a method of ours that sends one command. A view makes the same call with other options (`view.ts`). */
 export interface MethodForm {
   readonly methodName: string;
   /** The object that has the host's method under this name. */
   readonly parent: Readonly<Record<string, unknown>>;
   /** How many arguments are in front of the command's, such as the name in `call(name, …)`. */
   readonly leading?: number;
-  /**
-   * Sends the calls that can be fast; or a function that finds who sends one, by the name in front of its arguments.
-   */
+  /** Sends the calls that can be fast; or a function that finds who sends one, by the name before its arguments. */
   readonly sender?: Sender;
   senderFor?(target: CallTarget, name: unknown): Sender | undefined;
   /** Makes a call of several calls of the parent's method. */

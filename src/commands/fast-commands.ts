@@ -22,9 +22,7 @@ export interface FastCommand {
   readonly shareable: boolean;
   /** A shareable read of one key, its first argument, whose answer does not change with time: it may be kept. */
   readonly cacheable: boolean;
-  /**
-   * The reply of a cacheable read, or each element of it, for a missing key; undefined if that depends on arguments.
-   */
+  /** The reply of a cacheable read, or each element of it, for a missing key; undefined if arguments decide. */
   readonly missing: null | 0 | '' | 'none' | undefined;
   /** Its reply has names of fields and their values in turn. */
   readonly paired: boolean;

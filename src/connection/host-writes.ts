@@ -115,9 +115,7 @@ export class HostWriteHook {
     return { commands: Math.max(commands, 1), repliesOff, script };
   }
 
-  /**
-   * Ordering: the host has queued all but the last entry of the pipeline that it is about to write; these go behind.
-   */
+  /** Ordering: the host has queued all but the last entry of the pipeline that it writes next; these go behind. */
   #decideBefore(cache: ReadCache, pipeline: HostWrite['data']): void {
     const { commandQueue } = this.client;
     const requests = new RequestReader(pipeline, false);

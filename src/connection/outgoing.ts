@@ -27,9 +27,7 @@ import { type InFlightBound, InFlightGate } from './sending/in-flight-gate.js';
 import type { PendingBound } from './sending/pending-bound.js';
 import type { TransactionState } from './transaction-state.js';
 
-/**
- * A command's bytes: text that is assumed to be ASCII, or exact parts; undefined if it is encoded with its neighbours.
- */
+/** A command's bytes: text assumed to be ASCII, or exact parts; undefined if it is encoded with its neighbours. */
 type Encoded = string | readonly Part[] | undefined;
 
 /** What the connections of one client have in common. */

@@ -10,10 +10,7 @@ import { EventEmitter } from 'node:events';
 import { hostPrototype } from './probe.js';
 import type { AnyFunction } from './types.js';
 
-/**
- * Calls `made` with every client and Cluster that is made from now on. It is called within the constructor, so it must
- * not throw.
- */
+/** Calls `made` with every client and Cluster from now on, within their constructor: it must not throw. */
 export function onNewClient(made: (client: object) => void): void {
   const emitters = EventEmitter as unknown as { init: AnyFunction };
   const { init } = emitters;

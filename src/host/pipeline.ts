@@ -56,9 +56,7 @@ interface PipelineMaker extends HasOptions {
 
 export type PipelineMethods = Record<string, AnyFunction> & Record<'exec' | 'execBuffer' | 'sendCommand', AnyFunction>;
 
-/**
- * Whether the methods that fill and send pipelines are the host's own; asked anew, since user code may replace them.
- */
+/** Whether the methods that fill and send pipelines are the host's; asked anew, since user code may replace them. */
 export function areUnpatched({ exec, fillResult, sendCommand, multi }: Partial<PipelineMethods>): boolean {
   return (
     isUnpatchedExec(exec) && isUnpatchedFill(fillResult) && isUnpatchedSend(sendCommand) && isUnpatchedStart(multi)

@@ -57,9 +57,7 @@ export function commandClassOf(client: object): HostCommandClass | undefined {
  */
 export const isUnpatchedMethod = sourceTest('showFriendlyErrorStack', 'keyPrefix', 'sendCommand');
 
-/**
- * Whether a method is one of a known release, by the names in it. A layer has others, even with the method within it.
- */
+/** Whether a method is of a known release, by the names in it. A layer has others, even with the method within it. */
 export function isKnownMethod(name: string, method: AnyFunction, source = sourceOf(method)): boolean {
   return KNOWN_METHODS.has(methodDigest(name, method, source));
 }
@@ -129,10 +127,7 @@ export function isTestDouble(value: object): boolean {
   return [get, set, quit ?? disconnect].every((method) => typeof method === 'function') && sendCommand === undefined;
 }
 
-/**
- * Whether a method has the marks of jest and vitest (`_isMockFunction`), sinon (`isSinonProxy`) or `node:test`
- * (`mock.calls`).
- */
+/** Whether a method has the marks of jest and vitest (`_isMockFunction`), sinon, or `node:test` (`mock.calls`). */
 function isMock(method: unknown): boolean {
   if (typeof method !== 'function') return false;
   const { _isMockFunction, isSinonProxy, mock } = method as unknown as Record<string, { calls?: unknown } | true>;

@@ -37,9 +37,7 @@ type NodeSocket = Duplex & {
 
 const { push } = Readable.prototype;
 const { emit } = EventEmitter.prototype;
-/**
- * A meter that was there before this package has put its own in their place; other run times have texts of their own.
- */
+/** A meter that came before this package has put its own in their place; other run times have other texts. */
 const areNodes = sourceTest('readableAddChunk')(push) && sourceTest('kErrorMonitor')(emit);
 
 let shared: Buffer | undefined;

@@ -152,10 +152,7 @@ function unknownIn(method?: AnyFunction): UnknownClient {
   return by === undefined ? { name, cause: 'bundle' } : { name, cause: 'rewritten', by };
 }
 
-/**
- * Methods of the client's class and of its commands and pipelines, and some of those that are generated, by their
- * names.
- */
+/** Methods of the client's class and of its commands and pipelines, and some that are generated, by their names. */
 export function reachableMethods(client: object, prototype: object): [string, AnyFunction][] {
   const own = prototype as { pipeline?: AnyFunction } & Record<string, unknown>;
   const commandClass = commandClassOf(client);

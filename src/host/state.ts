@@ -194,10 +194,7 @@ export function unanswered(client: object): HostCommand[] {
   );
 }
 
-/**
- * Whether a MULTI is open after what the next connection is sent first. Host: the commands of the lost connection
- * again.
- */
+/** Whether a MULTI is open after what the next connection gets first. Host: the commands of the lost one again. */
 function isOpenAfterResent({ options, prevCommandQueue }: Queueing): boolean {
   const resent = options.autoResendUnfulfilledCommands ? unanswered({ prevCommandQueue }) : [];
   return resent.reduce((isOpen, { name }) => opensTransaction(name, isOpen), false);

@@ -77,10 +77,7 @@ const LONGEST_FORESEEN = 2 * 1024 * 1024;
  */
 const EXTERNAL_TEXT = 0xf_be_e9;
 
-/**
- * The most digits of an integer on which all decoders agree: beyond 2^53 the host's sum of `n * 10 + d` rounds in its
- * own way.
- */
+/** The most digits on which all decoders agree: beyond 2^53 the host's sum of `n * 10 + d` rounds in its own way. */
 const MAX_DIGITS = 15;
 /** `$0\r\n\r\n`. */
 const SHORTEST_STRING = 6;
@@ -131,10 +128,7 @@ export class ReplyDecoder {
   #bytes = 0;
   /** The open aggregates of the reply, the innermost first. */
   #open: OpenAggregate[] = [];
-  /**
-   * The bytes of the element that was split: the beginning of a string, or of a line. Of a string, memory for the rest
-   * follows.
-   */
+  /** The bytes of the element that was split: the beginning of a line, or of a string with memory for its rest. */
   #element = EMPTY;
   #elementBytes = 0;
   /** Bytes that the string lacks, its line end included; 0 for a line. */
@@ -152,8 +146,7 @@ export class ReplyDecoder {
    * @param utf8 - strings as JavaScript strings, else as Buffers that share the chunk's memory, like the host's.
    * @param paired - an array has names of fields and their values in turn, as a map has.
    * @returns the value, which ends at `end`; `NOT_DECODED`; or `INCOMPLETE`, if the chunk was taken to its end: then
-   * call
-   *   `resume`, `release` or `discard`.
+   *   call `resume`, `release` or `discard`.
    */
   decode(chunk: Buffer, position: number, utf8: boolean, paired = false): unknown {
     this.#startAt(chunk, position);
@@ -266,10 +259,7 @@ export class ReplyDecoder {
     return this.#missing <= 1 && this.#open.every(({ filled, length }) => filled === length - 1);
   }
 
-  /**
-   * Memory for the split element, of which `bytes` bytes of `length` are there: not on the server's say-so if it is
-   * long.
-   */
+  /** Memory for the split element, of which `bytes` of `length` are there: not on the server's say-so if it is long. */
   #memoryFor(bytes: number, length: number): Buffer {
     if (length > LONGEST_FORESEEN) return Buffer.allocUnsafeSlow(Math.min(2 * bytes, length));
     if (!this.#utf8 || this.#open.length > 0) return Buffer.allocUnsafe(length);
@@ -465,10 +455,7 @@ export class ReplyDecoder {
     this.#textEnd = 0;
   }
 
-  /**
-   * The start of the content of the bulk string at `end`; `end` is moved past the string. -1 if no whole string is
-   * there.
-   */
+  /** The start of the content of the bulk string at `end`, which is moved past it. -1 if no whole string is there. */
   #wholeString(): number {
     const chunk = this.#chunk;
     const limit = chunk.length;
@@ -488,9 +475,7 @@ export class ReplyDecoder {
     return start;
   }
 
-  /**
-   * A safe integer; NaN for anything else (`-0`, too many digits, a plus sign); `INCOMPLETE_LINE` if its line is split.
-   */
+  /** A safe integer; NaN for anything else (`-0`, too many digits, a plus sign); `INCOMPLETE_LINE` for a split line. */
   #number(start: number): number {
     const chunk = this.#chunk;
     const limit = chunk.length;

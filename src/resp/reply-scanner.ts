@@ -38,10 +38,7 @@ const KIND_OF_BYTE: readonly (LineKind | undefined)[] = Array.from(
 const MAX_LENGTH = 2 ** 40;
 const MAX_LENGTH_DIGITS = 64;
 
-/**
- * Limits of a reply. Hosts have none: they allocate as much memory as headers announce, and recurse as deeply as
- * replies nest.
- */
+/** Limits of a reply. Hosts have none: they allocate what headers announce, and recurse as deeply as replies nest. */
 export const REPLY_LIMITS = {
   /** Bytes of one bulk string: Redis's own default (`proto-max-bulk-len`), and about the longest string of Node. */
   bulkBytes: 512 * 1024 * 1024,

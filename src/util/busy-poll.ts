@@ -3,14 +3,9 @@ import { now, setImmediate } from './clock.js';
 /** Plain ioredis is busy with each command of a small turn for 8 to 12 µs. */
 const WINDOW_MS_PER_COMMAND = 0.008;
 const LONGEST_WINDOW_MS = 0.1;
-/**
- * The smallest turn that opens a window: for fewer commands it costs CPU and gains nothing at a fixed rate of arrivals.
- */
+/** The smallest turn that opens a window: with fewer commands it costs CPU for nothing at a fixed rate of arrivals. */
 const FEWEST_COMMANDS = 3;
-/**
- * The first reply after nothing was pending: one that takes longer comes from another machine, or from a server that
- * was busy.
- */
+/** The first reply after nothing was pending: one that takes longer is from another machine, or from a busy server. */
 const FAR_MS = 0.12;
 /** A server executes what it has read, up to 16 KiB, before it writes the first reply. */
 const EXECUTED_MS_PER_COMMAND = 0.0003;

@@ -3,8 +3,7 @@
  * `node_modules`, of another version.
  *
  * @param create - gives a `Set`, `Map` or `WeakMap`: Jest takes properties away from what hangs on the global when a
- * test
- *   file has ended, and connections end later.
+ *   test file has ended, and connections end later.
  * @param name - also stands for the shape of the value: when the shape changes, use another name.
  */
 export function processWide<T>(name: string, create: () => T): T {

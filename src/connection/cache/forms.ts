@@ -5,9 +5,7 @@ import { copyOfText } from './names.js';
 
 const MOST = { forms: 512, formsOfPlace: 16, places: 4096, pairs: 16, followers: 8, elements: 64, identities: 4096 };
 const LONGEST = { key: 512, arguments: 128, element: 64 };
-/**
- * Values in one place of keys beyond which they are identities: words; those with a digit or the like; names of kinds.
- */
+/** Values in one place of keys beyond which they are identities: words, those with a digit or the like, first names. */
 const VALUES = { word: 32, number: 8, first: 256 };
 /** Milliseconds from the first read of an identity on, within which others follow it. */
 const WINDOW_MS = 500;
@@ -122,10 +120,7 @@ class Place {
   ) {}
 }
 
-/**
- * The reads of one identity in a window. V8: one per slot for good, since those that are replaced would have become
- * old.
- */
+/** The reads of one identity in a window. V8: one per slot for good, since those replaced would have become old. */
 class Recent {
   identity = 0;
   at = Number.NEGATIVE_INFINITY;

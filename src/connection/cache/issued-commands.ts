@@ -26,10 +26,7 @@ const NEVER = -1;
  * shows it, and a reply may show a change before its push.
  */
 export class IssuedCommands {
-  /**
-   * Keys that replies will show, in the order of their positions; like `#anything` and `#awaited`, used only with
-   * BCAST.
-   */
+  /** Keys that replies will show, in the order of positions; like `#anything` and `#awaited`, used only with BCAST. */
   readonly #shown = new Denque<Shown>();
   /** The position of the last command on its way that may have changed, or show, any key. */
   #anything = NEVER;
@@ -115,10 +112,7 @@ const MINUTE_MS = 60_000;
 /** Answers held back in a minute: fewer are no load. */
 const LOAD = 10_000;
 
-/**
- * Warns once per process if a minute of a cache beside scripts has held back more answers than were given: nothing else
- * tells.
- */
+/** Warns once per process if scripts have held back more answers in a minute than were given: nothing else tells. */
 export class HeldAnswersWarning {
   #since = { atMs: Number.NaN, held: 0, hits: 0 };
 

@@ -2,9 +2,7 @@ import type { Arguments } from '../../commands/effects.js';
 import { isPlainNumber } from '../../resp/encoder.js';
 
 const NONE: readonly unknown[] = [];
-/**
- * Begins the text of several arguments, and that of a single one that is empty or begins with this character itself.
- */
+/** Begins the text of several arguments, and of a single one that is empty or begins with this character itself. */
 const JOINED = '\0';
 
 /** The name under which answers of a key are kept; undefined for a key that is not text, such as a Buffer. */

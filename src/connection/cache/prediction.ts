@@ -9,9 +9,7 @@ import { keyName, readArguments } from './names.js';
 import type { Prediction } from './store.js';
 
 const SECOND_MS = 1_000;
-/**
- * Reads that may be predicted in a second beyond those that callers have issued in it, if they have issued more before.
- */
+/** Reads that may be predicted in a second beyond those that callers issue in it, if they have issued more before. */
 const CARRIED_OVER = 64;
 /**
  * The share of a second that the loop was busy, beyond which nothing is predicted: a caller waits for it, not for

@@ -61,18 +61,14 @@ interface CachedConnection {
  * 1. A read is looked up (`lookUp`). If there is an answer that may be used, the read waits until the loop has read its
  *   sockets.
  * 2. At the end of the turn all reads that wait are looked up again (`#endTurn`): answered, or sent if the answer has
- *   been
- *    revoked or is too old. So nothing is delivered that bytes already read have revoked.
+ *   been revoked or is too old. So nothing is delivered that bytes already read have revoked.
  * 3. A command that may change what a waiting read answers, or show a newer one, has all of them decided first.
  * 4. To decide runs no code of users. To deliver runs reply transformers, which may do anything: so answers are
- *   delivered at
- *    the end of the turn, or before the replies of the next chunk, when nothing is half done.
+ *   delivered at the end of the turn, or before the replies of the next chunk, when nothing is half done.
  * 5. When a read is sent, it is decided whether its answer is kept (`sends`). Then it is put into the store, pending,
- *   and
- *    identical reads of the batch share it. CLIENT CACHING YES goes before it, PTTL behind it (`sentKept`).
+ *   and identical reads of the batch share it. CLIENT CACHING YES goes before it, PTTL behind it (`sentKept`).
  * 6. Each command that is sent drops the keys that it changes, pending reads too. While it is on its way, answers of
- *   keys that
- *    it shows are not used (`heldUntil`); while one of unknown keys is, none is (`IssuedCommands`).
+ *   keys that it shows are not used (`heldUntil`); while one of unknown keys is, none is (`IssuedCommands`).
  * 7. The reply fills the pending read, in the order of the bytes (`answered`). It is used once its time to live is
  *   known.
  * 8. An invalidation drops the answers of a key, and of its pending reads only those with a CACHING YES of their own

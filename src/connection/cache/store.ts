@@ -76,9 +76,7 @@ export class CachedKey {
   /** Until the reply at this position has come, only the answer `newest` may be used; see `IssuedCommands`. */
   heldUntil = -1;
   newest: CachedRead | undefined;
-  /**
-   * When it expires, in milliseconds of `now()`; undefined until the server has told: until then, no answer is used.
-   */
+  /** When it expires, in milliseconds of `now()`; undefined, and no answer is used, until the server has told. */
   expiresAt: number | undefined;
   /** The neighbours in the ring of keys that the clock's hand goes round. */
   before: CachedKey = this;
@@ -371,9 +369,7 @@ export class CacheStore extends Room {
     if (this.#full) this.#evict();
   }
 
-  /**
-   * The key has changed: forgets its answers, but not reads on their way that will see the change. Returns how many.
-   */
+  /** The key has changed: forgets its answers, but not reads on their way that will see it. Returns how many. */
   invalidate(name: string): number {
     const key = this.key(name);
     if (key === undefined) return 0;

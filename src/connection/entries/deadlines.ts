@@ -18,10 +18,7 @@ export function timedOut(): Error {
   return new Error('Command timed out');
 }
 
-/**
- * `commandTimeout` for fast commands: one timer for those of a millisecond that have the same timeout, instead of one
- * each.
- */
+/** `commandTimeout` for fast commands: one timer for those of a millisecond that have the same timeout. */
 export class Deadlines {
   #last: Deadline | undefined;
 

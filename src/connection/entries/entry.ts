@@ -321,10 +321,7 @@ export class AbortableEntry extends CallEntry implements Abortable {
     super.failAlone(error);
   }
 
-  /**
-   * Rejects its caller. The entry stays queued and is sent, so that the next caller does not get its reply (invariant
-   * 3).
-   */
+  /** Rejects its caller. The entry stays queued and is sent: the next caller must not get its reply (invariant 3). */
   abort(reason: unknown): void {
     if (this.followers !== undefined) {
       // The followers still wait for its reply, under its deadline.
@@ -388,10 +385,7 @@ export function transformReply(entry: Entry, replyEncoding: 'utf8' | null, reply
   );
 }
 
-/**
- * An equal error for another caller, who may change it, about its own command. A native one, which `structuredClone`
- * knows.
- */
+/** An equal error for another caller, about its own command. A native one, which `structuredClone` knows. */
 export function errorFor({ name, args }: Entry, error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const copy: object = new Error();

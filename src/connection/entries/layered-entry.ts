@@ -4,10 +4,7 @@ import type { QueueItem } from '../../host/types.js';
 import { isAscii } from '../../resp/encoder.js';
 import { CallEntry, Entry, type EntryContext, transformReply, variantOf } from './entry.js';
 
-/**
- * The entry that a layer or tracer passed on and that was asked for its bytes last: the host writes them next, and then
- * queues it.
- */
+/** The layered entry that was asked for its bytes last: the host writes them next, and then queues it. */
 let asked: LayeredEntry | undefined;
 
 /** The entry of which the host writes `data`, if these are what the entry has just given it. */

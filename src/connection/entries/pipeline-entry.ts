@@ -34,9 +34,7 @@ function noop(): void {}
 
 const NONE: number[] = [];
 
-/**
- * The recording of a fast pipeline: its entries, and what they have in common. The host sends them again through it.
- */
+/** The recording of a fast pipeline: its entries, and what these share. The host sends them again through it. */
 export class PipelineRecording<Of = unknown> extends PipelineWriter {
   /** Whether it still records. Once it was sent, or left to the host, later calls go to the host's methods. */
   open = true;
@@ -45,10 +43,7 @@ export class PipelineRecording<Of = unknown> extends PipelineWriter {
   /** The database selected when it was sent. */
   select = 0;
   sentCount = 0;
-  /**
-   * The client whose protocol it was sent under, if the host has sent it: of a Cluster, a node that `context` does not
-   * know.
-   */
+  /** The client whose protocol it was sent under, if by the host: of a Cluster, a node that `context` does not know. */
   sender: Pick<HostClient, 'condition'> | undefined;
   /** Results to be filled into the pipeline, and the position of each. */
   #results: PipelineResult[] | undefined;

@@ -18,9 +18,7 @@ export class SharedReads {
 
   constructor(readonly transaction: TransactionState) {}
 
-  /**
-   * The server was told to omit replies: from now on the number of commands decides which command a reply belongs to.
-   */
+  /** The server was told to omit replies: from now on the number of commands decides which one a reply belongs to. */
   stop(): void {
     this.#stopped = true;
   }

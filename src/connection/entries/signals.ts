@@ -1,10 +1,7 @@
 import type { CallOptions } from '../../options.js';
 import { timedOut } from './deadlines.js';
 
-/**
- * Something that waits for a reply, and that its caller can abort: an `AbortableEntry`, or a promise that is guarded
- * here.
- */
+/** What waits for a reply, and can be aborted by its caller: an `AbortableEntry`, or a promise that is guarded here. */
 export interface Abortable {
   /** The place among those that its signal can abort. */
   place: number;
@@ -14,10 +11,7 @@ export interface Abortable {
 /** The list is compacted only when it has more empty places than this. */
 const FEW = 64;
 
-/**
- * Signals with at least one pending call. Not a WeakMap: one signal per request would be work for the garbage
- * collector.
- */
+/** Signals with pending calls. Not a WeakMap: one signal per request would be work for the garbage collector. */
 const lists = new Map<AbortSignal, AbortList>();
 
 /**

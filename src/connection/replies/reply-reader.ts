@@ -419,9 +419,7 @@ export class ReplyReader implements InPlaceReader {
     return position;
   }
 
-  /**
-   * Host: ioredis 6 answers a command before the end of its last line, at `$-` of a null, and skips the rest of that.
-   */
+  /** Host: ioredis 6 answers a command before the end of its last line, at `$-` of a null, and skips the rest. */
   #passLineEnd(chunk: Buffer): number {
     const end = chunk.indexOf(LF) + 1 || chunk.length;
     if (chunk[end - 1] === LF) this.#line = '';

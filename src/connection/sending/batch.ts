@@ -89,10 +89,7 @@ export class Batch {
   #bytesOfReads = 0;
   /** Reads of this batch that share a place in the queue with the one before them. */
   #joined = 0;
-  /**
-   * Batches that are still to be encoded exactly: after text that is not ASCII, to assume ASCII would mean encoding
-   * twice.
-   */
+  /** Batches still to be encoded exactly: after text that is not ASCII, to assume ASCII would mean encoding twice. */
   #exactBatches = 0;
   #corked = false;
   #scheduled = false;

@@ -157,9 +157,7 @@ export class FusedReads {
     return open && !transaction.open && this.epoch === epoch;
   }
 
-  /**
-   * A fused command was answered with an error that a read alone would not have got. What passes does not end fusing.
-   */
+  /** A fused command got an error that a read alone would not have got. What passes does not end fusing. */
   refused(message: string): void {
     if (this.#stopped || FOLLOWED.has(meaningOfError(message))) return;
     this.stop();

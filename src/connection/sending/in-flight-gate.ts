@@ -92,10 +92,7 @@ export class InFlightGate {
     this.#backlog.push({ commands, fast, bytes: Number.POSITIVE_INFINITY, content, inTransaction });
   }
 
-  /**
-   * Replies have come, and there is a backlog: hands the batch the part of the backlog that has room now, and flushes
-   * it.
-   */
+  /** Replies have come, and there is a backlog: hands the batch the part of it that has room now, and flushes it. */
   release(batch: Batch): void {
     this.inFlightBound.repliesCame(Math.max(0, this.#onWire - this.onWire));
     while (this.#next(batch, this.inFlightBound.current - this.onWire, this.onWire <= 0));
@@ -103,10 +100,7 @@ export class InFlightGate {
     batch.flush('capacity');
   }
 
-  /**
-   * Hands the batch the whole backlog, without the limit: the stream or the process is about to end, or no replies
-   * come.
-   */
+  /** Hands the batch the whole backlog, without the limit: the stream or the process ends, or no replies come. */
   drain(batch: Batch): void {
     while (this.#next(batch, Number.POSITIVE_INFINITY, true));
   }

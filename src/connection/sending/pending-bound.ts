@@ -33,10 +33,7 @@ export class PendingBound {
     readonly maxPending: number,
     readonly counters: Stats,
     readonly connection: () => { readonly transaction: { readonly begun: boolean } } | undefined,
-    /**
-     * The host's commands that were accepted: the host sends them again by the same method. The nodes of a Cluster
-     * share it.
-     */
+    /** Accepted commands of the host, which sends them again by the same method. The nodes of a Cluster share it. */
     readonly accepted = new WeakSet<object>(),
   ) {
     for (const command of unanswered(client)) this.#accept(command);
