@@ -23,7 +23,7 @@ interface Reported {
 }
 
 /** How many `clients`, `commands`, `fastCommands`, `batches` and predictions; and what has fallen back, by reason. */
-type Figures = Readonly<Record<string, number>>;
+type Figures = ReturnType<typeof figuresOf>;
 
 /** Clients that are in memory; they are not kept there. */
 const reported = new Set<Reported>();
@@ -82,16 +82,18 @@ function lines(): string[] {
   return all;
 }
 
-function figuresOf({ counters }: Reported): Figures {
+function figuresOf({ counters }: Reported) {
   const { commands, fastCommands, batches, fallbacks } = counters.snapshot('fast');
   const { predicted, predictionsUsed } = counters.cache;
   return { clients: 1, commands, fastCommands, batches, predicted, predictionsUsed, ...fallbacks };
 }
 
 function addTo(sums: Map<string, Figures>, one: Reported): void {
-  const sum = sums.get(one.name) ?? {};
-  const added = Object.entries(figuresOf(one)).map(([figure, count]) => [figure, count + (sum[figure] ?? 0)]);
-  sums.set(one.name, Object.fromEntries(added));
+  const sum = sums.get(one.name);
+  const figures = figuresOf(one);
+  const names = Object.keys(figures) as (keyof Figures)[];
+  if (sum !== undefined) for (const name of names) figures[name] += sum[name];
+  sums.set(one.name, figures);
 }
 
 /**
@@ -99,15 +101,7 @@ function addTo(sums: Map<string, Figures>, one: Reported): void {
  * `127.0.0.1:6379/0, 30 clients that have ended: 1200 commands, …`.
  */
 function lineOf(name: string, figures: Figures): string {
-  const {
-    clients = 0,
-    commands = 0,
-    fastCommands = 0,
-    batches = 0,
-    predicted = 0,
-    predictionsUsed = 0,
-    ...fallbacks
-  } = figures;
+  const { clients, commands, fastCommands, batches, predicted, predictionsUsed, ...fallbacks } = figures;
   const who = clients > 1 ? `${name}, ${clients} clients that have ended` : name;
   const reasons = Object.entries(fallbacks)
     .filter(([, count]) => count > 0)
