@@ -45,8 +45,7 @@ export function attach(client: unknown, options: ResolvedOptions | false | undef
 export function attachProvisionally(client: object, options: ResolvedOptions): void {
   if (missingOfClient(client) !== undefined || coalescerOf(client) !== undefined) return;
   if ((client as HostClient).options.monitor) return;
-  // One set of options serves all clients of the process: an option that a client cannot use is ignored for that
-  // client.
+  // One set of options serves all clients of the process: those that a client cannot use are ignored for it.
   const splitKeys = options.splitKeys && isHostCluster(client);
   const usable = withoutCacheUnless(speaksResp3(client as HostClient), { ...options, splitKeys });
   attachReal(client as HostClient, usable);

@@ -19,10 +19,7 @@ export interface MethodForm {
   onFallback?(target: CallTarget, args: readonly unknown[]): void;
 }
 
-/**
- * The field of a method's form. Not a `WeakMap`, which keeps values too long (docs/performance.md): forms hold their
- * client.
- */
+/** The field of a method's form, which holds its client: a `WeakMap` keeps values too long (docs/performance.md). */
 const FORM = Symbol('form');
 type Marked = AnyFunction & { readonly [FORM]?: { readonly of: AnyFunction; readonly form: MethodForm } };
 
@@ -32,10 +29,7 @@ export function formOf(method: AnyFunction): MethodForm | undefined {
   return mark?.of === method ? mark.form : undefined;
 }
 
-/**
- * A method that encodes its command here if nothing is unusual; otherwise it calls the method that the client would
- * have without us.
- */
+/** A method that encodes its command here if nothing is unusual, and otherwise calls the client's own below it. */
 export function commandMethod(form: MethodForm): AnyFunction {
   const { methodName, parent, leading = 0, sender, compose } = form;
   const made: AnyFunction = compose

@@ -100,8 +100,7 @@ function callHostMethod(
   const callback = args.length > leading ? args.at(-1) : undefined;
   let result: unknown;
   if (typeof callback === 'function') {
-    // Called by the promise below, which the caller's signal may settle; by the host if a stub has returned something
-    // else.
+    // Called by the promise below, which the caller's signal may settle; by the host if a stub returned none.
     args[args.length - 1] = (...outcome: unknown[]) => {
       if (!(result instanceof Promise)) callback(...outcome);
     };

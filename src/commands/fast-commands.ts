@@ -76,10 +76,7 @@ export const KEY_POSITIONS = {
 
 type Table = Partial<Record<KeyRule, string>>;
 
-/**
- * Reads that may be shared, and kept in memory, by what they answer for a missing key; an empty array or object is
- * null.
- */
+/** Reads that may be shared, and kept in memory, by their answer for a missing key; an empty array or map is null. */
 const CACHEABLE_READS: readonly [missing: FastCommand['missing'], names: string][] = [
   [
     null,

@@ -129,10 +129,7 @@ function releaseOf(folder: string): string {
   }
 }
 
-/**
- * A method that is not known may be of a layer over the client: then it is no method of a class, and has none of these
- * words.
- */
+/** An unknown method may be of a layer over the client: then it is of no class, and has none of these words. */
 const IN_FUNCTIONS = /\b(?:_queue|_transactions|replyPending|addBatch|showFriendlyErrorStack|keyPrefix)\b/;
 /** The fewest known methods of a known client: fewer than each class has, since layers replace some. */
 const LEAST_METHODS = 30;
@@ -169,8 +166,7 @@ export function reachableMethods(client: object, prototype: object): [string, An
     Object.entries(Object.getOwnPropertyDescriptors(members)).flatMap(
       ([name, { value, get }]): [string, AnyFunction][] => {
         const method: unknown = value ?? get;
-        // Node's own are part of the class. A minifier changes what `parseOptions` looks like, and nothing relies on
-        // it.
+        // Node's own are part of the class. A minifier changes `parseOptions`, and nothing relies on it.
         if (typeof method !== 'function' || name in EventEmitter.prototype || name === 'parseOptions') return [];
         return [[`${className}.${name}`, method as AnyFunction]];
       },

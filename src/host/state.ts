@@ -53,10 +53,7 @@ export function inSubscriberMode(client: HostClient): boolean {
   return condition !== undefined && Boolean(condition.subscriber) && condition.protocol !== 3;
 }
 
-/**
- * Whether what comes may answer no command in the queue. Host: messages under RESP2, lines of a monitor, SUBSCRIBE with
- * channels.
- */
+/** Whether what comes may answer no command. Host: messages under RESP2, a monitor's lines, SUBSCRIBE with channels. */
 export function mayAnswerNothing(client: HostClient, head: QueueItem): boolean {
   return inSubscriberMode(client) || client.status === 'monitoring' || /subscribe$/i.test(head.command.name);
 }

@@ -11,10 +11,7 @@ import type { Prediction } from './store.js';
 const SECOND_MS = 1_000;
 /** Reads that may be predicted in a second beyond those that callers issue in it, if they have issued more before. */
 const CARRIED_OVER = 64;
-/**
- * The share of a second that the loop was busy, beyond which nothing is predicted: a caller waits for it, not for
- * replies.
- */
+/** The share of a second with a busy loop, beyond which nothing is predicted: callers wait for it, not for replies. */
 const MOST_UTILIZATION = 2 / 3;
 
 const LISTS = new Set(

@@ -164,8 +164,7 @@ export class ReplyReader implements InPlaceReader {
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#reading || !(chunk instanceof Buffer)) {
-      // User code has emitted `data` on the stream itself, or has set its encoding: the host decides how to handle
-      // that.
+      // User code has emitted `data` on the stream itself, or has set its encoding: the host decides what to do.
       this.giveUp();
       this.#forward(chunk);
       return;
