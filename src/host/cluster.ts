@@ -17,7 +17,6 @@ interface ClusterOptions extends HostOptions {
 
 interface ConnectionPool {
   getInstanceByKey(key: string): HostClient | undefined;
-  getSampleInstance(role: string): HostClient | undefined;
 }
 
 /** A Cluster, as far as this package knows it. */

@@ -4,7 +4,7 @@
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Script.js`, `built/utils/Commander.js`.
  */
 import { sourceTest } from './probe.js';
-import type { AnyFunction, HostCommand } from './types.js';
+import type { HostCommand } from './types.js';
 
 /** The members of a script's command that tell what it would write. */
 interface ScriptCommand extends HostCommand {
@@ -23,7 +23,6 @@ export interface HostScript {
   /** The client's `keyPrefix` when the script was defined. */
   readonly keyPrefix: unknown;
   readonly readOnly: unknown;
-  readonly execute: AnyFunction;
   readonly Command: {
     new (name: string, args: unknown[], options: object): ScriptCommand;
     readonly prototype: ScriptCommand;
