@@ -194,19 +194,16 @@ class Room {
   }
 
   /** The hand comes to it last. */
-  enter(key: CachedKey): void {
+  enter(key: CachedKey): CachedKey {
     key.room = this;
     this.keys.set(key.name, key);
     this.#count(key, 1);
-    const { hand } = this;
-    if (hand === undefined) {
-      this.hand = key;
-      return;
-    }
-    key.after = hand;
-    key.before = hand.before;
+    this.hand ??= key;
+    key.after = this.hand;
+    key.before = this.hand.before;
     key.before.after = key;
-    hand.before = key;
+    this.hand.before = key;
+    return key;
   }
 
   leave(key: CachedKey): void {
@@ -300,7 +297,8 @@ export class CacheStore extends Room {
   ): CachedRead {
     const isOwn = prediction !== undefined;
     // Texts of a prediction were made here, and refer to nothing else.
-    const key = known ?? enter(new CachedKey(isOwn ? name : copyOfText(name), isOwn ? this.predictions : this));
+    const room = isOwn ? this.predictions : this;
+    const key = known ?? room.enter(new CachedKey(isOwn ? name : copyOfText(name), room));
     const read = new CachedRead(key, variant, isOwn ? text : copyOfText(text), tracked, undefined);
     key.add(read);
     key.room.pending += 1;
@@ -376,7 +374,7 @@ export class CacheStore extends Room {
     const onTheirWay = [...key.all()].filter((read) => read.pending && read.tracked);
     this.#remove(key);
     if (onTheirWay.length > 0) {
-      const next = enter(new CachedKey(key.name, key.room));
+      const next = key.room.enter(new CachedKey(key.name, key.room));
       next.heldUntil = key.heldUntil;
       next.predictedUntil = key.predictedUntil;
       for (const read of onTheirWay) next.add(read);
@@ -431,11 +429,6 @@ export class CacheStore extends Room {
   get #full(): boolean {
     return this.entries > this.maxEntries || this.bytes > this.maxBytes;
   }
-}
-
-function enter(key: CachedKey): CachedKey {
-  key.room.enter(key);
-  return key;
 }
 
 /** The bytes of a Buffer as Latin-1 text, which takes a third of the memory, and keeps no pool of Node's. */
