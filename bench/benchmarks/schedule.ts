@@ -7,8 +7,6 @@ import { at, type Benchmark, benchmark, burst, type Case, loops } from './benchm
 export const NEAR = 'loopback';
 /** Where replies take long, or arrive in other pieces. */
 export const FAR = ['0.2 ms', '0.5 ms', '1 ms', 'TLS', 'TLS, 0.2 ms', 'TLS, 1 ms'] as const;
-/** Where client and server have to share. */
-export const SHARED = ['one core', 'busy'] as const;
 
 const WITHOUT_PLAIN: readonly VariantId[] = ['coalesced', 'coalesced-no-poll', 'reference'];
 const ALL: readonly VariantId[] = ['plain', 'cork', ...WITHOUT_PLAIN];

@@ -3,7 +3,7 @@
 import { markdownTable, type Region } from '../../tools/documents.js';
 import { PLACES } from '../benchmarks/network.js';
 import { COMMANDS, RATE_PLACES, rateCase } from '../benchmarks/rates.js';
-import { FAR, SHARED } from '../benchmarks/schedule.js';
+import { FAR } from '../benchmarks/schedule.js';
 import { compare, evaluate, type TargetResult, titleOf } from '../suite/evaluate.js';
 import { paceOf } from '../suite/pace.js';
 import {
@@ -15,7 +15,7 @@ import {
   variantOf,
 } from '../suite/results.js';
 import { describeMachine, describeRun } from '../suite/settings.js';
-import { type Spread, spread } from '../suite/stats.js';
+import type { Spread } from '../suite/stats.js';
 import { METRICS, type Metric } from '../variants/protocol.js';
 import { labelOf } from './drawing.js';
 import { gainsRegion, packagesRegion } from './gains.js';
@@ -40,7 +40,7 @@ export function regionsOf(
   const tables = {
     'bench-network': sections(networkTable(all)),
     'bench-rates': sections(ratesTable(all), changesTable(all, 'idle', ['cpu', 'serverCpu', 'utilization'])),
-    'bench-schedule': sections(chart(all, 'schedule'), elsewhereTable(all)),
+    'bench-schedule': sections(chart(all, 'schedule')),
     'bench-cork': sections(
       ratiosTable(all, 'schedule', ['throughput', 'cpu', 'serverCpu'], 'cork', FAR),
       changesTable(all, 'cluster', ['throughput', 'cpu'], ['cluster', 'cluster-cork', 'cluster-coalesced']),
@@ -274,27 +274,6 @@ function changesTable(
 function change(found: CaseResult | undefined, metric: Metric, variants = PAIR): string {
   const measured = variants.flatMap((variant) => variantOf(found, variant) ?? []);
   return measured.map((variant) => figure(spreadOf(variant, metric), metric)).join('→');
-}
-
-/** The range over the cells of each place. */
-function elsewhereTable(all: readonly BenchmarkResult[]): string | undefined {
-  const result = all.find(({ id }) => id === 'schedule');
-  const rows = [...FAR, ...SHARED].flatMap((place) => {
-    const cases = result?.cases.filter(({ id }) => id.startsWith(`${place}: `)) ?? [];
-    if (cases.length === 0) return [];
-    const cell = (metric: Metric, versus: string) => {
-      const ratios = cases.flatMap((one) => compare({ metric, of: 'coalesced', versus }, one)?.median ?? []);
-      const found = spread(ratios);
-      return found === undefined ? '' : `${say(found.min)}–${say(found.max)}×`;
-    };
-    const measures = (['coalesced-no-poll', 'reference'] as const).flatMap((versus) =>
-      (['throughput', 'cpu'] as const).map((metric) => cell(metric, versus)),
-    );
-    return [[place, ...measures]];
-  });
-  if (rows.length === 0) return undefined;
-  const of = ['no poll', 'bare socket'].flatMap((versus) => [`throughput ÷ ${versus}`, `CPU ÷ ${versus}`]);
-  return markdownTable(['the lowest and the highest of the cells', ...of], rows);
 }
 
 function chart(all: readonly BenchmarkResult[], id: string): string | undefined {
