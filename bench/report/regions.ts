@@ -3,7 +3,7 @@
 import { markdownTable, type Region } from '../../tools/documents.js';
 import { PLACES } from '../benchmarks/network.js';
 import { COMMANDS, RATE_PLACES, rateCase } from '../benchmarks/rates.js';
-import { FAR } from '../benchmarks/schedule.js';
+import { burstCase, FAR } from '../benchmarks/schedule.js';
 import { compare, evaluate, type TargetResult, titleOf } from '../suite/evaluate.js';
 import { paceOf } from '../suite/pace.js';
 import {
@@ -26,6 +26,9 @@ const NOTHING = 'Not measured yet.';
 /** The clients of a table of changes, where it does not name others. */
 const PAIR = ['plain', 'coalesced'];
 
+/** How the cases begin that show the cork: of 5 and of 50. The others are in the results. */
+const CORK_CASES = FAR.map((place) => `${place}: ${burstCase(5)}`);
+
 /** Of the rates; the others are in the results. */
 const SHOWN_SHARES = [30, 60] as const;
 
@@ -42,7 +45,7 @@ export function regionsOf(
     'bench-rates': sections(ratesTable(all), changesTable(all, 'idle', ['cpu', 'serverCpu', 'utilization'])),
     'bench-schedule': sections(chart(all, 'schedule')),
     'bench-cork': sections(
-      ratiosTable(all, 'schedule', ['throughput', 'cpu', 'serverCpu'], 'cork', FAR),
+      ratiosTable(all, 'schedule', ['throughput', 'cpu', 'serverCpu'], 'cork', CORK_CASES),
       changesTable(all, 'cluster', ['throughput', 'cpu'], ['cluster', 'cluster-cork', 'cluster-coalesced']),
     ),
     'bench-prefetch': sections(
@@ -62,7 +65,6 @@ export function regionsOf(
     'bench-cache': sections(
       medians(all, 'cache-hits', ['throughput', 'cpu']),
       medians(all, 'cache-hot-key', ['throughput', 'cpu', 'serverCpu']),
-      medians(all, 'cache-memory', ['memory']),
     ),
     'bench-scale': sections(
       changesTable(all, 'connections', ['throughput', 'cpu']),
