@@ -240,7 +240,7 @@ describe.each(MODES)('an answer from memory, %s', (_, cache) => {
           await other.set(k, 'old');
           await keep(client, () => client.get(k));
           const replies = await new Promise<unknown[]>((resolve) => {
-            // In a turn in which the invalidation is read: what `client` asks for before, waits for the end of the turn.
+            // In a turn in which the invalidation is read: what was asked for before waits for the end of the turn.
             void other.set(k, 'theirs');
             const read = client.get(k);
             client.coalescer.cache?.clear();
