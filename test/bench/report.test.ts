@@ -141,6 +141,16 @@ describe('a target', () => {
     expect(found).toMatchObject({ met: false, work: 'Bursts by size and value: every cell (1 of 2; the worst: b)' });
   });
 
+  it('that is met is told once: not where a table shows it, or in the table', () => {
+    const served = { HGETs: { plain: FIGURES, coalesced: { ...HALF, throughput: [900_000], serverCpu: [0.1] } } };
+    const both = [result('fastify-sequential', served), result('fastify-parallel', served)];
+    const told = regionsOf([group('core', both)])['bench-targets'] as string;
+    expect(told).toContain(
+      '**Fastify, 8 HGETs per request, one after the other, 30 connections**: throughput 9× plain',
+    );
+    expect(told).not.toContain('**Fastify, 8 HGETs per request, 30 connections**');
+  });
+
   it('is the only one for its measure of its case', () => {
     const measures = evaluate(published.flatMap(({ benchmarks }) => benchmarks)).map(
       (one) => `${one.work}: ${measureOf(one)}`,
