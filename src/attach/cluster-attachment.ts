@@ -1,6 +1,6 @@
 import calculateSlot from 'cluster-key-slot';
 import type { CallTarget } from '../calls/call-target.js';
-import { type FastCommand, UNLISTED } from '../commands/fast-commands.js';
+import type { FastCommand } from '../commands/fast-commands.js';
 import type { Connection, Observed } from '../connection/connection.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
 import { cork, corkOf } from '../cork/cork.js';
@@ -64,9 +64,9 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     return this.routing.clusterFallbackReason() ?? this.classReason;
   }
 
-  pendingBoundFor(key: unknown): PendingBound | undefined {
+  pendingBoundFor(key: unknown, readOnly: boolean): PendingBound | undefined {
     if (this.client.status !== 'ready') return this.pendingBound;
-    return this.#nodeFor(UNLISTED, key)?.pendingBound;
+    return this.#nodeFor({ keys: 'first', readOnly }, key)?.pendingBound;
   }
 
   connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason {

@@ -19,8 +19,8 @@ export interface CallTarget {
   readonly routing?: ClusterRouting;
   /** What the option `maxPending` bounds: the client's commands; for a Cluster, those in its offline queue. */
   readonly pendingBound: PendingBound | undefined;
-  /** The bound of `maxPending` that commands with this first key are under. */
-  pendingBoundFor(key: unknown): PendingBound | undefined;
+  /** The bound of `maxPending` that commands with this first key are under; those that only read may go to a replica. */
+  pendingBoundFor(key: unknown, readOnly: boolean): PendingBound | undefined;
   /** Why no command can take the fast path now. */
   fallbackReason(): FallbackReason | undefined;
   /** The connection that a command with this first key can be sent on now, or why it cannot take the fast path. */

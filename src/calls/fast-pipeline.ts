@@ -222,6 +222,10 @@ export function aroundExec(
   };
 }
 
+const READS = new Set(FAST_COMMANDS.flatMap(({ name, readOnly }) => (readOnly ? [name] : [])));
+const reads = (command?: PipelinedCommand) =>
+  command !== undefined && (READS.has(command.name) || command.isReadOnly === true);
+
 /**
  * Makes `exec()` reject, and send nothing, where it would exceed the bound of `maxPending`. The commands of an
  * auto-pipeline are as many calls: those that fit are sent.
@@ -230,12 +234,15 @@ export function refuseWhole(made: unknown, target: CallTarget): void {
   // Host: a Cluster calls it again when a pipeline is redirected.
   let accepted = false;
   aroundExec(made, (pipeline, send, args) => {
-    const bound = accepted || !target.enabled ? undefined : target.pendingBoundFor(firstKeyOf(pipeline._queue));
-    const refusal = bound?.refusalOf(pipeline._queue.length + pipeline._transactions);
+    const { _queue: queue, _transactions: transactions } = pipeline;
+    // Host: a Cluster chooses the node by the first command.
+    const readOnly = transactions === 0 && reads(queue[0]);
+    const bound = accepted || !target.enabled ? undefined : target.pendingBoundFor(firstKeyOf(queue), readOnly);
+    const refusal = bound?.refusalOf(queue.length + transactions);
     accepted = refusal === undefined || isAutoPipeline(pipeline);
     if (bound === undefined || refusal === undefined) return send(args);
     if (!accepted) return rejectedWith(refusal, args[0]);
-    const refused = bound.refuseBeyond(pipeline._queue).map(() => [refusal]);
+    const refused = bound.refuseBeyond(queue).map(() => [refusal]);
     const done = args[0] as AnyFunction;
     return send([(error: unknown, results?: unknown[]) => done(error, results && [...results, ...refused])]);
   });

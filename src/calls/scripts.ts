@@ -100,9 +100,10 @@ export class ScriptSender extends Sender {
   override send(target: CallTarget, method: AnyFunction, given: unknown[], call?: CallOptions) {
     const sent = super.send(target, method, given, call);
     if (!(sent instanceof Fallback)) return sent;
-    const { keyPrefix, numberOfKeys } = this.script;
+    const { keyPrefix, numberOfKeys, readOnly } = this.script;
     const first = given[typeof numberOfKeys === 'number' ? 0 : 1];
-    const refusal = target.pendingBoundFor(keyPrefix ? prefixedKey(keyPrefix, first) : first)?.refusalOf(1);
+    const key = keyPrefix ? prefixedKey(keyPrefix, first) : first;
+    const refusal = target.pendingBoundFor(key, Boolean(readOnly))?.refusalOf(1);
     return refusal === undefined ? sent : rejectedWith(refusal, given.at(-1));
   }
 

@@ -16,6 +16,8 @@ export const PIPELINE_INDEX = 'pipelineIndex';
 /** A command that a pipeline holds: the host's own, or a fast entry. */
 export interface PipelinedCommand extends HostCommand {
   inTransaction: boolean;
+  /** Of a script that only reads. */
+  readonly isReadOnly?: boolean;
   /** ioredis 6 and up: the command has been written once. */
   isTraced?: boolean;
   [PIPELINE_INDEX]?: number | undefined;

@@ -1,5 +1,5 @@
 import { CODES, coalesce } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { createCluster, ioredis6, warm } from '../helpers/cluster/clients.js';
 import { keysOverAllSlots } from '../helpers/cluster/program.js';
@@ -50,4 +50,23 @@ it('of a call that splitKeys divides those parts are refused whose node has too 
   expect(await refused([...full, split])).toEqual({ answered: 3, refused: 1 });
   expect(await cluster.mget('{b}split', '{a}split')).toEqual(['1', '0']);
   expect(cluster.coalescer.stats().refusedCalls).toBe(1);
+});
+
+it('a replica is under the bound with its pipelines and scripts, too', async () => {
+  const withReplica = await startCluster({ masters: 1, replicas: 1 });
+  onTestFinished(() => withReplica.stop());
+  const cluster = await warm(ioredis6.createCoalesced(withReplica, { scaleReads: 'slave' }, { maxPending: 3 }));
+  const options = { numberOfKeys: 1, lua: "return redis.call('get', KEYS[1])", readOnly: true };
+  cluster.defineCommand('readOf', options);
+  const { readOf } = cluster as unknown as { readOf(key: string, date: Date): Promise<unknown> };
+  const full = () => Array.from({ length: 3 }, () => cluster.get('{a}'));
+  // The host sends it: a date is no plain argument.
+  expect(await refused([...full(), readOf.call(cluster, '{a}', new Date())])).toEqual({ answered: 3, refused: 1 });
+  expect(await refused([...full(), cluster.pipeline().get('{a}').exec()])).toEqual({ answered: 3, refused: 1 });
+  const withCallback = cluster.pipeline();
+  withCallback.get('{a}', () => {});
+  expect(await refused([...full(), withCallback.exec()])).toEqual({ answered: 3, refused: 1 });
+  // These go to the master.
+  const writes = [cluster.pipeline().set('{a}', '1').get('{a}').exec(), cluster.set('{a}', '1')];
+  expect(await refused([...full(), ...writes])).toEqual({ answered: 5, refused: 0 });
 });
