@@ -217,6 +217,8 @@ async function run(world: World, clients: readonly Bounded[], program: readonly 
   let writes = 0;
   /** After NOSCRIPT, a script is sent again, behind what was called later. */
   let flushed = false;
+  /** A Cluster sends again, one by one, what was written to a connection that is about to be lost. */
+  let lost = false;
   const settled = () =>
     Promise.all(
       clients.map(async (_, at) => {
@@ -237,6 +239,7 @@ async function run(world: World, clients: readonly Bounded[], program: readonly 
       await world.apply(before, of, clients);
     }
     if (loses) await settled();
+    lost ||= loses || before === 'offline';
     const first = writes;
     for (const [at, client] of clients.entries()) {
       writes = first;
@@ -249,10 +252,10 @@ async function run(world: World, clients: readonly Bounded[], program: readonly 
       for (const call of calls) {
         writes += 1;
         const moves = keysOf(call).some((each) => world.moves(each));
-        const isLoose = loses || moves || (flushed && call.kind.startsWith('script'));
+        const isLoose = loses || moves || (lost && client.isCluster) || (flushed && call.kind.startsWith('script'));
         // A slot that moves answers TRYAGAIN to several keys, and a Cluster sends no pipeline again.
         const issued =
-          (moves || (loses && client.isCluster)) && !('key' in call)
+          (moves || (lost && client.isCluster)) && !('key' in call)
             ? ({ kind: 'get', key: `${call.tag}a` } as const)
             : call;
         fates[at]?.push({ call: issued, loses, isLoose, written: `#${writes}`, outcome: 'open' });
