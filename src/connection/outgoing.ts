@@ -302,6 +302,7 @@ export class Outgoing implements BatchOwner {
     for (const command of commands) {
       if (command instanceof PipelineEntry) {
         fast += 1;
+        command.isTraced = true;
         deadline?.add(command);
         replies.expected += 1;
         queue.push(command);

@@ -114,8 +114,7 @@ export function isLayeredInClass(client: object): boolean {
  * Publishes a command on the host's channel, when it has been written and queued, and returns the promise of its
  * caller. Host: `Redis#sendCommand`, `traceCommand` in `built/tracing.js`.
  */
-export function publishCommand(client: HostClient, command: HostCommand & { isTraced?: boolean }): Promise<unknown> {
-  command.isTraced = true;
+export function publishCommand(client: HostClient, command: HostCommand): Promise<unknown> {
   const context = client._buildCommandContext?.(command) ?? {};
   const published = commands.tracePromise(() => command.promise, context);
   published.catch(() => {});

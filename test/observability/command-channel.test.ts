@@ -1,10 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, expect, it } from 'vitest';
+import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { cached } from '../helpers/client-cache/cached.js';
 import { learned, predictions } from '../helpers/client-cache/prefetching.js';
 import { assumeUtilization } from '../helpers/event-loop.js';
 import { type Client, ioredis6, outcomes, ready, sleep } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
 const prefix = uniquePrefix('command-channel');
@@ -150,6 +152,29 @@ it('a read answered from memory is published as any other, and so is one that is
   expect(await readThrice(client)).toEqual(values);
   expect(events).toEqual(expected);
   expect(client.coalescer.stats().cache?.hits).toBe(Number(hits) + 1);
+});
+
+it('what was written before somebody subscribed is not published when it is sent again', async () => {
+  const run = async (kind: 'plain' | 'coalesced') => {
+    const proxy = await startProxy(redisUrl());
+    const client = await connectAs(kind, ioredis6, proxy.url, { retryStrategy: () => 1 });
+    await client.echo('fast');
+    const lost = proxy.loseRequests('last');
+    const key = `${prefix}again`;
+    const before = [client.get(key), client.pipeline().get(key).exec()];
+    const events = recordEvents();
+    const all = await outcomes([...before, client.get(key), client.echo('last')]);
+    await lost;
+    unsubscribe();
+    const started = events.filter(({ event }) => event === 'start').map(({ context }) => context);
+    return [
+      all,
+      started
+        .filter((context) => /get|echo/.test((context as CommandContext).command))
+        .map((context) => (context as CommandContext).command),
+    ];
+  };
+  expect((await expectAsPlain(run))[1]).toEqual(['get', 'echo']);
 });
 
 it('a predicted read is published when a caller issues it', async () => {

@@ -390,6 +390,32 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
     expect(uncaught[0]?.message).toBe('of a tracer');
   });
 
+  it('one that comes before a command is sent again may read it', async () => {
+    await expectAsPlain(async (kind) => {
+      const proxy = await startProxy(redisUrl());
+      const client = await ready(layer(host.create(proxy.url, { retryStrategy: () => 1 })));
+      if (kind === 'coalesced') coalesce(client);
+      await client.echo('warm');
+      const lost = proxy.loseRequests('last');
+      const replies = [client.get(KEY), client.pipeline().getBuffer(KEY).exec(), client.echo('last')];
+      const log: unknown[] = [];
+      const reading: Layer = (original) =>
+        function (command, ...rest) {
+          const { name, args, replyEncoding } = command as ReadCommand;
+          const read = command as ReadCommand;
+          if (/^(get|echo)/.test(name))
+            log.push([name, args, replyEncoding, read.getKeys(), read.transformReply(Buffer.from('é'))]);
+          return original.call(this, command, ...rest);
+        };
+      const prototype = Object.getPrototypeOf(client) as { sendCommand: Send };
+      Object.defineProperty(prototype, 'sendCommand', { value: reading(prototype.sendCommand), configurable: true });
+      await lost;
+      const found = await outcomesWithin(LONG_ENOUGH, replies);
+      Reflect.deleteProperty(prototype, 'sendCommand');
+      return [found, log];
+    });
+  });
+
   it('a command that timed out is rejected through the layers, and its late reply reaches nobody', async () => {
     const run = async (kind: 'plain' | 'coalesced') => {
       const proxy = await startProxy(redisUrl());

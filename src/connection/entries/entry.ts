@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import calculateSlot from 'cluster-key-slot';
 import { type CommandVariant, type FastCommand, UNLISTED } from '../../commands/fast-commands.js';
-import { transformsReply } from '../../host/command-class.js';
+import { keysOf, transformsReply } from '../../host/command-class.js';
 import { replyProtocol, selectedDatabase } from '../../host/state.js';
 import type { HostClient, HostCommand, HostCommandClass, QueueItem } from '../../host/types.js';
 import {
@@ -158,9 +158,12 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     return isAscii(encoded) ? [encoded] : this.encode();
   }
 
-  // ---- Called or read by the host ----
+  // ---- Called or read by the host, and by layers when it is sent again ----
   // Host: `pipelineIndex` and `inTransaction` are read when the connection closes (`abortIncompletePipelines`,
-  // `abortTransactionFragments`), `isTraced` when a command is sent. None of them has to exist.
+  // `abortTransactionFragments`). Neither has to exist.
+
+  /** Host: whether it was written once; then it is not published on the channel of commands, or no more. */
+  declare isTraced: boolean;
 
   get name(): string {
     return this.variant.command.name;
@@ -227,6 +230,19 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** Host: ioredis 6 tells a command the protocol it is sent under. An entry asks its connection's context. */
   setReplyContext(_condition: NonNullable<HostClient['condition']>): void {}
 
+  /** Host: the encoding of text in its reply. */
+  get replyEncoding(): 'utf8' | null {
+    return this.variant.encoding;
+  }
+
+  getKeys(): readonly unknown[] {
+    return keysOf(this.context.commandClass, this.name, this.args);
+  }
+
+  transformReply(reply: unknown): unknown {
+    return transformReply(this, this.replyEncoding, reply);
+  }
+
   /** Host: read by a Cluster that sends a command. The slot of the first key, a fast command's first argument. */
   getSlot(): number {
     return calculateSlot(this.args[this.variant.script === undefined ? 0 : FIRST_KEY_OF_SCRIPT] as string | Buffer);
@@ -239,8 +255,8 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   /** Shows what the host's commands show: a log of the client may hold it, whose `context` leads back to the client. */
   toJSON(): object {
-    const { name, args, select } = this;
-    return { name, replyEncoding: this.variant.encoding, args, select };
+    const { name, replyEncoding, args, select } = this;
+    return { name, replyEncoding, args, select };
   }
 
   [inspect.custom](): object {
@@ -258,6 +274,8 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     return script === undefined ? own : [...script.leading, ...own];
   }
 }
+
+Entry.prototype.isTraced = true;
 
 /** Not a private method: V8 would mark each entry as one that has it. */
 function leaveDeadline(entry: Entry): void {

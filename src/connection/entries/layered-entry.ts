@@ -1,8 +1,7 @@
 import { type CommandVariant, UNLISTED } from '../../commands/fast-commands.js';
-import { keysOf } from '../../host/command-class.js';
 import type { QueueItem } from '../../host/types.js';
 import { isAscii } from '../../resp/encoder.js';
-import { CallEntry, Entry, type EntryContext, transformReply, variantOf } from './entry.js';
+import { CallEntry, Entry, type EntryContext, variantOf } from './entry.js';
 
 /** The layered entry that was asked for its bytes last: the host writes them next, and then queues it. */
 let asked: LayeredEntry | undefined;
@@ -24,14 +23,13 @@ export class LayeredEntry extends CallEntry {
   override name: string;
   /** Host: whether its reply was transformed. */
   isResolved = false;
-  /** Host: whether it was published on the channel of commands. */
-  isTraced = false;
+  override isTraced = false;
   /** Whether its bytes were appended as a fast command's: then its reply is decoded here. */
   readHere = false;
   /** The bytes that the host has asked for, until it has written them. */
   writable: string | Buffer | undefined;
-  /** Host: the encoding of text in its reply. */
-  replyEncoding: 'utf8' | null;
+  // @ts-expect-error TS2610: the same.
+  override replyEncoding: 'utf8' | null;
   /** Whether it is another command now: only the host knows what that means. */
   protected isAnother = false;
   /** The arguments as others see them, once they were read, or replaced. */
@@ -52,14 +50,6 @@ export class LayeredEntry extends CallEntry {
 
   override set args(args: unknown[]) {
     this.readArgs = args;
-  }
-
-  getKeys(): readonly unknown[] {
-    return keysOf(this.context.commandClass, this.name, this.args);
-  }
-
-  transformReply(reply: unknown): unknown {
-    return transformReply(this, this.replyEncoding, reply);
   }
 
   /** Whether others have put in what gets its reply: that gets what the host's decoder would give. */

@@ -12,7 +12,7 @@ import {
 import type { HostClient } from '../../host/types.js';
 import { appendParts, isAscii, type Part, toBytes } from '../../resp/encoder.js';
 import { keepSettlers, lastReject, lastResolve } from '../../util/promises.js';
-import { Entry, type EntryContext, transformReply, variantOf } from './entry.js';
+import { Entry, type EntryContext, variantOf } from './entry.js';
 
 /** Text is checked and joined in pieces of about this many characters. */
 const PIECE = 256 * 1024;
@@ -138,6 +138,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   /** Host: its index in the pipeline. It is about to be recorded there, behind the others. */
   [PIPELINE_INDEX]: number;
   inTransaction: boolean;
+  override isTraced = false;
 
   constructor(
     variant: CommandVariant,
@@ -216,12 +217,12 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   }
 
   /** Host: `fillResult` calls it on each command of a transaction with its part of EXEC's reply. */
-  transformReply(reply: unknown): unknown {
+  override transformReply(reply: unknown): unknown {
     const { commandClass } = this.context;
     if (!transformsReply(commandClass, this.name) && (typeof reply !== 'object' || reply === null)) {
       return reply;
     }
-    return transformReply(this, this.variant.encoding, reply);
+    return super.transformReply(reply);
   }
 
   override toJSON(): object {
@@ -229,7 +230,7 @@ export class PipelineEntry extends Entry implements PipelinedCommand {
   }
 
   /** Host: a Cluster computes slots from it. */
-  getKeys(): unknown[] {
+  override getKeys(): unknown[] {
     const { args } = this;
     const { count, step } = KEY_POSITIONS[this.variant.command.keys] ?? KEY_POSITIONS.none;
     return args.slice(0, count * step).filter((_, index) => index % step === 0);
