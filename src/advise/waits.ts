@@ -316,13 +316,21 @@ export function siteOf(command: string): Site | undefined {
     if (path.startsWith(ownFolder)) continue;
     const inPackage = [...path.matchAll(PACKAGE)].at(-1)?.[1];
     if (inPackage === undefined) {
-      const file = path.startsWith('file:') ? fileURLToPath(path) : path;
       const functionName = name.includes('<anonymous>') ? '' : name.replace(/^Object\./, '');
-      return { place: relative('', file) + line, functionName, command: command + by };
+      return { place: fileOf(path) + line, functionName, command: command + by };
     }
     if (by === '' && !CLIENT_PACKAGE.test(inPackage)) by = ` by ${inPackage}`;
   }
   return undefined;
+}
+
+/** As it is shown: code may have any name, and the working directory may be gone. */
+function fileOf(path: string): string {
+  try {
+    return relative('', path.startsWith('file:') ? fileURLToPath(path) : path);
+  } catch {
+    return path;
+  }
 }
 
 /** The present stack; empty where the process prepares stack traces in a way that fails, or gives no text. */
