@@ -1,0 +1,394 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { tracingChannel } from 'node:diagnostics_channel';
+import fc from 'fast-check';
+import { type Command, type Layer, passing, replacing } from '../../observability/helpers/layers.js';
+import { type Client, ready } from '../hosts.js';
+import { canonical } from './canonical.js';
+
+/**
+ * Programs of a client whose watchers come and go while its commands are under way: layers over its class's
+ * `sendCommand` and its own, subscribers of the host's channel of commands.
+ */
+export interface WatchedProgram {
+  readonly keyPrefix: string;
+  readonly maxRetriesPerRequest: number;
+  readonly turns: readonly Turn[];
+}
+
+interface Turn {
+  /** `cut`: its steps destroy the stream themselves. */
+  readonly loses: 'nothing' | 'requests' | 'replies' | 'cut';
+  readonly steps: readonly Step[];
+}
+
+/** What layers may use of a command to read it. */
+interface ReadCommand extends Command {
+  readonly replyEncoding: string | null;
+  getKeys(): unknown;
+  transformReply(reply: unknown): unknown;
+}
+
+const LAYERS = {
+  replacing,
+  passing,
+  /** As Datadog's and Elastic's. */
+  following: (log: unknown[]) =>
+    layered(log, (command) => {
+      const told = (event: string) => void log.push([event, command.name]);
+      command.promise.then(
+        () => told('fulfilled'),
+        () => told('failed'),
+      );
+    }),
+  /** Callers get another promise. */
+  deriving: (): Layer => (original) =>
+    function (...all) {
+      const returned = original.apply(this, all);
+      if (!(returned instanceof Promise)) return returned;
+      const derived = returned.then((value) => value);
+      // Nobody holds that of a handshake's command.
+      derived.catch(() => {});
+      return derived;
+    },
+  /** It reads all that commands have. */
+  reading: (log: unknown[]) =>
+    layered(log, (command) => {
+      const { name, args, replyEncoding, getKeys, transformReply } = command as ReadCommand;
+      const replies = [Buffer.from('é'), [Buffer.from('f')]].map((reply) => transformReply.call(command, reply));
+      log.push(['read', name, canonical([args, replyEncoding, getKeys.call(command), replies])]);
+    }),
+  /** In a context of its own, as a tracer's spans are. */
+  entering: (log: unknown[]): Layer => {
+    let spans = 0;
+    return (original) =>
+      function (...all) {
+        spans += 1;
+        log.push(['entered', context.getStore() ?? 'nothing']);
+        return context.run(spans, () => original.apply(this, all));
+      };
+  },
+  /** It changes replies. */
+  encoding: (): Layer => (original) =>
+    function (command, ...rest) {
+      const { resolve } = command;
+      command.resolve = (reply) => resolve(Buffer.isBuffer(reply) ? Buffer.concat([reply, Buffer.from('~')]) : reply);
+      return original.call(this, command, ...rest);
+    },
+  /** A command is sent some microtasks later. */
+  late: (): Layer => (original) =>
+    function (...all) {
+      const [command] = all;
+      Promise.resolve()
+        .then(() => original.apply(this, all))
+        .catch(() => {});
+      return command.promise;
+    },
+} satisfies Record<string, (log: unknown[]) => Layer>;
+type LayerName = keyof typeof LAYERS;
+
+const context = new AsyncLocalStorage<number>();
+
+function layered(log: unknown[], see: (command: Command) => void): Layer {
+  return (original) =>
+    function (...all) {
+      const [command] = all;
+      log.push(['passed', command.name]);
+      see(command);
+      return original.apply(this, all);
+    };
+}
+
+type Watch =
+  | { readonly on: LayerName; readonly place: 'class' | 'own' }
+  | { readonly off: 'class' | 'own' }
+  | 'subscribe'
+  | 'unsubscribe'
+  | 'attach anew';
+
+type Call = readonly [name: string, ...args: unknown[]];
+type Way = 'method' | 'callback' | 'call' | 'aborted';
+export type Step =
+  | { readonly kind: 'watch'; readonly watch: Watch }
+  | { readonly kind: 'cut' }
+  | { readonly kind: 'gap'; readonly gap: 'microtask' | 'nextTick' | 'immediate' | 'replies' }
+  | { readonly kind: 'call'; readonly call: Call; readonly way: Way; readonly times: number };
+
+const key = fc.constantFrom<unknown>('a', 'b', 'n', 'ключ', Buffer.from('a'), 7, 'h', 'none');
+const value = fc.constantFrom<unknown>('text', 'é', 12.5, Buffer.from([0xff, 0]), 'x'.repeat(40));
+const read: fc.Arbitrary<Call> = fc.oneof(
+  { weight: 6, arbitrary: key.map((k): Call => ['get', k]) },
+  { weight: 1, arbitrary: key.map((k): Call => ['getBuffer', k]) },
+  { weight: 2, arbitrary: fc.constantFrom('f', 'é').map((f): Call => ['hget', 'h', f]) },
+  { weight: 1, arbitrary: fc.constantFrom<Call>(['hgetall', 'h'], ['hgetallBuffer', 'h'], ['strlen', 'a']) },
+  { weight: 1, arbitrary: fc.tuple(key, key).map((keys): Call => ['mget', ...keys]) },
+  { weight: 1, arbitrary: fc.tuple(key, key).map((keys): Call => ['pipeline', ...keys]) },
+  { weight: 1, arbitrary: fc.tuple(key, key).map((keys): Call => ['transaction', ...keys]) },
+  { weight: 1, arbitrary: fc.tuple(key, value).map((args): Call => ['pair', ...args]) },
+);
+const write: fc.Arbitrary<Call> = fc.oneof(
+  { weight: 4, arbitrary: fc.tuple(key, value).map((args): Call => ['set', ...args]) },
+  { weight: 2, arbitrary: key.map((k): Call => ['incr', k]) },
+  { weight: 1, arbitrary: fc.tuple(key, value).map((args): Call => ['append', ...args]) },
+  { weight: 1, arbitrary: value.map((v): Call => ['hset', 'h', 'f', v]) },
+  { weight: 1, arbitrary: key.map((k): Call => ['del', k]) },
+  { weight: 1, arbitrary: fc.tuple(key, value).map((args): Call => ['set', ...args, 'EX', 'wrong']) },
+  { weight: 1, arbitrary: fc.constantFrom(0, 1).map((db): Call => ['select', db]) },
+  { weight: 1, arbitrary: fc.constantFrom<Call>(['multi'], ['exec'], ['discard']) },
+);
+const way = fc.constantFrom<Way>('method', 'method', 'method', 'method', 'method', 'callback', 'call', 'aborted');
+const callOf = (call: fc.Arbitrary<Call>): fc.Arbitrary<Step> =>
+  fc.record({
+    kind: fc.constant('call' as const),
+    call,
+    way,
+    times: fc.constantFrom(...Array<number>(12).fill(1), 2, 2, 34),
+  });
+const layerName = fc.constantFrom(...(Object.keys(LAYERS) as LayerName[]));
+const place = fc.constantFrom('class' as const, 'class' as const, 'class' as const, 'own' as const);
+const watch: fc.Arbitrary<Step> = fc
+  .oneof<fc.Arbitrary<Watch>[]>(
+    fc.record({ on: layerName, place }),
+    fc.record({ on: layerName, place }),
+    fc.record({ off: place }),
+    fc.record({ off: place }),
+    fc.constant('subscribe'),
+    fc.constant('unsubscribe'),
+    fc.constantFrom('attach anew', 'unsubscribe'),
+  )
+  .map((one) => ({ kind: 'watch', watch: one }));
+const gap: fc.Arbitrary<Step> = fc
+  .constantFrom('microtask' as const, 'nextTick' as const, 'immediate' as const, 'replies' as const)
+  .map((one) => ({ kind: 'gap', gap: one }));
+/** What the server has executed when a connection is lost is a matter of luck, but for reads. */
+const turn: fc.Arbitrary<Turn> = fc
+  .oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        loses: fc.constant('nothing' as const),
+        steps: fc.array(
+          fc.oneof(
+            { weight: 6, arbitrary: callOf(read) },
+            { weight: 4, arbitrary: callOf(write) },
+            { weight: 4, arbitrary: watch },
+            { weight: 2, arbitrary: gap },
+          ),
+          { minLength: 1, maxLength: 14, size: 'max' },
+        ),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        loses: fc.constantFrom('requests' as const, 'replies' as const, 'cut' as const),
+        steps: fc.array(
+          fc.oneof(
+            { weight: 4, arbitrary: callOf(read.filter(([name]) => name !== 'pair')) },
+            { weight: 2, arbitrary: watch },
+          ),
+          { minLength: 1, maxLength: 10, size: 'max' },
+        ),
+      }),
+    },
+  )
+  .map((one) =>
+    one.loses === 'cut' ? { ...one, steps: one.steps.toSpliced(one.steps.length >> 1, 0, { kind: 'cut' }) } : one,
+  ) as fc.Arbitrary<Turn>;
+
+export const watchedPrograms: fc.Arbitrary<WatchedProgram> = fc.record({
+  keyPrefix: fc.constantFrom('', '', 'p:'),
+  maxRetriesPerRequest: fc.constantFrom(20, 20, 0),
+  turns: fc.array(turn, { minLength: 1, maxLength: 5, size: 'max' }),
+});
+
+/** What became of a call; those of one group are issued under the same watchers, one after the other. */
+export interface Fate {
+  readonly call: string;
+  readonly group: string;
+  readonly isAborted: boolean;
+  outcome: string;
+}
+
+export interface Watched {
+  readonly client: Client;
+  /** The prototype of this client alone, over that of its class. */
+  readonly holder: object;
+  readonly isPlain: boolean;
+  attachAnew(): void;
+  lose(what: 'requests' | 'replies', sent: string): Promise<void>;
+}
+
+const OWN = /^(hello|info|client|auth|select|pttl|cluster)$/i;
+const channel = tracingChannel<string, { command: string }>('ioredis:command');
+const EVENTS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
+
+/**
+ * Runs a program, of a name that none before had; returns the fates in the order of the calls, the settled ones in theirs, and what
+ * watchers saw.
+ */
+export async function runWatched(of: Watched, { turns }: WatchedProgram, name: string, patience: number) {
+  const { client, holder } = of;
+  const fates: Fate[] = [];
+  const settled: Fate[] = [];
+  const seen: unknown[] = [];
+  const places = {
+    class: { target: holder as Record<string, unknown>, stack: [] as PropertyDescriptor[] },
+    own: { target: client as unknown as Record<string, unknown>, stack: [] as PropertyDescriptor[] },
+  };
+  const subscribers = Object.fromEntries(
+    EVENTS.map((event) => [
+      event,
+      (message: unknown) => {
+        const { command, args, result, error, database } = message as Record<string, unknown>;
+        seen.push([`channel ${event}`, command, shown([args, result, error, database])]);
+      },
+    ]),
+  );
+  let subscribed = false;
+  let epoch = 0;
+  const takeOff = (from: 'class' | 'own') => {
+    const { target, stack } = places[from];
+    const before = stack.pop();
+    if (before === undefined) return;
+    Reflect.deleteProperty(target, 'sendCommand');
+    if ('value' in before) Object.defineProperty(target, 'sendCommand', before);
+  };
+  const subscribe = (to: boolean) => {
+    if (subscribed === to) return;
+    subscribed = to;
+    if (to) channel.subscribe(subscribers as never);
+    else channel.unsubscribe(subscribers as never);
+  };
+  const apply = (what: Watch) => {
+    epoch += 1;
+    if (what === 'subscribe' || what === 'unsubscribe') subscribe(what === 'subscribe');
+    else if (what === 'attach anew') of.attachAnew();
+    else if ('off' in what) takeOff(what.off);
+    else {
+      const { target, stack } = places[what.place];
+      stack.push(Object.getOwnPropertyDescriptor(target, 'sendCommand') ?? {});
+      const made = LAYERS[what.on](seen)(target.sendCommand as never);
+      Object.defineProperty(target, 'sendCommand', { value: made, writable: true, configurable: true });
+    }
+  };
+  const left = () => (client as unknown as { commandQueue: { length: number } }).commandQueue.length;
+  for (const [index, { loses, steps }] of turns.entries()) {
+    await ready(client);
+    const pending: Promise<unknown>[] = [];
+    const last = `last ${index} of ${name}`;
+    const losing = loses === 'requests' || loses === 'replies' ? of.lose(loses, last) : undefined;
+    const issue = (call: Call, how: Way) => {
+      const fate: Fate = {
+        call: canonical(call),
+        group: /^(pipeline|transaction|pair|exec|multi)$/.test(call[0]) || how !== 'method' ? '' : `${index}.${epoch}`,
+        isAborted: how === 'aborted',
+        outcome: 'still open',
+      };
+      fates.push(fate);
+      const settle = (outcome: string) => {
+        fate.outcome = fate.outcome === 'still open' ? outcome : `${fate.outcome} and again ${outcome}`;
+        settled.push(fate);
+      };
+      let made: unknown;
+      try {
+        made = makeCall(of, call, how, loses === 'nothing');
+      } catch (error) {
+        settle(`threw ${shown(error)}`);
+        return;
+      }
+      pending.push(
+        Promise.resolve(made).then(
+          (reply) => settle(`resolved ${shown(reply)}`),
+          (error: unknown) => settle(`rejected ${shown(error)}`),
+        ),
+      );
+    };
+    for (const step of steps) {
+      if (step.kind === 'watch') apply(step.watch);
+      else if (step.kind === 'cut') client.stream.destroy();
+      else if (step.kind === 'call') for (let time = 0; time < step.times; time += 1) issue(step.call, step.way);
+      else await pass(step.gap, pending);
+    }
+    epoch += 1;
+    issue(['echo', last], 'method');
+    await losing;
+    if ((await within(patience, Promise.all(pending))) === LATE) break;
+    // What was aborted has its reply, too.
+    for (let tries = 0; left() > 0 && tries < 1_000; tries += 1) await new Promise((go) => setTimeout(go, 1));
+  }
+  subscribe(false);
+  for (const from of ['class', 'own'] as const) while (places[from].stack.length > 0) takeOff(from);
+  return { fates, settled, seen: byEvent(seen) };
+}
+
+function makeCall({ client, isPlain }: Watched, [name, ...args]: Call, how: Way, mayAbort: boolean): unknown {
+  const methods = client as unknown as Record<string, (...given: unknown[]) => unknown>;
+  if (name === 'multi') return client.multi({ pipeline: false });
+  if (name === 'pipeline' || name === 'transaction') {
+    const begun = name === 'pipeline' ? client.pipeline() : client.multi();
+    for (const each of args) begun.get(each as string);
+    return begun.incr('n').exec();
+  }
+  if (how === 'callback') {
+    return new Promise((resolve) => {
+      const called = (...given: unknown[]) => resolve(['called', ...given]);
+      (methods[name]?.(...args, called) as Promise<unknown>)?.catch?.(() => {});
+    });
+  }
+  if (how === 'call' && !name.endsWith('Buffer') && name !== 'pair') return client.call(name, ...(args as string[]));
+  if (how === 'aborted' && !isPlain && mayAbort) {
+    const abort = new AbortController();
+    const view = (client as never as { coalescer: { withOptions(options: object): typeof methods } }).coalescer;
+    const settled = view.withOptions({ signal: abort.signal })[name]?.(...args);
+    queueMicrotask(() => abort.abort());
+    return settled;
+  }
+  return methods[name]?.(...args);
+}
+
+/** Without `previousErrors`: that of a transaction may hold itself. */
+function shown(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(shown).join(', ')}]`;
+  if (!(value instanceof Error)) return canonical(value);
+  const { name, message, command } = value as Error & { command?: unknown };
+  return canonical([value.constructor.name, name, message, command]);
+}
+
+async function pass(gap: (Step & { kind: 'gap' })['gap'], pending: readonly Promise<unknown>[]): Promise<void> {
+  if (gap === 'microtask') await Promise.resolve();
+  if (gap === 'nextTick') await new Promise<void>((go) => process.nextTick(go));
+  if (gap === 'immediate') await new Promise<void>((go) => setImmediate(go));
+  if (gap === 'replies') await within(3_000, Promise.all(pending));
+}
+
+const LATE = Symbol('late');
+
+async function within<T>(ms: number, promise: Promise<T>): Promise<T | typeof LATE> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<typeof LATE>((resolve) => {
+    timer = setTimeout(resolve, ms, LATE);
+  });
+  const found = await Promise.race([promise, late]);
+  clearTimeout(timer);
+  return found;
+}
+
+/** The lines of each kind in order, without the commands of handshakes. */
+function byEvent(seen: readonly unknown[]): string {
+  const found: Record<string, string[]> = {};
+  for (const line of seen) {
+    const [event, name, ...rest] = line as [string, string, ...unknown[]];
+    if (OWN.test(name)) continue;
+    found[event] ??= [];
+    found[event].push(canonical([name, ...rest]));
+  }
+  return Object.keys(found)
+    .sort()
+    .map((event) => {
+      const lines = found[event] as string[];
+      // Which replies share a chunk is chance, and promises of some settle a step later.
+      const isChance = /fulfilled|failed|async|error/.test(event);
+      return `${event}: ${(isChance ? lines.sort() : lines).join('\n  ')}`;
+    })
+    .join('\n');
+}

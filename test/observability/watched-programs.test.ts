@@ -1,0 +1,151 @@
+/** Random programs under watchers that come and go: layers over `sendCommand`, subscribers of the host's channel. */
+import fc from 'fast-check';
+import type { Redis } from 'ioredis';
+import { Redis as Admin } from 'ioredis';
+import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { difference } from '../helpers/fidelity/canonical.js';
+import { runWatched, type WatchedProgram, watchedPrograms } from '../helpers/fidelity/watched-program.js';
+import { type Client, type CoalescedClient, HOSTS, type Host, ready } from '../helpers/hosts.js';
+import { FaultyProxy } from '../helpers/proxy.js';
+import { type RedisServer, startServer } from '../helpers/redis.js';
+
+/** For each variant; `WATCHED_PROGRAMS` asks for more. */
+const PROGRAMS = Number(process.env.WATCHED_PROGRAMS ?? (process.env.WHOLE_TESTS === '1' ? 300 : 4));
+const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
+const PATIENCE_MS = 10_000;
+
+const OPTIONS: readonly CoalesceOptions[] = [
+  {},
+  { fastPath: false },
+  { shareReads: true },
+  { fuseReads: true, maxBatchSize: 3 },
+  { schedule: 'tick', busyPoll: false },
+  { cache: { prefetch: true } },
+];
+
+class World {
+  constructor(
+    readonly server: RedisServer,
+    readonly admin: Redis,
+    readonly proxies: { readonly plain: FaultyProxy; readonly mine: FaultyProxy },
+  ) {}
+
+  static async start(): Promise<World> {
+    const server = await startServer();
+    const proxies = { plain: new FaultyProxy(server.port), mine: new FaultyProxy(server.port) };
+    await Promise.all(Object.values(proxies).map((proxy) => proxy.listen()));
+    return new World(server, new Admin(server.url), proxies);
+  }
+
+  async reset({ keyPrefix: p }: WatchedProgram): Promise<void> {
+    await this.admin.flushall();
+    for (const db of [0, 1]) {
+      const pipeline = this.admin.pipeline().select(db);
+      for (const key of ['a', 'b', 'ключ', '7']) pipeline.set(`${p}${key}`, `${db}/${key}`);
+      pipeline.set(`${p}n`, 1).hset(`${p}h`, { f: `${db}`, é: 'ü' });
+      await pipeline.exec();
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.admin.disconnect();
+    await Promise.all(Object.values(this.proxies).map((proxy) => proxy.close()));
+    await this.server.stop();
+  }
+}
+
+let world: World;
+beforeAll(async () => {
+  console.log(`watched programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
+  world = await World.start();
+});
+afterAll(() => world?.stop());
+
+const statsOf = (client: Client) =>
+  (client as Client & { coalescer?: CoalescedClient['coalescer'] }).coalescer?.stats();
+
+async function run(host: Host, options: CoalesceOptions | undefined, program: WatchedProgram, count: number) {
+  const proxy = world.proxies[options === undefined ? 'plain' : 'mine'];
+  await world.reset(program);
+  const { keyPrefix, maxRetriesPerRequest } = program;
+  const client = new host.Redis(proxy.url, { keyPrefix, maxRetriesPerRequest, retryStrategy: () => 1 });
+  client.on('error', () => {});
+  const holder = Object.create(Object.getPrototypeOf(client)) as object;
+  Object.setPrototypeOf(client, holder);
+  client.defineCommand('pair', { numberOfKeys: 1, lua: 'return {KEYS[1], ARGV[1]}' });
+  if (options !== undefined) coalesce(client, options);
+  await ready(client);
+  await client.echo('warm');
+  const attachAnew = () => {
+    if (options === undefined) return;
+    (client as CoalescedClient).coalescer.detach();
+    coalesce(client, options);
+  };
+  const lose = (what: 'requests' | 'replies', sent: string) =>
+    what === 'requests' ? proxy.loseRequests(sent) : proxy.loseReplies(sent);
+  const found = await runWatched(
+    { client, holder, isPlain: options === undefined, attachAnew, lose },
+    program,
+    `${count}`,
+    PATIENCE_MS,
+  );
+  const stats = statsOf(client);
+  client.disconnect();
+  return { ...found, stats };
+}
+
+const total = { programs: 0, calls: 0, observed: 0, fast: 0 };
+
+describe.each(HOSTS)('$name', (host) => {
+  // A cache takes RESP3.
+  const all = OPTIONS.filter(({ cache }) => !cache || host.name === 'ioredis 6');
+  it.each(all.map((options, index) => [JSON.stringify(options), options, index] as const))(
+    'answers as a plain client does, and watchers see the same, with %s',
+    async (_, options, index) => {
+      await fc.assert(
+        fc.asyncProperty(watchedPrograms, async (program) => {
+          total.programs += 1;
+          const plain = await run(host, undefined, program, total.programs);
+          const mine = await run(host, options, program, total.programs);
+          const wrong = mine.fates.flatMap(({ call, outcome, isAborted }, at) => {
+            const theirs = plain.fates[at]?.outcome;
+            const isExpected =
+              outcome === theirs ||
+              (isAborted && /AbortError/.test(outcome)) ||
+              // The one difference of `fuseReads`.
+              (options.fuseReads && theirs?.includes('WRONGTYPE') && /resolved null|called", null, null/.test(outcome));
+            return isExpected ? [] : [`${call}: ${theirs} / ${outcome}`];
+          });
+          expect(wrong.join('\n')).toBe('');
+          expect(mine.fates.length).toBe(plain.fates.length);
+          // What is sent again of them is not what was issued.
+          const isPutTogether = options.shareReads || options.fuseReads || options.cache;
+          if (!isPutTogether || program.turns.every(({ loses }) => loses === 'nothing'))
+            expect(difference(plain.seen, mine.seen) ?? '').toBe('');
+          // Errors settle a step later than values, for some watchers, and which replies share a chunk is chance.
+          const order = ({ settled }: typeof plain, group: string) =>
+            ['resolved', 'rejected'].map((how) =>
+              settled.filter((fate) => fate.group === group && fate.outcome.startsWith(how)).map(({ call }) => call),
+            );
+          const keepsOrder = !options.shareReads && !options.cache;
+          for (const group of new Set(plain.fates.map((fate) => fate.group)))
+            if (keepsOrder && program.turns[Number.parseInt(group, 10)]?.loses === 'nothing')
+              expect(order(mine, group)).toEqual(order(plain, group));
+          expect(mine.stats?.inFlight).toBe(0);
+          total.calls += mine.fates.length;
+          total.observed += mine.stats?.observedCommands ?? 0;
+          total.fast += mine.stats?.fastCommands ?? 0;
+        }),
+        { numRuns: PROGRAMS, seed: SEED + index, endOnFailure: process.env.SHRINK !== '1' },
+      );
+    },
+    60_000 + PROGRAMS * 500,
+  );
+});
+
+it('many of the commands were fast, and observed', () => {
+  console.log(`watched programs: ${JSON.stringify(total)}`);
+  expect(total.observed).toBeGreaterThan(0);
+  expect(total.fast).toBeGreaterThan(total.observed);
+});
