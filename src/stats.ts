@@ -9,12 +9,14 @@
  * - `capacity`: replies made room under `maxInFlight`;
  * - `large`: the next write by the host is larger than `maxBatchBytes`;
  * - `end`, `exit`: the connection, or the process, is about to end;
+ * - `idle`: the cork's first write of a turn, while no reply was awaited;
  * - `manual`: `coalescer.flush()` was called.
  */
 export type FlushReason = keyof typeof NO_FLUSHES;
 
 const NO_FLUSHES = {
   schedule: 0,
+  idle: 0,
   size: 0,
   part: 0,
   bytes: 0,

@@ -19,7 +19,7 @@ export interface CallTarget {
   readonly routing?: ClusterRouting;
   /** What the option `maxPending` bounds: the client's commands; for a Cluster, those in its offline queue. */
   readonly pendingBound: PendingBound | undefined;
-  /** The bound of `maxPending` that commands with this first key are under; those that only read may go to a replica. */
+  /** The bound of `maxPending` over commands with this first key; those that only read may go to a replica. */
   pendingBoundFor(key: unknown, readOnly: boolean): PendingBound | undefined;
   /** Why no command can take the fast path now. */
   fallbackReason(): FallbackReason | undefined;

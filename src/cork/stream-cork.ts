@@ -31,22 +31,25 @@ export interface CorkObserver {
   corked(stream: Duplex): void;
   flushed(stream: Duplex, reason: CorkFlushReason, writes: number, bytes: number, waitedMs: number): void;
 }
-export type CorkFlushReason = 'schedule' | 'bytes' | 'age' | 'end' | 'exit' | 'manual';
+export type CorkFlushReason = 'schedule' | 'idle' | 'bytes' | 'age' | 'end' | 'exit' | 'manual';
 
 type Write = (data?: string | Uint8Array, ...rest: unknown[]) => boolean;
 const NOBODY: CorkObserver = { polls: { polledTurns: 0, polledTurnsAnswered: 0 }, corked() {}, flushed() {} };
 /** A write that finds the cork older sends what is held, so that the server has work while a slow turn goes on. */
 const MOST_AGE_MS = 0.1;
+/** After a turn of fewer writes, the first of the next one waits only for replies, as with Nagle (RFC 896). */
+const FEW_WRITES = 32;
 const UNCOUNTED_BYTES = 64;
 const NOTHING: Corked = { flush() {}, undo() {} };
 /** A stream has its cork under this name, whichever copy of this package made it. */
 const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
 
 /**
- * Makes a turn's writes one: the first corks the stream, the end of the turn uncorks it. It is uncorked before `end()`,
- * `destroy()` and the `cork()` of others, and when the process exits. Order, callbacks and errors of writes are the
- * stream's own, and since Node counts corks, nothing changes for others who cork it. A stream that is corked here
- * already keeps its cork; one that has ended, or has no `cork()`, stays as it is.
+ * Makes a turn's writes one, or two: the first goes at once if no reply is awaited, the next corks the stream, and the
+ * end of the turn uncorks it. It is uncorked before `end()`, `destroy()` and the `cork()` of others, and when the
+ * process exits. Order, callbacks and errors of writes are the stream's own, and since Node counts corks, nothing
+ * changes for others who cork it. A stream that is corked here already keeps its cork; one that has ended, or has no
+ * `cork()`, stays as it is.
  */
 export function corkStream(stream: Duplex, options: CorkOptions = {}, observer = NOBODY): Corked {
   const present = (stream as Duplex & { [CORKED]?: Corked })[CORKED];
@@ -59,9 +62,10 @@ class StreamCork implements Corked {
   /** Others may have put hooks in front of ours, which stay when it is taken off, and then only pass on. */
   #isOn = true;
   #sentInTurn = 0;
+  #sentInLastTurn = 0;
   #isScheduled = false;
-  /** Whether nothing has come since the last write. */
-  #awaitsReply = false;
+  /** Whether nothing has come since the last write. At first nobody knows. */
+  #awaitsReply = true;
   #wireWasIdle = false;
   /** Writes amid `uncork()`, which would lose them: a stream in memory is answered within its write. */
   #amid: Parameters<Write>[] | undefined;
@@ -82,9 +86,9 @@ class StreamCork implements Corked {
     this.#mostBytes = maxBatchBytes;
     this.#mostAgeMs = typeof schedule === 'function' ? Number.POSITIVE_INFINITY : MOST_AGE_MS;
     // To listen for data makes it flow: only where somebody does already.
-    const polls = busyPoll && stream.listenerCount('data') > 0;
-    this.#poll = new BusyPoll(polls, observer.polls, () => Number(this.#awaitsReply));
-    if (polls) stream.on('data', this.#received);
+    const listens = stream.listenerCount('data') > 0;
+    this.#poll = new BusyPoll(busyPoll && listens, observer.polls, () => Number(this.#awaitsReply));
+    if (listens) stream.on('data', this.#received);
     const write = stream.write as Write;
     const later = scheduleFunction(schedule);
     this.#hook = (...args) => this.#write(write, later, args);
@@ -111,6 +115,12 @@ class StreamCork implements Corked {
     if (this.#amid !== undefined) return this.#amid.push(args) > 0;
     // Node joins what it writes at once in memory, and fails with ENOBUFS beyond 700 MB: a large write goes alone.
     if (length > this.#mostBytes) this.#flush('bytes');
+    if (this.#isIdle) {
+      this.#awaitsReply = true;
+      this.#poll.turnSent(1, true);
+      this.observer.flushed(stream, 'idle', 1, length, 0);
+      return write.apply(stream, args);
+    }
     if (held.writes === 0) {
       held.sinceMs = now();
       if (this.#sentInTurn === 0) this.#wireWasIdle = !this.#awaitsReply;
@@ -127,10 +137,17 @@ class StreamCork implements Corked {
     return result;
   }
 
+  /** Whether a write goes at once: the server has nothing to do, and little is likely to follow in this turn. */
+  get #isIdle(): boolean {
+    if (this.#awaitsReply || this.#isScheduled || this.#sentInLastTurn >= FEW_WRITES) return false;
+    return this.#mostAgeMs === MOST_AGE_MS;
+  }
+
   readonly #turnEnded = (): void => {
     this.#isScheduled = false;
     this.#flush('schedule');
     this.#poll.turnSent(this.#sentInTurn, this.#wireWasIdle);
+    this.#sentInLastTurn = this.#sentInTurn;
     this.#sentInTurn = 0;
   };
 

@@ -145,7 +145,7 @@ describe('coalesce()', () => {
       fastCommands: 0,
       enabled: true,
     });
-    expect(batches).toBe(flushReasons.schedule + flushReasons.age);
+    expect(batches).toBe(flushReasons.schedule + flushReasons.idle + flushReasons.age);
     expect(bytesWritten - before.bytesWritten).toBe('*2\r\n$4\r\necho\r\n$1\r\na\r\n'.length * 4);
     coalescer.detach();
     expect([coalescer.enabled, coalescer.stats().ground, coalescer.stats().commands]).toEqual([

@@ -75,6 +75,30 @@ describe('the writes of a turn', () => {
     expect(waiting.writes).toEqual(['ab']);
   });
 
+  it('leave behind the first, which goes at once while no reply is awaited, unless the last turn was large', async () => {
+    const { stream, writes } = noting();
+    corkStream(stream);
+    const turn = async (...texts: string[]) => {
+      for (const text of texts) stream.write(text);
+      await immediate();
+      return writes.splice(0);
+    };
+    const reply = async () => {
+      stream.push('reply');
+      await immediate();
+    };
+    expect(await turn('a', 'b')).toEqual(['ab']);
+    await reply();
+    expect(await turn('c', 'd', 'e')).toEqual(['c', 'de']);
+    expect(await turn('f', 'g')).toEqual(['fg']);
+    await reply();
+    expect(await turn(...'h'.repeat(40))).toEqual(['h', 'h'.repeat(39)]);
+    await reply();
+    expect(await turn('i', 'j')).toEqual(['ij']);
+    await reply();
+    expect(await turn('k')).toEqual(['k']);
+  });
+
   it('leave while it still goes on, once the first has waited for long', () => {
     const { stream, writes } = noting();
     const { reasons, observer } = observed();

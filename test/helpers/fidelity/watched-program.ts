@@ -223,8 +223,8 @@ const channel = tracingChannel<string, { command: string }>('ioredis:command');
 const EVENTS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 
 /**
- * Runs a program, of a name that none before had; returns the fates in the order of the calls, the settled ones in theirs, and what
- * watchers saw.
+ * Runs a program, of a name that none before had; returns the fates in the order of the calls, the settled ones in
+ * theirs, and what watchers saw.
  */
 export async function runWatched(of: Watched, { turns }: WatchedProgram, name: string, patience: number) {
   const { client, holder } = of;
