@@ -9,7 +9,7 @@
  * - `capacity`: replies made room under `maxInFlight`;
  * - `large`: the next write by the host is larger than `maxBatchBytes`;
  * - `end`, `exit`: the connection, or the process, is about to end;
- * - `idle`: the cork's first write of a turn, while no reply was awaited;
+ * - `idle`: the cork's first write of a turn, if something has come since the last;
  * - `manual`: `coalescer.flush()` was called.
  */
 export type FlushReason = keyof typeof NO_FLUSHES;

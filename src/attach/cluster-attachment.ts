@@ -18,7 +18,7 @@ import { corkObserver, groundOf } from './cork-attachment.js';
  * Everything that `coalesce()` attaches to a Cluster. Each of its nodes, present and future, is coalesced like a
  * client, with counters that all share. The Cluster's own methods compute the slot and put a fast command straight on
  * its node's batch. A command that fails on its node goes back to the Cluster, which redirects only this command:
- * `Entry#reject` calls the `redirect` of its context (`Connection#contextIn`), which calls `ClusterRouting#redirect`.
+ * `Entry#reject` calls the `redirect` of its context (`Outgoing#contextIn`), which calls `ClusterRouting#redirect`.
  */
 export class ClusterAttachment extends Attachment<HostCluster> implements CallTarget, NodesShare {
   readonly accepted: WeakSet<object>;

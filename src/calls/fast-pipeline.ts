@@ -258,7 +258,7 @@ interface ClientPipelines {
 
 /**
  * `pipeline` and `multi` for the overlay of a class of clients: they make fast pipelines, or call the host's method if
- * a fast pipeline could not take the fast path. This file records it, `Connection#sendPipeline` sends it,
+ * a fast pipeline could not take the fast path. This file records it, `Outgoing#sendPipeline` sends it,
  * `pipeline-entry.ts` settles it.
  */
 export function pipelineMethods(parent: Record<string, AnyFunction>): Record<string, AnyFunction> {

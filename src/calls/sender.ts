@@ -69,12 +69,12 @@ export abstract class Sender {
     const { command } = this.variant;
     const transformer = argumentTransformerOf(commandClass, command.name);
     // A tracer would see another promise than the one that has the callback.
-    const observable = call === undefined && typeof last !== 'function';
+    const watchable = call === undefined && typeof last !== 'function';
     const encodable = transformer === undefined && !this.needsKeys(target) ? this.encodableOf(args) : undefined;
     const sent =
       encodable === undefined
-        ? this.#prepareAndSend(target, args, transformer, call, observable)
-        : this.#sendEncodable(target, encodable, args[0], undefined, args, call, observable);
+        ? this.#prepareAndSend(target, args, transformer, call, watchable)
+        : this.#sendEncodable(target, encodable, args[0], undefined, args, call, watchable);
     if (typeof last === 'function' && !(sent instanceof Fallback)) asCallback(sent, last);
     return sent;
   }

@@ -3,7 +3,7 @@ import type { HostQueue, QueueItem } from '../host/types.js';
 
 /**
  * Whether the user has a transaction open on a connection, and watches keys, after the last command that was issued.
- * The only owner of this fact: `Connection` tells it each command that can change it, and all others ask.
+ * The only owner of this fact: `Outgoing` and `HostWriteHook` tell it each command that can change it; all others ask.
  */
 export class TransactionState {
   watching = false;

@@ -37,7 +37,10 @@ type Write = (data?: string | Uint8Array, ...rest: unknown[]) => boolean;
 const NOBODY: CorkObserver = { polls: { polledTurns: 0, polledTurnsAnswered: 0 }, corked() {}, flushed() {} };
 /** A write that finds the cork older sends what is held, so that the server has work while a slow turn goes on. */
 const MOST_AGE_MS = 0.1;
-/** After a turn of fewer writes, the first of the next one waits only for replies, as with Nagle (RFC 896). */
+/**
+ * If the last turn had fewer writes, the first write of the next one goes at once, unless nothing has come since the
+ * last write (much as Nagle's rule, RFC 896).
+ */
 const FEW_WRITES = 32;
 const UNCOUNTED_BYTES = 64;
 const NOTHING: Corked = { flush() {}, undo() {} };
@@ -45,11 +48,11 @@ const NOTHING: Corked = { flush() {}, undo() {} };
 const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
 
 /**
- * Makes a turn's writes one, or two: the first goes at once if no reply is awaited, the next corks the stream, and the
- * end of the turn uncorks it. It is uncorked before `end()`, `destroy()` and the `cork()` of others, and when the
- * process exits. Order, callbacks and errors of writes are the stream's own, and since Node counts corks, nothing
- * changes for others who cork it. A stream that is corked here already keeps its cork; one that has ended, or has no
- * `cork()`, stays as it is.
+ * Makes a turn's writes one, or two: the first goes at once if something has come since the last, the next corks the
+ * stream, and the end of the turn uncorks it. It is uncorked before `end()`, `destroy()`, the `cork()` of others, and
+ * when the process exits. Order, callbacks and errors of writes are the stream's own, and since Node counts corks,
+ * nothing changes for others who cork it. A stream that is corked here already keeps its cork; one that has ended, or
+ * has no `cork()`, stays as it is.
  */
 export function corkStream(stream: Duplex, options: CorkOptions = {}, observer = NOBODY): Corked {
   const present = (stream as Duplex & { [CORKED]?: Corked })[CORKED];
@@ -137,7 +140,7 @@ class StreamCork implements Corked {
     return result;
   }
 
-  /** Whether a write goes at once: the server has nothing to do, and little is likely to follow in this turn. */
+  /** Whether a write goes at once: the server may have nothing to do, and little is likely to follow in this turn. */
   get #isIdle(): boolean {
     if (this.#awaitsReply || this.#isScheduled || this.#sentInLastTurn >= FEW_WRITES) return false;
     return this.#mostAgeMs === MOST_AGE_MS;

@@ -1,7 +1,7 @@
 /**
- * Whether a client is of a release in `known-releases.ts`: only such a client has the fast path (`leavePlainIfUnknown`,
- * `attach/attachment.ts`), since the rest of this folder relies on how they work inside. Which of them were run, and
- * which only compared: docs/compatibility.md.
+ * Whether a client is of a release in `known-releases.ts`: only such a client has the fast path (`groundOf` of
+ * `attach/cork-attachment.ts`), since the rest of this folder relies on how they work inside. Which of them were run,
+ * and which only compared: docs/compatibility.md.
  *
  * Compared are the files that order commands and replies, byte by byte as they were loaded, where its modules are in
  * Node's module cache; else (in a bundle, in Jest, on Bun and Deno) the names in the methods that can be reached. What

@@ -523,7 +523,7 @@ it('leaves no timer behind', async () => {
   }
 });
 
-it('goes with shareReads', async () => {
+it('with shareReads: identical reads share the predicted reply, and those behind an own write are sent and see it', async () => {
   const flow = await learn({}, {}, { shareReads: true });
   const { client } = flow;
   const id = await flow.newUser();

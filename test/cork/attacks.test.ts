@@ -242,14 +242,18 @@ describe('a corked stream', () => {
         if (isCut && kind.late) {
           const [shorter, longer] = [run.arrived, plain.arrived].sort((one, other) => one.length - other.length);
           expect(longer?.startsWith(shorter as string)).toBe(true);
-        } else
+        } else {
+          // Node loses what is written amid the `uncork()` of others; with our cork, less may be left for that.
+          const mayLose = kind.echoes && names.includes('others cork');
+          const answers = mayLose ? Math.max(run.answers, plain.answers) : plain.answers;
           expect({ names, arrived: run.arrived, answers: run.answers, told: run.told, thrown: run.thrown }).toEqual({
             names,
             arrived: plain.arrived,
-            answers: plain.answers,
+            answers,
             told: plain.told,
             thrown: plain.thrown,
           });
+        }
         expect(run.events).toEqual(plain.events);
         expect({ left: run.left, corkedBy: run.corkedBy }).toEqual({ left: [], corkedBy: plain.corkedBy });
       }),

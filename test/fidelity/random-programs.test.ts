@@ -21,7 +21,7 @@ import { type RedisServer, startServer } from '../helpers/redis.js';
 import { layer } from '../observability/helpers/layers.js';
 
 /** In all; `SOAK_COMMANDS` asks for more. */
-const COMMANDS = positive('SOAK_COMMANDS', 10_000);
+const COMMANDS = positive('SOAK_COMMANDS', 7_000);
 /** `FIDELITY_SEED` repeats a run. */
 const SEED = positive('FIDELITY_SEED', Date.now() % 2 ** 31);
 const ROUND = 10;

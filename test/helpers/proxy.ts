@@ -8,9 +8,9 @@ export class FaultyProxy extends Relay {
   readonly #replies: Budget = { bytes: Number.POSITIVE_INFINITY };
   #pieceSize = Number.POSITIVE_INFINITY;
 
-  /** What the clients have sent, on all connections. */
-  received(): string {
-    return Buffer.concat(this.#received).toString();
+  /** What the clients have sent, on all connections, but for the first chunks. */
+  received(chunks = 0): string {
+    return Buffer.concat(this.#received.slice(chunks)).toString();
   }
 
   /**
@@ -27,21 +27,29 @@ export class FaultyProxy extends Relay {
     this.#pieceSize = bytes;
   }
 
-  /** Loses the connection with all that was issued in flight, up to `sent`: the server has it, the replies are lost. */
-  async loseReplies(sent: string): Promise<void> {
+  /**
+   * Loses the connection with all that was issued in flight, up to `sent`: the server has it, the replies are lost.
+   *
+   * @param ms - after which it does so without `sent`, which may wait for room under `maxInFlight`.
+   */
+  async loseReplies(sent: string, ms?: number): Promise<void> {
     this.stall();
-    await this.#resetOnceSent(sent);
+    await this.#resetOnceSent(sent, ms);
     this.resume();
   }
 
   /** The same, but nothing reaches the server. */
-  async loseRequests(sent: string): Promise<void> {
+  async loseRequests(sent: string, ms?: number): Promise<void> {
     this.swallowRequests();
-    await this.#resetOnceSent(sent);
+    await this.#resetOnceSent(sent, ms);
   }
 
-  async #resetOnceSent(sent: string): Promise<void> {
-    await until(() => this.received().includes(sent), `${sent} to be on the wire`);
+  async #resetOnceSent(sent: string, ms = Number.POSITIVE_INFINITY): Promise<void> {
+    // A program before may have sent the same.
+    const before = this.#received.length;
+    const latest = performance.now() + ms;
+    const isDue = () => performance.now() > latest || this.received(before).includes(sent);
+    await until(isDue, `${sent} to be on the wire`);
     this.reset();
   }
 

@@ -18,7 +18,7 @@ const PATIENCE_MS = 10_000;
 const OPTIONS: readonly CoalesceOptions[] = [
   {},
   { fastPath: false },
-  { shareReads: true },
+  { shareReads: true, maxInFlight: 3 },
   { fuseReads: true, maxBatchSize: 3 },
   { schedule: 'tick', busyPoll: false },
   { cache: { prefetch: true } },
@@ -83,7 +83,7 @@ async function run(host: Host, options: CoalesceOptions | undefined, program: Wa
     coalesce(client, options);
   };
   const lose = (what: 'requests' | 'replies', sent: string) =>
-    what === 'requests' ? proxy.loseRequests(sent) : proxy.loseReplies(sent);
+    what === 'requests' ? proxy.loseRequests(sent, 100) : proxy.loseReplies(sent, 100);
   const found = await runWatched(
     { client, holder, isPlain: options === undefined, attachAnew, lose },
     program,

@@ -92,9 +92,8 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   }
 
   /**
-   * Whether an error reply, of this text, is about the entry alone and was dealt with: nobody has issued it, or its
-   * calls are sent again by themselves. Then the host, whose `reconnectOnError` is asked about the errors of calls,
-   * does not see it.
+   * Deals with an error reply of this text here, if it can: it settles a command that nobody has issued, or sends the
+   * calls again by themselves. If true, the host never sees it, nor asks `reconnectOnError` about it.
    */
   sendsAgain(_message: string): boolean {
     return false;

@@ -163,7 +163,7 @@ export class FusedReads {
     this.stop();
     warnOnce(
       CODES.FUSE,
-      `ioredis-coalesce: options.fuseReads is set, but the server refuses MGET or HMGET ("${message}"), so reads are wireArgs ` +
+      `ioredis-coalesce: options.fuseReads is set, but the server refuses MGET or HMGET ("${message}"), so reads are sent ` +
         'one by one on this connection: allow both commands for these keys, or leave the option out',
     );
   }

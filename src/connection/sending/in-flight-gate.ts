@@ -26,7 +26,7 @@ export class InFlightGate {
   /** Commands whose bytes are in the backlog. */
   waiting = 0;
   readonly #backlog = new Denque<Held>();
-  /** Commands that had passed, and awaited their reply, when some were last let through. */
+  /** Commands on the wire when some were last let through. */
   #onWire = 0;
   #repliesOff = false;
 
