@@ -10,10 +10,12 @@ const LONGEST = 241;
 /** What users read; the rest is for developers, or reference that is generated. */
 const USER_DOCUMENTS = 'api production recipes caching guarantees packages testing compatibility'.split(' ');
 const MOST_WORDS = 13_000;
-const MOST_WORDS_OF_ALL = 26_000;
+/** Those of results come and go with what is measured. */
+const GENERATED = /<!-- ([\w-]+):begin -->.*?<!-- \1:end -->/gs;
+const MOST_WRITTEN_WORDS = 23_000;
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const wordsOf = (text: string) => text.trim().split(/\s+/).length;
+const wordsOf = (text: string) => text.replace(GENERATED, '').trim().split(/\s+/).length;
 const document = (name: string) => readFileSync(new URL(`../docs/${name}.md`, import.meta.url), 'utf8');
 
 it('is short enough to be read', () => {
@@ -26,12 +28,12 @@ it('and the documents for users fit in a head, together', () => {
 });
 
 it("the benchmarks' document holds targets and headline figures; the rest is what the bench prints", () => {
-  expect(wordsOf(document('benchmarks'))).toBeLessThan(3300);
+  expect(wordsOf(document('benchmarks'))).toBeLessThan(3700);
 });
 
 it('and all documents together stay short: a fact stands in one place, and others link to it', () => {
   const files = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n');
   expect(files).toContain('docs/design.md');
   const words = files.map((file) => wordsOf(readFileSync(`${ROOT}${file}`, 'utf8')));
-  expect(words.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(MOST_WORDS_OF_ALL);
+  expect(words.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(MOST_WRITTEN_WORDS);
 });
