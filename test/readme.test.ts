@@ -9,7 +9,7 @@ const LONGEST = 241;
 
 /** What users read; the rest is for developers, or reference that is generated. */
 const USER_DOCUMENTS = 'api production recipes caching guarantees packages testing compatibility'.split(' ');
-const MOST_WORDS = 13_000;
+const MOST_WORDS = 12_400;
 /** Those of results come and go with what is measured. */
 const GENERATED = /<!-- ([\w-]+):begin -->.*?<!-- \1:end -->/gs;
 const MOST_WRITTEN_WORDS = 23_000;
@@ -28,7 +28,7 @@ it('and the documents for users fit in a head, together', () => {
 });
 
 it("the benchmarks' document holds targets and headline figures; the rest is what the bench prints", () => {
-  expect(wordsOf(document('benchmarks'))).toBeLessThan(3700);
+  expect(document('benchmarks').split(/\s+/).length).toBeLessThan(3700);
 });
 
 it('and all documents together stay short: a fact stands in one place, and others link to it', () => {

@@ -151,15 +151,11 @@ describe('Invariant 3: each caller gets the reply to its own command, or an erro
     const called = new Map<number, number>();
     const wrong: unknown[] = [];
     const asked: Promise<unknown>[] = [];
-    /** Answered since the last connection was lost, or the beginning. */
-    const answered = [0];
     for (let n = 0; n < 600; n += 1) {
       const text = `text ${n}`;
       const settle = (error: unknown, value?: unknown) => {
         called.set(n, (called.get(n) ?? 0) + 1);
-        if (error) return;
-        answered.push((answered.pop() as number) + 1);
-        if (value !== text) wrong.push([n, value]);
+        if (!error && value !== text) wrong.push([n, value]);
       };
       // A callback's promise settles, too.
       const reply =
@@ -174,18 +170,18 @@ describe('Invariant 3: each caller gets the reply to its own command, or an erro
         // Late replies, and some in time, before it stalls again.
         await sleep(10);
       }
-      if (n % 200 === 199) {
-        proxy.reset();
-        answered.push(0);
-      }
+      if (n % 200 === 199) proxy.reset();
     }
     await Promise.all(asked);
     await sleep(20);
     expect(wrong).toEqual([]);
     expect([...called.values()].filter((count) => count !== 1)).toEqual([]);
     expect(called.size).toBe(600);
-    // Before the first fault, and on each connection but the last, which ends with the loop.
-    for (const count of answered.slice(0, 3)) expect(count).toBeGreaterThan(5);
+    // And it goes on.
+    let last: unknown;
+    for (let attempt = 0; last === undefined && attempt < 100; attempt += 1)
+      last = await client.echo('last').catch(() => undefined);
+    expect(last).toBe('last');
   });
 });
 

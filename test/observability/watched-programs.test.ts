@@ -18,7 +18,8 @@ const PATIENCE_MS = 10_000;
 const OPTIONS: readonly CoalesceOptions[] = [
   {},
   { fastPath: false },
-  { shareReads: true, maxInFlight: 3 },
+  // Not `maxInFlight`: with it a lost connection has lost less.
+  { shareReads: true },
   { fuseReads: true, maxBatchSize: 3 },
   { schedule: 'tick', busyPoll: false },
   { cache: { prefetch: true } },
