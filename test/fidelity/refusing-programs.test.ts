@@ -72,7 +72,7 @@ class World {
   administer = (command: readonly string[]) => this.admin.call(...(command as [string, ...string[]]));
 
   lose = (what: 'requests' | 'replies', sent: string) =>
-    what === 'requests' ? this.proxy.loseRequests(sent, 100) : this.proxy.loseReplies(sent, 100);
+    what === 'requests' ? this.proxy.loseRequests(sent, 500) : this.proxy.loseReplies(sent, 500);
 
   async stop(): Promise<void> {
     this.admin.disconnect();
