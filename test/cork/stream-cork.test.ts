@@ -99,6 +99,30 @@ describe('the writes of a turn', () => {
     expect(await turn('k')).toEqual(['k']);
   });
 
+  it.each([
+    ['near, as the reply to a lone one says: the loop looks for replies', 0.05, true, 1],
+    ['far', 1, true, 0],
+    ['near, with busyPoll: false', 0.05, false, 0],
+  ])('to a server that is %s', async (_, replyMs, busyPoll, polledTurns) => {
+    const { stream } = noting();
+    const { observer } = observed();
+    corkStream(stream, { busyPoll }, observer);
+    const reply = async () => {
+      time.ms += replyMs;
+      stream.push('reply');
+      await immediate();
+    };
+    stream.write('first');
+    await immediate();
+    await reply();
+    stream.write('alone');
+    await reply();
+    for (const text of 'abcd') stream.write(text);
+    await immediate();
+    expect(observer.polls.polledTurns).toBe(polledTurns);
+    await reply();
+  });
+
   it('leave while it still goes on, once the first has waited for long', () => {
     const { stream, writes } = noting();
     const { reasons, observer } = observed();
