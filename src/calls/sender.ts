@@ -140,7 +140,7 @@ export abstract class Sender {
       observed === undefined
         ? outgoing.send(form, encodable, routing, call, answer, chained)
         : outgoing.sendObserved(observed, form, encodable, routing, answer, chained);
-    if (asks) connection.cache.issued(variant, encodable);
+    if (asks) connection.cache.issued(variant, encodable, answer);
     return sent;
   }
 }

@@ -256,6 +256,10 @@ export class Outgoing implements BatchOwner {
     this.#deadlines.for(call?.timeout ?? commandTimeoutOf(this.client))?.add(entry);
   }
 
+  get serverIsNear(): boolean {
+    return this.batch.serverIsNear;
+  }
+
   /** Half of what `maxInFlight` and `maxPending` allow is left to callers, behind a read, CLIENT CACHING and PTTL. */
   get hasRoom(): boolean {
     const { gate, client } = this;

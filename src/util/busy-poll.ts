@@ -49,6 +49,8 @@ export class BusyPoll {
   #sentAtMs: number | undefined;
   /** How long the first reply to an idle wire takes: falls at once, rises by sixteenths. 0 until there was one. */
   #replyMs = 0;
+  /** Whether the server is known to be near. */
+  isNear = false;
   #isPreempted = false;
 
   constructor(
@@ -61,9 +63,9 @@ export class BusyPoll {
     readonly clock: () => number = now,
   ) {}
 
-  /** Whether the rule holds, and the server is known to be near. */
-  get isNear(): boolean {
-    return this.setting && this.#replyMs > 0 && this.#replyMs <= FAR_MS && !this.#isPreempted;
+  /** Whether the rule holds for a server that is known to be near. */
+  get polls(): boolean {
+    return this.setting && this.isNear && !this.#isPreempted;
   }
 
   /**
@@ -73,10 +75,10 @@ export class BusyPoll {
    * @param alone - whether nothing awaited its reply when the first of them was added.
    */
   turnSent(commands: number, alone: boolean): void {
-    if (!this.setting || commands === 0) return;
+    if (commands === 0) return;
     const startedAtMs = this.clock();
     if (alone) this.#sentAtMs = startedAtMs + Math.min(commands, MOST_EXECUTED) * EXECUTED_MS_PER_COMMAND;
-    if (commands < FEWEST_COMMANDS || this.#replyMs > FAR_MS) return;
+    if (!this.setting || commands < FEWEST_COMMANDS || this.#replyMs > FAR_MS) return;
     this.#isPreempted = this.isPreempted();
     if (this.#isPreempted) return;
     if (this.#toSkip > 0) {
@@ -103,6 +105,7 @@ export class BusyPoll {
     this.#sentAtMs = undefined;
     const risesMs = (tookMs - this.#replyMs) / 16;
     this.#replyMs = this.#replyMs === 0 || risesMs < 0 ? tookMs : this.#replyMs + risesMs;
+    this.isNear = this.#replyMs <= FAR_MS;
   }
 
   readonly #look = (): void => {

@@ -6,11 +6,11 @@ import { type ClusterNode, type RedisCluster, startCluster } from '../../tools/r
 import { Checker, describeFigures } from '../helpers/client-cache/checker.js';
 import { type CoalescedCluster, ioredis6, warm } from '../helpers/cluster/clients.js';
 import { SentinelGroup } from '../helpers/cluster/sentinel.js';
-import { assumeUtilization } from '../helpers/event-loop.js';
 import { SEED } from '../helpers/hostile/random.js';
 import { type CoalescedClient, endWithTest, ready, ioredis6 as single, sleep, until } from '../helpers/hosts.js';
+import { assumeFar } from '../helpers/predicting.js';
 
-assumeUtilization(0);
+assumeFar();
 
 const READS = Number(process.env.CHECKED_READS ?? 1_000);
 const PATIENT = { maxRedirections: 400, retryDelayOnFailover: 100, retryDelayOnClusterDown: 100 };

@@ -3,11 +3,11 @@ import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
 import { describeFigures } from '../helpers/client-cache/checker.js';
 import { runScenario, SCENARIOS } from '../helpers/client-cache/scenarios.js';
-import { assumeUtilization } from '../helpers/event-loop.js';
 import { SEED } from '../helpers/hostile/random.js';
+import { assumeFar } from '../helpers/predicting.js';
 import { share } from '../helpers/share.js';
 
-assumeUtilization(0);
+assumeFar();
 
 const READS = Number(process.env.CHECKED_READS ?? 1_000);
 

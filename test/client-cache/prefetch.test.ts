@@ -3,17 +3,18 @@ import { once } from 'node:events';
 import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { Outgoing } from '../../src/connection/outgoing.js';
 import { cached, elsewhere, hitsOf } from '../helpers/client-cache/cached.js';
 import { Flow, learned, predictions } from '../helpers/client-cache/prefetching.js';
 import { cold } from '../helpers/cold.js';
-import { assumeUtilization } from '../helpers/event-loop.js';
 import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
+import { assumeFar } from '../helpers/predicting.js';
 import { startProxy } from '../helpers/proxy.js';
 import { startServer, uniquePrefix } from '../helpers/redis.js';
 import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 
-assumeUtilization(0);
+assumeFar();
 
 let server: Awaited<ReturnType<typeof startServer>>;
 let other: Client;
@@ -229,6 +230,18 @@ describe('nothing is predicted', () => {
     expect(predictions(flow.client).predicted).toBe(predicted);
     utilization.mockReturnValue({ idle: 0, active: 0, utilization: 0.5 });
     await sleep(1_000);
+    await flow.run(await flow.newUser());
+    expect(predictions(flow.client).predicted).toBe(predicted + 4);
+  });
+
+  it('while the server is near', async () => {
+    const flow = await learn();
+    const isNear = vi.spyOn(Outgoing.prototype, 'serverIsNear', 'get').mockReturnValue(true);
+    onTestFinished(() => void isNear.mockReturnValue(false));
+    const { predicted } = predictions(flow.client);
+    await flow.run(await flow.newUser());
+    expect(predictions(flow.client).predicted).toBe(predicted);
+    isNear.mockReturnValue(false);
     await flow.run(await flow.newUser());
     expect(predictions(flow.client).predicted).toBe(predicted + 4);
   });

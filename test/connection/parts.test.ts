@@ -9,7 +9,7 @@ const key = uniquePrefix('parts');
 
 /** Whether it is near is measured, which a busy machine decides; `busy-poll.test.ts` has the rule. */
 const serverIs = (where: 'near' | 'far') =>
-  void vi.spyOn(BusyPoll.prototype, 'isNear', 'get').mockReturnValue(where === 'near');
+  void vi.spyOn(BusyPoll.prototype, 'polls', 'get').mockReturnValue(where === 'near');
 
 afterEach(() => void vi.restoreAllMocks());
 

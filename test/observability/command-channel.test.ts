@@ -4,8 +4,8 @@ import { afterEach, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
 import { cached } from '../helpers/client-cache/cached.js';
 import { learned, predictions } from '../helpers/client-cache/prefetching.js';
-import { assumeUtilization } from '../helpers/event-loop.js';
 import { type Client, ioredis6, outcomes, ready, sleep } from '../helpers/hosts.js';
+import { assumeFar } from '../helpers/predicting.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 
@@ -23,7 +23,7 @@ interface CommandContext {
 
 type Subscribers = TracingChannelSubscribers<CommandContext>;
 
-assumeUtilization(0);
+assumeFar();
 
 let unsubscribe = () => {};
 

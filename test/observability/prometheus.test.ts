@@ -11,12 +11,12 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Stats } from '../../src/stats.js';
 import { learned } from '../helpers/client-cache/prefetching.js';
 import { cold } from '../helpers/cold.js';
-import { assumeUtilization } from '../helpers/event-loop.js';
 import { type CoalescedClient, HOSTS, ioredis6, ready, until } from '../helpers/hosts.js';
+import { assumeFar } from '../helpers/predicting.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { type Exposition, parseExposition } from './helpers/exposition.js';
 
-assumeUtilization(0);
+assumeFar();
 afterEach(() => globalRegister.clear());
 
 async function scrape(register: Registry<RegistryContentType>): Promise<Exposition> {

@@ -21,6 +21,12 @@ const [END, COLON, OPENING, CLOSING] = [0, 58, 123, 125];
 /** Who chooses identities does not know their hashes. */
 const SEED = randomBytes(4).readInt32LE();
 
+/** The parts of a key that are identities, and their hash. */
+export interface Identity {
+  readonly parts: readonly string[];
+  readonly hash: number;
+}
+
 /** A form that follows another one, and how many of the reads that were predicted because of it were used. */
 export class Pair {
   followed = 0;
@@ -95,8 +101,8 @@ export class Form {
   ) {}
 
   /** The key with this identity. */
-  keyOf(identity: readonly string[]): string {
-    return identity.reduce((key, part, index) => key + part + this.pieces[index + 1], this.pieces[0] as string);
+  keyOf({ parts }: Identity): string {
+    return parts.reduce((key, part, index) => key + part + this.pieces[index + 1], this.pieces[0] as string);
   }
 
   /** Without identities, and without anything else that has a digit. */
@@ -158,19 +164,23 @@ export class Forms {
   #places = 0;
   #fullSince: number | undefined;
   readonly #recent = new Array<Recent | undefined>(MOST.identities);
-  /** The parts of the identity in the key that was looked at last, and their hash. */
-  identity: string[] = [];
-  #hash = SEED;
+  /** That of the key that was looked at last. */
+  identity: Identity = { parts: [], hash: SEED };
   #inVain = 0;
   #pausesUntil = 0;
 
   /** Notes a read; returns its form, if its key has an identity. */
   read(variant: CommandVariant, key: string, text: string, sent: unknown, time: number): Form | undefined {
     const form = this.#formOf(variant, key, text, sent, time, 1);
-    if (form === undefined) return undefined;
-    const recent = this.#slot(this.#hash);
-    if (recent.identity !== this.#hash || time - recent.at >= WINDOW_MS) recent.begin(this.#hash, time);
-    if (recent.has(form)) return form;
+    if (form !== undefined) this.note(form, this.identity, time);
+    return form;
+  }
+
+  /** Notes a read of this form and identity. */
+  note(form: Form, { hash }: Identity, time: number): void {
+    const recent = this.#slot(hash);
+    if (recent.identity !== hash || time - recent.at >= WINDOW_MS) recent.begin(hash, time);
+    if (recent.has(form)) return;
     // What is issued before a reply goes out in one batch anyway.
     if (recent.reply !== this.replies) recent.earlier = recent.count;
     recent.reply = this.replies;
@@ -187,19 +197,16 @@ export class Forms {
       this.#inVain -= IN_VAIN.reads / 8;
       this.#pausesUntil = time + IN_VAIN.pauseMs;
     }
-    return form;
   }
 
-  /** Notes that a caller has got a list with these elements; returns the form of its read. */
+  /** Notes that a caller has got a list with these elements; returns the form of its read, and what they identify. */
   listed(variant: CommandVariant, key: string, text: string, sent: unknown, elements: string[], time: number) {
     const form = this.#formOf(variant, key, text, sent, time, 0);
     if (form === undefined) return undefined;
     form.elements.occurred(elements.length, time);
-    for (const element of elements) {
-      const identity = combined(SEED, hashOf(element));
-      this.#slot(identity).begin(identity, time, form);
-    }
-    return form;
+    const identities = elements.map((element) => ({ parts: [element], hash: combined(SEED, hashOf(element)) }));
+    for (const { hash } of identities) this.#slot(hash).begin(hash, time, form);
+    return { form, identities };
   }
 
   /** What was learned, to be shown. */
@@ -225,7 +232,7 @@ export class Forms {
   #formOf(variant: CommandVariant, key: string, text: string, sent: unknown, time: number, least: 0 | 1) {
     if (time < this.#pausesUntil || key.length > LONGEST.key || text.length > LONGEST.arguments) return undefined;
     const place = this.#placeOf(key, time);
-    if (this.identity.length < least) return undefined;
+    if (this.identity.parts.length < least) return undefined;
     const known = place?.forms.find((form) => form.variant === variant && form.text === text);
     if (known !== undefined || place === undefined || place.forms.length === MOST.formsOfPlace) return known;
     if (this.#isFull(this.all.length >= MOST.forms, time)) return undefined;
@@ -238,8 +245,8 @@ export class Forms {
 
   /** The place at the end of a key. */
   #placeOf(key: string, time: number): Place | undefined {
-    this.identity = [];
-    this.#hash = SEED;
+    const identity = { parts: [] as string[], hash: SEED };
+    this.identity = identity;
     let place: Place | undefined = this.#root;
     let start = 0;
     let hash = SEED;
@@ -255,8 +262,8 @@ export class Forms {
       const part = combined(hash, code);
       place = place.next.get(part) ?? this.#next(place, key.slice(start, index), part, code, kind, time);
       if (place?.isIdentity) {
-        this.#hash = combined(this.#hash, hash);
-        this.identity.push(key.slice(start, index));
+        identity.hash = combined(identity.hash, hash);
+        identity.parts.push(key.slice(start, index));
       }
       start = index + 1;
       hash = SEED;

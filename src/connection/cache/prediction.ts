@@ -1,10 +1,11 @@
 import { performance } from 'node:perf_hooks';
 import type { FastCommand } from '../../commands/fast-commands.js';
 import { words } from '../../commands/fast-commands.js';
+import { now } from '../../util/clock.js';
 import { deepCopy } from '../../util/values.js';
 import { SETTLED } from '../entries/deadlines.js';
 import { type Entry, type EntryContext, errorFor, InternalEntry, takeFollowers } from '../entries/entry.js';
-import { elementsOf, type Form, Forms, type Pair } from './forms.js';
+import { elementsOf, type Form, Forms, type Identity, type Pair, type Sequel } from './forms.js';
 import { keyName, readArguments } from './names.js';
 import type { Prediction } from './store.js';
 
@@ -18,6 +19,10 @@ const LISTS = new Set(
   words('smembers lrange zrange zrevrange zrangebyscore zrevrangebyscore hkeys hvals hgetall hmget'),
 );
 
+interface Predicting {
+  predict(foreseen: Foreseen, key: string, time: number): boolean;
+}
+
 /** Asks for what is likely to be read next, for one client, or for the nodes of a Cluster together. */
 export class Predictor {
   readonly forms = new Forms();
@@ -28,15 +33,17 @@ export class Predictor {
 
   constructor(
     /** The cache of the connection on which this key is read; undefined if it is not ready. */
-    readonly cacheFor: (command: FastCommand, key: string) => { predict: (...args: Asked) => boolean } | undefined,
+    readonly cacheFor: (command: FastCommand, key: string) => Predicting | undefined,
   ) {}
 
   /**
    * A caller has issued a read.
    *
    * @param wireArgs - its arguments; a single one is not in an array.
+   * @param prediction - that has asked for the same.
    */
-  read({ variant, wireArgs }: Pick<Entry, 'variant' | 'wireArgs'>, time: number): void {
+  read({ variant, wireArgs }: Pick<Entry, 'variant' | 'wireArgs'>, prediction: PredictedEntry | undefined): void {
+    const time = now();
     const second = this.#second;
     if (time - second.since >= SECOND_MS) {
       this.#credit = Math.min(this.#credit, Math.max(second.reads, CARRIED_OVER));
@@ -46,32 +53,52 @@ export class Predictor {
     }
     this.#second.reads += 1;
     this.#credit += 1;
+    if (this.#isBusy) return;
+    if (prediction !== undefined) {
+      const { pair, identity, sequel } = prediction.foreseen;
+      this.forms.note(pair.form, identity, time);
+      this.#askFor(pair.form.followers, identity, time, sequel.predicted);
+      return;
+    }
     const key = keyName(Array.isArray(wireArgs) ? wireArgs[0] : wireArgs);
     const text = readArguments(wireArgs);
     if (key === undefined || text === undefined) return;
-    const pairs = this.forms.read(variant, key, text, wireArgs, time)?.followers.predicted ?? [];
-    const { identity } = this.forms;
-    for (const pair of pairs) this.#ask(pair, identity, time);
+    const form = this.forms.read(variant, key, text, wireArgs, time);
+    if (form !== undefined) this.#askFor(form.followers, this.forms.identity, time);
   }
 
   /** A caller has got this reply. */
   got({ variant, wireArgs }: Pick<Entry, 'variant' | 'wireArgs'>, reply: unknown, time: number): void {
-    if (!LISTS.has(variant.command.name)) return;
+    if (this.#isBusy || !LISTS.has(variant.command.name)) return;
     const key = keyName(Array.isArray(wireArgs) ? wireArgs[0] : wireArgs);
     const text = readArguments(wireArgs);
     if (key === undefined || text === undefined) return;
     const elements = elementsOf(reply, variant.command.paired || /withscores/i.test(text));
-    const pairs = this.forms.listed(variant, key, text, wireArgs, elements, time)?.elements.predicted ?? [];
-    for (const pair of pairs) for (const element of elements) this.#ask(pair, [element], time);
+    const list = this.forms.listed(variant, key, text, wireArgs, elements, time);
+    if (list === undefined) return;
+    for (const identity of list.identities) this.#askFor(list.form.elements, identity, time);
   }
 
-  #ask(pair: Pair, identity: readonly string[], time: number): void {
-    if (this.#credit < 1 || this.#isBusy) return;
-    const key = pair.form.keyOf(identity);
-    if (this.cacheFor(pair.form.variant.command, key)?.predict(pair, key, time)) this.#credit -= 1;
+  /** @param asked - those that were asked for with the read itself, if it was predicted. */
+  #askFor(sequel: Sequel, identity: Identity, time: number, asked: readonly Pair[] = NONE): void {
+    for (const pair of sequel.predicted) {
+      if (this.#credit < 1) return;
+      if (asked.some(({ form }) => form === pair.form)) continue;
+      const key = pair.form.keyOf(identity);
+      const cache = this.cacheFor(pair.form.variant.command, key);
+      if (cache?.predict({ pair, identity, sequel }, key, time)) this.#credit -= 1;
+    }
   }
 }
-type Asked = [pair: Pair, key: string, time: number];
+
+const NONE: readonly Pair[] = [];
+
+/** A read that is likely to be issued: why, of what identity, and with what else. */
+export interface Foreseen {
+  readonly pair: Pair;
+  readonly identity: Identity;
+  readonly sequel: Sequel;
+}
 
 function noop(): void {}
 
@@ -84,24 +111,24 @@ export class PredictedEntry extends InternalEntry implements Prediction {
 
   /** @param refused - called when the server has answered with an error, with those who wait for the answer. */
   constructor(
-    readonly pair: Pair,
+    readonly foreseen: Foreseen,
     key: string,
     context: EntryContext,
     readonly until: number,
     readonly refused: (form: Form, message: string, followers: readonly Entry[]) => void,
   ) {
-    const { variant, args } = pair.form;
+    const { variant, args } = foreseen.pair.form;
     super(variant, args.length === 0 ? key : [key, ...args], context, noop);
   }
 
   used(): void {
-    if (!this.#hasOutcome) this.pair.used += 1;
+    if (!this.#hasOutcome) this.foreseen.pair.used += 1;
     this.#hasOutcome = true;
     this.isUsed = true;
   }
 
   unused(): void {
-    if (!this.#hasOutcome) this.pair.unused += 1;
+    if (!this.#hasOutcome) this.foreseen.pair.unused += 1;
     this.#hasOutcome = true;
   }
 
@@ -112,13 +139,13 @@ export class PredictedEntry extends InternalEntry implements Prediction {
 
   /** The error is nobody's: those who follow are sent themselves. */
   override sendsAgain(message: string): boolean {
-    this.refused(this.pair.form, message, takeFollowers(this));
+    this.refused(this.foreseen.pair.form, message, takeFollowers(this));
     return true;
   }
 
   /** What is no reply, such as a lost connection, each follower meets as a command of its own would. */
   protected override rejected(error: Error): void {
-    if (error.name === 'ReplyError') this.refused(this.pair.form, error.message, takeFollowers(this));
+    if (error.name === 'ReplyError') this.refused(this.foreseen.pair.form, error.message, takeFollowers(this));
     for (const follower of takeFollowers(this)) follower.reject(errorFor(follower, error) as Error);
   }
 }

@@ -16,11 +16,11 @@ import { SETTLED } from '../entries/deadlines.js';
 import { CallEntry, Entry, type EntryContext, InternalEntry, internalVariant } from '../entries/entry.js';
 import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
-import type { Form, Pair } from './forms.js';
+import type { Form } from './forms.js';
 import { InvalidationReader } from './invalidations.js';
 import { HeldAnswersWarning, IssuedCommands } from './issued-commands.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
-import { PredictedEntry, type Predictor } from './prediction.js';
+import { type Foreseen, PredictedEntry, type Predictor } from './prediction.js';
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
 import { isRefusal, isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
 
@@ -44,6 +44,7 @@ interface CachedConnection {
   readonly replies: ReplyCount;
   readonly stats: Stats;
   readonly transaction: TransactionState;
+  readonly serverIsNear: boolean;
   /** Whether there is room for reads that nobody has issued. */
   readonly hasRoom: boolean;
   /** Starts the timeout of a call that will not be sent. */
@@ -113,6 +114,11 @@ export class ReadCache {
     });
     this.tracking = new Tracking(context, prefixes ?? [], transaction);
     this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
+  }
+
+  /** At rest while the server is near: a predicted read costs more than a round trip does. */
+  get #predicting(): Predictor | undefined {
+    return this.connection.serverIsNear ? undefined : this.predictor;
   }
 
   // ---- Asked ----
@@ -266,7 +272,7 @@ export class ReadCache {
     entry.slot = read;
     this.#decided.push(entry);
     this.#use(read);
-    this.predictor?.got(entry, read.value, time);
+    this.#predicting?.got(entry, read.value, time);
   }
 
   #send(entry: CallEntry): void {
@@ -349,21 +355,26 @@ export class ReadCache {
     return true;
   }
 
-  /** A caller has issued a read, and may have been told to wait for its answer. */
-  issued(variant: CommandVariant, args: readonly unknown[]): void {
-    const { predictor } = this;
+  /**
+   * A caller has issued a read.
+   *
+   * @param answer - that it waits for.
+   */
+  issued(variant: CommandVariant, args: readonly unknown[], answer: CachedRead | undefined): void {
+    const predictor = this.#predicting;
     const { transaction } = this.connection;
     if (predictor === undefined || !this.tracking.on || transaction.open || transaction.watching) return;
-    predictor.read({ variant, wireArgs: args.length === 1 ? args[0] : args }, now());
+    const prediction = answer?.prediction as PredictedEntry | undefined;
+    predictor.read({ variant, wireArgs: args.length === 1 ? args[0] : args }, prediction);
   }
 
   /** Asks for a read that is likely to be issued; returns whether it was sent. */
-  predict(pair: Pair, name: string, time: number): boolean {
+  predict(foreseen: Foreseen, name: string, time: number): boolean {
     const { connection, store } = this;
-    const { variant, text } = pair.form;
+    const { variant, text } = foreseen.pair.form;
     const { transaction } = connection;
     if (!this.tracking.on || transaction.open || transaction.watching || !this.#issued.settled) return false;
-    if (!connection.hasRoom || this.#forbidden.has(pair.form)) return false;
+    if (!connection.hasRoom || this.#forbidden.has(foreseen.pair.form)) return false;
     // One that waits has an answer.
     if (this.hasDeferred && this.#mustDecide(name)) return false;
     store.forgetPredictions(time);
@@ -372,7 +383,7 @@ export class ReadCache {
     if (read?.pending || (read && !read.prediction?.isUsed && (!read.key.expiresAt || this.#isYoung(read, time))))
       return false;
     const until = time + Math.min(PREDICTED_FOR, this.options.ttl);
-    const entry = new PredictedEntry(pair, name, connection.context, until, this.#refusedPrediction);
+    const entry = new PredictedEntry(foreseen, name, connection.context, until, this.#refusedPrediction);
     if (!this.#keeps(entry, name, key, entry)) return false;
     (entry.slot as CachedRead).position = this.#nextPosition;
     connection.sendInternal(entry);
@@ -529,7 +540,7 @@ export class ReadCache {
    */
   answered(entry: Entry | undefined, value: unknown): void {
     this.#issued.answer(this.connection.client.commandQueue);
-    const { predictor } = this;
+    const predictor = this.#predicting;
     if (predictor !== undefined) {
       predictor.forms.replies += 1;
       const isCallers = entry instanceof CallEntry ? !this.#past.has(entry) : entry?.followers !== undefined;

@@ -325,9 +325,13 @@ export class Batch {
     }
   }
 
+  get serverIsNear(): boolean {
+    return this.#poll.isNear;
+  }
+
   /** Whether large turns leave in parts. Who holds batches back on purpose, by a function, decides for these too. */
   get #sendsParts(): boolean {
-    return this.#poll.isNear && typeof this.options.schedule !== 'function';
+    return this.#poll.polls && typeof this.options.schedule !== 'function';
   }
 
   #sendPart(): void {
