@@ -131,6 +131,14 @@ const effects = new Map<string, Effect>([
   ),
 ]);
 
+/** The keys of a command with this effect. */
+export function keysOf({ range }: KeyedEffect, args: Arguments): string[] {
+  const { start, end, step } = range(args);
+  const names: string[] = [];
+  for (let index = start; index < Math.min(end, args.count); index += step) names.push(args.text(index));
+  return names;
+}
+
 /** The effect of a command by its name, unless its arguments decide. */
 export function effectOfName(name: string): Effect {
   return effects.get(name) ?? effects.get(name.toLowerCase()) ?? 'anything';

@@ -42,3 +42,47 @@ export function flatOf(values: readonly unknown[]): unknown[] {
   }
   return flat;
 }
+
+/** Approximate bytes per element of a reply; each is a separate string or number. */
+const ELEMENT_OVERHEAD = 24;
+/** Approximate bytes of a kept Buffer, without its content. */
+const BUFFER_OVERHEAD = 50;
+
+/** Approximate bytes of a text: V8 takes two per character as soon as one of them is beyond Latin-1. */
+export function memoryOf(text: string): number {
+  return Buffer.byteLength(text) === text.length ? text.length : 2 * text.length;
+}
+
+/** Approximate bytes of a decoded reply. */
+export function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return memoryOf(value);
+  if (value instanceof Buffer) return BUFFER_OVERHEAD + value.length;
+  if (typeof value !== 'object' || value === null) return 8;
+  let bytes = ELEMENT_OVERHEAD;
+  if (Array.isArray(value)) {
+    for (const element of value) bytes += ELEMENT_OVERHEAD + sizeOf(element);
+    return bytes;
+  }
+  for (const [name, element] of Object.entries(value)) {
+    bytes += 2 * ELEMENT_OVERHEAD + memoryOf(name) + sizeOf(element);
+  }
+  return bytes;
+}
+
+/** The number of a text's last characters that are hashed: texts that are alike there are taken for one. */
+const HASHED = 64;
+/** FNV's offset basis. */
+const FIRST_HASH = 0x811c9dc5 | 0;
+/** V8: to look a method up on texts of many kinds (joined, cut out, internalized) costs more than to call it. */
+const { charCodeAt } = String.prototype;
+
+/** FNV-1a, over pairs of UTF-16 code units: each step waits for the one before. */
+export function hashOf(text: string, start = FIRST_HASH): number {
+  const { length } = text;
+  let hash = start;
+  let index = Math.max(0, length - HASHED);
+  for (; index + 1 < length; index += 2) {
+    hash = Math.imul(hash ^ (charCodeAt.call(text, index) << 16) ^ charCodeAt.call(text, index + 1), 0x01000193);
+  }
+  return index < length ? Math.imul(hash ^ charCodeAt.call(text, index), 0x01000193) : hash;
+}

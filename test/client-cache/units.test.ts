@@ -5,11 +5,13 @@ import { type CommandVariant, UNLISTED } from '../../src/commands/fast-commands.
 import { InvalidationReader } from '../../src/connection/cache/invalidations.js';
 import { IssuedCommands } from '../../src/connection/cache/issued-commands.js';
 import { readArguments } from '../../src/connection/cache/names.js';
-import { type CachedRead, CacheStore, hashOf, RecentReads } from '../../src/connection/cache/store.js';
+import { type CachedRead, CacheStore, RecentReads } from '../../src/connection/cache/store.js';
 import { variantOf } from '../../src/connection/entries/entry.js';
 import { ReplyCount } from '../../src/connection/reply-count.js';
+import { TransactionState } from '../../src/connection/transaction-state.js';
 import type { QueueItem } from '../../src/host/types.js';
-import { deepCopy } from '../../src/util/values.js';
+import { Stats } from '../../src/stats.js';
+import { deepCopy, hashOf } from '../../src/util/values.js';
 import { heapNow } from '../helpers/hostile/heap.js';
 
 const get: CommandVariant = variantOf({ ...UNLISTED, name: 'get', cacheable: true, missing: null }, 'utf8');
@@ -340,9 +342,16 @@ describe('IssuedCommands', () => {
   /** @param left - commands in flight after the last of these replies. */
   const answer = (own: IssuedCommands, times: number, left = 0) => {
     for (let time = times - 1; time >= 0; time -= 1) {
-      own.replies.fast += 1;
+      own.connection.replies.fast += 1;
       own.answer({ length: left + time });
     }
+  };
+
+  const issued = (pushesLate: boolean) => {
+    const transaction = new TransactionState();
+    const store = new CacheStore(100, 10_000);
+    const connection = { replies: new ReplyCount(), transaction, stats: new Stats() };
+    return { own: new IssuedCommands(connection, store, pushesLate, 'anything'), store };
   };
 
   it('a command that is issued while the host settles a reply comes after that reply’s command', () => {
@@ -358,7 +367,7 @@ describe('IssuedCommands', () => {
   });
 
   it('after a command of unknown keys, the reply after its own lets answers be served again', () => {
-    const own = new IssuedCommands(new ReplyCount(), false, () => {});
+    const { own } = issued(false);
     own.changesAnything(2);
     answer(own, 3);
     expect(own.settled).toBe(false);
@@ -367,7 +376,7 @@ describe('IssuedCommands', () => {
   });
 
   it('with late pushes, answers are served again after the reply to a command that was issued after that reply', () => {
-    const own = new IssuedCommands(new ReplyCount(), true, () => {});
+    const { own } = issued(true);
     own.changesAnything(0);
     // Three more commands were in flight when its reply came.
     answer(own, 4);
@@ -376,25 +385,21 @@ describe('IssuedCommands', () => {
     expect(own.settled).toBe(true);
   });
 
-  it('with late pushes, it reports the keys that a reply has shown, and from when they may be used', () => {
-    const shown: unknown[] = [];
-    const own = new IssuedCommands(new ReplyCount(), true, (name, position) => shown.push([name, position]));
+  it('with late pushes, the answers of a key that a reply has shown wait for the reply to a later command', () => {
+    const { own, store } = issued(true);
+    const { key } = store.expect('a', get, NONE, true);
     own.noteShown('a', 1);
-    own.noteShown('b', 1);
     answer(own, 1, 1);
-    expect(shown).toEqual([]);
+    expect(key.heldUntil).toBe(-1);
     answer(own, 1, 5);
-    expect(shown).toEqual([
-      ['a', 7],
-      ['b', 7],
-    ]);
+    expect(key.heldUntil).toBe(7);
   });
 
   it.each([
     ['the next reply shows that its invalidation has come', false, 2],
     ['with late pushes, the reply to a command issued later does', true, 4],
   ])('after a push to user code, %s', (_, pushesLate, replies) => {
-    const own = new IssuedCommands(new ReplyCount(), pushesLate, () => {});
+    const { own } = issued(pushesLate);
     answer(own, 1, 2);
     own.pushed(3);
     expect(own.settled).toBe(false);

@@ -1,7 +1,9 @@
 import Denque from 'denque';
+import { type Arguments, type Effect, type KeyedEffect, keysOf, scriptKeys } from '../../commands/effects.js';
 import { CODES, warnOnce } from '../../errors.js';
 import { now } from '../../util/clock.js';
-import type { ReplyCount } from '../reply-count.js';
+import type { CacheStore } from './store.js';
+import type { CachedConnection } from './tracking.js';
 
 /** A key that the reply to a read on its way will show, whose answer is not kept. */
 interface Shown {
@@ -10,6 +12,7 @@ interface Shown {
 }
 
 const NEVER = -1;
+const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
 
 /**
  * This client's own commands on their way on one connection, as far as they keep answers from being used. A command is
@@ -35,17 +38,69 @@ export class IssuedCommands {
   /** Nothing is used until the reply at this position has come. */
   #heldUntil = NEVER;
 
+  /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
+  #multiAt = NEVER;
+  readonly #heldWarning = new HeldAnswersWarning();
+
   constructor(
-    readonly replies: ReplyCount,
+    readonly connection: Pick<CachedConnection, 'replies' | 'transaction' | 'stats'>,
+    readonly store: CacheStore,
     /** Whether pushes come at the end of the server's turn (BCAST). */
     readonly pushesLate: boolean,
-    /** A reply has shown this key: its answers must wait until the reply at `position` has come. */
-    readonly hold: (name: string, position: number) => void,
+    readonly scripts: 'anything' | 'keys',
   ) {}
 
   /** Whether no command of unknown keys keeps answers from being used. */
   get settled(): boolean {
-    return this.replies.all > this.#heldUntil;
+    return this.connection.replies.all > this.#heldUntil;
+  }
+
+  /** The effect on keys that are known. */
+  keyed(effect: Effect): KeyedEffect | undefined {
+    if (typeof effect === 'object') return effect;
+    return effect === 'script' && this.scripts === 'keys' ? SCRIPT_OF_KEYS : undefined;
+  }
+
+  /** @param position - where the command counts as issued. */
+  note(effect: Effect, args: Arguments, position: number): void {
+    const { connection, store } = this;
+    const keyed = this.keyed(effect);
+    if (keyed !== undefined) {
+      if (!store.isEmpty) this.#noteKeys(keyed, args, position);
+      return;
+    }
+    switch (effect) {
+      case 'shows':
+        this.#showsAnything(position);
+        break;
+      case 'script':
+      case 'anything':
+        if (effect === 'script') this.#heldWarning.scriptSent(connection.stats.cache);
+        this.changesAnything(position);
+        break;
+      case 'multi':
+        // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
+        if (!connection.transaction.open) this.#multiAt = position;
+        break;
+      case 'exec':
+        if (this.#multiAt !== position) this.changesAnything(position);
+        break;
+      case 'clear':
+        store.clear();
+        break;
+    }
+  }
+
+  #noteKeys(effect: KeyedEffect, args: Arguments, position: number): void {
+    for (const name of keysOf(effect, args)) {
+      const key = this.store.key(name);
+      if (key === undefined) continue;
+      if (effect.changes) this.store.drop(key);
+      else {
+        key.hold(position);
+        this.noteShown(name, position);
+      }
+    }
   }
 
   changesAnything(position: number): void {
@@ -59,7 +114,7 @@ export class IssuedCommands {
   }
 
   /** The reply to a command may show any key. Where pushes are not late, the push of a change comes before it. */
-  showsAnything(position: number): void {
+  #showsAnything(position: number): void {
     if (this.pushesLate) this.changesAnything(position);
     else this.#heldUntil = Math.max(this.#heldUntil, position);
   }
@@ -78,7 +133,7 @@ export class IssuedCommands {
    * @param next - the position of the next command to be issued.
    */
   pushed(next: number): void {
-    this.#heldUntil = Math.max(this.#heldUntil, this.pushesLate ? next : this.replies.all);
+    this.#heldUntil = Math.max(this.#heldUntil, this.pushesLate ? next : this.connection.replies.all);
   }
 
   #awaits(position: number): void {
@@ -87,7 +142,7 @@ export class IssuedCommands {
 
   /** A command has left `queue` with its reply. */
   answer(queue: { readonly length: number }): void {
-    const answered = this.replies.all;
+    const answered = this.connection.replies.all;
     if (answered > this.#awaited) this.#awaitedAnswered(answered, answered + queue.length);
   }
 
@@ -103,7 +158,7 @@ export class IssuedCommands {
         return;
       }
       this.#shown.shift();
-      this.hold(first.name, next);
+      this.store.key(first.name)?.hold(next);
     }
   }
 }

@@ -1,59 +1,21 @@
-import {
-  type Arguments,
-  type Effect,
-  effectOf,
-  effectOfName,
-  type KeyedEffect,
-  scriptKeys,
-} from '../../commands/effects.js';
+import { type Arguments, type Effect, effectOf, effectOfName, keysOf } from '../../commands/effects.js';
 import type { CommandVariant } from '../../commands/fast-commands.js';
-import type { HostClient, HostCommand } from '../../host/types.js';
+import type { HostCommand } from '../../host/types.js';
 import type { CallOptions, ResolvedCacheOptions } from '../../options.js';
 import { MEANING_LENGTH, meaningOfError } from '../../resp/error-meaning.js';
-import type { Stats } from '../../stats.js';
 import { nextTick, now, setImmediate } from '../../util/clock.js';
 import { SETTLED } from '../entries/deadlines.js';
-import { CallEntry, Entry, type EntryContext, InternalEntry, internalVariant } from '../entries/entry.js';
-import type { ReplyCount } from '../reply-count.js';
-import type { TransactionState } from '../transaction-state.js';
+import { CallEntry, Entry, InternalEntry } from '../entries/entry.js';
 import type { Form } from './forms.js';
 import { InvalidationReader } from './invalidations.js';
-import { HeldAnswersWarning, IssuedCommands } from './issued-commands.js';
+import { IssuedCommands } from './issued-commands.js';
 import { CallArguments, keyName, readArguments, wireName } from './names.js';
 import { type Foreseen, PredictedEntry, type Predictor } from './prediction.js';
 import { type CachedKey, type CachedRead, CacheStore } from './store.js';
-import { isRefusal, isReplyError, Liveness, Tracking, warnUncached } from './tracking.js';
+import { AskedWithReads, type CachedConnection, Liveness, Tracking, warnUncached } from './tracking.js';
 
-/** Replies to PTTL of a key that is missing, and of one that does not expire. */
-const GONE = -2;
-const LASTING = -1;
 /** Milliseconds for which a predicted answer may be used. */
 const PREDICTED_FOR = 1_000;
-
-const CLIENT = internalVariant('client');
-const PTTL = internalVariant('pttl');
-const CACHING = ['CACHING', 'YES'];
-const CACHING_ENCODED = '*3\r\n$6\r\nclient\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n';
-
-const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
-
-/** The connection of a cache. */
-interface CachedConnection {
-  readonly client: HostClient;
-  readonly context: EntryContext;
-  readonly replies: ReplyCount;
-  readonly stats: Stats;
-  readonly transaction: TransactionState;
-  readonly serverIsNear: boolean;
-  /** Whether there is room for reads that nobody has issued. */
-  readonly hasRoom: boolean;
-  /** Starts the timeout of a call that will not be sent. */
-  startTimeout(entry: CallEntry, call: CallOptions | undefined): void;
-  /** Sends a read that was not answered from memory, behind everything that was sent before. */
-  sendEntry(entry: CallEntry, call: CallOptions | undefined): void;
-  /** Sends a command of the cache's own. */
-  sendInternal(entry: InternalEntry, encoded?: string): void;
-}
 
 /**
  * The answers to reads that one connection keeps in memory: the same read needs no command as long as Redis has
@@ -67,11 +29,10 @@ interface CachedConnection {
  * 4. To decide runs no code of users. To deliver runs reply transformers, which may do anything: so answers are
  *   delivered at the end of the turn, or before the replies of the next chunk, when nothing is half done.
  * 5. When a read is sent, it is decided whether its answer is kept (`sends`). Then it is put into the store, pending,
- *   and identical reads of the batch share it. CLIENT CACHING YES goes before it, PTTL behind it (`sentKept`).
+ *   and identical reads of the batch share it. CLIENT CACHING YES goes before it, PTTL behind it (`AskedWithReads`).
  * 6. Each command that is sent drops the keys that it changes, pending reads too. While it is on its way, answers of
  *   keys that it shows are not used (`heldUntil`); while one of unknown keys is, none is (`IssuedCommands`).
- * 7. The reply fills the pending read, in the order of the bytes (`answered`). It is used once its time to live is
- *   known.
+ * 7. The reply fills the pending read, in the order of the bytes (`answered`). PTTL's has to come before it is used.
  * 8. An invalidation drops the answers of a key, and of its pending reads only those with a CACHING YES of their own
  *   stay.
  * 9. An error drops its key, or everything if it is not about one command (`failed`).
@@ -82,6 +43,7 @@ export class ReadCache {
   readonly #issued: IssuedCommands;
   /** The server's part: nothing is kept until it has agreed to it. */
   readonly tracking: Tracking;
+  readonly #asked: AskedWithReads;
   readonly liveness = new Liveness();
   /** Reads that wait, in the order of their calls. `read` is the answer that was found. */
   #waiting: CallEntry[] = [];
@@ -89,12 +51,7 @@ export class ReadCache {
   #decided: CallEntry[] = [];
   /** The options of the calls that have any. */
   readonly #calls = new WeakMap<CallEntry, CallOptions>();
-  /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
-  #multiAt = -1;
-  /** False if the server refuses to tell times to live: then only the option `ttl` limits answers. */
-  #asksTtl = true;
   readonly #args = new CallArguments();
-  readonly #heldWarning = new HeldAnswersWarning();
   /** Forms that the server does not allow on this connection. */
   readonly #forbidden = new Set<Form>();
   /** Reads that were told to leave the cache alone. */
@@ -107,12 +64,15 @@ export class ReadCache {
     readonly prefixes: readonly string[] | undefined,
     readonly predictor: Predictor | undefined,
   ) {
-    const { context, replies, transaction } = connection;
+    const { context, transaction } = connection;
     this.store = new CacheStore(options.maxEntries, options.maxBytes);
-    this.#issued = new IssuedCommands(replies, prefixes !== undefined, (name, position) => {
-      hold(this.store.key(name), position);
-    });
+    this.#issued = new IssuedCommands(connection, this.store, prefixes !== undefined, options.scripts);
     this.tracking = new Tracking(context, prefixes ?? [], transaction);
+    // The server does not allow `CLIENT CACHING`.
+    this.#asked = new AskedWithReads(connection, this.store, (error) => {
+      if (this.tracking.on) warnUncached(`the server says "${error.message}"`);
+      nextTick(() => this.end());
+    });
     this.invalidations = new InvalidationReader((keys) => this.#invalidate(keys));
   }
 
@@ -132,7 +92,7 @@ export class ReadCache {
     const read = rest === undefined ? undefined : key?.find(variant, rest);
     if (read !== undefined && (this.#mayUse(read) || this.#mayFollow(read))) return read;
     const { stats } = this.connection;
-    if (this.#hasPrefix(name)) stats.cache.misses += 1;
+    if (this.tracking.tracks(name)) stats.cache.misses += 1;
     if (read !== undefined && !read.pending) stats.cache.held += 1;
     return undefined;
   }
@@ -160,7 +120,7 @@ export class ReadCache {
     const leader = read.prediction as PredictedEntry;
     leader.followers ??= [];
     leader.followers.push(entry);
-    hold(read.key, read.position);
+    read.key.hold(read.position);
     this.connection.startTimeout(entry, this.#calls.get(entry));
     this.connection.stats.cache.hits += 1;
     this.#use(read);
@@ -327,7 +287,7 @@ export class ReadCache {
     const read = entry.slot as CachedRead | undefined;
     const position = this.#nextPosition;
     if (!keeps) this.#issued.noteShown(name, position);
-    hold(read?.key ?? key, position);
+    (read?.key ?? key)?.hold(position);
     if (read !== undefined) read.position = position;
     return keeps;
   }
@@ -335,7 +295,7 @@ export class ReadCache {
   /** Whether the answer to a read will be kept; then `entry.slot` is set, and Redis has been asked to track the key. */
   #keeps(entry: Entry, name: string, key: CachedKey | undefined, prediction?: PredictedEntry): boolean {
     const { variant, wireArgs } = entry;
-    if (!this.tracking.on || this.connection.transaction.open || !this.#hasPrefix(name)) return false;
+    if (!this.tracking.on || this.connection.transaction.open || !this.tracking.tracks(name)) return false;
     const rest = readArguments(wireArgs);
     if (rest === undefined) return false;
     let read = key?.find(variant, rest);
@@ -349,7 +309,7 @@ export class ReadCache {
       // While there is an answer, the key is tracked, or the push that ends it comes first.
       const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
       read = this.store.expect(name, variant, rest, tracked, prediction, key);
-      if (tracked && this.prefixes === undefined) this.#track(read);
+      if (tracked && this.prefixes === undefined) this.#asked.track(read);
     } else this.store.expectAgain(read, this.prefixes !== undefined, prediction);
     entry.slot = read;
     return true;
@@ -397,53 +357,9 @@ export class ReadCache {
     for (const follower of followers) if (follower.deadline !== SETTLED) this.#send(follower as CallEntry);
   };
 
-  /** RESP: the keys of the next command are tracked. */
-  #track(read: CachedRead): void {
-    const { connection } = this;
-    connection.sendInternal(
-      new InternalEntry(CLIENT, CACHING, connection.context, (error) => {
-        if (error === undefined) return;
-        this.store.drop(read.key);
-        if (isReplyError(error) && isRefusal(error)) this.#refused(error);
-      }),
-      CACHING_ENCODED,
-    );
-  }
-
-  /**
-   * A read was sent whose answer will be kept: asks for the time to live of its key, in the same step. RESP: it is not
-   * part of the value, and Redis announces the end of a key only when it removes it. Any change of it is announced.
-   */
+  /** A read was sent whose answer will be kept: what else is asked goes out in the same step. */
   sentKept({ slot: read }: Entry): void {
-    const expected = read as CachedRead;
-    if (expected.key.expiresAt !== undefined) return;
-    const { connection } = this;
-    const askedAt = now();
-    const told = (error: unknown, reply?: unknown) => {
-      // As the invalidations before this reply have left it.
-      const { key } = expected;
-      if (error === undefined) this.#ttlOf(key, Number(reply), askedAt);
-      else if (isReplyError(error) && isRefusal(error)) {
-        this.#asksTtl = false;
-        key.expiresAt = Number.POSITIVE_INFINITY;
-      }
-    };
-    if (this.#asksTtl) connection.sendInternal(new InternalEntry(PTTL, expected.key.name, connection.context, told));
-    else expected.key.expiresAt = Number.POSITIVE_INFINITY;
-  }
-
-  /** @param ttl - milliseconds from `askedAt` on or from later. It ends early rather than late. */
-  #ttlOf(key: CachedKey, ttl: number, askedAt: number): void {
-    if (ttl !== GONE) key.expiresAt = ttl === LASTING ? Number.POSITIVE_INFINITY : askedAt + ttl;
-    else if (key.isMissing) key.expiresAt = Number.POSITIVE_INFINITY;
-    // It has expired since it was read. RESP: a replica does not announce that until its master does.
-    else this.store.drop(key);
-  }
-
-  /** The server does not allow `CLIENT CACHING`. */
-  #refused(error: Error): void {
-    if (this.tracking.on) warnUncached(`the server says "${error.message}"`);
-    nextTick(() => this.end());
+    this.#asked.timeToLive(read as CachedRead);
   }
 
   /** Commands of a pipeline or transaction are about to be queued together; they count as issued with the last. */
@@ -474,60 +390,15 @@ export class ReadCache {
 
   /** Ordering: reads that wait were issued before a command that may change their answers, or show newer ones. */
   #decideFor(effect: Effect, args: Arguments): void {
-    const keyed = this.#keyed(effect);
-    const must = keyed === undefined ? effect !== 'none' : keysIn(keyed, args).some((name) => this.#mustDecide(name));
+    const keyed = this.#issued.keyed(effect);
+    const must = keyed === undefined ? effect !== 'none' : keysOf(keyed, args).some((name) => this.#mustDecide(name));
     if (must) this.decideAll();
-  }
-
-  #keyed(effect: Effect): KeyedEffect | undefined {
-    if (typeof effect === 'object') return effect;
-    return effect === 'script' && this.options.scripts === 'keys' ? SCRIPT_OF_KEYS : undefined;
   }
 
   /** @param position - where the command counts as issued. */
   #note(effect: Effect, args: Arguments, position: number): void {
-    const keyed = this.#keyed(effect);
-    if (keyed !== undefined) {
-      if (!this.store.isEmpty) this.#noteKeys(keyed, args, position);
-      return;
-    }
-    switch (effect) {
-      case 'shows':
-        this.#issued.showsAnything(position);
-        break;
-      case 'script':
-      case 'anything':
-        if (effect === 'script') this.#heldWarning.scriptSent(this.connection.stats.cache);
-        this.#issued.changesAnything(position);
-        break;
-      case 'multi':
-        // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
-        if (!this.connection.transaction.open) this.#multiAt = position;
-        break;
-      case 'exec':
-        if (this.#multiAt !== position) this.#issued.changesAnything(position);
-        break;
-      case 'clear':
-        this.store.clear();
-        break;
-      case 'end':
-      case 'no replies':
-      case 'reset':
-        if (!this.tracking.isOwn(args)) this.end();
-        break;
-    }
-  }
-
-  #noteKeys(effect: KeyedEffect, args: Arguments, position: number): void {
-    for (const name of keysIn(effect, args)) {
-      const key = this.store.key(name);
-      if (key === undefined) continue;
-      if (effect.changes) this.store.drop(key);
-      else {
-        hold(key, position);
-        this.#issued.noteShown(name, position);
-      }
-    }
+    if (effect !== 'end' && effect !== 'no replies' && effect !== 'reset') this.#issued.note(effect, args, position);
+    else if (!this.tracking.isOwn(args)) this.end();
   }
 
   // ---- Answered ----
@@ -544,8 +415,7 @@ export class ReadCache {
     if (predictor !== undefined) {
       predictor.forms.replies += 1;
       const isCallers = entry instanceof CallEntry ? !this.#past.has(entry) : entry?.followers !== undefined;
-      if (entry !== undefined && isCallers && value !== undefined)
-        predictor.got(entry, value, this.liveness.lastByteAt);
+      if (entry && isCallers && value !== undefined) predictor.got(entry, value, this.liveness.lastByteAt);
     }
     const read = entry?.slot as CachedRead | undefined;
     if (read === undefined) return;
@@ -589,8 +459,8 @@ export class ReadCache {
       this.store.clear();
     } else {
       const effect = effectOf(this.#argsOf(item));
-      const names = typeof effect === 'object' ? keysIn(effect, this.#args) : [];
-      for (const name of names) this.store.drop(this.store.key(name));
+      if (typeof effect !== 'object') return;
+      for (const name of keysOf(effect, this.#args)) this.store.drop(this.store.key(name));
     }
   }
 
@@ -618,37 +488,13 @@ export class ReadCache {
   }
 
   #argsOf(command: HostCommand): CallArguments {
-    const wireArgs = command instanceof Entry ? command.wireArgs : command.args;
-    return this.#args.of(
-      command.name,
-      wireArgs,
-      command instanceof Entry ? command.variant.script?.leading : undefined,
-    );
+    const { name } = command;
+    if (command instanceof Entry) return this.#args.of(name, command.wireArgs, command.variant.script?.leading);
+    return this.#args.of(name, command.args);
   }
 
   /** The position of the command that is issued next. */
   get #nextPosition(): number {
     return this.connection.replies.nextPosition(this.connection.client.commandQueue);
   }
-
-  #hasPrefix(name: string): boolean {
-    const { prefixes } = this;
-    if (prefixes === undefined) return true;
-    for (const prefix of prefixes) if (name.startsWith(prefix)) return true;
-    return false;
-  }
-}
-
-/** No answer of a key is used until the reply at `position` has come. */
-function hold(key: CachedKey | undefined, position: number): void {
-  if (key === undefined) return;
-  key.heldUntil = position;
-  key.newest = undefined;
-}
-
-function keysIn(effect: KeyedEffect, args: Arguments): string[] {
-  const { start, end, step } = effect.range(args);
-  const names: string[] = [];
-  for (let index = start; index < Math.min(end, args.count); index += step) names.push(args.text(index));
-  return names;
 }

@@ -1,15 +1,10 @@
 import { type CommandVariant, isOfMissingKey } from '../../commands/fast-commands.js';
-import { deepCopy } from '../../util/values.js';
+import { deepCopy, hashOf, memoryOf, sizeOf } from '../../util/values.js';
 import { copyOfText } from './names.js';
 
 /** Approximate bytes of memory per key and per answer, without their own text. */
 const KEY_OVERHEAD = 200;
 const READ_OVERHEAD = 140;
-/** Approximate bytes per element of a reply; each is a separate string or number. */
-const ELEMENT_OVERHEAD = 24;
-/** Approximate bytes of a kept Buffer, without its content. */
-const BUFFER_OVERHEAD = 50;
-
 /** The most answers of one key that are searched one by one; for more there is an index. */
 const MAX_LISTED = 8;
 
@@ -94,6 +89,12 @@ export class CachedKey {
     /** Where it counts: the store, or its room for predictions. */
     public room: Room,
   ) {}
+
+  /** No answer is used until the reply at this position has come. */
+  hold(position: number): void {
+    this.heldUntil = position;
+    this.newest = undefined;
+  }
 
   find(variant: CommandVariant, text: string): CachedRead | undefined {
     if (this.#index !== undefined) return this.#index.get(variant)?.get(text);
@@ -444,31 +445,6 @@ function keptToBuffer(value: object): object {
   return value instanceof KeptBytes ? Buffer.from(value.text, 'latin1') : value;
 }
 
-/** Approximate bytes of a text: V8 takes two per character as soon as one of them is beyond Latin-1. */
-function memoryOf(text: string): number {
-  return Buffer.byteLength(text) === text.length ? text.length : 2 * text.length;
-}
-
-/** Approximate bytes of a decoded reply. */
-function sizeOf(value: unknown): number {
-  if (typeof value === 'string') return memoryOf(value);
-  if (value instanceof Buffer) return BUFFER_OVERHEAD + value.length;
-  if (typeof value !== 'object' || value === null) return 8;
-  let bytes = ELEMENT_OVERHEAD;
-  if (Array.isArray(value)) {
-    for (const element of value) bytes += ELEMENT_OVERHEAD + sizeOf(element);
-    return bytes;
-  }
-  for (const [name, element] of Object.entries(value)) {
-    bytes += 2 * ELEMENT_OVERHEAD + memoryOf(name) + sizeOf(element);
-  }
-  return bytes;
-}
-
-/** The number of a text's last characters that are hashed: texts that are alike there are taken for one. */
-const HASHED = 64;
-/** FNV's offset basis. */
-const FIRST_HASH = 0x811c9dc5 | 0;
 const SMALLEST_TABLE = 1 << 10;
 const LARGEST_TABLE = 1 << 20;
 
@@ -511,18 +487,4 @@ function placeIn(table: { readonly length: number }, hash: number): number {
 /** A linear congruential generator (Numerical Recipes). Its lower bits repeat soon. */
 function nextRandom(state: number): number {
   return (Math.imul(state, 1664525) + 1013904223) | 0;
-}
-
-/** V8: to look a method up on texts of many kinds (joined, cut out, internalized) costs more than to call it. */
-const { charCodeAt } = String.prototype;
-
-/** FNV-1a, over pairs of UTF-16 code units: each step waits for the one before. */
-export function hashOf(text: string, start = FIRST_HASH): number {
-  const { length } = text;
-  let hash = start;
-  let index = Math.max(0, length - HASHED);
-  for (; index + 1 < length; index += 2) {
-    hash = Math.imul(hash ^ (charCodeAt.call(text, index) << 16) ^ charCodeAt.call(text, index + 1), 0x01000193);
-  }
-  return index < length ? Math.imul(hash ^ charCodeAt.call(text, index), 0x01000193) : hash;
 }

@@ -1,9 +1,14 @@
 import type { Arguments } from '../../commands/effects.js';
 import { CODES, warnOnce } from '../../errors.js';
+import type { HostClient } from '../../host/types.js';
+import type { CallOptions } from '../../options.js';
 import { meaningOfError } from '../../resp/error-meaning.js';
+import type { Stats } from '../../stats.js';
 import { now, setTimeout } from '../../util/clock.js';
-import { type EntryContext, InternalEntry, internalVariant } from '../entries/entry.js';
+import { type CallEntry, type EntryContext, InternalEntry, internalVariant } from '../entries/entry.js';
+import type { ReplyCount } from '../reply-count.js';
 import type { TransactionState } from '../transaction-state.js';
+import type { CachedKey, CachedRead, CacheStore } from './store.js';
 
 /**
  * Earlier servers may put a push within the reply of EXEC (redis#11038), or crash when they shrink their table of
@@ -15,6 +20,24 @@ const FIRST_VERSION = '7.0.9';
 const TRIED_AGAIN_AFTER = 1_000;
 /** `ended`: for the rest of this connection. */
 type State = 'off' | 'on' | 'ended';
+
+/** The connection of a cache. */
+export interface CachedConnection {
+  readonly client: HostClient;
+  readonly context: EntryContext;
+  readonly replies: ReplyCount;
+  readonly stats: Stats;
+  readonly transaction: TransactionState;
+  readonly serverIsNear: boolean;
+  /** Whether there is room for reads that nobody has issued. */
+  readonly hasRoom: boolean;
+  /** Starts the timeout of a call that will not be sent. */
+  startTimeout(entry: CallEntry, call: CallOptions | undefined): void;
+  /** Sends a read that was not answered from memory, behind everything that was sent before. */
+  sendEntry(entry: CallEntry, call: CallOptions | undefined): void;
+  /** Sends a command of the cache's own. */
+  sendInternal(entry: InternalEntry, encoded?: string): void;
+}
 
 /**
  * Asks Redis to announce changes of keys: of those that are read after `CLIENT CACHING YES` (OPTIN), or of all keys
@@ -41,6 +64,14 @@ export class Tracking {
 
   get on(): boolean {
     return this.#state === 'on';
+  }
+
+  /** Whether changes of this key are announced, at least if its read asks for that. */
+  tracks(name: string): boolean {
+    const { prefixes } = this;
+    if (prefixes.length === 0) return true;
+    for (const prefix of prefixes) if (name.startsWith(prefix)) return true;
+    return false;
   }
 
   /** Switches tracking on. If the server cannot, a warning says why, once: commands work without it. */
@@ -120,6 +151,69 @@ export class Tracking {
 
   end(): void {
     this.#state = 'ended';
+  }
+}
+
+const CLIENT = internalVariant('client');
+const PTTL = internalVariant('pttl');
+const CACHING = ['CACHING', 'YES'];
+const CACHING_ENCODED = '*3\r\n$6\r\nclient\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n';
+/** Replies to PTTL of a key that is missing, and of one that does not expire. */
+const GONE = -2;
+const LASTING = -1;
+
+/** What is asked with each read whose answer will be kept: that its key is tracked, and how long that lives. */
+export class AskedWithReads {
+  /** False if the server refuses to tell times to live: then only the option `ttl` limits answers. */
+  #asksTtl = true;
+
+  constructor(
+    readonly connection: CachedConnection,
+    readonly store: CacheStore,
+    /** The server does not track keys for this user, or never does. */
+    readonly refused: (error: Error) => void,
+  ) {}
+
+  /** RESP: the keys of the next command are tracked. */
+  track(read: CachedRead): void {
+    const { connection } = this;
+    connection.sendInternal(
+      new InternalEntry(CLIENT, CACHING, connection.context, (error) => {
+        if (error === undefined) return;
+        this.store.drop(read.key);
+        if (isReplyError(error) && isRefusal(error)) this.refused(error);
+      }),
+      CACHING_ENCODED,
+    );
+  }
+
+  /**
+   * Behind the read. RESP: the time to live is not part of the value, and Redis announces the end of a key only when it
+   * removes it. Any change of it is announced.
+   */
+  timeToLive(read: CachedRead): void {
+    if (read.key.expiresAt !== undefined) return;
+    const { connection } = this;
+    const askedAt = now();
+    const told = (error: unknown, reply?: unknown) => {
+      // As the invalidations before this reply have left it.
+      const { key } = read;
+      if (error === undefined) this.#told(key, Number(reply), askedAt);
+      else if (isReplyError(error) && isRefusal(error)) {
+        this.#asksTtl = false;
+        key.expiresAt = Number.POSITIVE_INFINITY;
+      }
+    };
+    if (this.#asksTtl) connection.sendInternal(new InternalEntry(PTTL, read.key.name, connection.context, told));
+    else read.key.expiresAt = Number.POSITIVE_INFINITY;
+  }
+
+  /** @param ttl - milliseconds from `askedAt` on or from later. It ends early rather than late. */
+  #told(key: CachedKey, ttl: number, askedAt: number): void {
+    if (ttl !== GONE) key.expiresAt = ttl === LASTING ? Number.POSITIVE_INFINITY : askedAt + ttl;
+    else if (key.isMissing) key.expiresAt = Number.POSITIVE_INFINITY;
+    // It has expired since it was read. RESP: a replica does not announce that until its master does.
+    else this.store.drop(key);
   }
 }
 
