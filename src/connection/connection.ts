@@ -99,7 +99,7 @@ export class Connection {
 
   /** Whether replies are being read, and code of others may run. */
   get isReading(): boolean {
-    return this.reader.runsOthers;
+    return this.reader.isReading;
   }
 
   /** The server's. Read only when there are subscribers: a socket keeps its peer's address once it was read. */

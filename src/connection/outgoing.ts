@@ -155,7 +155,7 @@ export class Outgoing implements BatchOwner {
         : new AbortableEntry(variant, context, sent, select, AbortList.of(signal));
     if (chained !== undefined) entry.promise = chained(entry.promise);
     if (answer !== undefined) this.cache?.defer(answer, entry, call);
-    else if (this.fused?.claims(entry)) this.#issue(entry, undefined, call);
+    else if (this.fused?.takes(entry)) this.#issue(entry, undefined, call);
     else this.#issue(entry, this.batch.encode(variant, sent) ?? entry.encode(), call);
     if (entry instanceof AbortableEntry) entry.abortList.add(entry);
     return entry.promise;
@@ -203,7 +203,7 @@ export class Outgoing implements BatchOwner {
     const { shareable, cacheable } = entry.variant.command;
     // One that has waited for a prediction has its own.
     const ms = call?.timeout ?? commandTimeoutOf(client);
-    const deadline = (entry.deadline as Deadline | undefined) ?? (ms === undefined ? ms : this.#deadlines.for(ms));
+    const deadline = (entry.deadline as Deadline | undefined) ?? this.#deadlines.for(ms);
     const shares = shareable && (this.options.shareReads || (cacheable && cache?.isPending(entry)));
     let name = shares ? shared?.nameOf(entry, encoded) : undefined;
     if (name !== undefined && shared?.follow(name, entry, deadline)) {

@@ -15,13 +15,16 @@ export class ReplyCount {
    */
   leaving: object | undefined;
 
-  /** Host: it writes a command, or the last one of a pipeline, then queues it: the length of the queue after that. */
+  /**
+   * The length that the host's queue must have once the host has queued what it wrote last; undefined if it has written
+   * nothing since the last check.
+   */
   lengthDue: number | undefined;
 
   /**
    * An error if what the host wrote last is not queued: replies would go to the wrong callers (invariants 1 and 3).
    *
-   * @param more - commands that the host has queued since, and is about to write.
+   * @param more - commands that the host has queued beyond that, and is about to write.
    */
   disagreement(queue: HostQueue, more = 0): Error | undefined {
     const due = this.lengthDue;

@@ -44,6 +44,8 @@ const MOST_AGE_MS = 0.1;
 const FEW_WRITES = 32;
 const UNCOUNTED_BYTES = 64;
 const NOTHING: Corked = { flush() {}, undo() {} };
+/** As `environment.ts` reads it, which this file does not load. */
+const isOff = /^\s*(off|0|false|no)\s*$/i.test(process.env.IOREDIS_COALESCE ?? '');
 /** A stream has its cork under this name, whichever copy of this package made it. */
 const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
 
@@ -52,12 +54,13 @@ const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
  * stream, and the end of the turn uncorks it. It is uncorked before `end()`, `destroy()`, the `cork()` of others, and
  * when the process exits. Order, callbacks and errors of writes are the stream's own, and since Node counts corks,
  * nothing changes for others who cork it. A stream that is corked here already keeps its cork; one that has ended, or
- * has no `cork()`, stays as it is.
+ * has no `cork()`, stays as it is, and all do with `IOREDIS_COALESCE=off`.
  */
 export function corkStream(stream: Duplex, options: CorkOptions = {}, observer = NOBODY): Corked {
   const present = (stream as Duplex & { [CORKED]?: Corked })[CORKED];
   if (present !== undefined) return present;
-  return stream.destroyed || typeof stream.cork !== 'function' ? NOTHING : new StreamCork(stream, options, observer);
+  if (isOff || stream.destroyed || typeof stream.cork !== 'function') return NOTHING;
+  return new StreamCork(stream, options, observer);
 }
 
 class StreamCork implements Corked {
@@ -74,7 +77,7 @@ class StreamCork implements Corked {
   #amid: Parameters<Write>[] | undefined;
   readonly #mostBytes: number;
   /** A function says itself when writes leave. */
-  readonly #mostAgeMs: number;
+  readonly #decides: boolean;
   readonly #poll: BusyPoll;
   readonly #cork: () => void;
   readonly #hook: Write;
@@ -87,7 +90,7 @@ class StreamCork implements Corked {
     readonly observer: CorkObserver,
   ) {
     this.#mostBytes = maxBatchBytes;
-    this.#mostAgeMs = typeof schedule === 'function' ? Number.POSITIVE_INFINITY : MOST_AGE_MS;
+    this.#decides = typeof schedule !== 'function';
     // To listen for data makes it flow: only where somebody does already.
     const listens = stream.listenerCount('data') > 0;
     this.#poll = new BusyPoll(busyPoll && listens, observer.polls, () => Number(this.#awaitsReply));
@@ -136,14 +139,13 @@ class StreamCork implements Corked {
     const result = write.apply(stream, args);
     if (held.bytes - UNCOUNTED_BYTES * held.writes >= this.#mostBytes) this.#flush('bytes');
     else if (exiting) this.#flush('exit');
-    else if (now() - held.sinceMs > this.#mostAgeMs) this.#flush('age');
+    else if (this.#decides && now() - held.sinceMs > MOST_AGE_MS) this.#flush('age');
     return result;
   }
 
   /** Whether a write goes at once: the server may have nothing to do, and little is likely to follow in this turn. */
   get #isIdle(): boolean {
-    if (this.#awaitsReply || this.#isScheduled || this.#sentInLastTurn >= FEW_WRITES) return false;
-    return this.#mostAgeMs === MOST_AGE_MS;
+    return this.#decides && !this.#awaitsReply && !this.#isScheduled && this.#sentInLastTurn < FEW_WRITES;
   }
 
   readonly #turnEnded = (): void => {

@@ -282,6 +282,18 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     });
   });
 
+  it('each is settled where a layer that was put on since throws as it is sent again', async () => {
+    expectWarnings('COALESCE_WARN_FUSE');
+    const { client } = await whoMayNotUseMget();
+    const reads = [client.get(key('a')), client.get(key('b'))];
+    client.coalescer.flush();
+    client.sendCommand = () => {
+      throw new Error('thrown by a layer');
+    };
+    const thrown = expect.objectContaining({ error: expect.stringContaining('thrown by a layer') as string }) as object;
+    expect(await outcomesWithin(LONG_ENOUGH, reads)).toEqual([thrown, thrown]);
+  });
+
   it('are sent again one by one where the next connection refuses the MGET that was lost', async () => {
     expectWarnings('COALESCE_WARN_FUSE');
     const { client, asked } = await whoMayNotUseMget();

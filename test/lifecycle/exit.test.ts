@@ -38,7 +38,7 @@ async function storedBy(orders: Omit<Orders, 'url' | 'serverPid' | 'prefix'>): P
 }
 
 /** All is few enough bytes to be read by the server at once: its first reply meets a closed connection. */
-describe.each(['plain', 'coalesced'] as const)('%s client: writes are stored', (kind) => {
+describe.each(['plain', 'corked', 'coalesced'] as const)('%s client: writes are stored', (kind) => {
   it.each(['the tick', 'an exit listener', 'an exit listener of before'] as const)(
     'issued in %s of process.exit()',
     async (within) => {

@@ -204,7 +204,7 @@ export class Forms {
     const form = this.#formOf(variant, key, text, sent, time, 0);
     if (form === undefined) return undefined;
     form.elements.occurred(elements.length, time);
-    const identities = elements.map((element) => ({ parts: [element], hash: combined(SEED, hashOf(element)) }));
+    const identities = elements.map((element) => ({ parts: [element], hash: combined(SEED, identityHashOf(element)) }));
     for (const { hash } of identities) this.#slot(hash).begin(hash, time, form);
     return { form, identities };
   }
@@ -312,7 +312,8 @@ function combined(hash: number, next: number): number {
   return Math.imul(hash ^ next, 0x01000193);
 }
 
-function hashOf(text: string): number {
+/** As `#placeOf` hashes a part. */
+function identityHashOf(text: string): number {
   let hash = SEED;
   for (let index = 0; index < text.length; index += 1) hash = combined(hash, text.charCodeAt(index));
   return hash;

@@ -23,7 +23,11 @@ interface Predicting {
   predict(foreseen: Foreseen, key: string, time: number): boolean;
 }
 
-/** Asks for what is likely to be read next, for one client, or for the nodes of a Cluster together. */
+/**
+ * Asks for what is likely to be read next, for one client, or for the nodes of a Cluster together. At rest while the loop
+ * is busy, and without credit (here); where the server is near, or has no room (`ReadCache`); for pairs that were of no
+ * use, and where nothing follows anything (`Forms`).
+ */
 export class Predictor {
   readonly forms = new Forms();
   /** Reads that may be predicted: as many as callers have issued. */
@@ -138,7 +142,7 @@ export class PredictedEntry extends InternalEntry implements Prediction {
   }
 
   /** The error is nobody's: those who follow are sent themselves. */
-  override sendsAgain(message: string): boolean {
+  override handlesError(message: string): boolean {
     this.refused(this.foreseen.pair.form, message, takeFollowers(this));
     return true;
   }

@@ -93,9 +93,11 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   /**
    * Deals with an error reply of this text here, if it can: it settles a command that nobody has issued, or sends the
-   * calls again by themselves. If true, the host never sees it, nor asks `reconnectOnError` about it.
+   * calls again by themselves.
+   *
+   * @returns whether it has: then the host never sees the error, nor asks `reconnectOnError` about it.
    */
-  sendsAgain(_message: string): boolean {
+  handlesError(_message: string): boolean {
     return false;
   }
 
@@ -376,7 +378,7 @@ export class InternalEntry extends Entry {
     this.select = selectedDatabase(context.client);
   }
 
-  override sendsAgain(message: string): boolean {
+  override handlesError(message: string): boolean {
     this.fail(Object.assign(new Error(message), { name: 'ReplyError' }));
     return true;
   }

@@ -124,7 +124,7 @@ export class ReplyReader implements InPlaceReader {
   }
 
   /** Whether it is amid a chunk, or the host is: transformers and tracers, which may send commands, run now. */
-  get runsOthers(): boolean {
+  get isReading(): boolean {
     return this.#reading || this.#forwarding;
   }
 
@@ -281,7 +281,7 @@ export class ReplyReader implements InPlaceReader {
     }
     const message = chunk.utf8Slice(position + 1, end - 1);
     this.cache?.failed(head, message.padEnd(MEANING_LENGTH));
-    if (!head.sendsAgain(message)) return this.#forwardReply(chunk, position);
+    if (!head.handlesError(message)) return this.#forwardReply(chunk, position);
     this.#shiftAnswered();
     this.cache?.answered(head, undefined);
     return end + 1;

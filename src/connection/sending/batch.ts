@@ -280,6 +280,8 @@ export class Batch {
     this.#joined = 0;
     this.#fastCommands = 0;
     this.#bytes = 0;
+    // Before: a stream in memory may answer within the write, and user code then issue the same read.
+    this.owner.shared?.close();
     try {
       this.#writePending();
       if (this.#corked) {
@@ -290,7 +292,6 @@ export class Batch {
     } catch (error) {
       this.owner.failed(error);
     }
-    this.owner.shared?.close();
   }
 
   /** The connection is gone, and pending bytes with it (invariant 8). The host re-sends or rejects their commands. */

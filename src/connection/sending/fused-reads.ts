@@ -72,8 +72,11 @@ export class FusedReads {
     if (BEGINS_EPOCH.has(effect)) this.epoch += 1;
   }
 
-  /** Whether a read can be sent with others: its key, or its key and field, are text. */
-  claims({ variant, wireArgs }: Entry): boolean {
+  /**
+   * Whether a read is sent with others: its key, or its key and field, are text. It may send a probe before the read; a
+   * read right after CLIENT CACHING uses that mark up.
+   */
+  takes({ variant, wireArgs }: Entry): boolean {
     const { fused } = variant.command;
     const { transaction } = this.connection;
     if (fused === undefined || this.#stopped || transaction.open || transaction.watching) return false;
@@ -273,21 +276,27 @@ export class FusedEntry extends InternalEntry {
    * commands of several keys get. Any other error reply says nothing of a single read: a key may be in another slot, or
    * forbidden. So each is sent by itself, as the host sends a command again.
    */
-  override sendsAgain(message: string): boolean {
+  override handlesError(message: string): boolean {
     const isOfHash = this.name === 'hmget' && message.startsWith('WRONGTYPE');
     if (isOfHash || (FOLLOWED.has(meaningOfError(message)) && !message.startsWith('TRYAGAIN'))) return false;
     this.#owner?.refused(message);
     if (!this.#owner?.mayResend(this.#epoch)) return false;
     for (const member of this.members) {
       // One that was aborted or has timed out needs no reply.
-      if (member.deadline !== SETTLED) this.context.client.sendCommand(member);
+      if (member.deadline === SETTLED) continue;
+      try {
+        this.context.client.sendCommand(member);
+      } catch (error) {
+        // Of a layer that was put on since. The members behind this one must not wait for ever.
+        member.fail(error);
+      }
     }
     return true;
   }
 
   /** What is no reply, such as a lost connection, each member meets as a command of its own would. */
   protected override rejected(error: Error): void {
-    if (error.name === 'ReplyError' && this.sendsAgain(error.message)) return;
+    if (error.name === 'ReplyError' && this.handlesError(error.message)) return;
     for (const member of this.members) member.reject(errorFor(member, error) as Error);
   }
 }

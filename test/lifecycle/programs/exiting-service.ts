@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 
 export interface Orders {
-  readonly kind: 'plain' | 'coalesced';
+  readonly kind: 'plain' | 'corked' | 'coalesced';
   readonly url: string;
   /** The server is stopped before the first write: a process that exits with unread replies resets the connection. */
   readonly serverPid: number;
@@ -60,13 +60,14 @@ if (listeners === 'one of before throws') {
 if (listeners === 'all are removed, those of an earlier client too') {
   const earlier = new Redis(url, { retryStrategy: null as never });
   earlier.on('error', () => {});
-  if (kind === 'coalesced') coalesce(earlier);
+  if (kind !== 'plain') coalesce(earlier);
   await once(earlier, 'ready');
   process.removeAllListeners('exit');
 }
 const client = new Redis(url, { retryStrategy: null as never });
 client.on('error', () => {});
 if (kind === 'coalesced') coalesce(client, maxInFlight === undefined ? {} : { maxInFlight });
+if (kind === 'corked') coalesce(client, { fastPath: false });
 client.once('ready', () => {
   if (within === 'an exit listener') process.on('exit', onExit);
   // In a turn of its own: the fast path is ready.
