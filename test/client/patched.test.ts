@@ -54,8 +54,8 @@ function patch(target: object): { seen: string[]; restore(): void } {
 describe.each(HOSTS)('$name: wrapped methods of pipelines', (host) => {
   it.each<[string, 'sendCommand' | 'get', string[]]>([
     // As on a plain client: the pipeline holds its commands by then.
-    ['sendCommand, behind the last command and before exec()', 'sendCommand', []],
-    ['get, before it is called', 'get', ['GET']],
+    ['sendCommand, replaced behind the last command and before exec(): not called', 'sendCommand', []],
+    ['get, replaced before it is called: called', 'get', ['GET']],
   ])('%s', async (_, name, expected) => {
     const client = await ready(host.createCoalesced(redisUrl()));
     const key = `${prefix}wrapped`;
@@ -133,7 +133,7 @@ describe('a wrapper of sendCommand on the prototype', () => {
     expect(client.coalescer.stats().fastCommands).toBe(fastCommands + 1);
   });
 
-  it('set between the prototype and a client that is coalesced later: sees every command', async () => {
+  it('patches of the prototype before a client is made and coalesced: see every command', async () => {
     const { seen, restore } = patch(IORedis.prototype);
     try {
       const client = coalesce(await ready(ioredis6.create(redisUrl())));

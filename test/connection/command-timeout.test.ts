@@ -68,8 +68,15 @@ describe.each(HOSTS)('$name: commandTimeout', (host) => {
       await sleep(30);
       // The new connection does not answer either, so the commands are in flight or queued when their time is up.
       proxy.reset();
+      let isLate = false;
+      // Timers of the same time run in the order in which they were started.
+      const late = setTimeout(() => {
+        isLate = true;
+      }, 300);
       const settled = await outcomes(replies);
       expect(performance.now() - start).toBeGreaterThan(280);
+      expect(isLate).toBe(false);
+      clearTimeout(late);
       return settled;
     });
   });
