@@ -8,6 +8,7 @@ import { Outgoing } from '../../src/connection/outgoing.js';
 import { cached, elsewhere, hitsOf } from '../helpers/client-cache/cached.js';
 import { Flow, learned, predictions } from '../helpers/client-cache/prefetching.js';
 import { cold } from '../helpers/cold.js';
+import { heapNow } from '../helpers/hostile/heap.js';
 import { type Client, type CoalescedClient, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
 import { assumeFar } from '../helpers/predicting.js';
 import { startProxy } from '../helpers/proxy.js';
@@ -521,6 +522,18 @@ describe('an answer that was predicted', () => {
     proxy.resume();
     expect(await Promise.all([user, patient])).toEqual([`user ${id}`, `plan ${id}`]);
   });
+});
+
+it('holds no text that a key was cut out of', async () => {
+  const flow = await learn();
+  const before = heapNow();
+  const { predicted } = predictions(flow.client);
+  for (let index = 0; index < 10; index += 1) {
+    const body = `${'x'.repeat(1_000_000)}${flow.key('user', `a sufficiently long identity ${index}`)}`;
+    await flow.client.get(body.slice(1_000_000));
+  }
+  expect(predictions(flow.client).predicted - predicted).toBeGreaterThanOrEqual(10);
+  expect(heapNow() - before).toBeLessThan(4e6);
 });
 
 it('leaves no timer behind', async () => {

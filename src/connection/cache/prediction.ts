@@ -6,7 +6,7 @@ import { deepCopy } from '../../util/values.js';
 import { SETTLED } from '../entries/deadlines.js';
 import { type Entry, type EntryContext, errorFor, InternalEntry, takeFollowers } from '../entries/entry.js';
 import { elementsOf, type Form, Forms, type Identity, type Pair, type Sequel } from './forms.js';
-import { keyName, readArguments } from './names.js';
+import { copyOfText, keyName, readArguments } from './names.js';
 import type { Prediction } from './store.js';
 
 const SECOND_MS = 1_000;
@@ -67,8 +67,10 @@ export class Predictor {
     const key = keyName(Array.isArray(wireArgs) ? wireArgs[0] : wireArgs);
     const text = readArguments(wireArgs);
     if (key === undefined || text === undefined) return;
-    const form = this.forms.read(variant, key, text, wireArgs, time);
-    if (form !== undefined) this.#askFor(form.followers, this.forms.identity, time);
+    const followers = this.forms.read(variant, key, text, wireArgs, time)?.followers;
+    const { parts, hash } = this.forms.identity;
+    // Predictions outlive the key, which they are cut out of.
+    if (followers?.predicted.length) this.#askFor(followers, { parts: parts.map(copyOfText), hash }, time);
   }
 
   /** A caller has got this reply. */
@@ -104,8 +106,6 @@ export interface Foreseen {
   readonly sequel: Sequel;
 }
 
-function noop(): void {}
-
 /** A read that nobody has issued. Callers who do so while it is on its way follow it. */
 export class PredictedEntry extends InternalEntry implements Prediction {
   isUsed = false;
@@ -122,7 +122,7 @@ export class PredictedEntry extends InternalEntry implements Prediction {
     readonly refused: (form: Form, message: string, followers: readonly Entry[]) => void,
   ) {
     const { variant, args } = foreseen.pair.form;
-    super(variant, args.length === 0 ? key : [key, ...args], context, noop);
+    super(variant, args.length === 0 ? key : [key, ...args], context, () => {});
   }
 
   used(): void {
