@@ -51,7 +51,7 @@ class World {
     return new World(server, new Admin(server.url, { protocol: 2 }), proxy);
   }
 
-  async reset(): Promise<void> {
+  async reset(keyPrefix: string): Promise<void> {
     const { admin } = this;
     await admin.config('SET', 'maxmemory', '0');
     await admin.replicaof('NO', 'ONE');
@@ -62,9 +62,9 @@ class World {
     for (const db of [0, 1]) {
       await admin.select(db);
       const pipeline = admin.pipeline();
-      for (const key of KEYS) pipeline.set(key, namedValue(db, key));
+      for (const key of KEYS) pipeline.set(keyPrefix + key, namedValue(db, key));
       for (const hash of HASHES)
-        for (const field of ['f', 'é']) pipeline.hset(hash, field, namedValue(db, hash, field));
+        for (const field of ['f', 'é']) pipeline.hset(keyPrefix + hash, field, namedValue(db, hash, field));
       await pipeline.exec();
     }
   }
@@ -123,11 +123,12 @@ describe.each(HOSTS)('$name', (host) => {
       let tolerated = 0;
       const run = async (kind: 'plain' | 'fused', program: RefusingProgram) => {
         const world = worlds[kind];
-        await world.reset();
+        await world.reset(program.keyPrefix);
         const client = new host.Redis(world.proxy.url, {
           username: 'user',
           password: 'any',
           protocol: program.protocol,
+          keyPrefix: program.keyPrefix,
           retryStrategy: () => 1,
           // Without it iovalkey sends commands again before this package sees that.
           enableReadyCheck: host.name === 'iovalkey' || program.checksReady,

@@ -12,6 +12,7 @@ export interface RefusingProgram {
   /** Whether the server has answered an MGET and an HMGET before. */
   readonly isProven: boolean;
   readonly checksReady: boolean;
+  readonly keyPrefix: string;
   readonly turns: readonly Turn[];
 }
 
@@ -144,6 +145,7 @@ export const refusingPrograms: fc.Arbitrary<RefusingProgram> = fc.record({
   protocol: fc.constantFrom(2 as const, 3 as const),
   isProven: fc.constantFrom(true, true, false),
   checksReady: fc.boolean(),
+  keyPrefix: fc.constantFrom('', 'é:'),
   turns: fc.array(turn, { minLength: 1, maxLength: 8, size: 'max' }),
 });
 
@@ -173,7 +175,7 @@ export interface TurnsOf {
 /** Runs a program; returns the fates in the order of the calls, and the settled ones in the order in which they did. */
 export async function runRefusing(
   client: Client,
-  { isProven, turns }: RefusingProgram,
+  { isProven, keyPrefix, turns }: RefusingProgram,
   world: TurnsOf,
   patience: number,
 ) {
@@ -185,7 +187,10 @@ export async function runRefusing(
   for (const [index, { before, loses, calls }] of turns.entries()) {
     // A client that checks whether the server is ready waits for its master.
     const healed = loses === 'nothing' ? [] : [['REPLICAOF', 'NO', 'ONE']];
-    for (const command of [...before, ...healed]) await world.administer(command).catch(() => {});
+    for (const [name, ...args] of [...before, ...healed]) {
+      const onWire = args.map((arg) => (name === 'DEL' ? keyPrefix + arg : arg.replace(/^~/, `~${keyPrefix}`)));
+      await world.administer([name as string, ...onWire]).catch(() => {});
+    }
     const pending: Promise<unknown>[] = [];
     const last = `last ${index}`;
     const losing = loses === 'nothing' ? undefined : world.lose(loses, last);
