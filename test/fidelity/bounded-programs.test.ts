@@ -40,8 +40,13 @@ const LUA = "return redis.call('get', KEYS[1])";
 type Reading = 'get' | 'getBuffer' | 'cold' | 'callback' | 'timed' | 'aborted' | 'script' | 'scriptOfHost' | 'strlen';
 type Call =
   | { readonly kind: Reading | 'set'; readonly key: string }
-  /** `reads` that follow one write, unless the turn may lose its connection. */
-  | { readonly kind: 'pipeline' | 'coldPipeline' | 'multi' | 'single'; readonly tag: string; readonly reads: number }
+  /** `reads` that follow one write, unless it only reads or the turn may lose its connection. */
+  | {
+      readonly kind: 'pipeline' | 'coldPipeline' | 'multi' | 'single';
+      readonly tag: string;
+      readonly reads: number;
+      readonly onlyReads: boolean;
+    }
   | { readonly kind: 'mget'; readonly tag: string };
 /** What happens before the calls of a turn; `begin`, `keys` and `view` are of a Cluster. */
 type Event = 'nothing' | 'scripts' | 'offline' | 'begin' | 'keys' | 'view';
@@ -67,11 +72,12 @@ const call: fc.Arbitrary<Call> = fc.oneof(
   },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('set' as const), key }) },
   {
-    weight: 5,
+    weight: 8,
     arbitrary: fc.record({
       kind: fc.constantFrom('pipeline' as const, 'coldPipeline' as const, 'multi' as const, 'single' as const),
       tag,
       reads: fc.integer({ min: 1, max: 5 }),
+      onlyReads: fc.boolean(),
     }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('mget' as const), tag }) },
@@ -145,17 +151,19 @@ class ClusterWorld implements World {
   ) {}
 
   static async start(): Promise<ClusterWorld> {
-    const nodes = await startCluster({ masters: 3, replicas: 0 });
+    const nodes = await startCluster({ masters: 3, replicas: 3 });
     const owners = new Map<string, ClusterNode>();
     for (const each of TAGS) owners.set(each, await nodes.masterOf(calculateSlot(each)));
     return new ClusterWorld(nodes, await nodes.masters(), owners);
   }
 
   async administer(command: [string, ...string[]]): Promise<void> {
-    for (const { client } of this.masters) await client.call(...command);
+    for (const { client } of this.nodes.nodes) await client.call(...command);
   }
 
   async apply(event: Event, of: string, clients: readonly Bounded[]): Promise<void> {
+    // A replica does not know that a slot moves, and plain clients do not find it again after an old view.
+    if (clients.some(readsAtReplicas)) return;
     const slot = calculateSlot(of);
     const from = this.owners.get(of) as ClusterNode;
     const to = this.masters[(this.masters.indexOf(from) + 1) % this.masters.length] as ClusterNode;
@@ -183,11 +191,12 @@ class ClusterWorld implements World {
     }
     this.#moving.clear();
     this.#oldViews.clear();
-    await this.administer(['FLUSHALL']);
+    for (const { client } of this.masters) await client.flushall();
     await fill((name, value) => {
       const owner = this.owners.get(/\{.*\}/.exec(name)?.[0] ?? '') as ClusterNode;
       return owner.client.set(name, value);
     });
+    await this.nodes.replicated();
   }
 
   stop = () => this.nodes.stop();
@@ -198,17 +207,29 @@ interface Fate {
   readonly loses: boolean;
   /** Whether other values than that of the last write may be read, and of a pipeline other errors. */
   readonly isLoose: boolean;
+  /** Whether more commands than `maxPending` await the reply of one node, although none has been sent again. */
+  isBeyond: boolean;
   /** The value that each write of the call sets. */
   readonly written: string;
   outcome: Outcome;
 }
 
-const isWriting = ({ kind }: Call) => /^(set|multi|single|pipeline|coldPipeline)$/.test(kind);
+const isWriting = (call: Call) => call.kind === 'set' || ('onlyReads' in call && !call.onlyReads);
 const keysOf = (call: Call) => ('key' in call ? [call.key] : ['a', 'b', 'é'].map((name) => `${call.tag}${name}`));
 
 /** The nodes of a Cluster, or the client itself. */
 const connectionsOf = (client: Bounded) =>
   (client.isCluster ? (client as unknown as clusters.ClusterClient).nodes('all') : [client]) as Client[];
+
+const readsAtReplicas = (client: Bounded) =>
+  client.isCluster && (client as unknown as clusters.ClusterClient).options.scaleReads === 'slave';
+
+/** With `fuseReads`, the first GET of a connection has a probe with it; a cache sends more commands of its own. */
+function isBeyondBound(client: Bounded): boolean {
+  const { cache, fuseReads, maxPending = Number.POSITIVE_INFINITY } = client.coalescer?.options ?? {};
+  const bound = maxPending + (fuseReads ? 1 : 0);
+  return !cache && connectionsOf(client).some(({ commandQueue }) => commandQueue.length > bound);
+}
 
 /** Issues the calls of a program on both clients, turn by turn. */
 async function run(world: World, clients: readonly Bounded[], program: readonly Turn[]): Promise<Fate[][]> {
@@ -219,6 +240,8 @@ async function run(world: World, clients: readonly Bounded[], program: readonly 
   let flushed = false;
   /** A Cluster sends again, one by one, what was written to a connection that is about to be lost. */
   let lost = false;
+  /** Whether commands may be sent again, or the rest of a transaction although there is no room. */
+  let mayExceed = program.some(({ calls }) => calls.some(({ kind }) => kind === 'single'));
   const settled = () =>
     Promise.all(
       clients.map(async (_, at) => {
@@ -240,6 +263,7 @@ async function run(world: World, clients: readonly Bounded[], program: readonly 
     }
     if (loses) await settled();
     lost ||= loses || before === 'offline';
+    mayExceed ||= loses || before !== 'nothing';
     const first = writes;
     for (const [at, client] of clients.entries()) {
       writes = first;
@@ -252,18 +276,21 @@ async function run(world: World, clients: readonly Bounded[], program: readonly 
       for (const call of calls) {
         writes += 1;
         const moves = keysOf(call).some((each) => world.moves(each));
-        const isLoose = loses || moves || (lost && client.isCluster) || (flushed && call.kind.startsWith('script'));
+        const isLate = (lost && client.isCluster) || readsAtReplicas(client);
+        const isLoose = loses || moves || isLate || (flushed && call.kind.startsWith('script'));
         // A slot that moves answers TRYAGAIN to several keys, and a Cluster sends no pipeline again.
         const issued =
           (moves || (lost && client.isCluster)) && !('key' in call)
             ? ({ kind: 'get', key: `${call.tag}a` } as const)
             : call;
-        fates[at]?.push({ call: issued, loses, isLoose, written: `#${writes}`, outcome: 'open' });
+        const fate: Fate = { call: issued, loses, isLoose, isBeyond: false, written: `#${writes}`, outcome: 'open' };
+        fates[at]?.push(fate);
         const isRead = loses && issued.kind === 'set';
         const made = isRead ? client.get(issued.key) : make(client, issued, `#${writes}`, !loses, controllers);
         // Looked at later.
         made.catch(() => {});
         open[at]?.push(made);
+        fate.isBeyond = !mayExceed && isBeyondBound(client);
       }
       for (const controller of controllers) controller.abort();
       if (loses) for (const node of connectionsOf(client)) node.stream?.destroy();
@@ -279,19 +306,21 @@ function make(
   client: Bounded,
   call: Call,
   written: string,
-  mayWrite: boolean,
+  keepsConnection: boolean,
   controllers: AbortController[],
 ): Promise<unknown> {
+  const mayWrite = keepsConnection && isWriting(call);
   if (!('key' in call)) {
     const [first = '', ...others] = keysOf(call);
     if (call.kind === 'mget') return client.mget(first, ...others);
     if (call.kind === 'single') {
       // Its commands would be sent to several nodes of a Cluster, and again one by one after a lost connection.
-      if (client.isCluster || !mayWrite) return client.get(first);
-      const commands = [client.multi({ pipeline: false }), client.set(first, `${first}${written}`)];
-      for (let read = 0; read < call.reads; read += 1) commands.push(client.get(first) as Promise<never>);
+      if (client.isCluster || !keepsConnection) return client.get(first);
+      const commands: Promise<unknown>[] = [client.multi({ pipeline: false })];
+      if (mayWrite) commands.push(client.set(first, `${first}${written}`));
+      for (let read = 0; read < call.reads; read += 1) commands.push(client.get(first));
       return Promise.all([...commands, client.exec()]).then((replies) =>
-        (replies.at(-1) as unknown[][]).slice(1).map(([, value]) => value),
+        (replies.at(-1) as unknown[][]).slice(mayWrite ? 1 : 0).map(([, value]) => value),
       );
     }
     const recorded = call.kind === 'multi' ? client.multi() : client.pipeline();
@@ -346,6 +375,7 @@ function wrongOf(fates: readonly Fate[], mayRefuse: boolean, client: Bounded): s
     const { call, outcome, loses, isLoose, written } = fate;
     const [first = '', ...others] = keysOf(call);
     const wrong = (what: string) => void found.push(`${canonical(call)}: ${what}, not ${canonical(outcome)}`);
+    if (fate.isBeyond) wrong('more than maxPending await their reply');
     if (isRefusal(outcome)) {
       if (!mayRefuse || (call.kind === 'single' && !loses && !client.isCluster)) wrong('not refused');
       continue;
@@ -426,17 +456,17 @@ afterAll(async () => {
 });
 
 const cases = HOSTS.flatMap((host) =>
-  (['client', 'Cluster'] as const).flatMap((kind) =>
+  (['client', 'Cluster', 'replicas'] as const).flatMap((kind) =>
     OPTIONS.filter(
-      ({ cache, splitKeys }) => (!cache || host.name === 'ioredis 6') && (!splitKeys || kind === 'Cluster'),
+      ({ cache, splitKeys }) => (!cache || host.name === 'ioredis 6') && (!splitKeys || kind !== 'client'),
     ).map((options) => ({ host, kind, options, title: `${host.name}, ${kind}, ${JSON.stringify(options)}` })),
   ),
-);
+).map((each, index) => ({ ...each, seed: SEED + index }));
 
 describe('calls under bounds', () => {
   it.each(share(cases, 5))(
     '$title',
-    async ({ host, kind, options }) => {
+    async ({ host, kind, options, seed }) => {
       const connecting = {
         maxRetriesPerRequest: null,
         retryStrategy: () => 1,
@@ -453,6 +483,7 @@ describe('calls under bounds', () => {
         const own = {
           redisOptions: connecting,
           keyPrefix,
+          scaleReads: kind === 'replicas' ? ('slave' as const) : ('master' as const),
           clusterRetryStrategy: () => 1,
           retryDelayOnTryAgain: 5,
           retryDelayOnFailover: 5,
@@ -464,7 +495,7 @@ describe('calls under bounds', () => {
         );
       };
       const clients = (await Promise.all([create('plain'), create('bounded')])) as unknown as [Bounded, Bounded];
-      for (const client of clients) client.defineCommand('readOf', { numberOfKeys: 1, lua: LUA });
+      for (const client of clients) client.defineCommand('readOf', { numberOfKeys: 1, lua: LUA, readOnly: true });
       const world: World = kind === 'client' ? single : cluster;
       const mayRefuse = (options.maxPending ?? 10_000) < 10_000;
       const bounded = clients[1].coalescer as Coalescer;
@@ -495,7 +526,7 @@ describe('calls under bounds', () => {
           await until(() => clients.every(({ status }) => status === 'ready'), 'the clients are ready');
           await expectAsBefore(clients[1], options, lost);
         }),
-        { numRuns: PROGRAMS, seed: SEED, endOnFailure: true },
+        { numRuns: PROGRAMS, seed, endOnFailure: true },
       );
       console.log(`${PROGRAMS} programs, ${refused} refused calls`);
       if (mayRefuse) expect(bounded.stats().refusedCalls).toBeGreaterThan(0);
