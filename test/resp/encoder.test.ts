@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { commandHead, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../../src/resp/encoder.js';
+import { anyString } from '../helpers/any-string.js';
 import { cold } from '../helpers/cold.js';
 import { connectFake, type FakeConnection } from '../helpers/fake-connection.js';
 
@@ -75,7 +76,7 @@ describe('encoder', () => {
 
   it('any arguments have the bytes that the host writes', () => {
     const argument = fc.oneof(
-      fc.string({ unit: 'binary', maxLength: 30 }),
+      anyString(30),
       fc.string({ maxLength: 30 }),
       fc.array(fc.integer({ min: 0, max: 0xffff })).map((codes) => String.fromCharCode(...codes)),
       fc.double({ noNaN: true, noDefaultInfinity: true, noInteger: true }),
@@ -201,7 +202,7 @@ describe('encoding within a batch', () => {
     fc.constantFrom('fast' as const, 'fast' as const, 'cold' as const, 'pipeline' as const),
     fc.oneof(
       fc.constantFrom<Argument>('a', 'ż', '🐢', '\ud800', 7, 'x'.repeat(4097)),
-      fc.string({ unit: 'binary', maxLength: 5 }),
+      anyString(5),
       fc.uint8Array({ maxLength: 5 }).map((value) => Buffer.from(value)),
     ),
   );

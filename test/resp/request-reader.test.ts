@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { Command } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { RequestReader } from '../../src/resp/request-reader.js';
+import { anyString } from '../helpers/any-string.js';
 
 function request(...args: (string | Buffer)[]): Buffer {
   const [name, ...rest] = args;
@@ -105,7 +106,7 @@ describe('request scanner', () => {
 
   it('reads any commands', () => {
     const argument = fc.oneof(
-      fc.string({ unit: 'binary', maxLength: 20 }),
+      anyString(20),
       fc.uint8Array({ maxLength: 20 }).map((value) => Buffer.from(value)),
     );
     fc.assert(

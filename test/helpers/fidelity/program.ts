@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { anyString } from '../any-string.js';
 import type { Call } from './command-table.js';
 import { LOOKALIKE_KEYS } from './fixture.js';
 import { TEMPLATES } from './program-templates.js';
@@ -116,7 +117,7 @@ const placeholder = (token: string, hostile: readonly unknown[]): fc.Arbitrary<u
     ? fc.oneof(
         usual,
         wild,
-        { weight: 4, arbitrary: fc.string({ unit: 'binary', maxLength: 12 }) },
+        { weight: 4, arbitrary: anyString(12) },
         { weight: 3, arbitrary: bytes },
         { weight: 1, arbitrary: fc.constantFrom(...LARGE_VALUES) },
       )
