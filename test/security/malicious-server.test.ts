@@ -37,26 +37,27 @@ async function attackAll(host: Orders['host'], kind: Orders['kind'], attacks: re
  * memory.
  */
 describe.each(HOSTS)('$name and a malicious server', (host) => {
-  it('disconnects, or ends as a plain client does', { timeout: 120_000 }, async () => {
+  /** Of all attacks, by the first test. */
+  let fates: Promise<[plain: Fates, coalesced: Fates]> | undefined;
+
+  const title = 'disconnects, or ends as a plain client does: %s';
+  it.each(Object.entries(ATTACKS))(title, { timeout: 120_000 }, async (attack, { cutOff }) => {
     const within = Object.keys(ATTACKS).filter((name) => !ATTACKS[name]?.cutOff);
-    const [plain, coalesced] = await Promise.all([
+    fates ??= Promise.all([
       attackAll(host.name, 'plain', within),
       attackAll(host.name, 'coalesced', Object.keys(ATTACKS)),
     ]);
-    for (const [attack, { cutOff }] of Object.entries(ATTACKS)) {
-      const { peak, ...actual } = coalesced[attack] as Fate;
-      if (cutOff) {
-        expect(peak, `${attack}: MiB at the most`).toBeLessThanOrEqual(CUT_OFF_MB);
-        expect(Object.keys(actual.errors), attack).toContainEqual(
-          expect.stringMatching(/^Error: the server announced /),
-        );
-        expect(actual.uncaught, attack).toEqual([]);
-        for (const reply of actual.replies) expect(reply, attack).toContain('Error: Connection is closed.');
-      } else {
-        const { peak: plainPeak, ...expected } = plain[attack] as Fate;
-        expect(peak, `${attack}: MiB at the most`).toBeLessThanOrEqual(plainPeak + NOISE_MB);
-        expect(actual, attack).toEqual(expected);
-      }
+    const [plain, coalesced] = await fates;
+    const { peak, ...actual } = coalesced[attack] as Fate;
+    if (cutOff) {
+      expect(peak, 'MiB at the most').toBeLessThanOrEqual(CUT_OFF_MB);
+      expect(Object.keys(actual.errors)).toContainEqual(expect.stringMatching(/^Error: the server announced /));
+      expect(actual.uncaught).toEqual([]);
+      for (const reply of actual.replies) expect(reply).toContain('Error: Connection is closed.');
+    } else {
+      const { peak: plainPeak, ...expected } = plain[attack] as Fate;
+      expect(peak, 'MiB at the most').toBeLessThanOrEqual(plainPeak + NOISE_MB);
+      expect(actual).toEqual(expected);
     }
   });
 });
