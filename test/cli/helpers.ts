@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { bundled } from '../helpers/bundled.js';
 
-const CLI = fileURLToPath(new URL('../../cli/main.ts', import.meta.url));
+const CLI = await bundled(fileURLToPath(new URL('../../cli/main.ts', import.meta.url)));
 
 export interface Finished {
   readonly code: number | null;
@@ -18,7 +19,7 @@ export interface RunningCli {
 /** The command as a user starts it, in a process of its own, with a terminal on neither side. */
 export function startCli(args: readonly string[], env: Record<string, string> = {}): RunningCli {
   const { REDIS_URL: _, ...inherited } = process.env;
-  const child = spawn(process.execPath, ['--import', 'tsx', CLI, ...args], {
+  const child = spawn(process.execPath, [CLI, ...args], {
     env: { ...inherited, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
