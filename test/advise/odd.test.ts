@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { beforeAll, expect, it } from 'vitest';
 import { bundled } from '../helpers/bundled.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { share } from '../helpers/share.js';
 
 const SOURCE = join(import.meta.dirname, 'programs/odd.ts');
 const SCENES = [...readFileSync(SOURCE, 'utf8').matchAll(/^ {2}async (?:'(.*)'|(\w+))\(\) \{/gm)].map(
@@ -30,7 +31,7 @@ async function ended(scene: string, environment: string) {
   return { stdout, end, stderr };
 }
 
-it.concurrent.each(ALONE)('%s', { timeout: 60_000 }, async (scene) => {
+it.concurrent.each(share(ALONE, 3))('%s', { timeout: 60_000 }, async (scene) => {
   const { stderr: _, ...plain } = await ended(scene, 'on');
   const { stderr, ...advised } = await ended(scene, 'advise');
   expect(advised).toEqual(plain);

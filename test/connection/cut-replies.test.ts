@@ -25,6 +25,7 @@ import {
   UNITS,
 } from '../helpers/cut-replies.js';
 import { coalescedFake, connectFake, type FakeOptions, Witness } from '../helpers/fake-connection.js';
+import { SEED } from '../helpers/hostile/random.js';
 import { HOSTS, ready } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
@@ -41,7 +42,8 @@ const GET = ['get', 'k'] as const;
 const FOO = ['call', 'foo'] as const;
 const LRANGE = ['lrange', 'l', '0', '-1'] as const;
 
-describe.each(SETTINGS)('long replies: $title', ({ protocol, options }) => {
+// Those that reply-reader.test.ts leaves out.
+describe.each(share(SETTINGS, 2, SEED + 1))('long replies: $title', ({ protocol, options }) => {
   const pushes = protocol === 3 ? [PUSH] : [];
   const texts = Object.values(UNITS);
 

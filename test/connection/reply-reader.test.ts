@@ -14,6 +14,7 @@ import { REPLY_MODES } from '../helpers/host-decoder.js';
 import { MALFORMED, REPLY_CASES } from '../helpers/reply-cases.js';
 import { anyProgram, issue, PUSH, repliesOf, runProgram, type Step, SUBSCRIBE } from '../helpers/reply-programs.js';
 import { bulk, cutAt, everyCut } from '../helpers/resp.js';
+import { share } from '../helpers/share.js';
 
 const GET = ['get', 'k'] as const;
 const FOO = ['call', 'foo'] as const;
@@ -39,7 +40,7 @@ const SETTINGS: readonly Setting[] = REPLY_MODES.flatMap(({ host, mode, title })
   }));
 });
 
-describe.each(SETTINGS)('reply reader: $title', ({ protocol, options }) => {
+describe.each(share(SETTINGS, 2))('reply reader: $title', ({ protocol, options }) => {
   const coalesced = { ...options, coalesce: {} };
 
   it('interleaves its replies with the host’s, however they are split', async () => {

@@ -6,6 +6,7 @@ import { Admin } from '../helpers/fidelity/fixture.js';
 import { Outcomes } from '../helpers/fidelity/outcomes.js';
 import { type Client, connect, describeVariant, invoke, MATRIX, workOf } from '../helpers/fidelity/variants.js';
 import { variations } from '../helpers/fidelity/variations.js';
+import { SEED } from '../helpers/hostile/random.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 import { share } from '../helpers/share.js';
 
@@ -67,8 +68,8 @@ const MODES = VARIANTS.map((_, at) => {
     ['one by one', 'Buffer'],
     ['in one tick', 'Buffer'],
   ] as const;
-  // Those of the next variant are the others.
-  return share([...modes.slice(at % 2), ...modes.slice(0, at % 2)], 2);
+  // That of the next variant is another one.
+  return share(modes, modes.length, SEED + at);
 });
 
 describe.each(VARIANTS.map((variant, at) => [describeVariant(variant), variant, at] as const))(

@@ -1,8 +1,9 @@
 import { SEED } from './hostile/random.js';
 
 /**
- * All cases with `WHOLE_TESTS=1`, as nightly; otherwise one of so many, others in each run. `HOSTILE_SEED` repeats it.
+ * All cases with `WHOLE_TESTS=1`, as nightly; otherwise one of so many, others in each run. `HOSTILE_SEED` repeats it,
+ * or the file's own seed.
  */
-export function share<T>(cases: readonly T[], of: number): T[] {
-  return cases.filter((_, index) => process.env.WHOLE_TESTS === '1' || (index + SEED) % of === 0);
+export function share<T>(cases: readonly T[], of: number, seed = SEED): T[] {
+  return cases.filter((_, index) => process.env.WHOLE_TESTS === '1' || (index + seed) % of === 0);
 }

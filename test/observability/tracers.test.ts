@@ -2,7 +2,9 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { SEED } from '../helpers/hostile/random.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
+import { share } from '../helpers/share.js';
 
 const run = promisify(execFile);
 const program = fileURLToPath(new URL('./programs/traced-service.ts', import.meta.url));
@@ -80,12 +82,16 @@ function requestsOf(client: string, spans: readonly Span[]): Record<string, stri
   );
 }
 
-describe.concurrent.each(['open-telemetry', 'dd-trace'])('%s, the package, in a process of its own', (tracer) => {
-  it.each([
-    ['before this package is loaded', 'before'],
-    ['between loading it and coalesce()', 'between'],
-    ['after coalesce()', 'after'],
-  ])(
+const TRACERS = ['open-telemetry', 'dd-trace'];
+const ORDERS = [
+  ['before this package is loaded', 'before'],
+  ['between loading it and coalesce()', 'between'],
+  ['after coalesce()', 'after'],
+] as const;
+
+describe.concurrent.each(TRACERS)('%s, the package, in a process of its own', (tracer) => {
+  // Each order with one of both.
+  it.each(share(ORDERS, 2, SEED + TRACERS.indexOf(tracer)))(
     'that patches ioredis %s sees every command under its own request',
     async (_, order) => {
       const { spans, counts } = await serviceTracedBy(tracer, order);
