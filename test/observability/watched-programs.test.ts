@@ -1,14 +1,20 @@
-/** Random programs under watchers that come and go: layers over `sendCommand`, subscribers of the host's channel. */
+/**
+ * Random programs under watchers that come and go: layers over `sendCommand`, subscribers of the host's channel, APMs
+ * that have rewritten the client.
+ */
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { Redis as Admin } from 'ioredis';
 import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { copyHost } from '../helpers/changed-hosts.js';
 import { difference } from '../helpers/fidelity/canonical.js';
-import { runWatched, type WatchedProgram, watchedPrograms } from '../helpers/fidelity/watched-program.js';
+import { UnhandledRejections } from '../helpers/fidelity/unhandled.js';
+import { REWRITINGS, runWatched, type WatchedProgram, watchedPrograms } from '../helpers/fidelity/watched-program.js';
 import { type Client, type CoalescedClient, HOSTS, type Host, ready } from '../helpers/hosts.js';
 import { FaultyProxy } from '../helpers/proxy.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
+import { rewrite } from '../helpers/rewriting.js';
 
 /** For each variant; `WATCHED_PROGRAMS` asks for more. */
 const PROGRAMS = Number(process.env.WATCHED_PROGRAMS ?? (process.env.WHOLE_TESTS === '1' ? 300 : 4));
@@ -58,20 +64,26 @@ class World {
 }
 
 let world: World;
+const unhandled = new UnhandledRejections();
 beforeAll(async () => {
+  unhandled.start();
   console.log(`watched programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
   world = await World.start();
 });
 afterAll(() => world?.stop());
+afterAll(() => unhandled.stop());
 
 const statsOf = (client: Client) =>
   (client as Client & { coalescer?: CoalescedClient['coalescer'] }).coalescer?.stats();
 
-async function run(host: Host, options: CoalesceOptions | undefined, program: WatchedProgram, count: number) {
+type Classes = Map<WatchedProgram['rewriting'], Host['Redis']>;
+
+async function run(classes: Classes, options: CoalesceOptions | undefined, program: WatchedProgram, count: number) {
   const proxy = world.proxies[options === undefined ? 'plain' : 'mine'];
   await world.reset(program);
-  const { keyPrefix, maxRetriesPerRequest } = program;
-  const client = new host.Redis(proxy.url, { keyPrefix, maxRetriesPerRequest, retryStrategy: () => 1 });
+  const { keyPrefix, maxRetriesPerRequest, rewriting } = program;
+  const Redis = classes.get(rewriting) as Host['Redis'];
+  const client = new Redis(proxy.url, { keyPrefix, maxRetriesPerRequest, retryStrategy: () => 1 });
   client.on('error', () => {});
   const holder = Object.create(Object.getPrototypeOf(client)) as object;
   Object.setPrototypeOf(client, holder);
@@ -94,12 +106,21 @@ async function run(host: Host, options: CoalesceOptions | undefined, program: Wa
   );
   const stats = statsOf(client);
   client.disconnect();
-  return { ...found, stats };
+  return { ...found, stats, unhandled: (await unhandled.take()).sort() };
 }
 
 const total = { programs: 0, calls: 0, observed: 0, fast: 0 };
 
+const PACKAGES = { 'ioredis 6': 'ioredis', 'ioredis 5': 'ioredis5', iovalkey: 'iovalkey' };
+
 describe.each(HOSTS)('$name', (host) => {
+  const classes: Classes = new Map([[undefined, host.Redis]]);
+  const copy = copyHost(PACKAGES[host.name]);
+  afterAll(() => copy.remove());
+  for (const each of REWRITINGS) {
+    const change = { file: 'Redis.js', text: /^[\s\S]*$/, by: (text: string) => rewrite(text, each) };
+    classes.set(each, copy.load(change).Redis as Host['Redis']);
+  }
   // A cache takes RESP3.
   const all = OPTIONS.filter(({ cache }) => !cache || host.name === 'ioredis 6');
   it.each(all.map((options, index) => [JSON.stringify(options), options, index] as const))(
@@ -108,8 +129,8 @@ describe.each(HOSTS)('$name', (host) => {
       await fc.assert(
         fc.asyncProperty(watchedPrograms, async (program) => {
           total.programs += 1;
-          const plain = await run(host, undefined, program, total.programs);
-          const mine = await run(host, options, program, total.programs);
+          const plain = await run(classes, undefined, program, total.programs);
+          const mine = await run(classes, options, program, total.programs);
           const wrong = mine.fates.flatMap(({ call, outcome, isAborted }, at) => {
             const theirs = plain.fates[at]?.outcome;
             const isExpected =
@@ -121,6 +142,7 @@ describe.each(HOSTS)('$name', (host) => {
           });
           expect(wrong.join('\n')).toBe('');
           expect(mine.fates.length).toBe(plain.fates.length);
+          expect(mine.unhandled).toEqual(plain.unhandled);
           // What is sent again of them is not what was issued.
           const isPutTogether = options.shareReads || options.fuseReads || options.cache;
           if (!isPutTogether || program.turns.every(({ loses }) => loses === 'nothing'))

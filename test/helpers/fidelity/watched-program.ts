@@ -1,15 +1,18 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { tracingChannel } from 'node:diagnostics_channel';
+import { channel as namedChannel, tracingChannel } from 'node:diagnostics_channel';
 import fc from 'fast-check';
 import { type Command, type Layer, passing, replacing } from '../../observability/helpers/layers.js';
 import { type Client, ready } from '../hosts.js';
+import { channelOf, type Rewriting } from '../rewriting.js';
 import { canonical } from './canonical.js';
 
 /**
  * Programs of a client whose watchers come and go while its commands are under way: layers over its class's
- * `sendCommand` and its own, subscribers of the host's channel of commands.
+ * `sendCommand` and its own, subscribers of the host's channel of commands, and of that of an APM which has rewritten
+ * the client as it was loaded.
  */
 export interface WatchedProgram {
+  readonly rewriting: Rewriting | undefined;
   readonly keyPrefix: string;
   readonly maxRetriesPerRequest: number;
   readonly turns: readonly Turn[];
@@ -62,8 +65,10 @@ const LAYERS = {
     let spans = 0;
     return (original) =>
       function (...all) {
+        const [{ name }] = all;
+        if (OWN.test(name)) return original.apply(this, all);
         spans += 1;
-        log.push(['entered', context.getStore() ?? 'nothing']);
+        log.push(['entered', name, context.getStore() ?? 'nothing']);
         return context.run(spans, () => original.apply(this, all));
       };
   },
@@ -195,7 +200,14 @@ const turn: fc.Arbitrary<Turn> = fc
     one.loses === 'cut' ? { ...one, steps: one.steps.toSpliced(one.steps.length >> 1, 0, { kind: 'cut' }) } : one,
   ) as fc.Arbitrary<Turn>;
 
+/** As New Relic does it, and Sentry. */
+export const REWRITINGS: readonly Rewriting[] = [
+  { methods: ['sendCommand'] },
+  { methods: ['sendCommand', 'connect'], derives: true },
+];
+
 export const watchedPrograms: fc.Arbitrary<WatchedProgram> = fc.record({
+  rewriting: fc.constantFrom(undefined, undefined, ...REWRITINGS),
   keyPrefix: fc.constantFrom('', '', 'p:'),
   maxRetriesPerRequest: fc.constantFrom(20, 20, 0),
   turns: fc.array(turn, { minLength: 1, maxLength: 5, size: 'max' }),
@@ -220,6 +232,7 @@ export interface Watched {
 
 const OWN = /^(hello|info|client|auth|select|pttl|cluster)$/i;
 const channel = tracingChannel<string, { command: string }>('ioredis:command');
+const rewritten = namedChannel(channelOf('sendCommand'));
 const EVENTS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 
 /**
@@ -244,6 +257,10 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
       },
     ]),
   );
+  const passedRewritten = (message: unknown) => {
+    const [{ name, args }] = (message as { arguments: [Command] }).arguments;
+    seen.push(['rewritten', name, shown(args)]);
+  };
   let subscribed = false;
   let epoch = 0;
   const takeOff = (from: 'class' | 'own') => {
@@ -256,8 +273,8 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
   const subscribe = (to: boolean) => {
     if (subscribed === to) return;
     subscribed = to;
-    if (to) channel.subscribe(subscribers as never);
-    else channel.unsubscribe(subscribers as never);
+    channel[to ? 'subscribe' : 'unsubscribe'](subscribers as never);
+    rewritten[to ? 'subscribe' : 'unsubscribe'](passedRewritten);
   };
   const apply = (what: Watch) => {
     epoch += 1;
@@ -274,6 +291,8 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
   const left = () => (client as unknown as { commandQueue: { length: number } }).commandQueue.length;
   for (const [index, { loses, steps }] of turns.entries()) {
     await ready(client);
+    // Fewer commands are sent at once after two losses without a reply between them: `last` would wait for replies.
+    if (index > 0 && turns[index - 1]?.loses !== 'nothing') await client.echo('answered');
     const pending: Promise<unknown>[] = [];
     const last = `last ${index} of ${name}`;
     const losing = loses === 'requests' || loses === 'replies' ? of.lose(loses, last) : undefined;
