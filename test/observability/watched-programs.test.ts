@@ -9,12 +9,12 @@ import { type CoalesceOptions, coalesce } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CopiedHost, copyHost } from '../helpers/changed-hosts.js';
 import { difference } from '../helpers/fidelity/canonical.js';
-import { UnhandledRejections } from '../helpers/fidelity/unhandled.js';
 import { REWRITINGS, runWatched, type WatchedProgram, watchedPrograms } from '../helpers/fidelity/watched-program.js';
 import { type Client, type CoalescedClient, HOSTS, type Host, ready } from '../helpers/hosts.js';
 import { FaultyProxy } from '../helpers/proxy.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
 import { rewrite } from '../helpers/rewriting.js';
+import { collectUncaught } from '../helpers/uncaught.js';
 
 /** For each variant; `WATCHED_PROGRAMS` asks for more. */
 const PROGRAMS = Number(process.env.WATCHED_PROGRAMS ?? (process.env.WHOLE_TESTS === '1' ? 300 : 4));
@@ -64,14 +64,12 @@ class World {
 }
 
 let world: World;
-const unhandled = new UnhandledRejections();
+let unhandled: Error[];
 beforeAll(async () => {
-  unhandled.start();
   console.log(`watched programs: seed ${SEED} (FIDELITY_SEED=${SEED} repeats this run)`);
   world = await World.start();
 });
 afterAll(() => world?.stop());
-afterAll(() => unhandled.stop());
 
 const statsOf = (client: Client) =>
   (client as Client & { coalescer?: CoalescedClient['coalescer'] }).coalescer?.stats();
@@ -106,7 +104,8 @@ async function run(classes: Classes, options: CoalesceOptions | undefined, progr
   );
   const stats = statsOf(client);
   client.disconnect();
-  return { ...found, stats, unhandled: (await unhandled.take()).sort() };
+  await new Promise((go) => setImmediate(go));
+  return { ...found, stats, unhandled: unhandled.splice(0).map(String).sort() };
 }
 
 const total = { programs: 0, calls: 0, observed: 0, fast: 0 };
@@ -129,6 +128,7 @@ describe.each(HOSTS)('$name', (host) => {
   it.each(all.map((options, index) => [JSON.stringify(options), options, index] as const))(
     'answers as a plain client does, and watchers see the same, with %s',
     async (_, options, index) => {
+      unhandled = collectUncaught('unhandledRejection');
       await fc.assert(
         fc.asyncProperty(watchedPrograms, async (program) => {
           total.programs += 1;
