@@ -27,7 +27,6 @@ const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
 const TAGS = ['{one}', '{two}'] as const;
 const KEYS = [...TAGS.flatMap((tag) => ['a', 'b', 'é', '7'].map((name) => `${tag}${name}`)), 'x', 'y', 'ключ'];
 const HASH = '{one}h';
-const PREFIXES = ['', 'é:'] as const;
 
 type Tag = (typeof TAGS)[number];
 type Change =
@@ -102,7 +101,6 @@ class World {
   readonly #moving = new Map<Tag, { from: ClusterNode; to: ClusterNode }>();
   readonly #owners = new Map<number, ClusterNode>();
   #masters: ClusterNode[] = [];
-  keyPrefix = '';
   /** Whether the user may. */
   mayMget = true;
 
@@ -111,7 +109,7 @@ class World {
   static async start(): Promise<World> {
     const world = new World(await startCluster({ masters: 3, replicas: 0 }));
     world.#masters = await world.nodes.masters();
-    for (const each of PREFIXES.flatMap((prefix) => KEYS.map((name) => prefix + name))) {
+    for (const each of [...KEYS, ...TAGS]) {
       const slot = calculateSlot(each);
       world.#owners.set(slot, await world.nodes.masterOf(slot));
     }
@@ -124,9 +122,8 @@ class World {
     await this.#onAll('ACL', 'SETUSER', 'user', 'reset', 'on', 'nopass', 'allkeys', '&*', '+@all');
     this.mayMget = true;
     await this.#onAll('FLUSHALL');
-    const { keyPrefix } = this;
-    for (const each of KEYS) await this.#owner(keyPrefix + each).client.set(keyPrefix + each, `${each}#0`);
-    await this.#owner(HASH).client.hset(keyPrefix + HASH, { f: `${HASH}/f#0`, é: `${HASH}/é#0` });
+    for (const each of KEYS) await this.#owner(each).client.set(each, `${each}#0`);
+    await this.#owner(HASH).client.hset(HASH, { f: `${HASH}/f#0`, é: `${HASH}/é#0` });
   }
 
   #owner(of: string): ClusterNode {
@@ -161,7 +158,7 @@ class World {
       this.#moving.set(one.tag, { from, to });
       await this.nodes.beginMove(slot, from, to);
     } else if (one.kind === 'keys' && moving !== undefined) {
-      const own = one.keys.filter((name) => name.startsWith(one.tag)).map((name) => this.keyPrefix + name);
+      const own = one.keys.filter((name) => name.startsWith(one.tag));
       if (own.length > 0) await this.nodes.moveKeys(slot, from, to, [...new Set(own)]);
     }
   }
@@ -264,18 +261,8 @@ describe.each<ClusterHost>([ioredis6, ioredis5, iovalkey])('$name', (host) => {
     'fused reads and split keys are as reads of single keys on a plain Cluster, with %s',
     async (_, options, index) => {
       const cluster = { redisOptions: { username: 'user', password: 'any' }, clusterRetryStrategy: () => 1 };
-      const keyPrefix = PREFIXES[(SEED + index) % 2] as string;
-      for (const world of [worlds.plain, worlds.fused]) {
-        world.keyPrefix = keyPrefix;
-        await world.reset();
-      }
-      const others = {
-        keyPrefix,
-        retryDelayOnTryAgain: 5,
-        retryDelayOnFailover: 5,
-        retryDelayOnMoved: 0,
-        enableReadyCheck: true,
-      };
+      const others = { retryDelayOnTryAgain: 5, retryDelayOnFailover: 5, retryDelayOnMoved: 0, enableReadyCheck: true };
+      await Promise.all([worlds.plain.reset(), worlds.fused.reset()]);
       const plain = await warm(host.create(worlds.plain.nodes, { ...cluster, ...others }));
       const coalesceOptions = { fuseReads: true, splitKeys: true, ...options };
       const fused = await warm(host.createCoalesced(worlds.fused.nodes, { ...cluster, ...others }, coalesceOptions));
