@@ -24,9 +24,9 @@ interface Predicting {
 }
 
 /**
- * Asks for what is likely to be read next, for one client, or for the nodes of a Cluster together. At rest while the loop
- * is busy, and without credit (here); where the server is near, or has no room (`ReadCache`); for pairs that were of no
- * use, and where nothing follows anything (`Forms`).
+ * Asks for what is likely to be read next, for one client, or for the nodes of a Cluster together. At rest while the
+ * loop is busy, and without credit (here); where the server is near, or has no room (`ReadCache`); for pairs that were
+ * of no use, and where nothing follows anything (`Forms`).
  */
 export class Predictor {
   readonly forms = new Forms();
