@@ -13,7 +13,7 @@ const SEED = Number(process.env.FIDELITY_SEED ?? Date.now() % 2 ** 31);
 const CALLERS = 4;
 /** Its own value, or the reason of its own signal. */
 const RIGHT = 'right';
-const reason = new Error('the caller has gone');
+const REASONS = Array.from({ length: CALLERS }, (_, caller) => new Error(`caller ${caller} has gone`));
 const prefix = uniquePrefix('aborted');
 
 /** Each asks for a value that no other call of its program asks for. */
@@ -72,7 +72,7 @@ describe.each(HOSTS)('$name', (host) => {
         const views = controllers.map(({ signal }) => client.coalescer.withOptions({ signal }));
         const results: Promise<string>[] = [];
         for (const [index, part] of program.entries()) {
-          if ('abort' in part) controllers[part.abort]?.abort(reason);
+          if ('abort' in part) controllers[part.abort]?.abort(REASONS[part.abort]);
           else if ('turns' in part) for (let left = part.turns; left > 0; left -= 1) await turn();
           else {
             const { kind, text, caller } = part.call;
@@ -82,7 +82,7 @@ describe.each(HOSTS)('$name', (host) => {
             results.push(
               (promise as Promise<unknown>).then(
                 (value) => (value === expected ? RIGHT : `${kind} of ${own}: got ${value}`),
-                (error) => (caller !== undefined && error === reason ? RIGHT : `${kind} of ${own}: ${error}`),
+                (error) => (caller !== undefined && error === REASONS[caller] ? RIGHT : `${kind} of ${own}: ${error}`),
               ),
             );
           }
