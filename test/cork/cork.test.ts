@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { cork } from 'ioredis-coalesce/cork';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { bundled } from '../helpers/bundled.js';
 import { type CoalescedClient, HOSTS, ioredis6, ready } from '../helpers/hosts.js';
 import { startProxy } from '../helpers/proxy.js';
@@ -44,18 +44,6 @@ describe.each(HOSTS)('$name', (host) => {
     const spy = spyOnSocket(client);
     await Promise.all([client.echo('c'), client.echo('d')]);
     expect(spy.writes.filter((bytes) => bytes.includes('echo')).length).toBeLessThan(4);
-  });
-
-  it.each(['off', ' FALSE'])('leaves a client plain in a process with IOREDIS_COALESCE=%j', async (setting) => {
-    vi.stubEnv('IOREDIS_COALESCE', setting);
-    vi.resetModules();
-    onTestFinished(() => void vi.unstubAllEnvs());
-    const entry = await import('ioredis-coalesce/cork');
-    const client = await ready(host.create(redisUrl()));
-    entry.cork(client);
-    const spy = spyOnSocket(client);
-    await Promise.all(NAMES.map((name) => client.echo(name)));
-    expect(spy.writes).toHaveLength(NAMES.length);
   });
 
   it('what was written before disconnect() is stored', async () => {

@@ -2,7 +2,7 @@
 import { Duplex } from 'node:stream';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { type CorkFlushReason, corkStream } from 'ioredis-coalesce/cork';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 /** The cork's clock, which stands still: a busy machine would send sooner. */
 const time = { ms: 0 };
@@ -280,4 +280,15 @@ describe('the stream keeps its own rules', () => {
     const { stream } = noting();
     expect(corkStream(stream)).toBe(corkStream(stream, { schedule: 'tick' }));
   });
+});
+
+it.each(['off', ' FALSE'])('with IOREDIS_COALESCE=%j a stream stays as it is', async (setting) => {
+  vi.stubEnv('IOREDIS_COALESCE', setting);
+  vi.resetModules();
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const entry = await import('ioredis-coalesce/cork');
+  const { stream, writes } = noting();
+  entry.corkStream(stream);
+  for (const text of ['a', 'b', 'c']) stream.write(text);
+  expect(writes).toEqual(['a', 'b', 'c']);
 });
