@@ -236,10 +236,12 @@ describe('a corked stream', () => {
         const names = program.map(([name]) => name);
         const plain = await runProgram(kind, program, false);
         const run = await runProgram(kind, program, true);
-        // Of what waits for a slow stream that is destroyed a part is lost. What has arrived is the beginning all the
-        // same.
-        const isCut = plain.events.includes('close') && !plain.events.includes('finish');
-        if (isCut && kind.late) {
+        // Of what waits for a slow stream that is destroyed, as by a write behind its end, a part is lost, more or less
+        // as the clock has it. What has arrived is the beginning all the same.
+        const isCut =
+          kind.late && [plain, run].some(({ events }) => events.includes('close') && !events.includes('finish'));
+        const eventsOf = ({ events }: Sink) => (isCut ? events.filter((event) => event !== 'finish') : events);
+        if (isCut) {
           const [shorter, longer] = [run.arrived, plain.arrived].sort((one, other) => one.length - other.length);
           expect(longer?.startsWith(shorter as string)).toBe(true);
         } else {
@@ -254,7 +256,7 @@ describe('a corked stream', () => {
             thrown: plain.thrown,
           });
         }
-        expect(run.events).toEqual(plain.events);
+        expect(eventsOf(run)).toEqual(eventsOf(plain));
         expect({ left: run.left, corkedBy: run.corkedBy }).toEqual({ left: [], corkedBy: plain.corkedBy });
       }),
       { numRuns: PROGRAMS, seed: SEED },
