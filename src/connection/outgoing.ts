@@ -203,7 +203,7 @@ export class Outgoing implements BatchOwner {
     const { shareable, cacheable } = entry.variant.command;
     // One that has waited for a prediction has its own.
     const ms = call?.timeout ?? commandTimeoutOf(client);
-    const deadline = (entry.deadline as Deadline | undefined) ?? this.#deadlines.for(ms);
+    const deadline = (entry.deadline as Deadline | undefined) ?? (ms === undefined ? ms : this.#deadlines.for(ms));
     const shares = shareable && (this.options.shareReads || (cacheable && cache?.isPending(entry)));
     let name = shares ? shared?.nameOf(entry, encoded) : undefined;
     if (name !== undefined && shared?.follow(name, entry, deadline)) {
