@@ -192,12 +192,16 @@ async function run(world: World, cluster: ClusterClient, program: readonly Turn[
     const outcomes = await outcomesWithin(LONG_ENOUGH, pending);
     for (const [at, outcome] of outcomes.entries()) {
       const [name, ...of] = calls[at] as Call;
+      const keys = name === 'mget' ? of : of.slice(0, 1);
       const isWritten = calls
         .slice(at + 1)
-        .some(([later, ...those]) => /set|del/.test(later) && those.includes(of[0] ?? ''));
+        .some(([later, ...those]) => /set|del/.test(later) && keys.some((one) => those.includes(one)));
+      // Reads whose MGET is refused are sent again, behind what this client wrote meanwhile (docs/api.md, `fuseReads`).
+      const isRefused =
+        name === 'mget' ? !world.mayMget : /^h?get/.test(name) && (!world.mayMget || world.moves(of[0] ?? ''));
       found.push({
         call: canonical(calls[at]),
-        mayBeLate: /^h?get/.test(name) && isWritten && world.moves(of[0] ?? ''),
+        mayBeLate: isWritten && isRefused,
         outcome: canonical(outcome),
       });
     }
@@ -278,7 +282,7 @@ describe.each<ClusterHost>([ioredis6, ioredis5, iovalkey])('$name', (host) => {
           );
           const wrong = (mine ?? []).filter((one, at) => {
             const expected = theirs?.[at]?.outcome;
-            return one.outcome !== expected && !(one.mayBeLate && /^\{"value": (null|")/.test(one.outcome));
+            return one.outcome !== expected && !(one.mayBeLate && /^\{"value": (null|"|\[)/.test(one.outcome));
           });
           const shown = wrong.map(
             (one) => `${one.call}: ${theirs?.[(mine ?? []).indexOf(one)]?.outcome} / ${one.outcome}`,
