@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Commands } from './commands.js';
-import { counted, Flow, Pair, Place, type Site, siteOf, Trip, type Wait } from './waits.js';
+import { counted, Flow, Group, Pair, Place, type Site, siteOf, Trip, type Wait } from './waits.js';
 
 /** What `roundTrips()` has counted. */
 export interface RoundTrips {
@@ -111,12 +111,20 @@ export function track({ name, commands, client, given, send, isSent = () => true
   const { advisor = ofProcess, trip: before } = context.getStore() ?? {};
   const site = advisor === undefined || before?.state === 'sending' ? undefined : siteOf(name);
   if (advisor === undefined || site === undefined) return send(given);
-  // The context of a function that has awaited another one has the first command of that one.
-  const previous = [before, before?.flow.last].find((one) => one?.state === 'answered');
+  // The context of a function that has awaited another one has the first command of that one; one that has awaited
+  // several has the last one issued, although another's reply may have come last.
+  const previous = [before, before?.flow.last, before?.group.answered].find((one) => one?.state === 'answered');
   const together = before?.state === 'issued' ? before : undefined;
   const flow = previous && previous === previous.flow.last ? previous.flow : new Flow(before, previous ?? together);
   const depth = previous ? previous.depth + 1 : (together?.depth ?? 1);
-  const trip = new Trip(advisor.placeOf(site), new Commands(commands), flow, depth, client, together?.group ?? []);
+  const trip = new Trip(
+    advisor.placeOf(site),
+    new Commands(commands),
+    flow,
+    depth,
+    client,
+    together?.group ?? new Group(),
+  );
   if (together?.place === trip.place) trip.pair = together.pair;
   const callback = given.at(-1);
   const told = (error: unknown, reply: unknown) => {

@@ -95,6 +95,14 @@ export class Flow {
   }
 }
 
+/** Round trips that were issued together: what follows one of them may need the replies of all. */
+export class Group {
+  /** The first of them, up to `MOST_TOGETHER`. */
+  readonly trips: Trip[] = [];
+  /** The one whose reply came last: any, as they are answered by several connections. */
+  answered?: Trip;
+}
+
 /** A round trip; in an async context, the last one that it has issued. */
 export class Trip {
   /** `sending`: what is sent in its context is part of it. `answered`: until the event loop goes on to other work. */
@@ -120,15 +128,16 @@ export class Trip {
     readonly flow: Flow,
     readonly depth: number,
     readonly client: object | undefined,
-    /** Those that were issued together, itself included: their replies are known together, too. */
-    readonly group: Trip[],
+    readonly group: Group,
   ) {
-    if (group.length < MOST_TOGETHER) group.push(this);
+    const { trips } = group;
+    if (trips.length < MOST_TOGETHER) trips.push(this);
   }
 
   settle(error: unknown, reply?: unknown): void {
     if (this.state !== 'issued') return;
     this.state = 'answered';
+    this.group.answered = this;
     setImmediate(() => {
       this.state = 'over';
     });
@@ -179,7 +188,7 @@ export class Pair {
 
   count(first: Trip, second: Trip): void {
     const { commands, client } = second;
-    const { group } = first;
+    const { trips: group } = first.group;
     second.pair = this;
     second.hasWaited = true;
     this.waits += 1;

@@ -3,9 +3,10 @@ import { roundTrips } from 'ioredis-coalesce/coalesce';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { Advisor } from '../../src/advise/advisor.js';
 import { Commands } from '../../src/advise/commands.js';
-import { Flow, type Pair, Trip } from '../../src/advise/waits.js';
+import { Flow, Group, type Pair, Trip } from '../../src/advise/waits.js';
 import { cold } from '../helpers/cold.js';
 import { type Client, type CoalescedClient, HOSTS, ioredis6, ready, sleep, until } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { collectUncaught } from '../helpers/uncaught.js';
 
@@ -326,6 +327,22 @@ describe.each(HOSTS)('roundTrips() on $name', (host) => {
   });
 });
 
+it('what follows two clients has waited for the later one, whichever of them was asked first', async () => {
+  const proxy = await startProxy(redisUrl());
+  const slow = await ready(ioredis6.createCoalesced(proxy.url));
+  const fast = await ready(ioredis6.createCoalesced(redisUrl()));
+  const { sequential } = await roundTrips(async () => {
+    proxy.stall();
+    const replies = Promise.all([slow.get(`${prefix}a`), fast.get(`${prefix}b`)]);
+    await fast.strlen(`${prefix}c`);
+    await sleep(1);
+    proxy.resume();
+    await replies;
+    await fast.exists(`${prefix}d`);
+  });
+  expect(sequential).toBe(2);
+});
+
 it('a reply that a transformer has made cyclic, or with a getter that throws, reaches its caller', async () => {
   const client = await ready(ioredis6.createCoalesced(redisUrl()));
   const { Command } = IORedis as unknown as {
@@ -400,7 +417,7 @@ describe('the advisor runs no code of users that would not run without it', () =
 const trip = (advisor: Advisor, line: number): Trip => {
   const place = advisor.placeOf({ place: `a.ts:${line}`, functionName: 'load', command: 'get' });
   const commands = new Commands([{ name: 'get', args: [`key:${line}`] }]);
-  const made = new Trip(place, commands, new Flow(undefined, undefined), 1, undefined, []);
+  const made = new Trip(place, commands, new Flow(undefined, undefined), 1, undefined, new Group());
   return Object.assign(made, { state: 'issued', tookMs: line });
 };
 
