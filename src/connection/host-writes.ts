@@ -105,7 +105,7 @@ export class HostWriteHook {
     while (requests.next()) {
       commands += 1;
       const effect = effectOf(requests);
-      cache?.hostSends(effect, requests);
+      cache?.sendsOther(effect, requests);
       transaction.issued(effect);
       fused?.sends(requests.text(0), effect);
       repliesOff ||= effect === 'no replies';

@@ -20,7 +20,7 @@ const field = (text: string) => text;
 
 /** Keeps an answer, as when its reply has come. */
 function put(store: CacheStore, name: string, read: string, value: unknown, now = 0): CachedRead {
-  const expected = store.key(name)?.find(get, read) ?? store.expect(name, get, read, true);
+  const expected = store.key(name)?.find(get, read) ?? store.expect(store.key(name) ?? name, get, read, true);
   store.put(expected, value, now);
   return expected;
 }
@@ -205,7 +205,7 @@ describe('reads on their way', () => {
   const expecting = (tracked: boolean) => {
     const store = new CacheStore(10, 1e9);
     put(store, 'k', NONE, 'old');
-    const read = store.expect('k', get, field('f'), tracked);
+    const read = store.expect(store.key('k') ?? 'k', get, field('f'), tracked);
     return { store, read };
   };
   const find = (store: CacheStore, text: string) => store.key('k')?.find(get, text === '' ? NONE : field(text));

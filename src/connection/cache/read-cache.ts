@@ -244,9 +244,9 @@ export class ReadCache {
     }
   }
 
-  /** Ordering: whether reads that wait must be decided before a command that concerns the key of this name. */
-  #mustDecide(name: string): boolean {
-    return this.store.lostWaiting || this.store.key(name)?.waiting === true;
+  /** Ordering: whether reads that wait must be decided before a command that concerns this key. */
+  #mustDecide(name: string, key = this.store.key(name)): boolean {
+    return this.hasDeferred && (this.store.lostWaiting || key?.waiting === true);
   }
 
   // ---- Sent ----
@@ -268,10 +268,7 @@ export class ReadCache {
     const { command } = entry.variant;
     if (this.predictor !== undefined && call?.cache === false) this.#past.add(entry);
     if (command.cacheable) return this.#sendsRead(entry);
-    const effect = effectOfName(command.name);
-    const args = this.#argsOf(entry);
-    if (this.hasDeferred) this.#decideFor(effect, args);
-    this.#note(effect, args, this.#nextPosition);
+    this.sendsOther(effectOfName(command.name), this.#argsOf(entry));
     return false;
   }
 
@@ -280,8 +277,11 @@ export class ReadCache {
     const argument = Array.isArray(wireArgs) ? wireArgs[0] : wireArgs;
     const text = keyName(argument);
     const name = text ?? wireName(argument);
-    if (this.hasDeferred && this.#mustDecide(name)) this.decideAll();
-    const key = this.store.key(name);
+    let key = this.store.key(name);
+    if (this.#mustDecide(name, key)) {
+      this.decideAll();
+      key = this.store.key(name);
+    }
     const keeps = text !== undefined && this.#keeps(entry, name, key);
     if (key === undefined && !keeps) return false;
     const read = entry.slot as CachedRead | undefined;
@@ -308,7 +308,7 @@ export class ReadCache {
       if (!name.isWellFormed() || !rest.isWellFormed()) return false;
       // While there is an answer, the key is tracked, or the push that ends it comes first.
       const tracked = this.prefixes !== undefined || key === undefined || key.reads === 0;
-      read = this.store.expect(name, variant, rest, tracked, prediction, key);
+      read = this.store.expect(key ?? name, variant, rest, tracked, prediction);
       if (tracked && this.prefixes === undefined) this.#asked.track(read);
     } else this.store.expectAgain(read, this.prefixes !== undefined, prediction);
     entry.slot = read;
@@ -335,10 +335,10 @@ export class ReadCache {
     const { transaction } = connection;
     if (!this.tracking.on || transaction.open || transaction.watching || !this.#issued.settled) return false;
     if (!connection.hasRoom || this.#forbidden.has(foreseen.pair.form)) return false;
-    // One that waits has an answer.
-    if (this.hasDeferred && this.#mustDecide(name)) return false;
     store.forgetPredictions(time);
     const key = store.key(name);
+    // One that waits has an answer.
+    if (this.#mustDecide(name, key)) return false;
     const read = key?.find(variant, text);
     if (read?.pending || (read && !read.prediction?.isUsed && (!read.key.expiresAt || this.#isYoung(read, time))))
       return false;
@@ -375,8 +375,8 @@ export class ReadCache {
     }
   }
 
-  /** The host is about to write a command whose entry it will queue. Called before `transaction` knows of it. */
-  hostSends(effect: Effect, args: Arguments): void {
+  /** What is no cacheable read is about to be queued, or written by the host: then `transaction` is told of it later. */
+  sendsOther(effect: Effect, args: Arguments): void {
     if (this.hasDeferred) this.#decideFor(effect, args);
     this.#note(effect, args, this.#nextPosition);
   }

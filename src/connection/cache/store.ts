@@ -287,19 +287,22 @@ export class CacheStore extends Room {
     return false;
   }
 
-  /** A read is about to be sent whose answer will be kept, or used once if it is a `prediction`. */
+  /**
+   * A read is about to be sent whose answer will be kept, or used once if it is a `prediction`.
+   *
+   * @param of - its key, or the name of one that is not here.
+   */
   expect(
-    name: string,
+    of: CachedKey | string,
     variant: CommandVariant,
     text: string,
     tracked: boolean,
     prediction?: Prediction,
-    known = this.key(name),
   ): CachedRead {
     const isOwn = prediction !== undefined;
     // Texts of a prediction were made here, and refer to nothing else.
     const room = isOwn ? this.predictions : this;
-    const key = known ?? room.enter(new CachedKey(isOwn ? name : copyOfText(name), room));
+    const key = typeof of === 'string' ? room.enter(new CachedKey(isOwn ? of : copyOfText(of), room)) : of;
     const read = new CachedRead(key, variant, isOwn ? text : copyOfText(text), tracked, undefined);
     key.add(read);
     key.room.pending += 1;
