@@ -217,6 +217,37 @@ describe('an unknown client', () => {
     );
   });
 
+  const patched = copy('ioredis', undefined, change);
+  it.each<[string, CopiedHost, string[], string]>([
+    ['a later release', future, [], ': update ioredis-coalesce, '],
+    ['a patched copy', patched, [], ': its files, or those of a dependency, were patched; '],
+    [
+      'rewritten as it is loaded',
+      ioredis6,
+      ['--require', loader(ioredis6)],
+      ', a patch or a loader has rewritten more ',
+    ],
+  ])('%s: the warning says what to do', async (_, { folder }, flags, cure) => {
+    const file = await bundle(folder, [`${folder}/built/index.js`]);
+    const { stdout, stderr } = await run(process.execPath, [...flags, file, redisUrl()]);
+    expect([stdout, stderr]).toEqual(['cork\n', expect.stringContaining(cure)]);
+  });
+
+  /** A file that makes `change` to what is loaded. */
+  function loader({ folder }: CopiedHost): string {
+    const file = join(folder, 'loader.cjs');
+    const { text, by } = change;
+    writeFileSync(
+      file,
+      `const { prototype } = require('node:module');
+       const { _compile } = prototype;
+       prototype._compile = function compile(text, file) {
+         return _compile.call(this, text.replace(${JSON.stringify(text)}, ${JSON.stringify(by)}), file);
+       };`,
+    );
+    return file;
+  }
+
   /** Uses two clients of the future release. */
   async function program(value: string, options?: string): Promise<{ stdout: string; stderr: string }> {
     const file = await bundle(future.folder, [`${future.folder}/built/index.js`], {}, twoClients(options));
@@ -249,7 +280,7 @@ describe('in a bundle, where no file of the client can be found', () => {
     const file = await bundle(copy('ioredis', undefined, change).folder, []);
     const { stdout, stderr } = await run(process.execPath, [file, redisUrl()]);
     expect(stdout).toBe('cork\n');
-    expect(stderr).toContain('COALESCE_WARN_UNKNOWN_CLIENT');
+    expect(stderr).toMatch(/COALESCE_WARN_UNKNOWN_CLIENT.*: it is part of a bundle, or came by a loader; /);
   });
 });
 
