@@ -5,7 +5,6 @@ import { PLACES } from '../benchmarks/network.js';
 import { COMMANDS, RATE_PLACES, rateCase } from '../benchmarks/rates.js';
 import { burstCase, FAR } from '../benchmarks/schedule.js';
 import { compare, evaluate, type TargetResult, titleOf } from '../suite/evaluate.js';
-import { paceOf } from '../suite/pace.js';
 import {
   type BenchmarkResult,
   type CaseResult,
@@ -91,17 +90,26 @@ export function regionsOf(
     ),
     'bench-setups': sections(...[...others].map(([, results]) => setupText(results))),
   };
+  const usual = usualPace(all);
   return {
     gains: (current: string) => gainsRegion(groups, current),
     packages: (table: string) => packagesRegion(table, all),
-    'bench-run': runsText(groups),
+    'bench-run': runsText(groups, usual),
     'bench-targets': targetsText(all, Object.values(tables).join()),
-    ...tables,
+    ...Object.fromEntries(Object.entries(tables).map(([name, text]) => [name, text.replaceAll(usual, '')])),
   };
 }
 
-/** Each machine once, and a line for each run on it: which groups, and when. */
-function runsText(groups: readonly GroupResult[]): string {
+/** The rounds of most benchmarks: they stand once, above all tables and charts. */
+function usualPace(all: readonly BenchmarkResult[]): string {
+  const counts = new Map<string, number>();
+  for (const pace of all.map(pacedText)) counts.set(pace, (counts.get(pace) ?? 0) + 1);
+  return [...counts].toSorted(([, a], [, b]) => b - a)[0]?.[0] ?? '';
+}
+
+/** Each machine once, and a line for each run on it: which groups, and when; then the rounds of most. */
+function runsText(groups: readonly GroupResult[], usual: string): string {
+  if (groups.length === 0) return NOTHING;
   const machines = new Map<string, Map<string, string[]>>();
   for (const { group, settings } of groups) {
     const runs = machines.get(describeMachine(settings)) ?? new Map<string, string[]>();
@@ -122,14 +130,16 @@ function runsText(groups: readonly GroupResult[]): string {
     }
   }
   const notes = [...groupsOf].map(([rest, of]) => `- ${of.join(', ')}: ${rest}`);
-  return [...lines, ...notes].join('\n') || NOTHING;
+  const pace = `- Rounds, unless a table says otherwise: ${usual.slice(2, -1)}.`;
+  return [...lines, ...notes, pace].join('\n');
 }
 
-/** @param tables - the text below: what is met and stands in a table or chart there is not told twice. */
+/** @param tables - the text below: what is met and stands there, or in docs/packages.md, is not told twice. */
 function targetsText(results: readonly BenchmarkResult[], tables: string): string {
   const found = evaluate(results);
   const missed = found.filter(({ met }) => !met);
-  const met = found.filter((one) => one.met && !tables.includes(titleOf(one.benchmark)));
+  const shown = (id: string) => id === 'packages' || tables.includes(titleOf(id));
+  const met = found.filter((one) => one.met && !shown(one.benchmark));
   const count = `${found.length - missed.length} of ${found.length} targets met.`;
   const lists = [missed.length === 0 ? '' : `Missed:\n\n${targetLines(missed)}`];
   if (met.length > 0) lists.push(`Met, and in no table below:\n\n${targetLines(met)}`);
@@ -283,10 +293,8 @@ function chart(all: readonly BenchmarkResult[], id: string): string | undefined 
   return result && `![${titleOf(id)}](${CHARTS}${id}.svg)${pacedText(result)}`;
 }
 
-/** What every table and chart rests on stands once, above all of them; here, what rests on something else. */
 function pacedText({ rounds, seconds }: BenchmarkResult): string {
-  const usual = paceOf({}, {});
-  return rounds === usual.rounds && seconds === usual.seconds ? '' : ` (${rounds} × ${seconds} s)`;
+  return ` (${rounds} × ${seconds} s)`;
 }
 
 function titled(result: BenchmarkResult, head: readonly string[], rows: readonly (readonly string[])[]) {

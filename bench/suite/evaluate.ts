@@ -43,7 +43,7 @@ function evaluateTarget(target: Target, { id, cases }: BenchmarkResult): TargetR
   const [worst] = found.toSorted((a, b) => sign * (a.measured.median - b.measured.median));
   if (worst === undefined) return [];
   const count = `${found.filter(({ met }) => met).length} of ${found.length}`;
-  return [{ ...target, ...worst, work: `${title}: ${target.worst} (${count}; the worst: ${worst.id})` }];
+  return [{ ...target, ...worst, work: `${title}: ${target.worst} (${count}; worst: ${worst.id})` }];
 }
 
 /** undefined where one of both was not measured */

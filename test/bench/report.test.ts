@@ -118,6 +118,15 @@ describe('a variant that was measured in some cases', () => {
   });
 });
 
+it('the rounds of most figures stand once, others beside their table', () => {
+  const regions = regionsOf([
+    group('core', [RATES, result('burst', { a: BOTH }), { ...result('peers', { a: BOTH }), rounds: 3 }]),
+  ]);
+  expect(regions['bench-run']).toContain('- Rounds, unless a table says otherwise: 5 × 1 s.');
+  expect([regions['bench-rates'], regions['bench-core']].join()).not.toContain('1 s)');
+  expect(regions['bench-peers']).toContain('** (3 × 1 s)\n');
+});
+
 describe('a target', () => {
   const timeout = (ratio: number) =>
     result('burst', {
@@ -138,7 +147,7 @@ describe('a target', () => {
 
   it('of many cases is met where all of them meet it', () => {
     const [found] = evaluate([result('grid', { a: BOTH, b: { plain: HALF, coalesced: FIGURES } })]);
-    expect(found).toMatchObject({ met: false, work: 'Bursts by size and value: every cell (1 of 2; the worst: b)' });
+    expect(found).toMatchObject({ met: false, work: 'Bursts by size and value: every cell (1 of 2; worst: b)' });
   });
 
   it('that is met is told once: not where a table shows it, or in the table', () => {
