@@ -375,7 +375,7 @@ export class ReadCache {
     }
   }
 
-  /** What is no cacheable read is about to be queued, or written by the host: then `transaction` is told of it later. */
+  /** What is no cacheable read is about to be queued, or written by the host: `transaction` is told of it later. */
   sendsOther(effect: Effect, args: Arguments): void {
     if (this.hasDeferred) this.#decideFor(effect, args);
     this.#note(effect, args, this.#nextPosition);
