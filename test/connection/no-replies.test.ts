@@ -1,7 +1,7 @@
 /** `CLIENT REPLY OFF`: no reply will make room for the backlog of `maxInFlight`. */
 import { describe, expect, it } from 'vitest';
 import { connectAs, expectAsPlain } from '../helpers/beside.js';
-import { type Client, HOSTS, ioredis6, outcomesWithin, ready, sleep } from '../helpers/hosts.js';
+import { type Client, HOSTS, ioredis6, outcomesWithin, ready, sleep, until } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { share } from '../helpers/share.js';
 
@@ -12,17 +12,11 @@ function uniqueKeys(): string[] {
   return Array.from({ length: COMMANDS }, (_, index) => `${prefix}${index}`);
 }
 
-/** How many of the keys exist, as soon as all do, or a while after. */
+/** How many of the keys exist, as soon as all do. */
 async function stored(keys: readonly string[]): Promise<number> {
   const admin = await ready(ioredis6.create(redisUrl()));
-  let count = 0;
-  for (let attempt = 0; attempt < 40; attempt += 1) {
-    count = await admin.exists(...keys);
-    if (count === COMMANDS) break;
-    await sleep(10);
-  }
-  await admin.del(...keys);
-  return count;
+  await until(async () => (await admin.exists(...keys)) === COMMANDS, 'all writes to be stored');
+  return admin.del(...keys);
 }
 
 const SILENCED: Record<string, (client: Client) => Promise<unknown>> = {

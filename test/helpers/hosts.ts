@@ -121,9 +121,9 @@ export function ticked(): Promise<void> {
 }
 
 /** Waits until `condition` holds. */
-export async function until(condition: () => boolean, what: string, ms = 20_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, what: string, ms = 20_000): Promise<void> {
   const deadline = performance.now() + ms;
-  while (!condition()) {
+  while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`expected within ${ms} ms: ${what}`);
     await sleep(2);
   }

@@ -25,12 +25,7 @@ const run = promisify(execFile);
 /** Waits until the server holds the value, since a client that ends does not tell when it was stored. */
 async function expectStored(host: Host, key: string, value: string): Promise<void> {
   const admin = await ready(host.create(redisUrl()));
-  let found: string | null = null;
-  for (let attempt = 0; attempt < 50 && found !== value; attempt += 1) {
-    found = await admin.get(key);
-    if (found !== value) await sleep(5);
-  }
-  expect(found).toBe(value);
+  await until(async () => (await admin.get(key)) === value, `${key} to be stored`);
   await admin.del(key);
 }
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundled } from '../helpers/bundled.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
-import { ioredis6, ready, sleep } from '../helpers/hosts.js';
+import { ioredis6, ready, until } from '../helpers/hosts.js';
 import { type RedisServer, startServer, uniquePrefix } from '../helpers/redis.js';
 import type { Orders } from './programs/exiting-service.js';
 
@@ -27,14 +27,9 @@ async function storedBy(orders: Omit<Orders, 'url' | 'serverPid' | 'prefix'>): P
   process.kill(serverPid, 'SIGCONT');
   const admin = await ready(ioredis6.create(url));
   const keys = Array.from({ length: orders.writes }, (_, index) => `${prefix}${index}`);
-  let stored = 0;
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    stored = await admin.exists(...keys);
-    if (stored === orders.writes) break;
-    await sleep(10);
-  }
-  await admin.del(...keys);
-  return stored;
+  const stored = () => admin.exists(...keys);
+  await until(async () => (await stored()) === orders.writes, 'all writes to be stored');
+  return admin.del(...keys);
 }
 
 /** All is few enough bytes to be read by the server at once: its first reply meets a closed connection. */
@@ -67,6 +62,13 @@ describe.each(['plain', 'corked', 'coalesced'] as const)('%s client: writes are 
   it('flush() writes them even if the process is killed', async () => {
     expect(await storedBy({ kind, within: 'the tick', end: 'SIGKILL after flush()', writes: 8 })).toBe(8);
   });
+
+  it.each(['process.exit()', 'an uncaught exception', 'terminate() after flush()'] as const)(
+    'that end a worker thread: %s',
+    async (end) => {
+      expect(await storedBy({ kind, within: 'the tick', end, inThread: true, writes: 200 })).toBe(200);
+    },
+  );
 });
 
 describe('stream.destroy() with more commands than maxInFlight', () => {
