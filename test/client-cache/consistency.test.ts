@@ -31,7 +31,8 @@ describe('reads answered from memory', () => {
       console.log(describeFigures(name, figures));
       expect(figures.violations, `HOSTILE_SEED=${SEED}`).toEqual([]);
       expect(figures.hits).toBeGreaterThan(0);
-      if (cache.prefetch) expect(figures.predicted).toBeGreaterThan(0);
+      // A connection that is lost may not have learned anything yet.
+      if (cache.prefetch && scenario.disturb === undefined) expect(figures.predicted).toBeGreaterThan(0);
     },
     60_000 + 5 * READS,
   );

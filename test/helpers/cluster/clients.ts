@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { ClusterOptions, ClusterNode as StartupNode } from 'ioredis';
 import { Cluster as Cluster6 } from 'ioredis';
 import { Cluster as DropInCluster } from 'ioredis-coalesce';
@@ -64,7 +63,8 @@ export function endWithTest<T extends ClusterClient>(cluster: T): T {
 
 /** Waits until the Cluster knows its nodes, and is connected to each of them: they connect when first used. */
 export async function warm<T extends ClusterClient>(cluster: T): Promise<T> {
-  if (cluster.status !== 'ready') await once(cluster, 'ready');
+  // Not `once()` of Node, which an error rejects: on a busy machine it may ask for the slots again.
+  if (cluster.status !== 'ready') await new Promise<void>((resolve) => cluster.once('ready', resolve));
   // With a small `maxPending` it may be refused: the READONLY of a replica awaits its reply.
   await Promise.all(cluster.nodes('all').map((node) => node.ping().catch(() => node.info())));
   return cluster;
