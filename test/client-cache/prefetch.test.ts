@@ -350,8 +350,13 @@ describe('an answer that was predicted', () => {
   ])('is not given after %s', async (_, cache, ms) => {
     const flow = await learn(cache);
     const { client } = flow;
-    const [early, late] = [await flow.begun(), await flow.begun()];
-    expect(await wasPredicted(client, () => client.get(flow.key('plan', early)))).toBe(true);
+    const late = await flow.begun();
+    const isGiven = async () => {
+      const key = flow.key('plan', await flow.begun());
+      return wasPredicted(client, () => client.get(key));
+    };
+    // A slow machine may be late itself.
+    while (!(await isGiven()));
     await sleep(ms);
     await client.ping();
     expect(await wasPredicted(client, () => client.get(flow.key('plan', late)))).toBe(false);

@@ -16,6 +16,7 @@ import {
   ready,
   until,
 } from '../helpers/hosts.js';
+import { startProxy } from '../helpers/proxy.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { bulk, handshake, startScriptedServer } from '../helpers/scripted-server.js';
 import { commandNames, type SocketSpy, spyOnSocket } from '../helpers/sockets.js';
@@ -38,11 +39,9 @@ interface Scene {
   readonly spy: SocketSpy;
 }
 
-async function scene(host: Host, options: CoalesceOptions = {}, client: object = {}): Promise<Scene> {
+async function scene(host: Host, options: CoalesceOptions = {}, client: object = {}, url = redisUrl()): Promise<Scene> {
   const plain = await ready(host.create(redisUrl(), client));
-  const coalesced = await ready(
-    host.createCoalesced(redisUrl(), client, { fuseReads: true, busyPoll: false, ...options }),
-  );
+  const coalesced = await ready(host.createCoalesced(url, client, { fuseReads: true, busyPoll: false, ...options }));
   await plain.mset(key('a'), '1', key('b'), 'zwei', key('ü'), 'ü€', key('bytes'), Buffer.from([0xff, 0x00]));
   await plain.hset(key('h'), { f: 'v', g: 'w', ü: 'ü' });
   await proven(coalesced);
@@ -138,26 +137,27 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
   });
 
   it('are sent again as one after a lost connection, each with its own value', async () => {
-    const { client, plain } = await scene(host);
-    const id = await client.client('ID');
-    await plain.client('PAUSE', 200, 'ALL' as never);
+    const proxy = await startProxy(redisUrl());
+    const { client } = await scene(host, {}, {}, proxy.url);
+    const before = proxy.received().length;
     const reads = [client.get(key('a')), client.get(key('none')), client.get(key('b'))];
-    await plain.client('KILL', 'ID', id);
+    await proxy.loseReplies('mget');
     expect(await Promise.all(reads)).toEqual(['1', null, 'zwei']);
+    const sent = commandNames(proxy.received().slice(before));
+    expect(sent.filter((name) => /get$/.test(name))).toEqual(['mget', 'mget']);
   });
 
   it.each<[string, (log: unknown[]) => Layer]>([
     ['replaces resolve and reject', replacing],
     ['follows the promise', following],
   ])('a tracer that %s and comes before they are sent again sees one command', async (_, tracer) => {
-    const { client, plain } = await scene(host);
-    const id = await client.client('ID');
-    await plain.client('PAUSE', 200, 'ALL' as never);
+    const proxy = await startProxy(redisUrl());
+    const { client } = await scene(host, {}, {}, proxy.url);
     const reads = [client.get(key('a')), client.get(key('none'))];
     client.coalescer.flush();
     const log: unknown[][] = [];
     layer(client, tracer(log));
-    await plain.client('KILL', 'ID', id);
+    await proxy.loseReplies('mget');
     expect(await Promise.all(reads)).toEqual(['1', null]);
     const seen = log.filter(([event, name]) => event !== 'sent' && /get$/.test(String(name)));
     expect(seen.map(([event, name]) => `${event} ${name}`)).toEqual([
@@ -168,11 +168,10 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
   it('a client that has ended leaves no timer of reads that were sent again', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = timers();
-    const { client, plain } = await scene(host, {}, { commandTimeout: 60_000 });
-    const id = await client.client('ID');
-    await plain.client('PAUSE', 100, 'ALL' as never);
+    const proxy = await startProxy(redisUrl());
+    const { client } = await scene(host, {}, { commandTimeout: 60_000 }, proxy.url);
     const reads = [client.get(key('a')), client.get(key('b'))];
-    await plain.client('KILL', 'ID', id);
+    await proxy.loseReplies('mget');
     expect(await Promise.all(reads)).toEqual(['1', 'zwei']);
     await client.quit();
     await until(() => timers() <= before, 'no timer to be left');
@@ -509,17 +508,20 @@ describe('of single members', () => {
   });
 
   it('an aborted one and one that has timed out are rejected alone', async () => {
-    const { client, plain } = await scene(ioredis6);
+    const proxy = await startProxy(redisUrl());
+    const { client } = await scene(ioredis6, {}, {}, proxy.url);
     const controller = new AbortController();
-    await plain.client('PAUSE', 100, 'ALL' as never);
-    const reads = outcomes([
+    proxy.stall();
+    const reads = [
       client.get(key('a')),
       client.coalescer.withOptions({ signal: controller.signal }).get(key('a')),
       client.coalescer.withOptions({ timeout: 5 }).get(key('b')),
       client.get(key('b')),
-    ]);
+    ] as const;
     setImmediate(() => controller.abort(new Error('enough')));
-    expect(await reads).toEqual([
+    await outcomes([reads[1], reads[2]]);
+    proxy.resume();
+    expect(await outcomes(reads)).toEqual([
       { value: '1' },
       expect.objectContaining({ error: 'Error/Error: enough' }),
       expect.objectContaining({ error: 'Error/Error: Command timed out' }),
