@@ -513,6 +513,8 @@ it('an answer of a key that has expired, as PTTL says without a push (a replica)
   const { client, commands } = await scripted({ 'get k': () => bulk('v'), 'pttl k': () => ':-2\r\n' });
   for (let round = 0; round < 2; round += 1) expect(await fromMemory(client, () => client.get('k'))).toBe(false);
   expect(commands.map((command) => command.join(' '))).toContain('pttl k');
+  await client.ping();
+  expect(client.coalescer.stats().cache?.entries).toBe(0);
 });
 
 describe('Invariant 12: no read goes back in time', () => {
