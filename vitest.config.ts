@@ -4,13 +4,14 @@ import { configDefaults, defineConfig } from 'vitest/config';
 
 const src = (file: string) => fileURLToPath(new URL(`./src/${file}`, import.meta.url));
 
-/** What `npm run test:package` runs: it takes the built package, a browser, or minutes of whole programs. */
+/** What `npm run test:package` runs: it takes the built package, a browser, a compiler, or minutes of whole programs. */
 export const PACKAGE_TESTS = [
   'test/package/**/*.test.ts',
   'test/run-times/*.test.ts',
   'test/fastify/missing-packages.test.ts',
   'test/example/{demo,page}.test.ts',
   'test/cli/bench.test.ts',
+  'test/doc-examples.test.ts',
 ];
 
 /**
