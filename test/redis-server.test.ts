@@ -7,11 +7,16 @@ import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { findServerBinary, type RedisServer, startRedis } from '../tools/redis-server.js';
+import { bundled } from './helpers/bundled.js';
 
 const MODULE = fileURLToPath(new URL('../tools/redis-server.ts', import.meta.url));
-const LOADER = import.meta.resolve('tsx');
+
+let program: string;
+beforeAll(async () => {
+  program = await bundled(MODULE);
+});
 
 const cleanups: (() => unknown)[] = [];
 
@@ -190,7 +195,7 @@ describe('the end of the process that started it', () => {
   });
 
   test('as the script `npm run redis` comes after an orderly stop', async () => {
-    const child = spawn(process.execPath, ['--import', LOADER, MODULE], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'ignore'] });
     cleanups.push(() => child.kill('SIGKILL'));
     const url = new URL(await firstLine(child));
     const folder = await folderOf(Number(url.port));
@@ -205,10 +210,10 @@ describe('the end of the process that started it', () => {
 async function startInChild(afterwards: string): Promise<{ child: ChildProcess; port: number; folder: string }> {
   const scratch = await mkdtemp(join(tmpdir(), 'ioredis-coalesce-test-'));
   cleanups.push(() => rm(scratch, { recursive: true, force: true }));
-  const program = join(scratch, 'program.mts');
+  const starter = join(scratch, 'starter.mjs');
   await writeFile(
-    program,
-    `import { startRedis } from ${JSON.stringify(MODULE)};
+    starter,
+    `import { startRedis } from ${JSON.stringify(program)};
      const { port } = await startRedis();
      await new Promise((done) => process.stdout.write(port + '\\n', done));
      // The test asks the server for its folder before the process may end.
@@ -216,7 +221,7 @@ async function startInChild(afterwards: string): Promise<{ child: ChildProcess; 
      process.stdin.destroy();
      ${afterwards}`,
   );
-  const child = spawn(process.execPath, ['--import', LOADER, program], { stdio: ['pipe', 'pipe', 'ignore'] });
+  const child = spawn(process.execPath, [starter], { stdio: ['pipe', 'pipe', 'ignore'] });
   cleanups.push(() => child.kill('SIGKILL'));
   const port = Number(await firstLine(child));
   const folder = await folderOf(port);

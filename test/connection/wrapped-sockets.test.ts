@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { AbstractConnector } from 'ioredis';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createAs, expectAsPlain, KINDS, type Kind } from '../helpers/beside.js';
+import { bundled } from '../helpers/bundled.js';
 import { type Client, HOSTS, type Host, LONG_ENOUGH, outcomesWithin, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { Relay, type Treatment } from '../helpers/relay.js';
@@ -118,8 +119,9 @@ describe.each(HOSTS)('a socket of $name', (host) => {
 it.each(['push', 'emit'])(
   "a meter in the place of Node's %s before this package was loaded counts what is read",
   async (method) => {
+    const program = await bundled(PROGRAM);
     for (const kind of KINDS) {
-      const args = ['--import', 'tsx', PROGRAM, method, kind, redisUrl(), uniquePrefix('metered')];
+      const args = [program, method, kind, redisUrl(), uniquePrefix('metered')];
       const { stdout } = await promisify(execFile)(process.execPath, args);
       const { counted, read } = JSON.parse(stdout) as { counted: number; read: number };
       expect(read).toBeGreaterThan(100_000);

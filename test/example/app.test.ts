@@ -275,6 +275,25 @@ describe('the live page’s own routes', () => {
     expect(await redis.keys(`${prefix}request:*`)).toEqual([]);
   });
 
+  it('allows one load run at a time, bounded, and the load can be stopped', { timeout: TIMEOUT }, async () => {
+    const loaded = await buildApp({ redisUrl: redisUrl(), prefix, products: PRODUCTS, livePage: true });
+    const url = await loaded.listen({ host: '127.0.0.1', port: 0 });
+    const run = (method: string): Promise<Response> =>
+      fetch(`${url}/live/run`, {
+        method,
+        ...(method === 'POST' ? { headers: { 'content-type': 'application/json' }, body: SETTINGS } : {}),
+      });
+    expect((await run('POST')).status).toBe(202);
+    const second = await run('POST');
+    expect(second.status).toBe(409);
+    expect(await second.json()).toMatchObject({ message: 'a load run is under way: one at a time' });
+    expect((await fetch(`${url}/live/cascade`, { method: 'POST' })).status).toBe(409);
+
+    expect((await run('DELETE')).status).toBe(204);
+    await expect.poll(async () => (await run('POST')).status, { timeout: TIMEOUT, interval: 100 }).toBe(202);
+    await loaded.close();
+  });
+
   it.each(['/live/run', '/live/cascade', '/live/request'])('refuses %s to another machine', async (url) => {
     const payload = JSON.parse(SETTINGS) as object;
     const response = await app.inject({ method: 'POST', url, payload, remoteAddress: '192.0.2.1' });
@@ -395,25 +414,6 @@ describe('npm start', () => {
     expect(() => readConfig({ REDIS_CLIENT: 'maybe' })).toThrow(
       'REDIS_CLIENT must be one of coalesced, cached, prefetch, plain, auto-pipelining, got "maybe"',
     );
-  });
-
-  it('allows one load run at a time, bounded, and the load can be stopped', { timeout: TIMEOUT }, async () => {
-    service = new ExampleService({ env: { REDIS_URL: redisUrl(), SEED_PREFIX: uniquePrefix('run') } });
-    const origin = await service.listening();
-    const run = (method: string): Promise<Response> =>
-      fetch(`${origin}/live/run`, {
-        method,
-        ...(method === 'POST' ? { headers: { 'content-type': 'application/json' }, body: SETTINGS } : {}),
-      });
-    expect((await run('POST')).status).toBe(202);
-    const second = await run('POST');
-    expect(second.status).toBe(409);
-    expect(await second.json()).toMatchObject({ message: 'a load run is under way: one at a time' });
-    expect((await fetch(`${origin}/live/cascade`, { method: 'POST' })).status).toBe(409);
-
-    expect((await run('DELETE')).status).toBe(204);
-    await expect.poll(async () => (await run('POST')).status, { timeout: TIMEOUT, interval: 100 }).toBe(202);
-    expect(await service.stop()).toBe(0);
   });
 });
 
