@@ -31,7 +31,7 @@ async function ended(scene: string, environment: string) {
   return { stdout, end, stderr };
 }
 
-it.concurrent.each(share(ALONE, 3))('%s', { timeout: 240_000 }, async (scene) => {
+it.concurrent.each(share(ALONE, 5))('%s', { timeout: 240_000 }, async (scene) => {
   const { stderr: _, ...plain } = await ended(scene, 'on');
   const { stderr, ...advised } = await ended(scene, 'advise');
   expect(advised).toEqual(plain);

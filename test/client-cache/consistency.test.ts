@@ -24,7 +24,7 @@ const CASES = SCENARIOS.flatMap((scenario) =>
 );
 
 describe('reads answered from memory', () => {
-  it.each(share(CASES, 6))(
+  it.each(share(CASES, 9))(
     '%s: %s',
     async (_, name, cache, scenario) => {
       const figures = await runScenario(scenario, cache, READS, SEED);

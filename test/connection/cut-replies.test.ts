@@ -42,8 +42,8 @@ const GET = ['get', 'k'] as const;
 const FOO = ['call', 'foo'] as const;
 const LRANGE = ['lrange', 'l', '0', '-1'] as const;
 
-// Those that reply-reader.test.ts leaves out.
-describe.each(share(SETTINGS, 2, SEED + 1))('long replies: $title', ({ protocol, options }) => {
+// Others than in reply-reader.test.ts.
+describe.each(share(SETTINGS, 4, SEED + 1))('long replies: $title', ({ protocol, options }) => {
   const pushes = protocol === 3 ? [PUSH] : [];
   const texts = Object.values(UNITS);
 
@@ -159,7 +159,7 @@ describe.each(SETTINGS)('a reply of any kind, split in two: $title', ({ protocol
     ({ resp3, bytes, decodedBy }) => (!resp3 || protocol === 3) && bytes.length < 100 && decodedBy === 'us',
   );
 
-  it.each(share(cases, 2))('$title has the value of a plain client, wherever it is split', async ({ bytes }) => {
+  it.each(share(cases, 4))('$title has the value of a plain client, wherever it is split', async ({ bytes }) => {
     const steps: Step[] = [
       { command: GET, reply: bytes },
       { command: ['getBuffer', 'k'], reply: bytes },

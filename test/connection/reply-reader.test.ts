@@ -40,7 +40,7 @@ const SETTINGS: readonly Setting[] = REPLY_MODES.flatMap(({ host, mode, title })
   }));
 });
 
-describe.each(share(SETTINGS, 2))('reply reader: $title', ({ protocol, options }) => {
+describe.each(share(SETTINGS, 4))('reply reader: $title', ({ protocol, options }) => {
   const coalesced = { ...options, coalesce: {} };
 
   it('interleaves its replies with the host’s, however they are split', async () => {

@@ -464,7 +464,7 @@ const cases = HOSTS.flatMap((host) =>
 ).map((each, index) => ({ ...each, seed: SEED + index }));
 
 describe('calls under bounds', () => {
-  it.each(share(cases, 5))(
+  it.each(share(cases, 8))(
     '$title',
     async ({ host, kind, options, seed }) => {
       const connecting = {

@@ -97,9 +97,9 @@ const READY = PAIRS.filter(([, situation]) => situation === 'ready');
 
 // Twice as many do not fit.
 describe.each(HOSTS)('$name: 70,000 arguments', (host) => {
-  // By shares, each way on a ready client of every host, and in each other situation on one host in turn.
+  // By shares, each way on a ready client of a host, and in each other situation on one host in turn.
   const others = PAIRS.filter(([, situation], index) => situation !== 'ready' && HOSTS[index % HOSTS.length] === host);
-  const own = [...share(READY, 2, SEED + HOSTS.indexOf(host)), ...share(others, 3)];
+  const own = [...share(READY, HOSTS.length, SEED + HOSTS.indexOf(host)), ...share(others, 6)];
   it.each(own)('%s, %s: as on a plain client', async (way, situation) => {
     const members = membersOf(70_000);
     const plain = await expectAsPlain(async (kind) => {

@@ -98,7 +98,7 @@ const VARIANTS: readonly Variant[] = [
 const SHARE = Math.ceil(COMMANDS / VARIANTS.length);
 const SEEDED = VARIANTS.map((variant, index) => [describeVariant(variant), variant, SEED + index * 1_000_003] as const);
 /** A long run takes every variant. */
-const RUN = process.env.SOAK_COMMANDS ? SEEDED : share(SEEDED, 2, SEED);
+const RUN = process.env.SOAK_COMMANDS ? SEEDED : share(SEEDED, 3, SEED);
 
 let server: RedisServer;
 let admin: Admin;

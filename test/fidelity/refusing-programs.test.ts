@@ -17,6 +17,7 @@ import {
 import { type Client, HOSTS, ready } from '../helpers/hosts.js';
 import { FaultyProxy } from '../helpers/proxy.js';
 import { type RedisServer, startServer } from '../helpers/redis.js';
+import { share } from '../helpers/share.js';
 import { expectWarnings } from '../helpers/warnings.js';
 
 expectWarnings('COALESCE_WARN_FUSE');
@@ -115,10 +116,14 @@ function isTolerated(theirs: Fate, mine: Fate): boolean {
   return (mine.overtaken || mayNot) && !isOfAnother(mine, theirs.db);
 }
 
-describe.each(HOSTS)('$name', (host) => {
-  it.each(OPTIONS.map((options, index) => [JSON.stringify(options), options, index] as const))(
-    'fused reads are as on a plain client with %s',
-    async (_, options, index) => {
+const VARIANTS = HOSTS.flatMap((host) =>
+  OPTIONS.map((options, index) => [host.name, JSON.stringify(options), host, options, index] as const),
+);
+
+describe('on a server that refuses', () => {
+  it.each(share(VARIANTS, 3, SEED))(
+    '%s: fused reads are as on a plain client with %s',
+    async (_, __, host, options, index) => {
       let fused = 0;
       let tolerated = 0;
       const run = async (kind: 'plain' | 'fused', program: RefusingProgram) => {

@@ -4,9 +4,13 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bundled } from '../helpers/bundled.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
+import { SEED } from '../helpers/hostile/random.js';
 import { ioredis6, ready, until } from '../helpers/hosts.js';
 import { type RedisServer, startServer, uniquePrefix } from '../helpers/redis.js';
+import { share } from '../helpers/share.js';
 import type { Orders } from './programs/exiting-service.js';
+
+const KINDS = ['plain', 'corked', 'coalesced'] as const;
 
 let program: string;
 let server: RedisServer;
@@ -33,26 +37,28 @@ async function storedBy(orders: Omit<Orders, 'url' | 'serverPid' | 'prefix'>): P
 }
 
 /** All is few enough bytes to be read by the server at once: its first reply meets a closed connection. */
-describe.each(['plain', 'corked', 'coalesced'] as const)('%s client: writes are stored', (kind) => {
-  it.each(['the tick', 'an exit listener', 'an exit listener of before'] as const)(
+describe.each(KINDS)('%s client: writes are stored', (kind) => {
+  const half = <T>(cases: readonly T[]) => share(cases, 2, SEED + KINDS.indexOf(kind));
+
+  it.each(half(['the tick', 'an exit listener', 'an exit listener of before'] as const))(
     'issued in %s of process.exit()',
     async (within) => {
       expect(await storedBy({ kind, within, end: 'process.exit()', writes: 8 })).toBe(8);
     },
   );
 
-  it.each(['the tick', 'an exit listener', 'an exit listener of before'] as const)(
+  it.each(half(['the tick', 'an exit listener', 'an exit listener of before'] as const))(
     'issued in %s of an uncaught exception',
     async (within) => {
       expect(await storedBy({ kind, within, end: 'an uncaught exception', writes: 8 })).toBe(8);
     },
   );
 
-  it.each(['the tick', 'an exit listener'] as const)('more than maxInFlight of them, in %s', async (within) => {
+  it.each(half(['the tick', 'an exit listener'] as const))('more than maxInFlight of them, in %s', async (within) => {
     expect(await storedBy({ kind, within, end: 'process.exit()', writes: 200, maxInFlight: 20 })).toBe(200);
   });
 
-  it.each(['one of before throws', 'all are removed, those of an earlier client too'] as const)(
+  it.each(half(['one of before throws', 'all are removed, those of an earlier client too'] as const))(
     'whatever other code does with the listeners of exit: %s',
     async (listeners) => {
       expect(await storedBy({ kind, within: 'the tick', end: 'process.exit()', listeners, writes: 8 })).toBe(8);

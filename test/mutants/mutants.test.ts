@@ -14,9 +14,9 @@ const HANDFUL = share(
     'the decoder answers in an immediate',
     'the stream is read by for await',
   ],
-  2,
+  4,
 );
-const PLAIN = share([...PLAIN_BY_NATURE], 2);
+const PLAIN = share([...PLAIN_BY_NATURE], 4);
 
 it.each(HOSTS)('the mutants of %s change the text of its present version', (host) => {
   const mutants = MUTANTS.filter(({ hosts }) => hosts.includes(host));

@@ -6,6 +6,7 @@ import { bundled } from '../helpers/bundled.js';
 import { HOSTS } from '../helpers/hosts.js';
 import { ATTACKS, type Attack, startAttacker } from '../helpers/lifecycle/attacks.js';
 import type { Fate, Orders } from '../helpers/lifecycle/victim.js';
+import { share } from '../helpers/share.js';
 
 const run = promisify(execFile);
 let victim: string;
@@ -36,7 +37,7 @@ async function attackAll(host: Orders['host'], kind: Orders['kind'], attacks: re
  * keep what comes. A coalesced one ends the connection, and where it does not, it must come to the same end on no more
  * memory.
  */
-describe.each(HOSTS)('$name and a malicious server', (host) => {
+describe.each(share(HOSTS, HOSTS.length))('$name and a malicious server', (host) => {
   /** Of all attacks, by the first test. */
   let fates: Promise<[plain: Fates, coalesced: Fates]> | undefined;
 
