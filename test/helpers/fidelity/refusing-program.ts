@@ -155,6 +155,8 @@ export interface Fate {
   readonly call: string;
   /** The database that is selected where it stands. */
   readonly db: number;
+  /** The one that the host selects when it connects again: it does not notice `SELECT` in upper case. */
+  readonly again: number;
   /** Whether commands that are no reads stand behind it in its turn. */
   overtaken: boolean;
   /** Whether it settles with its own reply, as a promise. */
@@ -184,6 +186,7 @@ export async function runRefusing(
   // Reads are fused once the server has answered an MGET, and an HMGET.
   if (isProven) await Promise.all([client.get('none'), client.hget('none', 'f')]);
   let db = 0;
+  let again = 0;
   for (const [index, { before, loses, calls }] of turns.entries()) {
     // A client that checks whether the server is ready waits for its master.
     const healed = loses === 'nothing' ? [] : [['REPLICAOF', 'NO', 'ONE']];
@@ -196,10 +199,12 @@ export async function runRefusing(
     const losing = loses === 'nothing' ? undefined : world.lose(loses, last);
     const issue = ({ call, how: way }: Omit<TurnCall, 'gap'>) => {
       if (/^select$/i.test(call[0])) db = call[1] as number;
+      if (call[0] === 'select') again = db;
       const fate: Fate = {
         turn: index,
         call: canonical(call),
         db,
+        again,
         overtaken: false,
         ordered: way === 'method' && !/^(pipeline|transaction|exec)$/.test(call[0]),
         outcome: 'still open',
@@ -224,6 +229,7 @@ export async function runRefusing(
     }
     issue({ call: ['echo', last], how: 'method' });
     await losing;
+    if (losing !== undefined) db = again;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise((resolve) => {
       timer = setTimeout(resolve, patience, 'late');
