@@ -330,13 +330,7 @@ export class Outgoing implements BatchOwner {
    * sent in, one at a time when the reader has forwarded an error, the whole queue when the connection is lost.
    */
   #contextIn(routing: ClusterRouting): EntryContext {
-    this.#clusterContext ??= {
-      ...this.context,
-      redirect: (entry, error) => {
-        entry.reject = (final) => entry.fail(final);
-        routing.redirect(this.client, entry, error);
-      },
-    };
+    this.#clusterContext ??= { ...this.context, redirect: (entry) => routing.redirect(this.client, entry) };
     return this.#clusterContext;
   }
 }

@@ -96,14 +96,14 @@ export class ClusterRouting {
   }
 
   /**
-   * Hands a command that failed on `node` to the Cluster, as if the Cluster had sent it. The Cluster follows MOVED and
-   * ASK, tries again after TRYAGAIN, CLUSTERDOWN or a lost connection, or rejects the command.
+   * Hands a command that failed on `node` to the Cluster, as if the Cluster had sent it. Its `reject` is then that of
+   * the Cluster, which follows MOVED and ASK, tries again after TRYAGAIN, CLUSTERDOWN or a lost connection, or rejects it.
    *
    * Host: `sendCommand` puts a wrapper around `command.reject`, then picks a node and sends. The wrapper does the
    * redirection, and there is no other way to it. So during one synchronous call the Cluster looks as it did when the
    * command was sent, ready and with this node, and the node sends nothing.
    */
-  redirect(node: HostClient, command: HostCommand, error: Error): void {
+  redirect(node: HostClient, command: HostCommand): void {
     const { cluster } = this;
     const sendCommand = this.#sendCommand ?? cluster.sendCommand;
     const atSendTime: Partial<Record<PropertyKey, unknown>> = {
@@ -125,7 +125,6 @@ export class ClusterRouting {
       if (own === undefined) Reflect.deleteProperty(node, 'sendCommand');
       else Object.defineProperty(node, 'sendCommand', own);
     }
-    command.reject(error);
   }
 }
 

@@ -42,6 +42,8 @@ interface Scene {
   readonly play: (cluster: ClusterClient, place: Place) => Promise<unknown>;
   /** At least so many of its commands take the fast path. */
   readonly watched: number;
+  /** Whether the layers are over the `sendCommand` of its nodes. */
+  readonly isOfNodes?: boolean;
   readonly end?: (place: Place) => Promise<unknown>;
 }
 
@@ -54,7 +56,9 @@ async function beside(host: (typeof HOSTS)[number], layers: (log: unknown[]) => 
   const clients = {} as Record<Kind, { cluster: ClusterClient; log: unknown[] }>;
   for (const kind of KINDS) {
     const log: unknown[] = [];
-    const cluster = layer(host.create(nodes), ...layers(log));
+    const cluster = host.create(nodes);
+    if (scene.isOfNodes) cluster.on('+node', (node) => void layer(node, ...layers(log)));
+    else layer(cluster, ...layers(log));
     clients[kind] = { cluster: await warm(kind === 'plain' ? cluster : coalesce(cluster)), log };
   }
   const { cluster: admin } = clients.plain;
@@ -141,6 +145,21 @@ describe.each(HOSTS)('Layers over the sendCommand of a Cluster of $name', (host)
     });
     expect(results).toEqual([VALUES, VALUES]);
   });
+
+  it.each(share(LAYERS, 2))(
+    '%s, over its nodes, see errors of what is redirected as on a plain one',
+    async (_, layers) => {
+      const { log } = await beside(host, layers, {
+        isOfNodes: true,
+        watched: KEYS.length + 1,
+        play: async (cluster, { to }) => {
+          (cluster as unknown as { slots: string[][] }).slots[SLOT] = [to.address];
+          return outcomes([...KEYS.map((key) => cluster.get(key)), ...MOVING.map((key) => cluster.hget(key, 'field'))]);
+        },
+      });
+      expect(count(log, 'WRONGTYPE')).toBeGreaterThan(MOVING.length);
+    },
+  );
 
   it.each(share(LAYERS, 2))('%s see what is redirected by ASK as on a plain one', async (_, layers) => {
     const moved = MOVING.slice(0, 3);

@@ -24,8 +24,8 @@ export interface EntryContext {
   readonly commandClass: HostCommandClass;
   /** See `settlesLate` in `host/command-class.ts`. */
   readonly settlesLate: boolean;
-  /** Hands a command of a Cluster that failed back to it; undefined for others. */
-  readonly redirect?: (entry: Entry, error: Error) => void;
+  /** Lets a Cluster put its redirection in the place of the `reject` of its command; undefined for others. */
+  readonly redirect?: (entry: Entry) => void;
 }
 
 /** The deadlines of entries on which the host calls `setTimeout`. */
@@ -60,6 +60,8 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   /** What a tracer has put in the place of `resolve` and `reject`. */
   declare protected replacedResolve: ((reply: unknown) => void) | undefined;
   declare protected replacedReject: ((error: Error) => void) | undefined;
+  /** The redirection of a Cluster, beneath what a tracer has put there: set when it has failed once. */
+  declare protected redirected: ((error: Error) => void) | undefined;
   /**
    * What the cache will keep of the reply, as it is or `raw`, from the host. Always there: V8 would otherwise have a
    * class more of each kind of entry.
@@ -197,10 +199,18 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
 
   /** Fails, or lets the Cluster redirect it: what `reject` does unless it was replaced. */
   protected rejected(error: Error): void {
-    const { stream } = this.context.client;
-    if (stream !== undefined) this.variant.script?.rejected(stream, error);
-    if (this.context.redirect === undefined) this.fail(error);
-    else this.context.redirect(this, error);
+    const { replacedReject, redirected, variant } = this;
+    const { client, redirect } = this.context;
+    if (redirected === undefined && client.stream !== undefined) variant.script?.rejected(client.stream, error);
+    if (redirect === undefined) this.fail(error);
+    else if (redirected !== undefined) redirected(error);
+    else {
+      this.reject = (final) => this.fail(final);
+      redirect(this);
+      this.redirected = this.reject;
+      this.replacedReject = replacedReject;
+      this.redirected(error);
+    }
   }
 
   /** Rejects the caller, whose time is over. */
