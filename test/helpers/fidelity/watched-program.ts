@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { channel as namedChannel, tracingChannel } from 'node:diagnostics_channel';
 import fc from 'fast-check';
 import { type Command, type Layer, passing, replacing } from '../../observability/helpers/layers.js';
-import { type Client, ready } from '../hosts.js';
+import type { Client } from '../hosts.js';
 import { channelOf, type Rewriting } from '../rewriting.js';
 import { canonical } from './canonical.js';
 
@@ -19,14 +19,15 @@ export interface WatchedProgram {
 }
 
 interface Turn {
-  /** `cut`: its steps destroy the stream themselves. */
-  readonly loses: 'nothing' | 'requests' | 'replies' | 'cut';
+  /** `cut`: its steps destroy the stream themselves; `slots`: a Cluster's commands are redirected. */
+  readonly loses: 'nothing' | 'requests' | 'replies' | 'cut' | 'slots';
   readonly steps: readonly Step[];
 }
 
 /** What layers may use of a command to read it. */
 interface ReadCommand extends Command {
   readonly replyEncoding: string | null;
+  readonly pipelineIndex?: number;
   getKeys(): unknown;
   transformReply(reply: unknown): unknown;
 }
@@ -79,6 +80,15 @@ const LAYERS = {
       command.resolve = (reply) => resolve(Buffer.isBuffer(reply) ? Buffer.concat([reply, Buffer.from('~')]) : reply);
       return original.call(this, command, ...rest);
     },
+  /** It throws at a call of some keys. */
+  throwing: (): Layer => (original) =>
+    function (...all) {
+      const [{ name, args, pipelineIndex }] = all as [ReadCommand];
+      // Out of a pipeline it leaves a plain client with a queue that does not fit its replies.
+      if (isCalling && pipelineIndex === undefined && /^(get|set)$/.test(name) && /none$/.test(String(args[0])))
+        throw new RangeError(`no ${name}`);
+      return original.apply(this, all);
+    },
   /** A command is sent some microtasks later. */
   late: (): Layer => (original) =>
     function (...all) {
@@ -92,6 +102,8 @@ const LAYERS = {
 type LayerName = keyof typeof LAYERS;
 
 const context = new AsyncLocalStorage<number>();
+/** Whether a call is being made. */
+let isCalling = false;
 
 function layered(log: unknown[], see: (command: Command) => void): Layer {
   return (original) =>
@@ -103,9 +115,11 @@ function layered(log: unknown[], see: (command: Command) => void): Layer {
     };
 }
 
+/** `nodes`: the class of a Cluster's nodes. */
+type Place = 'class' | 'own' | 'nodes';
 type Watch =
-  | { readonly on: LayerName; readonly place: 'class' | 'own' }
-  | { readonly off: 'class' | 'own' }
+  | { readonly on: LayerName; readonly place: Place }
+  | { readonly off: Place }
   | 'subscribe'
   | 'unsubscribe'
   | 'attach anew';
@@ -114,13 +128,14 @@ type Call = readonly [name: string, ...args: unknown[]];
 type Way = 'method' | 'callback' | 'call' | 'aborted';
 export type Step =
   | { readonly kind: 'watch'; readonly watch: Watch }
-  | { readonly kind: 'cut' }
+  /** Those of a Cluster name the node by a key: its connection is cut, or its slot is looked for elsewhere, or moves. */
+  | { readonly kind: 'cut' | 'view' | 'move'; readonly key: string }
   | { readonly kind: 'gap'; readonly gap: 'microtask' | 'nextTick' | 'immediate' | 'replies' }
   | { readonly kind: 'call'; readonly call: Call; readonly way: Way; readonly times: number };
 
 const key = fc.constantFrom<unknown>('a', 'b', 'n', 'ключ', Buffer.from('a'), 7, 'h', 'none');
 const value = fc.constantFrom<unknown>('text', 'é', 12.5, Buffer.from([0xff, 0]), 'x'.repeat(40));
-const read: fc.Arbitrary<Call> = fc.oneof(
+export const read: fc.Arbitrary<Call> = fc.oneof(
   { weight: 6, arbitrary: key.map((k): Call => ['get', k]) },
   { weight: 1, arbitrary: key.map((k): Call => ['getBuffer', k]) },
   { weight: 2, arbitrary: fc.constantFrom('f', 'é').map((f): Call => ['hget', 'h', f]) },
@@ -130,7 +145,7 @@ const read: fc.Arbitrary<Call> = fc.oneof(
   { weight: 1, arbitrary: fc.tuple(key, key).map((keys): Call => ['transaction', ...keys]) },
   { weight: 1, arbitrary: fc.tuple(key, value).map((args): Call => ['pair', ...args]) },
 );
-const write: fc.Arbitrary<Call> = fc.oneof(
+export const write: fc.Arbitrary<Call> = fc.oneof(
   { weight: 4, arbitrary: fc.tuple(key, value).map((args): Call => ['set', ...args]) },
   { weight: 2, arbitrary: key.map((k): Call => ['incr', k]) },
   { weight: 1, arbitrary: fc.tuple(key, value).map((args): Call => ['append', ...args]) },
@@ -149,33 +164,42 @@ const callOf = (call: fc.Arbitrary<Call>): fc.Arbitrary<Step> =>
     times: fc.constantFrom(...Array<number>(12).fill(1), 2, 2, 34),
   });
 const layerName = fc.constantFrom(...(Object.keys(LAYERS) as LayerName[]));
-const place = fc.constantFrom('class' as const, 'class' as const, 'class' as const, 'own' as const);
-const watch: fc.Arbitrary<Step> = fc
-  .oneof<fc.Arbitrary<Watch>[]>(
-    fc.record({ on: layerName, place }),
-    fc.record({ on: layerName, place }),
-    fc.record({ off: place }),
-    fc.record({ off: place }),
-    fc.constant('subscribe'),
-    fc.constant('unsubscribe'),
-    fc.constantFrom('attach anew', 'unsubscribe'),
-  )
-  .map((one) => ({ kind: 'watch', watch: one }));
+export const watchAt = (place: fc.Arbitrary<Place>): fc.Arbitrary<Step> =>
+  fc
+    .oneof<fc.Arbitrary<Watch>[]>(
+      fc.record({ on: layerName, place }),
+      fc.record({ on: layerName, place }),
+      fc.record({ off: place }),
+      fc.record({ off: place }),
+      fc.constant('subscribe'),
+      fc.constant('unsubscribe'),
+      fc.constantFrom('attach anew', 'unsubscribe'),
+    )
+    .map((one) => ({ kind: 'watch', watch: one }));
+const watch = watchAt(fc.constantFrom('class', 'class', 'class', 'own'));
 const gap: fc.Arbitrary<Step> = fc
   .constantFrom('microtask' as const, 'nextTick' as const, 'immediate' as const, 'replies' as const)
   .map((one) => ({ kind: 'gap', gap: one }));
-/** What the server has executed when a connection is lost is a matter of luck, but for reads. */
-const turn: fc.Arbitrary<Turn> = fc
-  .oneof(
+/**
+ * What the server has executed when a connection is lost is a matter of luck, but for reads.
+ *
+ * @param often - calls of turns in which nothing is lost.
+ */
+export function turnOf(
+  often: fc.Arbitrary<Call>,
+  reads: fc.Arbitrary<Call>,
+  watches: fc.Arbitrary<Step>,
+  lost: fc.Arbitrary<Omit<Turn, 'steps'> & { readonly step?: Step; readonly isFirst?: boolean }>,
+): fc.Arbitrary<Turn> {
+  return fc.oneof(
     {
       weight: 4,
       arbitrary: fc.record({
         loses: fc.constant('nothing' as const),
         steps: fc.array(
           fc.oneof(
-            { weight: 6, arbitrary: callOf(read) },
-            { weight: 4, arbitrary: callOf(write) },
-            { weight: 4, arbitrary: watch },
+            { weight: 10, arbitrary: callOf(often) },
+            { weight: 4, arbitrary: watches },
             { weight: 2, arbitrary: gap },
           ),
           { minLength: 1, maxLength: 14, size: 'max' },
@@ -184,21 +208,28 @@ const turn: fc.Arbitrary<Turn> = fc
     },
     {
       weight: 2,
-      arbitrary: fc.record({
-        loses: fc.constantFrom('requests' as const, 'replies' as const, 'cut' as const),
-        steps: fc.array(
-          fc.oneof(
-            { weight: 4, arbitrary: callOf(read.filter(([name]) => name !== 'pair')) },
-            { weight: 2, arbitrary: watch },
-          ),
-          { minLength: 1, maxLength: 10, size: 'max' },
-        ),
-      }),
+      arbitrary: fc
+        .tuple(
+          lost,
+          fc.array(fc.oneof({ weight: 4, arbitrary: callOf(reads) }, { weight: 2, arbitrary: watches }), {
+            minLength: 1,
+            maxLength: 10,
+            size: 'max',
+          }),
+        )
+        .map(([{ loses, step, isFirst }, steps]) => ({
+          loses,
+          steps: step === undefined ? steps : steps.toSpliced(isFirst ? 0 : steps.length >> 1, 0, step),
+        })),
     },
-  )
-  .map((one) =>
-    one.loses === 'cut' ? { ...one, steps: one.steps.toSpliced(one.steps.length >> 1, 0, { kind: 'cut' }) } : one,
-  ) as fc.Arbitrary<Turn>;
+  );
+}
+const turn = turnOf(
+  fc.oneof({ weight: 6, arbitrary: read }, { weight: 4, arbitrary: write }),
+  read.filter(([name]) => name !== 'pair'),
+  watch,
+  fc.constantFrom({ loses: 'requests' }, { loses: 'replies' }, { loses: 'cut', step: { kind: 'cut', key: '' } }),
+);
 
 /** As New Relic does it, and Sentry. */
 export const REWRITINGS: readonly Rewriting[] = [
@@ -217,37 +248,48 @@ export const watchedPrograms: fc.Arbitrary<WatchedProgram> = fc.record({
 export interface Fate {
   readonly call: string;
   readonly group: string;
+  readonly turn: number;
   readonly isAborted: boolean;
   outcome: string;
 }
 
 export interface Watched {
   readonly client: Client;
-  /** The prototype of this client alone, over that of its class. */
-  readonly holder: object;
+  /** The prototypes of this client alone, over that of its class, and of a Cluster's nodes. */
+  readonly classes: { readonly class: object; readonly nodes: object };
   readonly isPlain: boolean;
   attachAnew(): void;
+  /** Before each turn. */
+  begin(index: number): Promise<unknown>;
+  change(step: Step & { kind: 'cut' | 'view' | 'move' }): unknown;
   lose(what: 'requests' | 'replies', sent: string): Promise<void>;
+  /** How many commands await their replies. */
+  left(): number;
+  /** After each turn. */
+  end?(): Promise<unknown>;
 }
 
-const OWN = /^(hello|info|client|auth|select|pttl|cluster)$/i;
+const OWN = /^(hello|info|client|auth|select|pttl|cluster|ping|migrate)$/i;
 const channel = tracingChannel<string, { command: string }>('ioredis:command');
 const rewritten = namedChannel(channelOf('sendCommand'));
 const EVENTS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
 
 /**
  * Runs a program, of a name that none before had; returns the fates in the order of the calls, the settled ones in
- * theirs, and what watchers saw.
+ * theirs, and what watchers saw in each turn.
  */
 export async function runWatched(of: Watched, { turns }: WatchedProgram, name: string, patience: number) {
-  const { client, holder } = of;
+  const { client, classes } = of;
   const fates: Fate[] = [];
   const settled: Fate[] = [];
   const seen: unknown[] = [];
-  const places = {
-    class: { target: holder as Record<string, unknown>, stack: [] as PropertyDescriptor[] },
-    own: { target: client as unknown as Record<string, unknown>, stack: [] as PropertyDescriptor[] },
-  };
+  const seenIn: unknown[][] = [];
+  const placeAt = (target: object) => ({
+    target: target as Record<string, unknown>,
+    stack: [] as PropertyDescriptor[],
+  });
+  const places = { class: placeAt(classes.class), own: placeAt(client), nodes: placeAt(classes.nodes) };
+  const seenByNodes = { push: ([event, ...rest]: unknown[]) => seen.push([`nodes ${event}`, ...rest]) } as unknown[];
   const subscribers = Object.fromEntries(
     EVENTS.map((event) => [
       event,
@@ -263,7 +305,7 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
   };
   let subscribed = false;
   let epoch = 0;
-  const takeOff = (from: 'class' | 'own') => {
+  const takeOff = (from: Place) => {
     const { target, stack } = places[from];
     const before = stack.pop();
     if (before === undefined) return;
@@ -284,15 +326,16 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
     else {
       const { target, stack } = places[what.place];
       stack.push(Object.getOwnPropertyDescriptor(target, 'sendCommand') ?? {});
-      const made = LAYERS[what.on](seen)(target.sendCommand as never);
+      const made = LAYERS[what.on](what.place === 'nodes' ? seenByNodes : seen)(target.sendCommand as never);
       Object.defineProperty(target, 'sendCommand', { value: made, writable: true, configurable: true });
     }
   };
-  const left = () => (client as unknown as { commandQueue: { length: number } }).commandQueue.length;
+  /** What was aborted has its reply, too. */
+  const answered = async () => {
+    for (let tries = 0; of.left() > 0 && tries < 1_000; tries += 1) await new Promise((go) => setTimeout(go, 1));
+  };
   for (const [index, { loses, steps }] of turns.entries()) {
-    await ready(client);
-    // Fewer commands are sent at once after two losses without a reply between them: `last` would wait for replies.
-    if (index > 0 && turns[index - 1]?.loses !== 'nothing') await client.echo('answered');
+    await of.begin(index);
     const pending: Promise<unknown>[] = [];
     const last = `last ${index} of ${name}`;
     const losing = loses === 'requests' || loses === 'replies' ? of.lose(loses, last) : undefined;
@@ -300,6 +343,7 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
       const fate: Fate = {
         call: canonical(call),
         group: /^(pipeline|transaction|pair|exec|multi)$/.test(call[0]) || how !== 'method' ? '' : `${index}.${epoch}`,
+        turn: index,
         isAborted: how === 'aborted',
         outcome: 'still open',
       };
@@ -309,11 +353,14 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
         settled.push(fate);
       };
       let made: unknown;
+      isCalling = true;
       try {
         made = makeCall(of, call, how, loses === 'nothing');
       } catch (error) {
         settle(`threw ${shown(error)}`);
         return;
+      } finally {
+        isCalling = false;
       }
       pending.push(
         Promise.resolve(made).then(
@@ -324,20 +371,24 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
     };
     for (const step of steps) {
       if (step.kind === 'watch') apply(step.watch);
-      else if (step.kind === 'cut') client.stream.destroy();
       else if (step.kind === 'call') for (let time = 0; time < step.times; time += 1) issue(step.call, step.way);
-      else await pass(step.gap, pending);
+      else if (step.kind === 'gap') {
+        await pass(step.gap, pending);
+        if (step.gap === 'replies') await answered().then(() => pass('immediate', pending));
+      } else if (step.kind === 'cut') of.change(step);
+      else await of.change(step);
     }
     epoch += 1;
     issue(['echo', last], 'method');
     await losing;
     if ((await within(patience, Promise.all(pending))) === LATE) break;
-    // What was aborted has its reply, too.
-    for (let tries = 0; left() > 0 && tries < 1_000; tries += 1) await new Promise((go) => setTimeout(go, 1));
+    await answered();
+    await of.end?.();
+    seenIn.push(seen.splice(0));
   }
   subscribe(false);
-  for (const from of ['class', 'own'] as const) while (places[from].stack.length > 0) takeOff(from);
-  return { fates, settled, seen: byEvent(seen) };
+  for (const from of ['class', 'own', 'nodes'] as const) while (places[from].stack.length > 0) takeOff(from);
+  return { fates, settled, seen: seenIn };
 }
 
 function makeCall({ client, isPlain }: Watched, [name, ...args]: Call, how: Way, mayAbort: boolean): unknown {
@@ -392,8 +443,12 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T | typeof LA
   return found;
 }
 
-/** The lines of each kind in order, without the commands of handshakes. */
-function byEvent(seen: readonly unknown[]): string {
+/**
+ * The lines of each kind in order, without the commands of handshakes.
+ *
+ * @param chance - the events whose order is chance: which replies share a chunk, and promises of some settle a step later.
+ */
+export function byEvent(seen: readonly unknown[], chance = /fulfilled|failed|async|error/): string {
   const found: Record<string, string[]> = {};
   for (const line of seen) {
     const [event, name, ...rest] = line as [string, string, ...unknown[]];
@@ -405,9 +460,7 @@ function byEvent(seen: readonly unknown[]): string {
     .sort()
     .map((event) => {
       const lines = found[event] as string[];
-      // Which replies share a chunk is chance, and promises of some settle a step later.
-      const isChance = /fulfilled|failed|async|error/.test(event);
-      return `${event}: ${(isChance ? lines.sort() : lines).join('\n  ')}`;
+      return `${event}: ${(chance.test(event) ? lines.sort() : lines).join('\n  ')}`;
     })
     .join('\n');
 }
