@@ -105,7 +105,6 @@ export class ClusterRouting {
    */
   redirect(node: HostClient, command: HostCommand): void {
     const { cluster } = this;
-    const sendCommand = this.#sendCommand ?? cluster.sendCommand;
     const atSendTime: Partial<Record<PropertyKey, unknown>> = {
       status: 'ready',
       connectionPool: { getInstanceByKey: () => node, getSampleInstance: () => node },
@@ -119,7 +118,7 @@ export class ClusterRouting {
     const own = Object.getOwnPropertyDescriptor(node, 'sendCommand');
     Object.defineProperty(node, 'sendCommand', { value: () => command.promise, writable: true, configurable: true });
     try {
-      sendCommand.call(receiver, command);
+      (this.#sendCommand ?? cluster.sendCommand).call(receiver, command);
     } finally {
       sending = false;
       if (own === undefined) Reflect.deleteProperty(node, 'sendCommand');

@@ -57,10 +57,9 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
   declare followers: Entry[] | undefined;
   /** The deadline, if there is a timeout; `SETTLED` afterwards, or when the call was aborted. */
   declare deadline: Timed['deadline'];
-  /** What a tracer has put in the place of `resolve` and `reject`. */
+  /** What a tracer has put in the place of `resolve` and `reject`, and a Cluster's redirection beneath that. */
   declare protected replacedResolve: ((reply: unknown) => void) | undefined;
   declare protected replacedReject: ((error: Error) => void) | undefined;
-  /** The redirection of a Cluster, beneath what a tracer has put there: set when it has failed once. */
   declare protected redirected: ((error: Error) => void) | undefined;
   /**
    * What the cache will keep of the reply, as it is or `raw`, from the host. Always there: V8 would otherwise have a
@@ -202,15 +201,14 @@ export abstract class Entry implements QueueItem, HostCommand, Timed {
     const { replacedReject, redirected, variant } = this;
     const { client, redirect } = this.context;
     if (redirected === undefined && client.stream !== undefined) variant.script?.rejected(client.stream, error);
-    if (redirect === undefined) this.fail(error);
-    else if (redirected !== undefined) redirected(error);
-    else {
+    if (redirected === undefined && redirect !== undefined) {
       this.reject = (final) => this.fail(final);
       redirect(this);
       this.redirected = this.reject;
       this.replacedReject = replacedReject;
-      this.redirected(error);
     }
+    if (this.redirected === undefined) this.fail(error);
+    else this.redirected(error);
   }
 
   /** Rejects the caller, whose time is over. */
