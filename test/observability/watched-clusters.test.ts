@@ -176,18 +176,21 @@ function isLazy(program: Program, index: number): boolean {
   return index === 0 && program.isLazy && program.turns[0]?.loses === 'slots';
 }
 
-/** What layers saw in a turn, as far as it is no chance. */
+/** What layers and subscribers saw in a turn, as far as it is no chance. */
 function seenIn(program: Program, index: number, lines: readonly unknown[], { shareReads }: CoalesceOptions) {
-  const loses = program.turns[index]?.loses;
+  const { loses, steps } = program.turns[index] as Program['turns'][number];
   if (loses === 'cut') return '';
-  if (loses === 'nothing') return byEvent(lines, /resolved|rejected|fulfilled|failed|async|error/);
-  // Which nodes have connected before, and how often a shared read is sent again.
-  const ofNodes = isLazy(program, index) || shareReads ? /^(nodes|channel)/ : /^none/;
+  const chance = [
+    // Which nodes have connected before, and how often a shared read is sent again.
+    loses === 'slots' && (isLazy(program, index) || shareReads) ? /^(nodes|channel)/ : undefined,
+    // The context in which a node has connected again.
+    program.turns.slice(0, index).some((turn) => turn.loses === 'cut') ? /^nodes entered/ : undefined,
+    // Whether replies come before subscribers go.
+    steps.some((step) => step.kind === 'gap' && step.gap === 'immediate') ? /^channel (async|error)/ : undefined,
+  ];
+  const known = lines.filter((line) => !chance.some((each) => each?.test((line as [string])[0])));
   // Which node answers first is chance.
-  return byEvent(
-    lines.filter((line) => !ofNodes.test((line as [string])[0])),
-    /./,
-  );
+  return byEvent(known, loses === 'slots' ? /./ : /resolved|rejected|fulfilled|failed|async|error/);
 }
 
 const total = { programs: 0, calls: 0, observed: 0, fast: 0 };
