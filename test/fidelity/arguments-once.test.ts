@@ -263,7 +263,7 @@ const WITHIN: Record<string, (client: Client) => unknown> = {
 
 describe.each(HOSTS)('$name: an argument transformer that changes the client', (host) => {
   it.each(Object.keys(WITHIN))('%s: all commands have the outcome of a plain client', async (title) => {
-    await expectAsPlain(async (kind) => {
+    const plain = await expectAsPlain(async (kind) => {
       let active: Client | undefined;
       transformArguments(host, 'set', (args) => {
         const client = active;
@@ -282,8 +282,9 @@ describe.each(HOSTS)('$name: an argument transformer that changes the client', (
         client.echo('c'),
       ];
       const replies = await outcomesWithin(150, [...before, ...behind]);
-      return replies;
+      return { replies, acted: active === undefined };
     });
+    expect(plain.acted).toBe(true);
   });
 });
 
@@ -304,8 +305,9 @@ describe.each(HOSTS)('$name: an array with a getter that changes the client', (h
   )(
     '%s, %s, keyPrefix %j: the command and those around it fare as on a plain client',
     async (command, within, keyPrefix) => {
-      collectUncaught();
-      await expectAsPlain(async (kind) => {
+      const uncaught = collectUncaught();
+      const plain = await expectAsPlain(async (kind) => {
+        uncaught.length = 0;
         const client = await connectAs(kind, host, redisUrl(), { keyPrefix, retryStrategy: () => 5 });
         for (const db of [3, 0]) {
           await client.select(db);
@@ -325,8 +327,9 @@ describe.each(HOSTS)('$name: an array with a getter that changes the client', (h
         await send();
         acts = true;
         const replies = [client.echo('before'), send(), client.echo('a'), client.call('ECHO', 'b'), client.echo('c')];
-        return outcomesWithin(500, replies);
+        return { replies: await outcomesWithin(500, replies), acted: !acts, uncaught: uncaught.map(String) };
       });
+      expect(plain.acted).toBe(true);
     },
   );
 });

@@ -82,8 +82,11 @@ const TESTS: Record<string, { config?: object; text: string }> = {
         expect(process.listenerCount('exit') - before).toBe(1);
       });
       test('all are closed', async () => {
-        for (const client of open) await client.quit();
-        await new Promise((resolve) => setTimeout(resolve, 10));
+        for (const client of open) {
+          const ended = new Promise((resolve) => client.once('end', resolve));
+          await client.quit();
+          await ended;
+        }
         expect(process.listenerCount('exit')).toBe(before);
       });`,
   },
@@ -116,7 +119,10 @@ beforeAll(async () => {
   }
   await project.write('jest.config.json', JSON.stringify({ projects }));
   output = await runJest(project);
-  report = JSON.parse(await readFile(join(project.folder, 'report.json'), 'utf8')) as JestReport;
+  const written = await readFile(join(project.folder, 'report.json'), 'utf8').catch(() => {
+    throw new Error(`Jest has written no report:\n${output}`);
+  });
+  report = JSON.parse(written) as JestReport;
 }, 300_000);
 
 afterAll(() => packed?.remove());
