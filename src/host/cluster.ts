@@ -96,8 +96,8 @@ export class ClusterRouting {
   }
 
   /**
-   * Hands a command that failed on `node` to the Cluster, as if the Cluster had sent it. Its `reject` is then that of
-   * the Cluster, which follows MOVED and ASK, tries again after TRYAGAIN, CLUSTERDOWN or a lost connection, or rejects it.
+   * Hands a command that failed on `node` to the Cluster, as if the Cluster had sent it. Its `reject` is then the
+   * Cluster's, which follows MOVED and ASK, tries again after TRYAGAIN, CLUSTERDOWN or a lost connection, or fails.
    *
    * Host: `sendCommand` puts a wrapper around `command.reject`, then picks a node and sends. The wrapper does the
    * redirection, and there is no other way to it. So during one synchronous call the Cluster looks as it did when the

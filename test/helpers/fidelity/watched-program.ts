@@ -128,7 +128,7 @@ type Call = readonly [name: string, ...args: unknown[]];
 type Way = 'method' | 'callback' | 'call' | 'aborted';
 export type Step =
   | { readonly kind: 'watch'; readonly watch: Watch }
-  /** Those of a Cluster name the node by a key: its connection is cut, or its slot is looked for elsewhere, or moves. */
+  /** Those of a Cluster name the node by a key: its connection is cut, its slot is looked for elsewhere, or moves. */
   | { readonly kind: 'cut' | 'view' | 'move'; readonly key: string }
   | { readonly kind: 'gap'; readonly gap: 'microtask' | 'nextTick' | 'immediate' | 'replies' }
   | { readonly kind: 'call'; readonly call: Call; readonly way: Way; readonly times: number };
@@ -446,7 +446,7 @@ async function within<T>(ms: number, promise: Promise<T>): Promise<T | typeof LA
 /**
  * The lines of each kind in order, without the commands of handshakes.
  *
- * @param chance - the events whose order is chance: which replies share a chunk, and promises of some settle a step later.
+ * @param chance - the events whose order is chance: which replies share a chunk; promises of some settle a step later.
  */
 export function byEvent(seen: readonly unknown[], chance = /fulfilled|failed|async|error/): string {
   const found: Record<string, string[]> = {};
