@@ -171,7 +171,7 @@ async function run(host: typeof ioredis6, options: CoalesceOptions | undefined, 
   return { ...found, stats, unhandled: unhandled.splice(0).map(String).sort() };
 }
 
-/** Whether the Cluster connects with the calls of this turn: those without keys find a node that has, or that has not. */
+/** Whether the Cluster connects with the calls of this turn: those without keys find a node that has, or has not. */
 function isLazy(program: Program, index: number): boolean {
   return index === 0 && program.isLazy && program.turns[0]?.loses === 'slots';
 }
