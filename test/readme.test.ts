@@ -13,7 +13,7 @@ const MOST_WORDS = 12_250;
 /** Those of results come and go with what is measured. */
 const GENERATED = /<!-- ([\w-]+):begin -->.*?<!-- \1:end -->/gs;
 const MOST_WRITTEN_WORDS = 22_000;
-const MOST_WORDS_OF_ALL = 26_050;
+const MOST_WORDS_OF_ALL = 26_100;
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const wordsOf = (text: string) => text.replace(GENERATED, '').trim().split(/\s+/).length;
@@ -29,7 +29,7 @@ it('and the documents for users fit in a head, together', () => {
 });
 
 it("the benchmarks' document holds targets and headline figures; the rest is what the bench prints", () => {
-  expect(document('benchmarks').split(/\s+/).length).toBeLessThan(3500);
+  expect(document('benchmarks').split(/\s+/).length).toBeLessThan(3600);
 });
 
 it('and all documents together stay short: a fact stands in one place, and others link to it', () => {

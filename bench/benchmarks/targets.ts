@@ -34,8 +34,8 @@ function atMost(...args: Arguments): Target {
   return { ...atLeast(...args), op: '<=' };
 }
 
-const AWAY = { only: /^(0\.|1 ms|TLS)/, worst: 'at a distance or over TLS' };
-const SHARED = { only: /^(one core|busy)/, worst: 'one core for both, or a process that spins beside' };
+const AWAY = { only: /^(0\.|1 ms|TLS)/, worst: 'far or over TLS' };
+const SHARED = { only: /^(one core|busy)/, worst: 'one core, or busy ones' };
 const only = (id: string) => ({ only: new RegExp(`^${id}$`) });
 const near = (id: string) => only(`loopback: ${id}`);
 const everywhere = (worst: string) => ({ worst });

@@ -154,17 +154,20 @@ function targetLines(found: readonly TargetResult[]): string {
     // Of a benchmark with several cases, which of them.
     const which = work.slice(titleOf(benchmark).length + 2);
     const limit = met ? '' : `(${limitOf(one)})`;
-    const parts = [said(one, met ? say(measured.median) : ranged(measured)), which && `for ${which}`, limit];
-    const text = parts.filter((part) => part !== '').join(' ');
+    const figure = said(one, met ? say(measured.median) : ranged(measured));
+    const text = [which === '' ? figure : `${figure}, ${which}`, limit].filter((part) => part !== '').join(' ');
     byBenchmark.set(benchmark, [...(byBenchmark.get(benchmark) ?? []), text]);
   }
   return [...byBenchmark].map(([id, parts]) => `- **${titleOf(id)}**: ${parts.join('; ')}`).join('\n');
 }
 
-/** `throughput of cork 1.9× plain` */
+/** As tables name it; of ours, what is particular. */
+const briefly = (variant: string) => labelOf(variant).replace('ioredis-coalesce, ', '');
+
+/** `throughput of the cork 1.9× ioredis` */
 function said({ metric, of, versus }: TargetResult, text: string): string {
-  const whose = of === 'coalesced' || of === 'cluster-coalesced' ? [] : [`of ${of}`];
-  const against = versus === undefined ? [] : [versus];
+  const whose = of === 'coalesced' || of === 'cluster-coalesced' ? [] : [`of ${briefly(of)}`];
+  const against = versus === undefined ? [] : [briefly(versus)];
   return [METRICS[metric].title, ...whose, withUnit({ metric, versus }, text), ...against].join(' ');
 }
 

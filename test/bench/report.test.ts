@@ -155,7 +155,7 @@ describe('a target', () => {
     const both = [result('fastify-sequential', served), result('fastify-parallel', served)];
     const told = regionsOf([group('core', both)])['bench-targets'] as string;
     expect(told).toContain(
-      '**Fastify, 8 HGETs per request, one after the other, 30 connections**: throughput 9× plain',
+      '**Fastify, 8 HGETs per request, one after the other, 30 connections**: throughput 9× ioredis',
     );
     expect(told).not.toContain('**Fastify, 8 HGETs per request, 30 connections**');
   });
