@@ -22,6 +22,8 @@ const { coalesce } = await import('ioredis-coalesce/coalesce');
 const client = new Redis(url);
 if (kind === 'coalesced') coalesce(client);
 await client.set(key, 'v'.repeat(100_000));
+// A coalesced client's connection is read in place once it has had so many fast replies.
+for (let replies = 0; replies <= 32; replies += 1) await client.strlen(key);
 stream = (client as unknown as { stream: { readonly bytesRead: number } }).stream;
 const before = stream.bytesRead;
 await Promise.all([client.get(key), client.strlen(key)]);
