@@ -23,7 +23,7 @@ const ALONE = [
   'test/{example,fastify,observability,packages}/**/*.test.ts',
   'test/advise/round-trips.test.ts',
   'test/client-cache/units.test.ts',
-  'test/client/{automocked-ioredis,mocked-ioredis,patched,test-doubles}.test.ts',
+  'test/client/{automocked-ioredis,known-releases,mocked-ioredis,patched,test-doubles}.test.ts',
   'test/cluster/redirections-of-fast-commands.test.ts',
   'test/connection/{batch,busy-poll,scheduler}.test.ts',
   'test/cork/stream-cork.test.ts',
