@@ -12,20 +12,19 @@ const LAYERS = [
   'advise',
   'attach',
   'split',
+  'pipelines',
   'calls',
-  'connection',
-  'connection/replies',
-  'connection/cache',
-  'connection/sending',
-  'connection/entries',
+  'cache',
+  'cache/prefetch',
+  'reads',
+  'observed',
+  'core',
   'host',
   'cork',
   'commands',
   'resp',
   'util',
 ];
-/** Facts of a connection that its rooms ask. */
-const FACTS = ['connection/transaction-state.ts', 'connection/reply-count.ts'];
 /** Folders that know nothing of this package but `util/`. */
 const LEAVES = ['cork', 'commands', 'resp', 'util'];
 /** Known to every folder that is no leaf. */
@@ -43,7 +42,7 @@ const ASSEMBLED_FROM = ['advise', 'attach', 'host', 'cork'];
 const PRIVATE = /\._[a-z]\w*|\b(?:offlineQueue|connectionPool|flushQueue|scriptsSet|pipelineIndex|replyPending)\b/g;
 /** A fast pipeline is a pipeline of the host, and inherits these. */
 const INHERITED = ['._queue', '._transactions', 'replyPending'];
-const INHERITING = ['calls/fast-pipeline.ts', 'connection/entries/pipeline-entry.ts'];
+const INHERITING = ['pipelines/fast-pipeline.ts', 'pipelines/pipeline-entry.ts'];
 
 interface Import {
   readonly from: string;
@@ -109,7 +108,6 @@ describe('the imports of src/', () => {
     const up = imports.filter(({ from, to }) => {
       const level = LAYERS.indexOf(folderOf(from));
       if (level < 0) return false;
-      if (folderOf(from).startsWith('connection/') && FACTS.includes(to)) return false;
       const target = LAYERS.indexOf(folderOf(to));
       if (target >= 0) return target < level;
       return !COMMON.includes(to);

@@ -5,12 +5,12 @@
 import { aroundCalls, changeOverlays } from '../attach/overlay.js';
 import { changeReport } from '../attach/report.js';
 import { isBlocking } from '../calls/blocking-warning.js';
-import type { CallTarget } from '../calls/call-target.js';
-import { aroundExec } from '../calls/fast-pipeline.js';
-import { aroundSends } from '../calls/sender.js';
-import { Entry } from '../connection/entries/entry.js';
+import type { CallTarget } from '../core/call-target.js';
+import { Entry } from '../core/entry.js';
+import { aroundSends } from '../core/sender.js';
 import { environment } from '../environment.js';
 import { isRejected } from '../host/command-class.js';
+import { aroundExec } from '../host/pipeline.js';
 import type { AnyFunction } from '../host/types.js';
 import { adviseProcess, countRoundTrips, type RoundTrips, track } from './advisor.js';
 

@@ -1,11 +1,11 @@
 import { inspect } from 'node:util';
-import { MARK, type Marked } from '../calls/call-target.js';
+import { Predictor } from '../cache/prefetch/prediction.js';
+import type { ReadCache } from '../cache/read-cache.js';
 import { viewOf } from '../calls/view.js';
 import type { FastCommand } from '../commands/fast-commands.js';
-import { Predictor } from '../connection/cache/prediction.js';
-import type { ReadCache } from '../connection/cache/read-cache.js';
-import type { Connection, Observed } from '../connection/connection.js';
-import { InFlightBound } from '../connection/sending/in-flight-gate.js';
+import { MARK, type Marked } from '../core/call-target.js';
+import type { Connection } from '../core/connection.js';
+import type { Outgoing } from '../core/outgoing.js';
 import { reports } from '../environment.js';
 import { CODES, warnOnce } from '../errors.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
@@ -14,8 +14,10 @@ import { makeFirstOptionsFast } from '../host/state.js';
 import type { HasOptions, HostClient, HostCommandClass } from '../host/types.js';
 import { type CallOptions, DEFAULT_OPTIONS, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, type FallbackReason, Stats } from '../stats.js';
+import { InFlightBound } from '../util/in-flight-bound.js';
 import { processWide } from '../util/process-wide.js';
 import { addOverlay, removeOverlay } from './overlay.js';
+import type { ReadFeatures } from './read-features.js';
 import { report } from './report.js';
 
 /** The attachment of a client that has a connection of its own; it may be a node of a Cluster. */
@@ -47,8 +49,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   protected abstract readonly members: readonly Member[];
   /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
   protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
-  abstract connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason;
-  abstract observedFor(reason: FallbackReason, command: FastCommand, key: unknown): Observed | undefined;
+  abstract outgoingFor(command: FastCommand, key: unknown, mayBeSeen?: boolean): Outgoing | FallbackReason;
   /** Undoes what the subclass has done to the client. */
   protected abstract leave(): void;
 
@@ -79,8 +80,8 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   stats(): CoalescerStats {
     const sum = (figure: (member: Member) => number | undefined) =>
       this.members.reduce((total, member) => total + (figure(member) ?? 0), 0);
-    const entries = sum(({ connection }) => connection?.cache?.store.entries);
-    const bytes = sum(({ connection }) => connection?.cache?.store.bytes);
+    const entries = sum(({ connection }) => cacheOf(connection)?.store.entries);
+    const bytes = sum(({ connection }) => cacheOf(connection)?.store.bytes);
     return this.counters.snapshot(
       'fast',
       sum(({ client }) => client.commandQueue.length),
@@ -91,15 +92,15 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
 
   get cache(): ClientCache | undefined {
     const clear = () => {
-      for (const { connection } of this.members) connection?.cache?.store.clear();
+      for (const { connection } of this.members) cacheOf(connection)?.store.clear();
     };
     return this.options.cache ? { clear, forms: () => this.predictor?.forms.learned() ?? [] } : undefined;
   }
 
+  /** Predicted reads pass no layer, and a client whose commands are published may have a cache. */
   #cacheFor(command: FastCommand, key: string): ReadCache | undefined {
-    const found = this.connectionFor(command, key);
-    const connection = typeof found === 'string' ? this.observedFor(found, command, key)?.connection : found;
-    return connection?.cache;
+    const found = this.outgoingFor(command, key, true);
+    return typeof found === 'string' ? undefined : (found.reads as ReadFeatures | undefined)?.incoming;
   }
 
   flush(): void {
@@ -210,4 +211,8 @@ function ownHandle(client: object): Coalescer | undefined {
 export function lastOptions(client: object): ResolvedOptions {
   const own = ownHandle(client);
   return own?.enabled === false ? own.options : DEFAULT_OPTIONS;
+}
+
+function cacheOf(connection: Connection | undefined): ReadCache | undefined {
+  return (connection?.outgoing.reads as ReadFeatures | undefined)?.incoming;
 }

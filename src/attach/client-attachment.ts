@@ -1,12 +1,15 @@
 import { isBlocking } from '../calls/blocking-warning.js';
-import type { CallTarget } from '../calls/call-target.js';
-import { Connection, type Observed } from '../connection/connection.js';
-import type { ConnectionSetup } from '../connection/outgoing.js';
-import { PendingBound } from '../connection/sending/pending-bound.js';
+import { PendingBound } from '../calls/pending-bound.js';
+import type { FastCommand } from '../commands/fast-commands.js';
+import type { CallTarget } from '../core/call-target.js';
+import { Connection } from '../core/connection.js';
+import type { Reads } from '../core/features.js';
+import type { ConnectionSetup, Dispatcher, Outgoing } from '../core/outgoing.js';
 import { corkStream } from '../cork/cork.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { findDataListener } from '../host/probe.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
+import { canBeObserved, LayeredDispatcher, PublishedDispatcher } from '../observed/observed-dispatcher.js';
 import {
   type CoalesceSetting,
   DEFAULT_OPTIONS,
@@ -17,6 +20,7 @@ import {
 import type { FallbackReason } from '../stats.js';
 import { Attachment, addIdleHandle, type NodesShare } from './attachment.js';
 import { CorkAttachment, corkObserver, groundOf } from './cork-attachment.js';
+import { ReadFeatures } from './read-features.js';
 
 /** Why one connection of a known client gets the cork. */
 const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from others" };
@@ -24,7 +28,7 @@ const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from 
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
 export class ClientAttachment extends Attachment<HostClient> implements ConnectionSetup, CallTarget {
   connection: Connection | undefined;
-  readonly pendingBound: PendingBound | undefined;
+  readonly admission: PendingBound | undefined;
   readonly cachePrefixes: readonly string[] | undefined;
 
   /** Attaches to a client that is not coalesced yet. */
@@ -34,7 +38,7 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     if (options.cache) this.cachePrefixes = options.cache.prefixes?.map((prefix) => `${keyPrefix}${prefix}`);
     const { maxPending } = options;
     if (maxPending !== undefined) {
-      this.pendingBound = new PendingBound(client, maxPending, this.counters, () => this.connection, cluster?.accepted);
+      this.admission = new PendingBound(client, maxPending, this.counters, () => this.connection, cluster?.accepted);
     }
     this.enter();
     client.on('connect', this.#onConnect);
@@ -68,26 +72,36 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     }
   }
 
-  pendingBoundFor(): PendingBound | undefined {
-    return this.pendingBound;
+  admissionFor(): PendingBound | undefined {
+    return this.admission;
+  }
+
+  readsOn(outgoing: Outgoing): Reads | undefined {
+    return ReadFeatures.of(outgoing, this.options, this.cachePrefixes, this.predictor);
   }
 
   fallbackReason(): FallbackReason | undefined {
     const { connection } = this;
-    return connection === undefined ? 'connection' : (connection.connectionFallbackReason() ?? this.classReason);
+    return connection === undefined ? 'connection' : (connection.fallbackReason() ?? this.classReason);
   }
 
-  connectionFor(): Connection | FallbackReason {
+  outgoingFor(_command?: FastCommand, _key?: unknown, mayBeSeen = false): Outgoing | FallbackReason {
     const { connection } = this;
     if (connection === undefined) return 'connection';
-    return connection.connectionFallbackReason() ?? this.classReason ?? connection;
+    const reason = connection.fallbackReason() ?? this.classReason;
+    return reason === undefined || (mayBeSeen && this.#isSeenOnly(reason)) ? connection.outgoing : reason;
   }
 
-  observedFor(reason: FallbackReason): Observed | undefined {
+  dispatcherFor(_command: FastCommand, _key: unknown, mayBeSeen: boolean): Dispatcher | FallbackReason {
+    const found = this.outgoingFor();
     const { connection, client } = this;
-    // Replaced methods of commands have the same reason as layers.
-    if (!connection?.canBeObserved(reason) || this.classReason !== undefined) return undefined;
-    return { connection, isLayered: reason === 'patched', through: client };
+    if (typeof found !== 'string' || connection === undefined || !mayBeSeen || !this.#isSeenOnly(found)) return found;
+    return new (found === 'patched' ? LayeredDispatcher : PublishedDispatcher)(connection.outgoing, client);
+  }
+
+  /** Whether commands fall back only because others see them. Replaced methods of commands have the same reason. */
+  #isSeenOnly(reason: FallbackReason): boolean {
+    return this.connection !== undefined && canBeObserved(this.connection, reason) && this.classReason === undefined;
   }
 
   get blockedBy(): string | undefined {

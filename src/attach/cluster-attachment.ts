@@ -1,12 +1,13 @@
 import calculateSlot from 'cluster-key-slot';
-import type { CallTarget } from '../calls/call-target.js';
+import { PendingBound } from '../calls/pending-bound.js';
 import type { FastCommand } from '../commands/fast-commands.js';
-import type { Connection, Observed } from '../connection/connection.js';
-import { PendingBound } from '../connection/sending/pending-bound.js';
+import type { CallTarget } from '../core/call-target.js';
+import type { Dispatcher, Outgoing } from '../core/outgoing.js';
 import { cork, corkOf } from '../cork/cork.js';
 import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../host/cluster.js';
 import { makeOptionsFast, unanswered } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
+import { LayeredDispatcher } from '../observed/observed-dispatcher.js';
 import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
 import type { FallbackReason } from '../stats.js';
@@ -22,7 +23,7 @@ import { corkObserver, groundOf } from './cork-attachment.js';
  */
 export class ClusterAttachment extends Attachment<HostCluster> implements CallTarget, NodesShare {
   readonly accepted: WeakSet<object>;
-  readonly pendingBound: PendingBound | undefined;
+  readonly admission: PendingBound | undefined;
   readonly routing: ClusterRouting;
   readonly #nodes = new WeakMap<HostClient, ClientAttachment>();
   /** Which nodes served which slots when these were last read; only with the option `cache`. */
@@ -33,7 +34,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     this.accepted = new WeakSet(unanswered(client));
     const { maxPending } = options;
     if (maxPending !== undefined) {
-      this.pendingBound = new PendingBound(client, maxPending, this.counters, () => undefined);
+      this.admission = new PendingBound(client, maxPending, this.counters, () => undefined);
     }
     this.routing = new ClusterRouting(client);
     makeOptionsFast(client);
@@ -64,24 +65,26 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     return this.routing.clusterFallbackReason() ?? this.classReason;
   }
 
-  pendingBoundFor(key: unknown, readOnly: boolean): PendingBound | undefined {
-    if (this.client.status !== 'ready') return this.pendingBound;
-    return this.#nodeFor({ keys: 'first', readOnly }, key)?.pendingBound;
+  admissionFor(key: unknown, readOnly: boolean): PendingBound | undefined {
+    if (this.client.status !== 'ready') return this.admission;
+    return this.#nodeFor({ keys: 'first', readOnly }, key)?.admission;
   }
 
-  connectionFor(command: FastCommand, key: unknown): Connection | FallbackReason {
+  outgoingFor(command: FastCommand, key: unknown, mayBeSeen = false): Outgoing | FallbackReason {
     // The node's attachment checks whether the command class is patched.
-    return this.routing.clusterFallbackReason() ?? this.#nodeFor(command, key)?.connectionFor() ?? 'routing';
+    const reason = this.routing.clusterFallbackReason();
+    return reason ?? this.#nodeFor(command, key)?.outgoingFor(command, key, mayBeSeen) ?? 'routing';
   }
 
-  observedFor(reason: FallbackReason, command: FastCommand, key: unknown): Observed | undefined {
+  dispatcherFor(command: FastCommand, key: unknown, mayBeSeen: boolean): Dispatcher | FallbackReason {
     const node = this.#nodeFor(command, key);
-    if (this.routing.clusterFallbackReason() === undefined) return node?.observedFor(reason);
-    if (this.routing.clusterFallbackReason(true) !== undefined) return undefined;
-    const found = node?.connectionFor();
-    const connection = typeof found === 'string' ? node?.observedFor(found)?.connection : found;
+    const reason = this.routing.clusterFallbackReason();
+    if (reason === undefined) return node?.dispatcherFor(command, key, mayBeSeen) ?? 'routing';
+    if (node === undefined || !mayBeSeen || this.routing.clusterFallbackReason(true) !== undefined) return reason;
+    const outgoing = node.outgoingFor(command, key, true);
     // Host: the Cluster's own `sendCommand` redirects the commands that pass through it.
-    return connection && !connection.cache ? { connection, isLayered: true, through: this.client } : undefined;
+    const isPossible = typeof outgoing !== 'string' && outgoing.reads?.incoming === undefined;
+    return isPossible ? new LayeredDispatcher(outgoing, this.client) : reason;
   }
 
   #nodeFor(command: Pick<FastCommand, 'keys' | 'readOnly'>, key: unknown): ClientAttachment | undefined {

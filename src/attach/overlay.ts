@@ -1,15 +1,15 @@
 import { blockingMethods } from '../calls/blocking-warning.js';
 import { fastCalls, fastCommandNamed } from '../calls/call-by-name.js';
-import { type CallTarget, callTargetOf, MARK, type Marked } from '../calls/call-target.js';
-import { pipelineMethods, refuseWhole } from '../calls/fast-pipeline.js';
-import { commandMethod, formOf, methodsNamed } from '../calls/method.js';
+import { commandMethod, formOf } from '../calls/method.js';
 import { ScriptSender } from '../calls/scripts.js';
-import { CommandSender, type Sender } from '../calls/sender.js';
-import { FAST_COMMANDS } from '../commands/fast-commands.js';
+import { FAST_COMMANDS, methodsNamed } from '../commands/fast-commands.js';
+import { type CallTarget, callTargetOf, MARK, type Marked } from '../core/call-target.js';
+import { CommandSender, type Sender } from '../core/sender.js';
 import { unwrapped, wrapperOf } from '../host/probe.js';
 import { definedNames, scriptNamed } from '../host/script.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import type { ResolvedOptions } from '../options.js';
+import { pipelineMethods, refuseWhole } from '../pipelines/fast-pipeline.js';
 
 /** The overlays by kind, one of each per class of clients. */
 const overlays = {
@@ -134,8 +134,8 @@ export function aroundCalls(overlay: Methods, parent: Methods, around: AroundCal
 
 /** The layer that refuses calls under `maxPending`. */
 const BOUNDED: AroundCalls = {
-  sendCommand: ({ pendingBound }, [command, stream], pass) =>
-    pendingBound?.refuses(command, stream) ? command.promise : pass(),
+  sendCommand: ({ admission }, [command, stream], pass) =>
+    admission?.refuses(command, stream) ? command.promise : pass(),
   made: refuseWhole,
 };
 

@@ -1,9 +1,10 @@
 /** The warning that other commands wait behind a blocking one. */
+import { methodsNamed } from '../commands/fast-commands.js';
+import type { CallTarget } from '../core/call-target.js';
 import { CODES, warnOnce } from '../errors.js';
 import type { HostCommand } from '../host/types.js';
 import { setTimeout } from '../util/clock.js';
-import type { CallTarget } from './call-target.js';
-import { type MethodForm, methodsNamed } from './method.js';
+import type { MethodForm } from './method.js';
 
 /**
  * Commands that keep their connection waiting for what other clients do, or for the effect of its own writes (`wait`,

@@ -1,10 +1,10 @@
 import { FAST_COMMANDS, type FastCommand } from '../commands/fast-commands.js';
+import { CommandSender } from '../core/sender.js';
 import { findsKeysInAnyCase } from '../host/command-class.js';
 import type { HostCommandClass } from '../host/types.js';
 import { isAscii } from '../resp/encoder.js';
 import { warnIfBlocking } from './blocking-warning.js';
 import type { MethodForm } from './method.js';
-import { CommandSender } from './sender.js';
 
 /** The methods that take the name of their command as an argument. */
 const CALLS = [

@@ -1,7 +1,8 @@
+import { Fallback } from '../core/arguments.js';
+import { type CallTarget, callTargetOf } from '../core/call-target.js';
+import type { Sender } from '../core/sender.js';
 import type { AnyFunction } from '../host/types.js';
-import { type CallTarget, callTargetOf } from './call-target.js';
-import { callHost, countFallback, Fallback } from './fallback.js';
-import type { Sender } from './sender.js';
+import { callHost, countFallback } from './call-host.js';
 
 /** The parts of a method of ours that sends one command. A view makes the same call with other options (`view.ts`). */
 export interface MethodForm {
@@ -66,12 +67,4 @@ function fallBack(
     else countFallback(target, methodName, sent.reason);
   }
   return callHost(parent[methodName] as AnyFunction, receiver, args, leading, sent?.argumentsSoFar);
-}
-
-/** The two methods of a command: one replies with text, the other with Buffers. */
-export function methodsNamed(name: string): readonly (readonly [methodName: string, encoding: 'utf8' | null])[] {
-  return [
-    [name, 'utf8'],
-    [`${name}Buffer`, null],
-  ];
 }

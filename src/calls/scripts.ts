@@ -1,4 +1,7 @@
 import { type CommandVariant, type ScriptForm, UNLISTED } from '../commands/fast-commands.js';
+import { type ArgumentsSoFar, Fallback, holdsArray, type Prepared, prefixedKey } from '../core/arguments.js';
+import type { CallTarget } from '../core/call-target.js';
+import { Sender } from '../core/sender.js';
 import type { ArgumentTransformer } from '../host/command-class.js';
 import { type HostScript, isNoScript, isUnpatchedScriptMethod, LoadedScript, scriptCommand } from '../host/script.js';
 import type { AnyFunction, HostClient } from '../host/types.js';
@@ -6,10 +9,6 @@ import type { CallOptions } from '../options.js';
 import { CommandHeads, commandHead, encodeExactly, isPlainNumber } from '../resp/encoder.js';
 import { rejectedWith } from '../util/promises.js';
 import { flatOf } from '../util/values.js';
-import { holdsArray, type Prepared, prefixedKey } from './arguments.js';
-import type { CallTarget } from './call-target.js';
-import { type ArgumentsSoFar, Fallback } from './fallback.js';
-import { Sender } from './sender.js';
 import { sendWith } from './view.js';
 
 type ScriptVariant = CommandVariant & { readonly script: ScriptForm };
@@ -103,7 +102,7 @@ export class ScriptSender extends Sender {
     const { keyPrefix, numberOfKeys, readOnly } = this.script;
     const first = given[typeof numberOfKeys === 'number' ? 0 : 1];
     const key = keyPrefix ? prefixedKey(keyPrefix, first) : first;
-    const refusal = target.pendingBoundFor(key, Boolean(readOnly))?.refusalOf(1);
+    const refusal = target.admissionFor(key, Boolean(readOnly))?.refusalOf(1);
     return refusal === undefined ? sent : rejectedWith(refusal, given.at(-1));
   }
 

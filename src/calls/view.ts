@@ -1,15 +1,17 @@
 import { FAST_COMMANDS } from '../commands/fast-commands.js';
-import { guarded } from '../connection/entries/signals.js';
+import { type ArgumentsSoFar, Fallback } from '../core/arguments.js';
+import { callTargetOf } from '../core/call-target.js';
+import type { Call } from '../core/features.js';
 import type { Coalesced, Coalescer } from '../handle.js';
 import { isRejected } from '../host/command-class.js';
+import { aroundExec } from '../host/pipeline.js';
 import { dropUnsent } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostCommand } from '../host/types.js';
 import { type CallOptions, resolveCallOptions } from '../options.js';
 import { asCallback, rejectedWith } from '../util/promises.js';
-import { callTargetOf } from './call-target.js';
-import { type ArgumentsSoFar, callHost, countFallback, Fallback, isUnpatchedCommand } from './fallback.js';
-import { aroundExec } from './fast-pipeline.js';
+import { callHost, countFallback, isUnpatchedCommand } from './call-host.js';
 import { formOf, type MethodForm } from './method.js';
+import { callOf, guarded } from './signals.js';
 
 type Members = Record<PropertyKey, unknown>;
 
@@ -23,7 +25,7 @@ type Viewed = Coalesced & HasOptions & { sendCommand: AnyFunction } & Members;
 class View implements ProxyHandler<Members> {
   constructor(
     readonly client: Viewed,
-    readonly call: CallOptions,
+    readonly call: Call,
   ) {}
 
   get options(): HasOptions['options'] {
@@ -61,7 +63,7 @@ class View implements ProxyHandler<Members> {
  * method is called on the `View`: there the command gets its options. All other methods are called on the client.
  */
 export function viewOf(client: object, options: CallOptions, base?: CallOptions): object {
-  return new Proxy<Members>({}, new View(client as Viewed, resolveCallOptions(options, base)));
+  return new Proxy<Members>({}, new View(client as Viewed, callOf(resolveCallOptions(options, base))));
 }
 
 /** The handle of a view: its client's, but for `withOptions`. Methods run on the client's, which has private fields. */

@@ -160,3 +160,11 @@ export function isOfMissingKey({ missing }: Pick<FastCommand, 'missing'>, answer
   if (missing !== null) return missing !== undefined && String(answer) === String(missing);
   return answer === null || (typeof answer === 'object' && Object.keys(answer).length === 0);
 }
+
+/** The two methods of a command: one replies with text, the other with Buffers. */
+export function methodsNamed(name: string): readonly (readonly [methodName: string, encoding: 'utf8' | null])[] {
+  return [
+    [name, 'utf8'],
+    [`${name}Buffer`, null],
+  ];
+}

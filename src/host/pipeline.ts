@@ -260,6 +260,20 @@ export function unwrapTransaction(results: unknown): unknown {
   return Array.from(values as ArrayLike<unknown>, (value) => (value instanceof Error ? [value] : [null, value]));
 }
 
+/** Puts something around `exec()` of a pipeline or transaction, however it is sent. */
+export function aroundExec(
+  made: unknown,
+  around: (pipeline: HostPipeline, send: (args: unknown[]) => unknown, args: unknown[]) => unknown,
+): void {
+  const pipeline = Object(made) as HostPipeline;
+  const { exec } = pipeline;
+  if (typeof exec !== 'function') return;
+  // On the object that it is called on, as in the host: a derived one has fields of its own.
+  pipeline.exec = function (this: HostPipeline, ...args: unknown[]) {
+    return around(pipeline, (given) => exec.apply(this, given), args);
+  };
+}
+
 /**
  * Through this the host sends the commands of a fast pipeline again, when their connection was lost. It writes all of
  * them at once, with the last one.

@@ -1,6 +1,6 @@
 /**
  * The host: an ioredis or iovalkey client. The files of this folder are the only ones that name its private fields,
- * except those that a fast pipeline inherits (`calls/fast-pipeline.ts`, `connection/entries/pipeline-entry.ts`).
+ * except those that a fast pipeline inherits (`pipelines/fast-pipeline.ts`, `pipelines/pipeline-entry.ts`).
  *
  * Host: read in ioredis 5.0–5.11 and 6.0 and iovalkey 0.3–0.4, `built/Redis.js`, `built/Command.js`,
  * `built/utils/Commander.js`, `built/redis/event_handler.js`, `built/DataHandler.js`.

@@ -3,8 +3,9 @@
  * one for each slot. This rests on public methods alone, so it is the same whether the Cluster is coalesced or plain.
  */
 import calculateSlot from 'cluster-key-slot';
-import { MOST_SPREAD } from '../calls/fallback.js';
-import { commandMethod, type MethodForm, methodsNamed } from '../calls/method.js';
+import { MOST_SPREAD } from '../calls/call-host.js';
+import { commandMethod, type MethodForm } from '../calls/method.js';
+import { methodsNamed } from '../commands/fast-commands.js';
 import type { Coalesced } from '../handle.js';
 import type { AnyFunction, HasOptions } from '../host/types.js';
 import { processWide } from '../util/process-wide.js';

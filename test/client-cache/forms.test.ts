@@ -1,8 +1,8 @@
 /** What `cache.prefetch` learns: the forms of reads, their identities, and what follows what. */
 import { describe, expect, it } from 'vitest';
+import { elementsOf, Forms } from '../../src/cache/prefetch/forms.js';
 import { type CommandVariant, UNLISTED } from '../../src/commands/fast-commands.js';
-import { elementsOf, Forms } from '../../src/connection/cache/forms.js';
-import { variantOf } from '../../src/connection/entries/entry.js';
+import { variantOf } from '../../src/core/entry.js';
 
 const variants = new Map<string, CommandVariant>();
 

@@ -1,7 +1,7 @@
 /** A cache whose answers scripts hold back does nothing, silently, unless it says so. */
 import { CODES } from 'ioredis-coalesce/coalesce';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { HeldAnswersWarning } from '../../src/connection/cache/issued-commands.js';
+import { HeldAnswersWarning } from '../../src/cache/issued-commands.js';
 import { cached, keep } from '../helpers/client-cache/cached.js';
 import { sleep } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';

@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { CacheOptions } from 'ioredis-coalesce/coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { Outgoing } from '../../src/connection/outgoing.js';
+import { Batch } from '../../src/core/batch.js';
 import { cached, elsewhere, hitsOf } from '../helpers/client-cache/cached.js';
 import { Flow, learned, predictions } from '../helpers/client-cache/prefetching.js';
 import { cold } from '../helpers/cold.js';
@@ -237,7 +237,7 @@ describe('nothing is predicted', () => {
 
   it('while the server is near', async () => {
     const flow = await learn();
-    const isNear = vi.spyOn(Outgoing.prototype, 'serverIsNear', 'get').mockReturnValue(true);
+    const isNear = vi.spyOn(Batch.prototype, 'serverIsNear', 'get').mockReturnValue(true);
     onTestFinished(() => void isNear.mockReturnValue(false));
     const { predicted } = predictions(flow.client);
     await flow.run(await flow.newUser());

@@ -1,7 +1,7 @@
 /** Replies that together exceed the server's `client-output-buffer-limit`: what is sent again at once has to shrink. */
 import { setImmediate as immediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { InFlightBound } from '../../src/connection/sending/in-flight-gate.js';
+import { InFlightBound } from '../../src/util/in-flight-bound.js';
 import { type RedisCluster, startCluster } from '../../tools/redis-cluster.js';
 import { createCluster, ioredis6 as ioredis6Cluster, warm } from '../helpers/cluster/clients.js';
 import { ioredis5, ioredis6, ready } from '../helpers/hosts.js';

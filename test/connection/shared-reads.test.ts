@@ -4,9 +4,9 @@ import { Command } from 'ioredis';
 import Redis from 'ioredis-coalesce';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { UNLISTED } from '../../src/commands/fast-commands.js';
-import { type Entry, variantOf } from '../../src/connection/entries/entry.js';
-import { SharedReads } from '../../src/connection/entries/shared-reads.js';
-import { TransactionState } from '../../src/connection/transaction-state.js';
+import { type Entry, variantOf } from '../../src/core/entry.js';
+import { TransactionState } from '../../src/core/transaction-state.js';
+import { SharedReads } from '../../src/reads/shared-reads.js';
 import { CommandHeads } from '../../src/resp/encoder.js';
 import { cold } from '../helpers/cold.js';
 import { coalescedFake } from '../helpers/fake-connection.js';
@@ -19,7 +19,7 @@ describe('SharedReads', () => {
     ({ variant, encodeAssumingAscii: () => encoded }) as unknown as Entry;
   /** Whether it follows another one; else it leads. */
   const joins = (shared: SharedReads, entry: Entry) => {
-    const name = shared.nameOf(entry);
+    const name = shared.nameOf(entry, entry.encodeAssumingAscii());
     if (name === undefined) return false;
     const follows = shared.follow(name, entry, undefined);
     if (!follows) shared.lead(name, entry);

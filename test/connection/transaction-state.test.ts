@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { effectOf } from '../../src/commands/effects.js';
-import { TransactionState } from '../../src/connection/transaction-state.js';
+import { TransactionState } from '../../src/core/transaction-state.js';
 import type { HostQueue } from '../../src/host/types.js';
 
 const effectOfWords = (words: string) => {

@@ -1,6 +1,7 @@
 /** Pipelines of more than V8's longest string: nothing is joined without a limit. */
 import { describe, expect, it } from 'vitest';
-import { encodePipeline, type PipelineEntry } from '../../src/connection/entries/pipeline-entry.js';
+import type { PipelineEntry } from '../../src/pipelines/pipeline-entry.js';
+import { encodePipeline } from '../../src/pipelines/send-pipeline.js';
 import { appendParts, type Part } from '../../src/resp/encoder.js';
 import { createAs } from '../helpers/beside.js';
 import { ioredis6, ready } from '../helpers/hosts.js';

@@ -6,8 +6,7 @@ import { type Coalesced, type CoalesceOptions, coalesce } from 'ioredis-coalesce
 import IORedis5 from 'ioredis5';
 import { Redis as Valkey } from 'iovalkey';
 import type { ClientAttachment } from '../../src/attach/client-attachment.js';
-import { MARK } from '../../src/calls/call-target.js';
-import { shareReadBuffer } from '../../src/host/read-in-place.js';
+import { MARK } from '../../src/core/call-target.js';
 import type { HostName } from './host-decoder.js';
 
 /** Node's fields for the option `onread` of a socket. */
@@ -116,7 +115,7 @@ export async function connectFake({
   await turn();
   // As after the first replies of a connection.
   const { [MARK]: attachment } = client as { [MARK]?: ClientAttachment };
-  if (attachment?.connection?.reader !== undefined) shareReadBuffer(socket, attachment.connection.reader);
+  attachment?.connection?.reader.source.tune();
   return { client, socket };
 }
 

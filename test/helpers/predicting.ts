@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { afterAll, beforeAll, vi } from 'vitest';
-import { Outgoing } from '../../src/connection/outgoing.js';
+import { Batch } from '../../src/core/batch.js';
 
 /**
  * For the tests of a file, reads are predicted as with a server that is far away: the event loop was busy for this
@@ -10,7 +10,7 @@ export function assumeFar(utilization = 0): void {
   const spies: { mockRestore(): void }[] = [];
   beforeAll(() => {
     spies.push(
-      vi.spyOn(Outgoing.prototype, 'serverIsNear', 'get').mockReturnValue(false),
+      vi.spyOn(Batch.prototype, 'serverIsNear', 'get').mockReturnValue(false),
       vi.spyOn(performance, 'eventLoopUtilization').mockReturnValue({ idle: 0, active: 0, utilization }),
     );
   });

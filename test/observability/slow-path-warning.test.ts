@@ -1,6 +1,6 @@
 import { CODES } from 'ioredis-coalesce/coalesce';
 import { expect, it, onTestFinished } from 'vitest';
-import { SlowPathWarning } from '../../src/calls/fallback.js';
+import { SlowPathWarning } from '../../src/calls/call-host.js';
 import { type FallbackReason, Stats } from '../../src/stats.js';
 import { sleep } from '../helpers/hosts.js';
 import { expectWarnings } from '../helpers/warnings.js';

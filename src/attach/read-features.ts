@@ -1,0 +1,140 @@
+import type { Predictor } from '../cache/prefetch/prediction.js';
+import { ReadCache } from '../cache/read-cache.js';
+import type { CachedRead } from '../cache/store.js';
+import type { Arguments, Effect } from '../commands/effects.js';
+import type { CommandVariant } from '../commands/fast-commands.js';
+import type { CallEntry } from '../core/entry.js';
+import type { Answer, Call, Reads } from '../core/features.js';
+import type { Encoded, Outgoing } from '../core/outgoing.js';
+import type { HostCommand, HostWrite, QueueItem } from '../host/types.js';
+import type { ResolvedOptions } from '../options.js';
+import { FusedReads } from '../reads/fused-reads.js';
+import { SharedReads } from '../reads/shared-reads.js';
+import { RequestReader } from '../resp/request-reader.js';
+
+/**
+ * The features of reads on one connection, in their order:
+ *
+ *     cache: from memory ─▶ shared with an identical read ─▶ fused with its neighbour ─▶ `Outgoing#enqueue`
+ */
+export class ReadFeatures implements Reads {
+  readonly incoming: ReadCache | undefined;
+  readonly #shared: SharedReads | undefined;
+  readonly #fused: FusedReads | undefined;
+
+  /** Undefined if the options have none of them. */
+  static of(
+    outgoing: Outgoing,
+    options: ResolvedOptions,
+    prefixes: readonly string[] | undefined,
+    predictor: Predictor | undefined,
+  ): ReadFeatures | undefined {
+    const { cache, shareReads, fuseReads } = options;
+    return cache || shareReads || fuseReads ? new ReadFeatures(outgoing, options, prefixes, predictor) : undefined;
+  }
+
+  private constructor(
+    readonly outgoing: Outgoing,
+    readonly options: ResolvedOptions,
+    prefixes: readonly string[] | undefined,
+    predictor: Predictor | undefined,
+  ) {
+    const { cache, shareReads, fuseReads } = options;
+    if (cache) this.incoming = new ReadCache(outgoing, cache, prefixes, predictor, (...args) => this.#resend(...args));
+    else if (fuseReads) this.#fused = new FusedReads(outgoing);
+    if (shareReads || cache) this.#shared = new SharedReads(outgoing.transaction);
+  }
+
+  /** A call that reads past the cache is sent without asking: its answer is kept all the same. */
+  lookUp(variant: CommandVariant, args: readonly unknown[], call: Call | undefined): Answer | undefined {
+    const asks = this.incoming !== undefined && variant.command.cacheable && call?.cache !== false;
+    return asks ? this.incoming.lookUp(variant, args) : undefined;
+  }
+
+  send(entry: CallEntry, args: readonly unknown[], call: Call | undefined, answer: Answer | undefined): void {
+    const { incoming: cache } = this;
+    const { batch } = this.outgoing;
+    const { variant } = entry;
+    if (answer !== undefined) cache?.defer(answer as CachedRead, entry, call);
+    else if (!call?.alone && this.#fused?.takes(entry)) this.#issue(entry, this.#fused, call);
+    else this.#issue(entry, batch.encode(variant, args) ?? entry.encode(), call);
+    if (cache !== undefined && variant.command.cacheable && call?.cache !== false)
+      cache.issued(variant, args, answer as CachedRead | undefined);
+  }
+
+  /** The steps between a command's entry and the queue, in their order. */
+  #issue(entry: CallEntry, encoded: Encoded, call: Call | undefined): void {
+    const { outgoing, incoming: cache } = this;
+    const shared = this.#shared;
+    const { shareable, cacheable } = entry.variant.command;
+    const deadline = outgoing.deadlineOf(entry, call);
+    const shares = shareable && (this.options.shareReads || (cacheable && cache?.isPending(entry)));
+    let name = shares ? shared?.nameOf(entry, encoded) : undefined;
+    if (name !== undefined && shared?.follow(name, entry, deadline)) {
+      outgoing.stats.sharedReads += 1;
+      return;
+    }
+    const kept = cache?.sends(entry, call) ?? false;
+    // Reads that waited may have been sent just now, before this one.
+    if (!shareable) shared?.close();
+    if (kept) name ??= shared?.nameOf(entry, encoded);
+    // Before it is queued: a stream in memory may answer within the write, and user code then issue the same read.
+    if (name !== undefined) shared?.lead(name, entry);
+    try {
+      outgoing.enqueue(entry, encoded, deadline);
+    } catch (error) {
+      // It was not queued, so nobody may follow it.
+      shared?.close();
+      throw error;
+    }
+    if (kept) cache?.sentKept(entry);
+  }
+
+  /** Sends a read that waited for its answer from memory. */
+  #resend(entry: CallEntry, call: Call | undefined): void {
+    const { outgoing } = this;
+    const reason = outgoing.connection.fallbackReason();
+    // A published one was published when it was called.
+    if (reason === undefined || reason === 'traced') this.#issue(entry, entry.encodeAssumingAscii(), call);
+    // Host: it holds a command back, or rejects it, as the state of the connection demands.
+    else outgoing.client.sendCommand(entry);
+  }
+
+  sendsTogether(commands: readonly HostCommand[]): void {
+    this.incoming?.sendsPipeline(commands);
+    this.#fused?.sendsTogether(commands);
+    // Behind it: reads that waited are sent before these commands.
+    this.#shared?.close();
+  }
+
+  /** Ordering: the host has queued all but the last entry of the pipeline that it writes next; these go behind. */
+  hostWrites(data: HostWrite['data'], isSingle: boolean): void {
+    const { incoming: cache } = this;
+    if (isSingle || !cache?.hasDeferred) return;
+    const { commandQueue } = this.outgoing.client;
+    const requests = new RequestReader(data, false);
+    const later: QueueItem[] = [];
+    requests.next();
+    while (requests.next()) later.push(commandQueue.pop() as QueueItem);
+    cache.decideAll();
+    for (const item of later.reverse()) commandQueue.push(item);
+  }
+
+  hostSends(effect: Effect, args: Arguments): void {
+    this.incoming?.sendsOther(effect, args);
+    this.#fused?.sends(args.text(0), effect);
+  }
+
+  hostSendsUnknown(): void {
+    this.incoming?.hostSendsUnknown();
+  }
+
+  endRun(): void {
+    this.#shared?.close();
+  }
+
+  repliesOff(): void {
+    this.#shared?.stop();
+    this.#fused?.stop();
+  }
+}

@@ -1,0 +1,90 @@
+import { ReplyScanner } from '../resp/reply-scanner.js';
+
+const PUSH = 62; // >
+const BULK = 36; // $
+const CR = 13;
+const LINE_END = 2;
+/** RESP: `invalidate` with the array of its keys, or null for all of them. */
+const HEADER = Buffer.from('>2\r\n$10\r\ninvalidate\r\n');
+/** Bytes of an invalidation that is assembled from several chunks; a longer one invalidates all keys. */
+const MAX_HELD = 1024 * 1024;
+
+/**
+ * Takes the invalidations out of the server's bytes, however these are split into chunks. Any other push is given back
+ * from its first byte on (invariant 4).
+ */
+export class InvalidationReader {
+  /** The end of the last invalidation in its chunk. */
+  end = 0;
+  #held: Buffer[] = [];
+  #heldBytes = 0;
+  #scanner = new ReplyScanner();
+
+  constructor(
+    /** @param keys - undefined for all. */
+    readonly invalidate: (keys: readonly string[] | undefined) => void,
+  ) {}
+
+  /** Whether the beginning of a push is held. */
+  get open(): boolean {
+    return this.#heldBytes > 0;
+  }
+
+  /**
+   * Reads the push at `position`, or continues the one that began in an earlier chunk.
+   *
+   * @returns false if it is not an invalidation: then it belongs to the host, with the bytes that `release` gives back.
+   */
+  read(chunk: Buffer, position: number): boolean {
+    if (!this.#isInvalidation(chunk, position)) return false;
+    const scanned = this.#scanner.scan(chunk, position);
+    if (scanned === 'whole') {
+      this.end = this.#scanner.end;
+      const piece = chunk.subarray(position, this.end);
+      this.invalidate(keysOf(this.open ? Buffer.concat([this.release(), piece]) : piece));
+      return true;
+    }
+    if (scanned !== 'more' || this.#heldBytes + chunk.length - position > MAX_HELD) {
+      this.invalidate(undefined);
+      // The host reads the rest of it: the next push begins anew.
+      this.#scanner = new ReplyScanner();
+      return false;
+    }
+    // A copy: the memory of a chunk may be used again.
+    this.#held.push(Buffer.from(chunk.subarray(position)));
+    this.#heldBytes += chunk.length - position;
+    this.end = chunk.length;
+    return true;
+  }
+
+  /** Gives the held bytes back. */
+  release(): Buffer {
+    const held = Buffer.concat(this.#held);
+    this.#held = [];
+    this.#heldBytes = 0;
+    this.#scanner = new ReplyScanner();
+    return held;
+  }
+
+  #isInvalidation(chunk: Buffer, position: number): boolean {
+    if (this.#heldBytes >= HEADER.length) return true;
+    if (!this.open && chunk[position] !== PUSH) return false;
+    const length = Math.min(HEADER.length - this.#heldBytes, chunk.length - position);
+    return chunk.compare(HEADER, this.#heldBytes, this.#heldBytes + length, position, position + length) === 0;
+  }
+}
+
+/** The keys of a whole invalidation; undefined if it is for all keys, or no key can be read. */
+function keysOf(push: Buffer): string[] | undefined {
+  const keys: string[] = [];
+  let position = push.indexOf(CR, HEADER.length) + LINE_END;
+  while (position < push.length) {
+    if (push[position] !== BULK) return undefined;
+    const lineEnd = push.indexOf(CR, position);
+    const start = lineEnd + LINE_END;
+    const end = start + Number(push.latin1Slice(position + 1, lineEnd));
+    keys.push(push.utf8Slice(start, end));
+    position = end + LINE_END;
+  }
+  return keys.length > 0 ? keys : undefined;
+}

@@ -1,0 +1,187 @@
+import Denque from 'denque';
+import { type Arguments, type Effect, type KeyedEffect, keysOf, scriptKeys } from '../commands/effects.js';
+import type { Outgoing } from '../core/outgoing.js';
+import { CODES, warnOnce } from '../errors.js';
+import { now } from '../util/clock.js';
+import type { CacheStore } from './store.js';
+
+/** A key that the reply to a read on its way will show, whose answer is not kept. */
+interface Shown {
+  readonly position: number;
+  readonly name: string;
+}
+
+const NEVER = -1;
+const SCRIPT_OF_KEYS: KeyedEffect = { changes: true, range: scriptKeys };
+
+/**
+ * This client's own commands on their way on one connection, as far as they keep answers from being used. A command is
+ * known by its position: how many commands were queued before it.
+ *
+ *     position    0   1   2   3   4   5
+ *     queue      [get a][set b][get b][eval][get c]      `replies.all` of them have left it
+ *
+ * Invariant 12: a read is answered from memory only if nothing that this client has issued before it could have changed
+ * the answer. Where the keys of a command are not known, nothing is used until all pushes that it may have caused have
+ * come. RESP: they come between its reply and the next one (Redis 7, `afterCommand`), so the next reply shows that.
+ *
+ * With BCAST they are sent at the end of the server's turn, so the reply to a command that was issued after its reply
+ * shows it, and a reply may show a change before its push.
+ */
+export class IssuedCommands {
+  /** Keys that replies will show, in the order of positions; like `#anything` and `#awaited`, used only with BCAST. */
+  readonly #shown = new Denque<Shown>();
+  /** The position of the last command on its way that may have changed, or show, any key. */
+  #anything = NEVER;
+  /** The position of the next command whose reply matters here. */
+  #awaited = Number.POSITIVE_INFINITY;
+  /** Nothing is used until the reply at this position has come. */
+  #heldUntil = NEVER;
+
+  /** The position of the last MULTI; an EXEC at the same one was sent together with it. */
+  #multiAt = NEVER;
+  readonly #heldWarning = new HeldAnswersWarning();
+
+  constructor(
+    readonly connection: Pick<Outgoing, 'replies' | 'transaction' | 'stats'>,
+    readonly store: CacheStore,
+    /** Whether pushes come at the end of the server's turn (BCAST). */
+    readonly pushesLate: boolean,
+    readonly scripts: 'anything' | 'keys',
+  ) {}
+
+  /** Whether no command of unknown keys keeps answers from being used. */
+  get settled(): boolean {
+    return this.connection.replies.all > this.#heldUntil;
+  }
+
+  /** The effect on keys that are known. */
+  keyed(effect: Effect): KeyedEffect | undefined {
+    if (typeof effect === 'object') return effect;
+    return effect === 'script' && this.scripts === 'keys' ? SCRIPT_OF_KEYS : undefined;
+  }
+
+  /** @param position - where the command counts as issued. */
+  note(effect: Effect, args: Arguments, position: number): void {
+    const { connection, store } = this;
+    const keyed = this.keyed(effect);
+    if (keyed !== undefined) {
+      if (!store.isEmpty) this.#noteKeys(keyed, args, position);
+      return;
+    }
+    switch (effect) {
+      case 'shows':
+        this.#showsAnything(position);
+        break;
+      case 'script':
+      case 'anything':
+        if (effect === 'script') this.#heldWarning.scriptSent(connection.stats.cache);
+        this.changesAnything(position);
+        break;
+      case 'multi':
+        // RESP: MULTI within a transaction is refused, and EXEC ends the one that was open.
+        if (!connection.transaction.open) this.#multiAt = position;
+        break;
+      case 'exec':
+        if (this.#multiAt !== position) this.changesAnything(position);
+        break;
+      case 'clear':
+        store.clear();
+        break;
+    }
+  }
+
+  #noteKeys(effect: KeyedEffect, args: Arguments, position: number): void {
+    for (const name of keysOf(effect, args)) {
+      const key = this.store.key(name);
+      if (key === undefined) continue;
+      if (effect.changes) this.store.drop(key);
+      else {
+        key.hold(position);
+        this.noteShown(name, position);
+      }
+    }
+  }
+
+  changesAnything(position: number): void {
+    if (!this.pushesLate) {
+      this.#heldUntil = position + 1;
+      return;
+    }
+    this.#anything = position;
+    this.#awaits(position);
+    this.#heldUntil = Number.POSITIVE_INFINITY;
+  }
+
+  /** The reply to a command may show any key. Where pushes are not late, the push of a change comes before it. */
+  #showsAnything(position: number): void {
+    if (this.pushesLate) this.changesAnything(position);
+    else this.#heldUntil = Math.max(this.#heldUntil, position);
+  }
+
+  /** The reply at `position` will show a key of which answers are kept; its own answer is not kept. */
+  noteShown(name: string, position: number): void {
+    if (!this.pushesLate) return;
+    this.#shown.push({ position, name });
+    this.#awaits(position);
+  }
+
+  /**
+   * A push was handed to user code: it may tell of a change whose invalidation is behind it. Redis: `expired` and some
+   * other events are published before the key is invalidated.
+   *
+   * @param next - the position of the next command to be issued.
+   */
+  pushed(next: number): void {
+    this.#heldUntil = Math.max(this.#heldUntil, this.pushesLate ? next : this.connection.replies.all);
+  }
+
+  #awaits(position: number): void {
+    if (position < this.#awaited) this.#awaited = position;
+  }
+
+  /** A command has left `queue` with its reply. */
+  answer(queue: { readonly length: number }): void {
+    const answered = this.connection.replies.all;
+    if (answered > this.#awaited) this.#awaitedAnswered(answered, answered + queue.length);
+  }
+
+  #awaitedAnswered(answered: number, next: number): void {
+    if (answered > this.#anything) {
+      if (this.#anything !== NEVER) this.#heldUntil = next;
+      this.#anything = NEVER;
+    }
+    this.#awaited = this.#anything === NEVER ? Number.POSITIVE_INFINITY : this.#anything;
+    for (let first = this.#shown.peekFront(); first !== undefined; first = this.#shown.peekFront()) {
+      if (first.position >= answered) {
+        this.#awaits(first.position);
+        return;
+      }
+      this.#shown.shift();
+      this.store.key(first.name)?.hold(next);
+    }
+  }
+}
+
+const MINUTE_MS = 60_000;
+/** Answers held back in a minute: fewer are no load. */
+const LOAD = 10_000;
+
+/** Warns once per process if scripts have held back more answers in a minute than were given: nothing else tells. */
+export class HeldAnswersWarning {
+  #since = { atMs: Number.NaN, held: 0, hits: 0 };
+
+  /** A script that may change anything was sent. */
+  scriptSent({ held, hits }: { held: number; hits: number }, atMs = now()): void {
+    const since = this.#since;
+    if (atMs - since.atMs < MINUTE_MS) return;
+    this.#since = { atMs, held, hits };
+    const more = held - since.held;
+    if (Number.isNaN(since.atMs) || more < LOAD || more < hits - since.hits) return;
+    const cure = "`cache: { scripts: 'keys' }` cures it, or a client of their own";
+    warnOnce(
+      CODES.CACHE_HELD,
+      `ioredis-coalesce: for a minute, scripts have held back most answers of a cache; ${cure}`,
+    );
+  }
+}

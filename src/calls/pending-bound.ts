@@ -1,0 +1,91 @@
+import { Entry } from '../core/entry.js';
+import type { Admission } from '../core/features.js';
+import { CODES, type CodedError, coded } from '../errors.js';
+import { isRejected } from '../host/command-class.js';
+import { isScriptCommand } from '../host/script.js';
+import { unanswered, unansweredOf } from '../host/state.js';
+import type { HostCommand } from '../host/types.js';
+import type { Stats } from '../stats.js';
+
+/**
+ * About the connection itself: the host sends them when it connects, and a client has to be able to end. Without MULTI,
+ * what follows would be executed one by one.
+ */
+const NEVER_REFUSED = new Set(
+  (
+    'auth hello select client info cluster readonly readwrite asking monitor himport quit reset multi ' +
+    'subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe'
+  ).split(' '),
+);
+
+/** The host accepts any value as a name, and fails in its own way. */
+const nameOf = ({ name }: HostCommand) => String(name).toLowerCase();
+
+/**
+ * `maxPending`: refuses calls while too many commands of one client, or of one node of a Cluster, await their reply;
+ * for a Cluster itself, those in its offline queue. All queues are the host's, so it only has to look at their lengths.
+ */
+export class PendingBound implements Admission {
+  /** The MULTI that was accepted last, until it is answered, or its EXEC or DISCARD is accepted. */
+  #multi: HostCommand | undefined;
+
+  constructor(
+    readonly client: { readonly status: string },
+    readonly maxPending: number,
+    readonly counters: Stats,
+    readonly connection: () => { readonly transaction: { readonly begun: boolean } } | undefined,
+    /** Accepted commands of the host, which sends them again by the same method. The nodes of a Cluster share it. */
+    readonly accepted = new WeakSet<object>(),
+  ) {
+    for (const command of unanswered(client)) this.#accept(command);
+  }
+
+  /**
+   * The error of a call that would exceed the bound; undefined if it may be sent. A transaction that has begun
+   * continues: without some of its commands it would be another one.
+   */
+  refusalOf(commands: number): CodedError | undefined {
+    const pending = unansweredOf(this.client);
+    if (pending + commands <= this.maxPending) return undefined;
+    if (this.#multi !== undefined || this.connection()?.transaction.begun) return undefined;
+    this.counters.refusedCalls += 1;
+    return coded(Error, CODES.PENDING, `${pending} commands of this client await their reply (maxPending)`);
+  }
+
+  /**
+   * Rejects a command that the host is about to send, and returns true, if it would exceed the bound. Commands of
+   * pipelines are asked for by `exec()`, fast entries when they are made, and scripts when they are called: a script's
+   * command may be one that is sent again, after NOSCRIPT.
+   */
+  refuses(command: HostCommand, stream: unknown): boolean {
+    if (command instanceof Entry || this.accepted.has(command)) return false;
+    const isAsked = stream !== undefined || isScriptCommand(command) || NEVER_REFUSED.has(nameOf(command));
+    const refusal = isAsked ? undefined : this.refusalOf(1);
+    if (refusal !== undefined) command.reject(refusal);
+    else this.#accept(command);
+    return refusal !== undefined;
+  }
+
+  refuseBeyond<Call>(calls: Call[]): Call[] {
+    const refused = calls.splice(Math.max(0, this.maxPending - unansweredOf(this.client)));
+    this.counters.refusedCalls += refused.length - 1;
+    return refused;
+  }
+
+  #accept(command: HostCommand): void {
+    this.accepted.add(command);
+    const name = nameOf(command);
+    if (name === 'exec' || name === 'discard') this.#multi = undefined;
+    if (name !== 'multi' || isRejected(command)) return;
+    this.#multi = command;
+    // When it is answered, the connection knows of it. Its promise is left alone: a rejection may be one that nobody
+    // handles.
+    for (const settler of ['resolve', 'reject'] as const) {
+      const settle = command[settler];
+      command[settler] = (outcome: never) => {
+        if (this.#multi === command) this.#multi = undefined;
+        settle(outcome);
+      };
+    }
+  }
+}

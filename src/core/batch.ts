@@ -1,0 +1,396 @@
+import type { Duplex } from 'node:stream';
+import { type BatchEvent, debugFlush, hasBatchSubscribers, traceBatch } from '../channels.js';
+import type { CommandVariant } from '../commands/fast-commands.js';
+import type { HostWrite } from '../host/types.js';
+import type { ResolvedOptions } from '../options.js';
+import { appendParts, encodeAssumingAscii, encodeExactly, isAscii, type Part } from '../resp/encoder.js';
+import type { FlushReason, Stats } from '../stats.js';
+import { BusyPoll } from '../util/busy-poll.js';
+import { nextTick, now } from '../util/clock.js';
+import { exiting } from '../util/process-exit.js';
+import type { BatchSchedule } from '../util/schedule.js';
+import type { Entry } from './entry.js';
+import type { Reads } from './features.js';
+
+type Write = (this: Duplex, data: unknown, encoding?: BufferEncoding, callback?: HostWrite['callback']) => boolean;
+
+/** A fast command's entry, as far as a batch knows it. */
+export type Encodable = Pick<Entry, 'encode' | 'encodeAssumingAscii'>;
+
+/** The connection of a batch. */
+export interface BatchOwner {
+  readonly stream: Duplex;
+  readonly options: ResolvedOptions;
+  readonly stats: Stats;
+  /** The server's address, for subscribers of our channels. */
+  readonly address: string;
+  /** Counts the commands that have been handed to the batch or the socket and await their reply. */
+  readonly gate: { readonly onWire: number };
+  /** Told when the batch was sent, or the turn has ended: later commands belong to another one. */
+  readonly reads: Pick<Reads, 'endRun'> | undefined;
+  /** Bytes could not be written: their commands are queued and will not be answered. */
+  failed(error: unknown): void;
+}
+
+/** The last command of a batch while others may still join it. It is encoded when anything else follows. */
+export interface Tail {
+  /** Nothing joins it any more. Returns the entry that is encoded. */
+  end(): Encodable;
+}
+
+/** Bytes of each command that `maxBatchBytes` leaves out: the number of small commands has a limit of its own. */
+const UNCOUNTED_BYTES = 64;
+/** Milliseconds: a script sends a batch at once whose first command is older. */
+const AGE_FOR_SCRIPT_MS = 0.04;
+
+/**
+ * Commands after which a turn's first part leaves, if the server is near; each later part has twice as many. While the
+ * turn is still being encoded, a server on the same machine executes what it has.
+ */
+const FIRST_PART = 32;
+
+/** Number of following batches that are encoded exactly after non-ASCII text, which tends to come in runs. */
+const EXACT_BATCHES = 32;
+
+/**
+ * The cork: all bytes written on one connection between two flushes are sent in one write.
+ *
+ *     idle ──first command──▶ open ──schedule, size, bytes, end──▶ idle
+ *
+ *     stream   [host write][fast text][host write]       corked, in program order
+ *     #parts                                     [text, Buffer, text]   exact bytes, not handed over yet
+ *     #text                                                           [text]   taken for ASCII, not checked yet
+ *
+ * Fast commands are collected in `#text` and `#parts` and go to the stream in one piece: before a write by the host, so
+ * that the order is kept, or at the flush.
+ */
+export class Batch {
+  readonly options: ResolvedOptions;
+  /** Commands in the open batch; 0 when idle. */
+  commands = 0;
+  /** The fast ones among `commands`. */
+  #fastCommands = 0;
+  #openedAt = 0;
+  /** Subscribers of the batch channel are running. */
+  #notifying = false;
+  readonly #poll: BusyPoll;
+  #bytes = 0;
+  /** Commands of this turn that have been sent. */
+  #sentInTurn = 0;
+  /** Whether nothing awaited its reply when this turn's first command was added. */
+  #wireWasIdle = false;
+  /** Commands at which the open batch leaves before the end of its turn. */
+  #limit: number;
+  #text = '';
+  /** The entries of the commands in `#text`, in order. */
+  #textEntries: Encodable[] = [];
+  #parts: Part[] = [];
+  #tail: Tail | undefined;
+  /** Bytes of the tail, by estimate. */
+  #tailBytes = 0;
+  /** Commands of this batch that share a place in the queue with the one before them. */
+  #joined = 0;
+  /** The size of a turn's first part; set by a feature that makes commands cheaper for the server. */
+  firstPart = FIRST_PART;
+  /** Batches still to be encoded exactly: after text that is not ASCII, to assume ASCII would mean encoding twice. */
+  #exactBatches = 0;
+  #corked = false;
+  #scheduled = false;
+
+  constructor(
+    readonly owner: BatchOwner,
+    readonly schedule: BatchSchedule,
+    /** The stream's own `write`, past our hook. */
+    readonly write: Write,
+  ) {
+    const { options, stats } = owner;
+    this.options = options;
+    this.#limit = options.maxBatchSize;
+    this.#poll = new BusyPoll(options.busyPoll, stats, () => this.awaitingReply);
+  }
+
+  /** Commands that have gone to the socket and await their reply. */
+  get awaitingReply(): number {
+    return this.owner.gate.onWire - (this.commands - this.#joined);
+  }
+
+  /** A fast command as RESP: text on the assumption that it is ASCII, or exact parts; undefined as `encodeExactly`. */
+  encode({ heads }: CommandVariant, args: readonly unknown[]): string | Part[] | undefined {
+    const head = heads?.for(args.length);
+    if (head === undefined) return undefined;
+    return this.#exactBatches > 0 ? encodeExactly(head, args) : encodeAssumingAscii(head, args);
+  }
+
+  /**
+   * Adds one fast command's bytes.
+   *
+   * @param entry - encodes the command again if the assumption was wrong.
+   */
+  addFast(encoded: string | readonly Part[], entry: Encodable): void {
+    if (typeof encoded !== 'string') {
+      this.addExact(encoded, 1);
+      return;
+    }
+    if (this.#tail !== undefined) this.endTail();
+    this.#text += encoded;
+    this.#textEntries.push(entry);
+    this.#fastCommands += 1;
+    this.#bytes += encoded.length;
+    this.#added(1);
+  }
+
+  /** Whether this is the last command of the batch, so that another one may join it. */
+  endsWith(tail: Tail): boolean {
+    return this.#tail === tail;
+  }
+
+  /** Adds one command that is part of the tail: as the first of a new one, or joining it in its place in the queue. */
+  addToTail(tail: Tail, bytes: number): void {
+    if (this.#tail === tail) this.#joined += 1;
+    this.#tail = tail;
+    this.#tailBytes += bytes;
+    this.#bytes += bytes;
+    this.#fastCommands += 1;
+    this.#added(1);
+  }
+
+  /** The next command is another one, or the batch is sent. */
+  endTail(): void {
+    const entry = this.#tail?.end();
+    this.#tail = undefined;
+    if (entry === undefined) return;
+    this.#bytes -= this.#tailBytes;
+    this.#tailBytes = 0;
+    const encoded = this.#exactBatches > 0 ? entry.encode() : entry.encodeAssumingAscii();
+    if (typeof encoded === 'string') {
+      this.#text += encoded;
+      this.#textEntries.push(entry);
+      this.#bytes += encoded.length;
+    } else {
+      this.#checkText();
+      this.#append(encoded);
+    }
+  }
+
+  /**
+   * The command that was added last is a script, which takes Redis as long as a write takes us, or longer. If all
+   * scripts of a slow turn left at its end, Redis would have nothing to do in the turn, and we nothing until all
+   * replies have come: a BullMQ worker with ten jobs at a time came to 0.65× of a plain client's jobs.
+   */
+  scriptAdded(): void {
+    // Who holds batches back on purpose decides for scripts, too.
+    if (this.commands === 0 || typeof this.options.schedule === 'function') return;
+    if (now() - this.#openedAt > AGE_FOR_SCRIPT_MS) this.flushThenTell('script');
+  }
+
+  /**
+   * Adds exact bytes of ours.
+   *
+   * @param fast - the fast commands among them.
+   * @param inHostWrite - whether the host is about to queue the last of them.
+   */
+  addExact(parts: readonly Part[], commands: number, fast = commands, inHostWrite = false): void {
+    this.#checkText();
+    this.#append(parts);
+    this.#fastCommands += fast;
+    this.#added(commands, inHostWrite);
+  }
+
+  #append(parts: readonly Part[]): void {
+    for (const part of parts) this.#bytes += part.length;
+    appendParts(this.#parts, parts);
+  }
+
+  /**
+   * Adds a write by the host. Host: a single command is written before its entry is queued. No user code may run until
+   * then: it could send, and every later reply would go to the wrong caller (invariant 1).
+   *
+   * @returns the result of the stream's `write`.
+   */
+  addHost({ data, encoding, callback }: HostWrite, commands: number): boolean {
+    const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.length;
+    // Node reserves three bytes per character for a writev of strings and fails with ENOBUFS beyond about 700 MB. So a
+    // write that is larger than a batch goes alone, as a plain client would send it.
+    if (bytes > this.options.maxBatchBytes) this.flushThenTell('large');
+    this.#cork();
+    this.#writePending();
+    const result = this.write.call(this.owner.stream, data, encoding, callback);
+    this.#bytes += bytes;
+    this.#added(commands, true);
+    return result;
+  }
+
+  /**
+   * Writes the pending bytes, if there are any.
+   * Ordering: subscribers run before any state changes. If one re-entrantly sends, flushes or ends the connection, the
+   * pending bytes are still written first (invariant 2).
+   */
+  flush(reason: FlushReason): void {
+    if (this.commands === 0) return;
+    this.#checkText();
+    if (this.#notifying || !hasBatchSubscribers()) {
+      this.#send(reason);
+      return;
+    }
+    this.#notifying = true;
+    try {
+      traceBatch(this.#event(reason), () => this.#send(reason));
+    } finally {
+      this.#notifying = false;
+    }
+  }
+
+  /** Flushes where user code must not run: subscribers are called on the next tick. */
+  flushThenTell(reason: FlushReason): void {
+    if (this.commands === 0) return;
+    this.#checkText();
+    const event = hasBatchSubscribers() ? this.#event(reason) : undefined;
+    this.#send(reason);
+    if (event !== undefined) nextTick(() => traceBatch(event, () => {}));
+  }
+
+  #event(reason: FlushReason): BatchEvent {
+    const fastCommands = this.#fastCommands;
+    return {
+      size: this.commands,
+      fastCommands,
+      fallbackCommands: this.commands - fastCommands,
+      bytes: this.#bytes,
+      reason,
+      waited: now() - this.#openedAt,
+      address: this.owner.address,
+    };
+  }
+
+  #send(reason: FlushReason): void {
+    const { commands } = this;
+    if (commands === 0) return;
+    const bytes = this.#bytes;
+    this.owner.stats.flushed(reason, commands, bytes, now() - this.#openedAt);
+    if (debugFlush.enabled) {
+      const what = commands === 1 ? 'command' : 'commands';
+      debugFlush('%s: %d %s, %d bytes, %s', this.owner.address, commands, what, bytes, reason);
+    }
+    if (this.#exactBatches > 0) this.#exactBatches -= 1;
+    this.#sentInTurn += commands;
+    this.commands = 0;
+    this.#joined = 0;
+    this.#fastCommands = 0;
+    this.#bytes = 0;
+    // Before: a stream in memory may answer within the write, and user code then issue the same read.
+    this.owner.reads?.endRun();
+    try {
+      this.#writePending();
+      if (this.#corked) {
+        this.#corked = false;
+        // Node hands corked bytes to the stream's `_writev` here, which may be a Connector's.
+        this.owner.stream.uncork();
+      }
+    } catch (error) {
+      this.owner.failed(error);
+    }
+  }
+
+  /** The connection is gone, and pending bytes with it (invariant 8). The host re-sends or rejects their commands. */
+  discard(): void {
+    this.schedule.discard?.(this.#onSchedule);
+    this.commands = 0;
+    this.#tail = undefined;
+    this.#tailBytes = 0;
+    this.#text = '';
+    this.#textEntries = [];
+    this.#parts = [];
+  }
+
+  #added(commands: number, inHostWrite = false): void {
+    if (this.commands === 0) {
+      this.#openedAt = now();
+      // Host: the last entry of a host's write is not queued yet.
+      if (this.#sentInTurn === 0) {
+        this.#wireWasIdle = this.owner.gate.onWire <= (inHostWrite ? commands - 1 : commands);
+        this.#limit = Math.min(this.#sendsParts ? this.firstPart : Number.POSITIVE_INFINITY, this.options.maxBatchSize);
+      }
+    }
+    this.commands += commands;
+    if (this.commands >= this.#limit) this.#sendPart();
+    else if (this.#bytes - UNCOUNTED_BYTES * this.commands >= this.options.maxBatchBytes) this.flushThenTell('bytes');
+    else if (exiting) this.flushThenTell('exit');
+    // Invariant 8: one flush is scheduled at a time, and it always runs. A command that is added after a flush by size
+    // is sent by the flush that was scheduled before.
+    if (!this.#scheduled) {
+      this.#scheduled = true;
+      this.schedule(this.#onSchedule);
+    }
+  }
+
+  get serverIsNear(): boolean {
+    return this.#poll.isNear;
+  }
+
+  /** Whether large turns leave in parts. Who holds batches back on purpose, by a function, decides for these too. */
+  get #sendsParts(): boolean {
+    return this.#poll.polls && typeof this.options.schedule !== 'function';
+  }
+
+  #sendPart(): void {
+    const { maxBatchSize } = this.options;
+    const isPart = this.#limit < maxBatchSize;
+    this.#limit = Math.min(2 * this.#limit, maxBatchSize);
+    // Its replies may be here before the turn ends: they do not tell how far the server is.
+    this.#wireWasIdle = false;
+    this.flushThenTell(isPart ? 'part' : 'size');
+  }
+
+  readonly #onSchedule = (): void => {
+    this.#scheduled = false;
+    if (this.commands === 0) this.owner.reads?.endRun();
+    else this.flush('schedule');
+    this.#poll.turnSent(this.#sentInTurn, this.#wireWasIdle);
+    this.#sentInTurn = 0;
+  };
+
+  repliesCame(): void {
+    this.#poll.repliesCame();
+  }
+
+  /**
+   * Moves the text that was assumed to be ASCII to the exact parts. Text that is not ASCII states its lengths in
+   * characters instead of bytes, so its commands are encoded again, from their entries.
+   */
+  #checkText(): void {
+    if (this.#tail !== undefined) this.endTail();
+    const entries = this.#textEntries;
+    if (entries.length === 0) return;
+    const text = this.#text;
+    this.#text = '';
+    this.#textEntries = [];
+    if (isAscii(text)) {
+      appendParts(this.#parts, [text]);
+      return;
+    }
+    this.#bytes -= text.length;
+    this.#exactBatches = EXACT_BATCHES;
+    try {
+      for (const entry of entries) this.#append(entry.encode());
+    } catch (error) {
+      this.owner.failed(error);
+    }
+  }
+
+  #cork(): void {
+    if (this.#corked) return;
+    this.#corked = true;
+    this.owner.stream.cork();
+  }
+
+  /** Ordering: pending bytes of fast commands reach the stream here, before the host's next write (invariant 2). */
+  #writePending(): void {
+    this.#checkText();
+    if (this.#parts.length === 0) return;
+    const parts = this.#parts;
+    this.#parts = [];
+    if (parts.length > 1) this.#cork();
+    const { stream } = this.owner;
+    for (const part of parts) this.write.call(stream, part, typeof part === 'string' ? 'latin1' : undefined);
+  }
+}

@@ -1,0 +1,191 @@
+import type { Duplex } from 'node:stream';
+import { reportConnection } from '../channels.js';
+import { addressOf, clientFallbackReason, isLayered } from '../host/state.js';
+import type { AnyFunction, HostClient } from '../host/types.js';
+import type { FallbackReason, Stats } from '../stats.js';
+import { nextTick, setImmediate } from '../util/clock.js';
+import { hookStream } from '../util/hook-stream.js';
+import { drainAtExit } from '../util/process-exit.js';
+import type { Incoming } from './features.js';
+import { HostWriteHook } from './host-writes.js';
+import { type ConnectionSetup, Outgoing } from './outgoing.js';
+import { ReplyCount } from './reply-count.js';
+import { ReplyReader } from './reply-reader.js';
+import { TransactionState } from './transaction-state.js';
+
+const NOT_READ = 'replies or the queue are not as expected, the client decodes all replies';
+
+/**
+ * One connection's life: hooks its stream, and ends with it. What is sent by this package is in `Outgoing`, what the
+ * host writes in `HostWriteHook`, what comes back in `ReplyReader`. All is tied to the stream for which it was made;
+ * the client's next stream gets a new connection.
+ */
+export class Connection {
+  readonly client: HostClient;
+  readonly stats: Stats;
+  /** False once the stream ends or fails, or the client is detached. */
+  open = true;
+  /** Whether the user has a transaction open. */
+  readonly transaction: TransactionState;
+  readonly replies = new ReplyCount();
+  readonly outgoing: Outgoing;
+  readonly reader: ReplyReader;
+  readonly incoming: Incoming | undefined;
+  readonly #hostWrites: HostWriteHook;
+  /** Whether anything but replies to the handshake has come. */
+  #hasAnswered = false;
+  #unhook = () => {};
+  #address: string | undefined;
+  #forgetExit = () => {};
+
+  /** Makes the parts; none of them does anything before `start()`. */
+  constructor(
+    setup: ConnectionSetup,
+    readonly stream: Duplex,
+    /** The host's `data` listener on it. */
+    listener: AnyFunction,
+    /** Whether nothing has been received on the stream yet. */
+    readonly fresh: boolean,
+  ) {
+    const { client, counters } = setup;
+    this.client = client;
+    this.stats = counters;
+    this.transaction = new TransactionState(client.commandQueue, !fresh);
+    this.outgoing = new Outgoing(setup, this);
+    this.incoming = this.outgoing.reads?.incoming;
+    this.#hostWrites = new HostWriteHook(this, this.outgoing);
+    this.reader = new ReplyReader(this, listener, fresh);
+  }
+
+  /** Takes the stream over. Called once the client has this connection: subscribers may detach it. */
+  start(): void {
+    const { stream, reader } = this;
+    this.#unhook = hookStream(stream, this.#hostWrites.write, this.#onEnd);
+    this.#forgetExit = drainAtExit(() => this.drain('exit'));
+    reader.source.start();
+    stream.once('close', this.#onClose);
+    // Attached by user code amid a chunk, whose replies are not read here: the backlog may have room afterwards.
+    if (!this.fresh) setImmediate(this.chunkRead);
+    this.incoming?.started();
+    reportConnection(this, 'attached', undefined);
+  }
+
+  /** Why a command cannot take the fast path here now; undefined if it can. */
+  fallbackReason(): FallbackReason | undefined {
+    const { reader } = this;
+    if (!this.open) return 'connection';
+    if (!reader.checkReady()) return reader.stoppedDecoding ? 'downgraded' : 'connection';
+    return clientFallbackReason(this.client, this.stream);
+  }
+
+  /** The reader says that from now on the host decodes everything, and entries leave the queue uncounted. */
+  readerGaveUp(): void {
+    // Later: subscribers must not run inside the reader (invariant 7).
+    nextTick(() => reportConnection(this, 'downgraded', NOT_READ));
+  }
+
+  /** Whether replies are being read, and code of others may run. */
+  get isReading(): boolean {
+    return this.reader.isBusy;
+  }
+
+  /** The server's. Read only when there are subscribers: a socket keeps its peer's address once it was read. */
+  get address(): string {
+    this.#address ??= addressOf(this.client, this.stream);
+    return this.#address;
+  }
+
+  /** Leaves the stream as it was found; commands in flight settle through the host. */
+  detach(): void {
+    this.incoming?.ended(true);
+    this.#close();
+    this.outgoing.socketTimeout?.leaveToHost();
+    this.reader.remove();
+    this.stream.removeListener('close', this.#onClose);
+    this.#forgetExit();
+    this.#unhook();
+    if (!this.stream.destroyed) reportConnection(this, 'detached', 'detach()');
+    this.incoming?.deliver();
+  }
+
+  readonly #onEnd = (method: 'end' | 'destroy'): void => {
+    if (!this.open) return;
+    const { client, stream } = this;
+    const { gate } = this.outgoing;
+    // Not by the client itself, nor amid a handshake, whose few commands are no reason.
+    const isLost = client.status === 'ready' && (method === 'destroy' || stream.readableEnded);
+    if (isLost) gate.inFlightBound.lost(gate.onWire, this.#hasAnswered);
+    this.#close();
+    this.incoming?.deliver();
+  };
+
+  /**
+   * Ends the connection if the queue is not as long as the host's last write makes it (invariant 3). But layers may
+   * delay commands, so that the host writes others, mostly SELECTs, amid those of a pipeline; then it decodes all
+   * replies.
+   *
+   * @param more - commands that the host has queued since, and is about to write; undefined if entries come next.
+   */
+  checkQueue(more?: number): void {
+    const { client, reader, outgoing } = this;
+    const mismatch = this.replies.queueMismatch(client.commandQueue, more);
+    if (mismatch === undefined || !this.open) return;
+    if (more !== undefined && isLayered(client)) {
+      reader.giveUp();
+      // Commands that are not written yet are in the queue.
+      outgoing.gate.stopCounting(outgoing.batch);
+      // Host: when it empties its queue, it removes all `data` listeners.
+    } else if (reader.checkReady() && this.stream.listenerCount('data') > 0) this.failed(mismatch);
+  }
+
+  /** A chunk has been read to its end. */
+  readonly chunkRead = (): void => {
+    const { socketTimeout, gate, batch } = this.outgoing;
+    socketTimeout?.received();
+    if (!this.open) return;
+    // Its replies have taken commands out of the queue.
+    this.replies.lengthDue = undefined;
+    this.#hasAnswered ||= this.client.status === 'ready';
+    if (gate.waiting > 0) gate.release(batch);
+    batch.repliesCame();
+  };
+
+  /** Sends the backlog and all pending bytes, without limits: the stream or the process is about to end. */
+  drain(reason: 'end' | 'exit'): void {
+    if (!this.open || this.stream.destroyed) return;
+    const { gate, batch } = this.outgoing;
+    gate.drain(batch);
+    batch.flushThenTell(reason);
+  }
+
+  /**
+   * The stream is about to end: pending bytes go first (invariant 2), as a plain client has written them by now.
+   * Host: `disconnect()` ends the stream, and destroys it after `disconnectTimeout`.
+   */
+  #close(): void {
+    this.incoming?.ended();
+    this.drain('end');
+    this.open = false;
+  }
+
+  /**
+   * Entries are queued whose bytes cannot be sent. Every later reply would go to the wrong caller (invariant 3), so the
+   * connection ends.
+   */
+  failed(error: unknown): void {
+    this.open = false;
+    this.stream.destroy(error instanceof Error ? error : new Error(String(error)));
+  }
+
+  readonly #onClose = (): void => {
+    this.open = false;
+    this.incoming?.ended();
+    this.transaction.becomes('closed');
+    this.#forgetExit();
+    this.outgoing.batch.discard();
+    this.outgoing.socketTimeout?.clear();
+    this.reader.close();
+    reportConnection(this, 'detached', 'the connection is closed');
+    this.incoming?.deliver();
+  };
+}

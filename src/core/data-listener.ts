@@ -1,0 +1,57 @@
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type InPlaceReader, shareReadBuffer, unshareReadBuffer } from '../host/read-in-place.js';
+import type { AnyFunction } from '../host/types.js';
+
+/**
+ * Takes the place of the host's `data` listener on one stream. Bytes come by `data`, or by `readInPlace` where a socket
+ * is read into shared memory (`host/read-in-place.ts`).
+ */
+export class DataListener implements InPlaceReader {
+  constructor(
+    readonly stream: Duplex,
+    readonly hostListener: AnyFunction,
+    readonly reader: { readonly isReading: boolean; readChunk(chunk: Buffer): void },
+    readonly onData: (chunk: Buffer) => void,
+  ) {}
+
+  start(): void {
+    const { stream, onData } = this;
+    stream.removeListener('data', this.hostListener);
+    // In front of other listeners, which may rely on the queue having moved on (the host's `setSocketTimeout`). Where
+    // there are none, `on`: Node emits data within the read for listeners added by `on`, and on nextTick for prepended
+    // ones. Host: other streams than sockets may answer within a write, before it has queued what it writes.
+    if (stream.listenerCount('data') === 0 && stream instanceof Socket) stream.on('data', onData);
+    else stream.prependListener('data', onData);
+  }
+
+  /**
+   * Whether it still listens. Host: `flushQueue` removes all `data` listeners, and user code may do so too. Node does
+   * not emit `removeListener` for the only listener of an event.
+   */
+  get isAttached(): boolean {
+    return this.stream.listenerCount('data', this.onData) > 0;
+  }
+
+  /** Has the stream read in place from now on, where that is possible. */
+  tune(): void {
+    shareReadBuffer(this.stream, this);
+  }
+
+  /** Refuses bytes while other listeners get what is read, too. */
+  readInPlace(bytes: Buffer): boolean {
+    const { stream, reader } = this;
+    if (reader.isReading || stream.listenerCount('data') !== 1 || !stream.listenerCount('data', this.onData))
+      return false;
+    reader.readChunk(bytes);
+    return true;
+  }
+
+  /** Puts the host's listener back. */
+  restore(): void {
+    const { stream } = this;
+    unshareReadBuffer(stream, this);
+    stream.removeListener('data', this.onData);
+    stream.prependListener('data', this.hostListener);
+  }
+}

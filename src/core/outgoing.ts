@@ -1,0 +1,226 @@
+import type { Duplex } from 'node:stream';
+import type { CommandVariant } from '../commands/fast-commands.js';
+import type { ClusterRouting } from '../host/cluster.js';
+import { settlesLate } from '../host/command-class.js';
+import type { EntryContext } from '../host/command-facade.js';
+import { SocketTimeout } from '../host/socket-timeout.js';
+import { commandTimeoutOf, selectedDatabase } from '../host/state.js';
+import type { HostClient, HostCommandClass, QueueItem } from '../host/types.js';
+import type { ResolvedOptions } from '../options.js';
+import type { Part } from '../resp/encoder.js';
+import type { FallbackReason, Stats } from '../stats.js';
+import { type Deadline, Deadlines } from '../util/deadlines.js';
+import type { InFlightBound } from '../util/in-flight-bound.js';
+import { scheduleFunction } from '../util/schedule.js';
+import { Batch, type BatchOwner } from './batch.js';
+import { CallEntry, Entry } from './entry.js';
+import type { Admission, Call, Reads } from './features.js';
+import { InFlightGate } from './in-flight-gate.js';
+import type { ReplyCount } from './reply-count.js';
+import type { TransactionState } from './transaction-state.js';
+
+/** Gives its caller another promise than the one that the reply settles. */
+export type Chained = (promise: Promise<unknown>) => Promise<unknown>;
+
+/** Sends commands on one connection. `Outgoing` is the ordinary one. */
+export interface Dispatcher {
+  /**
+   * @param args - as they are encoded, `keyPrefix` applied.
+   * @param routing - of the Cluster that sends it here, if any.
+   */
+  dispatch(
+    variant: CommandVariant,
+    args: readonly unknown[],
+    routing: ClusterRouting | undefined,
+    call: Call | undefined,
+    chained: Chained | undefined,
+  ): Promise<unknown>;
+}
+
+/** Encodes an entry together with those before it. */
+export interface Group {
+  /** @returns whether the entry was queued; otherwise it shares the place of those before it. */
+  add(entry: CallEntry): boolean;
+}
+
+/** A command's bytes: text assumed to be ASCII, or exact parts; or the group that encodes it with its neighbours. */
+export type Encoded = string | readonly Part[] | Group;
+
+/** What the connections of one client have in common. */
+export interface ConnectionSetup {
+  readonly client: HostClient;
+  readonly options: ResolvedOptions;
+  readonly counters: Stats;
+  readonly inFlightBound: InFlightBound;
+  readonly commandClass: HostCommandClass;
+  readonly admission: Admission | undefined;
+  /** Makes the features of reads that are on, for one connection. */
+  readsOn(outgoing: Outgoing): Reads | undefined;
+}
+
+/** The connection on which it is sent. */
+interface OutgoingConnection {
+  readonly stream: Duplex;
+  readonly address: string;
+  /** False once the stream ends or fails, or the client is detached. */
+  readonly open: boolean;
+  readonly transaction: TransactionState;
+  readonly replies: ReplyCount;
+  /** Why a command cannot take the fast path here now; undefined if it can. */
+  fallbackReason(): FallbackReason | undefined;
+  /** Checks that the host has queued what it wrote last, before something is put behind it. */
+  checkQueue(): void;
+  failed(error: unknown): void;
+}
+
+/**
+ * Sends this package's own commands on one connection:
+ *
+ *     dispatch ─▶ admission ─▶ entry ─▶ the features of reads ─▶ enqueue ─▶ queue, and batch or backlog
+ *
+ * A step that takes a command ends its way. The host's writes come from `HostWriteHook`.
+ */
+export class Outgoing implements BatchOwner, Dispatcher {
+  readonly client: HostClient;
+  readonly options: ResolvedOptions;
+  readonly stats: Stats;
+  readonly stream: Duplex;
+  readonly transaction: TransactionState;
+  readonly replies: ReplyCount;
+  readonly context: EntryContext;
+  readonly batch: Batch;
+  readonly gate: InFlightGate;
+  readonly admission: Admission | undefined;
+  reads: Reads | undefined;
+  /** The timer of the option `socketTimeout`, while the client has it. */
+  socketTimeout: SocketTimeout | undefined;
+  readonly deadlines = new Deadlines();
+  #clusterContext: EntryContext | undefined;
+
+  constructor(
+    setup: ConnectionSetup,
+    readonly connection: OutgoingConnection,
+  ) {
+    const { client, options, counters, inFlightBound, commandClass, admission } = setup;
+    const { stream, transaction, replies } = connection;
+    this.client = client;
+    this.options = options;
+    this.stats = counters;
+    this.stream = stream;
+    this.transaction = transaction;
+    this.replies = replies;
+    this.admission = admission;
+    this.context = { client, commandClass, settlesLate: settlesLate(commandClass) };
+    this.gate = new InFlightGate(options, inFlightBound, client);
+    this.batch = new Batch(this, scheduleFunction(options.schedule), stream.write as Batch['write']);
+    this.reads = setup.readsOn(this);
+  }
+
+  get open(): boolean {
+    return this.connection.open;
+  }
+
+  get address(): string {
+    return this.connection.address;
+  }
+
+  failed(error: unknown): void {
+    this.connection.failed(error);
+  }
+
+  dispatch(
+    variant: CommandVariant,
+    args: readonly unknown[],
+    routing: ClusterRouting | undefined,
+    call: Call | undefined,
+    chained: Chained | undefined,
+  ): Promise<unknown> {
+    const { reads, admission } = this;
+    const answer = reads?.lookUp(variant, args, call);
+    const refusal = answer === undefined ? admission?.refusalOf(1) : undefined;
+    if (refusal !== undefined) return Promise.reject(refusal);
+    // Ordering: asked when it is certain that the command is sent: from now on the host assumes that the script is loaded.
+    const form = variant.script?.formOn(this.stream) ?? variant;
+    const context = routing === undefined ? this.context : this.contextIn(routing);
+    const select = selectedDatabase(this.client);
+    const entry = call?.newEntry?.(form, context, args, select) ?? new CallEntry(form, context, args, select);
+    if (chained !== undefined) entry.promise = chained(entry.promise);
+    if (reads !== undefined) reads.send(entry, args, call, answer);
+    else this.enqueue(entry, this.batch.encode(form, args) ?? entry.encode(), this.deadlineOf(entry, call));
+    call?.sent?.(entry);
+    return entry.promise;
+  }
+
+  /** The deadline of a call that is issued now. One that has waited for a reply has its own already. */
+  deadlineOf(entry: Entry, call: Call | undefined): Deadline | undefined {
+    const ms = call?.timeout ?? commandTimeoutOf(this.client);
+    return (entry.deadline as Deadline | undefined) ?? (ms === undefined ? ms : this.deadlines.for(ms));
+  }
+
+  /** Ordering: the bytes and the entry are appended in one synchronous step (invariant 1). */
+  enqueue(entry: Entry, encoded: Encoded, deadline: Deadline | undefined): void {
+    const { client, gate, batch, replies } = this;
+    if (replies.lengthDue !== undefined) this.connection.checkQueue();
+    const { begun } = this.transaction;
+    const waits = gate.mustWait(1, begun);
+    // Whatever can throw does so before the entry is queued.
+    const exact = waits ? entry.exactParts(isGroup(encoded) ? entry.encode() : encoded) : undefined;
+    this.stats.commands += 1;
+    this.stats.fastCommands += 1;
+    if (entry.deadline === undefined) deadline?.add(entry);
+    if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
+    // Before it may be sent: a Connector's stream may answer within the write.
+    replies.expected += 1;
+    if (exact !== undefined) {
+      client.commandQueue.push(entry);
+      gate.holdFast(exact, begun);
+    } else if (typeof encoded === 'string' || !isGroup(encoded)) {
+      client.commandQueue.push(entry);
+      batch.addFast(encoded, entry);
+    } else if (!encoded.add(entry as CallEntry)) replies.expected -= 1;
+    if (entry.variant.script !== undefined) batch.scriptAdded();
+  }
+
+  /**
+   * Puts commands into the queue, and their bytes into the batch, in one step.
+   * Ordering: nothing comes between its bytes, and nothing between its entries (invariants 1 and 10).
+   *
+   * @param items - fast entries, and elements that hold commands of the host's.
+   * @param inTransaction - whether a transaction was open when they were issued.
+   */
+  enqueueTogether(items: readonly QueueItem[], encoded: Part[], inTransaction: boolean): void {
+    const { client, gate, batch, replies, stats } = this;
+    if (replies.lengthDue !== undefined) this.connection.checkQueue();
+    const waits = gate.mustWait(items.length, inTransaction);
+    if (client.options.socketTimeout !== undefined) this.#startSocketTimeout();
+    let fast = 0;
+    for (const item of items) {
+      if (item instanceof Entry) fast += 1;
+      client.commandQueue.push(item);
+    }
+    replies.expected += fast;
+    stats.commands += items.length;
+    stats.fastCommands += fast;
+    if (waits) gate.hold(encoded, items.length, fast, inTransaction);
+    else batch.addExact(encoded, items.length, fast);
+  }
+
+  #startSocketTimeout(): void {
+    this.socketTimeout ??= new SocketTimeout(this.client, this.stream);
+    this.socketTimeout.sent();
+  }
+
+  /**
+   * The context of entries that are sent for a Cluster: one that is rejected is handed to the Cluster, once.
+   * Ordering: these are handed over in the order of their calls, since the host rejects entries in the order they were
+   * sent in, one at a time when the reader has forwarded an error, the whole queue when the connection is lost.
+   */
+  contextIn(routing: ClusterRouting): EntryContext {
+    this.#clusterContext ??= { ...this.context, redirect: (command) => routing.redirect(this.client, command) };
+    return this.#clusterContext;
+  }
+}
+
+function isGroup(encoded: Encoded): encoded is Group {
+  return typeof encoded === 'object' && !Array.isArray(encoded);
+}

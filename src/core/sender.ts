@@ -1,0 +1,146 @@
+import type { CommandVariant, FastCommand } from '../commands/fast-commands.js';
+import { type ArgumentTransformer, argumentTransformerOf } from '../host/command-class.js';
+import { isUnpatchedMethod } from '../host/probe.js';
+import type { AnyFunction, HostCommandClass } from '../host/types.js';
+import { asCallback } from '../util/promises.js';
+import { type ArgumentsSoFar, areEncodable, Fallback, type Prepared, prepareArguments } from './arguments.js';
+import type { CallTarget } from './call-target.js';
+import { variantOf } from './entry.js';
+import type { Call } from './features.js';
+import type { Chained } from './outgoing.js';
+
+/** A layer around all that senders send: `send` sends the call, with these arguments. */
+type AroundSends = (
+  sender: Sender,
+  target: CallTarget,
+  given: unknown[],
+  send: (given: unknown[]) => unknown,
+) => unknown;
+let around: AroundSends | undefined;
+
+export function aroundSends(layer: AroundSends): void {
+  around = layer;
+}
+
+/**
+ * May this call be encoded here? If so, sends it. The question is the same for single commands, `call` and scripts;
+ * how their keys are found and how they are encoded is not.
+ */
+export abstract class Sender {
+  /** The command that is sent. */
+  abstract readonly variant: CommandVariant;
+  /** The host's own method, as last seen. */
+  protected unpatched: AnyFunction | undefined;
+
+  /** Whether the keys among the arguments have to be found before a call is sent. */
+  protected abstract needsKeys(target: CallTarget): boolean;
+  /** Flat arguments, transformed and with `keyPrefix`, and their first key. */
+  protected abstract prepare(
+    target: CallTarget,
+    args: readonly unknown[],
+    transformer: ArgumentTransformer | undefined,
+  ): Prepared | Fallback;
+  /** What the caller gets in place of the promise that the reply settles. */
+  protected chained?(client: CallTarget['client'], args: readonly unknown[], call: Call | undefined): Chained;
+
+  /** These arguments in the form in which they can be encoded here; undefined if the host has to do it. */
+  protected encodableOf(args: readonly unknown[]): readonly unknown[] | undefined {
+    return areEncodable(args) ? args : undefined;
+  }
+
+  /**
+   * @param method - the one below ours, which may have been patched.
+   * @param call - the options of this call, if it has any.
+   */
+  send(target: CallTarget, method: AnyFunction, given: unknown[], call?: Call): Promise<unknown> | Fallback {
+    if (around !== undefined) return this.#sendThrough(around, target, method, given, call);
+    if (method !== this.unpatched) {
+      if (!isUnpatchedMethod(method)) return new Fallback('patched');
+      this.unpatched = method;
+    }
+    const { commandClass } = target;
+    if (commandClass === undefined) return new Fallback('connection');
+    const last = given.length > 0 ? given[given.length - 1] : undefined;
+    const args = typeof last === 'function' ? given.slice(0, -1) : given;
+    const { command } = this.variant;
+    const transformer = argumentTransformerOf(commandClass, command.name);
+    // A tracer would see another promise than the one that has the callback.
+    const watchable = call === undefined && typeof last !== 'function';
+    const encodable = transformer === undefined && !this.needsKeys(target) ? this.encodableOf(args) : undefined;
+    const sent =
+      encodable === undefined
+        ? this.#prepareAndSend(target, args, transformer, call, watchable)
+        : this.#sendEncodable(target, encodable, args[0], undefined, args, call, watchable);
+    if (typeof last === 'function' && !(sent instanceof Fallback)) asCallback(sent, last);
+    return sent;
+  }
+
+  #sendThrough(layer: AroundSends, target: CallTarget, method: AnyFunction, given: unknown[], call?: Call) {
+    // What is sent within is part of the call.
+    around = undefined;
+    try {
+      const send = (args: unknown[]) => this.send(target, method, args, call);
+      return layer(this, target, given, send) as ReturnType<typeof send>;
+    } finally {
+      around = layer;
+    }
+  }
+
+  #prepareAndSend(
+    target: CallTarget,
+    args: readonly unknown[],
+    transformer: ArgumentTransformer | undefined,
+    call: Call | undefined,
+    watchable: boolean,
+  ): Promise<unknown> | Fallback {
+    const prepared = this.prepare(target, args, transformer);
+    if (prepared instanceof Fallback) return prepared;
+    const { sent, key, argumentsSoFar } = prepared;
+    return this.#sendEncodable(target, this.encodableOf(sent), key, argumentsSoFar, args, call, watchable);
+  }
+
+  /**
+   * Ordering: called when user code has run.
+   *
+   * @param encodable - the arguments as they are encoded; undefined if they cannot be.
+   * @param args - those of the call.
+   */
+  #sendEncodable(
+    target: CallTarget,
+    encodable: readonly unknown[] | undefined,
+    key: unknown,
+    argumentsSoFar: ArgumentsSoFar | undefined,
+    args: readonly unknown[],
+    call: Call | undefined,
+    watchable: boolean,
+  ): Promise<unknown> | Fallback {
+    const { variant } = this;
+    const found = target.dispatcherFor(variant.command, key, watchable);
+    if (typeof found === 'string') return new Fallback(found, argumentsSoFar);
+    if (encodable === undefined) return new Fallback('arguments', argumentsSoFar);
+    return found.dispatch(variant, encodable, target.routing, call, this.chained?.(target.client, args, call));
+  }
+}
+
+/** Sends the commands of one name. */
+export class CommandSender extends Sender {
+  readonly variant: CommandVariant;
+
+  constructor(command: FastCommand, encoding: 'utf8' | null) {
+    super();
+    this.variant = variantOf(command, encoding);
+  }
+
+  protected needsKeys({ client }: CallTarget): boolean {
+    return Boolean(client.options.keyPrefix);
+  }
+
+  protected prepare(
+    { client, commandClass }: CallTarget,
+    args: readonly unknown[],
+    transformer: ArgumentTransformer | undefined,
+  ): Prepared | Fallback {
+    const { command } = this.variant;
+    return prepareArguments(command, commandClass as HostCommandClass, client.options.keyPrefix, transformer, args);
+  }
+}

@@ -1,0 +1,88 @@
+import type { CommandVariant } from '../commands/fast-commands.js';
+import type { Connection } from '../core/connection.js';
+import type { CallEntry } from '../core/entry.js';
+import { announceWrite } from '../core/host-writes.js';
+import type { Chained, Dispatcher, Outgoing } from '../core/outgoing.js';
+import type { ClusterRouting } from '../host/cluster.js';
+import { isLayeredInClass, publishCommand, selectedDatabase } from '../host/state.js';
+import type { AnyFunction } from '../host/types.js';
+import type { FallbackReason } from '../stats.js';
+import { LayeredEntry } from './layered-entry.js';
+
+/** The node's or single client, or the Cluster, whose `sendCommand` has layers. */
+export interface Through {
+  sendCommand: AnyFunction;
+}
+
+/**
+ * Whether commands that fall back for this reason can be fast nevertheless, observed. A cached answer passes no layer.
+ */
+export function canBeObserved({ client, incoming }: Connection, reason: FallbackReason): boolean {
+  return reason === 'traced' || (reason === 'patched' && incoming === undefined && isLayeredInClass(client));
+}
+
+/**
+ * Sends *published* commands: subscribers of the host's channel `ioredis:command` see them (fallback reason `traced`).
+ */
+export class PublishedDispatcher implements Dispatcher {
+  constructor(
+    readonly outgoing: Outgoing,
+    readonly through: Through,
+  ) {}
+
+  dispatch(
+    variant: CommandVariant,
+    args: readonly unknown[],
+    routing: ClusterRouting | undefined,
+    _call: undefined,
+    chained: Chained | undefined,
+  ): Promise<unknown> {
+    const { outgoing, through } = this;
+    let published: Promise<unknown> | undefined;
+    const sent = (entry: CallEntry) => {
+      outgoing.stats.observedCommands += 1;
+      published = publishCommand(outgoing.client, entry);
+    };
+    // Host: a Cluster's own `sendCommand` returns the promise of the command, whatever its node returns.
+    const isNodes = routing !== undefined && through === outgoing.client;
+    const promise = outgoing.dispatch(variant, args, isNodes ? routing : undefined, { alone: true, sent }, chained);
+    return isNodes ? promise : (published ?? promise);
+  }
+}
+
+/**
+ * Sends *layered* commands: others have put layers over `sendCommand` (fallback reason `patched`). Commands pass
+ * through these: what the layers do with a command counts, and what they return. The host's own `sendCommand`, below
+ * them, asks the entry for its bytes (`HostWriteHook`) and queues it.
+ */
+export class LayeredDispatcher implements Dispatcher {
+  constructor(
+    readonly outgoing: Outgoing,
+    readonly through: Through,
+  ) {}
+
+  dispatch(
+    variant: CommandVariant,
+    args: readonly unknown[],
+    routing: ClusterRouting | undefined,
+    _call: undefined,
+    chained: Chained | undefined,
+  ): Promise<unknown> {
+    const { outgoing, through } = this;
+    const { client } = outgoing;
+    const refusal = outgoing.admission?.refusalOf(1);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    const isNodes = routing !== undefined && through === client;
+    const context = isNodes ? outgoing.contextIn(routing) : outgoing.context;
+    const entry = new LayeredEntry(variant, context, args, selectedDatabase(client));
+    if (chained !== undefined) entry.promise = chained(entry.promise);
+    try {
+      const returned = through.sendCommand(entry) as Promise<unknown>;
+      // Host: a Cluster returns the promise of the command, whatever its node returns.
+      return isNodes ? entry.promise : returned;
+    } finally {
+      // A layer that sends it later sends its arguments as they are then.
+      announceWrite(undefined);
+    }
+  }
+}

@@ -1,0 +1,269 @@
+import { inspect } from 'node:util';
+import { type CommandVariant, KEY_POSITIONS, UNLISTED } from '../commands/fast-commands.js';
+import { Entry, variantOf } from '../core/entry.js';
+import { transformsReply } from '../host/command-class.js';
+import type { EntryContext } from '../host/command-facade.js';
+import {
+  type HostPipeline,
+  PIPELINE_INDEX,
+  type PipelinedCommand,
+  type PipelineResult,
+  PipelineWriter,
+} from '../host/pipeline.js';
+import type { HostClient } from '../host/types.js';
+import { NOT_DECODED, type ReplyDecoder } from '../resp/decoder.js';
+import { keepSettlers, lastReject, lastResolve } from '../util/promises.js';
+
+/** The first and the last command of fast transactions. Host: each command converts its part of EXEC's reply. */
+export const MULTI = variantOf({ ...UNLISTED, name: 'multi', keys: 'none' }, 'utf8');
+export const EXEC = variantOf({ ...UNLISTED, name: 'exec', keys: 'none' }, null);
+
+interface OwnPromise {
+  readonly promise: Promise<unknown>;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+function noop(): void {}
+
+const NONE: number[] = [];
+
+/** The recording of a fast pipeline: its entries, and what these share. The host sends them again through it. */
+export class PipelineRecording<Of = unknown> extends PipelineWriter {
+  /** Whether it still records. Once it was sent, or left to the host, later calls go to the host's methods. */
+  open = true;
+  /** Whether it was made by `multi()`: it begins with MULTI, and is sent with EXEC. */
+  isTransaction = false;
+  /** The database selected when it was sent. */
+  select = 0;
+  sentCount = 0;
+  /** The client whose protocol it was sent under, if by the host: of a Cluster, a node that `context` does not know. */
+  sender: Pick<HostClient, 'condition'> | undefined;
+  /** Results to be filled into the pipeline, and the position of each. */
+  #results: PipelineResult[] | undefined;
+  #positions: number[] = NONE;
+
+  constructor(
+    readonly pipeline: HostPipeline,
+    /** The target of its calls. */
+    readonly target: Of,
+    /** The context of the connection, once it was sent. Until then one with which the host may send its entries. */
+    public context: EntryContext,
+  ) {
+    super();
+  }
+
+  get commands(): readonly PipelinedCommand[] {
+    return this.pipeline._queue;
+  }
+
+  /** Called when its commands are about to be queued on a connection where the database `select` is selected. */
+  sentWith(context: EntryContext, select: number): void {
+    this.open = false;
+    this.context = context;
+    this.select = select;
+    this.sentCount = this.commands.length;
+  }
+
+  /** The client leads here, by its queue, and `context` to the client. */
+  toJSON(): object {
+    return { open: this.open, sent: this.sentCount };
+  }
+
+  [inspect.custom](): object {
+    return this.toJSON();
+  }
+
+  /**
+   * Fills in a result, in the microtask in which the host would fill in the first of the results that wait here.
+   *
+   * Invariant 7: `fillResult` may be the user's, and user code that runs between two replies may call `exec()` again.
+   */
+  fillSoon(result: PipelineResult, position: number): void {
+    if (this.#results === undefined) {
+      this.#results = [result];
+      this.#positions = [position];
+      void this.settled(undefined).then(() => this.#fill());
+    } else {
+      this.#results.push(result);
+      this.#positions.push(position);
+    }
+  }
+
+  #fill(): void {
+    const results = this.#results as PipelineResult[];
+    const positions = this.#positions;
+    this.#results = undefined;
+    for (let index = 0; index < results.length; index += 1) {
+      const position = positions[index] as number;
+      try {
+        this.pipeline.fillResult(results[index] as PipelineResult, position);
+      } catch (error) {
+        fillWithError(this.pipeline, Promise.reject(error), position);
+      }
+    }
+  }
+
+  /** A promise that settles when the promise of a host's command would. */
+  settled(value: unknown): Promise<unknown> {
+    const promise = Promise.resolve(value);
+    return this.context.settlesLate ? promise.finally(noop) : promise;
+  }
+}
+
+/** Host: `promise.then(fill).catch(fill)`, so an error of `fillResult` itself becomes the command's result. */
+function fillWithError(pipeline: HostPipeline, failed: Promise<unknown>, position: number): void {
+  failed.catch((error: unknown) => pipeline.fillResult([error], position));
+}
+
+/**
+ * The fast entry of a command in an explicit pipeline or a transaction: its result fills a place in the host's
+ * pipeline, which has one promise for all.
+ *
+ * It also takes the place of the host's command in the pipeline, so that the host can send the pipeline, or send it
+ * again.
+ */
+export class PipelineEntry extends Entry implements PipelinedCommand {
+  #settled = false;
+  /** The promise of this single command, once it was read. */
+  #own: OwnPromise | undefined;
+  /** The host fills the pipeline from the promise. */
+  #hostFills = false;
+  /** Host: its index in the pipeline. It is about to be recorded there, behind the others. */
+  [PIPELINE_INDEX]: number;
+  inTransaction: boolean;
+  override isTraced = false;
+
+  constructor(
+    variant: CommandVariant,
+    sent: unknown,
+    readonly recording: PipelineRecording,
+  ) {
+    super(variant, sent);
+    const { pipeline } = recording;
+    this[PIPELINE_INDEX] = pipeline._queue.length;
+    this.inTransaction = pipeline._transactions > 0;
+  }
+
+  get context(): EntryContext {
+    return this.recording.context;
+  }
+
+  get select(): number {
+    return this.recording.select;
+  }
+
+  override get sender(): Pick<HostClient, 'condition'> {
+    return this.recording.sender ?? super.sender;
+  }
+
+  override setReplyContext(condition: NonNullable<HostClient['condition']>): void {
+    const { recording } = this;
+    if (recording.sender?.condition !== condition) recording.sender = { condition };
+  }
+
+  protected settleValue(value: unknown): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#own?.resolve(value);
+    if (this.#hostFills) return;
+    const { recording, [PIPELINE_INDEX]: index } = this;
+    const { pipeline } = recording;
+    // Users can see when the last result is filled in.
+    if (index < recording.sentCount - 1 && !isThenable(value)) {
+      recording.fillSoon([null, value], index);
+    } else {
+      const filled = recording.settled(value).then((settled) => pipeline.fillResult([null, settled], index));
+      fillWithError(pipeline, filled, index);
+    }
+  }
+
+  protected settleError(error: unknown): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#own?.reject(error);
+    if (this.#hostFills) return;
+    const failed = this.recording.settled(undefined).then(() => {
+      throw error;
+    });
+    fillWithError(this.recording.pipeline, failed, this[PIPELINE_INDEX]);
+  }
+
+  // ---- Called or read by the host ----
+
+  /** Host: sends the command again through this. */
+  get stream(): PipelineWriter {
+    return this.recording;
+  }
+
+  get promise(): Promise<unknown> {
+    this.#own ??= ownPromise();
+    return this.#own.promise;
+  }
+
+  /** Host: a Cluster calls it before it sends a whole pipeline again, and then fills the pipeline from this promise. */
+  initPromise(): void {
+    this.#settled = false;
+    // Its timeout begins anew when it is sent.
+    this.deadline = undefined;
+    this.#hostFills = true;
+    this.#own = ownPromise();
+  }
+
+  /** Host: `fillResult` calls it on each command of a transaction with its part of EXEC's reply. */
+  override transformReply(reply: unknown): unknown {
+    const { commandClass } = this.context;
+    if (!transformsReply(commandClass, this.name) && (typeof reply !== 'object' || reply === null)) {
+      return reply;
+    }
+    return super.transformReply(reply);
+  }
+
+  override toJSON(): object {
+    return { ...super.toJSON(), inTransaction: this.inTransaction, [PIPELINE_INDEX]: this[PIPELINE_INDEX] };
+  }
+
+  /** Host: a Cluster computes slots from it. */
+  override getKeys(): unknown[] {
+    const { args } = this;
+    const { count, step } = KEY_POSITIONS[this.variant.command.keys] ?? KEY_POSITIONS.none;
+    return args.slice(0, count * step).filter((_, index) => index % step === 0);
+  }
+}
+
+/** EXEC, whose reply holds the replies to the commands of its transaction. */
+export class ExecEntry extends PipelineEntry {
+  /** A user's transformer for EXEC expects all replies as the host decodes them. */
+  override decode(decoder: ReplyDecoder, bytes: Buffer, position: number): unknown {
+    if (transformsReply(this.context.commandClass, 'exec')) return NOT_DECODED;
+    return decoder.decodeElements(bytes, position, this);
+  }
+
+  /** Whether the reply at `index` of `count` is decoded to text. The transaction's commands are those before EXEC. */
+  utf8At(index: number, count: number): boolean {
+    const position = (this[PIPELINE_INDEX] as number) - count + index;
+    const command = this.recording.pipeline._queue[position];
+    // A host command expects Buffers, as the host's decoder gives them.
+    return command instanceof PipelineEntry && command.variant.encoding === 'utf8';
+  }
+}
+
+/**
+ * Users' reply transformers may return promises, and anything else that a promise would read `then` of: it is not read
+ * here, since it may be a getter.
+ */
+function isThenable(value: unknown): boolean {
+  if ((typeof value !== 'object' || value === null) && typeof value !== 'function') return false;
+  try {
+    return 'then' in value;
+  } catch {
+    return true;
+  }
+}
+
+function ownPromise(): OwnPromise {
+  const own = { promise: new Promise<unknown>(keepSettlers), resolve: lastResolve, reject: lastReject };
+  // The pipeline's result has the error; only the host looks at this promise.
+  own.promise.catch(noop);
+  return own;
+}

@@ -1,0 +1,42 @@
+import { isPlainNumber } from '../resp/encoder.js';
+
+/** Begins the text of several arguments, and of a single one that is empty or begins with this character itself. */
+const JOINED = '\0';
+
+/** The name under which answers of a key are kept; undefined for a key that is not text, such as a Buffer. */
+export function keyName(argument: unknown): string | undefined {
+  if (typeof argument === 'string') return argument;
+  return typeof argument === 'number' && isPlainNumber(argument) ? String(argument) : undefined;
+}
+
+/**
+ * The other arguments of a read, on which its answer depends too, as one text that no others have; undefined if one of
+ * them is not text.
+ *
+ * @param sent - a single argument is not in an array.
+ */
+export function readArguments(sent: unknown): string | undefined {
+  if (!Array.isArray(sent)) return '';
+  if (sent.length === 2) {
+    const text = keyName(sent[1]);
+    if (text === undefined || (text !== '' && !text.startsWith(JOINED))) return text;
+  }
+  let joined = JOINED;
+  for (let index = 1; index < sent.length; index += 1) {
+    const text = keyName(sent[index]);
+    if (text === undefined) return undefined;
+    joined += `${text.length}:${text}`;
+  }
+  return joined;
+}
+
+/** V8: a shorter part of a text is a copy. A longer one, and joined text, refer to what they were made from. */
+const SHORTEST_REFERRING = 13;
+const scratch = Buffer.allocUnsafeSlow(1024);
+
+/** A copy of a text, which keeps nothing alive of what it was cut out of. It has no lone surrogates. */
+export function copyOfText(text: string): string {
+  if (text.length < SHORTEST_REFERRING) return text;
+  if (text.length * 3 > scratch.length) return Buffer.from(text).toString();
+  return scratch.utf8Slice(0, scratch.write(text));
+}
