@@ -139,7 +139,7 @@ export class Outgoing implements BatchOwner, Dispatcher {
     const answer = reads?.lookUp(variant, args, call);
     const refusal = answer === undefined ? admission?.refusalOf(1) : undefined;
     if (refusal !== undefined) return Promise.reject(refusal);
-    // Ordering: asked when it is certain that the command is sent: from now on the host assumes that the script is loaded.
+    // Ordering: asked when the command is sure to be sent: from now on the host assumes that the script is loaded.
     const form = variant.script?.formOn(this.stream) ?? variant;
     const context = routing === undefined ? this.context : this.contextIn(routing);
     const select = selectedDatabase(this.client);
