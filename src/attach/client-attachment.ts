@@ -3,12 +3,13 @@ import type { CallTarget } from '../calls/call-target.js';
 import { Connection, type Observed } from '../connection/connection.js';
 import type { ConnectionSetup } from '../connection/outgoing.js';
 import { PendingBound } from '../connection/sending/pending-bound.js';
-import { corkStream } from '../cork/cork.js';
+import { type Corked, cork } from '../cork/cork.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { findDataListener } from '../host/probe.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import {
   type CoalesceSetting,
+  corkOptionsOf,
   DEFAULT_OPTIONS,
   type ResolvedOptions,
   resolveSetting,
@@ -21,9 +22,30 @@ import { CorkAttachment, corkObserver, groundOf } from './cork-attachment.js';
 /** Why one connection of a known client gets the cork. */
 const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from others" };
 
+/** Coalesces the copy that the host's `duplicate(...args)` made of a client, which may have the cork, with these options. */
+export function coalesceCopy(copy: object, args: readonly unknown[], options: ResolvedOptions): void {
+  // `monitor()` makes its client through `duplicate()`.
+  const { monitor, coalesce } = (args[0] ?? {}) as {
+    readonly monitor?: unknown;
+    readonly coalesce?: CoalesceSetting;
+  };
+  if (monitor) return;
+  const chosen = coalesce === undefined ? options : resolveSetting(coalesce, 'option coalesce');
+  if (chosen === false) {
+    addIdleHandle(copy, DEFAULT_OPTIONS);
+    return;
+  }
+  const client = copy as HostClient;
+  const ground = groundOf(client, chosen);
+  if ('why' in ground) new CorkAttachment(client, chosen, ground, coalesceCopy);
+  else new ClientAttachment(client, withoutCacheUnless(speaksResp3(client), chosen), ground);
+}
+
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
 export class ClientAttachment extends Attachment<HostClient> implements ConnectionSetup, CallTarget {
   connection: Connection | undefined;
+  /** The cork, while the `data` listener of the stream cannot be told from others. */
+  #corked: Corked | undefined;
   readonly pendingBound: PendingBound | undefined;
   readonly cachePrefixes: readonly string[] | undefined;
 
@@ -45,27 +67,25 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     return [this];
   }
 
+  protected get clients(): readonly HostClient[] {
+    return [this.client];
+  }
+
   protected leave(): void {
     this.client.removeListener('connect', this.#onConnect);
+    this.#leaveStream();
+  }
+
+  #leaveStream(): void {
     this.connection?.detach();
     this.connection = undefined;
+    this.#corked?.undo();
+    this.#corked = undefined;
   }
 
   protected coalesceCopy(copy: object, args: readonly unknown[]): void {
-    // A Cluster duplicates its nodes to ask for its slots. `monitor()` makes its client through `duplicate()`.
-    const { monitor, coalesce } = (args[0] ?? {}) as {
-      readonly monitor?: unknown;
-      readonly coalesce?: CoalesceSetting;
-    };
-    if (this.cluster !== undefined || monitor) return;
-    const options = coalesce === undefined ? this.options : resolveSetting(coalesce, 'option coalesce');
-    if (options === false) addIdleHandle(copy, DEFAULT_OPTIONS);
-    else {
-      const client = copy as HostClient;
-      const ground = groundOf(client, options);
-      if ('why' in ground) new CorkAttachment(client, options, ground);
-      else new ClientAttachment(client, withoutCacheUnless(speaksResp3(client), options), ground);
-    }
+    // A Cluster duplicates its nodes to ask for its slots.
+    if (this.cluster === undefined) coalesceCopy(copy, args, this.options);
   }
 
   pendingBoundFor(): PendingBound | undefined {
@@ -110,13 +130,13 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     const { stream } = this.client;
     if (stream === undefined || stream.destroyed || stream === this.connection?.stream) return;
     if (stream.listenerCount('data') === 0 || this.client.options.monitor) return;
-    this.connection?.detach();
+    this.#leaveStream();
     // Host: `emit` goes on to us when a listener of `connect` before ours has detached the client.
     if (!this.enabled) return;
     const listener = findDataListener(stream);
     if (listener === undefined) {
-      this.connection = undefined;
-      corkStream(stream, this.options, corkObserver(this.client, this.counters, UNKNOWN_LISTENER));
+      const observer = corkObserver(this.client, this.counters, UNKNOWN_LISTENER);
+      this.#corked = cork(this.client, corkOptionsOf(this.options), observer);
       return;
     }
     this.connection = new Connection(this, stream, listener, fresh);

@@ -7,7 +7,7 @@ import { cork, corkOf } from '../cork/cork.js';
 import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../host/cluster.js';
 import { makeOptionsFast, unanswered } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
-import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import { corkOptionsOf, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
 import type { FallbackReason } from '../stats.js';
 import { Attachment, coalescerOf, type NodesShare } from './attachment.js';
@@ -45,6 +45,10 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
 
   protected get members(): readonly ClientAttachment[] {
     return this.client.nodes().flatMap((node) => this.#nodes.get(node) ?? []);
+  }
+
+  protected get clients(): readonly HostClient[] {
+    return this.client.nodes();
   }
 
   protected leave(): void {
@@ -106,7 +110,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     if (!this.enabled || coalescerOf(node) !== undefined) return;
     const ground = groundOf(node, this.options);
     if ('why' in ground) {
-      cork(node, this.options, corkObserver(node, this.counters, ground));
+      cork(node, corkOptionsOf(this.options), corkObserver(node, this.counters, ground));
       return;
     }
     corkOf(node)?.undo();
