@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream';
+import { Duplex } from 'node:stream';
 import { environment } from '../environment.js';
 import { CODES, coded, describe } from '../errors.js';
 import { type CorkOptions, type ResolvedCorkOptions, resolveCorkOptions } from '../options.js';
@@ -69,7 +69,9 @@ function corksAtOnce(stream: Duplex): boolean {
   stream.cork();
   const within = stream.writableCorked;
   stream.uncork();
-  return within === before + 1 && stream.writableCorked === before;
+  if (stream.writableCorked === before) return within === before + 1;
+  Duplex.prototype.uncork.call(stream);
+  return false;
 }
 
 class StreamCork implements Corked {
