@@ -5,7 +5,7 @@ import { processWide } from './util/process-wide.js';
 export const CODES = {
   /** An option is unknown, of the wrong type or out of range. */
   OPTION: 'COALESCE_ERR_OPTION',
-  /** The argument of `coalesce()` or `cork()` is not a client that it can work with, that of `corkStream()` no stream. */
+  /** The argument of `coalesce()` or `cork()` is not a client that it can work with, or of `corkStream()` a stream. */
   CLIENT: 'COALESCE_ERR_CLIENT',
   /** A reply exceeds `REPLY_LIMITS`, or would go to a wrong caller; emitted as the client's `error`. */
   REPLY: 'COALESCE_ERR_REPLY',

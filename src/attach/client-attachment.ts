@@ -22,7 +22,7 @@ import { CorkAttachment, corkObserver, groundOf } from './cork-attachment.js';
 /** Why one connection of a known client gets the cork. */
 const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from others" };
 
-/** Coalesces the copy that the host's `duplicate(...args)` made of a client, which may have the cork, with these options. */
+/** Coalesces the copy that the host's `duplicate(...args)` made of a client with these options, fast or corked. */
 export function coalesceCopy(copy: object, args: readonly unknown[], options: ResolvedOptions): void {
   // `monitor()` makes its client through `duplicate()`.
   const { monitor, coalesce } = (args[0] ?? {}) as {

@@ -69,7 +69,7 @@ export function sizeOf(value: unknown): number {
   return bytes;
 }
 
-/** The characters at either end of a text that are hashed: longer ones of a length that have both alike are taken for one. */
+/** The characters at either end that are hashed: texts of one length that have both alike are taken for one. */
 const HASHED = 64;
 /** FNV's offset basis. */
 const FIRST_HASH = 0x811c9dc5 | 0;

@@ -1,4 +1,4 @@
-/** A client that has the cork is a coalesced one in every respect: events, copies, and what is left of it afterwards. */
+/** A client that has the cork is a coalesced one in every respect: events, copies, what is left of it afterwards. */
 import { channel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { CHANNELS, type CoalesceOptions, type ConnectionEvent, coalesce } from 'ioredis-coalesce/coalesce';
