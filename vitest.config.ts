@@ -22,7 +22,7 @@ export const PACKAGE_TESTS = [
 const ALONE = [
   'test/{example,fastify,observability,packages}/**/*.test.ts',
   'test/advise/round-trips.test.ts',
-  'test/client-cache/units.test.ts',
+  'test/client-cache/{prediction,units}.test.ts',
   'test/client/{automocked-ioredis,known-releases,mocked-ioredis,patched,test-doubles}.test.ts',
   'test/cluster/redirections-of-fast-commands.test.ts',
   'test/connection/{batch,busy-poll,scheduler}.test.ts',

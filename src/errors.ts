@@ -5,7 +5,7 @@ import { processWide } from './util/process-wide.js';
 export const CODES = {
   /** An option is unknown, of the wrong type or out of range. */
   OPTION: 'COALESCE_ERR_OPTION',
-  /** The argument of `coalesce()` is not a client that it can work with. */
+  /** The argument of `coalesce()` or `cork()` is not a client that it can work with, or of `corkStream()` a stream. */
   CLIENT: 'COALESCE_ERR_CLIENT',
   /** A reply exceeds `REPLY_LIMITS`, or would go to a wrong caller; emitted as the client's `error`. */
   REPLY: 'COALESCE_ERR_REPLY',
@@ -27,7 +27,7 @@ export const CODES = {
   CACHE_HELD: 'COALESCE_WARN_CACHE_HELD',
   /** A client under load has had no fast command for a minute, for a reason that one setting would cure. */
   NOT_FAST: 'COALESCE_WARN_NOT_FAST',
-  /** The server refuses MGET or HMGET to this user, so `fuseReads` has no effect on a connection. */
+  /** `fuseReads` has no effect: with `cache`, or on a connection whose user the server refuses MGET or HMGET. */
   FUSE: 'COALESCE_WARN_FUSE',
   /** The environment variable `IOREDIS_COALESCE` has a value that is not known, so clients stay plain. */
   ENVIRONMENT: 'COALESCE_WARN_ENVIRONMENT',

@@ -1,4 +1,4 @@
-import { describe, describeType, wrongOption } from './errors.js';
+import { CODES, describe, describeType, warnOnce, wrongOption } from './errors.js';
 import type { Schedule, ScheduleFunction } from './util/schedule.js';
 
 export type { Schedule, ScheduleFunction };
@@ -124,6 +124,11 @@ export interface CacheOptions {
   prefetch?: boolean;
 }
 
+/** The options of `cork()` and `corkStream()`: those of {@link CoalesceOptions} that need no fast path. */
+export type CorkOptions = {
+  readonly [Name in 'schedule' | 'busyPoll' | 'maxBatchBytes']?: CoalesceOptions[Name] | undefined;
+};
+
 /** Options of calls, instead of the client's own; every key is optional. */
 export interface CallOptions {
   /**
@@ -153,6 +158,8 @@ export type ResolvedCacheOptions = Readonly<
   Required<Omit<CacheOptions, 'prefixes'>> & { prefixes: readonly string[] | undefined }
 >;
 
+export type ResolvedCorkOptions = Readonly<Required<Pick<CoalesceOptions, keyof CorkOptions>>>;
+
 /** The options, each with its value; frozen. */
 export type ResolvedOptions = Readonly<
   Required<Omit<CoalesceOptions, 'cache'>> & { cache: ResolvedCacheOptions | false }
@@ -170,6 +177,12 @@ export function resolveSetting(setting: CoalesceSetting | undefined, name: strin
   if (setting === false) return false;
   if (setting === undefined || setting === true) return DEFAULT_OPTIONS;
   const resolved = resolve(setting, name, OPTIONS, 'an object, true or false');
+  if (resolved.fuseReads && resolved.cache) {
+    warnOnce(
+      CODES.FUSE,
+      `ioredis-coalesce: ${name}.fuseReads has no effect on a client with ${name}.cache; leave one of them out`,
+    );
+  }
   const [lost] = resolved.fastPath ? [] : needingFastPath(resolved);
   if (lost === undefined) return resolved;
   throw wrongOption(`${name}.${lost} needs the fast path, which ${name}.fastPath: false switches off`);
@@ -180,6 +193,16 @@ const NEED_FAST_PATH = ['maxBatchSize', 'maxInFlight', 'maxPending', 'shareReads
 /** The options that differ from their default and that a client on the cork cannot have. */
 export function needingFastPath(options: ResolvedOptions): readonly string[] {
   return NEED_FAST_PATH.filter((name) => options[name] !== DEFAULT_OPTIONS[name]);
+}
+
+/** Fills in defaults and checks every key, as {@link resolveSetting} does. */
+export function resolveCorkOptions(options: CorkOptions): ResolvedCorkOptions {
+  return resolve(options, 'options', CORK_OPTIONS, 'an object');
+}
+
+/** Those of a client that gets the cork. */
+export function corkOptionsOf({ schedule, busyPoll, maxBatchBytes }: ResolvedOptions): ResolvedCorkOptions {
+  return { schedule, busyPoll, maxBatchBytes };
 }
 
 /** A copy with RESP2 (`duplicate({ protocol: 2 })`) is made all the same, as by a plain client, without the cache. */
@@ -283,6 +306,12 @@ const OPTIONS: Rules<ResolvedOptions> = {
       value !== false && resolve(value === true ? {} : value, name, CACHE_OPTIONS, 'a boolean or an object'),
   },
   splitKeys: boolean(false),
+};
+
+const CORK_OPTIONS: Rules<ResolvedCorkOptions> = {
+  schedule: OPTIONS.schedule,
+  busyPoll: OPTIONS.busyPoll,
+  maxBatchBytes: OPTIONS.maxBatchBytes,
 };
 
 export const DEFAULT_OPTIONS = resolve({}, 'options', OPTIONS, 'an object');

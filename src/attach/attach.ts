@@ -7,7 +7,7 @@ import type { HasOptions, HostClient } from '../host/types.js';
 import { DEFAULT_OPTIONS, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
 import { addIdleHandle, coalescerOf, lastOptions, markProvisional, releaseProvisional } from './attachment.js';
-import { ClientAttachment } from './client-attachment.js';
+import { ClientAttachment, coalesceCopy } from './client-attachment.js';
 import { ClusterAttachment } from './cluster-attachment.js';
 import { CorkAttachment, groundOf } from './cork-attachment.js';
 
@@ -57,7 +57,7 @@ function attachReal(client: HasOptions, options: ResolvedOptions): void {
   corkOf(client)?.undo();
   const ground = groundOf(client, options);
   if ('why' in ground) {
-    new CorkAttachment(client, options, ground);
+    new CorkAttachment(client, options, ground, isHostCluster(client) ? coalesceCopyOfCluster : coalesceCopy);
     return;
   }
   if (options.cache && !speaksResp3(client as HostClient)) {
@@ -73,6 +73,11 @@ function attachReal(client: HasOptions, options: ResolvedOptions): void {
       'the option splitKeys needs a Cluster; a single server takes keys of several slots in one command',
     );
   }
+}
+
+/** Host: a Cluster's `duplicate()` takes nodes first. */
+function coalesceCopyOfCluster(copy: object, _: readonly unknown[], options: ResolvedOptions): void {
+  attachReal(copy as HostClient, withoutCacheUnless(speaksResp3(copy as HostClient), options));
 }
 
 function notAClient(value: unknown, lacking = ''): TypeError {

@@ -6,6 +6,7 @@ import type { FastCommand } from '../commands/fast-commands.js';
 import { MARK, type Marked } from '../core/call-target.js';
 import type { Connection } from '../core/connection.js';
 import type { Outgoing } from '../core/outgoing.js';
+import { corkOf } from '../cork/cork.js';
 import { reports } from '../environment.js';
 import { CODES, warnOnce } from '../errors.js';
 import type { ClientCache, Coalesced, Coalescer } from '../handle.js';
@@ -47,6 +48,8 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
   readonly predictor: Predictor | undefined;
   /** The attachment itself, or those of a Cluster's nodes. */
   protected abstract readonly members: readonly Member[];
+  /** The client itself or the nodes of a Cluster, those that have the cork among them. */
+  protected abstract readonly clients: readonly HostClient[];
   /** Coalesces a plain copy that the host's `duplicate(...args)` made. */
   protected abstract coalesceCopy(copy: object, args: readonly unknown[]): void;
   abstract outgoingFor(command: FastCommand, key: unknown, mayBeSeen?: boolean): Outgoing | FallbackReason;
@@ -82,8 +85,9 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
       this.members.reduce((total, member) => total + (figure(member) ?? 0), 0);
     const entries = sum(({ connection }) => cacheOf(connection)?.store.entries);
     const bytes = sum(({ connection }) => cacheOf(connection)?.store.bytes);
+    const isCorked = this.clients.some(corkOf) && !this.members.some(({ connection }) => connection);
     return this.counters.snapshot(
-      'fast',
+      isCorked ? 'cork' : 'fast',
       sum(({ client }) => client.commandQueue.length),
       sum(({ connection }) => connection?.outgoing.gate.waiting),
       this.options.cache ? { entries, bytes } : undefined,
@@ -105,6 +109,7 @@ export abstract class Attachment<Client extends HasOptions = HasOptions> impleme
 
   flush(): void {
     for (const { connection } of this.members) connection?.outgoing.batch.flush('manual');
+    for (const client of this.clients) corkOf(client)?.flush();
   }
 
   get enabled(): boolean {

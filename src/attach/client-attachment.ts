@@ -5,13 +5,14 @@ import type { CallTarget } from '../core/call-target.js';
 import { Connection } from '../core/connection.js';
 import type { Reads } from '../core/features.js';
 import type { ConnectionSetup, Dispatcher, Outgoing } from '../core/outgoing.js';
-import { corkStream } from '../cork/cork.js';
+import { type Corked, cork } from '../cork/cork.js';
 import { speaksResp3 } from '../host/cluster.js';
 import { findDataListener } from '../host/probe.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { canBeObserved, LayeredDispatcher, PublishedDispatcher } from '../observed/observed-dispatcher.js';
 import {
   type CoalesceSetting,
+  corkOptionsOf,
   DEFAULT_OPTIONS,
   type ResolvedOptions,
   resolveSetting,
@@ -25,9 +26,30 @@ import { ReadFeatures } from './read-features.js';
 /** Why one connection of a known client gets the cork. */
 const UNKNOWN_LISTENER = { why: "the stream's data listener cannot be told from others" };
 
+/** Coalesces the copy that the host's `duplicate(...args)` made of a client with these options, fast or corked. */
+export function coalesceCopy(copy: object, args: readonly unknown[], options: ResolvedOptions): void {
+  // `monitor()` makes its client through `duplicate()`.
+  const { monitor, coalesce } = (args[0] ?? {}) as {
+    readonly monitor?: unknown;
+    readonly coalesce?: CoalesceSetting;
+  };
+  if (monitor) return;
+  const chosen = coalesce === undefined ? options : resolveSetting(coalesce, 'option coalesce');
+  if (chosen === false) {
+    addIdleHandle(copy, DEFAULT_OPTIONS);
+    return;
+  }
+  const client = copy as HostClient;
+  const ground = groundOf(client, chosen);
+  if ('why' in ground) new CorkAttachment(client, chosen, ground, coalesceCopy);
+  else new ClientAttachment(client, withoutCacheUnless(speaksResp3(client), chosen), ground);
+}
+
 /** Everything that `coalesce()` attaches to a client: its options, counters, current connection, and `detach`. */
 export class ClientAttachment extends Attachment<HostClient> implements ConnectionSetup, CallTarget {
   connection: Connection | undefined;
+  /** The cork, while the `data` listener of the stream cannot be told from others. */
+  #corked: Corked | undefined;
   readonly admission: PendingBound | undefined;
   readonly cachePrefixes: readonly string[] | undefined;
 
@@ -49,27 +71,25 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     return [this];
   }
 
+  protected get clients(): readonly HostClient[] {
+    return [this.client];
+  }
+
   protected leave(): void {
     this.client.removeListener('connect', this.#onConnect);
+    this.#leaveStream();
+  }
+
+  #leaveStream(): void {
     this.connection?.detach();
     this.connection = undefined;
+    this.#corked?.undo();
+    this.#corked = undefined;
   }
 
   protected coalesceCopy(copy: object, args: readonly unknown[]): void {
-    // A Cluster duplicates its nodes to ask for its slots. `monitor()` makes its client through `duplicate()`.
-    const { monitor, coalesce } = (args[0] ?? {}) as {
-      readonly monitor?: unknown;
-      readonly coalesce?: CoalesceSetting;
-    };
-    if (this.cluster !== undefined || monitor) return;
-    const options = coalesce === undefined ? this.options : resolveSetting(coalesce, 'option coalesce');
-    if (options === false) addIdleHandle(copy, DEFAULT_OPTIONS);
-    else {
-      const client = copy as HostClient;
-      const ground = groundOf(client, options);
-      if ('why' in ground) new CorkAttachment(client, options, ground);
-      else new ClientAttachment(client, withoutCacheUnless(speaksResp3(client), options), ground);
-    }
+    // A Cluster duplicates its nodes to ask for its slots.
+    if (this.cluster === undefined) coalesceCopy(copy, args, this.options);
   }
 
   admissionFor(): PendingBound | undefined {
@@ -124,13 +144,13 @@ export class ClientAttachment extends Attachment<HostClient> implements Connecti
     const { stream } = this.client;
     if (stream === undefined || stream.destroyed || stream === this.connection?.stream) return;
     if (stream.listenerCount('data') === 0 || this.client.options.monitor) return;
-    this.connection?.detach();
+    this.#leaveStream();
     // Host: `emit` goes on to us when a listener of `connect` before ours has detached the client.
     if (!this.enabled) return;
     const listener = findDataListener(stream);
     if (listener === undefined) {
-      this.connection = undefined;
-      corkStream(stream, this.options, corkObserver(this.client, this.counters, UNKNOWN_LISTENER));
+      const observer = corkObserver(this.client, this.counters, UNKNOWN_LISTENER);
+      this.#corked = cork(this.client, corkOptionsOf(this.options), observer);
       return;
     }
     this.connection = new Connection(this, stream, listener, fresh);

@@ -8,7 +8,7 @@ import { ClusterRouting, type HostCluster, slotOwners, speaksResp3 } from '../ho
 import { makeOptionsFast, unanswered } from '../host/state.js';
 import type { HostClient, HostCommandClass } from '../host/types.js';
 import { LayeredDispatcher } from '../observed/observed-dispatcher.js';
-import { type ResolvedOptions, withoutCacheUnless } from '../options.js';
+import { corkOptionsOf, type ResolvedOptions, withoutCacheUnless } from '../options.js';
 import { setSplitting } from '../split/split-keys.js';
 import type { FallbackReason } from '../stats.js';
 import { Attachment, coalescerOf, type NodesShare } from './attachment.js';
@@ -46,6 +46,10 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
 
   protected get members(): readonly ClientAttachment[] {
     return this.client.nodes().flatMap((node) => this.#nodes.get(node) ?? []);
+  }
+
+  protected get clients(): readonly HostClient[] {
+    return this.client.nodes();
   }
 
   protected leave(): void {
@@ -109,7 +113,7 @@ export class ClusterAttachment extends Attachment<HostCluster> implements CallTa
     if (!this.enabled || coalescerOf(node) !== undefined) return;
     const ground = groundOf(node, this.options);
     if ('why' in ground) {
-      cork(node, this.options, corkObserver(node, this.counters, ground));
+      cork(node, corkOptionsOf(this.options), corkObserver(node, this.counters, ground));
       return;
     }
     corkOf(node)?.undo();

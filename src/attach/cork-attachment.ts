@@ -14,10 +14,10 @@ import { commandClassOf } from '../host/probe.js';
 import { type UnknownClient, unknownRelease } from '../host/recognize.js';
 import { addressOf, isDebugging } from '../host/state.js';
 import type { AnyFunction, HasOptions, HostClient, HostCommandClass } from '../host/types.js';
-import { type CallOptions, needingFastPath, type ResolvedOptions, resolveSetting } from '../options.js';
+import { type CallOptions, corkOptionsOf, needingFastPath, type ResolvedOptions } from '../options.js';
 import { type CoalescerStats, Stats } from '../stats.js';
 import { nextTick } from '../util/clock.js';
-import { addIdleHandle, coalescerOf, giveHandle, releaseProvisional } from './attachment.js';
+import { giveHandle, releaseProvisional } from './attachment.js';
 import { report } from './report.js';
 
 /** Why a client gets the cork. */
@@ -74,6 +74,8 @@ function warn(code: string, why: string, options: ResolvedOptions, cure = ''): v
   );
 }
 
+const DETACHED = { undo: 'detach()', close: 'the connection is closed' };
+
 /** Counts what the corks of a client, or of a Cluster's nodes, do, and tells the channels. */
 export function corkObserver(client: HasOptions, counters: Stats, { why }: CorkReason): CorkObserver {
   const at = (stream: Duplex) => ({
@@ -86,7 +88,9 @@ export function corkObserver(client: HasOptions, counters: Stats, { why }: CorkR
     corked(stream) {
       // Later: it may be told amid a write, where no user code may run.
       nextTick(() => reportConnection(at(stream), 'attached', why));
-      stream.once('close', () => reportConnection(at(stream), 'detached', 'the connection is closed'));
+    },
+    uncorked(stream, reason) {
+      nextTick(() => reportConnection(at(stream), 'detached', DETACHED[reason]));
     },
     flushed(stream: Duplex, reason: CorkFlushReason, size: number, bytes: number, waited: number) {
       counters.commands += size;
@@ -110,8 +114,9 @@ export class CorkAttachment implements Coalescer {
     readonly client: HasOptions & { readonly status?: string },
     readonly options: ResolvedOptions,
     readonly reason: CorkReason,
+    readonly coalesceCopy: (copy: object, args: readonly unknown[], options: ResolvedOptions) => void,
   ) {
-    this.#corked = cork(client, options, corkObserver(client, this.counters, reason));
+    this.#corked = cork(client, corkOptionsOf(options), corkObserver(client, this.counters, reason));
     giveHandle(client, this);
     this.#ownDuplicate();
     if (reports) report(this);
@@ -138,7 +143,7 @@ export class CorkAttachment implements Coalescer {
     if (own === this.#duplicate) Reflect.deleteProperty(this.client, 'duplicate');
   }
 
-  /** Copies get the cork, too: for this one public method stands on the client itself, until `detach()`. */
+  /** Copies are coalesced, too: for this one public method stands on the client itself, until `detach()`. */
   #ownDuplicate(): void {
     const { client } = this;
     if (Object.hasOwn(client, 'duplicate')) return;
@@ -148,11 +153,8 @@ export class CorkAttachment implements Coalescer {
   readonly #duplicate = (...args: unknown[]): object => {
     const { duplicate } = Object.getPrototypeOf(this.client) as { duplicate: AnyFunction };
     const copy = duplicate.apply(this.client, args) as HasOptions;
-    const [{ monitor, coalesce } = {}] = args as [{ monitor?: unknown; coalesce?: boolean }?];
-    if (monitor || coalescerOf(copy) !== undefined || ('coalescer' in copy && !releaseProvisional(copy))) return copy;
-    const options = coalesce === undefined ? this.options : resolveSetting(coalesce, 'option coalesce');
-    if (options === false) addIdleHandle(copy, this.options);
-    else new CorkAttachment(copy, options, this.reason);
+    // A copy of the drop-in class is coalesced already.
+    if (!('coalescer' in copy) || releaseProvisional(copy)) this.coalesceCopy(copy, args, this.options);
     return copy;
   };
 

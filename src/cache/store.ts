@@ -68,9 +68,6 @@ export class CachedKey {
   /** The neighbours in the ring of keys that the clock's hand goes round. */
   before: CachedKey = this;
   after: CachedKey = this;
-  /** Its place in a `KeyTable`, and the next key there. */
-  place = 0;
-  inPlace: CachedKey | undefined;
   /** Until when its predictions may be used; 0 if it has had none. */
   predictedUntil = 0;
   #first: CachedRead | undefined;
@@ -129,43 +126,6 @@ export class CachedKey {
   }
 }
 
-/**
- * Keys that come and go. V8: each table of a Map refers to its successor, and to what was in it then. A Map of few keys
- * has thousands of tables per second, and once one of them is old, it keeps alive what all later ones have held.
- */
-class KeyTable {
-  readonly #first = new Array<CachedKey | undefined>(MOST_PREDICTIONS);
-
-  get(name: string): CachedKey | undefined {
-    let key = this.#first[placeIn(this.#first, hashOf(name))];
-    while (key !== undefined && key.name !== name) key = key.inPlace;
-    return key;
-  }
-
-  set(name: string, key: CachedKey): void {
-    const place = placeIn(this.#first, hashOf(name));
-    key.place = place;
-    key.inPlace = this.#first[place];
-    this.#first[place] = key;
-  }
-
-  delete(_: string, key: CachedKey): void {
-    let before = this.#first[key.place];
-    if (before === key) this.#first[key.place] = key.inPlace;
-    else {
-      while (before?.inPlace !== key) before = before?.inPlace;
-      before.inPlace = key.inPlace;
-    }
-    key.inPlace = undefined;
-  }
-}
-
-interface Keys {
-  get(name: string): CachedKey | undefined;
-  set(name: string, key: CachedKey): unknown;
-  delete(name: string, key: CachedKey): unknown;
-}
-
 /** What keys count to, and their ring. */
 class Room {
   /** Answers. */
@@ -176,7 +136,8 @@ class Room {
   /** The key that the clock's hand is at; of predictions, the oldest. */
   hand: CachedKey | undefined;
 
-  constructor(public keys: Keys) {}
+  /** @param keys - by name, those of the other room, too. */
+  constructor(protected keys: Map<string, CachedKey>) {}
 
   *all(): Generator<CachedKey> {
     let key = this.hand;
@@ -200,7 +161,7 @@ class Room {
   }
 
   leave(key: CachedKey): void {
-    this.keys.delete(key.name, key);
+    this.keys.delete(key.name);
     this.#count(key, -1);
     if (this.hand === key) this.hand = key.after === key ? undefined : key.after;
     key.before.after = key.after;
@@ -210,7 +171,7 @@ class Room {
     key.after = key;
   }
 
-  reset(keys: Keys): void {
+  reset(keys: Map<string, CachedKey>): void {
     this.keys = keys;
     this.entries = 0;
     this.bytes = 0;
@@ -244,7 +205,7 @@ export class CacheStore extends Room {
   lostWaiting = false;
   /** The reads asked for recently; made when there is no more room. */
   #recent: RecentReads | undefined;
-  readonly predictions = new Room(new KeyTable());
+  readonly predictions = new Room(this.keys);
 
   constructor(
     readonly maxEntries: number,
@@ -259,8 +220,7 @@ export class CacheStore extends Room {
   }
 
   key(name: string): CachedKey | undefined {
-    const key = this.keys.get(name);
-    return key === undefined && this.predictions.hand !== undefined ? this.predictions.keys.get(name) : key;
+    return this.keys.get(name);
   }
 
   /**
@@ -395,8 +355,9 @@ export class CacheStore extends Room {
   clear(): void {
     for (const key of [...this.all(), ...this.predictions.all()]) this.#forget(key);
     // V8: a cleared table refers to its successor; once in the old generation, it would keep that alive.
-    this.reset(new Map());
-    this.predictions.reset(new KeyTable());
+    const keys = new Map<string, CachedKey>();
+    this.reset(keys);
+    this.predictions.reset(keys);
   }
 
   #forget(key: CachedKey): void {

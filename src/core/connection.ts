@@ -34,6 +34,7 @@ export class Connection {
   readonly #hostWrites: HostWriteHook;
   /** Whether anything but replies to the handshake has come. */
   #hasAnswered = false;
+  #isDetached = false;
   #unhook = () => {};
   #address: string | undefined;
   #forgetExit = () => {};
@@ -104,7 +105,7 @@ export class Connection {
     this.stream.removeListener('close', this.#onClose);
     this.#forgetExit();
     this.#unhook();
-    if (!this.stream.destroyed) reportConnection(this, 'detached', 'detach()');
+    this.#reportDetached('detach()');
     this.incoming?.deliver();
   }
 
@@ -185,7 +186,14 @@ export class Connection {
     this.outgoing.batch.discard();
     this.outgoing.socketTimeout?.clear();
     this.reader.close();
-    reportConnection(this, 'detached', 'the connection is closed');
+    this.#reportDetached('the connection is closed');
     this.incoming?.deliver();
   };
+
+  /** Once: a stream that is destroyed is closed later. */
+  #reportDetached(reason: string): void {
+    if (this.#isDetached) return;
+    this.#isDetached = true;
+    reportConnection(this, 'detached', reason);
+  }
 }

@@ -4,9 +4,12 @@
  * has these.
  */
 import type { Duplex } from 'node:stream';
-import { type Corked, type CorkObserver, type CorkOptions, corkStream } from './stream-cork.js';
+import { CODES, coded, describe } from '../errors.js';
+import { type CorkOptions, resolveCorkOptions } from '../options.js';
+import { type Corked, type CorkObserver, corkStream } from './stream-cork.js';
 
-export { type Corked, type CorkFlushReason, type CorkObserver, type CorkOptions, corkStream } from './stream-cork.js';
+export type { CorkOptions } from '../options.js';
+export { type Corked, type CorkFlushReason, type CorkObserver, corkStream } from './stream-cork.js';
 
 interface Client {
   readonly stream?: Duplex;
@@ -26,11 +29,16 @@ export const corkOf = (client: object): Corked | undefined => (client as Client)
  *
  * @param client - a client of ioredis or iovalkey, connected or not, or a Cluster, whose nodes come and go. One that is
  *   corked keeps its cork.
- * @throws {TypeError} for a value that is no client.
+ * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is no client; `COALESCE_ERR_OPTION` for an unknown option
+ *   or a wrong type.
+ * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
-export function cork(client: object, options?: CorkOptions, observer?: CorkObserver): Corked {
+export function cork(client: object, options: CorkOptions = {}, observer?: CorkObserver): Corked {
   const { on, nodes } = Object(client) as Client;
-  if (typeof on !== 'function') throw new TypeError('ioredis-coalesce: cork() expects a client or a Cluster');
+  if (typeof on !== 'function') {
+    throw coded(TypeError, CODES.CLIENT, `cork() expects a client or a Cluster, got ${describe(client)}`);
+  }
+  const resolved = resolveCorkOptions(options);
   const present = corkOf(client);
   if (present !== undefined) return present;
   const source = client as Client;
@@ -40,9 +48,9 @@ export function cork(client: object, options?: CorkOptions, observer?: CorkObser
   const corkPart = (node: Client) => {
     const { stream } = source;
     if (!isOn) return;
-    if (nodes !== undefined) cork(node, options, observer);
+    if (nodes !== undefined) cork(node, resolved, observer);
     // Before it is connected nobody reads it; the next connection has another one.
-    else if (stream && stream.listenerCount('data') > 0) ofStream = corkStream(stream, options, observer);
+    else if (stream && stream.listenerCount('data') > 0) ofStream = corkStream(stream, resolved, observer);
   };
   const parts = () => (nodes === undefined ? [ofStream] : nodes.call(client).map(corkOf));
   const corked: Corked = {

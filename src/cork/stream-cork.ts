@@ -1,21 +1,12 @@
-import type { Duplex } from 'node:stream';
+import { Duplex } from 'node:stream';
+import { environment } from '../environment.js';
+import { CODES, coded, describe } from '../errors.js';
+import { type CorkOptions, type ResolvedCorkOptions, resolveCorkOptions } from '../options.js';
 import { BusyPoll, type PollCounters } from '../util/busy-poll.js';
 import { now } from '../util/clock.js';
 import { hookStream } from '../util/hook-stream.js';
 import { drainAtExit, exiting } from '../util/process-exit.js';
-import { type Schedule, scheduleFunction } from '../util/schedule.js';
-
-export interface CorkOptions {
-  /** When a turn's writes leave. @default 'immediate' */
-  readonly schedule?: Schedule | undefined;
-  /**
-   * Whether the loop looks for replies for a short time before it waits for them, where the server is near. @default
-   * true
-   */
-  readonly busyPoll?: boolean | undefined;
-  /** Bytes beyond 64 per write at which all that is held leaves at once; text counts its characters. @default 8000 */
-  readonly maxBatchBytes?: number | undefined;
-}
+import { scheduleFunction } from '../util/schedule.js';
 
 /** A cork that is on. */
 export interface Corked {
@@ -29,6 +20,8 @@ export interface Corked {
 export interface CorkObserver {
   readonly polls: PollCounters;
   corked(stream: Duplex): void;
+  /** Called once for each `corked`. */
+  uncorked?(stream: Duplex, reason: 'undo' | 'close'): void;
   flushed(stream: Duplex, reason: CorkFlushReason, writes: number, bytes: number, waitedMs: number): void;
 }
 export type CorkFlushReason = 'schedule' | 'idle' | 'bytes' | 'age' | 'end' | 'exit' | 'manual';
@@ -44,8 +37,6 @@ const MOST_AGE_MS = 0.1;
 const FEW_WRITES = 32;
 const UNCOUNTED_BYTES = 64;
 const NOTHING: Corked = { flush() {}, undo() {} };
-/** As `environment.ts` reads it, which this file does not load. */
-const isOff = /^\s*(off|0|false|no)\s*$/i.test(process.env.IOREDIS_COALESCE ?? '');
 /** A stream has its cork under this name, whichever copy of this package made it. */
 const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
 
@@ -54,13 +45,33 @@ const CORKED = Symbol.for('ioredis-coalesce.corked-stream');
  * stream, and the end of the turn uncorks it. It is uncorked before `end()`, `destroy()`, the `cork()` of others, and
  * when the process exits. Order, callbacks and errors of writes are the stream's own, and since Node counts corks,
  * nothing changes for others who cork it. A stream that is corked here already keeps its cork; one that has ended, or
- * has no `cork()`, stays as it is, and all do with `IOREDIS_COALESCE=off`.
+ * whose `cork()` does not cork it, stays as it is, and all do with `IOREDIS_COALESCE=off`.
+ *
+ * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is no stream; `COALESCE_ERR_OPTION` for an unknown option
+ *   or a wrong type.
+ * @throws {RangeError} `COALESCE_ERR_OPTION` for a number out of range.
  */
 export function corkStream(stream: Duplex, options: CorkOptions = {}, observer = NOBODY): Corked {
+  if (typeof Object(stream).write !== 'function') {
+    throw coded(TypeError, CODES.CLIENT, `corkStream() expects a stream, got ${describe(stream)}`);
+  }
+  const resolved = resolveCorkOptions(options);
   const present = (stream as Duplex & { [CORKED]?: Corked })[CORKED];
   if (present !== undefined) return present;
-  if (isOff || stream.destroyed || typeof stream.cork !== 'function') return NOTHING;
-  return new StreamCork(stream, options, observer);
+  if (environment === 'off' || stream.destroyed || !corksAtOnce(stream)) return NOTHING;
+  return new StreamCork(stream, resolved, observer);
+}
+
+/** Others may have replaced `cork()` or `uncork()` by what does nothing, or does it later. */
+function corksAtOnce(stream: Duplex): boolean {
+  if (typeof stream.cork !== 'function' || typeof stream.uncork !== 'function') return false;
+  const before = stream.writableCorked;
+  stream.cork();
+  const within = stream.writableCorked;
+  stream.uncork();
+  if (stream.writableCorked === before) return within === before + 1;
+  Duplex.prototype.uncork.call(stream);
+  return false;
 }
 
 class StreamCork implements Corked {
@@ -70,27 +81,28 @@ class StreamCork implements Corked {
   #sentInTurn = 0;
   #sentInLastTurn = 0;
   #isScheduled = false;
-  /** Whether nothing has come since the last write. At first nobody knows. */
+  /** Whether nothing has come since the last write. Initially unknown, so assume that a reply is pending. */
   #awaitsReply = true;
   #wireWasIdle = false;
-  /** Writes amid `uncork()`, which would lose them: a stream in memory is answered within its write. */
+  /** Writes issued during `uncork()`, which Node would drop: a stream in memory is answered within its write. */
   #amid: Parameters<Write>[] | undefined;
   readonly #mostBytes: number;
-  /** A function says itself when writes leave. */
-  readonly #decides: boolean;
+  readonly #usesBuiltInSchedule: boolean;
   readonly #poll: BusyPoll;
+  /** As they were when the cork was put on: those who wrap only one of them, or both, later, see neither. */
   readonly #cork: () => void;
+  readonly #uncork: () => void;
   readonly #hook: Write;
   readonly #unhook: () => void;
   readonly #forgetExit: () => void;
 
   constructor(
     readonly stream: Duplex,
-    { schedule = 'immediate', busyPoll = true, maxBatchBytes = 8000 }: CorkOptions,
+    { schedule, busyPoll, maxBatchBytes }: ResolvedCorkOptions,
     readonly observer: CorkObserver,
   ) {
     this.#mostBytes = maxBatchBytes;
-    this.#decides = typeof schedule !== 'function';
+    this.#usesBuiltInSchedule = typeof schedule !== 'function';
     // To listen for data makes it flow: only where somebody does already.
     const listens = stream.listenerCount('data') > 0;
     this.#poll = new BusyPoll(busyPoll && listens, observer.polls, () => Number(this.#awaitsReply));
@@ -99,9 +111,10 @@ class StreamCork implements Corked {
     const later = scheduleFunction(schedule);
     this.#hook = (...args) => this.#write(write, later, args);
     this.#forgetExit = drainAtExit(() => this.#flush('exit'));
-    stream.once('close', this.#forgetExit);
+    stream.once('close', this.#closed);
     Object.defineProperty(stream, CORKED, { value: this, configurable: true });
     this.#cork = stream.cork;
+    this.#uncork = stream.uncork;
     // What is held was written before others cork the stream.
     const methods = ['end', 'destroy', 'cork'] as const;
     this.#unhook = hookStream(
@@ -139,13 +152,14 @@ class StreamCork implements Corked {
     const result = write.apply(stream, args);
     if (held.bytes - UNCOUNTED_BYTES * held.writes >= this.#mostBytes) this.#flush('bytes');
     else if (exiting) this.#flush('exit');
-    else if (this.#decides && now() - held.sinceMs > MOST_AGE_MS) this.#flush('age');
+    else if (this.#usesBuiltInSchedule && now() - held.sinceMs > MOST_AGE_MS) this.#flush('age');
     return result;
   }
 
   /** Whether a write goes at once: the server may have nothing to do, and little is likely to follow in this turn. */
   get #isIdle(): boolean {
-    return this.#decides && !this.#awaitsReply && !this.#isScheduled && this.#sentInLastTurn < FEW_WRITES;
+    const isQuiet = !this.#awaitsReply && !this.#isScheduled;
+    return this.#usesBuiltInSchedule && isQuiet && this.#sentInLastTurn < FEW_WRITES;
   }
 
   readonly #turnEnded = (): void => {
@@ -165,9 +179,9 @@ class StreamCork implements Corked {
     const amid: Parameters<Write>[] = [];
     this.#amid = amid;
     try {
-      this.stream.uncork();
+      this.#uncork.call(this.stream);
     } catch (error) {
-      // Its writers have gone on.
+      // The callers have returned, so the stream fails.
       this.stream.destroy(error as Error);
     }
     this.#amid = undefined;
@@ -187,13 +201,21 @@ class StreamCork implements Corked {
   }
 
   undo(): void {
-    // There may be another one by now.
+    this.#end('undo');
+  }
+
+  readonly #closed = (): void => this.#end('close');
+
+  #end(reason: 'undo' | 'close'): void {
+    // What is held may be answered at once, by code that undoes the cork.
+    if (this.#isOn) this.#flush('end');
+    // Already undone; a newer cork may be installed.
     if (!this.#isOn) return;
-    this.#flush('end');
     this.#isOn = false;
     this.#unhook();
     this.#forgetExit();
-    this.stream.removeListener('data', this.#received).removeListener('close', this.#forgetExit);
+    this.stream.removeListener('data', this.#received).removeListener('close', this.#closed);
     Reflect.deleteProperty(this.stream, CORKED);
+    this.observer.uncorked?.(this.stream, reason);
   }
 }

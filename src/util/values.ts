@@ -69,7 +69,7 @@ export function sizeOf(value: unknown): number {
   return bytes;
 }
 
-/** The number of a text's last characters that are hashed: texts that are alike there are taken for one. */
+/** The characters at either end that are hashed: texts of one length that have both alike are taken for one. */
 const HASHED = 64;
 /** FNV's offset basis. */
 const FIRST_HASH = 0x811c9dc5 | 0;
@@ -77,10 +77,11 @@ const FIRST_HASH = 0x811c9dc5 | 0;
 const { charCodeAt } = String.prototype;
 
 /** FNV-1a, over pairs of UTF-16 code units: each step waits for the one before. */
-export function hashOf(text: string, start = FIRST_HASH): number {
+export function hashOf(whole: string, start = FIRST_HASH): number {
+  const text = whole.length > 2 * HASHED ? whole.slice(0, HASHED) + whole.slice(-HASHED) : whole;
   const { length } = text;
-  let hash = start;
-  let index = Math.max(0, length - HASHED);
+  let hash = start ^ whole.length;
+  let index = 0;
   for (; index + 1 < length; index += 2) {
     hash = Math.imul(hash ^ (charCodeAt.call(text, index) << 16) ^ charCodeAt.call(text, index + 1), 0x01000193);
   }

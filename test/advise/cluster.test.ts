@@ -20,3 +20,15 @@ it('a command of a Cluster is one, although a node sends it; a call that splitKe
   });
   expect(counted).toMatchObject({ commands: 5, sequential: 4 });
 });
+
+it('what follows a write of a Cluster is not independent of it: nodes answer in any order', async () => {
+  const cluster = await warm(ioredis6.createCoalesced(nodes));
+  const { sites } = await roundTrips(async () => {
+    for (let index = 0; index < 30; index += 1) {
+      await cluster.set('{a}written', `value ${index}`);
+      await cluster.get('{b}read');
+    }
+  });
+  expect(sites.length).toBeGreaterThan(0);
+  expect(sites.map(({ advice }) => advice)).not.toContain('together');
+});

@@ -119,6 +119,28 @@ describe('the identity in a key', () => {
     for (let index = 0; index < 1_000; index += 1) expect(reader.read('config:flags')).toBeUndefined();
   });
 
+  it('is no word, whatever numbers stand beside it: words and numbers are counted by themselves', () => {
+    const reader = new Reader();
+    const words = Array.from({ length: 20 }, (_, index) => `config:${word(index + 10)}`);
+    for (let round = 0; round < 3; round += 1) {
+      for (const key of words) reader.read(key);
+      for (let number = 0; number < 40; number += 1) reader.read(`config:${number}`);
+    }
+    expect(words.filter((key) => reader.read(key) !== undefined)).toEqual([]);
+    expect(String(reader.read('config:41'))).toBe('get config:*');
+  });
+
+  it('is that of the first keys, too, which were taken for names', () => {
+    const reader = new Reader();
+    for (let index = 0; index < 100; index += 1) {
+      reader.time += 10;
+      reader.read(`user:${index}`);
+      reader.read(`cart:${index}`);
+    }
+    reader.time += 1_000;
+    expect(reader.predictedWith('user:0')).toEqual(['cart:0']);
+  });
+
   it('is left out of what is shown, also where it has not been told from a name yet', () => {
     const reader = new Reader();
     for (let index = 0; index < 200; index += 1) {
@@ -222,6 +244,37 @@ describe('what follows', () => {
     reader.time += 10_000;
     train(reader, 100, { cart: 10 }, 2_000);
     expect(reader.predictedWith('user:5002')).toEqual(['cart:5002']);
+  });
+
+  it('is predicted later each time that it is not used', () => {
+    const reader = new Reader();
+    train(reader, 200, { cart: 10 });
+    let first = 1_000;
+    const rests: number[] = [];
+    for (let time = 0; time < 4; time += 1) {
+      const pair = reader.read('user:5000')?.followers.pairs[0];
+      Object.assign(pair as object, { used: 0, unused: 64 });
+      train(reader, 20, { cart: 10 }, first);
+      first += 20;
+      const from = reader.time;
+      while (reader.predictedWith('user:5001').length === 0) {
+        train(reader, 20, { cart: 10 }, first);
+        first += 20;
+      }
+      rests.push(Math.round((reader.time - from) / 10_000));
+    }
+    expect(rests).toEqual([1, 2, 4, 8]);
+  });
+
+  it('is none in 3 of 10 cases, although many are begun before the first is followed', () => {
+    const reader = new Reader();
+    for (let burst = 0; burst < 5; burst += 1) {
+      reader.time += 1_000;
+      for (let index = 0; index < 500; index += 1) {
+        expect(reader.predictedWith(`user:${burst * 500 + index}`)).toEqual([]);
+      }
+      for (let index = 0; index < 150; index += 1) reader.read(`cart:${burst * 500 + index}`);
+    }
   });
 
   it('goes on where enough of it is used', () => {
@@ -332,6 +385,22 @@ describe('what is learned stays small', () => {
     expect(learns()).toBe(false);
     reader.time += 60_000;
     expect(learns() || learns()).toBe(true);
+  });
+
+  it('and begins anew when other forms were too many', () => {
+    const reader = new Reader();
+    for (let index = 0; index < 100_000; index += 1) {
+      reader.read(`${word(index % 40)}:${index}`, 'hget', word(index % 600));
+    }
+    expect(sizeOf(reader)).toBe(512);
+    reader.time += 60_000;
+    for (let index = 0; index < 100; index += 1) {
+      reader.time += 10;
+      reader.read(`new:user:${index}`);
+      reader.read(`new:cart:${index}`);
+    }
+    expect(reader.predictedWith('new:user:5000')).toEqual(['new:cart:5000']);
+    expect(sizeOf(reader)).toBeLessThan(10);
   });
 
   it('looks at few reads where nothing follows, until something does', () => {

@@ -2,23 +2,29 @@
  * A connection whose `data` listener cannot be found: what leaves is corked, and its replies are read by the host
  * alone.
  */
+import { once } from 'node:events';
 import { coalesce } from 'ioredis-coalesce/coalesce';
 import { describe, expect, it } from 'vitest';
-import { HOSTS, ready } from '../helpers/hosts.js';
+import { type Client, HOSTS, type Host, ready } from '../helpers/hosts.js';
 import { redisUrl, uniquePrefix } from '../helpers/redis.js';
 import { spyOnSocket } from '../helpers/sockets.js';
 
 const key = uniquePrefix('unknown-listener');
 
+/** A client whose `data` listener somebody has wrapped. */
+async function wrapped(host: Host): Promise<Client> {
+  const plain = await ready(host.create(redisUrl()));
+  const { stream } = plain;
+  const [listener] = stream.listeners('data') as ((chunk: Buffer) => void)[];
+  stream.removeAllListeners('data');
+  stream.on('data', (chunk) => listener?.call(stream, chunk));
+  stream.on('data', () => {});
+  return plain;
+}
+
 describe.each(HOSTS)('$name: other code has wrapped the listener of the stream', (host) => {
   it('commands of every kind are sent in one write and answered, and none takes the fast path', async () => {
-    const plain = await ready(host.create(redisUrl()));
-    const { stream } = plain;
-    const [listener] = stream.listeners('data') as ((chunk: Buffer) => void)[];
-    stream.removeAllListeners('data');
-    stream.on('data', (chunk) => listener?.call(stream, chunk));
-    stream.on('data', () => {});
-    const client = coalesce(plain, { schedule: 'immediate' });
+    const client = coalesce(await wrapped(host), { schedule: 'immediate' });
     const socket = spyOnSocket(client);
     const replies = [
       client.set(key, 'é'),
@@ -43,5 +49,39 @@ describe.each(HOSTS)('$name: other code has wrapped the listener of the stream',
     // What is written in a slow turn leaves sooner.
     expect(socket.writes).toHaveLength(flushReasons.schedule + flushReasons.age);
     expect(fastCommands).toBe(0);
+  });
+
+  it('the client is a corked one: its counts, flush(), detach(), and coalesced again', async () => {
+    const plain = await wrapped(host);
+    const { stream } = plain;
+    const listeners = () => [...stream.eventNames()].map((name) => stream.listenerCount(name));
+    const before = listeners();
+    const held: (() => void)[] = [];
+    const schedule = (flush: () => void) => void held.push(flush);
+    for (let time = 0; time < 3; time += 1) {
+      const client = coalesce(plain, { schedule });
+      const { coalescer } = client;
+      expect(coalescer.stats().ground).toBe('cork');
+      const flushed = client.echo('flushed');
+      coalescer.flush();
+      expect(await flushed).toBe('flushed');
+      expect(coalescer.stats().commands).toBe(1);
+      const detached = client.echo('detached');
+      coalescer.detach();
+      expect(await detached).toBe('detached');
+      expect(Object.hasOwn(stream, 'write')).toBe(false);
+      expect(listeners()).toEqual(before);
+    }
+  });
+
+  it('the next connection is fast, if its listener is known', async () => {
+    const client = coalesce(await wrapped(host));
+    await client.ping();
+    expect(client.coalescer.stats().ground).toBe('cork');
+    client.stream.destroy();
+    await once(client, 'ready');
+    const { fastCommands } = client.coalescer.stats();
+    await client.get(key);
+    expect(client.coalescer.stats()).toMatchObject({ ground: 'fast', fastCommands: fastCommands + 1 });
   });
 });

@@ -46,6 +46,19 @@ describe.each(CLUSTER_HOSTS)('Cluster of $name', (host: ClusterHost) => {
     expect(coalesced.coalescer.stats().inFlight).toBe(0);
   });
 
+  it('is a corked one if all its nodes are: flush() and detach() send what they hold', async () => {
+    const plain = await warm(host.create(nodes, { redisOptions: { showFriendlyErrorStack: true } }));
+    const cluster = coalesce(plain, { schedule: () => {} });
+    const { coalescer } = cluster;
+    expect(coalescer.stats().ground).toBe('cork');
+    const flushed = cluster.get('{a}none');
+    coalescer.flush();
+    expect(await flushed).toBeNull();
+    const detached = cluster.get('{a}none');
+    coalescer.detach();
+    expect(await detached).toBeNull();
+  });
+
   it('sends 200 reads over all slots, issued in one turn, as one write to each master', async () => {
     const cluster = await warm(host.createCoalesced(nodes, {}, { busyPoll: false }));
     const keys = keysOverAllSlots(200);

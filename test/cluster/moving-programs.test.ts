@@ -176,24 +176,19 @@ async function run(world: World, cluster: ClusterClient, program: readonly Turn[
   let writes = 0;
   for (const { before, calls, breaks } of program) {
     for (const one of before) await world.apply(one, cluster);
-    const pending = calls.map((call) => {
+    const sent = calls.map((call) => answerable(call, world));
+    const pending = sent.map(([name, ...of]) => {
       writes += 1;
-      return made(
-        cluster,
-        call[0],
-        call.slice(1).filter((of) => !isOfMany(call) || !world.moves(of)),
-        isPlain || (call[0] === 'mget' && !world.mayMget),
-        writes,
-      );
+      return made(cluster, name, of, isPlain || (name === 'mget' && !world.mayMget), writes);
     });
     if (breaks) {
       for (const node of cluster.nodes('all')) (node as unknown as { stream: { destroy(): void } }).stream?.destroy();
     }
     const outcomes = await outcomesWithin(LONG_ENOUGH, pending);
     for (const [at, outcome] of outcomes.entries()) {
-      const [name, ...of] = calls[at] as Call;
+      const [name, ...of] = sent[at] as Call;
       const keys = name === 'mget' ? of : of.slice(0, 1);
-      const isWritten = calls
+      const isWritten = sent
         .slice(at + 1)
         .some(([later, ...those]) => /set|del/.test(later) && keys.some((one) => those.includes(one)));
       // Reads whose MGET is refused are sent again, behind what this client wrote meanwhile (docs/api.md, `fuseReads`).
@@ -210,11 +205,13 @@ async function run(world: World, cluster: ClusterClient, program: readonly Turn[
   return found;
 }
 
-/** Redis answers a command of several keys with TRYAGAIN as long as their slot moves. */
-const isOfMany = ([name]: Call) => /^(mget|mset|dels|exists)$/.test(name);
+/** Redis answers a command of several keys with TRYAGAIN as long as their slot moves: it is made without these. */
+function answerable([name, ...of]: Call, world: World): Call {
+  const kept = /^(mget|mset|dels|exists)$/.test(name) ? of.filter((each) => !world.moves(each)) : of;
+  return kept.length === 0 ? ['get', 'x'] : [name, ...kept];
+}
 
 async function made(cluster: ClusterClient, name: Call[0], of: string[], isPlain: boolean, count: number) {
-  if (of.length === 0) return cluster.get('x');
   const value = (each: string) => `${each}#${count}`;
   const all = <T>(each: (one: string) => Promise<T>) => Promise.all(of.map(each));
   const sum = (replies: number[]) => replies.reduce((before, reply) => before + reply, 0);

@@ -4,7 +4,7 @@ import { EventEmitter, once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { coalesce } from 'ioredis-coalesce/coalesce';
-import { cork } from 'ioredis-coalesce/cork';
+import { type CorkFlushReason, cork } from 'ioredis-coalesce/cork';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { bundled } from '../helpers/bundled.js';
 import { type CoalescedClient, HOSTS, ioredis6, ready } from '../helpers/hosts.js';
@@ -44,6 +44,20 @@ describe.each(HOSTS)('$name', (host) => {
     const spy = spyOnSocket(client);
     await Promise.all([client.echo('c'), client.echo('d')]);
     expect(spy.writes.filter((bytes) => bytes.includes('echo')).length).toBeLessThan(4);
+  });
+
+  it('put on while the client connects, it hears the replies: a lone command leaves at once', async () => {
+    const client = host.create(redisUrl());
+    while (client.stream === undefined) await new Promise(process.nextTick);
+    expect(client.stream.listenerCount('data')).toBe(0);
+    const reasons: CorkFlushReason[] = [];
+    const polls = { polledTurns: 0, polledTurnsAnswered: 0 };
+    cork(client, {}, { polls, corked() {}, flushed: (_, reason) => void reasons.push(reason) });
+    await ready(client);
+    await client.echo('first');
+    reasons.length = 0;
+    await client.echo('alone');
+    expect(reasons).toEqual(['idle']);
   });
 
   it('what was written before disconnect() is stored', async () => {
@@ -103,7 +117,8 @@ describe('the handle', () => {
   });
 
   it.each([undefined, null, 'client', {}])('is not to be had for %o', (value) => {
-    expect(() => cork(value as never)).toThrow('cork() expects a client or a Cluster');
+    const message = expect.stringContaining('cork() expects a client or a Cluster, got ');
+    expect(() => cork(value as never)).toThrow(expect.objectContaining({ code: 'COALESCE_ERR_CLIENT', message }));
   });
 
   it('a frozen client is corked, and a value that only looks like a client does no harm', async () => {

@@ -1,7 +1,9 @@
 /** One stream's cork, on streams that know no Redis: what arrives, when, and that the stream's own rules hold. */
+import { EventEmitter } from 'node:events';
 import { Duplex } from 'node:stream';
 import { setImmediate as immediate } from 'node:timers/promises';
-import { type CorkFlushReason, corkStream } from 'ioredis-coalesce/cork';
+import { CODES } from 'ioredis-coalesce';
+import { type CorkFlushReason, cork, corkStream } from 'ioredis-coalesce/cork';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 /** The cork's clock, which stands still: a busy machine would send sooner. */
@@ -161,6 +163,17 @@ describe('the writes of a turn', () => {
   });
 });
 
+it('a schedule function is called once a turn, however many writes there are', async () => {
+  const { stream, writes } = noting();
+  const schedule = vi.fn();
+  corkStream(stream, { schedule });
+  for (const text of ['a', 'b', 'c']) stream.write(text);
+  await immediate();
+  expect(schedule).toHaveBeenCalledTimes(1);
+  schedule.mock.calls[0]?.[0]();
+  expect(writes).toEqual(['abc']);
+});
+
 describe('what is held leaves first', () => {
   it.each([
     ['end()', (stream: Duplex) => void stream.end()],
@@ -276,6 +289,49 @@ describe('the stream keeps its own rules', () => {
     expect(writes).toEqual(['a!', 'b', '!']);
   });
 
+  type Methods = 'cork' | 'uncork';
+  const DEPTHS = new WeakMap<Duplex, number>();
+  /** What others do to `cork()` and `uncork()`: count, and pass on the outermost; nothing; later. */
+  const REPLACED: Record<string, (stream: Duplex) => Partial<Record<Methods, () => void>>> = {
+    'wrapped in balance': (stream) => {
+      const { cork, uncork } = stream;
+      const add = (by: number) => {
+        const depth = (DEPTHS.get(stream) ?? 0) + by;
+        DEPTHS.set(stream, depth);
+        return depth;
+      };
+      return {
+        cork: () => void (add(1) === 1 && cork.call(stream)),
+        uncork: () => void (add(-1) === 0 && uncork.call(stream)),
+      };
+    },
+    'replaced by nothing': () => ({ cork() {}, uncork() {} }),
+    'uncork() replaced by nothing': () => ({ uncork() {} }),
+    'cork() replaced by nothing': () => ({ cork() {} }),
+    'uncorked later': (stream) => {
+      const { uncork } = stream;
+      return { uncork: () => void setImmediate(() => uncork.call(stream)) };
+    },
+  };
+
+  describe.each(Object.keys(REPLACED))('one whose cork() and uncork() others have %s', (how) => {
+    it.each(['before', 'afterwards', 'while writes are held'])('%s sends all that is written', async (when) => {
+      const { stream, writes } = noting();
+      const replace = () => void Object.assign(stream, REPLACED[how]?.(stream));
+      if (when === 'before') replace();
+      const corked = corkStream(stream);
+      if (when === 'afterwards') replace();
+      stream.write('a');
+      if (when === 'while writes are held') replace();
+      stream.write('b');
+      await immediate();
+      await immediate();
+      expect(writes.join('')).toBe('ab');
+      corked.undo();
+      expect(stream.writableCorked).toBe(0);
+    });
+  });
+
   it('is corked once, by whomever', () => {
     const { stream } = noting();
     expect(corkStream(stream)).toBe(corkStream(stream, { schedule: 'tick' }));
@@ -291,4 +347,42 @@ it.each(['off', ' FALSE'])('with IOREDIS_COALESCE=%j a stream stays as it is', a
   entry.corkStream(stream);
   for (const text of ['a', 'b', 'c']) stream.write(text);
   expect(writes).toEqual(['a', 'b', 'c']);
+});
+
+describe('options are checked at once', () => {
+  it.each([
+    [
+      { schedule: 'ticks' },
+      `options.schedule must be 'immediate', 'tick' or a function that takes the flush, got "ticks" (string)`,
+    ],
+    [{ busyPoll: 1 }, 'options.busyPoll must be a boolean, got 1 (number)'],
+    [{ maxBatchBytes: 0 }, 'options.maxBatchBytes must be a positive integer of at most 67108864, got 0 (number)'],
+    [{ maxInFlight: 4 }, 'options.maxInFlight is not an option; the options are schedule, busyPoll, maxBatchBytes'],
+    [null, 'options must be an object, got null'],
+    [true, 'options must be an object, got true (boolean)'],
+    ['a', 'options must be an object, got a string'],
+  ])('%j', (options, message) => {
+    const { stream } = noting();
+    const client = Object.assign(new EventEmitter(), { stream });
+    const expected = expect.objectContaining({ code: CODES.OPTION, message: `ioredis-coalesce: ${message}` });
+    expect(() => corkStream(stream, options as never)).toThrow(expected);
+    expect(() => cork(client, options as never)).toThrow(expected);
+    expect(Object.hasOwn(stream, 'write')).toBe(false);
+    expect(client.listenerCount('connect')).toBe(0);
+  });
+
+  it.each([undefined, {}, { schedule: undefined, busyPoll: undefined, maxBatchBytes: undefined }])('%j', (options) => {
+    const { stream } = noting();
+    corkStream(stream, options);
+    expect(Object.hasOwn(stream, 'write')).toBe(true);
+  });
+
+  it.each([undefined, null, 'stream', {}])('and the stream: %j is none', (value) => {
+    expect(() => corkStream(value as never)).toThrow(
+      expect.objectContaining({
+        code: CODES.CLIENT,
+        message: expect.stringContaining('corkStream() expects a stream, got'),
+      }),
+    );
+  });
 });

@@ -4,7 +4,7 @@ import { difference } from '../helpers/fidelity/canonical.js';
 import { CountingTransformers } from '../helpers/fidelity/counting-transformers.js';
 import { Admin } from '../helpers/fidelity/fixture.js';
 import { Meddler } from '../helpers/fidelity/meddler.js';
-import { commandCount, meddledPrograms, type Program, programs } from '../helpers/fidelity/program.js';
+import { asCommand, commandCount, meddledPrograms, type Program, programs } from '../helpers/fidelity/program.js';
 import { defineScripts, runProgram, SCRIPTS } from '../helpers/fidelity/program-runner.js';
 import { UnhandledRejections } from '../helpers/fidelity/unhandled.js';
 import {
@@ -30,6 +30,19 @@ const COMMANDS = positive('SOAK_COMMANDS', 7_000);
 /** `FIDELITY_SEED` repeats a run. */
 const SEED = positive('FIDELITY_SEED', Date.now() % 2 ** 31);
 const ROUND = 10;
+
+/**
+ * Run first, so that each variant has reads to share and to fuse, whatever is drawn afterwards. With the first read the
+ * client learns whether the server takes MGET.
+ */
+const READS: Program = {
+  scriptsLoaded: false,
+  transformed: false,
+  steps: [
+    { ...asCommand(['get', 'str']), gap: 'await' },
+    ...['str', 'str', 'num'].map((key) => asCommand(['get', key])),
+  ],
+};
 
 const PLAIN: readonly [number, number] = [1, 2];
 const COALESCED: readonly [number, number] = [3, 4];
@@ -103,10 +116,8 @@ const RUN = process.env.SOAK_COMMANDS ? SEEDED : share(SEEDED, 3, SEED);
 let server: RedisServer;
 let admin: Admin;
 let total = 0;
-/** Of the variants with a fast path: the shares of fast commands; and the reads shared where reads are. */
+/** The shares of fast commands, of the variants with a fast path. */
 const fastShares: number[] = [];
-let shared = 0;
-let fused = 0;
 const unhandled = new UnhandledRejections();
 
 beforeAll(async () => {
@@ -232,7 +243,8 @@ describe.each(RUN)('%s', (_, variant, seed) => {
   it(
     'runs random programs as a plain client does',
     async () => {
-      let count = 0;
+      expect(await pair.mismatches(READS)).toEqual([]);
+      let count = commandCount(READS);
       for (let round = 0; count < SHARE; round += 1) {
         await fc.assert(
           fc.asyncProperty(variant.meddler ? meddledPrograms : programs, async (program) => {
@@ -250,21 +262,19 @@ describe.each(RUN)('%s', (_, variant, seed) => {
       const { fastPath = true, shareReads = false, fuseReads = false } = variant.coalesce ?? {};
       expect(fastShare > 0).toBe(fastPath);
       if (fastPath) fastShares.push(fastShare);
-      if (fastPath && shareReads) shared += sharedReads;
-      else expect(sharedReads).toBe(0);
-      if (fuseReads) fused += fusedReads;
-      else expect(fusedReads).toBe(0);
+      // What layers see mostly leaves as it was called.
+      const isLayered = variant.layers !== undefined;
+      if (!shareReads || !isLayered) expect(sharedReads > 0).toBe(fastPath && shareReads);
+      if (!fuseReads || !isLayered) expect(fusedReads > 0).toBe(fuseReads);
     },
     90_000 + SHARE * 10,
   );
 });
 
 // Over all variants: the few programs of one may have next to none.
-it('many of the commands were fast, and reads were shared and fused', () => {
+it('many of the commands were fast', () => {
   // Of what is generated, about 45 in 100 commands are single, plain and on the allow-list.
   expect(fastShares.reduce((sum, share) => sum + share, 0) / fastShares.length).toBeGreaterThan(0.25);
-  expect(shared).toBeGreaterThan(0);
-  expect(fused).toBeGreaterThan(0);
 });
 
 function positive(name: string, fallback: number): number {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Admin } from '../helpers/fidelity/fixture.js';
-import { type Program, programs } from '../helpers/fidelity/program.js';
+import { asCommand, type Program, programs } from '../helpers/fidelity/program.js';
 import { defineScripts, runProgram, SCRIPTS } from '../helpers/fidelity/program-runner.js';
 import { UnhandledRejections } from '../helpers/fidelity/unhandled.js';
 import { connect, describeVariant, invoke, type Variant } from '../helpers/fidelity/variants.js';
@@ -37,10 +37,13 @@ afterAll(async () => {
   unhandled.stop();
 });
 
-/** Nobody awaits what is never answered; a script that the server does not know would have to be sent again. */
+/**
+ * Nobody awaits what is never answered; a script that the server does not know would have to be sent again. The first
+ * read stays open, whatever follows.
+ */
 function unawaited(program: Program): Program {
   const steps = program.steps.map((step) => (step.gap === 'await' ? { ...step, gap: 'immediate' as const } : step));
-  return { ...program, steps, scriptsLoaded: true };
+  return { ...program, steps: [asCommand(['get', 'str']), ...steps], scriptsLoaded: true };
 }
 
 describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {

@@ -47,7 +47,7 @@ async function loadedBy(file: string, found = new Map<string, string>()): Promis
 
 describe('the built entry', () => {
   it.each(['cork.cjs', 'esm/cork.js'])(
-    '%s loads src/cork and a part of src/util, and nothing but Node',
+    '%s loads src/cork, how options are checked, and a part of src/util, and nothing but Node',
     async (entry) => {
       const loaded = await loadedBy(join(dist, entry));
       const sources = [...loaded.values()].flatMap((text) => [...text.matchAll(/^\/\/ (src\/.*|node_modules\/.*)$/gm)]);
@@ -55,7 +55,7 @@ describe('the built entry', () => {
       expect(names).toEqual(
         expect.arrayContaining(['src/cork/cork.ts', 'src/cork/stream-cork.ts', 'src/util/busy-poll.ts']),
       );
-      expect(names.filter((name) => !/^src\/(cork|util)\//.test(name))).toEqual([]);
+      expect(names.filter((name) => !/^src\/((cork|util)\/|(options|environment|errors)\.ts$)/.test(name))).toEqual([]);
       const others = [...loaded.keys()].filter((file) => !file.startsWith(dist));
       expect(others.length).toBeGreaterThan(0);
       expect(others.filter((name) => !builtinModules.includes(name.replace('node:', '')))).toEqual([]);

@@ -121,10 +121,17 @@ class Place {
 
   constructor(
     readonly pieces: readonly string[],
-    /** Whether the part before it is an identity, or belongs to one. */
-    readonly isIdentity = false,
+    /** What the part before it is: an identity, or one of few values of its kind. */
+    readonly behind: Kind | 'identity',
   ) {}
+
+  get isIdentity(): boolean {
+    return this.behind === 'identity';
+  }
 }
+
+/** Words have letters, `_`, `-` and `.`; all else is a number. */
+type Kind = 'word' | 'number';
 
 /** The reads of one identity in a window. V8: one per slot for good, since those replaced would have become old. */
 class Recent {
@@ -160,7 +167,7 @@ export class Forms {
   /** Replies that have come. */
   replies = 0;
   all: Form[] = [];
-  #root = new Place(['']);
+  #root = new Place([''], 'word');
   #places = 0;
   #fullSince: number | undefined;
   readonly #recent = new Array<Recent | undefined>(MOST.identities);
@@ -250,12 +257,11 @@ export class Forms {
     let place: Place | undefined = this.#root;
     let start = 0;
     let hash = SEED;
-    let kind: 'word' | 'number' = 'word';
+    let kind: Kind = 'word';
     for (let index = 0; index <= key.length && place !== undefined; index += 1) {
       const code = index < key.length ? key.charCodeAt(index) : END;
       if (index < key.length && code !== COLON && code !== OPENING && code !== CLOSING) {
         hash = combined(hash, code);
-        // Words have letters, `_`, `-` and `.`.
         if (code < 65 ? code !== 45 && code !== 46 : code > 122) kind = 'number';
         continue;
       }
@@ -273,7 +279,7 @@ export class Forms {
   }
 
   /** The place behind a part that is an identity, or new in this place. */
-  #next(place: Place, text: string, part: number, code: number, kind: 'word' | 'number', time: number) {
+  #next(place: Place, text: string, part: number, code: number, kind: Kind, time: number) {
     const { pieces, next, values } = place;
     const separator = code === END ? '' : String.fromCharCode(code);
     // The first words of keys are names of kinds, which may be many.
@@ -282,10 +288,11 @@ export class Forms {
     const excess = values[kind] - VALUES[isName ? 'first' : kind];
     if (excess <= 0) {
       const last = copyOfText(pieces.at(-1) + text + separator);
-      return this.#add(place, part, new Place([...pieces.slice(0, -1), last]), time);
+      return this.#add(place, part, new Place([...pieces.slice(0, -1), last], kind), time);
     }
-    if (excess === 1 && !isName) for (const [of, { isIdentity }] of next) if (!isIdentity) next.delete(of);
-    return next.get(code) ?? this.#add(place, code, new Place([...pieces, separator], true), time);
+    // Values of the other kind stay what they are.
+    if (excess === 1 && !isName) for (const [of, { behind }] of next) if (behind === kind) next.delete(of);
+    return next.get(code) ?? this.#add(place, code, new Place([...pieces, separator], 'identity'), time);
   }
 
   #add(place: Place, part: number, added: Place, time: number): Place | undefined {
@@ -300,7 +307,7 @@ export class Forms {
     if (isFull) this.#fullSince ??= time;
     if (!isFull || time - (this.#fullSince as number) < FULL_MS) return isFull;
     this.#fullSince = undefined;
-    this.#root = new Place(['']);
+    this.#root = new Place([''], 'word');
     this.#places = 0;
     this.all = [];
     return true;

@@ -25,7 +25,21 @@ export function canonical(value: unknown): string {
   }
 }
 
+/** The objects that the one at hand is in. Host: an error of EXEC may be among its own `previousErrors`. */
+const around: object[] = [];
+
 function canonicalObject(value: object): string {
+  const at = around.lastIndexOf(value);
+  if (at >= 0) return `what is ${around.length - at} above`;
+  around.push(value);
+  try {
+    return contentOf(value);
+  } finally {
+    around.pop();
+  }
+}
+
+function contentOf(value: object): string {
   if (Buffer.isBuffer(value)) {
     return `Buffer<${value.toString('hex')}>`;
   }

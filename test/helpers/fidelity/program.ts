@@ -301,7 +301,7 @@ const select = fc.record<Step & { kind: 'select' }>({
 
 const show = fc.constant<Step>({ kind: 'show', gap: 'nothing', through: undefined });
 
-function asCommand(call: Call): Step {
+export function asCommand(call: Call): Step {
   return { kind: 'command', gap: 'nothing', through: undefined, how: 'method', call, times: 1 };
 }
 
