@@ -6,7 +6,10 @@
  *   file has ended, and connections end later.
  * @param name - also stands for the shape of the value: when the shape changes, use another name.
  */
-export function processWide<T extends Set<never> | WeakSet<never> | Map<never, unknown> | WeakMap<never, unknown>>(name: string, create: () => T): T {
+export function processWide<T extends Set<never> | WeakSet<never> | Map<never, unknown> | WeakMap<never, unknown>>(
+  name: string,
+  create: () => T,
+): T {
   const key = Symbol.for(`ioredis-coalesce.${name}`);
   const values = globalThis as unknown as Record<symbol, T | undefined>;
   values[key] ??= create();

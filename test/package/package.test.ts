@@ -291,6 +291,33 @@ test.each([
   TIMEOUT,
 );
 
+test.each([
+  ['nodenext', {}],
+  ['node16', { module: 'Node16' }],
+  ['bundler', { module: 'ESNext', moduleResolution: 'bundler' }],
+  ['node10', { module: 'CommonJS', moduleResolution: 'node10', esModuleInterop: true }],
+])(
+  'the plugin has its types beside ioredis 5, although @fastify/redis brings ioredis 6: %s',
+  async (resolution, options) => {
+    const users = await packed.createProject(`fastify-ioredis-5-${resolution}`, [
+      'ioredis=ioredis5',
+      '@types/node',
+      'fastify',
+      '@fastify/redis',
+    ]);
+    await users.write(
+      'redis.ts',
+      `import fastifyRedis from 'ioredis-coalesce/fastify';
+       import { fastify } from 'fastify';
+       const app = fastify();
+       app.register(fastifyRedis, { url: 'redis://127.0.0.1', coalesce: { maxBatchSize: 5 } });
+       export const batches: number | undefined = app.redis.sessions?.coalescer.stats().batches;`,
+    );
+    await typecheck(users, ['redis.ts'], options);
+  },
+  TIMEOUT,
+);
+
 test(
   'TypeScript also finds the types with ioredis 5, whose classes are not generic',
   async () => {
