@@ -51,8 +51,8 @@ require('./cjs/register.cjs').register({
 );
 write('register.js', "import './register.cjs';");
 for (const file of ['register.d.ts', 'cjs/register.d.cts']) write(file, 'export {};');
-// Without "type": these files are for compilers alone, so Nitro compiles them rather than to copy them and let Node load
-// others, and Vitest replaces what they import.
+// Without "type": these files are for compilers alone, so Nitro compiles them, rather than to copy them and let Node
+// load others.
 write('esm/package.json', JSON.stringify({ sideEffects: false }));
 
 function commonJs({ file, call }, hasDefault) {

@@ -149,6 +149,8 @@ test.each(['module', 'commonjs'])('Vitest replaces ioredis by ioredis-mock, in a
   const project = await packed.createProject(`vitest-${type}`, ['ioredis', 'ioredis-mock', 'vitest']);
   await project.write('package.json', JSON.stringify({ name: 'vitest-project', private: true, type }));
   const mock = recipes('ts').find((code) => code.includes('vitest'));
+  const config = { test: { server: { deps: { inline: ['ioredis-coalesce'] } } } };
+  await project.write('vitest.config.mts', `export default ${JSON.stringify(config)};`);
   await project.write('client.ts', `import Redis from 'ioredis-coalesce';\nexport const redis = ${CLIENT};`);
   await project.write(
     'client.test.ts',

@@ -73,7 +73,7 @@ describe('Jest', () => {
 });
 
 it.each([
-  ['by itself', undefined],
+  ['with the package inlined', ['ioredis-coalesce']],
   ['with all inlined', true],
 ])('Vitest, %s', async (name, inline) => {
   const file = `${name.replaceAll(' ', '-')}.vitest.mjs`;
