@@ -1,7 +1,7 @@
 // Writes the entries to dist/cjs, which tsup built. Node loads these for a require() and for an `import` alike, so a
 // program that does both has one copy of the package; whatever copies or compiles what Node loads finds the same files,
-// by `import`s and calls of require() that can be read. Bundlers and Vitest, which set the condition "module", take the
-// ES modules in dist/esm: see "exports" in package.json.
+// by `import`s and calls of require() that can be read. Bundlers, which set the condition "module", and Vitest, which
+// sets "development" alone, take the ES modules in dist/esm: see "exports" in package.json.
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 

@@ -45,7 +45,7 @@ test('the package holds the build, its documents, the dashboard and the alert ru
   expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', ...docs, 'package.json'].sort());
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { exports: object };
   const named = JSON.stringify(exports).match(/(?<=".\/)dist\/[^"]+/g);
-  expect(named).toHaveLength(29);
+  expect(named).toHaveLength(34);
   expect(packed.files).toEqual(expect.arrayContaining(named as string[]));
 });
 
