@@ -122,7 +122,7 @@ const RIGHT = ['v', 'fast'];
 describe('a copy of the traced files (Vercel, Netlify)', () => {
   it.each(KINDS)('%s, as %s', { timeout: 2 * MINUTES }, async (entry, form) => {
     const program = `${entry}.${form}`;
-    const { fileList } = await nodeFileTrace([program], { base: project, processCwd: project });
+    const { fileList } = await nodeFileTrace([join(project, program)], { base: project, processCwd: project });
     const folder = await folderFor(`traced-${program}`);
     for (const file of fileList) await cp(join(project, file), join(folder, file), { recursive: true });
     expect(await ran(process.execPath, [program], folder)).toEqual(RIGHT);
