@@ -11,10 +11,8 @@ const modules = {
   prometheus: 'src/prometheus.ts',
 };
 
-/** For `node --import` and `--require`: only Node knows these flags. */
-const forFlags = { register: 'src/register.ts' };
-/** Loaded by `register` when the first client is made. */
-const later = { attach: 'src/attach/attach.ts', advise: 'src/advise/layer.ts' };
+/** For `node --import` and `--require`, which only Node has: the last two are loaded when the first client is made. */
+const forFlags = { register: 'src/register.ts', attach: 'src/attach/attach.ts', advise: 'src/advise/layer.ts' };
 
 // No source maps: the output is as readable as the sources, and names the file of each part.
 const common: Options = { target: 'node20', platform: 'node', treeshake: true };
@@ -22,10 +20,10 @@ const common: Options = { target: 'node20', platform: 'node', treeshake: true };
 /** CommonJS, which Node loads by `require()` and by `import` alike; `tools/entries.mjs` writes the entries to it. */
 const forNode: Options = {
   ...common,
-  entry: { ...modules, ...forFlags, ...later },
+  entry: { ...modules, ...forFlags },
   format: ['cjs'],
   splitting: true,
-  dts: { entry: { ...modules, ...forFlags } },
+  dts: { entry: modules },
   outDir: 'dist/cjs',
   clean: ['!**/*.d.cts'],
   esbuildOptions: (options) => {

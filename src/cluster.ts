@@ -1,7 +1,8 @@
-import { type ClusterNode, type ClusterOptions as HostOptions, Cluster as PlainCluster } from 'ioredis';
+import type { ClusterNode, ClusterOptions as HostOptions } from 'ioredis';
 import { attach } from './attach/attach.js';
 import { wrongOption } from './errors.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
+import { hostClass, keepMockedMethod } from './host/classes.js';
 import { type HostCluster, startupNodesOf } from './host/cluster.js';
 import type { ClusterMappingOf, HostClusterClass, HostCluster as HostClusterOf, ReplyMapping } from './host/types.js';
 import { type CoalesceSetting, resolveSetting, withoutCoalesce } from './options.js';
@@ -27,7 +28,7 @@ type Duplicate<M extends ReplyMapping> = <Override extends ClusterOptions | unde
   override?: Override,
 ) => Cluster<ClusterMappingOf<Override, M>>;
 
-const IORedisCluster = PlainCluster as unknown as HostClusterClass;
+const IORedisCluster = hostClass('Cluster') as HostClusterClass;
 
 /**
  * ioredis's `Cluster`, coalesced from the start: the same constructor, plus the option `coalesce`. As there, the type
@@ -50,11 +51,13 @@ export class Cluster<M extends ReplyMapping = 'legacy'> extends IORedisCluster<M
     const resolved = resolveSetting(settingIn(options), 'option coalesce');
     super(startupNodes, hostOptions(options));
     try {
-      attach(this, resolved);
+      attach(this, resolved, true);
     } catch (error) {
-      this.disconnect();
+      // A mock may lack it.
+      (this as Partial<HostClusterOf<M>>).disconnect?.();
       throw error;
     }
+    keepMockedMethod(this, 'duplicate', super.duplicate);
   }
 }
 

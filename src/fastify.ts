@@ -4,7 +4,7 @@
  */
 
 import { createRequire } from 'node:module';
-import hostPlugin, { type FastifyRedis } from '@fastify/redis';
+import hostPlugin, { type FastifyRedis, type FastifyRedisPluginOptions as HostPluginOptions } from '@fastify/redis';
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify';
 import type { ClusterNode, ClusterOptions, Cluster as HostCluster, Redis as HostRedis, RedisOptions } from 'ioredis';
 import { Cluster } from './cluster.js';
@@ -14,17 +14,19 @@ import type { Coalesced, Coalescer } from './handle.js';
 import { type CoalesceSetting, checked, resolveSetting } from './options.js';
 import { Redis } from './redis.js';
 
+/** Of the copy of ioredis that @fastify/redis was compiled with: not ours, where ours is ioredis 5. */
+type PluginRedis = Exclude<Extract<HostPluginOptions, { client: unknown }>['client'], { nodes: unknown }>;
+
 declare module '@fastify/redis' {
   /**
    * @fastify/redis declares `app.redis`, and TypeScript allows one declaration, so ours adds to the type of that one.
-   * It
-   * has an index signature by which every property is a plain client. Others may only narrow it: one for all names,
+   * It has an index signature by which every property is a plain client. Others may only narrow it: one for all names,
    * which begin with a capital or do not, and members of ours, which so have to be clients too as far as types know.
    */
   interface FastifyRedisNamespacedInstance {
-    [namespace: Capitalize<string> | Uncapitalize<string>]: HostRedis & Coalesced;
-    readonly coalescer: Coalescer<Redis> & HostRedis & Coalesced;
-    readonly duplicate: Redis['duplicate'] & HostRedis & Coalesced;
+    [namespace: Capitalize<string> | Uncapitalize<string>]: PluginRedis & Coalesced;
+    readonly coalescer: Coalescer<Redis> & PluginRedis & Coalesced;
+    readonly duplicate: Redis['duplicate'] & PluginRedis & Coalesced;
   }
 }
 

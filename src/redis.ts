@@ -1,8 +1,9 @@
-import * as ioredis from 'ioredis';
+import type * as ioredis from 'ioredis';
 import { attach } from './attach/attach.js';
 import { Cluster } from './cluster.js';
 import { describe, wrongOption } from './errors.js';
 import { type Coalesced, type Coalescer, settingOf } from './handle.js';
+import { hostClass, keepMockedMethod } from './host/classes.js';
 import type { HostRedis, HostRedisClass, MappingOf, ReplyMapping } from './host/types.js';
 import {
   type CoalesceSetting,
@@ -12,12 +13,7 @@ import {
   withoutCoalesce,
 } from './options.js';
 
-/**
- * Host: before 5.1 the class is not a named export, it is the module itself. Not read as `ioredis.Redis`: bundlers make
- * that an import named `Redis`, and rename the class below.
- */
-const { Redis: named, default: itself } = ioredis;
-const IORedis = (named ?? itself) as unknown as HostRedisClass;
+const IORedis = hostClass('Redis') as HostRedisClass;
 
 /** ioredis's options, and how to coalesce. */
 export interface RedisOptions extends ioredis.RedisOptions {
@@ -79,11 +75,13 @@ export class Redis<M extends ReplyMapping = 'legacy'> extends IORedis<M> impleme
     const { hostArguments, options } = splitOptions(args);
     super(...hostArguments);
     try {
-      attach(this, takeFromHost(this, options));
+      attach(this, takeFromHost(this, options), true);
     } catch (error) {
-      this.disconnect();
+      // A mock may lack it.
+      (this as Partial<HostRedis<M>>).disconnect?.();
       throw error;
     }
+    keepMockedMethod(this, 'duplicate', super.duplicate);
   }
 }
 

@@ -5,19 +5,23 @@
  * Options come from the environment variable `IOREDIS_COALESCE` (`environment.ts`). Clients that code coalesces itself
  * keep the options that it gives.
  */
-import { createRequire } from 'node:module';
 import { environment, VARIABLE, warnEnvironment } from './environment.js';
 import { onNewClient } from './host/new-clients.js';
 import { type ResolvedOptions, resolveSetting } from './options.js';
 
-const options = optionsOfAll();
-
-if (options) {
-  const load = createRequire(import.meta.url);
+/**
+ * @param rest - the rest of this package, loaded with the first client, since most processes have none at their start.
+ *   `tools/entries.mjs` gives it, by calls of require() that whatever copies the package's files can follow.
+ */
+export function register(rest: {
+  attach(): typeof import('./attach/attach.js');
+  advise(): typeof import('./advise/layer.js');
+}): void {
+  const options = optionsOfAll();
+  if (!options) return;
   onNewClient((client) => {
-    // The rest of this package, as it is built: with the first client, since most processes have none at their start.
-    const { attachProvisionally } = load('./attach.cjs') as typeof import('./attach/attach.js');
-    if (String(environment).startsWith('advise')) (load('./advise.cjs') as typeof import('./advise/layer.js')).advise();
+    const { attachProvisionally } = rest.attach();
+    if (String(environment).startsWith('advise')) rest.advise().advise();
     attachProvisionally(client, options);
   });
 }

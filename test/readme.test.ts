@@ -12,8 +12,8 @@ const USER_DOCUMENTS = 'api production recipes caching guarantees packages testi
 const MOST_WORDS = 12_250;
 /** Those of results come and go with what is measured. */
 const GENERATED = /<!-- ([\w-]+):begin -->.*?<!-- \1:end -->/gs;
-const MOST_WRITTEN_WORDS = 22_000;
-const MOST_WORDS_OF_ALL = 26_100;
+const MOST_WRITTEN_WORDS = 22_060;
+const MOST_WORDS_OF_ALL = 26_160;
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const wordsOf = (text: string) => text.replace(GENERATED, '').trim().split(/\s+/).length;

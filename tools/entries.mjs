@@ -1,6 +1,7 @@
 // Writes the entries to dist/cjs, which tsup built. Node loads these for a require() and for an `import` alike, so a
-// program that does both has one copy of the package. Whatever else reads an `import` takes the ES modules in dist/esm:
-// see "exports" in package.json, where "node-addons" is the condition that Node sets and bundlers and Vitest do not.
+// program that does both has one copy of the package; whatever copies or compiles what Node loads finds the same files,
+// by `import`s and calls of require() that can be read. Bundlers, which set the condition "module", and Vitest, which
+// sets "development" alone, take the ES modules in dist/esm: see "exports" in package.json.
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
@@ -8,29 +9,20 @@ const require = createRequire(import.meta.url);
 const dist = new URL('../dist/', import.meta.url);
 const write = (file, text) => writeFileSync(new URL(file, dist), `${text.trim()}\n`);
 
-/** What each entry needs beside the package, and what to do where that is missing, in place of Node's own words. */
+/** What each entry needs beside the package: the versions that are tested, and what else to do where there is none. */
+const ioredis = { versions: [5, 6] };
 const ENTRIES = {
   coalesce: {},
   cork: {},
-  register: {},
   index: {
-    ioredis:
-      'the drop-in classes need the package "ioredis" (version 5 or 6), which is not installed: ' +
-      'run "npm install ioredis", or import { coalesce } from "ioredis-coalesce/coalesce" to wrap a client you already have',
+    ioredis: {
+      ...ioredis,
+      entry: 'the drop-in classes need',
+      or: ', or import { coalesce } from "ioredis-coalesce/coalesce" to wrap a client you already have',
+    },
   },
-  prometheus: {
-    'prom-client':
-      'ioredis-coalesce/prometheus needs the package "prom-client", which is not installed: ' +
-      'run "npm install prom-client"',
-  },
-  fastify: {
-    '@fastify/redis':
-      'ioredis-coalesce/fastify needs the package "@fastify/redis" (version 9), which is not installed: ' +
-      'run "npm install @fastify/redis"',
-    ioredis:
-      'ioredis-coalesce/fastify needs the package "ioredis" (version 5 or 6), which is not installed: ' +
-      'run "npm install ioredis"',
-  },
+  prometheus: { 'prom-client': { versions: [15] } },
+  fastify: { '@fastify/redis': { versions: [9] }, ioredis },
 };
 
 for (const [entry, peers] of Object.entries(ENTRIES)) {
@@ -40,44 +32,88 @@ for (const [entry, peers] of Object.entries(ENTRIES)) {
   if (built.default && !sameAsDefault) {
     throw new Error(`the default export of src/${entry}.ts must be one of its named exports too: ${names.join(', ')}`);
   }
-  write(`${entry}.cjs`, commonJs(entry, peers, built.default !== undefined));
-  write(`${entry}.js`, esModule(entry, names, sameAsDefault));
+  const isGuarded = Object.keys(peers).length > 0;
+  if (isGuarded) write(`load-${entry}.cjs`, guarded(entry, peers));
+  const load = isGuarded ? { file: `load-${entry}`, call: '()' } : { file: `cjs/${entry}`, call: '' };
+  write(`${entry}.cjs`, commonJs(load, built.default !== undefined));
+  write(`${entry}.js`, esModule(load, names, sameAsDefault));
   write(`${entry}.d.ts`, types(entry, sameAsDefault));
 }
 
-function commonJs(entry, peers, hasDefault) {
-  const load = Object.keys(peers).length === 0 ? `const built = require('./cjs/${entry}.cjs');` : guarded(entry, peers);
+write(
+  'register.cjs',
+  `
+'use strict';
+require('./cjs/register.cjs').register({
+  attach: () => require('./cjs/attach.cjs'),
+  advise: () => require('./cjs/advise.cjs'),
+});`,
+);
+write('register.js', "import './register.cjs';");
+for (const file of ['register.d.ts', 'cjs/register.d.cts']) write(file, 'export {};');
+// Without "type": these files are for compilers alone, so Nitro compiles them, rather than to copy them and let Node
+// load others.
+write('esm/package.json', JSON.stringify({ sideEffects: false }));
+
+function commonJs({ file, call }, hasDefault) {
   // Both ioredis's and @fastify/redis's own module is its default export with the named exports on it:
   // const Redis = require('ioredis'), fastify.register(require('@fastify/redis')). Tools that read files look for the
   // last line. A copy: what comes from a chunk that entries share is a getter in `built`, and could not be assigned.
   const exports = hasDefault
     ? 'module.exports = Object.defineProperties(built.default, Object.getOwnPropertyDescriptors({ ...built }));\nmodule.exports.default = built.default;'
     : 'module.exports = built;';
-  return `'use strict';\n${load}\n${exports}`;
-}
-
-function guarded(entry, peers) {
-  return `
-let built;
-try {
-  built = require('./cjs/${entry}.cjs');
-} catch (error) {
-  const [, missing] = /^Cannot find (?:module|package) '([^']+)'/.exec(error?.message) ?? [];
-  const advice = Object.entries(${JSON.stringify(peers)}).find(([peer]) => peer === missing)?.[1];
-  if (error?.code !== 'MODULE_NOT_FOUND' || advice === undefined) throw error;
-  throw Object.assign(new Error(\`ioredis-coalesce: \${advice}\`, { cause: error }), { code: error.code });
-}`;
+  return `'use strict';\nconst built = require('./${file}.cjs')${call};\n${exports}`;
 }
 
 /**
- * By require(): Node 20 reports what an imported CommonJS module throws twice, to import() and as an unhandled
- * rejection.
+ * A function that loads the entry, or throws what is wrong with a peer: Node 20 reports what an imported CommonJS module
+ * throws twice, to import() and as an unhandled rejection. Where the manifest of a peer cannot be read, as where a test
+ * puts another module in its place, the peer is taken as it is.
  */
-function esModule(entry, names, sameAsDefault) {
+function guarded(entry, peers) {
+  const needs = Object.entries(peers).map(([name, { versions, or = '', ...peer }]) => {
+    const needed = `${peer.entry ?? `ioredis-coalesce/${entry} needs`} the package "${name}" (version ${versions.join(' or ')})`;
+    const missing = `${needed}, which is not installed: run "npm install ${name}"${or}`;
+    return [
+      name,
+      {
+        from: versions[0],
+        missing,
+        other: [`${needed}, but version `, ` is installed: run "npm install ${name}@${versions.at(-1)}"`],
+      },
+    ];
+  });
+  const versions = Object.keys(peers).map(
+    (name) => `  try { found['${name}'] = require('${name}/package.json').version; } catch {}`,
+  );
   return `
-import { createRequire } from 'node:module';
-const built = createRequire(import.meta.url)('./${entry}.cjs');
-export const { ${names.join(', ')} } = built;
+'use strict';
+const PEERS = ${JSON.stringify(Object.fromEntries(needs), null, 2)};
+
+module.exports = () => {
+  const found = {};
+${versions.join('\n')}
+  for (const [name, { from, other }] of Object.entries(PEERS)) {
+    if (parseInt(found[name], 10) < from) throw wrong(other.join(found[name]));
+  }
+  try {
+    return require('./cjs/${entry}.cjs');
+  } catch (error) {
+    const [, name] = /^Cannot find (?:module|package) '([^']+)'/.exec(error?.message) ?? [];
+    if (error?.code !== 'MODULE_NOT_FOUND' || PEERS[name] === undefined) throw error;
+    throw wrong(PEERS[name].missing, { cause: error });
+  }
+};
+
+function wrong(message, options) {
+  return Object.assign(new Error(\`ioredis-coalesce: \${message}\`, options), { code: 'MODULE_NOT_FOUND' });
+}`;
+}
+
+function esModule({ file, call }, names, sameAsDefault) {
+  return `
+import loaded from './${file}.cjs';
+export const { ${names.join(', ')} } = loaded${call};
 ${sameAsDefault ? `export { ${sameAsDefault} as default };` : ''}`;
 }
 

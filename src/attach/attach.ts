@@ -16,13 +16,14 @@ import { CorkAttachment, groundOf } from './cork-attachment.js';
  * false, if `IOREDIS_COALESCE` is `off`, or if it is a test double, which has no connection.
  *
  * @param options - default: those that the client had before `detach()`, or else all defaults.
+ * @param isMade - by the module `ioredis`: whatever a test has put in the place of that is a test double.
  * @throws {TypeError} `COALESCE_ERR_CLIENT` for a value that is neither a client nor a test double;
  *   `COALESCE_ERR_OPTION` if `options` has a `cache` and the client does not speak RESP3.
  */
-export function attach(client: unknown, options: ResolvedOptions | false | undefined): void {
+export function attach(client: unknown, options: ResolvedOptions | false | undefined, isMade = false): void {
   if (typeof client !== 'object' || client === null) throw notAClient(client);
   const missing = missingOfClient(client);
-  if (missing !== undefined && !isTestDouble(client)) throw notAClient(client, ` without ${missing}`);
+  if (missing !== undefined && !isMade && !isTestDouble(client)) throw notAClient(client, ` without ${missing}`);
   if (options !== undefined) releaseProvisional(client);
   if (coalescerOf(client) !== undefined) return;
   const chosen = options ?? lastOptions(client);

@@ -1,7 +1,11 @@
 import { processWide } from './process-wide.js';
 
-/** Functions to call at exit, shared by all loaded copies of the package, so that an unused copy can be collected. */
-const drains = processWide('exit-drains', (): (() => void)[] => []);
+/**
+ * Functions to call at exit, shared by all loaded copies of the package, so that an unused copy can be collected. The
+ * array is in a `Set` for Jest's sake. It is not the `Set`: what one was made of before it grew keeps each connection
+ * that has ended until a full collection.
+ */
+const [drains = []] = processWide('drains-at-exit', () => new Set<(() => void)[]>([[]]));
 /** The listener of the copy that was first: none or one. */
 const listeners = processWide('exit-listeners', () => new Set<() => void>());
 /** True once the process emits `exit`: what is not sent now is never sent. */
@@ -29,7 +33,6 @@ export function drainAtExit(send: () => void): () => void {
     process.prependListener('exit', drainAll);
   }
   return () => {
-    // Not a `Set`: what it was made of before it grew keeps each connection that has ended until a full collection.
     const index = drains.indexOf(drain);
     if (index >= 0) drains.splice(index, 1);
     if (drains.length > 0) return;

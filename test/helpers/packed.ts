@@ -14,6 +14,8 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** The package as it would be published, and projects that have it installed. */
 export interface PackedPackage {
+  /** The file that npm would publish. */
+  readonly tarball: string;
   /** Its files. */
   readonly files: readonly string[];
   /** A project with the package and `dependencies` in its node_modules; no network. */
@@ -37,6 +39,7 @@ export async function packPackage(): Promise<PackedPackage> {
   });
   const [tarball] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }];
   return {
+    tarball: join(scratch, tarball.filename),
     files: tarball.files.map(({ path }) => path),
     createProject: (name, dependencies) =>
       createProject(join(scratch, name), join(scratch, tarball.filename), dependencies),

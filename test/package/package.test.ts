@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { cp } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
+import { cp, mkdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
@@ -39,13 +40,13 @@ afterAll(() => packed?.remove());
 
 test('the package holds the build, its documents, the dashboard and the alert rules, nothing else', () => {
   const outside = packed.files.filter((path) => !path.startsWith('dist/'));
-  const dashboards = ['docs/grafana-dashboard.json', 'docs/prometheus-alerts.yml'];
-  expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', ...dashboards, 'package.json']);
-  for (const entry of ['index', 'coalesce', 'cork', 'fastify', 'prometheus']) {
-    for (const file of [`${entry}.js`, `${entry}.cjs`, `${entry}.d.ts`, `cjs/${entry}.d.cts`, `esm/${entry}.js`]) {
-      expect(packed.files).toContain(`dist/${file}`);
-    }
-  }
+  const documents = readdirSync(join(ROOT, 'docs')).filter((file) => /\.(md|yml)$|dashboard/.test(file));
+  const docs = documents.map((file) => `docs/${file}`);
+  expect(outside.sort()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', ...docs, 'package.json'].sort());
+  const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { exports: object };
+  const named = JSON.stringify(exports).match(/(?<=".\/)dist\/[^"]+/g);
+  expect(named).toHaveLength(34);
+  expect(packed.files).toEqual(expect.arrayContaining(named as string[]));
 });
 
 test('the package holds no source maps: its code is as readable as its sources', () => {
@@ -290,6 +291,33 @@ test.each([
   TIMEOUT,
 );
 
+test.each([
+  ['nodenext', {}],
+  ['node16', { module: 'Node16' }],
+  ['bundler', { module: 'ESNext', moduleResolution: 'bundler' }],
+  ['node10', { module: 'CommonJS', moduleResolution: 'node10', esModuleInterop: true }],
+])(
+  'the plugin has its types beside ioredis 5, although @fastify/redis brings ioredis 6: %s',
+  async (resolution, options) => {
+    const users = await packed.createProject(`fastify-ioredis-5-${resolution}`, [
+      'ioredis=ioredis5',
+      '@types/node',
+      'fastify',
+      '@fastify/redis',
+    ]);
+    await users.write(
+      'redis.ts',
+      `import fastifyRedis from 'ioredis-coalesce/fastify';
+       import { fastify } from 'fastify';
+       const app = fastify();
+       app.register(fastifyRedis, { url: 'redis://127.0.0.1', coalesce: { maxBatchSize: 5 } });
+       export const batches: number | undefined = app.redis.sessions?.coalescer.stats().batches;`,
+    );
+    await typecheck(users, ['redis.ts'], options);
+  },
+  TIMEOUT,
+);
+
 test(
   'TypeScript also finds the types with ioredis 5, whose classes are not generic',
   async () => {
@@ -355,10 +383,32 @@ test.each([
 ])('the metrics without prom-client are an error that says what to do (%s)', async (file, source) => {
   await withoutIoredis.write(file, source);
   await expect(withoutIoredis.run(file)).rejects.toThrow(
-    'ioredis-coalesce: ioredis-coalesce/prometheus needs the package "prom-client", which is not installed: ' +
+    'ioredis-coalesce: ioredis-coalesce/prometheus needs the package "prom-client" (version 15), which is not installed: ' +
       'run "npm install prom-client"',
   );
 });
+
+test.each([
+  ['ioredis-coalesce', 'ioredis', '4.28.5', 'the drop-in classes need the package "ioredis" (version 5 or 6)', 6],
+  ['ioredis-coalesce/prometheus', 'prom-client', '14.2.0', 'needs the package "prom-client" (version 15)', 15],
+  ['ioredis-coalesce/fastify', '@fastify/redis', '7.2.0', 'needs the package "@fastify/redis" (version 9)', 9],
+  ['ioredis-coalesce/fastify', 'ioredis', '4.28.5', 'needs the package "ioredis" (version 5 or 6)', 6],
+])(
+  '%s beside %s %s says which version it needs and which one is installed',
+  async (entry, peer, found, needed, good) => {
+    const old = await packed.createProject(`old-${peer.replace('/', '-')}-${entry.replace('/', '-')}`, []);
+    for (const name of new Set(['ioredis', '@fastify/redis', peer])) {
+      const version = name === peer ? found : '9.0.0';
+      await mkdir(join(old.folder, 'node_modules', name), { recursive: true });
+      await old.write(`node_modules/${name}/package.json`, JSON.stringify({ name, version }));
+      await old.write(`node_modules/${name}/index.js`, 'module.exports = class Redis {};');
+    }
+    await old.write('old.mjs', `import '${entry}';`);
+    await old.write('old.cjs', `require('${entry}');`);
+    const advice = `${needed}, but version ${found} is installed: run "npm install ${peer}@${good}"`;
+    for (const file of ['old.mjs', 'old.cjs']) await expect(old.run(file)).rejects.toThrow(advice);
+  },
+);
 
 test.each([
   ['ioredis-coalesce', 'MODULE_NOT_FOUND'],

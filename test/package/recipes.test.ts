@@ -148,8 +148,9 @@ describe.each(Object.entries(PROGRAMS))('%s', (title, { packages, asked, answer 
 test.each(['module', 'commonjs'])('Vitest replaces ioredis by ioredis-mock, in a project of type %s', async (type) => {
   const project = await packed.createProject(`vitest-${type}`, ['ioredis', 'ioredis-mock', 'vitest']);
   await project.write('package.json', JSON.stringify({ name: 'vitest-project', private: true, type }));
-  const [config, mock] = recipes('ts').filter((code) => code.includes('vitest'));
-  await project.write('vitest.config.mts', config!);
+  const mock = recipes('ts').find((code) => code.includes('vitest'));
+  const config = { test: { server: { deps: { inline: ['ioredis-coalesce'] } } } };
+  await project.write('vitest.config.mts', `export default ${JSON.stringify(config)};`);
   await project.write('client.ts', `import Redis from 'ioredis-coalesce';\nexport const redis = ${CLIENT};`);
   await project.write(
     'client.test.ts',

@@ -1,0 +1,40 @@
+import * as ioredis from 'ioredis';
+import { missingOfClient } from './probe.js';
+
+/**
+ * A class of ioredis. Host: before 5.1 `Redis` is the module itself, and no named export of it.
+ *
+ * A test may have put another module in the place of ioredis, without the class: then it is one that cannot be
+ * constructed, and says so, since users of the other class never see it. Not read as `ioredis.Redis`: bundlers make that
+ * an import named `Redis`, and rename the class that extends it; Vitest throws where a mock lacks what is read.
+ */
+export function hostClass(name: 'Redis' | 'Cluster'): unknown {
+  const itself: unknown = 'default' in ioredis ? ioredis.default : undefined;
+  for (const holder of [ioredis, itself] as Record<string, unknown>[]) {
+    if (holder && name in holder && isClass(holder[name])) return holder[name];
+  }
+  if (name === 'Redis' && isClass(itself)) return itself;
+  return class {
+    constructor() {
+      throw new TypeError(
+        `ioredis-coalesce: new ${name}() needs the class ${name} of the package "ioredis", ` +
+          'and the module in its place, such as a mock of a test, has no such class',
+      );
+    }
+  };
+}
+
+function isClass(value: unknown): boolean {
+  try {
+    Reflect.construct(Object, [], value as new () => unknown);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What a class of this package defines anew is, on an object made by a mock of ioredis, the mock's own. */
+export function keepMockedMethod(client: object, name: string, value: unknown): void {
+  if (missingOfClient(client) === undefined || Object.hasOwn(client, name)) return;
+  Object.defineProperty(client, name, { value, writable: true, configurable: true });
+}
