@@ -6,7 +6,7 @@
  * keep the options that it gives.
  */
 import { createRequire } from 'node:module';
-import { environment, VARIABLE, warnEnvironment } from './environment.js';
+import { environment, reports, VARIABLE, warnEnvironment } from './environment.js';
 import { onNewClient } from './host/new-clients.js';
 import { type ResolvedOptions, resolveSetting } from './options.js';
 
@@ -17,7 +17,7 @@ if (options) {
   onNewClient((client) => {
     // The rest of this package, as it is built: with the first client, since most processes have none at their start.
     const { attachProvisionally } = load('./attach.cjs') as typeof import('./attach/attach.js');
-    if (String(environment).startsWith('advise')) (load('./advise.cjs') as typeof import('./advise/layer.js')).advise();
+    if (reports?.startsWith('advise')) (load('./advise.cjs') as typeof import('./advise/layer.js')).advise();
     attachProvisionally(client, options);
   });
 }

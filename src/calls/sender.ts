@@ -10,15 +10,17 @@ import type { CallTarget } from './call-target.js';
 import { type ArgumentsSoFar, Fallback } from './fallback.js';
 
 /** A layer around all that senders send: `send` sends the call, with these arguments. */
-type AroundSends = (
+export type AroundSends = (
   sender: Sender,
   target: CallTarget,
   given: unknown[],
   send: (given: unknown[]) => unknown,
 ) => unknown;
 let around: AroundSends | undefined;
+/** What is sent within is part of the call. */
+let isWithin = false;
 
-export function aroundSends(layer: AroundSends): void {
+export function aroundSends(layer: AroundSends | undefined): void {
   around = layer;
 }
 
@@ -57,7 +59,7 @@ export abstract class Sender {
    * @param call - the options of this call, if it has any.
    */
   send(target: CallTarget, method: AnyFunction, given: unknown[], call?: CallOptions): Promise<unknown> | Fallback {
-    if (around !== undefined) return this.#sendThrough(around, target, method, given, call);
+    if (around !== undefined && !isWithin) return this.#sendThrough(around, target, method, given, call);
     if (method !== this.unpatched) {
       if (!isUnpatchedMethod(method)) return new Fallback('patched');
       this.unpatched = method;
@@ -80,13 +82,12 @@ export abstract class Sender {
   }
 
   #sendThrough(layer: AroundSends, target: CallTarget, method: AnyFunction, given: unknown[], call?: CallOptions) {
-    // What is sent within is part of the call.
-    around = undefined;
+    isWithin = true;
     try {
       const send = (args: unknown[]) => this.send(target, method, args, call);
       return layer(this, target, given, send) as ReturnType<typeof send>;
     } finally {
-      around = layer;
+      isWithin = false;
     }
   }
 
