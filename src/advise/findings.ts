@@ -55,8 +55,8 @@ function pairText(pair: Pair): string {
   return `${named(first)} → ${named(second)}  ${first.command}, then ${second.command}: ${why[advice]}`;
 }
 
-function loopText({ second, wait: { times, advice } }: Pair): string {
-  const { body, items, now, after, pairs } = second.loop as Loop;
+function loopText({ second, advice }: Pair): string {
+  const { body, items, now, after, pairs, runs } = second.loop as Loop;
   const reads = [...body].map(({ site }) => site);
   const commands = reads.map(({ command }) => command);
   const meanMs = pairs.reduce((ms, pair) => ms + pair.secondMs, 0) / pairs.reduce((sum, { waits }) => sum + waits, 0);
@@ -72,7 +72,7 @@ function loopText({ second, wait: { times, advice } }: Pair): string {
   const places = reads.map((site, index) =>
     site.functionName === reads[index - 1]?.functionName ? site.place : named(site),
   );
-  return `${places.join(', ')}  ${commands.join(', ')} ×${Math.round(items)} in a row, ${timesOf(times)}: ${why[advice]}`;
+  return `${places.join(', ')}  ${commands.join(', ')} ×${Math.round(items)} in a row, ${timesOf(runs)}: ${why[advice]}`;
 }
 
 const timesOf = (times: number) => `${counted(times)} ${times === 1 ? 'time' : 'times'}`;

@@ -428,7 +428,10 @@ export class Pair {
     if (this.isLoop) {
       const { endedByReply, runs } = second.loop as Loop;
       if (endedByReply > 0) return endedByReply * 2 > runs ? 'if' : 'leave';
-    } else if (sum(followed) < this.#chances) return first.isLooped || second.isLooped ? 'leave' : 'if';
+    } else if (sum(followed) < this.#chances) {
+      // What several callers share is followed by several places.
+      return first.isLooped || second.isLooped || first.pairs.size > 1 ? 'leave' : 'if';
+    }
     // What always follows nothing may stand in for it.
     const isInstead =
       followed.something === 0 && !(this.#firstWrites && followed.nothing > 0) && !(this.isLoop && first !== second);
@@ -450,11 +453,14 @@ export class Pair {
   }
 
   get wait(): Wait {
-    const { waits, dependent, foreseen, firstMs, secondMs, advice } = this;
+    const { waits, foreseen, firstMs, secondMs, advice } = this;
+    const held = [...this.#held].map(([slot, { times }]) => (slot.startsWith('0.') ? times : 0));
+    const dependent = Math.max(this.dependent, ...held);
     const answered = sum(this.first.answered);
     const [first, second] = [this.first.site, this.second.site];
     const loop = this.isLoop ? this.second.loop : undefined;
-    const times = loop === undefined ? waits : Math.max(1, Math.round(waits / (loop.items - 1)));
+    const times =
+      loop === undefined || this.first !== this.second ? waits : Math.max(1, Math.round(waits / (loop.items - 1)));
     const wait = { first, second, waits, times, dependent, foreseen, answered, firstMs, secondMs, advice };
     if (loop === undefined) return wait;
     const reads = [...loop.body].map(({ site }) => site);

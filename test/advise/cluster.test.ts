@@ -20,3 +20,15 @@ it('a command of a Cluster is one, although a node sends it; a call that splitKe
   });
   expect(counted).toMatchObject({ commands: 5, sequential: 4 });
 });
+
+it('what follows a write of a Cluster has to wait: another node may answer it first', async () => {
+  const cluster = await warm(ioredis6.createCoalesced(nodes));
+  const { sites } = await roundTrips(async () => {
+    for (const run of [1, 2, 3, 4]) {
+      await cluster.set('{a}', 'x');
+      await cluster.llen(`{b}${run}`);
+    }
+  });
+  const advice = sites.find(({ first, second }) => first.command === 'set' && second.command === 'llen')?.advice;
+  expect(advice).toBe('leave');
+});
