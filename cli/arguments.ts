@@ -69,7 +69,7 @@ const OPTIONS = {
 
 function parse(args: string[]) {
   try {
-    return parseArgs({ args, options: OPTIONS }).values;
+    return parseArgs({ args: args.flatMap(joinNegative), options: OPTIONS }).values;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (!code?.startsWith('ERR_PARSE_ARGS')) throw error;
@@ -77,6 +77,13 @@ function parse(args: string[]) {
     const stray = code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL';
     throw usageError(stray ? 'expected options only; a URL follows --url' : (message.split(/\.\s/)[0] ?? message));
   }
+}
+
+/** `--keys -5` as `--keys=-5`: Node takes the number for an option. */
+function joinNegative(arg: string, index: number, args: readonly string[]): string[] {
+  const isNegative = (text = '') => /^-\.?\d/.test(text);
+  if (isNegative(arg)) return args[index - 1]?.startsWith('--') ? [] : [arg];
+  return [arg.startsWith('--') && isNegative(args[index + 1]) ? `${arg}=${args[index + 1]}` : arg];
 }
 
 /** Parses a number of an option: a whole one, unless it may be less than 1. */
@@ -90,10 +97,12 @@ function inRange(name: string, text: string, min: number, max: number): number {
 function targetOf(address: string, cluster: boolean) {
   const isPath = address.startsWith('/');
   if (isPath && cluster) throw usageError('--cluster needs a URL with a host, not a unix socket');
-  if (isPath) return { url: address, cluster, name: address };
+  if (isPath) return { url: address, cluster, tls: false, name: address };
   const isHostAndPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/\d+)?$/i.test(address);
   const url = isHostAndPort ? `redis://${address}` : address;
   const { protocol = '', hostname = '', port = '' } = URL.canParse(url) ? new URL(url) : {};
-  if (/^rediss?:$/.test(protocol) && hostname !== '') return { url, cluster, name: `${hostname}:${port || '6379'}` };
+  if (/^rediss?:$/.test(protocol) && hostname !== '') {
+    return { url, cluster, tls: protocol === 'rediss:', name: `${hostname}:${port || '6379'}` };
+  }
   throw usageError('the URL of Redis must look like redis://host:port, rediss://host:port, host:port or /path.sock');
 }

@@ -5,7 +5,8 @@ import type { Cluster } from 'ioredis';
 import { type BenchSettings, CliError } from './arguments.js';
 import { briefly, type Client, type Host, loadHost, open, VARIANTS, type Variant, within } from './clients.js';
 
-const ROUNDS = 5;
+/** Short ones: what else the machine does then affects all variants alike. */
+const ROUNDS = 7;
 const CLEANUP_TIMEOUT = 10_000;
 
 interface Run {
@@ -147,39 +148,66 @@ export type Environment = Readonly<Record<'package' | 'node' | 'client' | 'serve
 
 export function reportOf({ target, json: _, ...rest }: BenchSettings, environment: Environment, rounds: Rounds) {
   const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] as number;
-  const medians = (variant: Variant) =>
-    Object.fromEntries(FIGURES.map((name) => [name, median(rounds.map((round) => round[variant][name]))])) as Sample;
+  const ofAll = <T>(of: (values: readonly number[]) => T) => {
+    const ofVariant = (variant: Variant) =>
+      Object.fromEntries(FIGURES.map((name) => [name, of(rounds.map((round) => round[variant][name]))]));
+    return Object.fromEntries(VARIANTS.map((variant) => [variant, ofVariant(variant)])) as Record<
+      Variant,
+      Record<keyof Sample, T>
+    >;
+  };
+  const { name, cluster, tls } = target;
   return {
-    settings: { target: target.name, cluster: target.cluster, ...rest, rounds: rounds.length },
+    settings: { target: name, cluster, ...(tls && { tls }), ...rest, rounds: rounds.length },
     environment,
-    results: { plain: medians('plain'), auto: medians('auto'), cork: medians('cork'), coalesced: medians('coalesced') },
+    results: ofAll(median),
+    /** The lowest and the highest of the rounds. */
+    ranges: ofAll((values) => [Math.min(...values), Math.max(...values)] as const),
   };
 }
 
-const HEAD = ['', 'commands/s', '× plain', 'p50, ms', 'p99, ms', 'Node, µs', 'Redis, µs'];
-const WIDTHS = [16, 11, 10, 10, 10, 12, 12];
+const HEAD = ['', 'commands/s', 'range', '× plain', 'p50, ms', 'p99, ms', 'Node, µs', 'Redis, µs'];
+const WIDTHS = [16, 11, 22, 10, 10, 10, 12, 12];
 
-export function renderReport({ settings, environment, results }: ReturnType<typeof reportOf>): string {
-  const { target, cluster, concurrency, valueBytes, keys, seconds, fuse, rounds } = settings;
+export function renderReport({ settings, environment, results, ranges }: ReturnType<typeof reportOf>): string {
+  const { target, cluster, tls, concurrency, valueBytes, keys, seconds, fuse, rounds } = settings;
   const lineOf = ([name = '', ...cells]: readonly string[]) =>
     name.padEnd(WIDTHS[0]!) + cells.map((cell, index) => cell.padStart(WIDTHS[index + 1]!)).join('');
   const times = (variant: Variant, name: keyof Sample) => `${digits(results[variant][name] / results.plain[name])}×`;
+  /** Rounds of the two overlap, so that their medians may differ by chance. */
+  const isUnclear = (variant: Variant, name: keyof Sample) => {
+    const [[low, high], [lowest, highest]] = [ranges[variant][name], ranges.plain[name]];
+    return low <= highest && lowest <= high;
+  };
   const gain = (variant: Variant) =>
-    `${times(variant, 'perSecond')} the commands per second of plain, at ${times(variant, 'cpuUsPerCommand')} ` +
-    `the client's CPU per command and ${times(variant, 'redisCpuUsPerCommand')} that of Redis.`;
+    (
+      [
+        ['perSecond', 'the commands per second of plain'],
+        ['cpuUsPerCommand', "the client's CPU per command"],
+        ['redisCpuUsPerCommand', 'that of Redis'],
+      ] as const
+    )
+      .map(([name, what], index) => {
+        const joined = ['', ', at ', ' and '][index];
+        return `${joined}${times(variant, name)} ${what}${isUnclear(variant, name) ? ' (no clear difference)' : ''}`;
+      })
+      .join('');
+  const whole = (value: number) => Math.round(value).toLocaleString('en-US');
   const rows = VARIANTS.map((variant) => {
     const [perSecond = 0, ...figures] = FIGURES.map((name) => results[variant][name]);
-    const first = [variant === 'auto' ? 'auto-pipelining' : variant, Math.round(perSecond).toLocaleString('en-US')];
+    const range = ranges[variant].perSecond.map(whole).join('–');
+    const first = [variant === 'auto' ? 'auto-pipelining' : variant, whole(perSecond), range];
     return [...first, times(variant, 'perSecond'), ...figures.map(digits)];
   });
   return [
-    `${target}${cluster ? ' (Cluster)' : ''}: ${environment.server}; Node ${environment.node}, ${environment.client}, ` +
+    `${target}${tls ? ' over TLS' : ''}${cluster ? ' (Cluster)' : ''}: ${environment.server}; Node ${environment.node}, ${environment.client}, ` +
       `ioredis-coalesce ${environment.package}`,
     `${concurrency} callers that each await one GET after the other; ${keys} keys of ${valueBytes} B; ` +
-      `${seconds} s each in ${rounds} rounds, medians; CPU per command${fuse ? '; coalesced with fuseReads' : ''}`,
+      `${seconds} s each in ${rounds} rounds, taking turns, medians; CPU per command${fuse ? '; coalesced with fuseReads' : ''}`,
     ...[HEAD, ...rows].map(lineOf),
-    `Coalesced: ${gain('coalesced')}`,
-    `The cork, by public API alone: ${gain('cork')}`,
+    `Coalesced: ${gain('coalesced')}.`,
+    `The cork, by public API alone: ${gain('cork')}.`,
+    ...(tls ? ['All of this over TLS: both CPU figures include encryption, which no client here saves per byte.'] : []),
     'This measures the client alone: a service does more than ask Redis, and gains less.',
     'In a service: IOREDIS_COALESCE=stats node --import ioredis-coalesce/register app.js',
   ].join('\n');

@@ -8,7 +8,8 @@ import { type CoalesceSetting, type ResolvedOptions, resolveSetting } from './op
 
 export type { RoundTrips } from './advise/advisor.js';
 export { roundTrips } from './advise/layer.js';
-export type { Advice, Site, Wait } from './advise/waits.js';
+export type { Site } from './advise/sites.js';
+export type { Advice, Wait } from './advise/waits.js';
 export { type BatchEvent, CHANNELS, type ConnectionEvent } from './channels.js';
 export { CODES, type CodedError } from './errors.js';
 export type { ClientCache, Coalesced, CoalescedClient, Coalescer } from './handle.js';

@@ -3,37 +3,45 @@ import { CODES, describe, warnOnce, wrongOption } from './errors.js';
 export const VARIABLE = 'IOREDIS_COALESCE';
 
 /**
- * What the environment variable asks for:
+ * What the environment variable asks for; words may be joined by commas, as `stats,cork`:
  *
  * - `off`: every client stays plain, in every entry of this package;
  * - `cork`: every client gets the cork, and none the fast path;
- * - `stats`: one line per client is printed when the process exits and on SIGUSR2;
- * - `advise`, `advise:json`: so are the places where round trips wait in line for each other, as text or JSON;
+ * - `stats`: one line per client is printed when the process ends and on SIGUSR2;
+ * - `advise`, `advise:json`: so are the places where round trips wait in line without need, as text or JSON; with
+ *   `verbose` those where they have to, too;
  * - an object: options of the clients that `ioredis-coalesce/register` coalesces, not checked yet.
  */
-type Environment = 'off' | 'cork' | Report | object;
-type Report = (typeof REPORTS)[number];
+interface Setting {
+  readonly mode: 'off' | 'cork' | object;
+  readonly reports?: (typeof REPORTS)[number] | undefined;
+  readonly verbose?: boolean;
+}
 
 const REPORTS = ['stats', 'advise', 'advise:json'] as const;
-
-const VALUES = new Map<string, Environment>([
+const ONE_WORD = new Map<string, 'off' | object>([
   ...['off', '0', 'false', 'no'].map((value) => [value, 'off'] as const),
   ...['', 'on', '1', 'true', 'yes'].map((value) => [value, {}] as const),
-  ...(['cork', ...REPORTS] as const).map((value) => [value, value] as const),
 ]);
 
 /** The setting of this process, read once, when this package is loaded. */
-export const environment = parse(process.env[VARIABLE]);
-export const reports = REPORTS.includes(environment as Report);
+export const { mode: environment, reports, verbose = false } = parse(process.env[VARIABLE]);
 
 /** A value that is none of them warns and leaves clients plain: it may be a misspelled `off`, set in an emergency. */
-function parse(text = ''): Environment {
+function parse(text = ''): Setting {
   const value = text.trim();
-  const known = VALUES.get(value.toLowerCase());
-  if (known !== undefined) return known;
+  const mode = ONE_WORD.get(value.toLowerCase());
+  if (mode !== undefined) return { mode };
+  const words = value.toLowerCase().split(/\s*,\s*/);
+  const known = ['cork', 'verbose', ...REPORTS];
+  const [report, ...others] = REPORTS.filter((name) => words.includes(name));
+  const isVerbose = words.includes('verbose');
+  if (words.every((word) => known.includes(word)) && others.length === 0 && (!isVerbose || report === 'advise')) {
+    return { mode: words.includes('cork') ? 'cork' : {}, reports: report, verbose: isVerbose };
+  }
   try {
     const options: unknown = JSON.parse(value);
-    if (typeof options === 'object' && options !== null && !Array.isArray(options)) return options;
+    if (typeof options === 'object' && options !== null && !Array.isArray(options)) return { mode: options };
   } catch {}
   warnEnvironment(
     wrongOption(
@@ -41,7 +49,7 @@ function parse(text = ''): Environment {
         `{"maxInFlight":5000}, got ${describe(text)}`,
     ),
   );
-  return 'off';
+  return { mode: 'off' };
 }
 
 export function warnEnvironment({ message }: Error): void {

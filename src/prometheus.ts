@@ -41,7 +41,9 @@ export function collectMetrics(client: Coalesced, options: CollectOptions = {}):
   const { register, labels } = resolve(options, 'options', OPTIONS, 'an object') as Required<CollectOptions>;
   if (typeof (client as Partial<Coalesced> | null | undefined)?.coalescer?.stats !== 'function') {
     const expected = 'collectMetrics() expects a coalesced client, such as coalesce(new Redis())';
-    throw coded(TypeError, CODES.CLIENT, `${expected}, got ${describeType(client)}`);
+    const isPlain = typeof (client as { sendCommand?: unknown } | null | undefined)?.sendCommand === 'function';
+    const got = isPlain ? 'a plain client: call coalesce() on it first' : describeType(client);
+    throw coded(TypeError, CODES.CLIENT, `${expected}, got ${got}`);
   }
   const { clients, metrics } = collectedOn(register);
   checkFits(clients, client, labels);

@@ -5,7 +5,7 @@
  * Options come from the environment variable `IOREDIS_COALESCE` (`environment.ts`). Clients that code coalesces itself
  * keep the options that it gives.
  */
-import { environment, VARIABLE, warnEnvironment } from './environment.js';
+import { environment, reports, VARIABLE, warnEnvironment } from './environment.js';
 import { onNewClient } from './host/new-clients.js';
 import { type ResolvedOptions, resolveSetting } from './options.js';
 
@@ -21,7 +21,7 @@ export function register(rest: {
   if (!options) return;
   onNewClient((client) => {
     const { attachProvisionally } = rest.attach();
-    if (String(environment).startsWith('advise')) rest.advise().advise();
+    if (reports?.startsWith('advise')) rest.advise().advise();
     attachProvisionally(client, options);
   });
 }

@@ -3,9 +3,13 @@
  * loop has done nothing but run promises since, this command has waited for it. Promises that are awaited together,
  * timers and other I/O are told apart by that alone, without a clock.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncLocalStorage, executionAsyncResource } from 'node:async_hooks';
+import { performance } from 'node:perf_hooks';
+import { setTimeout } from '../util/clock.js';
 import { Commands } from './commands.js';
-import { counted, Flow, Group, Pair, Place, type Site, siteOf, Trip, type Wait } from './waits.js';
+import { counted, linesOf } from './findings.js';
+import { type Site, siteOf } from './sites.js';
+import { Flow, forget, Group, Pair, Place, Trip, type Wait } from './waits.js';
 
 /** What `roundTrips()` has counted. */
 export interface RoundTrips {
@@ -19,7 +23,6 @@ export interface RoundTrips {
 
 /** Further places, and pairs of them, are not told apart. */
 const MOST_PLACES = 1_000;
-const MOST_LINES = 20;
 
 /** Counts the waits of one process, or of one call of `roundTrips()`. */
 export class Advisor {
@@ -29,7 +32,7 @@ export class Advisor {
   readonly #pairs: Pair[] = [];
 
   placeOf(site: Site): Place {
-    const key = JSON.stringify(site);
+    const key = `${site.place} ${site.functionName} ${site.command}`;
     const place = this.#places.get(key) ?? new Place(site);
     if (this.#places.size < MOST_PLACES) this.#places.set(key, place);
     return place;
@@ -39,7 +42,11 @@ export class Advisor {
   count(trip: Trip, previous: Trip | undefined): void {
     this.#commands += 1;
     this.#sequential = Math.max(this.#sequential, trip.depth);
-    if (previous === undefined) return;
+    trip.place.note(trip.commands);
+    if (previous === undefined) {
+      trip.flow.step(trip, false);
+      return;
+    }
     const { pairs } = previous.place;
     const pair = pairs.get(trip.place) ?? new Pair(previous.place, trip.place);
     if (pair.waits === 0 && this.#pairs.length < MOST_PLACES) {
@@ -57,36 +64,112 @@ export class Advisor {
     return this.#pairs.toSorted((a, b) => b.lostMs - a.lostMs);
   }
 
-  report(): string {
-    const pairs = this.#sorted;
-    const who = ['no place waits', '1 place waits'][pairs.length] ?? `${counted(pairs.length)} places wait`;
-    const lines = pairs.slice(0, MOST_LINES).map(({ line }) => line);
-    if (pairs.length > MOST_LINES) lines.push(`… and ${counted(pairs.length - MOST_LINES)} more`);
-    return [`${who} for one round trip after another (${counted(this.#commands)} commands seen)`, ...lines].join(
-      '\n  ',
-    );
+  /** @param isVerbose - also what has to be left as it is. */
+  report(isVerbose: boolean): string {
+    const commands = `${counted(this.#commands)} commands${hasRested ? ', a sample,' : ''}`;
+    return linesOf(this.#sorted, commands, isVerbose).join('\n  ');
   }
 }
 
 /** What an async context knows: who counts, and the round trip that it has issued last. */
 interface Context {
-  readonly advisor: Advisor;
+  readonly advisor: Advisor | undefined;
   readonly trip?: Trip;
 }
 const context = new AsyncLocalStorage<Context>();
 
+/** The share of its time that a process gives to the advisor, and what it gives at once, in milliseconds. */
+const SHARE = 0.08;
+const BURST_MS = 100;
+/** What noting a command takes; measured, see bench/costs.ts. */
+const COMMAND_MS = 0.03;
+/** How long the advisor rests when that is spent; it costs nothing meanwhile. */
+const REST_MS = 40;
+/** How long promises are given contexts before it goes on. */
+const WARM_UP_MS = 10;
+
 /** The advisor of the whole process, with `IOREDIS_COALESCE=advise`. */
 let ofProcess: Advisor | undefined;
+/** Calls of `roundTrips()` that run: what they issue is all seen. */
+let counting = 0;
+let isResting = false;
+let hasRested = false;
+let leftMs = BURST_MS;
+let workedMs = workMs();
+let watch: (isWatching: boolean) => void = () => {};
+
+/** Begins to watch, and says by `by` when that pauses and goes on. */
+export function startWatching(by: typeof watch): void {
+  watch = by;
+  changeWatching();
+}
 
 export function adviseProcess(): Advisor {
   ofProcess ??= new Advisor();
   return ofProcess;
 }
 
+function changeWatching(): void {
+  const isWatching = counting > 0 || (ofProcess !== undefined && !isResting);
+  // Up to Node 22 each promise is dearer while contexts are kept.
+  if (isWatching) keepContexts();
+  else context.disable();
+  watch(isWatching);
+}
+
+/** Promises that are made from now on have a context. */
+function keepContexts(): void {
+  context.run({ advisor: undefined }, () => {});
+}
+
+/**
+ * Whether this may be the continuation of a promise that was made while no contexts were kept. It runs in the context
+ * of what has been read from a connection, which all others have, too.
+ */
+function isContextShared(): boolean {
+  return hasRested && 'readStart' in executionAsyncResource();
+}
+
+/** What this process has had of its core: not what others on the machine have taken from it. */
+function workMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000 + performance.eventLoopUtilization().idle;
+}
+
+/** Takes the price of a command. Where the share is spent, the advisor rests, and sees no flow to its end. */
+function spend(): void {
+  leftMs -= COMMAND_MS;
+  if (leftMs > 0 || counting > 0 || isResting || ofProcess === undefined) return;
+  const before = workedMs;
+  workedMs = workMs();
+  leftMs = Math.min(BURST_MS, leftMs + (workedMs - before) * SHARE);
+  if (leftMs > BURST_MS / 100) return;
+  isResting = true;
+  hasRested = true;
+  forget();
+  changeWatching();
+  const goOn = () => {
+    isResting = false;
+    changeWatching();
+  };
+  const warmUp = () => {
+    keepContexts();
+    setTimeout(goOn, WARM_UP_MS).unref();
+  };
+  setTimeout(warmUp, REST_MS).unref();
+}
+
 /** Counts the round trips of what `fn` issues; the layer has been put on by then. */
 export async function countRoundTrips(fn: () => unknown): Promise<RoundTrips> {
   const advisor = new Advisor();
-  await context.run({ advisor }, async () => fn());
+  counting += 1;
+  changeWatching();
+  try {
+    await context.run({ advisor }, async () => fn());
+  } finally {
+    counting -= 1;
+    changeWatching();
+  }
   return advisor.found();
 }
 
@@ -108,7 +191,9 @@ interface Call {
  * promise. What is sent within is part of it. Calls without a frame of user code are not noted: the client's own.
  */
 export function track({ name, commands, client, given, send, isSent = () => true }: Call): unknown {
-  const { advisor = ofProcess, trip: before } = context.getStore() ?? {};
+  if (isContextShared()) return send(given);
+  const { advisor = ofProcess, trip: last } = context.getStore() ?? {};
+  const before = last?.isForgotten ? undefined : last;
   const site = advisor === undefined || before?.state === 'sending' ? undefined : siteOf(name);
   if (advisor === undefined || site === undefined) return send(given);
   // The context of a function that has awaited another one has the first command of that one; one that has awaited
@@ -117,15 +202,8 @@ export function track({ name, commands, client, given, send, isSent = () => true
   const together = before?.state === 'issued' ? before : undefined;
   const flow = previous && previous === previous.flow.last ? previous.flow : new Flow(before, previous ?? together);
   const depth = previous ? previous.depth + 1 : (together?.depth ?? 1);
-  const trip = new Trip(
-    advisor.placeOf(site),
-    new Commands(commands),
-    flow,
-    depth,
-    client,
-    together?.group ?? new Group(),
-  );
-  if (together?.place === trip.place) trip.pair = together.pair;
+  const place = advisor.placeOf(site);
+  const trip = new Trip(place, new Commands(commands), flow, depth, client, together?.group ?? new Group());
   const callback = given.at(-1);
   const told = (error: unknown, reply: unknown) => {
     trip.settle(error, reply);
@@ -142,6 +220,7 @@ export function track({ name, commands, client, given, send, isSent = () => true
   context.enterWith(within);
   advisor.count(trip, previous);
   flow.add(trip);
+  spend();
   // The callback tells of the reply, and may be all that handles an error: another promise would be rejected unhandled.
   if (typeof callback === 'function') return result;
   // The caller's: it is rejected without a handler where the caller has none.

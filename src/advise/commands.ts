@@ -31,6 +31,8 @@ export class Commands {
   /** All arguments: values of replies are looked for in it. */
   readonly text: string;
   readonly words: readonly string[];
+  /** The words by their places among the arguments, the one of digits at the end of a word, too. */
+  readonly slots: ReadonlyMap<string, string>;
   /** Whether one writes, or may. */
   readonly write: boolean;
   /** Whether one is made to decide, as a lock is, or may do anything, as a script. */
@@ -44,7 +46,8 @@ export class Commands {
   constructor(commands: readonly Command[]) {
     this.args = commands.flatMap((command) => textsOf(command.args));
     this.text = this.args.join(' ');
-    this.words = this.text.split(/[^\p{L}\p{N}]+/u);
+    this.slots = slotsOf(this.args);
+    this.words = [...this.slots.values()];
     this.#names = commands.map(({ name }) => name.toLowerCase()).filter((name) => !FRAME.has(name));
     this.write = this.#names.some(mayWrite);
     const [key, , ...options] = this.args;
@@ -67,7 +70,7 @@ export class Commands {
 
   /** Whether an argument holds a value; a short one only as a word. */
   hold(value: string): boolean {
-    return value.length > 3 ? this.text.includes(value) : this.words.includes(value);
+    return isShort(value) ? this.words.includes(value) : this.text.includes(value);
   }
 
   /**
@@ -79,9 +82,10 @@ export class Commands {
     return this.read?.split(PARTS).findLast((part) => listed.has(part) || identities.includes(part));
   }
 
-  /** Values of the reply that are not among the arguments. */
+  /** Values of the reply that are not among the arguments, but for short numbers: they count, or name a range. */
   valuesIn(reply: unknown): string[] {
-    return valuesIn(reply).filter((value) => !this.hold(value));
+    const own = new Set(slotsOf(this.args.filter((arg, index) => index === 0 || !/^-?\d{1,3}$/.test(arg))).values());
+    return valuesIn(reply).filter((value) => !(isShort(value) ? own.has(value) : this.text.includes(value)));
   }
 
   /** What the replies of a pipeline are, or that of a single command. */
@@ -100,6 +104,13 @@ function mayDoAnything(name: string): boolean {
   return mayWrite(name) && typeof effectOfName(name) !== 'object' && !MESSAGES.has(name);
 }
 
+/** A reply that says yes or no, as far as anybody can see; undefined for any other one. */
+export function flagIn(reply: unknown): string | undefined {
+  if (typeof reply === 'object' && !(reply instanceof Buffer)) return undefined;
+  const text = String(reply).toLowerCase();
+  return /^(?:[01]|true|false|yes|no|on|off|[yn]|(?:en|dis)abled)$/.test(text) ? text : undefined;
+}
+
 /** What a reply says, as far as conditions ask: `nothing` is null, zero or empty. */
 export type Answer = 'OK' | 'nothing' | 'other';
 
@@ -113,7 +124,23 @@ function answerOf(reply: unknown): Answer {
   return text === '' || text === '0' ? 'nothing' : text === 'OK' ? 'OK' : 'other';
 }
 
-/** Values of a reply, also in JSON, and the parts of a list in one text. 0 and 1 are mostly counts, or yes and no. */
+/** Short values are often held by chance. */
+export const isShort = (value: string): boolean => value.length <= 3;
+
+/** Where each word stands: `1.0` is the first one of the second argument. */
+function slotsOf(args: readonly string[]): Map<string, string> {
+  const slots = new Map<string, string>();
+  for (const [index, arg] of args.entries()) {
+    for (const [at, word] of (arg.match(/[\p{L}\p{N}]+/gu) ?? []).entries()) {
+      slots.set(`${index}.${at}`, word);
+      const digits = /\D(\d+)$/.exec(word)?.[1];
+      if (digits !== undefined) slots.set(`${index}.${at}.digits`, digits);
+    }
+  }
+  return slots;
+}
+
+/** Values of a reply, also in JSON, and the parts of a list in one text. */
 function valuesIn(reply: unknown): string[] {
   if (reply === null || reply === undefined) return [];
   if (typeof reply === 'object' && !(reply instanceof Buffer)) {
@@ -129,7 +156,7 @@ function valuesIn(reply: unknown): string[] {
   }
   if (text.length > LONGEST_VALUE) return [];
   const parts = /^\S+$/.test(text) ? text.split(/[,;|/:]/) : [];
-  return [text, ...(parts.length > 1 ? parts : [])].filter((part) => !/^(?:ok|[01])?$/.test(part));
+  return [text, ...(parts.length > 1 ? parts : [])].filter((part) => part !== '' && part !== 'ok');
 }
 
 /** The arguments as text, without those that only code of users could make text: it runs once per call. */

@@ -3,32 +3,34 @@
  * called.
  */
 import { aroundCalls, changeOverlays } from '../attach/overlay.js';
-import { changeReport } from '../attach/report.js';
+import { changeReport, onReported, type Reportable } from '../attach/report.js';
 import { isBlocking } from '../calls/blocking-warning.js';
 import type { CallTarget } from '../core/call-target.js';
 import { Entry } from '../core/entry.js';
-import { aroundSends } from '../core/sender.js';
-import { environment } from '../environment.js';
+import { type AroundSends, aroundSends } from '../core/sender.js';
+import { reports, verbose } from '../environment.js';
+import { isHostCluster } from '../host/cluster.js';
 import { isRejected } from '../host/command-class.js';
 import { aroundExec } from '../host/pipeline.js';
-import type { AnyFunction } from '../host/types.js';
-import { adviseProcess, countRoundTrips, type RoundTrips, track } from './advisor.js';
+import type { AnyFunction, HostCommand } from '../host/types.js';
+import { adviseProcess, countRoundTrips, type RoundTrips, startWatching, track } from './advisor.js';
 
 /** Starts the advisor of the process, if `IOREDIS_COALESCE` asks for it. */
 export function advise(): void {
-  if (environment !== 'advise' && environment !== 'advise:json') return;
-  putOnLayer();
+  if (reports === undefined || reports === 'stats') return;
   const advisor = adviseProcess();
+  putOnLayer();
   changeReport((clients, shown) =>
-    environment === 'advise'
-      ? shown([...clients, advisor.report()])
+    reports === 'advise'
+      ? shown([...clients, advisor.report(verbose)])
       : [JSON.stringify({ ...advisor.found(), clients })],
   );
+  onReported(watchCorked);
 }
 
 /**
  * Counts the round trips that `fn` makes on coalesced clients, for tests: those that it issues in its own async
- * context, and in what it calls. Slows all commands of the process down from then on.
+ * context, and in what it calls. Slows all commands of the process down meanwhile.
  *
  * @param fn - may be async.
  * @returns when it has: how many commands it has issued, how many of them in line for each other, and where.
@@ -43,39 +45,74 @@ export function roundTrips(fn: () => unknown): Promise<RoundTrips> {
 const orderedBy = ({ client, routing }: CallTarget) => (routing === undefined ? client : undefined);
 
 let isOn = false;
+/** Whether the advisor does not rest. */
+let isWatching = false;
 
 function putOnLayer(): void {
   if (isOn) return;
   isOn = true;
-  aroundSends(({ variant }, target, given, send) => {
-    const { counters } = target;
-    const sentSoFar = () => (counters === undefined ? 0 : counters.commands + counters.sharedReads);
-    const before = sentSoFar();
-    const { name } = variant.command;
-    const commands = [{ name, args: given }];
-    return track({ name, commands, client: orderedBy(target), given, send, isSent: () => sentSoFar() > before });
-  });
   changeOverlays((overlay, parent) => {
     aroundCalls(overlay, parent, {
-      sendCommand(target, [command, stream], pass) {
-        const { name, args, resolve, reject } = command;
-        if (stream !== undefined || command instanceof Entry || isRejected(command)) return pass();
-        // What a blocking command waits for is no round trip, nor is `quit()`; a name may be anything until it is sent.
-        if (typeof name !== 'string' || isBlocking(command) || name === 'quit') return pass();
-        const settle = (error: Error | null, reply: unknown) => (error === null ? resolve(reply) : reject(error));
-        // Host: a callback is called before what follows the promise.
-        const send = ([told]: unknown[]) => {
-          command.resolve = (reply) => (told as AnyFunction)(null, reply);
-          command.reject = told as AnyFunction;
-          return pass();
-        };
-        return track({ name, commands: [{ name, args }], client: orderedBy(target), given: [settle], send });
-      },
-      made(pipeline, target, name) {
-        aroundExec(pipeline, ({ _queue: commands }, send, given) =>
-          track({ name, commands, client: orderedBy(target), given, send }),
-        );
-      },
+      sendCommand: (target, [command, stream], pass) => watchCommand(orderedBy(target), command, stream, pass),
+      made: (pipeline, target, name) => watchPipeline(orderedBy(target), pipeline, name),
     });
   });
+  startWatching((isWatched) => {
+    isWatching = isWatched;
+    aroundSends(isWatching ? watchSend : undefined);
+  });
+}
+
+const watchSend: AroundSends = ({ variant }, target, given, send) => {
+  const { counters } = target;
+  const sentSoFar = () => (counters === undefined ? 0 : counters.commands + counters.sharedReads);
+  const before = sentSoFar();
+  const { name } = variant.command;
+  const commands = [{ name, args: given }];
+  return track({ name, commands, client: orderedBy(target), given, send, isSent: () => sentSoFar() > before });
+};
+
+function watchCommand(client: object | undefined, command: HostCommand, stream: unknown, pass: () => unknown): unknown {
+  const { name, args, resolve, reject } = command;
+  if (!isWatching || stream !== undefined || command instanceof Entry || isRejected(command)) return pass();
+  // What a blocking command waits for is no round trip, nor is `quit()`; a name may be anything until it is sent.
+  if (typeof name !== 'string' || isBlocking(command) || name === 'quit') return pass();
+  const settle = (error: Error | null, reply: unknown) => (error === null ? resolve(reply) : reject(error));
+  // Host: a callback is called before what follows the promise.
+  const send = ([told]: unknown[]) => {
+    command.resolve = (reply) => (told as AnyFunction)(null, reply);
+    command.reject = told as AnyFunction;
+    return pass();
+  };
+  return track({ name, commands: [{ name, args }], client, given: [settle], send });
+}
+
+function watchPipeline(client: object | undefined, pipeline: unknown, name: 'pipeline' | 'multi'): void {
+  aroundExec(pipeline, ({ _queue: commands }, send, given) =>
+    isWatching ? track({ name, commands, client, given, send }) : send(given),
+  );
+}
+
+/** Calls of a client that has the cork pass through its own public methods: these stand on the client meanwhile. */
+function watchCorked(attachment: Reportable): void {
+  const { client, reason } = attachment;
+  if (reason === undefined) return;
+  const ordered = isHostCluster(client) ? undefined : client;
+  const own = (name: string, around: (result: () => unknown, args: unknown[]) => unknown) => {
+    const method = (client as unknown as Record<string, AnyFunction | undefined>)[name];
+    if (typeof method !== 'function') return;
+    const value = function (this: unknown, ...args: unknown[]) {
+      const call = () => method.apply(this, args);
+      return attachment.enabled ? around(call, args) : call();
+    };
+    Reflect.defineProperty(client, name, { value, writable: true, configurable: true });
+  };
+  own('sendCommand', (pass, [command, stream]) => watchCommand(ordered, command as HostCommand, stream, pass));
+  for (const name of ['pipeline', 'multi'] as const) {
+    own(name, (make) => {
+      const made = make();
+      if ('_queue' in Object(made)) watchPipeline(ordered, made, name);
+      return made;
+    });
+  }
 }

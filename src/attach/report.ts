@@ -1,13 +1,14 @@
-/** `IOREDIS_COALESCE=stats`: one line per client on standard error when the process exits, and on SIGUSR2. */
+/** `IOREDIS_COALESCE=stats`: one line per client on standard error when the process ends, and on SIGUSR2. */
 import { writeSync } from 'node:fs';
-import { environment } from '../environment.js';
+import { reports } from '../environment.js';
 import { isHostCluster, startupNodesOf } from '../host/cluster.js';
 import type { HasOptions } from '../host/types.js';
 import type { Stats } from '../stats.js';
+import { setImmediate } from '../util/clock.js';
 
 const STANDARD_ERROR = 2;
 
-interface Reportable {
+export interface Reportable {
   readonly client: HasOptions & { readonly status?: string };
   readonly counters: Stats;
   readonly enabled: boolean;
@@ -34,11 +35,18 @@ const registry = new FinalizationRegistry<Reported>((one) => {
   addTo(collected, one);
 });
 let isListening = false;
+let watch: (attachment: Reportable) => void = () => {};
+
+/** `by` is called with each client that will be reported. */
+export function onReported(by: typeof watch): void {
+  watch = by;
+}
 
 export function report(attachment: Reportable): void {
   const { client, reason } = attachment;
   const name = nameOf(client) + (reason ? `, corked since ${reason.why}` : '');
   const one = { name, counters: attachment.counters, attachment: new WeakRef(attachment) };
+  watch(attachment);
   queueMicrotask(() => {
     // Code has made a client of `register` plain at once, to coalesce it itself.
     if (!attachment.enabled) return;
@@ -53,8 +61,29 @@ function listen(): void {
   isListening = true;
   process.on('exit', print);
   // Windows has no such signal.
-  const isFree = environment === 'stats' || process.listenerCount('SIGUSR2') === 0;
+  const isFree = reports === 'stats' || process.listenerCount('SIGUSR2') === 0;
   if (process.platform !== 'win32' && isFree) process.on('SIGUSR2', print);
+  for (const name of ['SIGTERM', 'SIGINT'] as const) if (process.listenerCount(name) === 0) printAtSignal(name);
+}
+
+/** Prints before a signal ends the process, which it still does; a listener of the program's takes its place. */
+function printAtSignal(name: 'SIGTERM' | 'SIGINT'): void {
+  const stop = () => {
+    process.off(name, end);
+    process.off('newListener', makeRoom);
+  };
+  const end = () => {
+    stop();
+    print();
+    // After this turn's commands have been sent.
+    setImmediate(() => process.kill(process.pid, name));
+  };
+  const makeRoom = (added: string | symbol) => {
+    // Later: Node stops listening for a signal that has no listener for a moment.
+    if (added === name) queueMicrotask(stop);
+  };
+  process.on(name, end);
+  process.on('newListener', makeRoom);
 }
 
 const shown = (texts: readonly string[]) => texts.map((text) => `ioredis-coalesce: ${text}`);

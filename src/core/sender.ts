@@ -10,15 +10,17 @@ import type { Call } from './features.js';
 import type { Chained } from './outgoing.js';
 
 /** A layer around all that senders send: `send` sends the call, with these arguments. */
-type AroundSends = (
+export type AroundSends = (
   sender: Sender,
   target: CallTarget,
   given: unknown[],
   send: (given: unknown[]) => unknown,
 ) => unknown;
 let around: AroundSends | undefined;
+/** What is sent within is part of the call. */
+let isWithin = false;
 
-export function aroundSends(layer: AroundSends): void {
+export function aroundSends(layer: AroundSends | undefined): void {
   around = layer;
 }
 
@@ -53,7 +55,7 @@ export abstract class Sender {
    * @param call - the options of this call, if it has any.
    */
   send(target: CallTarget, method: AnyFunction, given: unknown[], call?: Call): Promise<unknown> | Fallback {
-    if (around !== undefined) return this.#sendThrough(around, target, method, given, call);
+    if (around !== undefined && !isWithin) return this.#sendThrough(around, target, method, given, call);
     if (method !== this.unpatched) {
       if (!isUnpatchedMethod(method)) return new Fallback('patched');
       this.unpatched = method;
@@ -76,13 +78,12 @@ export abstract class Sender {
   }
 
   #sendThrough(layer: AroundSends, target: CallTarget, method: AnyFunction, given: unknown[], call?: Call) {
-    // What is sent within is part of the call.
-    around = undefined;
+    isWithin = true;
     try {
       const send = (args: unknown[]) => this.send(target, method, args, call);
       return layer(this, target, given, send) as ReturnType<typeof send>;
     } finally {
-      around = layer;
+      isWithin = false;
     }
   }
 

@@ -32,3 +32,15 @@ it('what follows a write of a Cluster is not independent of it: nodes answer in 
   expect(sites.length).toBeGreaterThan(0);
   expect(sites.map(({ advice }) => advice)).not.toContain('together');
 });
+
+it('what follows a write of a Cluster has to wait: another node may answer it first', async () => {
+  const cluster = await warm(ioredis6.createCoalesced(nodes));
+  const { sites } = await roundTrips(async () => {
+    for (const run of [1, 2, 3, 4]) {
+      await cluster.set('{a}', 'x');
+      await cluster.llen(`{b}${run}`);
+    }
+  });
+  const advice = sites.find(({ first, second }) => first.command === 'set' && second.command === 'llen')?.advice;
+  expect(advice).toBe('leave');
+});

@@ -18,12 +18,13 @@ const FOLDER = fileURLToPath(new URL('corpus/', import.meta.url));
 const API = fileURLToPath(new URL('../../docs/api.md', import.meta.url));
 const KINDS = ['together', 'argument', 'if', 'leave'] as const satisfies readonly Advice[];
 
-/** What may be advised, by the place of the second command. */
+/** What may be advised, by the place of the second command; after `loop:`, for the next item of a loop. */
 const labels = new Map<string, Advice>();
 for (const file of readdirSync(FOLDER)) {
   for (const [index, line] of readFileSync(join(FOLDER, file), 'utf8').split('\n').entries()) {
-    const advice = /^\s*\/\/ advice: (\w+)$/.exec(line)?.[1];
+    const [, advice, ofLoop] = /^\s*\/\/ advice: (?:(\w+)(?:; |$))?(?:loop: (\w+))?$/.exec(line) ?? [];
     if (advice !== undefined) labels.set(`${file}:${index + 2}`, advice as Advice);
+    if (ofLoop !== undefined) labels.set(`${file}:${index + 2}, loop`, ofLoop as Advice);
   }
 }
 
@@ -45,7 +46,10 @@ function compileNest(): string {
 describe('advice on the corpus', () => {
   let compiled = '';
   let found: Wait[] = [];
-  const placeOf = ({ second }: Wait) => basename(second.place);
+  const placeOf = ({ second, loop }: Wait) => {
+    const place = basename(second.place);
+    return loop && labels.has(`${place}, loop`) ? `${place}, loop` : place;
+  };
   const isRight = (wait: Wait) => wait.advice === labels.get(placeOf(wait));
 
   beforeAll(async () => {

@@ -32,20 +32,20 @@ async function outputs(environment: string, args: string[] = [], name = 'service
 const printed = async (...args: Parameters<typeof outputs>) => (await outputs(...args))[0] as string;
 
 describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
-  it('advise: at exit, a line per client, and one per place', async () => {
-    const stderr = await printed('advise');
+  it('advise,verbose: at exit, a line per client, and one per place', async () => {
+    const stderr = await printed('advise,verbose');
     expect(stderr).toMatch(/^ioredis-coalesce: service \S+: \d+ commands, \d+ batches/m);
     expect(stderr).toMatch(
-      /^ioredis-coalesce: \d+ places wait for one round trip after another \(\d+ commands seen\)$/m,
+      /^ioredis-coalesce: \d+ places wait for one round trip after another without need \(\d+ commands seen\)$/m,
     );
     const foreseen = `; cache\\.prefetch would save ${MS} ms`;
     for (const line of [
-      `${PLACE} feed → ${PLACE} feed  lrange, then get: an argument holds the first's reply: leave it${foreseen}`,
+      `${PLACE} feed → ${PLACE} feed  lrange, then get: an argument holds the first's reply${foreseen}`,
       `${PLACE} feed  get ×3 in a row, 2 times: 3 round trips of ${MS} ms each; .*: 1${foreseen}`,
       `${PLACE} loadItems  get ×5 in a row, 2 times: 5 round trips of ${MS} ms each; issued together \\(Promise\\.all, mget\\): 1`,
-      `${PLACE} userAndCart → ${PLACE} userAndCart  hgetall, then llen: independent, 1 time; together they would save ${MS} ms of ${MS}`,
+      `${PLACE} userAndCart → ${PLACE} userAndCart  hgetall, then llen: 1 time: needs more traffic`,
       `${PLACE} → ${PLACE}  get, then hgetall: an argument holds the first's reply: leave it`,
-      `${PLACE} cached → ${PLACE} cached  get, then set: follows in 50 % of 2 times: an if stands between`,
+      `${PLACE} cached → ${PLACE} cached  get, then set: follows in 50 % of 2 times: an if stands between: leave it`,
       `${PLACE}.* → ${PLACE}.*  setnx, then ttl: 1 time; the first may decide on the second: leave it`,
     ])
       expect(stderr).toMatch(new RegExp(`^  ${line}$`, 'm'));
@@ -53,15 +53,22 @@ describe.concurrent('IOREDIS_COALESCE', { timeout: 60_000 }, () => {
   });
 
   it('advise: a middleware with callbacks, a class behind a controller, and each thread by itself', async () => {
-    const stderr = await printed('advise', [], 'nest.ts');
+    const stderr = await printed('advise,verbose', [], 'nest.ts');
     const [thread = '', app = ''] = stderr.split(/^ioredis-coalesce: .* wait.* for one round trip.*$/m).slice(1);
     expect(thread).toMatch(new RegExp(`^  ${PLACE} workInThread  strlen ×4 in a row, 1 time`, 'm'));
     expect(app).not.toContain('strlen');
     for (const pair of ['get, then exists', 'exists, then hgetall'])
       expect(app).toMatch(new RegExp(`^  ${PLACE}.* → ${PLACE}.*  ${pair}: `, 'm'));
     expect(app).toMatch(
-      new RegExp(`^  ${PLACE} #?\\S+user → ${PLACE} \\S+total  hgetall, then llen: independent, 1 time`, 'm'),
+      new RegExp(`^  ${PLACE} #?\\S+user → ${PLACE} \\S+total  hgetall, then llen: 1 time: needs more traffic$`, 'm'),
     );
+  });
+
+  it('advise: what has to be left is not shown, and not counted', async () => {
+    const stderr = await printed('advise');
+    expect(stderr).toMatch(/^ioredis-coalesce: 2 places wait for one round trip after another without need/m);
+    expect(stderr).toContain('get ×5 in a row');
+    expect(stderr).not.toContain('leave it');
   });
 
   it('advise: on SIGUSR2, too', async () => {

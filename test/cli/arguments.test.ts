@@ -5,7 +5,7 @@ import { runCli } from './helpers.js';
 describe('options of bench', () => {
   it('have defaults', () => {
     expect(parseBenchArguments([], {})).toEqual({
-      target: { url: 'redis://127.0.0.1:6379', cluster: false, name: '127.0.0.1:6379' },
+      target: { url: 'redis://127.0.0.1:6379', cluster: false, tls: false, name: '127.0.0.1:6379' },
       concurrency: 100,
       valueBytes: 100,
       keys: 1000,
@@ -35,7 +35,8 @@ describe('options of bench', () => {
   it.each([
     [['--foo'], "Unknown option '--foo'"],
     [['--url'], "Option '--url <value>' argument missing"],
-    [['--keys', '-5'], "Option '--keys' argument is ambiguous"],
+    [['--keys', '-5'], '--keys must be a whole number from 1 to 10000000, got "-5"'],
+    [['--value-size', '-5'], '--value-size must be a whole number from 1 to 67108864, got "-5"'],
     [['--keys', '0'], '--keys must be a whole number from 1 to 10000000, got "0"'],
     [['--concurrency', '1e3'], '--concurrency must be a whole number from 1 to 100000, got "1e3"'],
     [['--concurrency=-5'], '--concurrency must be a whole number from 1 to 100000, got "-5"'],

@@ -22,7 +22,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
     expect(stdout).toContain(`${new URL(url).host}: Redis`);
     expect(stdout).toContain('100 callers that each await one GET after the other; 50 keys of 33 B');
     for (const variant of ['plain', 'auto-pipelining', 'cork', 'coalesced']) {
-      expect(stdout).toMatch(new RegExp(`^${variant} +[\\d,]+ +[\\d.]+×( +[\\d.]+){4}$`, 'm'));
+      expect(stdout).toMatch(new RegExp(`^${variant} +[\\d,]+ +[\\d,]+–[\\d,]+ +[\\d.]+×( +[\\d.]+){4}$`, 'm'));
     }
     expect(stdout).toMatch(/^Coalesced: [\d.]+× the commands per second of plain/m);
     expect(stdout).toMatch(/^The cork, by public API alone: [\d.]+× the commands per second of plain/m);
@@ -44,6 +44,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
       cpuUsPerCommand: expect.any(Number),
       redisCpuUsPerCommand: expect.any(Number),
     };
+    const ranges = Object.fromEntries(Object.entries(figures).map(([name, any]) => [name, [any, any]] as const));
     expect(JSON.parse(stdout)).toEqual({
       settings: {
         target: new URL(url).host,
@@ -53,7 +54,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
         keys: 50,
         seconds: 0.25,
         fuse: false,
-        rounds: 5,
+        rounds: 7,
       },
       environment: {
         package: expect.stringMatching(/^\d+\.\d+\.\d+/),
@@ -62,6 +63,7 @@ describe('ioredis-coalesce bench', { timeout: TIMEOUT }, () => {
         server: expect.stringMatching(/^(Redis|Valkey) \d/),
       },
       results: { plain: figures, auto: figures, cork: figures, coalesced: figures },
+      ranges: { plain: ranges, auto: ranges, cork: ranges, coalesced: ranges },
     });
     expect(await client.dbsize()).toBe(0);
   });
@@ -218,7 +220,10 @@ it('trusts certificates as Node does, and says how if one is not trusted', {
     NODE_EXTRA_CA_CERTS: await fileOf(own.cert),
   });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(JSON.parse(stdout)).toMatchObject({ results: { coalesced: { perSecond: expect.any(Number) } } });
+  expect(JSON.parse(stdout)).toMatchObject({
+    settings: { tls: true },
+    results: { coalesced: { perSecond: expect.any(Number) } },
+  });
 });
 
 /** The text as a file, until the running test ends. */

@@ -29,6 +29,15 @@ it('the ratios are those of the figures that the table shows', () => {
   expect(report.results.coalesced).toMatchObject({ perSecond: 500_000 });
   expect(report.results.plain).toMatchObject({ perSecond: 100_000 });
   const text = renderReport(report);
-  expect(text).toMatch(/^coalesced +500,000 +5× +1 +2 +2 +\?$/m);
+  expect(text).toMatch(/^coalesced +500,000 +400,000–900,000 +5× +1 +2 +2 +\?$/m);
   expect(text).toContain("Coalesced: 5× the commands per second of plain, at 0.2× the client's CPU per command");
+});
+
+it('where the rounds of two clients overlap, there is no clear difference', () => {
+  if (settings === 'help') throw new Error('expected settings');
+  const secure = { ...settings, target: { ...settings.target, tls: true } };
+  const rounds = roundsOf([100_000, 90_000], [120_000, 130_000], [110_000, 140_000]);
+  const text = renderReport(reportOf(secure, environment, rounds));
+  expect(text).toContain('Coalesced: 1.18× the commands per second of plain (no clear difference), at 0.846× ');
+  expect(text).toMatch(/^127\.0\.0\.1:6379 over TLS: /);
 });

@@ -335,7 +335,7 @@ describe('collectMetrics() refuses', () => {
 
   it('a plain client', () => {
     const plain = ioredis6.create(redisUrl(), { lazyConnect: true });
-    expect(collect(plain)).toThrow(/expects a coalesced client.*got an object/);
+    expect(collect(plain)).toThrow(/expects a coalesced client.*got a plain client: call coalesce\(\) on it first$/);
   });
 
   it.each([

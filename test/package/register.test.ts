@@ -353,6 +353,55 @@ describe('IOREDIS_COALESCE', () => {
     );
   });
 
+  it.each([
+    ['stats', 'SIGTERM'],
+    ['advise,cork', 'SIGINT'],
+    ['stats,cork', 'SIGTERM'],
+  ] as const)('%s: before %s ends the process, with what was issued in its turn', async (environment, signal) => {
+    const program = registered(
+      `
+      import Redis from 'ioredis';
+      const [url, prefix] = process.argv.slice(2);
+      const redis = new Redis(url);
+      await redis.get('none');
+      for (let n = 0; n < 3; n += 1) {
+        await redis.get('first');
+        await redis.llen('second');
+      }
+      await redis.set(prefix + 'key', 'x');
+      await new Promise((resolve) => setImmediate(resolve));
+      process.kill(process.pid, '${signal}');
+      await new Promise((resolve) => setTimeout(resolve, 20_000));`,
+      { environment },
+    );
+    const { signal: by, stderr } = (await program.catch((error) => error)) as { signal: string; stderr: string };
+    expect(by).toBe(signal);
+    expect(stderr).toMatch(/^ioredis-coalesce: 127.*: \d+ commands, \d+ batches/m);
+    expect(stderr.includes('corked since IOREDIS_COALESCE is cork')).toBe(environment.endsWith('cork'));
+    expect(stderr.includes('get, then llen')).toBe(environment.startsWith('advise'));
+  });
+
+  it('stats: a listener of the program takes the place of ours, whenever it comes', async () => {
+    const { stdout, stderr } = await registered(
+      `
+      import Redis from 'ioredis';
+      const redis = new Redis(process.argv[2]);
+      await redis.ping();
+      process.once('SIGTERM', async () => {
+        const listeners = process.listenerCount('SIGTERM');
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        console.log(JSON.stringify([listeners, await redis.ping()]));
+        process.exit();
+      });
+      await redis.ping();
+      process.kill(process.pid, 'SIGTERM');
+      await new Promise((resolve) => setTimeout(resolve, 20_000));`,
+      { environment: 'stats' },
+    );
+    expect(JSON.parse(stdout)).toEqual([0, 'PONG']);
+    expect(stderr.match(/^ioredis-coalesce: /gm)).toHaveLength(1);
+  });
+
   it('stats: of duplicates, too, and not of clients that were made plain before their first command', async () => {
     const { stderr } = await registered(
       `

@@ -43,10 +43,10 @@ const runIn = (...args: string[]) => run(process.execPath, args, { cwd: project.
 
 describe('Jest', () => {
   it.each([
-    ['of the documents', () => example('jest.mock'), USED],
+    ['of the documents', (): string => example('jest.mock'), USED],
     [
       'automatic',
-      () => `jest.mock('ioredis');`,
+      (): string => `jest.mock('ioredis');`,
       `
       const redis = new Redis();
       redis.get.mockResolvedValue('mocked');
@@ -56,12 +56,12 @@ describe('Jest', () => {
     ],
     [
       'that is the class itself, without disconnect()',
-      () => `jest.mock('ioredis', () => class { get() { return 'mocked'; } });`,
+      (): string => `jest.mock('ioredis', () => class { get() { return 'mocked'; } });`,
       USED,
     ],
     [
       'whose constructor throws',
-      () => `jest.mock('ioredis', () => class { constructor() { throw new Error('its own'); } });`,
+      (): string => `jest.mock('ioredis', () => class { constructor() { throw new Error('its own'); } });`,
       `assert.throws(() => new Redis(), /^Error: its own$/);`,
     ],
   ] as const)('a mock %s', async (name, mock, used) => {
