@@ -45,10 +45,7 @@ const PRIVATE = /\._[a-z]\w*|\b(?:offlineQueue|connectionPool|flushQueue|scripts
 const INHERITED = ['._queue', '._transactions', 'replyPending'];
 const INHERITING = ['calls/fast-pipeline.ts', 'connection/entries/pipeline-entry.ts'];
 
-interface Import {
-  readonly from: string;
-  readonly to: string;
-}
+type Import = { readonly from: string; readonly to: string };
 
 const filesIn = (root: string) =>
   readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(

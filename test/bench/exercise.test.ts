@@ -23,9 +23,8 @@ function seeded(operation: OperationId): BenchClient {
   };
 }
 
-function exercise(client: BenchClient, operation: OperationId): Exercise {
-  return new Exercise([client], { kind: 'burst', operation, size: 4, data: DATA }, 'p:');
-}
+const exercise = (client: BenchClient, operation: OperationId): Exercise =>
+  new Exercise([client], { kind: 'burst', operation, size: 4, data: DATA }, 'p:');
 
 describe('verify', () => {
   it.each(['get', 'set', 'mixed', 'hget', 'hgetall', 'lrange'] as const)(

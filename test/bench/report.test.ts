@@ -43,9 +43,12 @@ function result(id: string, cases: Readonly<Record<string, Readonly<Record<strin
   return { id, rounds: 5, seconds: 1, cases: found };
 }
 
-function group(name: string, benchmarks: readonly BenchmarkResult[], notes: readonly string[] = []): GroupResult {
-  return { group: name, settings: SETTINGS, notes, benchmarks };
-}
+const group = (name: string, benchmarks: readonly BenchmarkResult[], notes: readonly string[] = []): GroupResult => ({
+  group: name,
+  settings: SETTINGS,
+  notes,
+  benchmarks,
+});
 
 const FIGURES = {
   throughput: [100_000],

@@ -8,11 +8,7 @@ const SCHED_IDLE = '5';
 /** On a busy machine a spinner seldom gets a processor, also before its first step. */
 const PATIENCE_MS = 50_000;
 
-interface Child {
-  readonly pid: string;
-  readonly session: string;
-  readonly schedulingClass: string;
-}
+type Child = { readonly pid: string; readonly session: string; readonly schedulingClass: string };
 
 /** This process's children, by proc(5). */
 function children(): Child[] {

@@ -38,11 +38,7 @@ type Call = readonly [
   name: 'get' | 'getBuffer' | 'hget' | 'set' | 'del' | 'mget' | 'mset' | 'dels' | 'exists',
   ...keys: string[],
 ];
-interface Turn {
-  readonly before: readonly Change[];
-  readonly calls: readonly Call[];
-  readonly breaks: boolean;
-}
+type Turn = { readonly before: readonly Change[]; readonly calls: readonly Call[]; readonly breaks: boolean };
 
 const tag = fc.constantFrom(...TAGS);
 const key = fc.constantFrom(...KEYS, ...KEYS.slice(0, 4), '{one}none');

@@ -237,11 +237,7 @@ describe.each(CLUSTER_HOSTS)('commandTimeout of pipelines on a Cluster of $name'
   });
 });
 
-interface Played {
-  readonly outcome: Outcome | undefined;
-  readonly asked: readonly string[];
-  readonly fast: number;
-}
+type Played = { readonly outcome: Outcome | undefined; readonly asked: readonly string[]; readonly fast: number };
 
 /** Sends a pipeline to a Cluster of two nodes, of which the first owns all slots. */
 async function play(

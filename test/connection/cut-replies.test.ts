@@ -247,13 +247,7 @@ describe.each(EACH_HOST)('a partial long reply: $hostName, RESP$protocol', (opti
 
   it('coalesce(): joins in the middle of the reply', async () => {
     for (const cut of [1, 3, HEADER - 1, ...CUTS, END]) {
-      await interrupt(
-        ({ client }) => {
-          coalesce(client);
-        },
-        [cut],
-        { ...options, coalesce: undefined },
-      );
+      await interrupt(({ client }) => void coalesce(client), [cut], { ...options, coalesce: undefined });
       const { client, socket } = await connectFake(options);
       const witness = new Witness(client);
       issue(client, witness, STEPS);
@@ -481,9 +475,7 @@ describe('a long reply', () => {
     const { _transformer: transformers } = Command as unknown as { _transformer: { reply: Record<string, unknown> } };
     function transformGet(transform: (value: unknown) => unknown): void {
       transformers.reply.get = transform;
-      onTestFinished(() => {
-        Reflect.deleteProperty(transformers.reply, 'get');
-      });
+      onTestFinished(() => void Reflect.deleteProperty(transformers.reply, 'get'));
     }
 
     it('get what a plain client gives them', async () => {

@@ -33,11 +33,7 @@ const REPLIES: Record<string, string> = {
   hmget: '*1\r\n+1\r\n',
 };
 
-interface Scene {
-  readonly client: CoalescedClient;
-  readonly plain: Client;
-  readonly spy: SocketSpy;
-}
+type Scene = { readonly client: CoalescedClient; readonly plain: Client; readonly spy: SocketSpy };
 
 async function scene(host: Host, options: CoalesceOptions = {}, client: object = {}, url = redisUrl()): Promise<Scene> {
   const plain = await ready(host.create(redisUrl(), client));
@@ -346,9 +342,7 @@ describe.each(HOSTS)('$name: reads that stand next to each other', (host) => {
     expectWarnings('COALESCE_WARN_FUSE');
     const { client, asked } = await whoMayNotUseMget({ reconnectOnError: () => wish });
     let closes = 0;
-    client.on('close', () => {
-      closes += 1;
-    });
+    client.on('close', () => void closes++);
     expect(await asked()).toEqual(['1', 'zwei']);
     expect(closes).toBe(0);
   });

@@ -11,8 +11,8 @@ import { bulk, handshake, type ScriptedServer, startScriptedServer } from '../he
 const prefix = uniquePrefix('in-flight');
 
 /** A server that answers few commands at a time, as fast as a slow one. */
-async function slowServer(): Promise<ScriptedServer> {
-  return startScriptedServer(
+const slowServer = async (): Promise<ScriptedServer> =>
+  startScriptedServer(
     (command) => {
       const name = command[0] as string;
       if (name === 'multi') return '+OK\r\n';
@@ -21,7 +21,6 @@ async function slowServer(): Promise<ScriptedServer> {
     },
     { answersPerTurn: 3 },
   );
-}
 
 async function slow(options: CoalesceOptions): Promise<{ server: ScriptedServer; client: CoalescedClient }> {
   const server = await slowServer();
@@ -29,9 +28,7 @@ async function slow(options: CoalesceOptions): Promise<{ server: ScriptedServer;
   return { server, client };
 }
 
-function numbers(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => String(index));
-}
+const numbers = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index));
 
 describe('maxInFlight', () => {
   it.each([1, 2, 10, 100])('%i: never more commands than that are on the wire, fast or cold', async (maxInFlight) => {

@@ -130,9 +130,7 @@ describe('program order', () => {
       const order: number[] = [];
       const asks = [() => cold(client, 'ECHO', 'x'), () => client.echo('y'), () => client.echo('é')];
       const asked = Array.from({ length: 600 }, (_, number) =>
-        asks[number % 3]?.().then(() => {
-          order.push(number);
-        }),
+        asks[number % 3]?.().then(() => void order.push(number)),
       );
       await Promise.all(asked);
       expect(order).toEqual(order.toSorted((a, b) => a - b));

@@ -74,9 +74,7 @@ describe('shareReads on a connection', () => {
       if (calls === 1) throw new RangeError('the first');
       return value;
     };
-    onTestFinished(() => {
-      Reflect.deleteProperty(transformers.reply, 'get');
-    });
+    onTestFinished(() => void Reflect.deleteProperty(transformers.reply, 'get'));
     const { client, socket } = await coalescedFake({ shareReads: true });
     const outcomes = Promise.allSettled([client.get('k'), client.get('k'), client.get('k')]);
     await turn();

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { bundled } from '../helpers/bundled.js';
 import { Admin } from '../helpers/fidelity/fixture.js';
 import { byteCount, programs } from '../helpers/fidelity/program.js';
@@ -48,9 +48,7 @@ async function dataAfter(orders: Omit<Orders, 'server' | 'dbs'>, expected?: read
   );
   const { host, port, pid } = server;
   const argument = JSON.stringify({ ...orders, server: { host, port, pid }, dbs: DBS });
-  const error = await new Promise((resolve) => {
-    execFile(process.execPath, [program, argument], resolve);
-  });
+  const error = await new Promise((resolve) => void execFile(process.execPath, [program, argument], resolve));
   process.kill(pid, 'SIGCONT');
   expect(error).toBeNull();
   await sleep(50);
@@ -71,11 +69,12 @@ function longestOf(seed: number): Pick<Orders, 'seed' | 'path'> {
 }
 const PROGRAMS = Array.from({ length: RUNS }, (_, run) => longestOf(SEED + run));
 
-describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
-  it('a program that exits leaves the same data as with a plain client', async () => {
+it.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))(
+  '%s: a program that exits leaves the same data as with a plain client',
+  async (_, variant) => {
     for (const chosen of PROGRAMS) {
       const plain = await dataAfter({ variant, kind: 'plain', ...chosen });
       expect(await dataAfter({ variant, kind: 'coalesced', ...chosen }, plain), `seed ${chosen.seed}`).toEqual(plain);
     }
-  });
-});
+  },
+);

@@ -1,6 +1,6 @@
 /** Short random programs, each the first on its connection. */
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Admin } from '../helpers/fidelity/fixture.js';
 import { firstPrograms } from '../helpers/fidelity/program.js';
 import { runProgram } from '../helpers/fidelity/program-runner.js';
@@ -31,8 +31,9 @@ afterAll(async () => {
   await server?.stop();
 });
 
-describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
-  it('gives the same values as a plain client', async () => {
+it.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))(
+  '%s: gives the same values as a plain client',
+  async (_, variant) => {
     await fc.assert(
       fc.asyncProperty(firstPrograms, async (program) => {
         const run = async (kind: 'plain' | 'coalesced') => {
@@ -47,5 +48,5 @@ describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as c
       }),
       { numRuns: 50, seed: SEED },
     );
-  });
-});
+  },
+);

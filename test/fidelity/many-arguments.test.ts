@@ -77,9 +77,7 @@ const SITUATIONS: Readonly<Record<string, (kind: Kind, host: Host) => Promise<Cl
   },
 };
 
-function membersOf(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => String(index));
-}
+const membersOf = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index));
 
 /** What the call came to; an error that it throws is told from one that it rejects with. */
 async function outcome(send: () => Promise<unknown>): Promise<unknown> {

@@ -127,9 +127,8 @@ afterAll(async () => {
 });
 
 /** The one difference of `fuseReads`: GET of a key of another type. */
-function isFusedDifference(theirs: string, mine: string): boolean {
-  return theirs.includes('WRONGTYPE') && (mine === 'resolved null' || mine === 'called [null, null]');
-}
+const isFusedDifference = (theirs: string, mine: string): boolean =>
+  theirs.includes('WRONGTYPE') && (mine === 'resolved null' || mine === 'called [null, null]');
 
 /** A plain and a coalesced client; new ones after a mismatch, which may have left them in disorder. */
 class Pair {

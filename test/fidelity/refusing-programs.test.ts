@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { Redis as Admin } from 'ioredis';
 import type { CoalesceOptions } from 'ioredis-coalesce/coalesce';
 import { coalesce } from 'ioredis-coalesce/coalesce';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   type Fate,
   HASHES,
@@ -120,71 +120,69 @@ const VARIANTS = HOSTS.flatMap((host) =>
   OPTIONS.map((options, index) => [host.name, JSON.stringify(options), host, options, index] as const),
 );
 
-describe('on a server that refuses', () => {
-  it.each(share(VARIANTS, 3, SEED))(
-    '%s: fused reads are as on a plain client with %s',
-    async (_, __, host, options, index) => {
-      let fused = 0;
-      let tolerated = 0;
-      const run = async (kind: 'plain' | 'fused', program: RefusingProgram) => {
-        const world = worlds[kind];
-        await world.reset(program.keyPrefix);
-        const client = new host.Redis(world.proxy.url, {
-          username: 'user',
-          password: 'any',
-          protocol: program.protocol,
-          keyPrefix: program.keyPrefix,
-          retryStrategy: () => 1,
-          // Without it iovalkey sends commands again before this package sees that.
-          enableReadyCheck: host.name === 'iovalkey' || program.checksReady,
-        });
-        client.on('error', () => {});
-        if (kind === 'fused') coalesce(client, { fuseReads: true, ...options });
-        await ready(client as Client);
-        const outcomes = await runRefusing(client as Client, program, world, SETTLES_WITHIN_MS);
-        if ('coalescer' in client) {
-          const stats = (
-            client as never as { coalescer: { stats(): { fusedReads: number; inFlight: number } } }
-          ).coalescer.stats();
-          fused += stats.fusedReads;
-          expect(stats.inFlight).toBe(0);
+it.each(share(VARIANTS, 3, SEED))(
+  'on a server that refuses: %s: fused reads are as on a plain client with %s',
+  async (_, __, host, options, index) => {
+    let fused = 0;
+    let tolerated = 0;
+    const run = async (kind: 'plain' | 'fused', program: RefusingProgram) => {
+      const world = worlds[kind];
+      await world.reset(program.keyPrefix);
+      const client = new host.Redis(world.proxy.url, {
+        username: 'user',
+        password: 'any',
+        protocol: program.protocol,
+        keyPrefix: program.keyPrefix,
+        retryStrategy: () => 1,
+        // Without it iovalkey sends commands again before this package sees that.
+        enableReadyCheck: host.name === 'iovalkey' || program.checksReady,
+      });
+      client.on('error', () => {});
+      if (kind === 'fused') coalesce(client, { fuseReads: true, ...options });
+      await ready(client as Client);
+      const outcomes = await runRefusing(client as Client, program, world, SETTLES_WITHIN_MS);
+      if ('coalescer' in client) {
+        const stats = (
+          client as never as { coalescer: { stats(): { fusedReads: number; inFlight: number } } }
+        ).coalescer.stats();
+        fused += stats.fusedReads;
+        expect(stats.inFlight).toBe(0);
+      }
+      client.disconnect();
+      return outcomes;
+    };
+    await fc.assert(
+      fc.asyncProperty(refusingPrograms, async (program) => {
+        const [plain, mine] = await Promise.all([run('plain', program), run('fused', program)]);
+        const found: string[] = [];
+        for (const [at, fate] of mine.fates.entries()) {
+          const theirs = plain.fates[at] as Fate;
+          if (fate.outcome === theirs.outcome) continue;
+          if (isTolerated(theirs, fate)) tolerated += 1;
+          else found.push(`${fate.turn} ${fate.call}: ${theirs.outcome} / ${fate.outcome}`);
         }
-        client.disconnect();
-        return outcomes;
-      };
-      await fc.assert(
-        fc.asyncProperty(refusingPrograms, async (program) => {
-          const [plain, mine] = await Promise.all([run('plain', program), run('fused', program)]);
-          const found: string[] = [];
-          for (const [at, fate] of mine.fates.entries()) {
-            const theirs = plain.fates[at] as Fate;
-            if (fate.outcome === theirs.outcome) continue;
-            if (isTolerated(theirs, fate)) tolerated += 1;
-            else found.push(`${fate.turn} ${fate.call}: ${theirs.outcome} / ${fate.outcome}`);
-          }
-          if (plain.fates.length !== mine.fates.length) found.push('another number of calls');
+        if (plain.fates.length !== mine.fates.length) found.push('another number of calls');
 
-          const order = ({ settled }: typeof plain) =>
-            settled
-              .filter(
-                ({ ordered, turn }) =>
-                  ordered &&
-                  options.shareReads === undefined &&
-                  !mayRefuse(program, turn) &&
-                  program.turns[turn]?.loses === 'nothing',
-              )
-              .map(({ turn, call }) => `${turn} ${call}`);
-          expect(found.join('\n')).toBe('');
-          expect(order(mine)).toEqual(order(plain));
-        }),
-        { numRuns: PROGRAMS, seed: SEED + index },
-      );
-      console.log(`${PROGRAMS} programs, ${fused} fused reads, ${tolerated} tolerated differences`);
-      expect(fused).toBeGreaterThan(0);
-    },
-    60_000 + PROGRAMS * 500,
-  );
-});
+        const order = ({ settled }: typeof plain) =>
+          settled
+            .filter(
+              ({ ordered, turn }) =>
+                ordered &&
+                options.shareReads === undefined &&
+                !mayRefuse(program, turn) &&
+                program.turns[turn]?.loses === 'nothing',
+            )
+            .map(({ turn, call }) => `${turn} ${call}`);
+        expect(found.join('\n')).toBe('');
+        expect(order(mine)).toEqual(order(plain));
+      }),
+      { numRuns: PROGRAMS, seed: SEED + index },
+    );
+    console.log(`${PROGRAMS} programs, ${fused} fused reads, ${tolerated} tolerated differences`);
+    expect(fused).toBeGreaterThan(0);
+  },
+  60_000 + PROGRAMS * 500,
+);
 
 /** Whether the user may lack a right in this turn. */
 function mayRefuse({ turns }: RefusingProgram, turn: number): boolean {

@@ -1,6 +1,6 @@
 /** Random programs behind `CLIENT REPLY OFF`: all of them reach the server, whatever limits there are. */
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Admin } from '../helpers/fidelity/fixture.js';
 import { type Program, programs } from '../helpers/fidelity/program.js';
 import { defineScripts, runProgram, SCRIPTS } from '../helpers/fidelity/program-runner.js';
@@ -43,8 +43,9 @@ function unawaited(program: Program): Program {
   return { ...program, steps, scriptsLoaded: true };
 }
 
-describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
-  it('leaves the same data as a plain client, and the same promises open', async () => {
+it.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))(
+  '%s: leaves the same data as a plain client, and the same promises open',
+  async (_, variant) => {
     for (const program of fc.sample(programs, { numRuns: PROGRAMS, seed: SEED }).map(unawaited)) {
       const run = async (kind: 'plain' | 'coalesced', expected?: readonly string[]) => {
         await admin.reset(
@@ -67,5 +68,5 @@ describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as c
       expect(plain.open.length).toBeGreaterThan(0);
       expect(await run('coalesced', plain.data)).toEqual(plain);
     }
-  });
-});
+  },
+);

@@ -2,7 +2,7 @@
  * Random programs on a connection that stalls: `commandTimeout` with batches that stay open, shared reads among them.
  */
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Admin } from '../helpers/fidelity/fixture.js';
 import { runStalled, stalledPrograms, TOO_SLOW } from '../helpers/fidelity/stalled-program.js';
 import { type Client, connect, describeVariant, type Variant } from '../helpers/fidelity/variants.js';
@@ -38,8 +38,9 @@ beforeAll(async () => {
 });
 afterAll(() => server?.stop());
 
-describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))('%s', (_, variant) => {
-  it('each command times out after its own time, as on a plain client', async () => {
+it.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as const))(
+  '%s: each command times out after its own time, as on a plain client',
+  async (_, variant) => {
     const programs = fc.sample(stalledPrograms, { numRuns: PROGRAMS, seed: SEED });
     const run = async (kind: 'plain' | 'coalesced', patience: number) => {
       const clients = await Promise.all(programs.map(() => connect(variant, { ...server, db: DB }, kind)));
@@ -64,5 +65,5 @@ describe.each(VARIANTS.map((variant) => [describeVariant(variant), variant] as c
       const index = programs.indexOf(program);
       expect(coalesced[index], JSON.stringify(program)).toEqual(plain[index]);
     }
-  });
-});
+  },
+);

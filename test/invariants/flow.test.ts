@@ -26,9 +26,8 @@ import { collectUncaught } from '../helpers/uncaught.js';
 
 const prefix = uniquePrefix('invariants-of-flow');
 
-function create(options: CoalesceOptions = {}, hostOptions: RedisOptions = {}): Promise<CoalescedClient> {
-  return ready(ioredis6.createCoalesced(redisUrl(), hostOptions, options));
-}
+const create = (options: CoalesceOptions = {}, hostOptions: RedisOptions = {}): Promise<CoalescedClient> =>
+  ready(ioredis6.createCoalesced(redisUrl(), hostOptions, options));
 
 /** A schedule whose flushes the test runs by hand, once it has taken over. */
 function handSchedule(): { schedule: (flush: () => void) => void; flushes: (() => void)[]; takeOver(): void } {
@@ -101,9 +100,7 @@ describe('Invariant 7: user code never unwinds the reader', () => {
       const client = await connectAs(kind, host, redisUrl());
       const key = `${prefix}${kind}`;
       let closes = 0;
-      client.on('close', () => {
-        closes += 1;
-      });
+      client.on('close', () => void closes++);
       const sent: Promise<unknown>[] = [];
       commands.setReplyTransformer('get', (value) => {
         sent.push(cold(client, 'ECHO', 'x'), cold(client, 'ECHO', 'y'));

@@ -8,9 +8,8 @@ import { commandNames, spyOnSocket } from '../helpers/sockets.js';
 
 const prefix = uniquePrefix('invariants-of-sharing');
 
-function create(options: CoalesceOptions): Promise<CoalescedClient> {
-  return ready(ioredis6.createCoalesced(redisUrl(), {}, options));
-}
+const create = (options: CoalesceOptions): Promise<CoalescedClient> =>
+  ready(ioredis6.createCoalesced(redisUrl(), {}, options));
 
 describe('Invariant 6: no write between a leader and its followers', () => {
   const k = `${prefix}shared`;

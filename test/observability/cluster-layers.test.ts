@@ -122,9 +122,7 @@ describe.each(HOSTS)('Layers over the sendCommand of a Cluster of $name', (host)
           cluster.pipeline().get(a).incr(a).strlen(b).exec(),
           cluster.multi().get(a).hgetall(`${TAG}hash`).exec() as Promise<unknown>,
         ]);
-        const called = new Promise((settle) => {
-          cluster.get(a, (error, value) => settle([error, value]));
-        });
+        const called = new Promise((settle) => void cluster.get(a, (error, value) => settle([error, value])));
         return [replies, scripts, pipelines, await called];
       },
     });

@@ -35,11 +35,7 @@ function subscribe(subscribers: Partial<Subscribers>): void {
   unsubscribe = () => void channel.unsubscribe(all);
 }
 
-interface Recorded {
-  readonly event: string;
-  readonly context: object;
-  readonly error: string | undefined;
-}
+type Recorded = { readonly event: string; readonly context: object; readonly error: string | undefined };
 
 /** Every event in a form that compares equal for equal ones, in the order of publishing. */
 function recordEvents(): Recorded[] {

@@ -78,8 +78,9 @@ describe.each(HOSTS)('$name: a subscriber of batches that', (host) => {
   });
 });
 
-describe.each(HOSTS)('$name: a subscriber of connections that', (host) => {
-  it('detaches at once leaves a plain client, stream and all', async () => {
+it.each(HOSTS)(
+  '$name: a subscriber of connections that detaches at once leaves a plain client, stream and all',
+  async (host) => {
     const client = await ready(host.create(redisUrl()));
     const { end } = tracingChannel(CHANNELS.CONNECTION);
     const detach = (): void => (client as CoalescedClient).coalescer?.detach();
@@ -92,5 +93,5 @@ describe.each(HOSTS)('$name: a subscriber of connections that', (host) => {
     expect((client as CoalescedClient).coalescer.enabled).toBe(false);
     for (const method of ['write', 'end', 'destroy']) expect(Object.hasOwn(client.stream, method)).toBe(false);
     expect(await client.echo('plain')).toBe('plain');
-  });
-});
+  },
+);

@@ -185,13 +185,13 @@ const gap: fc.Arbitrary<Step> = fc
  *
  * @param often - calls of turns in which nothing is lost.
  */
-export function turnOf(
+export const turnOf = (
   often: fc.Arbitrary<Call>,
   reads: fc.Arbitrary<Call>,
   watches: fc.Arbitrary<Step>,
   lost: fc.Arbitrary<Omit<Turn, 'steps'> & { readonly step?: Step; readonly isFirst?: boolean }>,
-): fc.Arbitrary<Turn> {
-  return fc.oneof(
+): fc.Arbitrary<Turn> =>
+  fc.oneof(
     {
       weight: 4,
       arbitrary: fc.record({
@@ -223,7 +223,6 @@ export function turnOf(
         })),
     },
   );
-}
 const turn = turnOf(
   fc.oneof({ weight: 6, arbitrary: read }, { weight: 4, arbitrary: write }),
   read.filter(([name]) => name !== 'pair'),
