@@ -98,28 +98,25 @@ describe('a signal', () => {
     ['text that is not ASCII', 'é', 'ö'],
     ['Buffers', Buffer.from([0, 255]), Buffer.from([254, 13, 10])],
     ['large arguments', 'x'.repeat(5_000), 'y'.repeat(70_000)],
-  ])(
-    'in the tick of the call: its caller is rejected, and the command is sent in its place, with %s',
-    async (_, own, neighbour) => {
-      const { client, view, written, abort, feed } = bind(await Scene.open({ maxBatchBytes: 1_000_000 }));
-      const before = client.set('before', neighbour);
-      const aborted = [view.set('k', own), view.hget('h', own)];
-      const after = client.set('after', neighbour);
-      abort();
-      for (const promise of aborted) await expect(promise).rejects.toBe(reason);
-      await turn();
-      expect(written()).toBe(
-        [
-          request('set', 'before', neighbour),
-          request('set', 'k', own),
-          request('hget', 'h', own),
-          request('set', 'after', neighbour),
-        ].join(''),
-      );
-      feed('+before\r\n+OK\r\n$3\r\nown\r\n+after\r\n');
-      expect(await Promise.all([before, after])).toEqual(['before', 'after']);
-    },
-  );
+  ])('in the tick of the call: the caller is rejected, the command is sent, with %s', async (_, own, neighbour) => {
+    const { client, view, written, abort, feed } = bind(await Scene.open({ maxBatchBytes: 1_000_000 }));
+    const before = client.set('before', neighbour);
+    const aborted = [view.set('k', own), view.hget('h', own)];
+    const after = client.set('after', neighbour);
+    abort();
+    for (const promise of aborted) await expect(promise).rejects.toBe(reason);
+    await turn();
+    expect(written()).toBe(
+      [
+        request('set', 'before', neighbour),
+        request('set', 'k', own),
+        request('hget', 'h', own),
+        request('set', 'after', neighbour),
+      ].join(''),
+    );
+    feed('+before\r\n+OK\r\n$3\r\nown\r\n+after\r\n');
+    expect(await Promise.all([before, after])).toEqual(['before', 'after']);
+  });
 
   it('a Buffer that its caller changes afterwards is sent as it was', async () => {
     const { view, written } = bind(await Scene.open());

@@ -65,7 +65,7 @@ describe('maxInFlight', () => {
   });
 
   it.each(['nothing', 'a layer'])(
-    'limits commands that the host sends in each turn, with %s over sendCommand',
+    'limits commands that the host sends in each turn, %s over sendCommand',
     async (over) => {
       const { server, client } = await slow({ maxInFlight: 5 });
       const { sendCommand } = client;

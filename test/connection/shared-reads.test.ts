@@ -172,7 +172,7 @@ describe('shareReads on a connection', () => {
   });
 
   it.each(['whole', 'cut'])(
-    'gives each caller of a shared read the reply, or its own error or Buffer (%s)',
+    'gives each caller of a shared read the reply, or an error of its own (%s)',
     async (way) => {
       const { client, socket } = await coalescedFake({ shareReads: true });
       const texts = [client.get('a'), client.get('a')];

@@ -144,20 +144,17 @@ describe.each(HOSTS)('Layers over the sendCommand of a Cluster of $name', (host)
     expect(results).toEqual([VALUES, VALUES]);
   });
 
-  it.each(share(LAYERS, 2))(
-    '%s, over its nodes, see errors of what is redirected as on a plain one',
-    async (_, layers) => {
-      const { log } = await beside(host, layers, {
-        isOfNodes: true,
-        watched: KEYS.length + 1,
-        play: async (cluster, { to }) => {
-          (cluster as unknown as { slots: string[][] }).slots[SLOT] = [to.address];
-          return outcomes([...KEYS.map((key) => cluster.get(key)), ...MOVING.map((key) => cluster.hget(key, 'field'))]);
-        },
-      });
-      expect(count(log, 'WRONGTYPE')).toBeGreaterThan(MOVING.length);
-    },
-  );
+  it.each(share(LAYERS, 2))('%s, over its nodes, see errors of what is redirected as on plain', async (_, layers) => {
+    const { log } = await beside(host, layers, {
+      isOfNodes: true,
+      watched: KEYS.length + 1,
+      play: async (cluster, { to }) => {
+        (cluster as unknown as { slots: string[][] }).slots[SLOT] = [to.address];
+        return outcomes([...KEYS.map((key) => cluster.get(key)), ...MOVING.map((key) => cluster.hget(key, 'field'))]);
+      },
+    });
+    expect(count(log, 'WRONGTYPE')).toBeGreaterThan(MOVING.length);
+  });
 
   it.each(share(LAYERS, 2))('%s see what is redirected by ASK as on a plain one', async (_, layers) => {
     const moved = MOVING.slice(0, 3);

@@ -109,7 +109,7 @@ it(`${REQUESTS} concurrent requests: each event in the context of its own caller
 });
 
 it.each(['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const)(
-  'a subscriber of only %s sees the same as on a plain client, and commands are fast again afterwards',
+  'only %s: as on a plain client',
   async (event) => {
     const plain = await ready(ioredis6.create(redisUrl()));
     const client = await ready(ioredis6.createCoalesced(redisUrl()));

@@ -481,7 +481,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
   });
 
   it.each([{}, { maxInFlight: 2 }, { fastPath: false }])(
-    'async ones let SELECTs in between the pipelines that are sent again: the client decodes the replies, with %j',
+    'SELECTs come between pipelines sent again, %j',
     async (options) => {
       const later: Layer = (original) =>
         async function (command, ...rest) {
@@ -671,7 +671,7 @@ describe.each(HOSTS)('layers over sendCommand, $name', (host) => {
 });
 
 it.each(EACH_HOST)(
-  'a layer that replaces resolve when half of the reply has come gets all of it, $hostName, RESP$protocol',
+  'a layer that replaces resolve amid the reply gets all of it, $hostName, RESP$protocol',
   async (options) => {
     await expectAsPlain(async (kind) => {
       const { client, socket } = await connectFake(options);

@@ -146,16 +146,13 @@ describe('decoder', () => {
     },
   );
 
-  it.each(['*1000000', '~1000000', '%500000', `${'*1000\r\n'.repeat(15)}*1000`])(
-    'allocates no more than the chunk can fill for %j, of which only the beginning has come',
-    (count) => {
-      const chunk = Buffer.from(`${count}\r\n:1\r\n`);
-      const decoders = Array.from({ length: 200 }, () => new ReplyDecoder(mode));
-      const before = process.memoryUsage().heapUsed;
-      for (const decoder of decoders) expect(decoder.decode(chunk, 0, true)).toBe(INCOMPLETE);
-      expect(process.memoryUsage().heapUsed - before).toBeLessThan(10e6);
-    },
-  );
+  it.each(['*1000000', '~1000000', '%500000', `${'*1000\r\n'.repeat(15)}*1000`])('allocates little for %j', (count) => {
+    const chunk = Buffer.from(`${count}\r\n:1\r\n`);
+    const decoders = Array.from({ length: 200 }, () => new ReplyDecoder(mode));
+    const before = process.memoryUsage().heapUsed;
+    for (const decoder of decoders) expect(decoder.decode(chunk, 0, true)).toBe(INCOMPLETE);
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(10e6);
+  });
 
   it.each([
     ['elements that it has announced', `*1048575\r\n*2\r\n`],
