@@ -120,37 +120,6 @@ describe('maxInFlight', () => {
     }
   });
 
-  it('a transaction that is sent command by command continues once it has begun', async () => {
-    const client = await ready(ioredis6.createCoalesced(redisUrl(), {}, { maxInFlight: 2 }));
-    const settled = await outcomes([
-      client.echo('before'),
-      client.multi({ pipeline: false }),
-      client.set(`${prefix}t`, '1'),
-      client.incr(`${prefix}t`),
-      client.incr(`${prefix}t`),
-      client.incr(`${prefix}t`),
-      client.exec(),
-      client.get(`${prefix}t`),
-      client.del(`${prefix}t`),
-    ]);
-    expect(settled.map((outcome) => (outcome as { value: unknown }).value)).toEqual([
-      'before',
-      'OK',
-      'QUEUED',
-      'QUEUED',
-      'QUEUED',
-      'QUEUED',
-      [
-        [null, 'OK'],
-        [null, 2],
-        [null, 3],
-        [null, 4],
-      ],
-      '4',
-      1,
-    ]);
-  });
-
   it('disconnect() rejects the backlog as a plain client does: its entries are in the host’s queue', async () => {
     const server = await startScriptedServer((command) => handshake(command));
     const run = async (client: ReturnType<typeof ioredis6.create>) => {

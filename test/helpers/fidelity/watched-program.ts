@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { channel as namedChannel, tracingChannel } from 'node:diagnostics_channel';
 import fc from 'fast-check';
-import { type Command, type Layer, passing, replacing } from '../../observability/helpers/layers.js';
+import { around, type Command, type Layer, passing, replacing } from '../../observability/helpers/layers.js';
 import type { Client } from '../hosts.js';
 import { channelOf, type Rewriting } from '../rewriting.js';
 import { canonical } from './canonical.js';
@@ -45,15 +45,15 @@ const LAYERS = {
       );
     }),
   /** Callers get another promise. */
-  deriving: (): Layer => (original) =>
-    function (...all) {
-      const returned = original.apply(this, all);
+  deriving: () =>
+    around((send) => {
+      const returned = send();
       if (!(returned instanceof Promise)) return returned;
       const derived = returned.then((value) => value);
       // Nobody holds that of a handshake's command.
       derived.catch(() => {});
       return derived;
-    },
+    }),
   /** It reads all that commands have. */
   reading: (log: unknown[]) =>
     layered(log, (command) => {
@@ -64,40 +64,37 @@ const LAYERS = {
   /** In a context of its own, as a tracer's spans are. */
   entering: (log: unknown[]): Layer => {
     let spans = 0;
-    return (original) =>
-      function (...all) {
-        const [{ name }] = all;
-        if (OWN.test(name)) return original.apply(this, all);
-        spans += 1;
-        log.push(['entered', name, context.getStore() ?? 'nothing']);
-        return context.run(spans, () => original.apply(this, all));
-      };
+    return around((send, { name }) => {
+      if (OWN.test(name)) return send();
+      spans += 1;
+      log.push(['entered', name, context.getStore() ?? 'nothing']);
+      return context.run(spans, send);
+    });
   },
   /** It changes replies. */
-  encoding: (): Layer => (original) =>
-    function (command, ...rest) {
+  encoding: () =>
+    around((send, command) => {
       const { resolve } = command;
       command.resolve = (reply) => resolve(Buffer.isBuffer(reply) ? Buffer.concat([reply, Buffer.from('~')]) : reply);
-      return original.call(this, command, ...rest);
-    },
+      return send();
+    }),
   /** It throws at a call of some keys. */
-  throwing: (): Layer => (original) =>
-    function (...all) {
-      const [{ name, args, pipelineIndex }] = all as [ReadCommand];
+  throwing: () =>
+    around((send, command) => {
+      const { name, args, pipelineIndex } = command as ReadCommand;
       // Out of a pipeline it leaves a plain client with a queue that does not fit its replies.
       if (isCalling && pipelineIndex === undefined && /^(get|set)$/.test(name) && /none$/.test(String(args[0])))
         throw new RangeError(`no ${name}`);
-      return original.apply(this, all);
-    },
+      return send();
+    }),
   /** A command is sent some microtasks later. */
-  late: (): Layer => (original) =>
-    function (...all) {
-      const [command] = all;
+  late: () =>
+    around((send, { promise }) => {
       Promise.resolve()
-        .then(() => original.apply(this, all))
+        .then(send)
         .catch(() => {});
-      return command.promise;
-    },
+      return promise;
+    }),
 } satisfies Record<string, (log: unknown[]) => Layer>;
 type LayerName = keyof typeof LAYERS;
 
@@ -106,13 +103,11 @@ const context = new AsyncLocalStorage<number>();
 let isCalling = false;
 
 function layered(log: unknown[], see: (command: Command) => void): Layer {
-  return (original) =>
-    function (...all) {
-      const [command] = all;
-      log.push(['passed', command.name]);
-      see(command);
-      return original.apply(this, all);
-    };
+  return around((send, command) => {
+    log.push(['passed', command.name]);
+    see(command);
+    return send();
+  });
 }
 
 /** `nodes`: the class of a Cluster's nodes. */
