@@ -14,6 +14,9 @@ export const SCRIPTS: Readonly<Record<string, { lua: string; numberOfKeys?: numb
   broken: { numberOfKeys: 1, lua: "return redis.call('LPUSH', KEYS[1])" },
 };
 
+/** Their text, for `Admin.reset`. */
+export const LUA = Object.values(SCRIPTS).map(({ lua }) => lua);
+
 // The order of a set's members is its hash table's, which each read may change a little: shared reads are fewer.
 const UNORDERED = /^(smembers|sinter|sunion|sdiff)(Buffer)?$/;
 

@@ -5,6 +5,7 @@ import { around, type Command, type Layer, passing, replacing } from '../../obse
 import type { Client } from '../hosts.js';
 import { channelOf, type Rewriting } from '../rewriting.js';
 import { canonical } from './canonical.js';
+import { Fates, OPEN } from './profiles.js';
 
 /**
  * Programs of a client whose watchers come and go while its commands are under way: layers over its class's
@@ -274,8 +275,7 @@ const EVENTS = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
  */
 export async function runWatched(of: Watched, { turns }: WatchedProgram, name: string, patience: number) {
   const { client, classes } = of;
-  const fates: Fate[] = [];
-  const settled: Fate[] = [];
+  const fates = new Fates<Fate>(shown);
   const seen: unknown[] = [];
   const seenIn: unknown[][] = [];
   const placeAt = (target: object) => ({
@@ -330,7 +330,7 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
   };
   for (const [index, { loses, steps }] of turns.entries()) {
     await of.begin(index);
-    const pending: Promise<unknown>[] = [];
+    fates.nextTurn();
     const last = `last ${index} of ${name}`;
     const losing = loses === 'requests' || loses === 'replies' ? of.lose(loses, last) : undefined;
     const issue = (call: Call, how: Way) => {
@@ -339,50 +339,37 @@ export async function runWatched(of: Watched, { turns }: WatchedProgram, name: s
         group: /^(pipeline|transaction|pair|exec|multi)$/.test(call[0]) || how !== 'method' ? '' : `${index}.${epoch}`,
         turn: index,
         isAborted: how === 'aborted',
-        outcome: 'still open',
+        outcome: OPEN,
       };
-      fates.push(fate);
-      const settle = (outcome: string) => {
-        fate.outcome = fate.outcome === 'still open' ? outcome : `${fate.outcome} and again ${outcome}`;
-        settled.push(fate);
-      };
-      let made: unknown;
-      isCalling = true;
-      try {
-        made = makeCall(of, call, how, loses === 'nothing');
-      } catch (error) {
-        settle(`threw ${shown(error)}`);
-        return;
-      } finally {
-        isCalling = false;
-      }
-      pending.push(
-        Promise.resolve(made).then(
-          (reply) => settle(`resolved ${shown(reply)}`),
-          (error: unknown) => settle(`rejected ${shown(error)}`),
-        ),
-      );
+      fates.issue(fate, () => {
+        isCalling = true;
+        try {
+          return makeCall(of, call, how, loses === 'nothing');
+        } finally {
+          isCalling = false;
+        }
+      });
     };
     for (const step of steps) {
       if (step.kind === 'watch') apply(step.watch);
       else if (step.kind === 'call') for (let time = 0; time < step.times; time += 1) issue(step.call, step.way);
       else if (step.kind === 'gap') {
-        await pass(step.gap, pending);
-        if (step.gap === 'replies') await answered().then(() => pass('immediate', pending));
+        await pass(step.gap, fates);
+        if (step.gap === 'replies') await answered().then(() => pass('immediate', fates));
       } else if (step.kind === 'cut') of.change(step);
       else await of.change(step);
     }
     epoch += 1;
     issue(['echo', last], 'method');
     await losing;
-    if ((await within(patience, Promise.all(pending))) === LATE) break;
+    if (!(await fates.within(patience))) break;
     await answered();
     await of.end?.();
     seenIn.push(seen.splice(0));
   }
   subscribe(false);
   for (const from of ['class', 'own', 'nodes'] as const) while (places[from].stack.length > 0) takeOff(from);
-  return { fates, settled, seen: seenIn };
+  return { fates: fates.all, settled: fates.settled, seen: seenIn };
 }
 
 function makeCall({ client, isPlain }: Watched, [name, ...args]: Call, how: Way, mayAbort: boolean): unknown {
@@ -418,23 +405,11 @@ function shown(value: unknown): string {
   return canonical([value.constructor.name, name, message, command]);
 }
 
-async function pass(gap: (Step & { kind: 'gap' })['gap'], pending: readonly Promise<unknown>[]): Promise<void> {
+async function pass(gap: (Step & { kind: 'gap' })['gap'], fates: Fates<Fate>): Promise<void> {
   if (gap === 'microtask') await Promise.resolve();
   if (gap === 'nextTick') await new Promise<void>((go) => process.nextTick(go));
   if (gap === 'immediate') await new Promise<void>((go) => setImmediate(go));
-  if (gap === 'replies') await within(3_000, Promise.all(pending));
-}
-
-const LATE = Symbol('late');
-
-async function within<T>(ms: number, promise: Promise<T>): Promise<T | typeof LATE> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<typeof LATE>((resolve) => {
-    timer = setTimeout(resolve, ms, LATE);
-  });
-  const found = await Promise.race([promise, late]);
-  clearTimeout(timer);
-  return found;
+  if (gap === 'replies') await fates.within(3_000);
 }
 
 /**
