@@ -1,4 +1,4 @@
-/** Random programs on a connection that stalls: `commandTimeout` with batches that stay open, shared reads among them. */
+/** Random programs on a connection that stalls: `commandTimeout` with batches that stay open, and shared reads. */
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { BEATS, describePrograms, ownServer, variants } from '../helpers/fidelity/profiles.js';

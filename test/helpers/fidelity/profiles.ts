@@ -1,4 +1,4 @@
-/** What all kinds of random programs have in common: a seed, servers, cases, and that plain and coalesced clients agree. */
+/** What all kinds of random programs share: a seed, servers, cases; plain and coalesced clients that must agree. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, it } from 'vitest';
 import { sleep } from '../hosts.js';
@@ -36,7 +36,7 @@ export interface Profile<Place, Of, Program> {
   /** The servers, for all cases. */
   start(): Promise<Place>;
   stop(place: Place): Promise<unknown>;
-  /** Prepares a case, and returns what compares the clients for a program, and what there is to say about all of them. */
+  /** Prepares a case; returns what compares the clients for a program, and what there is to say about all of them. */
   prepare(
     place: Place,
     of: Of,
